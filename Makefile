@@ -1,0 +1,319 @@
+# Makefile - builds, tests and installs Quipu (GNU make 4.3 or later); `make help` lists the targets
+#
+# One make, no recursion into directories: sources are found by wildcard, and every variant of the build has its own
+# directory of objects under build/, so that switching between them never rebuilds anything:
+#
+#   build/         release         what is shipped: -O2 -g, hardened
+#   build/test     + failpoints    the same code with -DQP_FAILPOINTS and -O1
+#   build/asan     + failpoints    address and undefined-behaviour sanitizers: the build under test
+#   build/tsan     + failpoints    thread sanitizer
+#   build/cov      + failpoints    counts which lines and branches ran
+#   build/fuzz     clang           libFuzzer targets, with address and undefined-behaviour sanitizers
+#
+# Settings: WERROR=1 makes warnings errors (CI=true and `make check` imply it); V=1 shows commands; T=name picks
+# test programs (make unit T=mem); FUZZ_SECONDS=60; PREFIX=/usr/local; DESTDIR=; B=build is the output directory.
+
+MAKEFLAGS += --no-builtin-rules --no-builtin-variables --no-print-directory
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
+.DELETE_ON_ERROR:
+.SECONDARY:
+.SUFFIXES:
+SHELL := /bin/bash
+
+B            := build
+PREFIX       := /usr/local
+DESTDIR      :=
+FUZZ_SECONDS := 60
+T            := %
+SOVERSION    := 0
+
+VERSION := $(shell sed -n 's/^.define QP_VERSION "\(.*\)"$$/\1/p' include/quipu.h)
+
+ifeq ($(CI),true)
+WERROR := 1
+endif
+Q := $(if $(V),,@)
+
+CC    := gcc
+CLANG := clang
+AR    := ar
+LD    := ld
+
+# ------------------------------------------------------------------------------------------------------- sources
+
+# Layers from the bottom up. The library ends with `run`; `server` and `cli` are the program around it.
+LIBRARY_LAYERS := base store kernel graph flow carto run
+PROGRAM_LAYERS := server cli
+
+sources_of   = $(sort $(wildcard src/$(1)/*.c src/$(1)/*/*.c))
+LIBRARY_SRC := $(foreach layer,$(LIBRARY_LAYERS),$(call sources_of,$(layer)))
+PROGRAM_SRC := $(foreach layer,$(PROGRAM_LAYERS),$(call sources_of,$(layer)))
+EXAMPLE_SRC := $(sort $(wildcard examples/*.c))
+
+# A test program is a test/<directory>/test_*.c. It is linked with the library's objects, with test/support/*.c and
+# with the other .c files of its own directory. Tests may also be scripts: test/<directory>/test_*.sh.
+TEST_DIRS      := unit store crash
+TEST_SRC       := $(sort $(wildcard $(TEST_DIRS:%=test/%/test_*.c)))
+TEST_OTHER_SRC := $(sort $(filter-out $(TEST_SRC),$(wildcard $(TEST_DIRS:%=test/%/*.c))))
+SUPPORT_SRC    := $(sort $(wildcard test/support/*.c))
+TEST_SCRIPTS   := $(sort $(wildcard test/*/test_*.sh))
+FUZZ_SRC       := $(sort $(wildcard test/fuzz/fuzz_*.c))
+
+# A benchmark is a bench/bench_*.c; the other files of the directory are shared by all of them.
+BENCH_SRC       := $(sort $(wildcard bench/bench_*.c))
+BENCH_OTHER_SRC := $(sort $(filter-out $(BENCH_SRC),$(wildcard bench/*.c)))
+
+BUILT_SRC := $(LIBRARY_SRC) $(PROGRAM_SRC) $(EXAMPLE_SRC) $(TEST_SRC) $(TEST_OTHER_SRC) $(SUPPORT_SRC) $(FUZZ_SRC) \
+             $(BENCH_SRC) $(BENCH_OTHER_SRC)
+
+# --------------------------------------------------------------------------------------------------------- flags
+
+LANGUAGE := -std=gnu17 -D_GNU_SOURCE -Iinclude -Isrc
+# Machine paths stay out of the objects, so that two builds of one commit are equal wherever they are made.
+COMMON   := -g -fvisibility=hidden -fno-strict-aliasing -fno-strict-overflow -fno-delete-null-pointer-checks \
+            -ffile-prefix-map=$(CURDIR)=.
+
+WARNINGS     := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wmissing-prototypes \
+                -Wstrict-prototypes -Wvla -Wundef -Wcast-qual -Wformat=2 -Wimplicit-fallthrough \
+                -Werror=format-security -Werror=implicit -Werror=int-conversion \
+                -Werror=incompatible-pointer-types $(if $(WERROR),-Werror)
+WARNINGS_GCC := -Wduplicated-cond -Wduplicated-branches -Wlogical-op -Wtrampolines -Wbidi-chars=any
+
+HARDENING := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection \
+             -fcf-protection=full -ftrivial-auto-var-init=zero -Wnull-dereference
+HARDENING_LINK := -Wl,-z,relro,-z,now -Wl,-z,noexecstack
+
+FAILPOINTS := -DQP_FAILPOINTS
+UNDEFINED  := undefined,float-cast-overflow
+SANITIZER  := -fno-sanitize-recover=all -fno-omit-frame-pointer
+
+CC_release      := $(CC)
+CFLAGS_release  := -O2 $(HARDENING) $(WARNINGS_GCC)
+LDFLAGS_release := $(HARDENING_LINK)
+CC_test         := $(CC)
+CFLAGS_test     := -O1 $(HARDENING) $(WARNINGS_GCC) $(FAILPOINTS)
+LDFLAGS_test    := $(HARDENING_LINK)
+CC_asan         := $(CC)
+CFLAGS_asan     := -O1 -fsanitize=address,$(UNDEFINED) $(SANITIZER) $(WARNINGS_GCC) $(FAILPOINTS)
+LDFLAGS_asan    := -fsanitize=address,$(UNDEFINED)
+CC_tsan         := $(CC)
+CFLAGS_tsan     := -O1 -fsanitize=thread $(SANITIZER) $(WARNINGS_GCC) $(FAILPOINTS)
+LDFLAGS_tsan    := -fsanitize=thread
+CC_cov          := $(CC)
+CFLAGS_cov      := -O0 --coverage -fprofile-update=atomic $(WARNINGS_GCC) $(FAILPOINTS)
+LDFLAGS_cov     := --coverage
+CC_fuzz         := $(CLANG)
+CFLAGS_fuzz     := -O1 -fsanitize=fuzzer-no-link,address,$(UNDEFINED) $(SANITIZER)
+LDFLAGS_fuzz    := -fsanitize=fuzzer,address,$(UNDEFINED)
+
+# Flags of single directories: only the library is position-independent; examples see the public header alone.
+LANGUAGE_examples := -std=gnu17 -D_GNU_SOURCE -Iinclude
+language_for = $(if $(filter examples/%,$(1)),$(LANGUAGE_examples),$(LANGUAGE)) \
+               $(if $(filter test/% bench/%,$(1)),-Itest -Wno-unused-parameter) \
+               $(if $(filter $(LIBRARY_SRC),$(1)),-fPIC,-fPIE)
+
+LIBS      := -Wl,--as-needed -lsqlite3 -ljansson -lcrypto -lpthread -lm
+TEST_LIBS := -lcmocka $(LIBS)
+
+# ------------------------------------------------------------------------------------------------------ variants
+
+VARIANTS      := release test asan tsan cov fuzz
+TEST_VARIANTS := test asan tsan cov
+directory      = $(B)$(filter-out /release,/$(1))
+objects        = $(patsubst %.c,$(call directory,$(1))/obj/%.o,$(2))
+test_programs  = $(patsubst %.c,$(call directory,$(1))/%,$(filter $(2:%=test/%/test_$(T).c),$(TEST_SRC)))
+
+.PHONY: all
+all: $(B)/quipu $(B)/libquipu.a $(B)/libquipu.so $(B)/quipu.pc examples ## build the program and the libraries (default)
+
+# $(1) is a variant. Its stamp holds the flags: when they change, its objects are made again.
+define variant_rules
+$(call directory,$(1))/obj/%.o: %.c $(call directory,$(1))/flags
+	@mkdir -p $$(@D)
+	@echo "  CC    $$@"
+	$$(Q)$$(CC_$(1)) $$(call language_for,$$<) $$(COMMON) $$(WARNINGS) $$(CFLAGS_$(1)) -MMD -MP -c -o $$@ $$<
+
+$(call directory,$(1))/flags: FORCE
+	@tools/stamp $$@ '$$(CC_$(1)) $$(LANGUAGE) $$(COMMON) $$(filter-out -Werror,$$(WARNINGS)) $$(CFLAGS_$(1)) $$(LDFLAGS_$(1))'
+endef
+$(foreach variant,$(VARIANTS),$(eval $(call variant_rules,$(variant))))
+
+# The list of all sources: programs are linked again when a file comes or goes, and tools/tidy finds what nobody builds.
+$(B)/sources: FORCE
+	@tools/stamp $@ '$(BUILT_SRC)'
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
+
+# ------------------------------------------------------------------------------------------ library and program
+
+LIBRARY_OBJ := $(call objects,release,$(LIBRARY_SRC))
+PROGRAM_OBJ := $(call objects,release,$(PROGRAM_SRC))
+
+# One object in which everything but the public functions is local, so that a program that links the archive keeps all
+# names but qp_* for itself.
+$(B)/libquipu.o: $(LIBRARY_OBJ) $(B)/sources
+	@echo "  LD    $@"
+	$(Q)$(LD) -r -o $@ $(LIBRARY_OBJ)
+	$(Q)objcopy --localize-hidden $@
+
+$(B)/libquipu.a: $(B)/libquipu.o
+	@echo "  AR    $@"
+	$(Q)rm -f $@ && $(AR) rcsD $@ $<
+
+$(B)/libquipu.so.$(SOVERSION): $(LIBRARY_OBJ) src/libquipu.map $(B)/sources
+	@echo "  LD    $@"
+	$(Q)$(CC) -shared -Wl,-soname,libquipu.so.$(SOVERSION) -Wl,--version-script=src/libquipu.map -Wl,-z,defs \
+	    $(LDFLAGS_release) -o $@ $(LIBRARY_OBJ) $(LIBS)
+
+$(B)/libquipu.so: $(B)/libquipu.so.$(SOVERSION)
+	$(Q)ln -sf $(<F) $@
+
+$(B)/quipu: $(PROGRAM_OBJ) $(LIBRARY_OBJ) $(B)/sources
+	@echo "  LD    $@"
+	$(Q)$(CC) -pie $(LDFLAGS_release) -Wl,-z,nodlopen -o $@ $(PROGRAM_OBJ) $(LIBRARY_OBJ) $(LIBS)
+
+# $(1) is the prefix
+pc_text = sed -e 's|@PREFIX@|$(1)|' -e 's|@VERSION@|$(VERSION)|' quipu.pc.in
+
+$(B)/quipu.pc: quipu.pc.in include/quipu.h
+	@mkdir -p $(@D)
+	$(Q)$(call pc_text,$(PREFIX)) > $@
+
+# ------------------------------------------------------------------------------------------ examples, benchmarks
+
+EXAMPLES := $(patsubst %.c,$(B)/%,$(EXAMPLE_SRC))
+BENCHES  := $(patsubst %.c,$(B)/%,$(BENCH_SRC))
+
+.PHONY: examples
+examples: $(EXAMPLES)
+
+$(EXAMPLES): $(B)/%: $(B)/obj/%.o $(B)/libquipu.a
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	$(Q)$(CC) -pie $(LDFLAGS_release) -o $@ $^ $(LIBS)
+
+# Benchmarks may use what test/support offers; the linker takes from the archive only what they name.
+$(B)/libsupport.a: $(call objects,release,$(SUPPORT_SRC)) $(B)/sources
+	$(Q)rm -f $@ && $(AR) rcsD $@ $(filter %.o,$^)
+
+$(BENCHES): $(B)/%: $(B)/obj/%.o $(call objects,release,$(BENCH_OTHER_SRC)) $(B)/libsupport.a $(B)/library.a
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	$(Q)$(CC) -pie $(LDFLAGS_release) -o $@ $^ $(TEST_LIBS)
+
+# --------------------------------------------------------------------------------------------------------- tests
+
+# Tests take what they need from an archive of the variant, so that a test of one file links while another file is being
+# written. $(1) is a variant.
+define archive_rules
+$(call directory,$(1))/library.a: $(call objects,$(1),$(LIBRARY_SRC)) $(B)/sources
+	$$(Q)rm -f $$@ && $$(AR) rcsTD $$@ $$(filter %.o,$$^)
+endef
+$(foreach variant,$(VARIANTS),$(eval $(call archive_rules,$(variant))))
+
+# $(1) is a variant, $(2) the source of a test program
+define test_rules
+$(call directory,$(1))/$(2:.c=): $(call objects,$(1),$(2) $(filter $(dir $(2))%,$(TEST_OTHER_SRC)) $(SUPPORT_SRC)) \
+                              $(call directory,$(1))/library.a
+	@mkdir -p $$(@D)
+	@echo "  LD    $$@"
+	$$(Q)$$(CC_$(1)) $$(LDFLAGS_$(1)) -o $$@ $$^ $$(TEST_LIBS)
+endef
+$(foreach variant,$(TEST_VARIANTS),$(foreach source,$(TEST_SRC),$(eval $(call test_rules,$(variant),$(source)))))
+
+FUZZERS := $(patsubst test/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
+
+$(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/test/fuzz/%.o $(B)/fuzz/library.a
+	@echo "  LD    $@"
+	$(Q)$(CLANG) $(LDFLAGS_fuzz) -o $@ $^ $(LIBS)
+
+RUN := QP_BUILD=$(B) tools/runtests
+
+.PHONY: unit store crash test asan tsan cov
+unit: $(call test_programs,asan,unit) ## unit tests, one program per source file, sanitized
+	$(Q)$(RUN) $^
+store: $(call test_programs,asan,store) ## conformance of the store and its providers, sanitized
+	$(Q)$(RUN) $^
+crash: $(call test_programs,asan,crash) ## crashes and injected faults, sanitized
+	$(Q)$(RUN) $^
+test: $(call test_programs,test,$(TEST_DIRS)) ## all test programs, failpoints on, no sanitizer
+	$(Q)$(RUN) $^
+asan: $(call test_programs,asan,$(TEST_DIRS)) ## all test programs with address and undefined-behaviour sanitizers
+	$(Q)$(RUN) $^
+tsan: $(call test_programs,tsan,$(TEST_DIRS)) ## all test programs with the thread sanitizer
+	$(Q)$(RUN) $^
+cov: $(call test_programs,cov,$(TEST_DIRS)) ## coverage of lines and branches, per file
+	$(Q)find $(B)/cov -name '*.gcda' -delete
+	$(Q)$(RUN) $^
+	$(Q)tools/coverage $(B)/cov
+
+# ---------------------------------------------------------------------------------------------------------- lint
+
+LINT := tools/tidy tools/fmt@--check tools/traceability tools/failpoints@--check tools/symbols tools/hardening \
+        tools/headers tools/cppcheck
+
+.PHONY: lint fmt fmt-check
+lint: all $(B)/sources ## style, layers, format, exported names, hardening, traceability
+	$(Q)$(RUN) $(LINT)
+fmt: ## format the C sources
+	$(Q)tools/fmt
+fmt-check: ## is everything formatted?
+	$(Q)tools/fmt --check
+
+# --------------------------------------------------------------------------------------------- fuzz and benchmark
+
+.PHONY: fuzz fuzz-replay bench
+fuzz: $(FUZZERS) ## fuzz every target for FUZZ_SECONDS
+	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) QP_BUILD=$(B) tools/fuzz $^
+fuzz-replay: $(FUZZERS) ## run the committed corpora through the fuzz targets
+	$(Q)FUZZ_SECONDS=0 QP_BUILD=$(B) tools/fuzz $^
+bench: $(BENCHES) ## run the benchmarks
+	$(Q)set -e; for program in $^; do $$program; done
+
+# -------------------------------------------------------------------------------------------------- the two lanes
+
+# What a lane runs, as one list for one runner, so that the last line is the total of everything. Tests of the store
+# and of crashes run a second time without sanitizers: faster code meets other interleavings.
+LANE_PROGRAMS := $(call test_programs,asan,$(TEST_DIRS)) $(call test_programs,test,store crash) \
+                 $(call test_programs,tsan,unit store) $(EXAMPLES)
+LANE_CHECK    := $(LINT) $(LANE_PROGRAMS) $(TEST_SCRIPTS)
+# The runner splits a word at its @ signs into a command and its arguments.
+space := $(subst ,, )
+fuzz_command = $(if $(FUZZERS),tools/fuzz@$(subst $(space),@,$(FUZZERS)))
+
+.PHONY: check check-lane torture torture-lane
+check: deps ## everything of the short lane: builds, lint, all tests; last line: N passed, N failed
+	$(Q)$(MAKE) WERROR=1 check-lane
+check-lane: all $(LANE_PROGRAMS) $(FUZZERS) $(BENCHES)
+	$(Q)QP_LANE=check FUZZ_SECONDS=0 $(RUN) $(LANE_CHECK) $(fuzz_command)
+torture: deps ## the long lane: the same tests without sampling, fuzzing, benchmark smoke
+	$(Q)$(MAKE) WERROR=1 torture-lane
+torture-lane: all $(LANE_PROGRAMS) $(FUZZERS) $(BENCHES)
+	$(Q)QP_LANE=torture FUZZ_SECONDS=$(FUZZ_SECONDS) BENCH_SMOKE=1 $(RUN) $(LANE_CHECK) $(fuzz_command) $(BENCHES)
+
+# ----------------------------------------------------------------------------------------------------------- rest
+
+.PHONY: deps run install clean help FORCE
+deps: ## install the Debian packages of tools/deps.txt that are missing
+	$(Q)tools/deps
+run: deps ## see it work: a story of jobs, a crash and a second start
+	$(Q)$(MAKE) all
+	$(Q)$(B)/examples/story
+
+install: all ## install to $(DESTDIR)$(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 755 $(B)/quipu $(DESTDIR)$(PREFIX)/bin/quipu
+	install -m 644 include/quipu.h $(DESTDIR)$(PREFIX)/include/quipu.h
+	install -m 644 $(B)/libquipu.a $(DESTDIR)$(PREFIX)/lib/libquipu.a
+	install -m 755 $(B)/libquipu.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libquipu.so.$(SOVERSION)
+	ln -sf libquipu.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libquipu.so
+	$(call pc_text,$(PREFIX)) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/quipu.pc
+
+clean: ## remove the output directory
+	rm -rf $(B)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+FORCE:

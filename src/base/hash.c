@@ -1,0 +1,100 @@
+/* hash.c - a seeded 64-bit hash by wide multiplication, and GUIDs by SHA-256
+ *
+ * hash_bytes folds 16 bytes per turn: the two words are made unreadable with a key that comes from
+ * the seed, multiplied to 128 bits, and the halves are xored, so that every bit of the product,
+ * low and high, comes back into the state. The rest, up to 16 bytes, is read as
+ * two words that may overlap, hence no loop over bytes at the end.
+ */
+#include "base/hash.h"
+
+#include <openssl/evp.h>
+
+/* Odd constants with an even spread of bits: the fractions of the square roots of 2, 3 and 5. */
+#define HASH_K0 0x6A09E667F3BCC909u
+#define HASH_K1 0xBB67AE8584CAA73Bu
+#define HASH_K2 0x3C6EF372FE94F82Bu
+
+__extension__ typedef unsigned __int128 wide;
+
+static uint64_t fold(uint64_t a, uint64_t b);
+static uint64_t load_word(const unsigned char *p);
+static uint64_t load_tail(const unsigned char *p, size_t n);
+static bool digest(EVP_MD_CTX *sha, qp_str size, qp_str a, qp_str b, unsigned char *out_digest);
+
+uint64_t hash_bytes(uint64_t seed, const void *bytes, size_t size)
+{
+    const unsigned char *p = bytes;
+    uint64_t key = fold(seed ^ HASH_K0, HASH_K1);
+    uint64_t state = key ^ HASH_K2;
+    size_t left = size;
+    uint64_t low = 0;
+    uint64_t high = 0;
+
+    for (; left > 16; left -= 16, p += 16) {
+        /* Adding the old state keeps it alive even when a factor happens to be zero. */
+        state += fold(load_word(p) ^ key, load_word(p + 8) ^ state);
+    }
+    if (left >= 8) {
+        low = load_word(p);
+        high = load_word(p + left - 8);
+    } else {
+        low = load_tail(p, left);
+    }
+    state = fold(low ^ key ^ HASH_K1, high ^ state);
+    return fold(state ^ HASH_K0, (uint64_t)size ^ key ^ HASH_K2);
+}
+
+int hash_guid(const void *a, size_t a_size, const void *b, size_t b_size,
+              unsigned char out_guid[LIMIT_GUID_SIZE])
+{
+    unsigned char whole[EVP_MAX_MD_SIZE];
+    char size[8];
+    EVP_MD_CTX *sha = EVP_MD_CTX_new();
+    bool done;
+
+    for (size_t i = 0; i < sizeof(size); i++) {
+        size[i] = (char)(((uint64_t)a_size >> (8 * i)) & 0xFF);
+    }
+    done = sha != NULL && digest(sha, (qp_str){size, sizeof(size)}, (qp_str){a, a_size},
+                                 (qp_str){b, b_size}, whole);
+    EVP_MD_CTX_free(sha);
+    if (!done) {
+        return QP_E_NOMEM; /* hashing bytes in memory fails for want of memory only */
+    }
+    memcpy(out_guid, whole, LIMIT_GUID_SIZE);
+    return QP_OK;
+}
+
+static bool digest(EVP_MD_CTX *sha, qp_str size, qp_str a, qp_str b, unsigned char *out_digest)
+{
+    return EVP_DigestInit_ex(sha, EVP_sha256(), NULL) == 1 &&
+           EVP_DigestUpdate(sha, size.p, size.n) == 1 && EVP_DigestUpdate(sha, a.p, a.n) == 1 &&
+           EVP_DigestUpdate(sha, b.p, b.n) == 1 && EVP_DigestFinal_ex(sha, out_digest, NULL) == 1;
+}
+
+static inline uint64_t fold(uint64_t a, uint64_t b)
+{
+    wide product = (wide)a * b;
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* In the order of the machine: the values never leave the process. */
+static inline uint64_t load_word(const unsigned char *p)
+{
+    uint64_t word;
+
+    memcpy(&word, p, sizeof(word));
+    return word;
+}
+
+/* 0 to 7 bytes. The size is mixed in by the caller, so trailing zeros do not collide. */
+static inline uint64_t load_tail(const unsigned char *p, size_t n)
+{
+    uint64_t word = 0;
+
+    if (n > 0) {
+        memcpy(&word, p, n);
+    }
+    return word;
+}

@@ -1,0 +1,19 @@
+/* hash.h - a fast hash for tables in memory, and the one that names things for good
+ *
+ * hash_bytes is seeded, so that foreign keys cannot be chosen to collide; its values never leave
+ * the process. hash_guid is SHA-256 and the same on every machine and for all time: a GUID derived
+ * from what it stands for. Both are pure and thread-safe.
+ */
+#ifndef QP_BASE_HASH_H
+#define QP_BASE_HASH_H
+
+#include "base/base.h"
+
+uint64_t hash_bytes(uint64_t seed, const void *bytes, size_t size);
+
+/* The first 16 bytes of SHA-256(a_size as 8 bytes, little endian || a || b). The size keeps ("ab",
+ * "c") and ("a", "bc") apart. QP_OK or QP_E_NOMEM; out_guid is untouched on failure. */
+int hash_guid(const void *a, size_t a_size, const void *b, size_t b_size,
+              unsigned char out_guid[LIMIT_GUID_SIZE]) QP_MUST_USE;
+
+#endif

@@ -1,0 +1,71 @@
+/* limits.h - every limit of the system, in one file
+ *
+ * A queue, buffer, depth, size or retry without a name here is a bug. Names end in their unit. What a user may
+ * configure says so; the number here is then the default, and _HARD is as far as configuration goes.
+ */
+#ifndef QP_BASE_LIMITS_H
+#define QP_BASE_LIMITS_H
+
+#include <assert.h>
+
+/* Names and ids */
+#define LIMIT_NAME_SIZE 255     /* workflow, topic, namespace, activity: [A-Za-z0-9._~:-]+ */
+#define LIMIT_ID_SIZE 255       /* job id, custom id, keys: printable UTF-8, not trimmed */
+#define LIMIT_ADDRESS_SIZE 1024 /* activity id and dimensional address */
+#define LIMIT_GUID_SIZE 16      /* bytes of a GUID, exactly */
+
+/* Payloads */
+#define LIMIT_PAYLOAD_SIZE (2 * 1024 * 1024)
+#define LIMIT_PAYLOAD_HARD_SIZE (32 * 1024 * 1024)
+#define LIMIT_ERROR_TEXT_SIZE (4 * 1024)
+#define LIMIT_ATTRIBUTES_PER_JOB 64
+#define LIMIT_ATTRIBUTE_SIZE 1024
+
+/* JSON */
+#define LIMIT_JSON_SIZE LIMIT_PAYLOAD_HARD_SIZE
+#define LIMIT_JSON_DEPTH 64
+#define LIMIT_JSON_KEYS 10000 /* per object */
+#define LIMIT_JSON_STRING_SIZE (1024 * 1024)
+#define LIMIT_JSON_NUMBER_SIZE 64
+
+/* Memory */
+#define LIMIT_ARENA_SIZE (256 * 1024 * 1024) /* one arena, all its blocks */
+#define LIMIT_BUFFER_SIZE (64 * 1024 * 1024) /* one growing buffer, unless its owner says less */
+
+/* Log and metrics */
+#define LIMIT_LOG_LINE_SIZE 4096
+#define LIMIT_LOG_ECHO_SIZE 200 /* of foreign input, at most, in a log line or an error */
+#define LIMIT_METRICS 256       /* metric families */
+#define LIMIT_METRIC_SERIES 500 /* label sets per family; further ones are counted as "other" */
+
+/* Store */
+#define LIMIT_BUNDLE_OPS 25000 /* rows that one message may commit */
+#define LIMIT_BUNDLE_SIZE (32 * 1024 * 1024)
+#define LIMIT_COMMIT_BUNDLES 4096 /* bundles that share one commit */
+#define LIMIT_CLAIM_MESSAGES 1000 /* per claim */
+#define LIMIT_WAKE_MESSAGES 1000  /* per sweep of timers and leases */
+#define LIMIT_SWEEP_ROWS 500      /* per retention or clean-up step */
+#define LIMIT_SIGNALS_PENDING_PER_KEY 100
+#define LIMIT_LEASE_MS (24LL * 3600 * 1000)
+#define LIMIT_LEASE_DEFAULT_MS 30000
+#define LIMIT_TIMER_MS (3653LL * 24 * 3600 * 1000) /* ten years */
+#define LIMIT_DELIVERIES 20 /* tries before a message is dead; configurable */
+#define LIMIT_DELIVERIES_HARD 99
+#define LIMIT_PRIORITY 9 /* 0 is served first */
+#define LIMIT_PAGE_ROWS 1000
+#define LIMIT_IDS_PER_BLOCK 65536   /* numbers that one node reserves at a time */
+#define LIMIT_WAL_PAGES 1000        /* checkpoint when the write-ahead log has this many pages */
+#define LIMIT_HOST_CALLBACK_MS 5000 /* a host callback inside a commit */
+
+/* Ledgers */
+#define LIMIT_LEG1_ENTRIES 99
+#define LIMIT_LEG2_ENTRIES 99999999
+#define LIMIT_LEDGER 999999999999999
+
+static_assert(LIMIT_PAYLOAD_SIZE <= LIMIT_PAYLOAD_HARD_SIZE, "default within hard limit");
+static_assert(LIMIT_PAYLOAD_HARD_SIZE <= LIMIT_BUNDLE_SIZE, "a payload fits into a bundle");
+static_assert(LIMIT_BUNDLE_SIZE < LIMIT_ARENA_SIZE, "a bundle fits into an arena");
+static_assert(LIMIT_DELIVERIES <= LIMIT_DELIVERIES_HARD, "default within hard limit");
+static_assert(LIMIT_DELIVERIES_HARD <= LIMIT_LEG1_ENTRIES, "dead letters come before the ceiling");
+
+#endif
