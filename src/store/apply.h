@@ -1,0 +1,48 @@
+/* apply.h - the meaning of every op, over the rows of a commit
+ *
+ * apply_<op> returns QP_OK or the code that stops its bundle; what it changed is undone by the caller. A failure of
+ * the provider or of memory is in t->rc and ends the commit. The helpers below are shared by the apply_*.c files.
+ */
+#ifndef QP_STORE_APPLY_H
+#define QP_STORE_APPLY_H
+
+#include "store/txn.h"
+
+#define OP(name) int apply_##name(struct txn *t, struct op_##name *op) QP_MUST_USE;
+#include "store/ops.def"
+#undef OP
+
+/* Dispatch. host_call is not among them: store.c runs it at the bundle's end. */
+int apply_op(struct txn *t, struct op *op) QP_MUST_USE;
+
+/* t->rc, or else the code that says what a missing row means. */
+static inline int apply_missing(const struct txn *t, int code)
+{
+    return t->rc != QP_OK ? t->rc : code;
+}
+
+/* apply_job.c: a job's row; status with its counters; one journal entry more. */
+struct journal {
+    int64_t seq;
+    int64_t pos;
+    int64_t at;
+};
+int job_find(struct txn *t, struct job_ref ref, struct job_row **out_job) QP_MUST_USE;
+int job_status_set(struct txn *t, struct job_row *job, int64_t status) QP_MUST_USE;
+int job_state_close(struct txn *t, struct job_row *job, qp_str guid, int64_t state) QP_MUST_USE;
+int journal_next(struct txn *t, struct job_ref ref, struct journal *out_entry) QP_MUST_USE;
+
+/* apply_message.c: a new message, READY, DELAYED or HELD as the op says; any message's next state, with its lane's
+ * counters. MSG_NONE deletes it. */
+int msg_insert(struct txn *t, const struct op_msg_put *put) QP_MUST_USE;
+int msg_move(struct txn *t, struct msg_row *m, enum msg_state state, int64_t wake_at,
+             int64_t holder) QP_MUST_USE;
+/* READY, or ASIDE when its job is paused. */
+int msg_release(struct txn *t, struct msg_row *m) QP_MUST_USE;
+
+/* apply_signal.c, apply_key.c: a waiter goes; a hold goes and its units pass on. */
+int hook_wait_remove(struct txn *t, const struct hook_wait_row *w) QP_MUST_USE;
+int key_hold_remove(struct txn *t, const struct key_hold_row *h) QP_MUST_USE;
+int key_wait_remove(struct txn *t, const struct key_wait_row *w) QP_MUST_USE;
+
+#endif

@@ -1,0 +1,347 @@
+/* apply_ledger.c - activity ledgers, GUID ledgers and the semaphores they prove
+ *
+ *   I1  a ledger only grows, by a weight, and only when every guard holds for the value that is being replaced
+ *   I2  count of a scope = its opening + the deltas stored with its GUIDs; it is never negative
+ *   I3  n and delta stand on a GUID's row exactly when its spawn digit does: sem_move writes both, nothing else does
+ *   I4  the edge, before > threshold >= after, happens once: closed_by is set with it
+ *   I5  a GUID's ordinal is the activity's counter at its birth, so ordinals are dense and unique per activity
+ *
+ * If we crash before the commit, no digit moved and the message comes again. If we crash after it, the digits say how far
+ * it came: a redelivery's guid_enter answers QP_E_DONE with the ledger, and the steps that are marked are skipped.
+ */
+#include "store/apply.h"
+
+#define ORDINAL_RADIX 100000000 /* the last eight digits of a ledger */
+#define DIGIT_RADIX 10
+
+static int guards_check(struct txn *t, int64_t ledger, const struct guard *guards, int count)
+{
+    QP_ASSERT(count >= 0 && count <= GUARDS_MAX);
+    for (int i = 0; i < count; i++) {
+        const struct guard *g = &guards[i];
+        int64_t value = ledger / g->weight % g->radix;
+        if (value < g->min || value > g->max) {
+            return txn_stop(t, g->radix > DIGIT_RADIX ? QP_E_CEILING : QP_E_DIGIT, g->weight,
+                            ledger);
+        }
+    }
+    return QP_OK;
+}
+
+/* The ledger after `weight`, or the stop: fifteen digits and not one more. */
+static int ledger_add(struct txn *t, int64_t *ledger, int64_t weight)
+{
+    int64_t sum;
+    if (weight < 0 || !i64_add(*ledger, weight, &sum) || sum > LIMIT_LEDGER) {
+        return txn_stop(t, QP_E_CEILING, weight, *ledger);
+    }
+    *ledger = sum;
+    return QP_OK;
+}
+
+static struct act_row *act_edit(struct txn *t, struct job_ref ref, qp_str addr)
+{
+    return txn_edit(t, TABLE_act, &(struct act_row){.ns = ref.ns, .job = ref.job, .addr = addr});
+}
+
+static struct guid_row guid_key(struct job_ref ref, qp_str addr, qp_str guid)
+{
+    return (struct guid_row){.ns = ref.ns, .job = ref.job, .addr = addr, .guid = guid};
+}
+
+int apply_act_create(struct txn *t, struct op_act_create *op)
+{
+    struct act_row row = {
+        .ns = op->ref.ns,
+        .job = op->ref.job,
+        .addr = op->addr,
+        .kind = op->kind,
+        .category = op->category,
+        .cyclic = op->cyclic,
+        .parent_guid = op->parent_guid,
+        .topic = op->topic,
+        .policy = op->policy,
+        .input = op->input,
+        .ledger = op->ledger,
+    };
+    const struct act_row *there = txn_get(t, TABLE_act, &row);
+    struct journal entry;
+    int rc;
+    if (there != NULL) {
+        op->out_found = there->ledger;
+        return txn_stop(t, QP_E_DONE, 0, there->ledger);
+    }
+    if (op->addr.n == 0 || op->addr.n > LIMIT_ADDRESS_SIZE ||
+        op->input.n > LIMIT_PAYLOAD_HARD_SIZE || op->ledger < 0 || op->ledger > LIMIT_LEDGER) {
+        return QP_E_INVALID;
+    }
+    rc = t->rc == QP_OK ? journal_next(t, op->ref, &entry) : t->rc;
+    if (rc == QP_OK) {
+        row.seq = entry.seq;
+        row.pos = entry.pos;
+        row.at = entry.at;
+        rc = txn_add(t, TABLE_act, &row) == NULL ? t->rc : QP_OK;
+    }
+    return rc;
+}
+
+int apply_act_add(struct txn *t, struct op_act_add *op)
+{
+    struct act_row *act = act_edit(t, op->ref, op->addr);
+    int rc;
+    if (act == NULL) {
+        return apply_missing(t, QP_E_NOT_FOUND);
+    }
+    rc = guards_check(t, act->ledger, op->guards, op->guard_count);
+    if (rc == QP_OK && op->escalate && act->escalated != 0) {
+        rc = txn_stop(t, QP_E_DIGIT, 0, act->ledger);
+    }
+    if (rc == QP_OK) {
+        rc = ledger_add(t, &act->ledger, op->weight);
+    }
+    if (rc != QP_OK) {
+        return rc;
+    }
+    act->escalated = op->escalate ? 1 : act->escalated;
+    act->attempt = op->attempt >= 0 ? op->attempt : act->attempt;
+    act->error = str_is_none(op->error) ? act->error : op->error;
+    op->out_ledger = act->ledger;
+    return QP_OK;
+}
+
+/* The activity's next ordinal, below the ceiling; with no ceiling, ordinal 0 and the counter stays. */
+static int ordinal_take(struct txn *t, const struct op_guid_enter *op, int64_t *out_ordinal)
+{
+    struct act_row *act = act_edit(t, op->ref, op->addr);
+    int rc = act == NULL ? apply_missing(t, QP_E_NOT_FOUND)
+                         : guards_check(t, act->ledger, op->guards, op->guard_count);
+    if (rc != QP_OK || op->ordinal_ceiling == 0) {
+        *out_ordinal = 0;
+        return rc;
+    }
+    if (act->ledger % ORDINAL_RADIX >= op->ordinal_ceiling) {
+        return txn_stop(t, QP_E_CEILING, 1, act->ledger);
+    }
+    act->ledger++;
+    *out_ordinal = act->ledger % ORDINAL_RADIX;
+    QP_ASSERT(*out_ordinal > 0);
+    return QP_OK;
+}
+
+int apply_guid_enter(struct txn *t, struct op_guid_enter *op)
+{
+    struct guid_row row = guid_key(op->ref, op->addr, op->guid);
+    const struct guid_row *there = txn_get(t, TABLE_guid, &row);
+    struct journal entry;
+    int rc;
+    if (there != NULL) {
+        op->out_ledger = there->ledger;
+        op->out_ordinal = there->ledger % ORDINAL_RADIX;
+        return txn_stop(t, QP_E_DONE, 0, there->ledger);
+    }
+    if (op->guid.n != LIMIT_GUID_SIZE || op->ledger < 0 || op->ledger % ORDINAL_RADIX != 0 ||
+        op->ordinal_ceiling < 0 || op->ordinal_ceiling >= ORDINAL_RADIX) {
+        return QP_E_INVALID;
+    }
+    rc = t->rc == QP_OK ? ordinal_take(t, op, &op->out_ordinal) : t->rc;
+    rc = rc == QP_OK ? journal_next(t, op->ref, &entry) : rc;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    row.seq = entry.seq;
+    row.pos = entry.pos;
+    row.at = entry.at;
+    row.ledger = op->ledger + op->out_ordinal;
+    row.n = -1;
+    row.code = op->code;
+    row.output = op->output;
+    op->out_ledger = row.ledger;
+    return txn_add(t, TABLE_guid, &row) == NULL ? t->rc : QP_OK;
+}
+
+int apply_guid_add(struct txn *t, struct op_guid_add *op)
+{
+    struct guid_row key = guid_key(op->ref, op->addr, op->guid);
+    struct guid_row *guid = txn_edit(t, TABLE_guid, &key);
+    int rc;
+    if (guid == NULL) {
+        return apply_missing(t, QP_E_NOT_FOUND);
+    }
+    rc = guards_check(t, guid->ledger, op->guards, op->guard_count);
+    rc = rc == QP_OK ? ledger_add(t, &guid->ledger, op->weight) : rc;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    if (!str_is_none(op->output)) {
+        guid->code = op->code;
+        guid->output = op->output;
+    }
+    op->out_ledger = guid->ledger;
+    return QP_OK;
+}
+
+int apply_guid_fold(struct txn *t, struct op_guid_fold *op)
+{
+    struct guid_row key = guid_key(op->ref, op->addr, op->guid);
+    const struct guid_row *guid = txn_get(t, TABLE_guid, &key);
+    struct act_row *act;
+    struct job_row *job;
+    int rc;
+    if (guid == NULL) {
+        return apply_missing(t, QP_E_NOT_FOUND);
+    }
+    rc = job_find(t, op->ref, &job);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    if (guid->n < 0 || (!str_is_none(job->closed_by) && str_equal(job->closed_by, op->guid))) {
+        return txn_stop(t, QP_E_CONFLICT, 0, guid->ledger);
+    }
+    act = act_edit(t, op->ref, op->addr);
+    if (act == NULL) {
+        return apply_missing(t, QP_E_CORRUPT);
+    }
+    act->folded_n++;
+    act->folded_delta += guid->delta;
+    txn_drop(t, TABLE_guid, &key);
+    return t->rc;
+}
+
+int apply_sem_open(struct txn *t, struct op_sem_open *op)
+{
+    struct sem_row row = {
+        .ns = op->ref.ns,
+        .job = op->ref.job,
+        .scope = op->scope,
+        .opening = op->opening,
+        .threshold = op->threshold,
+        .owner_addr = op->owner_addr,
+        .owner_guid = op->guid,
+        .topic = op->topic,
+        .count = op->opening,
+    };
+    struct job_row *job;
+    int rc = job_find(t, op->ref, &job);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    if (op->scope <= 0 || op->opening <= op->threshold || op->threshold < 0 ||
+        op->guid.n != LIMIT_GUID_SIZE) {
+        return QP_E_INVALID;
+    }
+    if (txn_get(t, TABLE_sem, &row) != NULL) {
+        return QP_E_DONE;
+    }
+    return t->rc != QP_OK || txn_add(t, TABLE_sem, &row) == NULL ? t->rc : QP_OK;
+}
+
+/* before > threshold >= after. An opening move also is an edge when it opens at or below the threshold (H10, N = 0). */
+static bool is_edge(const struct op_sem_move *op, int64_t before, int64_t after, int64_t threshold)
+{
+    return after <= threshold && (before > threshold || op->open);
+}
+
+static int scope_count(int64_t before, int64_t delta, int64_t *out_after)
+{
+    return i64_add(before, delta, out_after) && *out_after >= 0 ? QP_OK : QP_E_UNDERFLOW;
+}
+
+/* The activity is closed to new GUIDs with the last step that this one runs: here, when there is no edge (H4). */
+static int move_finalize(struct txn *t, const struct op_sem_move *op)
+{
+    struct act_row *act = act_edit(t, op->ref, op->addr);
+    if (act == NULL) {
+        return apply_missing(t, QP_E_NOT_FOUND);
+    }
+    if (op->final_weight <= 0 || act->ledger / op->final_weight != 0) {
+        return txn_stop(t, QP_E_DIGIT, op->final_weight, act->ledger);
+    }
+    return ledger_add(t, &act->ledger, op->final_weight);
+}
+
+/* Scope 0: the count, the GUID's digits and the job's closing are one. */
+static int move_job(struct txn *t, struct op_sem_move *op, struct guid_row *guid)
+{
+    struct job_row *job;
+    int64_t before;
+    int rc = job_find(t, op->ref, &job);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    if (op->open == (job->opened != 0) || op->n < 0 || op->close_state <= JOB_OPEN ||
+        op->close_state >= JOB_STATES) {
+        return QP_E_INVALID; /* opened twice, or moved before it was opened */
+    }
+    before = job->sem;
+    rc = scope_count(before, op->delta, &job->sem);
+    rc = rc == QP_OK ? ledger_add(t, &guid->ledger, op->spawn_weight) : rc;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    guid->n = op->n;
+    guid->delta = op->delta;
+    job->opened = 1;
+    op->out_count = job->sem;
+    op->out_edge = str_is_none(job->closed_by) && is_edge(op, before, job->sem, job->threshold);
+    if (op->out_edge) {
+        rc = job_state_close(t, job, op->guid, op->close_state);
+        return rc == QP_OK ? ledger_add(t, &guid->ledger, op->edge_weight) : rc;
+    }
+    return op->finalize ? move_finalize(t, op) : QP_OK;
+}
+
+/* A further scope: the delta has a row of its own, the once-flag is the scope's, and its owner gets a message. */
+static int move_scope(struct txn *t, struct op_sem_move *op)
+{
+    struct move_row row = {.ns = op->ref.ns,
+                           .job = op->ref.job,
+                           .scope = op->scope,
+                           .guid = op->guid,
+                           .addr = op->addr,
+                           .delta = op->delta};
+    struct sem_row *sem = txn_edit(
+        t, TABLE_sem, &(struct sem_row){.ns = op->ref.ns, .job = op->ref.job, .scope = op->scope});
+    int64_t before;
+    int rc;
+    if (sem == NULL) {
+        return apply_missing(t, QP_E_NOT_FOUND);
+    }
+    if (txn_get(t, TABLE_move, &row) != NULL) {
+        return QP_E_DONE;
+    }
+    before = sem->count;
+    rc = t->rc == QP_OK ? scope_count(before, op->delta, &sem->count) : t->rc;
+    if (rc != QP_OK || txn_add(t, TABLE_move, &row) == NULL) {
+        return rc != QP_OK ? rc : t->rc;
+    }
+    op->out_count = sem->count;
+    op->out_edge =
+        str_is_none(sem->closed_by) && before > sem->threshold && sem->count <= sem->threshold;
+    if (!op->out_edge) {
+        return QP_OK;
+    }
+    sem->closed_by = op->guid;
+    return msg_insert(t, &(struct op_msg_put){.ref = op->ref,
+                                              .guid = sem->owner_guid,
+                                              .topic = sem->topic,
+                                              .addr = sem->owner_addr,
+                                              .parent_guid = op->guid});
+}
+
+int apply_sem_move(struct txn *t, struct op_sem_move *op)
+{
+    struct guid_row key = guid_key(op->ref, op->addr, op->guid);
+    struct guid_row *guid = txn_edit(t, TABLE_guid, &key);
+    int rc;
+    if (guid == NULL) {
+        return apply_missing(t, QP_E_NOT_FOUND);
+    }
+    if (op->scope == 0 && guid->n >= 0) {
+        return txn_stop(t, QP_E_DONE, op->spawn_weight, guid->ledger);
+    }
+    rc = guards_check(t, guid->ledger, op->guards, op->guard_count);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    return op->scope == 0 ? move_job(t, op, guid) : move_scope(t, op);
+}

@@ -1,0 +1,437 @@
+/* apply_message.c - the one queue: messages, timers, leases, lanes
+ *
+ * A lane is all messages of one (topic, limit key). Its counters are what claims obey, so
+ *
+ *   I1  lane.ready and lane.held = the number of its READY and HELD messages: msg_move is the only writer of either
+ *   I2  a HELD message has exactly one of wake_at (a lease) and holder (an epoch); a DELAYED one has wake_at; others none
+ *   I3  token grows with every claim and never otherwise; whoever acts on a message shows the token of its claim
+ *   I4  held <= max, where max > 0, for every claim made since max was set
+ *
+ * The states and who moves between them are drawn at enum msg_state in rows.h; the table below is that picture.
+ *
+ * If we crash while a message is HELD, its row says so: a lease ends by itself (wake), an epoch's are adopted. Either
+ * way the message is READY again, the next claim's token is higher, and the former holder is refused by I3.
+ */
+#include "store/apply.h"
+
+/* Which state may follow which. */
+static const bool may_follow[MSG_STATES][MSG_STATES] = {
+    [MSG_NONE] = {[MSG_READY] = true, [MSG_DELAYED] = true, [MSG_HELD] = true, [MSG_ASIDE] = true},
+    [MSG_READY] = {[MSG_NONE] = true, [MSG_HELD] = true, [MSG_ASIDE] = true},
+    [MSG_DELAYED] = {[MSG_NONE] = true, [MSG_READY] = true, [MSG_ASIDE] = true},
+    [MSG_HELD] = {[MSG_NONE] = true,
+                  [MSG_READY] = true,
+                  [MSG_DELAYED] = true,
+                  [MSG_ASIDE] = true,
+                  [MSG_DEAD] = true},
+    [MSG_ASIDE] = {[MSG_NONE] = true, [MSG_READY] = true},
+    [MSG_DEAD] = {[MSG_NONE] = true, [MSG_READY] = true, [MSG_ASIDE] = true},
+};
+
+/* What a lane gets as its limit when it has no setting of its own. */
+static int64_t lane_default_max(struct txn *t, const struct msg_row *m)
+{
+    const struct lane_row *any =
+        txn_get(t, TABLE_lane,
+                &(struct lane_row){.ns = m->ns, .topic = m->topic, .limit_key = QP_STR("*")});
+    return any == NULL || m->limit_key.n == 0 ? 0 : any->max;
+}
+
+static struct lane_row *lane_edit(struct txn *t, const struct msg_row *m)
+{
+    struct lane_row key = {.ns = m->ns, .topic = m->topic, .limit_key = m->limit_key};
+    struct lane_row *lane = txn_edit(t, TABLE_lane, &key);
+    if (lane == NULL && t->rc == QP_OK) {
+        key.max = lane_default_max(t, m);
+        lane = t->rc == QP_OK ? txn_add(t, TABLE_lane, &key) : NULL;
+    }
+    return lane;
+}
+
+/* A lane of a limit key that is empty goes, so that keys that come and go leave nothing behind. The setting for all
+ * keys ("*") stays, and so do settings of one key that differ from it, and the lane without a key. */
+static int lane_tidy(struct txn *t, const struct lane_row *lane, const struct msg_row *m)
+{
+    if (lane->ready != 0 || lane->held != 0 || m->limit_key.n == 0 ||
+        lane->max != lane_default_max(t, m)) {
+        return t->rc;
+    }
+    txn_drop(t, TABLE_lane, lane);
+    return t->rc;
+}
+
+static int lane_count(struct txn *t, const struct msg_row *m, enum msg_state from,
+                      enum msg_state to)
+{
+    struct lane_row *lane;
+    int64_t ready = (to == MSG_READY) - (from == MSG_READY);
+    int64_t held = (to == MSG_HELD) - (from == MSG_HELD);
+    if (ready == 0 && held == 0) {
+        return QP_OK;
+    }
+    lane = lane_edit(t, m);
+    if (lane == NULL) {
+        return t->rc;
+    }
+    lane->ready += ready;
+    lane->held += held;
+    QP_ASSERT(lane->ready >= 0 && lane->held >= 0);
+    return lane_tidy(t, lane, m);
+}
+
+int msg_move(struct txn *t, struct msg_row *m, enum msg_state state, int64_t wake_at,
+             int64_t holder)
+{
+    enum msg_state from = (enum msg_state)m->state;
+    QP_ASSERT(may_follow[from][state]);
+    QP_ASSERT((state == MSG_HELD) == (holder > 0) || wake_at > 0);
+    m->state = state;
+    m->wake_at = wake_at;
+    m->holder = holder;
+    if (state == MSG_NONE) {
+        txn_drop(t, TABLE_msg, m);
+    }
+    return t->rc != QP_OK ? t->rc : lane_count(t, m, from, state);
+}
+
+/* 1 paused, 0 not (or nobody's job), or a negative code. */
+static int job_is_paused(struct txn *t, int64_t ns, int64_t job, int64_t owner)
+{
+    const struct job_row *row = NULL;
+    if (owner == OWNER_JOB) {
+        row = txn_get(t, TABLE_job, &(struct job_row){.ns = ns, .job = job});
+    }
+    return t->rc != QP_OK ? t->rc : (row != NULL && row->paused != 0);
+}
+
+int msg_release(struct txn *t, struct msg_row *m)
+{
+    int paused = job_is_paused(t, m->ns, m->job, m->owner);
+    return paused < 0 ? paused : msg_move(t, m, paused ? MSG_ASIDE : MSG_READY, 0, 0);
+}
+
+static int put_check(const struct op_msg_put *put)
+{
+    if (put->guid.n != LIMIT_GUID_SIZE || put->topic.n == 0 || put->topic.n > LIMIT_NAME_SIZE ||
+        put->limit_key.n > LIMIT_ID_SIZE || str_equal(put->limit_key, QP_STR("*")) ||
+        put->priority < 0 || put->priority > LIMIT_PRIORITY || put->addr.n > LIMIT_ADDRESS_SIZE ||
+        put->delay_ms < 0 || put->delay_ms > LIMIT_TIMER_MS ||
+        (put->delay_ms > 0 && put->holder > 0)) {
+        return QP_E_INVALID;
+    }
+    return put->payload.n > LIMIT_PAYLOAD_HARD_SIZE ? QP_E_TOO_LARGE : QP_OK;
+}
+
+static struct msg_row msg_new(const struct txn *t, const struct op_msg_put *put, int64_t ord)
+{
+    return (struct msg_row){
+        .ns = put->ref.ns,
+        .job = put->ref.job,
+        .guid = put->guid,
+        .owner = put->owner,
+        .kind = put->kind,
+        .topic = put->topic,
+        .addr = put->addr,
+        .parent_guid = put->parent_guid,
+        .payload = put->payload,
+        .code = put->code,
+        .priority = put->priority,
+        .limit_key = put->limit_key.n == 0 ? QP_STR("") : put->limit_key,
+        .ord = ord,
+        .at = t->now,
+    };
+}
+
+/* From nothing into its first state. */
+static int msg_place(struct txn *t, struct msg_row *m, const struct op_msg_put *put)
+{
+    if (put->delay_ms > 0) {
+        return msg_move(t, m, MSG_DELAYED, t->now + put->delay_ms, 0);
+    }
+    if (put->holder > 0) {
+        m->token = 1;
+        m->tries = 1;
+        return msg_move(t, m, MSG_HELD, 0, put->holder);
+    }
+    return msg_release(t, m);
+}
+
+int msg_insert(struct txn *t, const struct op_msg_put *put)
+{
+    struct msg_row key = {.ns = put->ref.ns, .job = put->ref.job, .guid = put->guid};
+    struct msg_row row;
+    struct msg_row *m;
+    int64_t ord;
+    int rc = put_check(put);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    if (txn_get(t, TABLE_msg, &key) != NULL) {
+        return put->once ? QP_OK : QP_E_EXISTS;
+    }
+    rc = t->rc == QP_OK ? txn_number(t, SERIES_ORD, 1, &ord) : t->rc;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    row = msg_new(t, put, ord);
+    m = txn_add(t, TABLE_msg, &row);
+    return m == NULL ? t->rc : msg_place(t, m, put);
+}
+
+int apply_msg_put(struct txn *t, struct op_msg_put *op)
+{
+    struct job_row *job;
+    int rc = QP_OK;
+    if (op->owner < OWNER_JOB || op->owner > OWNER_SYSTEM) {
+        return QP_E_INVALID;
+    }
+    if (op->owner == OWNER_JOB) {
+        rc = job_find(t, op->ref, &job);
+    }
+    return rc == QP_OK ? msg_insert(t, op) : rc;
+}
+
+/* ------------------------------------------------------------------------------------------------ claims */
+
+struct claim {
+    struct op_msg_claim *op;
+    const struct msg_row **messages; /* room for op->want */
+};
+
+static int claim_one(struct txn *t, struct claim *c, const struct msg_row *found)
+{
+    struct op_msg_claim *op = c->op;
+    struct msg_row *m;
+    int paused = job_is_paused(t, found->ns, found->job, found->owner);
+    int rc;
+    if (paused < 0) {
+        return paused;
+    }
+    m = txn_edit(t, TABLE_msg, found);
+    if (m == NULL) {
+        return t->rc;
+    }
+    if (paused) {
+        return msg_move(t, m, MSG_ASIDE, 0, 0);
+    }
+    m->token++;
+    m->tries++;
+    m->worker = op->worker;
+    rc = msg_move(t, m, MSG_HELD, op->lease_ms > 0 ? t->now + op->lease_ms : 0, op->holder);
+    if (rc == QP_OK) {
+        c->messages[op->out_count++] = m;
+    }
+    return rc;
+}
+
+static size_t size_least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Up to `share` messages of a lane, as many as its limit allows. Those that are set aside on the way do not count, so the
+ * loop runs until the share is had or the lane is exhausted; each message is set aside at most once. */
+static int claim_lane(struct txn *t, struct claim *c, const struct lane_row *key, size_t share)
+{
+    struct msg_row prefix = {.ns = key->ns, .topic = key->topic, .limit_key = key->limit_key};
+    size_t before = c->op->out_count;
+    int rc = QP_OK;
+    while (rc == QP_OK && c->op->out_count - before < share) {
+        const struct lane_row *lane = txn_get(t, TABLE_lane, key);
+        size_t room = share - (c->op->out_count - before);
+        struct txn_rows found;
+        if (lane != NULL && lane->max > 0) {
+            room = lane->held < lane->max ? size_least(room, (size_t)(lane->max - lane->held)) : 0;
+        }
+        if (lane == NULL || lane->ready == 0 || room == 0) {
+            return t->rc;
+        }
+        rc =
+            txn_scan(t, &(struct scan){TABLE_msg, INDEX_msg_ready, &prefix, 3, NULL, room}, &found);
+        for (size_t i = 0; i < found.count && rc == QP_OK; i++) {
+            rc = claim_one(t, c, found.rows[i]);
+        }
+        if (rc == QP_OK && found.count == 0) {
+            return QP_E_CORRUPT; /* the lane counts messages that are not there */
+        }
+    }
+    return rc;
+}
+
+/* Whoever is served goes to the end of the rotation. */
+static int lane_served(struct txn *t, const struct lane_row *key)
+{
+    struct lane_row *lane = txn_edit(t, TABLE_lane, key);
+    return lane == NULL ? t->rc : txn_number(t, SERIES_ORD, 1, &lane->served);
+}
+
+/* Two rounds over the open lanes, in the order in which they were served last: equal shares first, then what is left. */
+static int claim_lanes(struct txn *t, struct claim *c, const struct txn_rows *lanes)
+{
+    size_t want = (size_t)c->op->want;
+    size_t share = lanes->count == 0 ? 0 : (want + lanes->count - 1) / lanes->count;
+    int rc = QP_OK;
+    for (int round = 0; round < 2 && rc == QP_OK; round++) {
+        for (size_t i = 0; i < lanes->count && rc == QP_OK && c->op->out_count < want; i++) {
+            const struct lane_row *lane = lanes->rows[i];
+            size_t left = want - c->op->out_count;
+            rc = claim_lane(t, c, lane, round == 0 ? size_least(share, left) : left);
+            rc = rc == QP_OK && round == 0 ? lane_served(t, lane) : rc;
+        }
+    }
+    return rc;
+}
+
+int apply_msg_claim(struct txn *t, struct op_msg_claim *op)
+{
+    struct lane_row prefix = {.ns = op->ns, .topic = op->topic};
+    struct scan scan = {TABLE_lane, op->ns == 0 ? INDEX_lane_open : INDEX_lane_open_ns,
+                        &prefix,    op->ns == 0 ? 1 : 2,
+                        NULL,       (size_t)op->want};
+    struct claim c = {op, NULL};
+    struct txn_rows lanes;
+    int rc;
+    if (op->want <= 0 || op->want > LIMIT_CLAIM_MESSAGES ||
+        (op->lease_ms > 0) == (op->holder > 0) || op->lease_ms > LIMIT_LEASE_MS) {
+        return QP_E_INVALID;
+    }
+    op->out_count = 0;
+    c.messages = arena_alloc(t->arena, (size_t)op->want * sizeof *c.messages);
+    if (c.messages == NULL) {
+        t->rc = err_set(t->err, QP_E_NOMEM, "claim: out of memory");
+        return t->rc;
+    }
+    rc = txn_scan(t, &scan, &lanes);
+    rc = rc == QP_OK ? claim_lanes(t, &c, &lanes) : rc;
+    op->out_messages = c.messages;
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------- with a claim's token */
+
+static int msg_fenced(struct txn *t, const struct msg_ref *ref, struct msg_row **out_message)
+{
+    struct msg_row *m = txn_edit(
+        t, TABLE_msg, &(struct msg_row){.ns = ref->ns, .job = ref->job, .guid = ref->guid});
+    if (m == NULL) {
+        return apply_missing(t, QP_E_STALE); /* an unknown token is always stale */
+    }
+    if (m->state != MSG_HELD || m->token != ref->token) {
+        return QP_E_STALE;
+    }
+    *out_message = m;
+    return QP_OK;
+}
+
+int apply_msg_fence(struct txn *t, struct op_msg_fence *op)
+{
+    const struct msg_row *m =
+        txn_get(t, TABLE_msg,
+                &(struct msg_row){.ns = op->ref.ns, .job = op->ref.job, .guid = op->ref.guid});
+    if (t->rc != QP_OK) {
+        return t->rc;
+    }
+    return m != NULL && m->state == MSG_HELD && m->token == op->ref.token ? QP_OK : QP_E_STALE;
+}
+
+int apply_msg_extend(struct txn *t, struct op_msg_extend *op)
+{
+    struct msg_row *m;
+    int rc = msg_fenced(t, &op->ref, &m);
+    if (rc == QP_OK && (op->lease_ms <= 0 || op->lease_ms > LIMIT_LEASE_MS)) {
+        rc = QP_E_INVALID;
+    }
+    if (rc == QP_OK && m->holder == 0) {
+        m->wake_at =
+            t->now + op->lease_ms; /* an epoch's message has no lease of its own to extend */
+    }
+    return rc;
+}
+
+int apply_msg_ack(struct txn *t, struct op_msg_ack *op)
+{
+    struct msg_row *m;
+    int rc = msg_fenced(t, &op->ref, &m);
+    return rc == QP_OK ? msg_move(t, m, MSG_NONE, 0, 0) : rc;
+}
+
+int apply_msg_retry(struct txn *t, struct op_msg_retry *op)
+{
+    struct msg_row *m;
+    int rc = msg_fenced(t, &op->ref, &m);
+    if (rc == QP_OK && (op->delay_ms < 0 || op->delay_ms > LIMIT_TIMER_MS)) {
+        rc = QP_E_INVALID;
+    }
+    if (rc != QP_OK) {
+        return rc;
+    }
+    m->error = op->error;
+    m->tries -= op->untry ? 1 : 0;
+    return op->delay_ms > 0 ? msg_move(t, m, MSG_DELAYED, t->now + op->delay_ms, 0)
+                            : msg_release(t, m);
+}
+
+int apply_msg_bury(struct txn *t, struct op_msg_bury *op)
+{
+    struct msg_row *m;
+    int rc = msg_fenced(t, &op->ref, &m);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    m->error = op->error;
+    return msg_move(t, m, MSG_DEAD, 0, 0);
+}
+
+int apply_msg_revive(struct txn *t, struct op_msg_revive *op)
+{
+    struct msg_row *m =
+        txn_edit(t, TABLE_msg,
+                 &(struct msg_row){.ns = op->ref.ns, .job = op->ref.job, .guid = op->ref.guid});
+    if (m == NULL) {
+        return apply_missing(t, QP_E_NOT_FOUND);
+    }
+    if (m->state != MSG_DEAD) {
+        return QP_E_CONFLICT;
+    }
+    m->tries = 0;
+    return msg_release(t, m);
+}
+
+int apply_msg_adopt(struct txn *t, struct op_msg_adopt *op)
+{
+    struct msg_row prefix = {.holder = op->epoch};
+    struct txn_rows found;
+    int rc;
+    if (op->epoch <= 0 || op->limit <= 0 || op->limit > LIMIT_CLAIM_MESSAGES) {
+        return QP_E_INVALID;
+    }
+    rc = txn_scan(t,
+                  &(struct scan){TABLE_msg, INDEX_msg_holder, &prefix, 1, NULL, (size_t)op->limit},
+                  &found);
+    op->out_count = 0;
+    for (size_t i = 0; rc == QP_OK && i < found.count; i++) {
+        struct msg_row *m = txn_edit(t, TABLE_msg, found.rows[i]);
+        rc = m == NULL ? t->rc : msg_release(t, m);
+        op->out_count++;
+    }
+    op->out_more = op->out_count == op->limit;
+    return rc;
+}
+
+int apply_lane_limit(struct txn *t, struct op_lane_limit *op)
+{
+    struct msg_row of = {.ns = op->ns,
+                         .topic = op->topic,
+                         .limit_key = op->limit_key.n == 0 ? QP_STR("") : op->limit_key};
+    struct lane_row *lane;
+    if (op->max < 0 || op->topic.n == 0 || op->topic.n > LIMIT_NAME_SIZE ||
+        op->limit_key.n > LIMIT_ID_SIZE) {
+        return QP_E_INVALID;
+    }
+    lane = lane_edit(t, &of);
+    if (lane == NULL) {
+        return t->rc;
+    }
+    lane->max = op->max;
+    return QP_OK;
+}

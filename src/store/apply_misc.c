@@ -1,0 +1,250 @@
+/* apply_misc.c - namespaces, numbers, nodes, the sweep of what is due, and what else a bundle can carry */
+#include "store/apply.h"
+
+int apply_space_create(struct txn *t, struct op_space_create *op)
+{
+    struct space_row row = {.name = op->name, .created_at = t->now};
+    struct txn_rows found;
+    int rc = txn_scan(t, &(struct scan){TABLE_space, INDEX_space_name, &row, 1, NULL, 1}, &found);
+    if (rc == QP_OK && found.count > 0) {
+        op->out_ns = ((const struct space_row *)found.rows[0])->ns;
+        return QP_E_EXISTS;
+    }
+    if (rc == QP_OK && (op->name.n == 0 || op->name.n > LIMIT_NAME_SIZE)) {
+        rc = QP_E_INVALID;
+    }
+    rc = rc == QP_OK ? txn_number(t, SERIES_ID, 1, &row.ns) : rc;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    op->out_ns = row.ns;
+    return txn_add(t, TABLE_space, &row) == NULL ? t->rc : QP_OK;
+}
+
+int apply_ids_reserve(struct txn *t, struct op_ids_reserve *op)
+{
+    return op->count <= 0 || op->count > LIMIT_IDS_PER_BLOCK
+               ? QP_E_INVALID
+               : txn_number(t, SERIES_ID, op->count, &op->out_first);
+}
+
+static int node_enter(struct txn *t, struct op_node_put *op)
+{
+    struct node_row row = {
+        .name = op->name,
+        .started_at = t->now,
+        .lease_until = op->lease_ms > 0 ? t->now + op->lease_ms : 0,
+        .state = NODE_RUNNING,
+        .intent = op->intent,
+    };
+    int rc = txn_number(t, SERIES_ID, 1, &row.epoch);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    op->out_epoch = row.epoch;
+    return txn_add(t, TABLE_node, &row) == NULL ? t->rc : QP_OK;
+}
+
+int apply_node_put(struct txn *t, struct op_node_put *op)
+{
+    struct node_row *node;
+    if (op->lease_ms < 0 || op->lease_ms > LIMIT_LEASE_MS || op->state < NODE_RUNNING ||
+        op->state > NODE_DEAD) {
+        return QP_E_INVALID;
+    }
+    if (op->epoch == 0) {
+        return node_enter(t, op);
+    }
+    node = txn_edit(t, TABLE_node, &(struct node_row){.epoch = op->epoch});
+    if (node == NULL || node->state != NODE_RUNNING) {
+        return apply_missing(t, QP_E_STALE);
+    }
+    node->state = op->state;
+    node->lease_until = op->lease_ms > 0 ? t->now + op->lease_ms : node->lease_until;
+    node->intent = op->intent;
+    op->out_epoch = op->epoch;
+    return QP_OK;
+}
+
+/* ------------------------------------------------------------------------------------------ what is due */
+
+static int wake_msg(struct txn *t, const void *row)
+{
+    struct msg_row *m = txn_edit(t, TABLE_msg, row);
+    return m == NULL ? t->rc : msg_release(t, m);
+}
+
+static int wake_hold(struct txn *t, const void *row)
+{
+    return key_hold_remove(t, row);
+}
+
+static int wake_signal(struct txn *t, const void *row)
+{
+    const struct hook_sig_row *sig = row;
+    struct hook_row *hook = txn_edit(
+        t, TABLE_hook, &(struct hook_row){.ns = sig->ns, .topic = sig->topic, .hkey = sig->hkey});
+    if (hook == NULL) {
+        return apply_missing(t, QP_E_CORRUPT);
+    }
+    hook->pending--;
+    txn_drop(t, TABLE_hook_sig, sig);
+    if (t->rc == QP_OK && hook->pending == 0 && hook->waiting == 0) {
+        txn_drop(t, TABLE_hook, hook);
+    }
+    return t->rc;
+}
+
+static int wake_idem(struct txn *t, const void *row)
+{
+    txn_drop(t, TABLE_idem, row);
+    return t->rc;
+}
+
+/* What can be due, by the index whose first column says when. */
+static const struct {
+    enum index_id index;
+    size_t when; /* offset of that column */
+    int (*act)(struct txn *t, const void *row);
+} dues[] = {
+    {INDEX_msg_wake, offsetof(struct msg_row, wake_at), wake_msg},
+    {INDEX_key_hold_lease, offsetof(struct key_hold_row, lease_until), wake_hold},
+    {INDEX_hook_sig_expire, offsetof(struct hook_sig_row, expire_at), wake_signal},
+    {INDEX_idem_expire, offsetof(struct idem_row, expire_at), wake_idem},
+};
+
+/* One kind: the rows come in order of their time, so the first that is not due ends it. */
+static int wake_kind(struct txn *t, struct op_wake *op, size_t kind)
+{
+    struct txn_rows found;
+    struct scan scan = {indexes[dues[kind].index].table,    (int)dues[kind].index, NULL, 0, NULL,
+                        (size_t)(op->limit - op->out_count)};
+    int rc = txn_scan(t, &scan, &found);
+    for (size_t i = 0; rc == QP_OK && i < found.count; i++) {
+        int64_t when;
+        memcpy(&when, (const char *)found.rows[i] + dues[kind].when, sizeof when);
+        if (when > t->now) {
+            break;
+        }
+        rc = dues[kind].act(t, found.rows[i]);
+        op->out_count++;
+    }
+    return rc;
+}
+
+int apply_wake(struct txn *t, struct op_wake *op)
+{
+    int rc = QP_OK;
+    if (op->limit <= 0 || op->limit > LIMIT_WAKE_MESSAGES) {
+        return QP_E_INVALID;
+    }
+    op->out_count = 0;
+    for (size_t i = 0; i < ARRAY_COUNT(dues) && rc == QP_OK && op->out_count < op->limit; i++) {
+        rc = wake_kind(t, op, i);
+    }
+    op->out_more = op->out_count == op->limit;
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------------ what else goes */
+
+int apply_data_put(struct txn *t, struct op_data_put *op)
+{
+    struct data_row row = {.ns = op->ref.ns,
+                           .job = op->ref.job,
+                           .name = op->name,
+                           .value = op->value,
+                           .updated_at = t->now};
+    struct job_row *job;
+    struct data_row *data;
+    int rc = job_find(t, op->ref, &job);
+    if (rc == QP_OK && (op->name.n == 0 || op->name.n > LIMIT_ADDRESS_SIZE)) {
+        rc = QP_E_INVALID;
+    }
+    if (rc == QP_OK && op->value.n > LIMIT_PAYLOAD_HARD_SIZE) {
+        rc = QP_E_TOO_LARGE;
+    }
+    if (rc != QP_OK) {
+        return rc;
+    }
+    if (str_is_none(op->value)) {
+        txn_drop(t, TABLE_data, &row);
+        return t->rc;
+    }
+    data = txn_edit(t, TABLE_data, &row);
+    if (data == NULL) {
+        return t->rc != QP_OK || txn_add(t, TABLE_data, &row) == NULL ? t->rc : QP_OK;
+    }
+    data->value = op->value;
+    data->updated_at = t->now;
+    return QP_OK;
+}
+
+int apply_event_add(struct txn *t, struct op_event_add *op)
+{
+    struct event_row row = {.ns = op->ref.ns,
+                            .job = op->ref.job,
+                            .kind = op->kind,
+                            .addr = op->addr,
+                            .detail = op->detail};
+    struct journal entry;
+    int rc =
+        op->detail.n > LIMIT_PAYLOAD_HARD_SIZE ? QP_E_TOO_LARGE : journal_next(t, op->ref, &entry);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    row.seq = entry.seq;
+    row.pos = entry.pos;
+    row.at = entry.at;
+    op->out_seq = entry.seq;
+    return txn_add(t, TABLE_event, &row) == NULL ? t->rc : QP_OK;
+}
+
+int apply_audit_add(struct txn *t, struct op_audit_add *op)
+{
+    struct audit_row row = {
+        .ns = op->ns,
+        .at = t->now,
+        .actor = op->actor,
+        .action = op->action,
+        .target = op->target,
+        .outcome = op->outcome,
+        .detail = op->detail,
+    };
+    int rc = txn_number(t, SERIES_ID, 1, &row.id);
+    return rc != QP_OK ? rc : txn_add(t, TABLE_audit, &row) == NULL ? t->rc : QP_OK;
+}
+
+int apply_idem_put(struct txn *t, struct op_idem_put *op)
+{
+    struct idem_row row = {
+        .ns = op->ns,
+        .ikey = op->key,
+        .body_hash = op->body_hash,
+        .status = op->status,
+        .answer = op->answer,
+        .at = t->now,
+        .expire_at = t->now + op->ttl_ms,
+    };
+    const struct idem_row *there = txn_get(t, TABLE_idem, &row);
+    if (there != NULL && str_equal(there->body_hash, op->body_hash)) {
+        op->out_status = there->status;
+        op->out_answer = there->answer;
+        return QP_E_EXISTS;
+    }
+    if (there != NULL) {
+        return QP_E_CONFLICT;
+    }
+    if (op->key.n == 0 || op->key.n > LIMIT_ID_SIZE || op->ttl_ms <= 0 ||
+        op->ttl_ms > LIMIT_TIMER_MS || op->answer.n > LIMIT_PAYLOAD_HARD_SIZE) {
+        return QP_E_INVALID;
+    }
+    return t->rc != QP_OK || txn_add(t, TABLE_idem, &row) == NULL ? t->rc : QP_OK;
+}
+
+/* The bundle's last act, whatever its place in the list; see bundle_host_calls in store.c. */
+int apply_host_call(struct txn *t, struct op_host_call *op)
+{
+    (void)t;
+    return op->call == NULL ? QP_E_INVALID : QP_OK;
+}

@@ -1,0 +1,112 @@
+/* commit.c - filling a commit: bundles and their ops, in the commit's own memory */
+#include "store/store.h"
+
+#define OPS_PER_CHUNK 8
+
+struct op_chunk {
+    struct op_chunk *next;
+    size_t count;
+    struct op ops[OPS_PER_CHUNK];
+};
+
+void commit_init(struct commit *c, struct store *s)
+{
+    *c = (struct commit){.store = s, .state = COMMIT_FILLING};
+    arena_init(&c->arena, store_env(s), 0);
+}
+
+void commit_done(struct commit *c)
+{
+    QP_ASSERT(c->state != COMMIT_RUNNING);
+    arena_done(&c->arena);
+}
+
+void commit_reset(struct commit *c)
+{
+    struct store *s = c->store;
+    struct arena arena = c->arena;
+    QP_ASSERT(c->state != COMMIT_RUNNING);
+    arena_reset(&arena);
+    *c = (struct commit){.store = s, .state = COMMIT_FILLING, .arena = arena};
+}
+
+/* The first thing that went wrong while filling is what submit reports. */
+static void *commit_fail(struct commit *c, int code, const char *text)
+{
+    if (c->rc == QP_OK) {
+        c->rc = err_set(&c->err, code, "%s", text);
+    }
+    return NULL;
+}
+
+struct bundle *commit_bundle(struct commit *c, const char *label)
+{
+    struct bundle *b;
+    QP_ASSERT(c->state == COMMIT_FILLING);
+    if (c->bundle_count == LIMIT_COMMIT_BUNDLES) {
+        return commit_fail(c, QP_E_LIMIT, "too many bundles in one commit");
+    }
+    b = ARENA_NEW(&c->arena, struct bundle);
+    if (b == NULL) {
+        return commit_fail(c, QP_E_NOMEM, "bundle: out of memory");
+    }
+    b->commit = c;
+    b->label = label;
+    b->rc = QP_E_BUSY;
+    if (c->last == NULL) {
+        c->first = b;
+    } else {
+        c->last->next = b;
+    }
+    c->last = b;
+    c->bundle_count++;
+    return b;
+}
+
+static struct op_chunk *chunk_add(struct bundle *b)
+{
+    struct op_chunk *chunk = ARENA_NEW(&b->commit->arena, struct op_chunk);
+    if (chunk == NULL) {
+        return commit_fail(b->commit, QP_E_NOMEM, "op: out of memory");
+    }
+    if (b->last == NULL) {
+        b->first = chunk;
+    } else {
+        b->last->next = chunk;
+    }
+    b->last = chunk;
+    return chunk;
+}
+
+struct op *bundle_op(struct bundle *b, enum op_kind kind)
+{
+    struct op_chunk *chunk = b == NULL ? NULL : b->last;
+    struct op *op;
+    if (b == NULL) {
+        return NULL;
+    }
+    if (b->op_count == LIMIT_BUNDLE_OPS) {
+        return commit_fail(b->commit, QP_E_LIMIT, "too many ops in one bundle");
+    }
+    if (chunk == NULL || chunk->count == OPS_PER_CHUNK) {
+        chunk = chunk_add(b);
+        if (chunk == NULL) {
+            return NULL;
+        }
+    }
+    op = &chunk->ops[chunk->count++];
+    op->kind = kind;
+    b->op_count++;
+    return op;
+}
+
+struct op *bundle_op_at(const struct bundle *b, size_t index)
+{
+    struct op_chunk *chunk = b->first;
+    QP_ASSERT(index < b->op_count);
+    while (index >= OPS_PER_CHUNK) {
+        chunk = chunk->next;
+        index -= OPS_PER_CHUNK;
+    }
+    return &chunk->ops[index];
+}

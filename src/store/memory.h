@@ -1,0 +1,31 @@
+/* memory.h - tables in memory that several store handles share: the oracle, and the simulator's store
+ *
+ * SERIAL behaves as SQLite does: one writing transaction at a time. ROWS behaves as PostgreSQL does under READ COMMITTED:
+ * every row that a transaction reads or writes is locked until its end, a scan passes over rows that others have locked,
+ * and a circle of waiters is found and one of them rolled back (QP_E_TIMEOUT, to be tried again).
+ *
+ * With `stepwise` a commit advances one op per store_step, so that a test or the simulator can let another handle run between
+ * any two ops; store_step answers QP_E_BUSY while it waits for a lock.
+ *
+ * Not thread-safe: the handles on one memory take turns.
+ */
+#ifndef QP_STORE_MEMORY_H
+#define QP_STORE_MEMORY_H
+
+#include "base/mem.h"
+
+struct memory;
+
+enum memory_mode { MEMORY_SERIAL, MEMORY_ROWS };
+
+struct memory_options {
+    enum memory_mode mode;
+    bool stepwise;
+};
+
+int memory_create(const struct qp_env *env, const struct memory_options *options,
+                  struct memory **out_memory) QP_MUST_USE;
+/* All handles on it are closed. NULL is allowed. */
+void memory_destroy(struct memory *m);
+
+#endif

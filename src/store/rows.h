@@ -1,0 +1,132 @@
+/* rows.h - rows as plain structs, and what generic code may know about them
+ *
+ * From the lists of rows.def come one struct per table (struct job_row, struct act_row, ...), the enum of tables and
+ * indexes, and descriptors with which a row is copied, compared, encoded as a key or printed without knowing which table
+ * it is of. Text and bytes in a row are slices: the row owns nothing; where they point to says who does.
+ */
+#ifndef QP_STORE_ROWS_H
+#define QP_STORE_ROWS_H
+
+#include "base/mem.h"
+#include "store/rows.def"
+
+/* State of a job, and the word that a person sees. Both change only together with their counters. */
+enum job_state { JOB_OPEN, JOB_COMPLETED, JOB_FAILED, JOB_CANCELLED, JOB_INTERRUPTED, JOB_STATES };
+
+enum job_status {
+    STATUS_RUNNING,
+    STATUS_RETRYING,
+    STATUS_WAITING,
+    STATUS_PARKED,
+    STATUS_PAUSED,
+    STATUS_COMPLETED,
+    STATUS_FAILED,
+    STATUS_CANCELLED,
+    STATUS_INTERRUPTED,
+    STATUS_COUNT
+};
+
+/*             put                        claim                     ack
+ *   (none) ---------> READY  ------------------------> HELD  ------------> (none)
+ *      |               ^  ^  <------------------------  |  ^
+ *      | delay    wake |  |    lease ended, adopted     |  | put, born held
+ *      +--> DELAYED ---+  |                             |  +--------------- (none)
+ *      |       ^----------|-----------------------------+ retry with a delay
+ *      | job paused       | resume                      | bury
+ *      +----> ASIDE ------+              DEAD <---------+      DEAD --revive--> READY
+ */
+enum msg_state { MSG_NONE, MSG_READY, MSG_DELAYED, MSG_HELD, MSG_ASIDE, MSG_DEAD, MSG_STATES };
+
+enum msg_owner { OWNER_JOB, OWNER_SCHEDULE, OWNER_SYSTEM };
+
+enum node_state { NODE_RUNNING, NODE_LEFT, NODE_DEAD };
+
+enum column_kind { KIND_I64, KIND_TEXT, KIND_BLOB };
+enum column_role { ROLE_KEY, ROLE_FIXED, ROLE_HOT, ROLE_INDEXED, ROLE_REV };
+
+#define ROW_TYPE_I64 int64_t
+#define ROW_TYPE_TEXT qp_str
+#define ROW_TYPE_BLOB qp_str
+#define ROW_FIELD(table, column, kind, role) ROW_TYPE_##kind column;
+#define ROW_STRUCT(table, list)                                                                    \
+    struct table##_row {                                                                           \
+        int64_t ns;                                                                                \
+        list(ROW_FIELD, table) int64_t rev;                                                        \
+    };
+STORE_TABLES(ROW_STRUCT)
+#undef ROW_STRUCT
+#undef ROW_FIELD
+
+enum table_id {
+#define ROW_TABLE_ID(table, list) TABLE_##table,
+    STORE_TABLES(ROW_TABLE_ID)
+#undef ROW_TABLE_ID
+        TABLE_COUNT
+};
+
+enum index_id {
+#define ROW_INDEX_ID(name, table, columns, sql, condition) INDEX_##name,
+    STORE_INDEXES(ROW_INDEX_ID, ROW_INDEX_ID)
+#undef ROW_INDEX_ID
+        INDEX_COUNT
+};
+
+struct column {
+    const char *name;
+    enum column_kind kind;
+    enum column_role role;
+    size_t offset;
+};
+
+struct table {
+    const char *name;
+    const struct column *columns; /* ns first, rev last */
+    size_t column_count;
+    size_t key_count; /* of columns, ns included */
+    size_t row_size;
+    bool keyed_by_job; /* the first key column after ns is the job's number */
+};
+
+#define INDEX_COLUMNS_MAX 8
+
+struct index {
+    const char *name;
+    enum table_id table;
+    const char *column_names; /* as in rows.def */
+    bool unique;
+    bool (*holds)(const void *row);
+};
+
+extern const struct table tables[TABLE_COUNT];
+extern const struct index indexes[INDEX_COUNT];
+
+/* The columns of an index, its own first and then those of the key that are not among them: the order is total. */
+struct index_columns {
+    size_t count;
+    size_t own_count;
+    size_t column[INDEX_COLUMNS_MAX];
+};
+struct index_columns index_columns(enum index_id index);
+
+int64_t row_i64(const struct column *c, const void *row);
+qp_str row_str(const struct column *c, const void *row);
+void row_set_i64(const struct column *c, void *row, int64_t value);
+void row_set_str(const struct column *c, void *row, qp_str value);
+
+/* Order-preserving bytes: memcmp of two encodings orders as the columns do (none before any text, text by bytes). */
+void row_encode(struct buf *out, const struct table *t, const void *row, const size_t *columns,
+                size_t count);
+void row_encode_key(struct buf *out, enum table_id table, const void *row);
+
+/* True when all columns but rev are equal. */
+bool row_equal(enum table_id table, const void *a, const void *b);
+
+/* A copy in one block of memory from env, text included; freed with mem_free. NULL when memory is short. */
+void *row_clone(const struct qp_env *env, enum table_id table, const void *row) QP_MUST_USE;
+/* A copy in an arena, text included. */
+void *row_copy(struct arena *a, enum table_id table, const void *row) QP_MUST_USE;
+
+/* One line "table{column=value ...}", bytes in hex; for tests, dumps and messages. */
+void row_print(struct buf *out, enum table_id table, const void *row);
+
+#endif

@@ -1,0 +1,174 @@
+/* migrations.c - the schema of the SQLite file, by number, forward only
+ *
+ * A migration that was released is never edited: files that it made are out there. The next change is the next number, and
+ * the test that compares the file's columns with rows.def says when one is missing. The file's user_version is the number
+ * of the last migration that ran; each runs in one transaction together with that number.
+ */
+#include "store/sqlite/sqlite_internal.h"
+
+/* clang-format off: SQL reads better as it is written */
+/* 1: all that the store names from the start */
+static const char *const migration_1[] = {
+    "CREATE TABLE qp_space("
+    "  ns INTEGER NOT NULL, name TEXT, created_at INTEGER NOT NULL,"
+    "  rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_head("
+    "  ns INTEGER NOT NULL, pos INTEGER NOT NULL, ord INTEGER NOT NULL,"
+    "  clock INTEGER NOT NULL, next_id INTEGER NOT NULL, clean INTEGER NOT NULL,"
+    "  rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_node("
+    "  ns INTEGER NOT NULL, epoch INTEGER NOT NULL, name TEXT,"
+    "  started_at INTEGER NOT NULL, lease_until INTEGER NOT NULL,"
+    "  state INTEGER NOT NULL, intent BLOB, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,epoch)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_job("
+    "  ns INTEGER NOT NULL, job INTEGER NOT NULL, jid TEXT, kind INTEGER NOT NULL,"
+    "  workflow TEXT, version TEXT, custom_id TEXT, parent_job INTEGER NOT NULL,"
+    "  parent_addr TEXT, parent_guid BLOB, forked_from TEXT, owner_guid BLOB,"
+    "  body_hash BLOB, priority INTEGER NOT NULL, limit_key TEXT,"
+    "  threshold INTEGER NOT NULL, created_at INTEGER NOT NULL,"
+    "  sem INTEGER NOT NULL CHECK(sem>=0), opened INTEGER NOT NULL, closed_by BLOB,"
+    "  completions INTEGER NOT NULL, seq INTEGER NOT NULL, paused INTEGER NOT NULL,"
+    "  cancelled INTEGER NOT NULL, parked TEXT, updated_at INTEGER NOT NULL,"
+    "  closed_at INTEGER NOT NULL, error TEXT, fingerprint TEXT, output BLOB,"
+    "  state INTEGER NOT NULL, status INTEGER NOT NULL, expire_at INTEGER NOT NULL,"
+    "  rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,job)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_job_name("
+    "  ns INTEGER NOT NULL, jid TEXT NOT NULL, job INTEGER NOT NULL,"
+    "  rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,jid)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_job_custom("
+    "  ns INTEGER NOT NULL, workflow TEXT NOT NULL, custom_id TEXT NOT NULL,"
+    "  job INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,workflow,custom_id)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_attr("
+    "  ns INTEGER NOT NULL, job INTEGER NOT NULL, name TEXT NOT NULL, \"value\" TEXT,"
+    "  rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,job,name)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_counter("
+    "  ns INTEGER NOT NULL, workflow TEXT NOT NULL, status INTEGER NOT NULL,"
+    "  shard INTEGER NOT NULL, \"n\" INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,workflow,status,shard)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_act("
+    "  ns INTEGER NOT NULL, job INTEGER NOT NULL, addr TEXT NOT NULL,"
+    "  kind INTEGER NOT NULL, category INTEGER NOT NULL, cyclic INTEGER NOT NULL,"
+    "  parent_guid BLOB, topic TEXT, policy TEXT, input BLOB, \"at\" INTEGER NOT NULL,"
+    "  seq INTEGER NOT NULL, pos INTEGER NOT NULL,"
+    "  ledger INTEGER NOT NULL CHECK(ledger BETWEEN 0 AND 999999999999999),"
+    "  attempt INTEGER NOT NULL, escalated INTEGER NOT NULL, error TEXT,"
+    "  folded_n INTEGER NOT NULL, folded_delta INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,job,addr)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_guid("
+    "  ns INTEGER NOT NULL, job INTEGER NOT NULL, addr TEXT NOT NULL,"
+    "  guid BLOB NOT NULL, \"at\" INTEGER NOT NULL, seq INTEGER NOT NULL,"
+    "  pos INTEGER NOT NULL,"
+    "  ledger INTEGER NOT NULL CHECK(ledger BETWEEN 0 AND 999999999999999),"
+    "  \"n\" INTEGER NOT NULL, delta INTEGER NOT NULL, code INTEGER NOT NULL,"
+    "  output BLOB, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,job,addr,guid)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_sem("
+    "  ns INTEGER NOT NULL, job INTEGER NOT NULL, scope INTEGER NOT NULL,"
+    "  opening INTEGER NOT NULL, threshold INTEGER NOT NULL, owner_addr TEXT,"
+    "  owner_guid BLOB, topic TEXT, \"count\" INTEGER NOT NULL CHECK(\"count\">=0),"
+    "  closed_by BLOB, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,job,scope)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_move("
+    "  ns INTEGER NOT NULL, job INTEGER NOT NULL, scope INTEGER NOT NULL,"
+    "  guid BLOB NOT NULL, addr TEXT, delta INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,job,scope,guid)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_msg("
+    "  ns INTEGER NOT NULL, job INTEGER NOT NULL, guid BLOB NOT NULL,"
+    "  owner INTEGER NOT NULL, kind INTEGER NOT NULL, topic TEXT, addr TEXT,"
+    "  parent_guid BLOB, payload BLOB, code INTEGER NOT NULL,"
+    "  priority INTEGER NOT NULL, limit_key TEXT, ord INTEGER NOT NULL,"
+    "  \"at\" INTEGER NOT NULL, token INTEGER NOT NULL, tries INTEGER NOT NULL,"
+    "  worker TEXT, error TEXT, state INTEGER NOT NULL, wake_at INTEGER NOT NULL,"
+    "  holder INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,job,guid)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_lane("
+    "  ns INTEGER NOT NULL, topic TEXT NOT NULL, limit_key TEXT NOT NULL,"
+    "  ready INTEGER NOT NULL CHECK(ready>=0), held INTEGER NOT NULL CHECK(held>=0),"
+    "  \"max\" INTEGER NOT NULL, served INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,topic,limit_key)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_hook("
+    "  ns INTEGER NOT NULL, topic TEXT NOT NULL, hkey TEXT NOT NULL,"
+    "  waiting INTEGER NOT NULL, pending INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,topic,hkey)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_hook_wait("
+    "  ns INTEGER NOT NULL, topic TEXT NOT NULL, hkey TEXT NOT NULL,"
+    "  seq INTEGER NOT NULL, job INTEGER NOT NULL, addr TEXT, parent_guid BLOB,"
+    "  msg_topic TEXT, keep INTEGER NOT NULL, \"at\" INTEGER NOT NULL,"
+    "  rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,topic,hkey,seq)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_hook_sig("
+    "  ns INTEGER NOT NULL, topic TEXT NOT NULL, hkey TEXT NOT NULL,"
+    "  seq INTEGER NOT NULL, guid BLOB, payload BLOB, code INTEGER NOT NULL,"
+    "  keep INTEGER NOT NULL, expire_at INTEGER NOT NULL, \"at\" INTEGER NOT NULL,"
+    "  rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,topic,hkey,seq)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_key("
+    "  ns INTEGER NOT NULL, scope INTEGER NOT NULL, name TEXT NOT NULL,"
+    "  capacity INTEGER NOT NULL, held INTEGER NOT NULL CHECK(held>=0),"
+    "  waiting INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,scope,name)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_key_hold("
+    "  ns INTEGER NOT NULL, scope INTEGER NOT NULL, name TEXT NOT NULL,"
+    "  token INTEGER NOT NULL, job INTEGER NOT NULL, addr TEXT, guid BLOB,"
+    "  units INTEGER NOT NULL, \"at\" INTEGER NOT NULL, lease_until INTEGER NOT NULL,"
+    "  rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,scope,name,token)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_key_wait("
+    "  ns INTEGER NOT NULL, scope INTEGER NOT NULL, name TEXT NOT NULL,"
+    "  seq INTEGER NOT NULL, job INTEGER NOT NULL, addr TEXT, guid BLOB,"
+    "  units INTEGER NOT NULL, lease_ms INTEGER NOT NULL, msg_topic TEXT,"
+    "  \"at\" INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,scope,name,seq)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_event("
+    "  ns INTEGER NOT NULL, job INTEGER NOT NULL, seq INTEGER NOT NULL,"
+    "  kind INTEGER NOT NULL, addr TEXT, detail BLOB, \"at\" INTEGER NOT NULL,"
+    "  pos INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,job,seq)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_data("
+    "  ns INTEGER NOT NULL, job INTEGER NOT NULL, name TEXT NOT NULL, \"value\" BLOB,"
+    "  updated_at INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,job,name)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_audit("
+    "  ns INTEGER NOT NULL, id INTEGER NOT NULL, \"at\" INTEGER NOT NULL, actor TEXT,"
+    "  action TEXT, target TEXT, outcome TEXT, detail TEXT, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,id)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_idem("
+    "  ns INTEGER NOT NULL, ikey TEXT NOT NULL, body_hash BLOB,"
+    "  status INTEGER NOT NULL, answer BLOB, \"at\" INTEGER NOT NULL,"
+    "  expire_at INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,ikey)) STRICT, WITHOUT ROWID",
+    "CREATE UNIQUE INDEX qp_space_name ON qp_space(name)",
+    "CREATE INDEX qp_job_status ON qp_job(ns,status) WHERE status NOT IN (0,5)",
+    "CREATE INDEX qp_job_expire ON qp_job(expire_at) WHERE expire_at>0",
+    "CREATE INDEX qp_job_parent ON qp_job(ns,parent_job) WHERE parent_job>0",
+    "CREATE INDEX qp_attr_value ON qp_attr(ns,name,\"value\")",
+    "CREATE INDEX qp_act_pos ON qp_act(pos)",
+    "CREATE INDEX qp_guid_pos ON qp_guid(pos)",
+    "CREATE INDEX qp_event_pos ON qp_event(pos)",
+    "CREATE INDEX qp_msg_ready ON qp_msg(ns,topic,limit_key,priority,ord) WHERE state=1",
+    "CREATE INDEX qp_msg_wake ON qp_msg(wake_at) WHERE wake_at>0",
+    "CREATE INDEX qp_msg_holder ON qp_msg(holder) WHERE holder>0",
+    "CREATE INDEX qp_lane_open ON qp_lane(topic,served) WHERE ready>0 AND (max=0 OR held<max)",
+    "CREATE INDEX qp_lane_open_ns ON qp_lane(ns,topic,served) WHERE ready>0 AND (max=0 OR held<max)",
+    "CREATE INDEX qp_hook_wait_job ON qp_hook_wait(ns,job)",
+    "CREATE INDEX qp_hook_sig_expire ON qp_hook_sig(expire_at)",
+    "CREATE INDEX qp_key_hold_lease ON qp_key_hold(lease_until) WHERE lease_until>0",
+    "CREATE INDEX qp_key_hold_job ON qp_key_hold(ns,job,guid) WHERE job>0",
+    "CREATE INDEX qp_key_wait_job ON qp_key_wait(ns,job,guid) WHERE job>0",
+    "CREATE INDEX qp_idem_expire ON qp_idem(expire_at)",
+    "INSERT INTO qp_head VALUES(0,0,0,0,2,1,1)",
+    "INSERT INTO qp_space VALUES(1,'default',0,1)",
+    NULL,
+};
+
+const char *const *const sqlite_migrations[] = {migration_1};
+/* clang-format on */
+
+const int64_t sqlite_schema_version = (int64_t)ARRAY_COUNT(sqlite_migrations);

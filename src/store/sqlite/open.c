@@ -1,0 +1,636 @@
+/* open.c - from a path to a working connection, or to a sentence that says why not
+ *
+ * Opening never repairs and never guesses: a file that is not certainly ours, and whole, is refused and left as it is.
+ *
+ *   resolve   the path, through symbolic links, so that one file has one lock
+ *   lock      <file>.lock, with flock, for a writer: kept until close, so a second writing process is refused
+ *   look      at the file alone, without its logs: a foreign file's log is neither rolled back nor moved into it
+ *   create    <file>.new is built with all migrations, closed, synced and renamed: a crash leaves no half-made file
+ *   connect   pragmas; application id, schema version, encoding, tables
+ *   migrate   an older schema, one transaction per step, together with its number
+ *
+ * The database file itself is never opened by anyone but SQLite: closing any descriptor of it would drop the POSIX locks
+ * that SQLite holds through others.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "store/sqlite/sqlite_internal.h"
+
+#define PATH_SIZE_MAX 3072 /* leaves room for what SQLite and we append, below PATH_MAX */
+#define BUSY_TIMEOUT_MS 5000
+#define CACHE_KIB 65536
+
+struct opening {
+    struct sqlite_provider *p;
+    const struct store_options *options;
+    char path[PATH_SIZE_MAX + 1];
+    struct stat stat;
+    bool exists;
+    struct qp_err *err;
+};
+
+static int refuse(const struct opening *o, int code, const char *text)
+{
+    return err_set(o->err, code, "'%s': %s", o->path, text);
+}
+
+/* ------------------------------------------------------------------------------------------------ the path */
+
+/* The directory part of the path, into `out`. */
+static void directory_of(const char *path, char out[PATH_SIZE_MAX + 1])
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = slash == NULL ? 0 : (size_t)(slash - path);
+    if (slash == NULL) {
+        memcpy(out, ".", 2);
+    } else if (n == 0) {
+        memcpy(out, "/", 2);
+    } else {
+        memcpy(out, path, n);
+        out[n] = '\0';
+    }
+}
+
+static int resolve(struct opening *o, const char *path)
+{
+    struct stat link;
+    char real[4096];
+    size_t n = strlen(path);
+    if (n == 0 || n > PATH_SIZE_MAX) {
+        return err_set(o->err, QP_E_INVALID, "the path of the store is %s",
+                       n == 0 ? "empty" : "too long");
+    }
+    memcpy(o->path, path, n + 1);
+    if (realpath(path, real) == NULL) {
+        if (errno == ENOENT && lstat(path, &link) == 0) {
+            return refuse(o, QP_E_NOT_FOUND, "is a symbolic link to a file that is not there");
+        }
+        return errno == ENOENT ? QP_OK
+                               : err_set(o->err, QP_E_IO, "'%s': %s", path, strerror(errno));
+    }
+    n = strlen(real);
+    if (n > PATH_SIZE_MAX) {
+        return err_set(o->err, QP_E_INVALID, "the path of the store is too long");
+    }
+    memcpy(o->path, real, n + 1);
+    o->exists = stat(o->path, &o->stat) == 0;
+    return QP_OK;
+}
+
+static int check_kind(const struct opening *o)
+{
+    if (S_ISDIR(o->stat.st_mode)) {
+        return refuse(o, QP_E_FOREIGN, "is a directory, not a file; name a file in it");
+    }
+    if (!S_ISREG(o->stat.st_mode)) {
+        return refuse(o, QP_E_FOREIGN, "is not a regular file");
+    }
+    if (o->stat.st_nlink > 1) {
+        return refuse(o, QP_E_FOREIGN,
+                      "has a second name (hard link), so its lock could be passed by; remove one");
+    }
+    if (o->stat.st_size == 0) {
+        return refuse(o, QP_E_FOREIGN,
+                      "is empty, so it is not a quipu file; remove it, and a new one will be made");
+    }
+    if (o->stat.st_size < 512) {
+        return refuse(o, QP_E_FOREIGN, "is too short to be a quipu file");
+    }
+    return QP_OK;
+}
+
+/* WAL needs shared memory between processes, which network file systems do not give. */
+static int check_file_system(const struct opening *o)
+{
+    static const struct {
+        long type;
+        const char *name;
+    } refused[] = {{0x6969, "NFS"},      {0x517B, "SMB"},    {0xFF534D42, "CIFS"},
+                   {0xFE534D42, "SMB2"}, {0x01021997, "9P"}, {0x5346414F, "AFS"},
+                   {0x00C36400, "Ceph"}};
+    char directory[PATH_SIZE_MAX + 1];
+    struct statfs fs;
+    directory_of(o->path, directory);
+    if (statfs(directory, &fs) != 0) {
+        return err_set(o->err, errno == ENOENT ? QP_E_NOT_FOUND : QP_E_IO,
+                       "'%s': its directory: %s", o->path, strerror(errno));
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(refused); i++) {
+        if ((long)fs.f_type == refused[i].type) {
+            return err_set(o->err, QP_E_UNSUPPORTED,
+                           "'%s': lies on a network file system (%s): use a local disk", o->path,
+                           refused[i].name);
+        }
+    }
+    return QP_OK;
+}
+
+static void warn_mode(const struct opening *o)
+{
+    if ((o->stat.st_mode & 077) != 0) {
+        log_write(o->p->base.env, QP_LOG_WARN,
+                  LOG_MSG("the store can be read by other users; chmod 600 it"),
+                  LOG_TEXT("file", o->path));
+    }
+}
+
+/* "path" + suffix; both fit by PATH_SIZE_MAX. */
+static void beside(const struct opening *o, const char *suffix, char out[PATH_SIZE_MAX + 16])
+{
+    int n = snprintf(out, PATH_SIZE_MAX + 16, "%s%s", o->path, suffix);
+    QP_ASSERT(n > 0 && n < PATH_SIZE_MAX + 16);
+}
+
+static int check_orphans(const struct opening *o)
+{
+    static const char *const logs[] = {"-wal", "-journal"};
+    char name[PATH_SIZE_MAX + 16];
+    struct stat st;
+    for (size_t i = 0; i < ARRAY_COUNT(logs); i++) {
+        beside(o, logs[i], name);
+        if (lstat(name, &st) == 0) {
+            return err_set(
+                o->err, QP_E_CORRUPT,
+                "'%s': is not there, but its log '%s' is: put the file back, or move the log away",
+                o->path, name);
+        }
+    }
+    return QP_OK;
+}
+
+/* A log with something in it: what the file alone holds is then not its state. */
+static bool has_log(const struct opening *o, const char *suffix)
+{
+    char name[PATH_SIZE_MAX + 16];
+    struct stat st;
+    beside(o, suffix, name);
+    return stat(name, &st) == 0 && st.st_size > 0;
+}
+
+/* ------------------------------------------------------------------------------------------------ the lock */
+
+static int locked_by(const struct opening *o, int fd)
+{
+    char text[32] = "";
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    long pid = n > 0 ? strtol(text, NULL, 10) : 0;
+    return err_set(o->err, QP_E_LOCKED,
+                   "'%s': in use by process %ld; stop it first, or open the file for reading only",
+                   o->path, pid);
+}
+
+static int lock_take(struct opening *o)
+{
+    char name[PATH_SIZE_MAX + 16];
+    char pid[32];
+    int n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+    int fd;
+    beside(o, ".lock", name);
+    fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        return err_set(o->err,
+                       errno == ENOSPC                     ? QP_E_FULL
+                       : errno == EROFS || errno == EACCES ? QP_E_READONLY
+                                                           : QP_E_IO,
+                       "'%s': its lock file: %s", o->path, strerror(errno));
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        int rc = locked_by(o, fd);
+        (void)close(fd); /* nothing was written */
+        return rc;
+    }
+    /* Only a hint for people; the lock itself is flock's, and goes with the process. */
+    if (ftruncate(fd, 0) == 0) {
+        (void)!pwrite(fd, pid, (size_t)n, 0);
+    }
+    o->p->lock_fd = fd;
+    /* Somebody may have made the file since its path was resolved: only now nobody else can. */
+    o->exists = stat(o->path, &o->stat) == 0;
+    return o->exists ? check_kind(o) : QP_OK;
+}
+
+/* --------------------------------------------------------------------------------------------- SQL helpers */
+
+static int exec(struct sqlite_provider *p, const char *sql, struct qp_err *err)
+{
+    int code = sqlite3_exec(p->db, sql, NULL, NULL, NULL);
+    return code == SQLITE_OK ? QP_OK : sqlite_fail(p, code, err, "set up");
+}
+
+/* The first column of the first row: as a number, and as text into `text` when given. */
+static int query(struct sqlite_provider *p, const char *sql, int64_t *out_number, char *text,
+                 size_t text_size, struct qp_err *err)
+{
+    sqlite3_stmt *s = NULL;
+    int code = sqlite3_prepare_v2(p->db, sql, -1, &s, NULL);
+    code = code == SQLITE_OK ? sqlite3_step(s) : code;
+    if (code == SQLITE_ROW) {
+        const unsigned char *found = sqlite3_column_text(s, 0);
+        *out_number = sqlite3_column_int64(s, 0);
+        if (text != NULL) {
+            (void)snprintf(text, text_size, "%s", found != NULL ? (const char *)found : "");
+        }
+    }
+    (void)sqlite3_finalize(s); /* repeats the step's error */
+    return code == SQLITE_ROW || code == SQLITE_DONE ? QP_OK
+                                                     : sqlite_fail(p, code, err, "read the file");
+}
+
+static int connect_to(struct opening *o, const char *path, int flags)
+{
+    struct sqlite_provider *p = o->p;
+    int code = sqlite3_open_v2(path, &p->db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+                               o->options->vfs);
+    if (code != SQLITE_OK) {
+        return sqlite_fail(p, code, o->err, "open");
+    }
+    (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_DEFENSIVE, 1,
+                            NULL); /* older libraries: no such setting */
+    (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL); /* likewise */
+    (void)sqlite3_busy_timeout(p->db, BUSY_TIMEOUT_MS);                      /* cannot fail */
+    return exec(
+        p,
+        "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY;",
+        o->err);
+}
+
+static void disconnect(struct sqlite_provider *p)
+{
+    sqlite_statements_done(p);
+    (void)sqlite3_close(p->db); /* all statements are finalized */
+    p->db = NULL;
+}
+
+/* ---------------------------------------------------------------------------------------------- migrations */
+
+static int migrate_step(struct opening *o, int64_t from)
+{
+    struct sqlite_provider *p = o->p;
+    char version[64];
+    int rc = exec(p, "BEGIN IMMEDIATE", o->err);
+    (void)snprintf(version, sizeof version, "PRAGMA user_version=%lld",
+                   (long long)(from + 1)); /* fits */
+    for (size_t i = 0; rc == QP_OK && sqlite_migrations[from][i] != NULL; i++) {
+        rc = exec(p, sqlite_migrations[from][i], o->err);
+    }
+    rc = rc == QP_OK ? exec(p, version, o->err) : rc;
+    rc = rc == QP_OK ? FP("migrate.before") : rc;
+    rc = rc == QP_OK ? exec(p, "COMMIT", o->err) : rc;
+    if (rc != QP_OK) {
+        (void)exec(p, "ROLLBACK", NULL); /* it may have been rolled back already */
+        return err_wrap(o->err, rc, "migrate to schema %lld", (long long)(from + 1));
+    }
+    return FP("migrate.after");
+}
+
+static int migrate_from(struct opening *o, int64_t version)
+{
+    int rc = QP_OK;
+    while (rc == QP_OK && version < sqlite_schema_version) {
+        rc = migrate_step(o, version++);
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------------------ creating */
+
+static int sync_directory(const struct opening *o)
+{
+    char directory[PATH_SIZE_MAX + 1];
+    int fd;
+    int failed;
+    directory_of(o->path, directory);
+    fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return err_set(o->err, QP_E_IO, "'%s': its directory: %s", o->path, strerror(errno));
+    }
+    failed = fsync(fd);
+    (void)close(fd); /* opened for reading */
+    return failed == 0 ? QP_OK
+                       : err_set(o->err, QP_E_FSYNC, "'%s': its directory: fsync failed", o->path);
+}
+
+/* With a rollback journal and full sync: what COMMIT has said is on disk before the file gets its name. */
+static int build_new(struct opening *o, const char *name)
+{
+    int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int rc;
+    if (fd < 0) {
+        return err_set(o->err, errno == ENOSPC ? QP_E_FULL : QP_E_IO, "'%s': create: %s", name,
+                       strerror(errno));
+    }
+    (void)close(fd); /* empty: nothing can be lost */
+    rc = connect_to(o, name, SQLITE_OPEN_READWRITE);
+    rc = rc == QP_OK
+             ? exec(o->p, "PRAGMA auto_vacuum=INCREMENTAL; PRAGMA synchronous=FULL;", o->err)
+             : rc;
+    rc = rc == QP_OK ? exec(o->p, "PRAGMA application_id=1364543824;", o->err) : rc;
+    rc = rc == QP_OK ? migrate_from(o, 0) : rc;
+    disconnect(o->p);
+    return rc;
+}
+
+static int create(struct opening *o)
+{
+    char name[PATH_SIZE_MAX + 16];
+    int rc = check_orphans(o);
+    static_assert(SQLITE_APPLICATION_ID == 1364543824, "the pragma above says the same number");
+    if (rc != QP_OK) {
+        return rc;
+    }
+    beside(o, ".new-journal", name);
+    (void)unlink(name); /* what a crash during an earlier creation left behind; we hold the lock */
+    beside(o, ".new", name);
+    (void)unlink(name); /* likewise */
+    rc = build_new(o, name);
+    if (rc == QP_OK && rename(name, o->path) != 0) {
+        rc = err_set(o->err, QP_E_IO, "'%s': rename: %s", name, strerror(errno));
+    }
+    if (rc != QP_OK) {
+        (void)unlink(name); /* not needed, and harmless when it stays */
+        return rc;
+    }
+    return sync_directory(o);
+}
+
+/* ------------------------------------------------------------------------------------------------ checking */
+
+static int check_header(struct opening *o)
+{
+    struct sqlite_provider *p = o->p;
+    int64_t id = 0;
+    char encoding[16] = "";
+    int64_t unused = 0;
+    int rc = query(p, "PRAGMA application_id", &id, NULL, 0, o->err);
+    if (rc == QP_E_FOREIGN) {
+        return refuse(o, rc,
+                      "is not a SQLite file, so it is not a quipu file; nothing was changed");
+    }
+    if (rc == QP_OK && id != SQLITE_APPLICATION_ID) {
+        return err_set(
+            o->err, QP_E_FOREIGN,
+            "'%s': is a SQLite file of another program (application id 0x%08llx); nothing was changed",
+            o->path, (unsigned long long)id);
+    }
+    rc = rc == QP_OK ? query(p, "PRAGMA user_version", &p->schema_version, NULL, 0, o->err) : rc;
+    rc = rc == QP_OK ? query(p, "PRAGMA encoding", &unused, encoding, sizeof encoding, o->err) : rc;
+    if (rc == QP_OK && strcmp(encoding, "UTF-8") != 0) {
+        return refuse(o, QP_E_CORRUPT, "its text is not UTF-8: it was not made by quipu");
+    }
+    return rc;
+}
+
+static int check_version(struct opening *o)
+{
+    struct sqlite_provider *p = o->p;
+    if (p->schema_version > sqlite_schema_version) {
+        return err_set(
+            o->err, QP_E_NEWER,
+            "'%s': made by a newer quipu (schema %lld, this program knows %lld): use that one",
+            o->path, (long long)p->schema_version, (long long)sqlite_schema_version);
+    }
+    if (p->schema_version < 1) {
+        return err_set(o->err, QP_E_CORRUPT,
+                       "'%s': its schema version is %lld: the file is damaged", o->path,
+                       (long long)p->schema_version);
+    }
+    if (p->schema_version < sqlite_schema_version && o->options->read_only) {
+        return err_set(o->err, QP_E_READONLY,
+                       "'%s': has schema %lld, this program reads %lld: open it once for writing",
+                       o->path, (long long)p->schema_version, (long long)sqlite_schema_version);
+    }
+    return QP_OK;
+}
+
+/* Every table and index of rows.h can be used. Preparing reads the schema, not the rows. */
+static int check_schema(struct opening *o)
+{
+    sqlite3_stmt *s;
+    int64_t head = 0;
+    int rc = QP_OK;
+    for (int i = 0; i < TABLE_COUNT && rc == QP_OK; i++) {
+        rc = sqlite_table_statement(o->p, (enum table_id)i, STATEMENT_LOAD, &s, o->err);
+    }
+    for (int i = 0; i < INDEX_COUNT && rc == QP_OK; i++) {
+        struct scan scan = {.table = indexes[i].table, .index = i, .limit = 1};
+        rc = sqlite_scan_statement(o->p, &scan, &s, o->err);
+    }
+    /* Here and not at first use: a transaction must be able to end when there is no memory left. */
+    for (int i = 0; i < PLAIN_KINDS && rc == QP_OK && !o->options->read_only; i++) {
+        rc = sqlite_plain_statement(o->p, (enum plain_statement)i, &s, o->err);
+    }
+    rc = rc == QP_OK ? query(o->p, "SELECT 1 FROM qp_head WHERE ns=0", &head, NULL, 0, o->err) : rc;
+    if (rc == QP_OK && head == 0) {
+        return refuse(o, QP_E_CORRUPT, "its head row is missing: the file is damaged");
+    }
+    /* "no such table" and its like are SQLite's generic error. */
+    return rc == QP_E_INTERNAL ? err_wrap(o->err, QP_E_CORRUPT, "the schema is damaged") : rc;
+}
+
+static int check_pages(struct opening *o)
+{
+    char found[256] = "";
+    int64_t unused = 0;
+    int rc;
+    if (!o->options->full_check) {
+        return QP_OK;
+    }
+    rc = query(o->p, "PRAGMA integrity_check(1)", &unused, found, sizeof found, o->err);
+    if (rc == QP_OK && strcmp(found, "ok") != 0) {
+        return err_set(o->err, QP_E_CORRUPT, "'%s': is damaged: %s; restore a backup", o->path,
+                       found);
+    }
+    return rc;
+}
+
+/* "file:/path?immutable=1", with what has a meaning in it escaped. */
+static int raw_name(const struct opening *o, struct buf *out)
+{
+    buf_reset(out);
+    buf_text(out, "file:");
+    for (const char *c = o->path; *c != '\0'; c++) {
+        if (*c == '%' || *c == '?' || *c == '#') {
+            buf_printf(out, "%%%02x", (unsigned)*c);
+        } else {
+            buf_byte(out, *c);
+        }
+    }
+    buf_text(out, "?immutable=1");
+    buf_byte(out, '\0');
+    return buf_rc(out);
+}
+
+/* A first look at the file alone, without locks and logs: before we know whose it is, SQLite must neither roll back a
+ * journal into it nor move a log into it. With a log beside it a file that cannot be read proves nothing: the log may
+ * mend it, and what it is will be seen through it. */
+static int look(struct opening *o)
+{
+    struct sqlite_provider *p = o->p;
+    bool unreadable;
+    int rc = raw_name(o, &p->sql);
+    rc = rc == QP_OK ? connect_to(o, p->sql.p, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI)
+                     : err_set(o->err, rc, "open store: out of memory");
+    rc = rc == QP_OK ? check_header(o) : rc;
+    unreadable = rc != QP_OK && p->db != NULL && sqlite3_errcode(p->db) != SQLITE_OK;
+    if (rc == QP_OK && p->schema_version > sqlite_schema_version) {
+        rc = check_version(o);
+    }
+    disconnect(p);
+    p->base.failure = QP_OK; /* of the look, which is over */
+    return unreadable && (has_log(o, "-wal") || has_log(o, "-journal")) ? QP_OK : rc;
+}
+
+/* Our own settings, after the file is known to be ours: until here nothing could have written to it. */
+static int configure_writer(struct opening *o)
+{
+    struct sqlite_provider *p = o->p;
+    char mode[16] = "";
+    int64_t unused = 0;
+    bool relaxed = o->options->durability == DURABILITY_RELAXED;
+    int rc = query(p, "PRAGMA journal_mode=WAL", &unused, mode, sizeof mode, o->err);
+    if (rc == QP_OK && strcmp(mode, "wal") != 0) {
+        return refuse(o, QP_E_UNSUPPORTED,
+                      "cannot use a write-ahead log here; put it on a local disk");
+    }
+    rc = rc == QP_OK
+             ? exec(p, relaxed ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL", o->err)
+             : rc;
+    rc = rc == QP_OK ? exec(p, "PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-65536;", o->err)
+                     : rc;
+    static_assert(CACHE_KIB == 65536, "the pragma above says the same number");
+    (void)sqlite3_wal_hook(p->db, sqlite_wal_grew, p);        /* returns the former context */
+    (void)sqlite3_set_authorizer(p->db, sqlite_authorize, p); /* cannot fail */
+    return rc;
+}
+
+static int open_writer(struct opening *o)
+{
+    struct sqlite_provider *p = o->p;
+    int rc = lock_take(o);
+    bool fresh = rc == QP_OK && !o->exists;
+    if (fresh && o->options->must_exist) {
+        rc = refuse(o, QP_E_NOT_FOUND, "is not there");
+    }
+    rc = rc == QP_OK && fresh ? create(o) : rc;
+    rc = rc == QP_OK ? look(o) : rc;
+    rc = rc == QP_OK ? connect_to(o, o->path, SQLITE_OPEN_READWRITE) : rc;
+    if (rc == QP_OK) {
+        /* Should we refuse it after all, its log stays what it is; an empty one of ours goes. */
+        (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, (int)has_log(o, "-wal"),
+                                NULL); /* cannot fail */
+    }
+    if (rc == QP_OK && sqlite3_db_readonly(p->db, "main") == 1) {
+        rc = refuse(o, QP_E_READONLY, "cannot be written to by this user");
+    }
+    rc = rc == QP_OK ? check_header(o) : rc;
+    rc = rc == QP_OK ? check_version(o) : rc;
+    rc = rc == QP_OK ? check_pages(o) : rc;
+    if (rc == QP_OK && p->schema_version == sqlite_schema_version) {
+        rc = check_schema(o); /* before the first change */
+    }
+    rc = rc == QP_OK ? configure_writer(o) : rc;
+    rc = rc == QP_OK ? migrate_from(o, p->schema_version) : rc;
+    if (rc == QP_OK) {
+        p->schema_version = sqlite_schema_version;
+        rc = check_schema(o);
+    }
+    if (rc == QP_OK) {
+        (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL); /* it is ours */
+    }
+    return rc;
+}
+
+static int open_reader(struct opening *o)
+{
+    struct sqlite_provider *p = o->p;
+    int rc = o->exists ? look(o) : refuse(o, QP_E_NOT_FOUND, "is not there");
+    rc = rc == QP_OK ? connect_to(o, o->path, SQLITE_OPEN_READONLY) : rc;
+    if (rc == QP_OK) {
+        (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
+                                NULL); /* a reader cannot anyway */
+        rc = check_header(o);
+    }
+    rc = rc == QP_OK ? check_version(o) : rc;
+    rc = rc == QP_OK ? check_pages(o) : rc;
+    return rc == QP_OK ? check_schema(o) : rc;
+}
+
+static int open_file(struct opening *o)
+{
+    int rc = resolve(o, o->options->path);
+    rc = rc == QP_OK && o->exists ? check_kind(o) : rc;
+    rc = rc == QP_OK ? check_file_system(o) : rc;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    o->p->path = mem_alloc(o->p->base.env, strlen(o->path) + 1);
+    if (o->p->path == NULL) {
+        return err_set(o->err, QP_E_NOMEM, "open store: out of memory");
+    }
+    memcpy(o->p->path, o->path, strlen(o->path));
+    if (o->exists) {
+        warn_mode(o);
+    }
+    return o->options->read_only ? open_reader(o) : open_writer(o);
+}
+
+void sqlite_provider_close(struct provider *base)
+{
+    struct sqlite_provider *p = (struct sqlite_provider *)base;
+    if (p->db != NULL) {
+        if (p->active) {
+            p->base.calls->rollback(base);
+        }
+        if (base->failure != QP_OK || p->pid != (int32_t)getpid()) {
+            (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
+                                    NULL); /* write nothing more */
+        }
+        disconnect(p);
+    }
+    if (p->lock_fd >= 0) {
+        (void)close(p->lock_fd); /* which releases the lock */
+    }
+    buf_done(&p->sql);
+    mem_free(base->env, p->path);
+    mem_free(base->env, p);
+}
+
+int sqlite_open(const struct qp_env *env, const struct store_options *options,
+                struct provider **out_provider, struct qp_err *err)
+{
+    struct sqlite_provider *p = mem_alloc(env, sizeof *p);
+    struct opening *o = p == NULL ? NULL : mem_alloc(env, sizeof *o);
+    int rc;
+    if (o == NULL) {
+        mem_free(env, p);
+        return err_set(err, QP_E_NOMEM, "open store: out of memory");
+    }
+    p->base =
+        (struct provider){.calls = &sqlite_calls, .env = env, .read_only = options->read_only};
+    p->lock_fd = -1;
+    p->pid = (int32_t)getpid();
+    buf_init(&p->sql, env, 0);
+    o->p = p;
+    o->options = options;
+    o->err = err;
+    rc = open_file(o);
+    mem_free(env, o);
+    if (rc != QP_OK) {
+        if (p->base.failure == QP_E_CORRUPT) {
+            p->base.failure = QP_OK; /* open_writer has seen to its log */
+        }
+        sqlite_provider_close(&p->base);
+        return rc;
+    }
+    *out_provider = &p->base;
+    return QP_OK;
+}

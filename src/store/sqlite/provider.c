@@ -1,0 +1,440 @@
+/* provider.c - the SQLite provider: rows in, rows out, one transaction at a time
+ *
+ *   I1  every change of the file goes through one connection, inside BEGIN IMMEDIATE .. COMMIT
+ *   I2  every statement that changes a row compares its revision, and must change exactly one row
+ *   I3  after a failed fsync nothing more is written or told: the page cache may hold what the disk does not
+ *
+ * If we crash before COMMIT has written its last frame to the log, the transaction never was. If we crash after the log was
+ * synced, it is; the next open finds it there. Between the two (written, not yet synced) the disk decides, and nobody was
+ * told anything. If COMMIT itself reports an I/O error we are in that between: QP_E_UNKNOWN_OUTCOME, and the handle is done.
+ */
+#include <unistd.h>
+
+#include "store/sqlite/sqlite_internal.h"
+
+static struct sqlite_provider *self(struct provider *base)
+{
+    return (struct sqlite_provider *)base;
+}
+
+/* SQLite's code as ours. */
+static int code_of(int code)
+{
+    switch (code) {
+    case SQLITE_IOERR_FSYNC:
+    case SQLITE_IOERR_DIR_FSYNC:
+        return QP_E_FSYNC;
+    case SQLITE_IOERR_NOMEM:
+        return QP_E_NOMEM;
+    case SQLITE_CONSTRAINT_PRIMARYKEY:
+    case SQLITE_CONSTRAINT_UNIQUE:
+        return QP_E_BUSY; /* a row appeared since it was read */
+    default:
+        break;
+    }
+    switch (code & 0xff) {
+    case SQLITE_NOMEM:
+        return QP_E_NOMEM;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL:
+        return QP_E_BUSY;
+    case SQLITE_FULL:
+        return QP_E_FULL;
+    case SQLITE_IOERR:
+    case SQLITE_CANTOPEN:
+        return QP_E_IO;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+        return QP_E_READONLY;
+    case SQLITE_CORRUPT:
+    case SQLITE_SCHEMA:
+        return QP_E_CORRUPT;
+    case SQLITE_NOTADB:
+        return QP_E_FOREIGN;
+    case SQLITE_TOOBIG:
+        return QP_E_TOO_LARGE;
+    case SQLITE_INTERRUPT:
+        return QP_E_TIMEOUT;
+    default:
+        return QP_E_INTERNAL;
+    }
+}
+
+int sqlite_fail(struct sqlite_provider *p, int code, struct qp_err *err, const char *what)
+{
+    int extended = p->db != NULL ? sqlite3_extended_errcode(p->db) : code;
+    int rc = code_of((extended & 0xff) == (code & 0xff) ? extended : code);
+    if (rc == QP_E_FSYNC || rc == QP_E_CORRUPT) {
+        p->base.failure =
+            rc; /* wherever it came from: a statement, a commit, a checkpoint, a read */
+    }
+    return err_set(err, rc, "%s: %s: %s", p->path, what,
+                   p->db != NULL ? sqlite3_errmsg(p->db) : sqlite3_errstr(code));
+}
+
+/* Runs a statement that returns no rows, and resets it. */
+static int run(struct sqlite_provider *p, sqlite3_stmt *s, struct qp_err *err, const char *what)
+{
+    int code = sqlite3_step(s);
+    int rc = code == SQLITE_DONE ? QP_OK : sqlite_fail(p, code, err, what);
+    (void)sqlite3_reset(s); /* repeats the step's error */
+    return rc;
+}
+
+static int run_plain(struct sqlite_provider *p, enum plain_statement kind, struct qp_err *err,
+                     const char *what)
+{
+    sqlite3_stmt *s;
+    int rc = sqlite_plain_statement(p, kind, &s, err);
+    return rc == QP_OK ? run(p, s, err, what) : rc;
+}
+
+/* SQLite's locks do not survive fork. Asked between transactions only: nobody forks within one. */
+static int check_process(const struct sqlite_provider *p, struct qp_err *err)
+{
+    if (p->active || p->pid == (int32_t)getpid()) {
+        return QP_OK;
+    }
+    return err_set(err, QP_E_INVALID, "%s: opened before fork: open it again in this process",
+                   p->path);
+}
+
+/* -------------------------------------------------------------------------------------------- transactions */
+
+static int sqlite_begin(struct provider *base, struct qp_err *err)
+{
+    struct sqlite_provider *p = self(base);
+    int rc = check_process(p, err);
+    QP_ASSERT(!p->active);
+    rc = rc == QP_OK ? run_plain(p, PLAIN_BEGIN, err, "begin") : rc;
+    p->active = rc == QP_OK;
+    return rc;
+}
+
+static void sqlite_rollback(struct provider *base)
+{
+    struct sqlite_provider *p = self(base);
+    /* SQLite rolls back by itself after some errors; the second rollback would only complain. */
+    if (p->active && sqlite3_get_autocommit(p->db) == 0) {
+        (void)run_plain(p, PLAIN_ROLLBACK, NULL,
+                        "rollback"); /* nothing more can be done about it */
+    }
+    p->active = false;
+}
+
+int sqlite_wal_grew(void *context, sqlite3 *db, const char *name, int pages)
+{
+    struct sqlite_provider *p = context;
+    (void)db;
+    (void)name;
+    p->wal_pages = pages;
+    return SQLITE_OK;
+}
+
+/* Moves the log into the file. PASSIVE: it never waits for readers, and takes what it can. */
+int sqlite_checkpoint(struct sqlite_provider *p, struct qp_err *err)
+{
+    int code = sqlite3_wal_checkpoint_v2(p->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    int rc;
+    p->wal_pages = 0;
+    if (code == SQLITE_OK || code == SQLITE_BUSY) {
+        return QP_OK;
+    }
+    rc = sqlite_fail(p, code, err, "checkpoint");
+    if (rc == QP_E_FSYNC || rc == QP_E_CORRUPT) {
+        return rc;
+    }
+    return QP_OK; /* no room or no luck: the log still has it all, and the next checkpoint tries again */
+}
+
+static int sqlite_commit(struct provider *base, struct qp_err *err)
+{
+    struct sqlite_provider *p = self(base);
+    int rc = run_plain(p, PLAIN_COMMIT, err, "commit");
+    if (rc == QP_E_IO || rc == QP_E_FSYNC) {
+        p->base.failure = QP_E_FSYNC;
+        return err_wrap(err, QP_E_UNKNOWN_OUTCOME, "the disk failed during a commit");
+    }
+    if (rc != QP_OK) {
+        return rc;
+    }
+    p->active = false;
+    if (p->wal_pages >= LIMIT_WAL_PAGES) {
+        (void)sqlite_checkpoint(p,
+                                NULL); /* the commit stands; a failure is told to the next call */
+    }
+    return QP_OK;
+}
+
+static int sqlite_idle(struct provider *base, struct qp_err *err)
+{
+    struct sqlite_provider *p = self(base);
+    int rc = check_process(p, err);
+    return rc != QP_OK || base->read_only || p->wal_pages == 0 ? rc : sqlite_checkpoint(p, err);
+}
+
+/* ---------------------------------------------------------------------------------------------------- rows */
+
+/* One column of a result, its text copied into the arena behind the row, or pointing into SQLite's memory. */
+static bool column_read(sqlite3_stmt *s, int place, const struct column *c, void *row,
+                        struct arena *arena)
+{
+    qp_str text = QP_NONE;
+    if (c->kind == KIND_I64) {
+        row_set_i64(c, row, sqlite3_column_int64(s, place));
+        return true;
+    }
+    if (sqlite3_column_type(s, place) != SQLITE_NULL) {
+        const void *bytes = c->kind == KIND_TEXT ? (const void *)sqlite3_column_text(s, place)
+                                                 : sqlite3_column_blob(s, place);
+        text.n = (size_t)sqlite3_column_bytes(s, place);
+        text.p = bytes != NULL ? bytes : "";
+        if (bytes == NULL && text.n > 0) {
+            return false; /* SQLite ran out of memory */
+        }
+    }
+    if (arena != NULL && !arena_copy(arena, text, &text)) {
+        return false;
+    }
+    row_set_str(c, row, text);
+    return true;
+}
+
+static bool row_read(sqlite3_stmt *s, enum table_id table, void *row, struct arena *arena)
+{
+    const struct table *t = &tables[table];
+    for (size_t i = 0; i < t->column_count; i++) {
+        if (!column_read(s, (int)i, &t->columns[i], row, arena)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int bind_key(sqlite3_stmt *s, int place, const struct table *t, const void *row)
+{
+    int code = SQLITE_OK;
+    for (size_t i = 0; i < t->key_count && code == SQLITE_OK; i++) {
+        code = sqlite_bind_column(s, place + (int)i, &t->columns[i], row);
+    }
+    return code;
+}
+
+static int sqlite_load(struct provider *base, struct arena *arena, enum table_id table,
+                       const void *key, void **out_row, struct qp_err *err)
+{
+    struct sqlite_provider *p = self(base);
+    const struct table *t = &tables[table];
+    sqlite3_stmt *s;
+    void *row = NULL;
+    int code;
+    int rc = check_process(p, err);
+    rc = rc == QP_OK ? sqlite_table_statement(p, table, STATEMENT_LOAD, &s, err) : rc;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    code = bind_key(s, 1, t, key);
+    code = code == SQLITE_OK ? sqlite3_step(s) : code;
+    if (code == SQLITE_ROW) {
+        row = arena_alloc(arena, t->row_size);
+        if (row == NULL || !row_read(s, table, row, arena)) {
+            rc = err_set(err, QP_E_NOMEM, "load %s: out of memory", t->name);
+        }
+    } else if (code != SQLITE_DONE) {
+        rc = sqlite_fail(p, code, err, "load a row");
+    }
+    (void)sqlite3_reset(s); /* repeats the step's error */
+    if (rc == QP_OK) {
+        *out_row = row;
+    }
+    return rc;
+}
+
+static int sqlite_scan(struct provider *base, const struct scan *scan, void *context,
+                       store_visit visit, struct qp_err *err)
+{
+    struct sqlite_provider *p = self(base);
+    union {
+        int64_t align;
+        char bytes[1024];
+    } row;
+    sqlite3_stmt *s;
+    int code = SQLITE_ROW;
+    int rc = check_process(p, err);
+    rc = rc == QP_OK ? sqlite_scan_statement(p, scan, &s, err) : rc;
+    QP_ASSERT(tables[scan->table].row_size <= sizeof row);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    while (rc == QP_OK && code == SQLITE_ROW) {
+        code = sqlite3_step(s);
+        if (code == SQLITE_ROW) {
+            rc = row_read(s, scan->table, &row, NULL)
+                     ? visit(context, &row)
+                     : err_set(err, QP_E_NOMEM, "scan: out of memory");
+        }
+    }
+    if (rc == QP_OK && code != SQLITE_DONE) {
+        rc = sqlite_fail(p, code, err, "scan");
+    }
+    (void)sqlite3_reset(s); /* repeats the step's error */
+    return rc;
+}
+
+static bool column_same(const struct column *c, const void *a, const void *b)
+{
+    return c->kind == KIND_I64 ? row_i64(c, a) == row_i64(c, b)
+                               : str_equal(row_str(c, a), row_str(c, b));
+}
+
+/* Which update: the one that leaves the indexes alone, when no indexed column changed. */
+static enum table_statement update_kind(const struct table *t, const void *before,
+                                        const void *after)
+{
+    for (size_t i = 0; i < t->column_count; i++) {
+        if (t->columns[i].role == ROLE_INDEXED && !column_same(&t->columns[i], before, after)) {
+            return STATEMENT_UPDATE;
+        }
+    }
+    return STATEMENT_UPDATE_HOT;
+}
+
+static int bind_changes(sqlite3_stmt *s, const struct table *t, enum table_statement kind,
+                        const void *after, int *place)
+{
+    int code = SQLITE_OK;
+    for (size_t i = 0; i < t->column_count && code == SQLITE_OK; i++) {
+        enum column_role role = t->columns[i].role;
+        bool all = kind == STATEMENT_INSERT;
+        if (all || role == ROLE_HOT || role == ROLE_REV ||
+            (kind == STATEMENT_UPDATE && role == ROLE_INDEXED)) {
+            code = sqlite_bind_column(s, (*place)++, &t->columns[i], after);
+        }
+    }
+    return code;
+}
+
+static int bind_write(sqlite3_stmt *s, const struct table *t, enum table_statement kind,
+                      const void *before, const void *after)
+{
+    int place = 1;
+    int code = after != NULL ? bind_changes(s, t, kind, after, &place) : SQLITE_OK;
+    if (code == SQLITE_OK && before != NULL) {
+        code = bind_key(s, place, t, before);
+        place += (int)t->key_count;
+    }
+    if (code == SQLITE_OK && before != NULL) {
+        code = sqlite_bind_column(s, place, &t->columns[t->column_count - 1], before);
+    }
+    return code;
+}
+
+static int sqlite_write(struct provider *base, enum table_id table, const void *before,
+                        const void *after, struct qp_err *err)
+{
+    struct sqlite_provider *p = self(base);
+    const struct table *t = &tables[table];
+    enum table_statement kind = before == NULL  ? STATEMENT_INSERT
+                                : after == NULL ? STATEMENT_DELETE
+                                                : update_kind(t, before, after);
+    sqlite3_stmt *s;
+    int code;
+    int rc = sqlite_table_statement(p, table, kind, &s, err);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    code = bind_write(s, t, kind, before, after);
+    rc =
+        code == SQLITE_OK ? run(p, s, err, "write a row") : sqlite_fail(p, code, err, "bind a row");
+    if (rc == QP_OK && sqlite3_changes(p->db) != 1) {
+        rc = err_set(err, QP_E_BUSY, "%s: %s: the row has changed since it was read", p->path,
+                     t->name);
+    }
+    return rc;
+}
+
+/* -------------------------------------------------------------------------------------------- host callbacks */
+
+static bool is_our_table(const char *name)
+{
+    return name != NULL && strncmp(name, "qp_", 3) == 0;
+}
+
+/* While a host callback runs, it may neither end the transaction nor write to our tables. */
+int sqlite_authorize(void *context, int action, const char *a, const char *b, const char *database,
+                     const char *trigger)
+{
+    struct sqlite_provider *p = context;
+    (void)b;
+    (void)database;
+    (void)trigger;
+    if (!p->in_host) {
+        return SQLITE_OK;
+    }
+    switch (action) {
+    case SQLITE_TRANSACTION:
+    case SQLITE_SAVEPOINT:
+    case SQLITE_ATTACH:
+    case SQLITE_DETACH:
+    case SQLITE_PRAGMA:
+        return SQLITE_DENY;
+    case SQLITE_INSERT:
+    case SQLITE_UPDATE:
+    case SQLITE_DELETE:
+    case SQLITE_DROP_TABLE:
+    case SQLITE_ALTER_TABLE:
+        return is_our_table(a) || is_our_table(b) ? SQLITE_DENY : SQLITE_OK;
+    default:
+        return SQLITE_OK;
+    }
+}
+
+static int sqlite_host_begin(struct provider *base, struct qp_err *err)
+{
+    struct sqlite_provider *p = self(base);
+    int rc = run_plain(p, PLAIN_SAVEPOINT, err, "begin a host call");
+    sqlite3_stmt *unused;
+    /* Prepared before the callback's time, since the authorizer would refuse them during it. */
+    rc = rc == QP_OK ? sqlite_plain_statement(p, PLAIN_ROLLBACK_TO, &unused, err) : rc;
+    rc = rc == QP_OK ? sqlite_plain_statement(p, PLAIN_RELEASE, &unused, err) : rc;
+    p->in_host = rc == QP_OK;
+    return rc;
+}
+
+static int sqlite_host_end(struct provider *base, bool keep, struct qp_err *err)
+{
+    struct sqlite_provider *p = self(base);
+    int rc = QP_OK;
+    p->in_host = false;
+    if (!keep) {
+        rc = run_plain(p, PLAIN_ROLLBACK_TO, err, "take back a host call");
+    }
+    return rc == QP_OK ? run_plain(p, PLAIN_RELEASE, err, "end a host call") : rc;
+}
+
+static void *sqlite_native(struct provider *base)
+{
+    return self(base)->db;
+}
+
+static int64_t schema_version(const struct provider *base)
+{
+    return ((const struct sqlite_provider *)base)->schema_version;
+}
+
+const struct provider_calls sqlite_calls = {
+    .name = "sqlite",
+    .begin = sqlite_begin,
+    .load = sqlite_load,
+    .scan = sqlite_scan,
+    .write = sqlite_write,
+    .commit = sqlite_commit,
+    .rollback = sqlite_rollback,
+    .host_begin = sqlite_host_begin,
+    .host_end = sqlite_host_end,
+    .native = sqlite_native,
+    .idle = sqlite_idle,
+    .schema_version = schema_version,
+    .close = sqlite_provider_close,
+};

@@ -1,0 +1,79 @@
+/* sqlite_internal.h - shared by the files of the SQLite provider; nobody else includes it
+ *
+ * One connection does all writes and all checkpoints (Debian 12's 3.40.1 can corrupt a WAL that two connections checkpoint);
+ * readers are read-only connections that never checkpoint; a lock file keeps a second writing process away.
+ */
+#ifndef QP_STORE_SQLITE_INTERNAL_H
+#define QP_STORE_SQLITE_INTERNAL_H
+
+#include <sqlite3.h>
+
+#include "store/provider.h"
+
+/* "QUIP": in the file's header, so that a file of something else is recognised. */
+#define SQLITE_APPLICATION_ID 0x51554950
+
+/* By number, from 1; each is a list of statements that ends with NULL. */
+extern const char *const *const sqlite_migrations[];
+extern const int64_t sqlite_schema_version;
+
+enum table_statement {
+    STATEMENT_LOAD,
+    STATEMENT_INSERT,
+    STATEMENT_UPDATE_HOT,
+    STATEMENT_UPDATE,
+    STATEMENT_DELETE,
+    STATEMENT_KINDS
+};
+
+enum plain_statement {
+    PLAIN_BEGIN,
+    PLAIN_COMMIT,
+    PLAIN_ROLLBACK,
+    PLAIN_SAVEPOINT,
+    PLAIN_RELEASE,
+    PLAIN_ROLLBACK_TO,
+    PLAIN_KINDS
+};
+
+#define SCAN_SHAPES ((TABLE_COUNT + INDEX_COUNT) * (INDEX_COLUMNS_MAX + 1) * 2)
+
+struct sqlite_provider {
+    struct provider base;
+    sqlite3 *db;
+    char *path;
+    int lock_fd;  /* -1: a reader */
+    int32_t pid;  /* a handle does not survive fork */
+    bool active;  /* between begin and commit or rollback */
+    bool in_host; /* a host callback runs: it may not touch our tables or the transaction */
+    int wal_pages;
+    int64_t schema_version;
+    struct buf sql;
+    sqlite3_stmt *of_table[TABLE_COUNT][STATEMENT_KINDS];
+    sqlite3_stmt *plain[PLAIN_KINDS];
+    sqlite3_stmt *scans[SCAN_SHAPES];
+};
+
+/* statements.c: prepared at first use, from the descriptors of rows.h; texts never contain a value. */
+int sqlite_table_statement(struct sqlite_provider *p, enum table_id table,
+                           enum table_statement kind, sqlite3_stmt **out,
+                           struct qp_err *err) QP_MUST_USE;
+int sqlite_plain_statement(struct sqlite_provider *p, enum plain_statement kind, sqlite3_stmt **out,
+                           struct qp_err *err) QP_MUST_USE;
+int sqlite_scan_statement(struct sqlite_provider *p, const struct scan *scan, sqlite3_stmt **out,
+                          struct qp_err *err) QP_MUST_USE;
+void sqlite_statements_done(struct sqlite_provider *p);
+/* Binds one column of a row at a place; SQLITE_OK or SQLite's code. */
+int sqlite_bind_column(sqlite3_stmt *s, int place, const struct column *c, const void *row);
+
+/* open.c */
+void sqlite_provider_close(struct provider *base);
+/* provider.c */
+extern const struct provider_calls sqlite_calls;
+int sqlite_fail(struct sqlite_provider *p, int code, struct qp_err *err, const char *what);
+int sqlite_checkpoint(struct sqlite_provider *p, struct qp_err *err);
+int sqlite_authorize(void *context, int action, const char *a, const char *b, const char *database,
+                     const char *trigger);
+int sqlite_wal_grew(void *context, sqlite3 *db, const char *name, int pages);
+
+#endif

@@ -1,0 +1,246 @@
+/* statements.c - the SQL of the provider, from the descriptors of the tables
+ *
+ * Each text is put together once, out of table and column names alone, and prepared for the life of the handle. Values are
+ * always bound.
+ */
+#include "store/sqlite/sqlite_internal.h"
+
+static const char *const plain_texts[PLAIN_KINDS] = {
+    [PLAIN_BEGIN] = "BEGIN IMMEDIATE",   [PLAIN_COMMIT] = "COMMIT",
+    [PLAIN_ROLLBACK] = "ROLLBACK",       [PLAIN_SAVEPOINT] = "SAVEPOINT qp_host",
+    [PLAIN_RELEASE] = "RELEASE qp_host", [PLAIN_ROLLBACK_TO] = "ROLLBACK TO qp_host",
+};
+
+static const char *const index_conditions[INDEX_COUNT] = {
+#define CONDITION(name, table, columns, sql, condition) sql,
+    STORE_INDEXES(CONDITION, CONDITION)
+#undef CONDITION
+};
+
+static int prepare(struct sqlite_provider *p, qp_str text, sqlite3_stmt **out, struct qp_err *err)
+{
+    int code = sqlite3_prepare_v3(p->db, text.p, (int)text.n, SQLITE_PREPARE_PERSISTENT, out, NULL);
+    return code == SQLITE_OK ? QP_OK : sqlite_fail(p, code, err, "prepare a statement");
+}
+
+static void add_columns(struct buf *b, const struct table *t, const char *format)
+{
+    for (size_t i = 0; i < t->column_count; i++) {
+        buf_text(b, i > 0 ? "," : "");
+        buf_text(b, format[0] == '?' ? "?" : "\"");
+        buf_text(b, format[0] == '?' ? "" : t->columns[i].name);
+        buf_text(b, format[0] == '?' ? "" : "\"");
+    }
+}
+
+static void add_key_condition(struct buf *b, const struct table *t)
+{
+    buf_text(b, " WHERE ns=?");
+    for (size_t i = 1; i < t->key_count; i++) {
+        buf_printf(b, " AND \"%s\"=?", t->columns[i].name);
+    }
+}
+
+static void add_changes(struct buf *b, const struct table *t, bool indexed_too)
+{
+    for (size_t i = 0; i < t->column_count; i++) {
+        enum column_role role = t->columns[i].role;
+        if (role == ROLE_HOT || (indexed_too && role == ROLE_INDEXED)) {
+            buf_printf(b, "\"%s\"=?,", t->columns[i].name);
+        }
+    }
+    buf_text(b, "rev=?");
+}
+
+static void write_table_text(struct buf *b, const struct table *t, enum table_statement kind)
+{
+    switch (kind) {
+    case STATEMENT_LOAD:
+        buf_text(b, "SELECT ");
+        add_columns(b, t, "name");
+        buf_printf(b, " FROM qp_%s", t->name);
+        add_key_condition(b, t);
+        break;
+    case STATEMENT_INSERT:
+        buf_printf(b, "INSERT INTO qp_%s(", t->name);
+        add_columns(b, t, "name");
+        buf_text(b, ") VALUES(");
+        add_columns(b, t, "?");
+        buf_text(b, ")");
+        break;
+    case STATEMENT_UPDATE_HOT:
+    case STATEMENT_UPDATE:
+        buf_printf(b, "UPDATE qp_%s SET ", t->name);
+        add_changes(b, t, kind == STATEMENT_UPDATE);
+        add_key_condition(b, t);
+        buf_text(b, " AND rev=?");
+        break;
+    case STATEMENT_DELETE:
+        buf_printf(b, "DELETE FROM qp_%s", t->name);
+        add_key_condition(b, t);
+        buf_text(b, " AND rev=?");
+        break;
+    case STATEMENT_KINDS:
+        break;
+    }
+}
+
+int sqlite_table_statement(struct sqlite_provider *p, enum table_id table,
+                           enum table_statement kind, sqlite3_stmt **out, struct qp_err *err)
+{
+    int rc = QP_OK;
+    if (p->of_table[table][kind] == NULL) {
+        buf_reset(&p->sql);
+        write_table_text(&p->sql, &tables[table], kind);
+        rc = buf_rc(&p->sql) != QP_OK
+                 ? err_set(err, buf_rc(&p->sql), "prepare: out of memory")
+                 : prepare(p, buf_slice(&p->sql), &p->of_table[table][kind], err);
+    }
+    if (rc == QP_OK) {
+        *out = p->of_table[table][kind];
+    }
+    return rc;
+}
+
+int sqlite_plain_statement(struct sqlite_provider *p, enum plain_statement kind, sqlite3_stmt **out,
+                           struct qp_err *err)
+{
+    int rc = QP_OK;
+    if (p->plain[kind] == NULL) {
+        rc = prepare(p, str_from(plain_texts[kind]), &p->plain[kind], err);
+    }
+    if (rc == QP_OK) {
+        *out = p->plain[kind];
+    }
+    return rc;
+}
+
+/* The order of a scan: an index's columns, or the key's. */
+static struct index_columns scan_order(const struct scan *scan)
+{
+    struct index_columns c = {.count = tables[scan->table].key_count};
+    for (size_t i = 0; i < c.count; i++) {
+        c.column[i] = i;
+    }
+    return scan->index >= 0 ? index_columns((enum index_id)scan->index) : c;
+}
+
+static void add_order(struct buf *b, const struct table *t, const struct index_columns *order,
+                      size_t from, const char *suffix)
+{
+    for (size_t i = from; i < order->count; i++) {
+        buf_printf(b, "%s\"%s\"%s", i > from ? "," : "", t->columns[order->column[i]].name, suffix);
+    }
+}
+
+static void add_after(struct buf *b, const struct table *t, const struct scan *scan,
+                      const struct index_columns *order)
+{
+    buf_text(b, " AND (");
+    add_order(b, t, order, scan->prefix_count, "");
+    buf_text(b, ")>(");
+    for (size_t i = scan->prefix_count; i < order->count; i++) {
+        buf_text(b, i > scan->prefix_count ? ",?" : "?");
+    }
+    buf_text(b, ")");
+}
+
+static void write_scan_text(struct buf *b, const struct scan *scan,
+                            const struct index_columns *order)
+{
+    const struct table *t = &tables[scan->table];
+    buf_text(b, "SELECT ");
+    add_columns(b, t, "name");
+    buf_printf(b, " FROM qp_%s", t->name);
+    if (scan->index >= 0) {
+        buf_printf(b, " INDEXED BY qp_%s", indexes[scan->index].name);
+    }
+    buf_printf(b, " WHERE %s", scan->index >= 0 ? index_conditions[scan->index] : "1");
+    for (size_t i = 0; i < scan->prefix_count; i++) {
+        buf_printf(b, " AND \"%s\"=?", t->columns[order->column[i]].name);
+    }
+    if (scan->after != NULL) {
+        add_after(b, t, scan, order);
+    }
+    if (scan->prefix_count < order->count) {
+        buf_text(b, " ORDER BY ");
+        add_order(b, t, order, scan->prefix_count, "");
+    }
+    buf_text(b, " LIMIT ?");
+}
+
+int sqlite_bind_column(sqlite3_stmt *s, int place, const struct column *c, const void *row)
+{
+    qp_str text;
+    if (c->kind == KIND_I64) {
+        return sqlite3_bind_int64(s, place, row_i64(c, row));
+    }
+    text = row_str(c, row);
+    if (str_is_none(text)) {
+        return sqlite3_bind_null(s, place);
+    }
+    return c->kind == KIND_TEXT
+               ? sqlite3_bind_text64(s, place, text.p, text.n, SQLITE_STATIC, SQLITE_UTF8)
+               : sqlite3_bind_blob64(s, place, text.p, text.n, SQLITE_STATIC);
+}
+
+static int bind_scan(sqlite3_stmt *s, const struct scan *scan, const struct index_columns *order)
+{
+    const struct table *t = &tables[scan->table];
+    int place = 1;
+    int code = SQLITE_OK;
+    for (size_t i = 0; i < scan->prefix_count && code == SQLITE_OK; i++) {
+        code = sqlite_bind_column(s, place++, &t->columns[order->column[i]], scan->prefix);
+    }
+    for (size_t i = scan->prefix_count;
+         i < order->count && scan->after != NULL && code == SQLITE_OK; i++) {
+        code = sqlite_bind_column(s, place++, &t->columns[order->column[i]], scan->after);
+    }
+    return code != SQLITE_OK
+               ? code
+               : sqlite3_bind_int64(s, place,
+                                    scan->limit > INT64_MAX ? INT64_MAX : (int64_t)scan->limit);
+}
+
+int sqlite_scan_statement(struct sqlite_provider *p, const struct scan *scan, sqlite3_stmt **out,
+                          struct qp_err *err)
+{
+    struct index_columns order = scan_order(scan);
+    size_t of = scan->index >= 0 ? (size_t)TABLE_COUNT + (size_t)scan->index : (size_t)scan->table;
+    size_t shape = (of * (INDEX_COLUMNS_MAX + 1) + scan->prefix_count) * 2 + (scan->after != NULL);
+    int code;
+    QP_ASSERT(shape < SCAN_SHAPES && scan->prefix_count <= order.count);
+    QP_ASSERT(scan->after == NULL || scan->prefix_count < order.count);
+    if (p->scans[shape] == NULL) {
+        int rc;
+        buf_reset(&p->sql);
+        write_scan_text(&p->sql, scan, &order);
+        rc = buf_rc(&p->sql) != QP_OK ? err_set(err, buf_rc(&p->sql), "prepare: out of memory")
+                                      : prepare(p, buf_slice(&p->sql), &p->scans[shape], err);
+        if (rc != QP_OK) {
+            return rc;
+        }
+    }
+    code = bind_scan(p->scans[shape], scan, &order);
+    if (code != SQLITE_OK) {
+        return sqlite_fail(p, code, err, "bind a scan");
+    }
+    *out = p->scans[shape];
+    return QP_OK;
+}
+
+void sqlite_statements_done(struct sqlite_provider *p)
+{
+    for (int t = 0; t < TABLE_COUNT; t++) {
+        for (int k = 0; k < STATEMENT_KINDS; k++) {
+            (void)sqlite3_finalize(
+                p->of_table[t][k]); /* its last error was reported when it happened */
+        }
+    }
+    for (int k = 0; k < PLAIN_KINDS; k++) {
+        (void)sqlite3_finalize(p->plain[k]); /* likewise */
+    }
+    for (size_t k = 0; k < SCAN_SHAPES; k++) {
+        (void)sqlite3_finalize(p->scans[k]); /* likewise */
+    }
+}

@@ -1,0 +1,499 @@
+/* store.c - a store handle: from a commit's bundles to one transaction
+ *
+ * A commit runs bundle by bundle, op by op, on rows in memory (txn.h), and ends in one flush and one commit of the
+ * provider:
+ *
+ *   begin -> for each bundle { ops; host calls | undo } -> flush -> commit
+ *      |                                                     |        |
+ *      +------- any failure that is not a bundle's own ------+--------+--> rollback; every bundle gets that code
+ *
+ * If we crash anywhere before the provider's commit returns, either nothing of it exists or all of it does; that is the
+ * provider's promise (I1 of store.h), and this file adds no state of its own to it.
+ *
+ * The clock: wall time, never backwards. The highest time that was committed is in the head row, so that a store that is
+ * opened under a clock that was set back goes on from where it was.
+ */
+#include "store/apply.h"
+
+#include "base/env.h"
+#include "base/failpoint.h"
+
+struct store {
+    struct qp_env env;
+    struct provider *provider;
+    qp_ms clock;          /* the highest time given out */
+    int64_t clock_set_us; /* monotonic time at which it was */
+    int refusing;         /* QP_OK, or the code that every further call gets; see stopped_by */
+    uint64_t hash_seed;
+    int64_t commits;
+    int64_t rows_written;
+    bool writable;
+    bool marks; /* keeps the clean-shutdown marker: not for memory that handles share */
+};
+
+static int commit_start(struct store *s, struct commit *c);
+static int commit_advance(struct store *s, struct commit *c);
+
+const struct qp_env *store_env(const struct store *s)
+{
+    return &s->env;
+}
+
+qp_ms store_now(struct store *s)
+{
+    qp_ms wall = s->env.wall_ms(s->env.context);
+    int64_t us = s->env.monotonic_us(s->env.context);
+    /* While the wall is behind, half of what has really passed: it catches up, and time still moves. */
+    qp_ms slow = s->clock + (us - s->clock_set_us) / 2000;
+    qp_ms now = wall > slow ? wall : slow;
+    if (now > s->clock) {
+        s->clock = now;
+        s->clock_set_us = us;
+    }
+    return s->clock;
+}
+
+/* QP_OK, or why the handle refuses all further work: what a commit found, or what the provider did on its own account. */
+static int stopped_by(const struct store *s)
+{
+    return s->refusing != QP_OK ? s->refusing : s->provider->failure;
+}
+
+/* ------------------------------------------------------------------------------------------ open and close */
+
+/* Reads the head row: where the clock stands. Marks the file as in use, so that a missing mark means a crash. */
+static int store_enter(struct store *s, struct qp_err *err)
+{
+    struct provider *p = s->provider;
+    struct arena arena;
+    void *row = NULL;
+    int rc;
+    arena_init(&arena, &s->env, 0);
+    rc = p->calls->load(p, &arena, TABLE_head, &(struct head_row){.ns = 0}, &row, err);
+    if (rc == QP_OK && row == NULL) {
+        rc = err_set(err, QP_E_CORRUPT, "the head row is missing: the file is damaged");
+    }
+    if (rc == QP_OK) {
+        const struct head_row *head = row;
+        s->clock = head->clock;
+        s->clock_set_us = s->env.monotonic_us(s->env.context);
+        p->opened_unclean = head->clean == 0;
+    }
+    arena_done(&arena);
+    return rc;
+}
+
+/* Writes the clean-shutdown marker, 1 when closing and 0 when opening. */
+static int store_mark(struct store *s, int64_t clean, struct qp_err *err)
+{
+    struct commit c;
+    struct txn t;
+    struct head_row *head;
+    struct provider *p = s->provider;
+    int rc;
+    commit_init(&c, s);
+    rc = p->calls->begin(p, err);
+    if (rc != QP_OK) {
+        commit_done(&c);
+        return rc;
+    }
+    rc = txn_init(&t, s, p, &c.arena, err);
+    if (rc == QP_OK) {
+        txn_begin_op(&t);
+        head = txn_edit(&t, TABLE_head, &(struct head_row){.ns = 0});
+        if (head != NULL) {
+            head->clean = clean;
+            head->clock = store_now(s);
+        }
+        rc = txn_flush(&t);
+    }
+    rc = rc == QP_OK ? p->calls->commit(p, err) : rc;
+    if (rc != QP_OK) {
+        p->calls->rollback(p);
+    }
+    txn_done(&t);
+    commit_done(&c);
+    return rc;
+}
+
+static int provider_open(struct store *s, const struct store_options *options, struct qp_err *err)
+{
+    return options->path == NULL ? memory_open(&s->env, options, &s->provider, err)
+                                 : sqlite_open(&s->env, options, &s->provider, err);
+}
+
+int store_open(const struct qp_env *env, const struct store_options *options,
+               struct store **out_store, struct qp_err *err)
+{
+    struct store *s = mem_alloc(env, sizeof *s);
+    int rc;
+    if (s == NULL) {
+        return err_set(err, QP_E_NOMEM, "open store: out of memory");
+    }
+    s->env = *env;
+    s->writable = !options->read_only;
+    rc = s->env.entropy(s->env.context, &s->hash_seed, sizeof s->hash_seed);
+    if (rc != QP_OK) {
+        rc = err_set(err, rc, "open store: no entropy");
+    }
+    rc = rc == QP_OK ? provider_open(s, options, err) : rc;
+    rc = rc == QP_OK ? store_enter(s, err) : rc;
+    s->marks = s->writable && options->memory == NULL;
+    if (rc == QP_OK && s->marks) {
+        rc = store_mark(s, 0, err);
+    }
+    if (rc != QP_OK) {
+        if (s->provider != NULL) {
+            s->provider->calls->close(s->provider);
+        }
+        mem_free(env, s);
+        return rc;
+    }
+    *out_store = s;
+    return QP_OK;
+}
+
+int store_close(struct store *s, struct qp_err *err)
+{
+    int rc = QP_OK;
+    struct qp_env env;
+    if (s == NULL) {
+        return QP_OK;
+    }
+    env = s->env;
+    if (s->marks && stopped_by(s) == QP_OK) {
+        rc = store_mark(s, 1, err);
+    } else if (stopped_by(s) != QP_OK) {
+        rc = err_set(err, stopped_by(s),
+                     "close store: it had stopped working, so it is not marked as clean");
+    }
+    s->provider->calls->close(s->provider);
+    mem_free(&env, s);
+    return rc;
+}
+
+/* --------------------------------------------------------------------------------------- running a commit */
+
+static void bundles_fail(struct commit *c, int rc, bool only_done)
+{
+    for (struct bundle *b = c->first; b != NULL; b = b->next) {
+        if (!only_done || b->rc == QP_OK) {
+            b->rc = rc;
+        }
+    }
+}
+
+static void commit_end(struct commit *c, int rc)
+{
+    if (c->txn != NULL) {
+        txn_done(c->txn);
+    }
+    c->rc = rc;
+    c->state = COMMIT_DONE;
+    c->txn = NULL;
+}
+
+/* A failure of the store itself: nothing of this commit exists, or, after a lost commit, nobody knows. */
+static int commit_abort(struct store *s, struct commit *c, int rc)
+{
+    s->provider->calls->rollback(s->provider);
+    bundles_fail(c, rc, rc == QP_E_UNKNOWN_OUTCOME);
+    if (qp_code_class(rc) == QP_CLASS_FATAL || rc == QP_E_UNKNOWN_OUTCOME) {
+        s->refusing = rc == QP_E_UNKNOWN_OUTCOME ? QP_E_FSYNC : rc;
+    }
+    commit_end(c, rc);
+    return QP_OK;
+}
+
+static int commit_start(struct store *s, struct commit *c)
+{
+    int rc = FP("commit.begin");
+    if (rc == QP_OK) {
+        rc = s->provider->calls->begin(s->provider, &c->err);
+    }
+    if (rc != QP_OK) {
+        return rc;
+    }
+    c->txn = ARENA_NEW(&c->arena, struct txn);
+    rc = c->txn == NULL ? err_set(&c->err, QP_E_NOMEM, "commit: out of memory")
+                        : txn_init(c->txn, s, s->provider, &c->arena, &c->err);
+    if (rc != QP_OK) {
+        return commit_abort(s, c, rc);
+    }
+    c->txn->hash_seed = s->hash_seed;
+    c->txn->now = store_now(s);
+    c->txn->bundle = c->first;
+    if (c->first != NULL) {
+        txn_begin_bundle(c->txn);
+    }
+    return QP_OK;
+}
+
+/* Runs the bundle's host calls, inside a nested transaction of the provider, so that a refusal takes back what they wrote. */
+static int bundle_host_calls(struct store *s, struct commit *c, struct bundle *b)
+{
+    struct provider *p = s->provider;
+    int rc = p->calls->host_begin(p, &c->err);
+    bool fine = true;
+    int end;
+    if (rc != QP_OK) {
+        c->txn->rc = rc;
+        return rc;
+    }
+    for (size_t i = 0; i < b->op_count && fine; i++) {
+        struct op *op = bundle_op_at(b, i);
+        if (op->kind == OP_host_call) {
+            fine = op->host_call.call(op->host_call.context, p->calls->native(p)) == QP_OK;
+            c->txn->op_index = i;
+        }
+    }
+    end = p->calls->host_end(p, fine, &c->err);
+    c->txn->rc = end;
+    return end != QP_OK ? end : fine ? QP_OK : QP_E_ABORTED;
+}
+
+static bool bundle_has_host_call(const struct bundle *b)
+{
+    for (size_t i = 0; i < b->op_count; i++) {
+        if (bundle_op_at(b, i)->kind == OP_host_call) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The bundle is over, one way or the other; the next one begins. */
+static void bundle_end(struct commit *c, int rc)
+{
+    struct txn *t = c->txn;
+    t->bundle->rc = rc;
+    if (rc != QP_OK) {
+        t->stop.op_index = t->op_index;
+        t->bundle->stop = t->stop;
+        txn_undo_bundle(t);
+    }
+    t->bundle = t->bundle->next;
+    t->op_index = 0;
+    txn_begin_bundle(t);
+}
+
+/* One op. QP_E_BUSY: it waits for a row of another handle; nothing of it happened, and it can be tried again. */
+static int commit_op(struct store *s, struct commit *c)
+{
+    struct txn *t = c->txn;
+    struct bundle *b = t->bundle;
+    const struct txn_undo *mark = t->undo;
+    int rc = QP_OK;
+    if (t->op_index < b->op_count) {
+        txn_begin_op(t);
+        rc = apply_op(t, bundle_op_at(b, t->op_index));
+        if (t->rc == QP_E_BUSY && s->provider->stepwise) {
+            txn_undo_op(t, mark);
+            t->rc = QP_OK;
+            return QP_E_BUSY;
+        }
+        if (rc == QP_OK && t->rc == QP_OK && ++t->op_index < b->op_count) {
+            return QP_OK;
+        }
+    }
+    if (rc == QP_OK && t->rc == QP_OK && bundle_has_host_call(b)) {
+        rc = bundle_host_calls(s, c, b);
+    }
+    if (t->rc != QP_OK) {
+        return t->rc;
+    }
+    bundle_end(c, rc);
+    return QP_OK;
+}
+
+/* The clock goes with everything else that is written, so that it never falls behind a time that somebody saw. */
+static int clock_keep(struct txn *t)
+{
+    struct head_row *head;
+    txn_begin_op(t);
+    head = txn_edit(t, TABLE_head, &(struct head_row){.ns = 0});
+    if (head != NULL) {
+        head->clock = t->now;
+    }
+    return t->rc;
+}
+
+static int commit_finish(struct store *s, struct commit *c)
+{
+    struct provider *p = s->provider;
+    struct txn *t = c->txn;
+    int rc;
+    if (!txn_is_dirty(t)) {
+        p->calls->rollback(p);
+        commit_end(c, QP_OK);
+        return QP_OK;
+    }
+    rc = clock_keep(t);
+    rc = rc == QP_OK ? txn_flush(t) : rc;
+    rc = rc == QP_OK ? FP("commit.before") : rc;
+    rc = rc == QP_OK ? p->calls->commit(p, &c->err) : rc;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    s->commits++;
+    s->rows_written += t->rows_written;
+    rc = FP("commit.after");
+    if (rc != QP_OK) {
+        bundles_fail(c, QP_E_UNKNOWN_OUTCOME,
+                     true); /* a test plays a lost answer: it is committed, and nobody knows */
+        commit_end(c, QP_E_UNKNOWN_OUTCOME);
+        return QP_OK;
+    }
+    commit_end(c, QP_OK);
+    return QP_OK;
+}
+
+/* One step: an op, or the end. */
+static int commit_advance(struct store *s, struct commit *c)
+{
+    int rc;
+    if (c->txn == NULL) {
+        rc = commit_start(s, c);
+        if (rc == QP_E_BUSY && s->provider->stepwise) {
+            return QP_E_BUSY;
+        }
+        if (rc != QP_OK) {
+            bundles_fail(c, rc, false);
+            commit_end(c, rc);
+        }
+        return QP_OK;
+    }
+    rc = c->txn->bundle != NULL ? commit_op(s, c) : commit_finish(s, c);
+    if (rc == QP_E_BUSY && s->provider->stepwise) {
+        return QP_E_BUSY;
+    }
+    return rc == QP_OK ? QP_OK : commit_abort(s, c, rc);
+}
+
+static int commit_refuse(struct commit *c, int rc)
+{
+    bundles_fail(c, rc, false);
+    c->rc = rc;
+    c->state = COMMIT_DONE;
+    return rc;
+}
+
+int store_submit(struct store *s, struct commit *c)
+{
+    QP_ASSERT(c->store == s && c->state == COMMIT_FILLING);
+    if (c->rc != QP_OK) {
+        return commit_refuse(c, c->rc);
+    }
+    if (stopped_by(s) != QP_OK) {
+        return commit_refuse(
+            c,
+            err_set(&c->err, stopped_by(s),
+                    "the store has stopped working and refuses all further work; open it again"));
+    }
+    if (!s->writable) {
+        return commit_refuse(
+            c, err_set(&c->err, QP_E_READONLY, "the store is opened for reading only"));
+    }
+    c->state = COMMIT_RUNNING;
+    while (c->state == COMMIT_RUNNING && !s->provider->stepwise) {
+        (void)commit_advance(s, c); /* cannot be busy: the outcome is in c->rc */
+    }
+    return QP_OK;
+}
+
+int store_step(struct store *s, struct commit *c)
+{
+    QP_ASSERT(c->store == s && c->state == COMMIT_RUNNING);
+    return commit_advance(s, c);
+}
+
+int store_commit(struct store *s, struct commit *c)
+{
+    int rc = store_submit(s, c);
+    while (rc == QP_OK && c->state == COMMIT_RUNNING) {
+        rc = store_step(s, c);
+    }
+    if (rc == QP_E_BUSY && c->state == COMMIT_RUNNING) {
+        (void)commit_abort(s, c,
+                           QP_E_BUSY); /* nobody else runs here, so waiting would be for ever */
+    }
+    return c->rc;
+}
+
+/* --------------------------------------------------------------------------------------------------- reads */
+
+static int read_check(const struct store *s, struct qp_err *err)
+{
+    /* After a failed fsync what is read may not be on disk: it must not be told to anybody. */
+    return stopped_by(s) == QP_OK
+               ? QP_OK
+               : err_set(err, stopped_by(s), "the store has stopped working; open it again");
+}
+
+int store_get(struct store *s, struct arena *arena, enum table_id table, const void *key,
+              const void **out_row, struct qp_err *err)
+{
+    void *row = NULL;
+    int rc = read_check(s, err);
+    rc = rc == QP_OK ? s->provider->calls->load(s->provider, arena, table, key, &row, err) : rc;
+    if (rc == QP_OK && row == NULL) {
+        return err_set(err, QP_E_NOT_FOUND, "no such row in %s", tables[table].name);
+    }
+    if (rc == QP_OK) {
+        *out_row = row;
+    }
+    return rc;
+}
+
+int store_scan(struct store *s, const struct scan *scan, void *context, store_visit visit,
+               struct qp_err *err)
+{
+    int rc = read_check(s, err);
+    return rc == QP_OK ? s->provider->calls->scan(s->provider, scan, context, visit, err) : rc;
+}
+
+struct dump {
+    struct buf *out;
+    enum table_id table;
+};
+
+static int dump_row(void *context, const void *row)
+{
+    struct dump *d = context;
+    row_print(d->out, d->table, row);
+    buf_byte(d->out, '\n');
+    return buf_rc(d->out);
+}
+
+int store_dump(struct store *s, struct buf *out, struct qp_err *err)
+{
+    int rc = QP_OK;
+    for (int table = 0; table < TABLE_COUNT && rc == QP_OK; table++) {
+        struct dump d = {out, (enum table_id)table};
+        struct scan all = {.table = d.table, .index = -1, .limit = SIZE_MAX};
+        rc = store_scan(s, &all, &d, dump_row, err);
+    }
+    return rc;
+}
+
+int store_idle(struct store *s, struct qp_err *err)
+{
+    int rc = read_check(s, err);
+    rc = rc == QP_OK ? s->provider->calls->idle(s->provider, err) : rc;
+    if (qp_code_class(rc) == QP_CLASS_FATAL) {
+        s->refusing = rc;
+    }
+    return rc;
+}
+
+void store_info(const struct store *s, struct store_info *out_info)
+{
+    *out_info = (struct store_info){
+        .provider = s->provider->calls->name,
+        .schema_version = s->provider->calls->schema_version(s->provider),
+        .opened_unclean = s->provider->opened_unclean,
+        .refusing = stopped_by(s) != QP_OK,
+        .commits = s->commits,
+        .rows_written = s->rows_written,
+    };
+}

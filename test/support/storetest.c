@@ -1,0 +1,180 @@
+/* storetest.c - see storetest.h */
+#include "support/storetest.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define GUIDS 65536
+
+static char guids[GUIDS][LIMIT_GUID_SIZE];
+
+const char *storetest_name(enum storetest_kind kind)
+{
+    static const char *const names[STORETEST_KINDS] = {"memory", "memory-rows", "sqlite"};
+    return names[kind];
+}
+
+static void open_store(struct storetest *f)
+{
+    struct store_options options = {.vfs = f->vfs};
+    struct qp_err err = {0};
+    int rc;
+    if (f->kind == STORETEST_SQLITE) {
+        options.path = f->path;
+    } else {
+        options.memory = f->memory;
+    }
+    rc = store_open(&f->t.env, &options, &f->s, &err);
+    if (rc != QP_OK) {
+        fail_msg("open %s store: %s", storetest_name(f->kind), err.text);
+    }
+}
+
+void storetest_init(struct storetest *f, enum storetest_kind kind, uint64_t seed)
+{
+    const char *tmp = getenv("TMPDIR");
+    testenv_init(&f->t, seed);
+    f->kind = kind;
+    f->vfs = NULL;
+    (void)snprintf(f->dir, sizeof f->dir, "%s/storetest.XXXXXX", tmp != NULL ? tmp : "/tmp");
+    assert_non_null(mkdtemp(f->dir));
+    (void)snprintf(f->path, sizeof f->path, "%s/store.db", f->dir);
+    f->memory = NULL;
+    if (kind != STORETEST_SQLITE) {
+        struct memory_options options = {.mode =
+                                             kind == STORETEST_MEMORY ? MEMORY_SERIAL : MEMORY_ROWS,
+                                         .stepwise = kind == STORETEST_MEMORY_ROWS};
+        assert_int_equal(memory_create(&f->t.env, &options, &f->memory), QP_OK);
+    }
+    open_store(f);
+}
+
+void storetest_reopen(struct storetest *f)
+{
+    struct qp_err err = {0};
+    int rc = store_close(f->s, &err);
+    if (rc != QP_OK) {
+        fail_msg("close: %s", err.text);
+    }
+    open_store(f);
+}
+
+void storetest_done(struct storetest *f)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock", ".new", ".new-journal"};
+    char name[400];
+    struct qp_err err = {0};
+    int rc = store_close(f->s, &err);
+    if (rc != QP_OK) {
+        fail_msg("close: %s", err.text);
+    }
+    memory_destroy(f->memory);
+    for (size_t i = 0; i < ARRAY_COUNT(suffixes); i++) {
+        (void)snprintf(name, sizeof name, "%s%s", f->path, suffixes[i]);
+        (void)unlink(name);
+    }
+    (void)rmdir(f->dir);
+    testenv_done(&f->t);
+}
+
+int storetest_bundle(struct storetest *f, struct op *ops, size_t count, struct stop *stop)
+{
+    struct commit c;
+    struct bundle *b;
+    int rc;
+    commit_init(&c, f->s);
+    b = commit_bundle(&c, "test");
+    for (size_t i = 0; i < count; i++) {
+        struct op *op = bundle_op(b, ops[i].kind);
+        assert_non_null(op);
+        *op = ops[i];
+    }
+    rc = store_commit(f->s, &c);
+    if (rc != QP_OK) {
+        fail_msg("commit: %s (%s)", c.err.text, qp_code_word(rc));
+    }
+    rc = b->rc;
+    for (size_t i = 0; i < count; i++) {
+        ops[i] = *bundle_op_at(b, i);
+        if (ops[i].kind == OP_msg_claim) {
+            ops[i].msg_claim.out_messages =
+                NULL; /* its rows die with the commit: read them by key */
+        }
+    }
+    if (stop != NULL) {
+        *stop = b->stop;
+    }
+    commit_done(&c);
+    return rc;
+}
+
+int storetest_op(struct storetest *f, struct op *op)
+{
+    return storetest_bundle(f, op, 1, NULL);
+}
+
+qp_str storetest_guid(unsigned number)
+{
+    assert_true(number < GUIDS);
+    (void)snprintf(guids[number], LIMIT_GUID_SIZE, "guid-%05u", number);
+    return (qp_str){guids[number], LIMIT_GUID_SIZE};
+}
+
+const void *storetest_row(struct storetest *f, enum table_id table, const void *key)
+{
+    static _Alignas(16) char kept[65536];
+    struct arena arena;
+    struct qp_err err = {0};
+    const void *row = NULL;
+    int rc;
+    arena_init(&arena, &f->t.env, 0);
+    rc = store_get(f->s, &arena, table, key, &row, &err);
+    if (rc == QP_OK) {
+        struct testenv *t = &f->t;
+        void *copy = row_clone(&t->env, table, row);
+        size_t size = tables[table].row_size;
+        size_t at = size;
+        assert_non_null(copy);
+        memcpy(kept, copy, size);
+        for (size_t i = 0; i < tables[table].column_count; i++) {
+            const struct column *c = &tables[table].columns[i];
+            if (c->kind != KIND_I64) {
+                qp_str text = row_str(c, copy);
+                assert_true(at + text.n <= sizeof kept);
+                if (text.n > 0) {
+                    memcpy(kept + at, text.p, text.n);
+                }
+                row_set_str(c, kept, (qp_str){text.p == NULL ? NULL : kept + at, text.n});
+                at += text.n;
+            }
+        }
+        mem_free(&t->env, copy);
+        row = kept;
+    } else {
+        assert_int_equal(rc, QP_E_NOT_FOUND);
+        row = NULL;
+    }
+    arena_done(&arena);
+    return row;
+}
+
+static int count_row(void *context, const void *row)
+{
+    size_t *count = context;
+    (void)row;
+    ++*count;
+    return QP_OK;
+}
+
+size_t storetest_count(struct storetest *f, enum table_id table)
+{
+    size_t count = 0;
+    struct qp_err err = {0};
+    struct scan all = {.table = table, .index = -1, .limit = SIZE_MAX};
+    assert_int_equal(store_scan(f->s, &all, &count, count_row, &err), QP_OK);
+    return count;
+}

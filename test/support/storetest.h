@@ -1,0 +1,52 @@
+/* storetest.h - a store under test, on any provider, in a temporary directory and under virtual time
+ *
+ * The struct is large: make it static, or allocate it.
+ */
+#ifndef QP_TEST_STORETEST_H
+#define QP_TEST_STORETEST_H
+
+#include "store/memory.h"
+#include "store/store.h"
+#include "support/testenv.h"
+
+enum storetest_kind {
+    STORETEST_MEMORY,
+    STORETEST_MEMORY_ROWS, /* row locks, one op per step */
+    STORETEST_SQLITE,
+    STORETEST_KINDS
+};
+
+struct storetest {
+    struct testenv t;
+    enum storetest_kind kind;
+    struct memory
+        *memory; /* the tables of the memory kinds: they outlive the handle, as a file does */
+    struct store *s;
+    char dir[256];
+    char path[320];
+    const char *vfs;
+};
+
+const char *storetest_name(enum storetest_kind kind);
+
+/* A new store of this kind, open. Asserts that it works. */
+void storetest_init(struct storetest *f, enum storetest_kind kind, uint64_t seed);
+/* Closes and opens again, as a restart does; the state must survive. */
+void storetest_reopen(struct storetest *f);
+/* Closes, removes the files, asserts that no memory is left. */
+void storetest_done(struct storetest *f);
+
+/* One bundle of these ops in one commit; what the ops put out is copied back. Returns the bundle's code; asserts that the
+ * transaction itself went well. `stop` may be NULL. */
+int storetest_bundle(struct storetest *f, struct op *ops, size_t count, struct stop *stop);
+int storetest_op(struct storetest *f, struct op *op);
+
+/* A GUID made of a number, as 16 bytes that live for ever (one per number up to 65535). */
+qp_str storetest_guid(unsigned number);
+
+/* A row by its key; NULL when there is none. It lives until the next call. */
+const void *storetest_row(struct storetest *f, enum table_id table, const void *key);
+/* How many rows a table has. */
+size_t storetest_count(struct storetest *f, enum table_id table);
+
+#endif
