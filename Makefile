@@ -111,7 +111,7 @@ LDFLAGS_fuzz    := -fsanitize=fuzzer,address,$(UNDEFINED)
 # Flags of single directories: only the library is position-independent; examples see the public header alone.
 LANGUAGE_examples := -std=gnu17 -D_GNU_SOURCE -Iinclude
 language_for = $(if $(filter examples/%,$(1)),$(LANGUAGE_examples),$(LANGUAGE)) \
-               $(if $(filter test/% bench/%,$(1)),-Itest -Wno-unused-parameter) \
+               $(if $(filter test/% bench/%,$(1)),-Itest -I$(B)/generated -Wno-unused-parameter) \
                $(if $(filter $(LIBRARY_SRC),$(1)),-fPIC,-fPIE)
 
 LIBS      := -Wl,--as-needed -lsqlite3 -ljansson -lcrypto -lpthread -lm
@@ -143,6 +143,11 @@ $(foreach variant,$(VARIANTS),$(eval $(call variant_rules,$(variant))))
 # The list of all sources: programs are linked again when a file comes or goes, and tools/tidy finds what nobody builds.
 $(B)/sources: FORCE
 	@tools/stamp $@ '$(BUILT_SRC)'
+
+# The failpoints of the source, for the test that hits every one of them: FAILPOINT_LIST(X) is X("name") for each.
+$(B)/generated/failpoints.h: FORCE
+	@tools/stamp $@ "#define FAILPOINT_LIST(X) $$(tools/failpoints | sed 's/.*/X("&")/' | tr '\n' ' ')"
+$(foreach variant,$(TEST_VARIANTS),$(call objects,$(variant),test/crash/test_failpoints.c)): $(B)/generated/failpoints.h
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
@@ -251,7 +256,7 @@ cov: $(call test_programs,cov,$(TEST_DIRS)) ## coverage of lines and branches, p
 
 # ---------------------------------------------------------------------------------------------------------- lint
 
-LINT := tools/tidy tools/fmt@--check tools/traceability tools/failpoints@--check tools/symbols tools/hardening \
+LINT := tools/tidy tools/fmt@--check tools/doctables@--check tools/traceability tools/failpoints@--check tools/symbols tools/hardening \
         tools/headers tools/cppcheck
 
 .PHONY: lint fmt fmt-check

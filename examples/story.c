@@ -1,9 +1,10 @@
-/* story.c - what Quipu is for, in a few seconds: jobs run, the process kills itself half-way, the second start finishes
+/* story.c - what Quipu is for, in a few seconds: jobs run, the process kills itself half-way, the
+ * second start finishes
  *
- * The first process starts ten orders and charges them one by one. After the fifth it sends itself SIGKILL: no
- * clean-up, no flush, nothing. The second opens the same file and goes on. Every charge is also written to a plain
- * file that nobody deduplicates, so that a repeated one would show. The program exits 0 only if each order was charged
- * once and every job is completed.
+ * The first process starts ten orders and charges them one by one. After the fifth it sends itself
+ * SIGKILL: no clean-up, no flush, nothing. The second opens the same file and goes on. Every charge
+ * is also written to a plain file that nobody deduplicates, so that a repeated one would show. The
+ * program exits 0 only if each order was charged once and every job is completed.
  */
 #include <quipu.h>
 #include <signal.h>
@@ -77,7 +78,8 @@ static void start_orders(qp *q)
     }
 }
 
-/* Charges what there is to charge; kills this process after `kill_after` of them (0: never). Returns how many. */
+/* Charges what there is to charge; kills this process after `kill_after` of them (0: never).
+ * Returns how many. */
 static int work(qp *q, const struct story *s, int kill_after)
 {
     struct qp_err err;

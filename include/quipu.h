@@ -2,12 +2,14 @@
  *
  * Copyright the Quipu authors. SPDX-License-Identifier: Apache-2.0
  *
- * Every function that can fail returns an int: QP_OK (0) or a negative code of QP_ERROR_TABLE, and writes the
- * detail into a caller-supplied struct qp_err when one is given (NULL is allowed everywhere). Outputs are the
- * last parameters, their names start with out_, and they are untouched on failure.
+ * Every function that can fail returns an int: QP_OK (0) or a negative code of QP_ERROR_TABLE, and
+ * writes the detail into a caller-supplied struct qp_err when one is given (NULL is allowed
+ * everywhere). Outputs are the last parameters, their names start with out_, and they are untouched
+ * on failure.
  *
- * The library has no globals, no constructors, no signal handlers, prints nothing, reads no environment and never
- * exits. Everything hangs off one handle, and everything it needs of the outside comes in through struct qp_env.
+ * The library has no globals, no constructors, no signal handlers, prints nothing, reads no
+ * environment and never exits. Everything hangs off one handle, and everything it needs of the
+ * outside comes in through struct qp_env.
  */
 #ifndef QUIPU_H
 #define QUIPU_H
@@ -37,12 +39,14 @@ extern "C" {
 #define QP_PRINTF(format_index, first_index)
 #endif
 
-/* ------------------------------------------------------------------------------------------------ errors */
+/* --------------------------------------------------------------------------------------- errors */
 
 /* What a caller can do about an error:
- *   RETRY     the same call may succeed later          CONFLICT  the state has moved on: read it, then decide
+ *   RETRY     the same call may succeed later          CONFLICT  the state has moved on: read it,
+ *             then decide
  *   CALLER    the request is wrong: mend it            LIMIT     a named limit was reached
- *   FATAL     this handle is of no more use            UNKNOWN   the commit may or may not have happened
+ *   FATAL     this handle is of no more use            UNKNOWN   the commit may or may not have
+ *             happened
  */
 enum qp_class {
     QP_CLASS_OK,
@@ -54,8 +58,9 @@ enum qp_class {
     QP_CLASS_UNKNOWN
 };
 
-/* X(NAME, number, HTTP status, class, word, sentence) - the one table of errors. `word` is the stable code of the
- * HTTP API and of the command line. Numbers are never used again for something else. */
+/* X(NAME, number, HTTP status, class, word, sentence) - the one table of errors. `word` is the
+ * stable code of the HTTP API and of the command line. Numbers are never used again for something
+ * else. */
 #define QP_ERROR_TABLE(X)                                                                          \
     X(NOMEM, 1, 503, LIMIT, "out_of_memory", "out of memory")                                      \
     X(INVALID, 2, 400, CALLER, "invalid", "invalid argument")                                      \
@@ -99,7 +104,8 @@ enum qp_code {
 
 #define QP_ERR_TEXT_SIZE 512
 
-/* The detail of a failure, wrapped on its way up: "claim stream 'x': insert lease: the disk is full". */
+/* The detail of a failure, wrapped on its way up: "claim stream 'x': insert lease: the disk is
+ * full". */
 struct qp_err {
     int code;
     char text[QP_ERR_TEXT_SIZE];
@@ -111,9 +117,10 @@ QP_API const char *qp_code_text(int code);
 QP_API int qp_code_http(int code);
 QP_API enum qp_class qp_code_class(int code);
 
-/* ------------------------------------------------------------------------------------------------ values */
+/* --------------------------------------------------------------------------------------- values */
 
-/* Text or bytes that somebody else owns; not terminated by NUL. p == NULL is "none", which differs from empty. */
+/* Text or bytes that somebody else owns; not terminated by NUL. p == NULL is "none", which differs
+ * from empty. */
 typedef struct qp_str {
     const char *p;
     size_t n;
@@ -125,12 +132,13 @@ typedef struct qp_str {
 typedef int64_t
     qp_ms; /* wall time in milliseconds since 1970, UTC, or a duration in milliseconds */
 
-/* ----------------------------------------------------------------------------------------------- outside */
+/* -------------------------------------------------------------------------------------- outside */
 
 enum qp_log_level { QP_LOG_DEBUG, QP_LOG_INFO, QP_LOG_WARN, QP_LOG_ERROR };
 
-/* All that the library needs of the world. A zero function pointer means "the usual one". `context` is handed to
- * every function; it and what it points to outlive every handle that was opened with it. */
+/* All that the library needs of the world. A zero function pointer means "the usual one". `context`
+ * is handed to every function; it and what it points to outlive every handle that was opened with
+ * it. */
 struct qp_env {
     size_t size; /* sizeof(struct qp_env): set by qp_env_init */
     void *context;
@@ -149,7 +157,7 @@ QP_API void qp_env_init(struct qp_env *env);
 /* The version of the library that is linked, as "major.minor.patch". */
 QP_API const char *qp_version(void);
 
-/* ------------------------------------------------------------------------------------------------ a store */
+/* -------------------------------------------------------------------------------------- a store */
 
 /* An engine on one file. Belongs to one thread at a time. */
 typedef struct qp qp;
@@ -163,35 +171,36 @@ struct qp_options {
 
 QP_API void qp_options_init(struct qp_options *options);
 
-/* Opens the file, or makes it. One process may write to a file at a time: another one gets QP_E_LOCKED. What a process
- * that died was working on is ready to be claimed again when this returns. */
+/* Opens the file, or makes it. One process may write to a file at a time: another one gets
+ * QP_E_LOCKED. What a process that died was working on is ready to be claimed again when this
+ * returns. */
 QP_API QP_MUST_USE int qp_open(const struct qp_options *options, qp **out_engine,
                                struct qp_err *err);
 
 /* Closes it and marks it as closed properly. The handle is gone in every case. NULL is allowed. */
 QP_API int qp_close(qp *engine, struct qp_err *err);
 
-/* -------------------------------------------------------------------------------------------- jobs and tasks */
+/* ------------------------------------------------------------------------------- jobs and tasks */
 
-/* A job of one activity: `input` goes to whoever serves `topic`. */
+/* A job of one activity: `input` goes to whoever serves `topic`. Without an id a UUIDv7 is made. The
+ * same id and input again mean the same job, and nothing happens twice. */
 struct qp_start {
     qp_str topic;
-    qp_str
-        id; /* none: a UUIDv7 is made. The same id and input again: the same job, and nothing happens twice */
+    qp_str id;    /* none: one is made */
     qp_str input; /* JSON */
 };
 
 #define QP_ID_SIZE 256
 
-/* Returns when the job is on disk. out_id (may be NULL) gets its id. The id with another input: QP_E_CONFLICT. */
+/* Returns when the job is on disk. out_id (may be NULL) gets its id. The id with another input:
+ * QP_E_CONFLICT. */
 QP_API QP_MUST_USE int qp_job_start(qp *engine, const struct qp_start *start,
                                     char out_id[QP_ID_SIZE], struct qp_err *err);
 
-/* What is known of a job. Texts live until the next call with this handle. */
+/* What is known of a job. Texts live until the next call with this handle. The status is one of
+ * running, retrying, waiting, parked, paused, completed, failed, cancelled, interrupted. */
 struct qp_job {
-    const char *
-        status; /* "running", "retrying", "waiting", "parked", "paused", "completed", "failed", "cancelled",
-                           "interrupted" */
+    const char *status;
     qp_str output;  /* of a completed job */
     int64_t open;   /* obligations that are still open: the job's semaphore */
     int64_t ledger; /* of its activity, fifteen digits */
@@ -201,8 +210,8 @@ struct qp_job {
 QP_API QP_MUST_USE int qp_job_get(qp *engine, qp_str id, struct qp_job *out_job,
                                   struct qp_err *err);
 
-/* A task in hand. It is ours until it is completed, given back, or this process dies. Texts live until the task is
- * completed or given back. */
+/* A task in hand. It is ours until it is completed, given back, or this process dies. Texts live
+ * until the task is completed or given back. */
 typedef struct qp_task qp_task;
 
 /* The next task of a topic; QP_E_NOT_FOUND when there is none. */
@@ -212,8 +221,9 @@ QP_API qp_str qp_task_input(const qp_task *task);
 QP_API qp_str qp_task_job(const qp_task *task);
 QP_API int64_t qp_task_attempt(const qp_task *task); /* from 1 */
 
-/* Commits the output together with the digits that prove it; returns when it is on disk. QP_E_STALE: it was no longer
- * ours, and nothing happened. The task is gone in every case but QP_E_UNKNOWN_OUTCOME and the RETRY class. */
+/* Commits the output together with the digits that prove it; returns when it is on disk.
+ * QP_E_STALE: it was no longer ours, and nothing happened. The task is gone in every case but
+ * QP_E_UNKNOWN_OUTCOME and the RETRY class. */
 QP_API QP_MUST_USE int qp_task_complete(qp_task *task, qp_str output, struct qp_err *err);
 
 /* Gives it back, to be claimed again after delay_ms. */

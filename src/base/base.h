@@ -1,7 +1,8 @@
 /* base.h - what every file uses: errors with detail, assertions, checked arithmetic, slices
  *
- * Nothing here allocates or keeps state. An error's detail is written where it is found (err_set) and wrapped on the
- * way up (err_wrap), so that the text reads from the outside in: "open 'x.db': read header: not a quipu file".
+ * Nothing here allocates or keeps state. An error's detail is written where it is found (err_set)
+ * and wrapped on the way up (err_wrap), so that the text reads from the outside in: "open 'x.db':
+ * read header: not a quipu file".
  */
 #ifndef QP_BASE_BASE_H
 #define QP_BASE_BASE_H
@@ -12,18 +13,20 @@
 
 #include "base/limits.h"
 
-/* Stays on in release: says where, then aborts. A violated assertion means that going on could write a wrong digit. */
+/* Stays on in release: says where, then aborts. A violated assertion means that going on could
+ * write a wrong digit. */
 #define QP_ASSERT(condition) ((condition) ? (void)0 : assert_failed(#condition, __FILE__, __LINE__))
 _Noreturn void assert_failed(const char *condition, const char *file, int line);
 
 #define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define FALLTHROUGH __attribute__((fallthrough))
 
-/* Writes code and text, cut at a character border when too long; err may be NULL. Returns code, so that
- * `return err_set(err, QP_E_INVALID, "...")` is the way to fail. */
+/* Writes code and text, cut at a character border when too long; err may be NULL. Returns code, so
+ * that `return err_set(err, QP_E_INVALID, "...")` is the way to fail. */
 int err_set(struct qp_err *err, int code, const char *format, ...) QP_PRINTF(3, 4);
 
-/* Puts "format: " before the text that is there, keeps the code; returns code (also when err is NULL). */
+/* Puts "format: " before the text that is there, keeps the code; returns code (also when err is
+ * NULL). */
 int err_wrap(struct qp_err *err, int code, const char *format, ...) QP_PRINTF(3, 4);
 
 /* Checked arithmetic: false when the result does not fit, *out then untouched. */
@@ -31,7 +34,8 @@ bool size_add(size_t a, size_t b, size_t *out_sum);
 bool size_mul(size_t a, size_t b, size_t *out_product);
 bool i64_add(int64_t a, int64_t b, int64_t *out_sum);
 
-/* Slices. str_from takes a C string (NULL gives QP_NONE). Order is that of bytes, none before empty. */
+/* Slices. str_from takes a C string (NULL gives QP_NONE). Order is that of bytes, none before
+ * empty. */
 qp_str str_from(const char *text);
 bool str_equal(qp_str a, qp_str b);
 int str_compare(qp_str a, qp_str b);
@@ -43,12 +47,14 @@ static inline bool str_is_none(qp_str s)
 /* For printf("%.*s", STR_ARG(s)) */
 #define STR_ARG(s) (int)(s).n, (s).p != NULL ? (s).p : ""
 
-/* A name as limits.md has it: 1..LIMIT_NAME_SIZE bytes of [A-Za-z0-9._~:-]. An id: 1..LIMIT_ID_SIZE bytes of valid
- * UTF-8 without control characters, not beginning or ending with white space. `what` names it in the error. */
+/* A name as limits.md has it: 1..LIMIT_NAME_SIZE bytes of [A-Za-z0-9._~:-]. An id: 1..LIMIT_ID_SIZE
+ * bytes of valid UTF-8 without control characters, not beginning or ending with white space. `what`
+ * names it in the error. */
 int name_check(qp_str name, const char *what, struct qp_err *err) QP_MUST_USE;
 int id_check(qp_str id, const char *what, struct qp_err *err) QP_MUST_USE;
 
-/* Length of the valid UTF-8 prefix of s; equals s.n when all of it is valid (no surrogates, no overlong forms). */
+/* Length of the valid UTF-8 prefix of s; equals s.n when all of it is valid (no surrogates, no
+ * overlong forms). */
 size_t utf8_valid_prefix(qp_str s);
 
 #endif

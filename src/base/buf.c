@@ -42,6 +42,17 @@ void buf_add(struct buf *b, const void *bytes, size_t size)
     }
 }
 
+char *buf_room(struct buf *b, size_t size)
+{
+    return reserve(b, size);
+}
+
+void buf_took(struct buf *b, size_t size)
+{
+    QP_ASSERT(size < b->capacity - b->n);
+    b->n += size;
+}
+
 void buf_str(struct buf *b, qp_str s)
 {
     buf_add(b, s.p, s.n);

@@ -1,12 +1,14 @@
 /* failpoint.h - named places where a test can make the world fail
  *
- * A failpoint is compiled in only with -DQP_FAILPOINTS (the test objects); in the shipped objects FP() is the constant
- * QP_OK. Names are listed from the source by tools/failpoints: every FP("...") literal, and every name that the
- * tables of ops and rows give rise to. A name that no test hits fails `make check`.
+ * A failpoint is compiled in only with -DQP_FAILPOINTS (the test objects); in the shipped objects
+ * FP() is the constant QP_OK. Names are listed from the source by tools/failpoints: every FP("...")
+ * literal, and every name that the tables of ops and rows give rise to. A name that no test hits
+ * fails `make check`.
  *
- * Spec, for failpoint_set: "name=action[@n]" where action is kill | error | delay(ms) | off, n is the hit from
- * which it acts (default 1), once; "name=error@3+" acts from the third hit on, for good. `*` as name means any point.
- * Test-only state is global by nature: it is shared by all handles of the process. Not thread-safe to set.
+ * Spec, for failpoint_set: "name=action[@n]" where action is kill | error | delay(ms) | off, n is
+ * the hit from which it acts (default 1), once; "name=error@3+" acts from the third hit on, for
+ * good. `*` as name means any point. Test-only state is global by nature: it is shared by all
+ * handles of the process. Not thread-safe to set.
  */
 #ifndef QP_BASE_FAILPOINT_H
 #define QP_BASE_FAILPOINT_H
@@ -15,7 +17,8 @@
 
 #ifdef QP_FAILPOINTS
 #define FP(name) failpoint_hit(name)
-/* QP_OK, or the error code to fail with. Does not return when the action is kill (SIGKILL to itself). */
+/* QP_OK, or the error code to fail with. Does not return when the action is kill (SIGKILL to
+ * itself). */
 int failpoint_hit(const char *name);
 int failpoint_set(
     const char *spec); /* QP_E_INVALID when it cannot be read; NULL clears all actions */

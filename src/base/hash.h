@@ -12,8 +12,8 @@
 uint64_t hash_bytes(uint64_t seed, const void *bytes, size_t size);
 
 /* The first 16 bytes of SHA-256(a_size as 8 bytes, little endian || a || b). The size keeps ("ab",
- * "c") and ("a", "bc") apart. QP_OK or QP_E_NOMEM; out_guid is untouched on failure. */
-int hash_guid(const void *a, size_t a_size, const void *b, size_t b_size,
-              unsigned char out_guid[LIMIT_GUID_SIZE]) QP_MUST_USE;
+ * "c") and ("a", "bc") apart. */
+void hash_guid(const void *a, size_t a_size, const void *b, size_t b_size,
+               unsigned char out_guid[LIMIT_GUID_SIZE]);
 
 #endif

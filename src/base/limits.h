@@ -1,7 +1,8 @@
 /* limits.h - every limit of the system, in one file
  *
- * A queue, buffer, depth, size or retry without a name here is a bug. Names end in their unit. What a user may
- * configure says so; the number here is then the default, and _HARD is as far as configuration goes.
+ * A queue, buffer, depth, size or retry without a name here is a bug. Names end in their unit. What
+ * a user may configure says so; the number here is then the default, and _HARD is as far as
+ * configuration goes.
  */
 #ifndef QP_BASE_LIMITS_H
 #define QP_BASE_LIMITS_H
@@ -18,7 +19,6 @@
 #define LIMIT_PAYLOAD_SIZE (2 * 1024 * 1024)
 #define LIMIT_PAYLOAD_HARD_SIZE (32 * 1024 * 1024)
 #define LIMIT_ERROR_TEXT_SIZE (4 * 1024)
-#define LIMIT_ATTRIBUTES_PER_JOB 64
 #define LIMIT_ATTRIBUTE_SIZE 1024
 
 /* JSON */
@@ -47,11 +47,8 @@
 #define LIMIT_SWEEP_ROWS 500      /* per retention or clean-up step */
 #define LIMIT_SIGNALS_PENDING_PER_KEY 100
 #define LIMIT_LEASE_MS (24LL * 3600 * 1000)
-#define LIMIT_LEASE_DEFAULT_MS 30000
 #define LIMIT_TIMER_MS (3653LL * 24 * 3600 * 1000) /* ten years */
-#define LIMIT_DELIVERIES 20 /* tries before a message is dead; configurable */
-#define LIMIT_DELIVERIES_HARD 99
-#define LIMIT_PRIORITY 9 /* 0 is served first */
+#define LIMIT_PRIORITY 9                           /* 0 is served first */
 #define LIMIT_PAGE_ROWS 1000
 #define LIMIT_IDS_PER_BLOCK 65536   /* numbers that one node reserves at a time */
 #define LIMIT_WAL_PAGES 1000        /* checkpoint when the write-ahead log has this many pages */
@@ -65,7 +62,5 @@
 static_assert(LIMIT_PAYLOAD_SIZE <= LIMIT_PAYLOAD_HARD_SIZE, "default within hard limit");
 static_assert(LIMIT_PAYLOAD_HARD_SIZE <= LIMIT_BUNDLE_SIZE, "a payload fits into a bundle");
 static_assert(LIMIT_BUNDLE_SIZE < LIMIT_ARENA_SIZE, "a bundle fits into an arena");
-static_assert(LIMIT_DELIVERIES <= LIMIT_DELIVERIES_HARD, "default within hard limit");
-static_assert(LIMIT_DELIVERIES_HARD <= LIMIT_LEG1_ENTRIES, "dead letters come before the ceiling");
 
 #endif

@@ -1,12 +1,14 @@
 /* cli.h - what the commands of the program share
  *
- * A command is one file, src/cli/<name>.c, that defines one function, and one row of the table in main.c. It gets its
- * own name as argv[0] and returns an exit code. Data goes to stdout, talk to stderr.
+ * A command is one file, src/cli/<name>.c, that defines one function, and one row of the table in
+ * main.c. It gets its own name as argv[0] and returns an exit code. Data goes to stdout, talk to
+ * stderr.
  */
 #ifndef QP_CLI_CLI_H
 #define QP_CLI_CLI_H
 
-/* Exit codes are an interface: scripts depend on them. A number is never used again for something else. */
+/* Exit codes are an interface: scripts depend on them. A number is never used again for something
+ * else. */
 enum cli_exit {
     EXIT_OK = 0,
     EXIT_ERROR = 1,
@@ -20,8 +22,8 @@ struct command {
     int (*run)(int argc, char **argv);
 };
 
-/* Prints "quipu: " and the message on stderr and returns EXIT_USAGE. Bytes that could control a terminal are shown as
- * \xNN, whatever they come from; the message is cut at a fixed length. */
+/* Prints "quipu: " and the message on stderr and returns EXIT_USAGE. Bytes that could control a
+ * terminal are shown as \xNN, whatever they come from; the message is cut at a fixed length. */
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 int command_version(int argc, char **argv);

@@ -1,7 +1,8 @@
 /* main.c - the program `quipu`: finds the command and runs it
  *
- * All commands are rows of one const table. A name that is not there is answered with the nearest one that is. The
- * program fails when its output could not be written: a script that redirects to a full disk must notice.
+ * All commands are rows of one const table. A name that is not there is answered with the nearest
+ * one that is. The program fails when its output could not be written: a script that redirects to a
+ * full disk must notice.
  */
 #include "cli/cli.h"
 
@@ -116,8 +117,8 @@ static void print_list(FILE *out)
     }
 }
 
-/* Insertions, deletions and replacements that turn `typed` into `name`. Names of commands are short; of what was typed
- * only the beginning is compared, so one row of fixed length is enough. */
+/* Insertions, deletions and replacements that turn `typed` into `name`. Names of commands are
+ * short; of what was typed only the beginning is compared, so one row of fixed length is enough. */
 static size_t distance(const char *typed, const char *name)
 {
     enum { COMPARED = 32 };

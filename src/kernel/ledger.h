@@ -8,8 +8,8 @@
  *   5-7          0                               7   100M  step 3: completion tasks done
  *   8-15      1  Leg2 entries, 0..99,999,999     8-15   1  ordinal: the Leg2 entry that it was
  *
- * Ledgers are int64 and only grow. Every growth is guarded: struct guard (store.h) names the digit and the values that it
- * may have before, and the store refuses the bundle when it has another.
+ * Ledgers are int64 and only grow. Every growth is guarded: struct guard (store.h) names the digit
+ * and the values that it may have before, and the store refuses the bundle when it has another.
  */
 #ifndef QP_KERNEL_LEDGER_H
 #define QP_KERNEL_LEDGER_H

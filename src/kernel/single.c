@@ -1,8 +1,9 @@
 /* single.c - jobs of one activity (see single.h)
  *
- * If we crash before the first commit, there is no job and nobody was told of one. If we crash between the two, the
- * task's row says who held it, and the next run takes it up again with a higher token; a completion that still carries
- * the old one is refused by msg_ack. If we crash after the second, the job is closed and nothing is left to do.
+ * If we crash before the first commit, there is no job and nobody was told of one. If we crash
+ * between the two, the task's row says who held it, and the next run takes it up again with a
+ * higher token; a completion that still carries the old one is refused by msg_ack. If we crash
+ * after the second, the job is closed and nothing is left to do.
  */
 #include "kernel/single.h"
 
@@ -15,10 +16,10 @@
 static int guid_derive(struct bundle *b, qp_str from, qp_str purpose, qp_str *out_guid)
 {
     char *bytes = arena_bytes(&b->commit->arena, LIMIT_GUID_SIZE);
-    if (bytes == NULL ||
-        hash_guid(from.p, from.n, purpose.p, purpose.n, (unsigned char *)bytes) != QP_OK) {
+    if (bytes == NULL) {
         return QP_E_NOMEM;
     }
+    hash_guid(from.p, from.n, purpose.p, purpose.n, (unsigned char *)bytes);
     *out_guid = (qp_str){bytes, LIMIT_GUID_SIZE};
     return QP_OK;
 }

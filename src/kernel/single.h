@@ -1,7 +1,7 @@
 /* single.h - jobs of one activity: the smallest thing that goes through all digits
  *
- * single_start and single_complete fill one bundle each; committing is the caller's. Between the two the job looks like
- * this, which is also what a crash leaves behind:
+ * single_start and single_complete fill one bundle each; committing is the caller's. Between the
+ * two the job looks like this, which is also what a crash leaves behind:
  *
  *   job        semaphore 1: one open obligation
  *   trigger    activity 101100000000001, GUID 000011000000000 (inception and spawn in one commit)
@@ -27,8 +27,9 @@ struct single_start {
     qp_str owner_guid; /* of this attempt to start it */
 };
 
-/* After the commit: b->rc is QP_OK; QP_E_EXISTS when the same start was there; QP_E_CONFLICT when another was. GUIDs live in
- * the bundle's commit. QP_E_NOMEM when the bundle could not be filled. */
+/* After the commit: b->rc is QP_OK; QP_E_EXISTS when the same start was there; QP_E_CONFLICT when
+ * another was. GUIDs live in the bundle's commit. QP_E_NOMEM when the bundle could not be
+ * filled. */
 int single_start(struct bundle *b, const struct single_start *start) QP_MUST_USE;
 
 /* After the commit: b->rc is QP_OK; QP_E_STALE when the task is no longer ours. */

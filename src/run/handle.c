@@ -1,11 +1,12 @@
 /* handle.c - the engine handle behind quipu.h: a store, a run of this node, and the calls on them
  *
- * A process that opens a file enters a new run (an epoch). Tasks are held by the run that claimed them, so the first thing
- * a new run does is to declare the former ones dead and take up what they held: the file's lock says that no other
- * process is alive on it. A claim gives the task a higher token, by which a late answer of the dead run would be refused.
+ * A process that opens a file enters a new run (an epoch). Tasks are held by the run that claimed
+ * them, so the first thing a new run does is to declare the former ones dead and take up what they
+ * held: the file's lock says that no other process is alive on it. A claim gives the task a higher
+ * token, by which a late answer of the dead run would be refused.
  *
- * If we crash during the taking up, the next run does it again: a run is declared dead in the same commit that
- * finds nothing more to take from it.
+ * If we crash during the taking up, the next run does it again: a run is declared dead in the same
+ * commit that finds nothing more to take from it.
  */
 #include <stdio.h>
 
@@ -40,7 +41,7 @@ void qp_options_init(struct qp_options *options)
     *options = (struct qp_options){.size = sizeof *options};
 }
 
-/* -------------------------------------------------------------------------------------------------- commits */
+/* -------------------------------------------------------------------------------------- commits */
 
 /* One bundle with one op, committed; the op with what it put out. */
 static int commit_op(qp *q, struct op *op, struct qp_err *err)
@@ -79,7 +80,7 @@ static int number_next(qp *q, int64_t *out_number, struct qp_err *err)
     return rc;
 }
 
-/* ------------------------------------------------------------------------------------------- open and close */
+/* ------------------------------------------------------------------------------- open and close */
 
 static int find_running(void *context, const void *row)
 {
@@ -91,15 +92,22 @@ static int find_running(void *context, const void *row)
     return QP_OK;
 }
 
-/* Takes up what one dead run held, batch by batch, and then declares it dead. */
+/* Takes up what one dead run held, page by page, and then declares it dead. */
 static int bury_run(qp *q, int64_t epoch, struct qp_err *err)
 {
     struct op adopt = {.kind = OP_msg_adopt,
                        .msg_adopt = {.epoch = epoch, .limit = LIMIT_CLAIM_MESSAGES}};
     struct op dead = {.kind = OP_node_put, .node_put = {.epoch = epoch, .state = NODE_DEAD}};
+    char guid[LIMIT_GUID_SIZE];
     int rc;
     do {
         rc = commit_op(q, &adopt, err);
+        adopt.msg_adopt.after = adopt.msg_adopt.out_after;
+        if (rc == QP_OK && adopt.msg_adopt.out_more) {
+            memcpy(guid, adopt.msg_adopt.after.guid.p,
+                   sizeof guid); /* the commit's memory is about to go */
+            adopt.msg_adopt.after.guid.p = guid;
+        }
     } while (rc == QP_OK && adopt.msg_adopt.out_more);
     return rc == QP_OK ? commit_op(q, &dead, err) : rc;
 }
@@ -212,7 +220,7 @@ int qp_close(qp *q, struct qp_err *err)
     return rc != QP_OK ? rc : closed;
 }
 
-/* ----------------------------------------------------------------------------------------------------- jobs */
+/* ----------------------------------------------------------------------------------------- jobs */
 
 static int start_check(const qp *q, const struct qp_start *start, struct qp_err *err)
 {
@@ -324,7 +332,7 @@ int qp_job_get(qp *q, qp_str id, struct qp_job *out_job, struct qp_err *err)
     return QP_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------- tasks */
+/* ---------------------------------------------------------------------------------------- tasks */
 
 static void task_free(qp_task *task)
 {
@@ -398,7 +406,8 @@ int64_t qp_task_attempt(const qp_task *task)
     return task->attempt;
 }
 
-/* The task's end: gone, unless nobody knows what became of it or the same call may still succeed. */
+/* The task's end: gone, unless nobody knows what became of it or the same call may still
+ * succeed. */
 static int task_end(qp_task *task, int rc)
 {
     enum qp_class class = qp_code_class(rc);

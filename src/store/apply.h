@@ -1,7 +1,8 @@
 /* apply.h - the meaning of every op, over the rows of a commit
  *
- * apply_<op> returns QP_OK or the code that stops its bundle; what it changed is undone by the caller. A failure of
- * the provider or of memory is in t->rc and ends the commit. The helpers below are shared by the apply_*.c files.
+ * apply_<op> returns QP_OK or the code that stops its bundle; what it changed is undone by the
+ * caller. A failure of the provider or of memory is in t->rc and ends the commit. The helpers below
+ * are shared by the apply_*.c files.
  */
 #ifndef QP_STORE_APPLY_H
 #define QP_STORE_APPLY_H
@@ -21,6 +22,12 @@ static inline int apply_missing(const struct txn *t, int code)
     return t->rc != QP_OK ? t->rc : code;
 }
 
+/* Error texts are kept up to LIMIT_ERROR_TEXT_SIZE; whoever has a longer one cuts it first. */
+static inline int error_check(qp_str error)
+{
+    return error.n > LIMIT_ERROR_TEXT_SIZE ? QP_E_TOO_LARGE : QP_OK;
+}
+
 /* apply_job.c: a job's row; status with its counters; one journal entry more. */
 struct journal {
     int64_t seq;
@@ -30,10 +37,12 @@ struct journal {
 int job_find(struct txn *t, struct job_ref ref, struct job_row **out_job) QP_MUST_USE;
 int job_status_set(struct txn *t, struct job_row *job, int64_t status) QP_MUST_USE;
 int job_state_close(struct txn *t, struct job_row *job, qp_str guid, int64_t state) QP_MUST_USE;
-int journal_next(struct txn *t, struct job_ref ref, struct journal *out_entry) QP_MUST_USE;
+/* addr and guid say where the entry's row is, as in struct feed_entry. */
+int journal_next(struct txn *t, struct job_ref ref, qp_str addr, qp_str guid,
+                 struct journal *out_entry) QP_MUST_USE;
 
-/* apply_message.c: a new message, READY, DELAYED or HELD as the op says; any message's next state, with its lane's
- * counters. MSG_NONE deletes it. */
+/* apply_message.c: a new message, READY, DELAYED or HELD as the op says; any message's next state,
+ * with its lane's counters. MSG_NONE deletes it. */
 int msg_insert(struct txn *t, const struct op_msg_put *put) QP_MUST_USE;
 int msg_move(struct txn *t, struct msg_row *m, enum msg_state state, int64_t wake_at,
              int64_t holder) QP_MUST_USE;

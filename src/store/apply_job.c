@@ -1,11 +1,14 @@
 /* apply_job.c - jobs: inception, flags, closing, finishing, pausing, sweeping, deleting
  *
- *   I1  status and the counters of (workflow, status) move in one bundle: job_status_set is the only writer of either.
- *   I2  closed_by is set once, by the semaphore's edge (apply_ledger.c) or by job_close, never again; state leaves OPEN with it.
+ *   I1  status and the counters of (workflow, status) move in one bundle: job_status_set is the
+ *       only writer of either.
+ *   I2  closed_by is set once, by the semaphore's edge (apply_ledger.c) or by job_close, never
+ *       again; state leaves OPEN with it.
  *   I3  completions goes 0 -> 1 once, only with closed_by = the GUID that asks.
  *   I4  a custom id has a row exactly while its job is open.
  *
- *             job_create                edge or job_close              job_finish            job_delete
+ *             job_create                edge or job_close              job_finish
+ *                                       job_delete
  *   (none) --------------> OPEN ------------------------> closed_by ------------> finished ------------> (none)
  *                          |  ^
  *                 job_pause|  |job_resume    (paused, cancelled and parked are flags of an open job)
@@ -23,7 +26,8 @@ int job_find(struct txn *t, struct job_ref ref, struct job_row **out_job)
     return QP_OK;
 }
 
-int journal_next(struct txn *t, struct job_ref ref, struct journal *out_entry)
+int journal_next(struct txn *t, struct job_ref ref, qp_str addr, qp_str guid,
+                 struct journal *out_entry)
 {
     struct job_row *job;
     int rc = job_find(t, ref, &job);
@@ -31,6 +35,10 @@ int journal_next(struct txn *t, struct job_ref ref, struct journal *out_entry)
     if (rc == QP_OK) {
         out_entry->seq = ++job->seq;
         out_entry->at = t->now;
+        rc = txn_journal(
+            t,
+            &(struct feed_entry){
+                .ns = ref.ns, .job = ref.job, .seq = out_entry->seq, .addr = addr, .guid = guid});
     }
     return rc;
 }
@@ -71,7 +79,9 @@ static int64_t status_of_state(int64_t state)
 
 int job_state_close(struct txn *t, struct job_row *job, qp_str guid, int64_t state)
 {
-    QP_ASSERT(str_is_none(job->closed_by) && job->state == JOB_OPEN);
+    if (!str_is_none(job->closed_by) || job->state != JOB_OPEN) {
+        return txn_corrupt(t, TABLE_job, "it is closed by nobody, or open and closed");
+    }
     job->closed_by = guid;
     job->state = state;
     if (!str_is_none(job->custom_id)) {
@@ -88,22 +98,24 @@ static int job_duplicate(struct txn *t, struct op_job_create *op, int64_t number
     const struct job_row *job =
         txn_get(t, TABLE_job, &(struct job_row){.ns = op->ref.ns, .job = number});
     if (job == NULL) {
-        return apply_missing(t, QP_E_CORRUPT);
+        return t->rc != QP_OK ? t->rc : txn_corrupt(t, TABLE_job_name, "an id has no job");
     }
     op->out_job = number;
     op->out_owner = str_equal(job->owner_guid, op->owner_guid);
     return str_equal(job->body_hash, op->body_hash) ? QP_E_EXISTS : QP_E_CONFLICT;
 }
 
-static int job_custom_take(struct txn *t, const struct op_job_create *op)
+static int job_custom_take(struct txn *t, struct op_job_create *op)
 {
+    const struct job_custom_row *taken;
     struct job_custom_row row = {
         .ns = op->ref.ns, .workflow = op->workflow, .custom_id = op->custom_id, .job = op->ref.job};
     if (str_is_none(op->custom_id)) {
         return QP_OK;
     }
-    if (txn_get(t, TABLE_job_custom, &row) != NULL) {
-        return QP_E_CONFLICT;
+    taken = txn_get(t, TABLE_job_custom, &row);
+    if (taken != NULL) {
+        return job_duplicate(t, op, taken->job);
     }
     return txn_add(t, TABLE_job_custom, &row) == NULL ? t->rc : QP_OK;
 }
@@ -134,6 +146,13 @@ static struct job_row job_new(const struct txn *t, const struct op_job_create *o
     };
 }
 
+/* What keys and counters are made of must be there. */
+static bool job_create_is_sound(const struct op_job_create *op)
+{
+    return op->ref.job > 0 && op->jid.n > 0 && op->jid.n <= LIMIT_ID_SIZE && op->workflow.n > 0 &&
+           op->workflow.n <= LIMIT_NAME_SIZE && op->custom_id.n <= LIMIT_ID_SIZE;
+}
+
 int apply_job_create(struct txn *t, struct op_job_create *op)
 {
     struct job_name_row name = {.ns = op->ref.ns, .jid = op->jid, .job = op->ref.job};
@@ -143,15 +162,15 @@ int apply_job_create(struct txn *t, struct op_job_create *op)
     if (taken != NULL) {
         return job_duplicate(t, op, taken->job);
     }
-    if (txn_get(t, TABLE_job, &row) != NULL) {
-        return QP_E_INVALID; /* the number is in use: it was not reserved */
+    if (!job_create_is_sound(op)) {
+        return QP_E_INVALID;
     }
     rc = t->rc == QP_OK ? job_custom_take(t, op) : t->rc;
     if (rc != QP_OK) {
         return rc;
     }
-    if (txn_add(t, TABLE_job_name, &name) == NULL || txn_add(t, TABLE_job, &row) == NULL) {
-        return t->rc;
+    if (txn_add(t, TABLE_job_name, &name) == NULL || txn_add_new(t, TABLE_job, &row) == NULL) {
+        return apply_missing(t, QP_E_INVALID); /* the number is in use: it was not reserved */
     }
     op->out_job = op->ref.job;
     op->out_owner = true;
@@ -171,10 +190,20 @@ static int job_open(struct txn *t, struct job_ref ref, struct job_row **out_job)
     return rc;
 }
 
+/* A word that an open job can have. */
+static bool status_is_open(int64_t status)
+{
+    return status >= STATUS_RUNNING && status <= STATUS_PAUSED;
+}
+
 int apply_job_set(struct txn *t, struct op_job_set *op)
 {
     struct job_row *job;
     int rc = job_open(t, op->ref, &job);
+    if (rc == QP_OK && (op->what & JOB_SET_STATUS) != 0 && !status_is_open(op->status)) {
+        rc = QP_E_INVALID;
+    }
+    rc = rc == QP_OK && (op->what & JOB_SET_ERROR) != 0 ? error_check(op->error) : rc;
     if (rc != QP_OK) {
         return rc;
     }
@@ -198,11 +227,15 @@ int apply_job_close(struct txn *t, struct op_job_close *op)
     if (rc == QP_OK && !str_is_none(job->closed_by)) {
         rc = QP_E_CLOSED;
     }
-    if (rc == QP_OK && (op->state <= JOB_OPEN || op->state >= JOB_STATES)) {
+    if (rc == QP_OK &&
+        (op->state <= JOB_OPEN || op->state >= JOB_STATES || op->guid.n != LIMIT_GUID_SIZE)) {
         rc = QP_E_INVALID;
     }
     if (rc != QP_OK) {
         return rc;
+    }
+    if (error_check(op->error) != QP_OK) {
+        return QP_E_TOO_LARGE;
     }
     job->error = op->error;
     job->fingerprint = op->fingerprint;
@@ -221,6 +254,9 @@ int apply_job_finish(struct txn *t, struct op_job_finish *op)
     }
     if (job->completions != 0) {
         return QP_E_DONE;
+    }
+    if (op->keep_ms < 0 || op->keep_ms > LIMIT_TIMER_MS) {
+        return QP_E_INVALID;
     }
     job->completions = 1;
     job->closed_at = t->now;
@@ -249,7 +285,7 @@ static int messages_bring_back(struct txn *t, struct op_job_resume *op)
     const void *after = NULL;
     int rc = QP_OK;
     do {
-        struct scan scan = {TABLE_msg, -1, &prefix, 2, after, LIMIT_SWEEP_ROWS};
+        struct scan scan = {TABLE_msg, -1, &prefix, 2, after, LIMIT_SWEEP_ROWS, false};
         rc = txn_scan(t, &scan, &found);
         for (size_t i = 0; i < found.count && rc == QP_OK && budget > 0; i++) {
             const struct msg_row *m = found.rows[i];
@@ -272,7 +308,7 @@ int apply_job_resume(struct txn *t, struct op_job_resume *op)
     if (rc != QP_OK) {
         return rc;
     }
-    if (op->limit <= 0) {
+    if (op->limit <= 0 || !status_is_open(op->status)) {
         return QP_E_INVALID;
     }
     if (job->paused != 0) {
@@ -310,7 +346,8 @@ static int sweep_key_hold(struct txn *t, const void *row)
     return key_hold_remove(t, row);
 }
 
-/* In this order: giving up a place can pass a key on to the job itself, and passing one on makes a message. */
+/* In this order: giving up a place can pass a key on to the job itself, and passing one on makes a
+ * message. */
 static const struct sweep sweeps[] = {
     {TABLE_hook_wait, INDEX_hook_wait_job, sweep_hook_wait},
     {TABLE_key_wait, INDEX_key_wait_job, sweep_key_wait},
@@ -318,7 +355,8 @@ static const struct sweep sweeps[] = {
     {TABLE_msg, -1, sweep_msg},
 };
 
-/* A row that begins with (ns, job) in the order of the table's key or index, for use as a scan's prefix. */
+/* A row that begins with (ns, job) in the order of the table's key or index, for use as a scan's
+ * prefix. */
 static void *prefix_of_job(struct txn *t, enum table_id table, struct job_ref ref)
 {
     const struct table *d = &tables[table];
@@ -340,8 +378,8 @@ static void *prefix_of_job(struct txn *t, enum table_id table, struct job_ref re
 static int sweep_kind(struct txn *t, const struct sweep *s, struct job_ref ref, int64_t *budget)
 {
     struct txn_rows found;
-    struct scan scan = {s->table, s->index, prefix_of_job(t, s->table, ref),
-                        2,        NULL,     (size_t)*budget};
+    struct scan scan = {s->table,        s->index, prefix_of_job(t, s->table, ref), 2, NULL,
+                        (size_t)*budget, false};
     int rc = scan.prefix == NULL ? t->rc : txn_scan(t, &scan, &found);
     for (size_t i = 0; rc == QP_OK && i < found.count; i++) {
         const void *row =
@@ -370,7 +408,7 @@ int apply_job_sweep(struct txn *t, struct op_job_sweep *op)
 static int delete_rows(struct txn *t, enum table_id table, struct job_ref ref, int64_t *budget)
 {
     struct txn_rows found;
-    struct scan scan = {table, -1, prefix_of_job(t, table, ref), 2, NULL, (size_t)*budget};
+    struct scan scan = {table, -1, prefix_of_job(t, table, ref), 2, NULL, (size_t)*budget, false};
     int rc = scan.prefix == NULL ? t->rc : txn_scan(t, &scan, &found);
     for (size_t i = 0; rc == QP_OK && i < found.count; i++) {
         txn_drop(t, table, found.rows[i]);
@@ -393,8 +431,9 @@ static int delete_job_row(struct txn *t, const struct job_row *job)
 
 int apply_job_delete(struct txn *t, struct op_job_delete *op)
 {
-    static const enum table_id owned[] = {TABLE_attr, TABLE_act,   TABLE_guid, TABLE_sem,
-                                          TABLE_move, TABLE_event, TABLE_data};
+    /* GUIDs before their activities: what is left in between still hangs together */
+    static const enum table_id owned[] = {TABLE_attr, TABLE_guid,  TABLE_act, TABLE_move,
+                                          TABLE_sem,  TABLE_event, TABLE_data};
     struct job_row *job;
     int64_t budget = op->limit;
     int rc = job_find(t, op->ref, &job);
@@ -420,6 +459,9 @@ int apply_attr_put(struct txn *t, struct op_attr_put *op)
     int rc = job_find(t, op->ref, &job);
     if (rc != QP_OK) {
         return rc;
+    }
+    if (op->name.n == 0 || op->name.n > LIMIT_NAME_SIZE) {
+        return QP_E_INVALID;
     }
     if (op->value.n > LIMIT_ATTRIBUTE_SIZE) {
         return QP_E_TOO_LARGE;

@@ -1,13 +1,15 @@
 /* apply_key.c - only so many at a time: counted, leased, fenced keys with a durable queue
  *
- *   I1  key.held = the units of its key_hold rows <= capacity (unless capacity was lowered since); key.waiting = the number
- *       of its key_wait rows; the key goes when both are 0
- *   I2  FIFO: while somebody waits, nobody else acquires; units that are released go to the waiters in order
- *   I3  a token is never given twice, in any key: it comes from the store's own order, so a late release cannot hit another
+ *   I1  key.held = the units of its key_hold rows <= capacity (unless capacity was lowered since);
+ *       key.waiting = the number of its key_wait rows; the key goes when both are 0
+ *   I2  FIFO: while somebody waits, nobody else acquires; units that are released go to the waiters
+ *       in order
+ *   I3  a token is never given twice, in any key: it comes from the store's own order, so a late
+ *       release cannot hit another
  *   I4  a waiter that becomes a holder gets its message in the same commit: no wake-up is lost
  *
- * If we crash while a key is held, the hold's row says until when: its lease ends (wake) and passes it on. A hold
- * without a lease belongs to a job and goes with the job's sweep.
+ * If we crash while a key is held, the hold's row says until when: its lease ends (wake) and passes
+ * it on. A hold without a lease belongs to a job and goes with the job's sweep.
  */
 #include "store/apply.h"
 
@@ -20,7 +22,9 @@ static struct key_row *key_edit(struct txn *t, int64_t ns, int64_t scope, qp_str
 
 static int key_tidy(struct txn *t, const struct key_row *key)
 {
-    QP_ASSERT(key->held >= 0 && key->waiting >= 0);
+    if (key->held < 0 || key->waiting < 0) {
+        return txn_corrupt(t, TABLE_key, "it counts fewer than there are");
+    }
     if (key->held == 0 && key->waiting == 0) {
         txn_drop(t, TABLE_key, key);
     }
@@ -89,15 +93,15 @@ static int grant_waiters(struct txn *t, struct key_row *key)
     while (rc == QP_OK && key->waiting > 0 && key->held < key->capacity) {
         struct txn_rows found;
         const struct key_wait_row *w;
-        rc = txn_scan(t, &(struct scan){TABLE_key_wait, -1, &prefix, 3, NULL, 1}, &found);
+        rc = txn_scan(t, &(struct scan){TABLE_key_wait, -1, &prefix, 3, NULL, 1, false}, &found);
         if (rc != QP_OK) {
             return rc;
         }
         if (found.count == 0) {
-            return QP_E_CORRUPT; /* the key counts a waiter that is not there */
+            return txn_corrupt(t, TABLE_key, "it counts a waiter that is not there");
         }
         w = found.rows[0];
-        if (key->held + w->units > key->capacity) {
+        if (w->units > key->capacity - key->held) {
             break; /* the first in the queue does not fit yet: nobody overtakes it */
         }
         rc = grant(t, key, w);
@@ -109,7 +113,7 @@ int key_hold_remove(struct txn *t, const struct key_hold_row *h)
 {
     struct key_row *key = key_edit(t, h->ns, h->scope, h->name);
     if (key == NULL) {
-        return apply_missing(t, QP_E_CORRUPT);
+        return t->rc != QP_OK ? t->rc : txn_corrupt(t, TABLE_key, "a holder or waiter has no key");
     }
     key->held -= h->units;
     txn_drop(t, TABLE_key_hold, h);
@@ -120,7 +124,7 @@ int key_wait_remove(struct txn *t, const struct key_wait_row *w)
 {
     struct key_row *key = key_edit(t, w->ns, w->scope, w->name);
     if (key == NULL) {
-        return apply_missing(t, QP_E_CORRUPT);
+        return t->rc != QP_OK ? t->rc : txn_corrupt(t, TABLE_key, "a holder or waiter has no key");
     }
     key->waiting--;
     txn_drop(t, TABLE_key_wait, w);
@@ -128,32 +132,46 @@ int key_wait_remove(struct txn *t, const struct key_wait_row *w)
     return t->rc != QP_OK ? t->rc : grant_waiters(t, key);
 }
 
-/* Has this very asker a hold or a place already? Sets *out_found; a hold's token goes into *out_token, 0 for a place. */
+/* Has this very asker a hold or a place already? Sets *out_found; a hold's token goes into
+ * *out_token, 0 for a place. */
 static int find_own(struct txn *t, const struct op_key_acquire *op, bool *out_found,
                     int64_t *out_token)
 {
-    struct key_hold_row hold = {.ns = op->ns, .job = op->holder.job, .guid = op->guid};
-    struct key_wait_row wait = {.ns = op->ns, .job = op->holder.job, .guid = op->guid};
+    struct key_hold_row hold = {.ns = op->ns,
+                                .scope = op->scope,
+                                .name = op->name,
+                                .job = op->holder.job,
+                                .guid = op->guid};
+    struct key_wait_row wait = {.ns = op->ns,
+                                .scope = op->scope,
+                                .name = op->name,
+                                .job = op->holder.job,
+                                .guid = op->guid};
+    bool job = op->holder.job > 0; /* else no index has it: look through the key's own rows */
     struct txn_rows rows;
-    int rc = txn_scan(
-        t, &(struct scan){TABLE_key_hold, INDEX_key_hold_job, &hold, 3, NULL, LIMIT_PAGE_ROWS},
-        &rows);
+    int rc = txn_scan(t,
+                      &(struct scan){TABLE_key_hold, job ? INDEX_key_hold_job : -1, &hold, 3, NULL,
+                                     LIMIT_PAGE_ROWS, false},
+                      &rows);
     for (size_t i = 0; rc == QP_OK && i < rows.count; i++) {
         const struct key_hold_row *h = rows.rows[i];
-        if (h->scope == op->scope && str_equal(h->name, op->name) && str_equal(h->addr, op->addr)) {
+        if (h->job == op->holder.job && str_equal(h->guid, op->guid) && h->scope == op->scope &&
+            str_equal(h->name, op->name) && str_equal(h->addr, op->addr)) {
             *out_found = true;
             *out_token = h->token;
             return QP_OK;
         }
     }
     if (rc == QP_OK) {
-        rc = txn_scan(
-            t, &(struct scan){TABLE_key_wait, INDEX_key_wait_job, &wait, 3, NULL, LIMIT_PAGE_ROWS},
-            &rows);
+        rc = txn_scan(t,
+                      &(struct scan){TABLE_key_wait, job ? INDEX_key_wait_job : -1, &wait, 3, NULL,
+                                     LIMIT_PAGE_ROWS, false},
+                      &rows);
     }
     for (size_t i = 0; rc == QP_OK && i < rows.count; i++) {
         const struct key_wait_row *w = rows.rows[i];
-        if (w->scope == op->scope && str_equal(w->name, op->name) && str_equal(w->addr, op->addr)) {
+        if (w->job == op->holder.job && str_equal(w->guid, op->guid) && w->scope == op->scope &&
+            str_equal(w->name, op->name) && str_equal(w->addr, op->addr)) {
             *out_found = true;
             *out_token = 0;
         }
@@ -167,6 +185,7 @@ static int acquire_check(const struct op_key_acquire *op)
                op->units <= 0 || op->units > op->capacity || op->guid.n != LIMIT_GUID_SIZE ||
                op->lease_ms < 0 || op->lease_ms > LIMIT_LEASE_MS || op->holder.ns != op->ns ||
                op->scope < 0 || (op->wait && op->msg_topic.n == 0) ||
+               op->msg_topic.n > LIMIT_NAME_SIZE || op->addr.n > LIMIT_ADDRESS_SIZE ||
                (op->lease_ms == 0 && op->holder.job == 0);
     return bad ? QP_E_INVALID : QP_OK;
 }
@@ -204,7 +223,7 @@ static int acquire_new(struct txn *t, struct op_key_acquire *op)
     if (key == NULL) {
         return t->rc;
     }
-    if (key->waiting == 0 && key->held + op->units <= key->capacity) {
+    if (key->waiting == 0 && op->units <= key->capacity - key->held) {
         return hold_add(t, key, &w, &op->out_token);
     }
     if (!op->wait) {
@@ -216,7 +235,7 @@ static int acquire_new(struct txn *t, struct op_key_acquire *op)
     }
     key->waiting++;
     op->out_token = 0;
-    return QP_OK;
+    return grant_waiters(t, key); /* with the new capacity those in front may fit now */
 }
 
 int apply_key_acquire(struct txn *t, struct op_key_acquire *op)
@@ -226,8 +245,8 @@ int apply_key_acquire(struct txn *t, struct op_key_acquire *op)
     int rc = acquire_check(op);
     if (rc == QP_OK && op->holder.job > 0) {
         rc = job_find(t, op->holder, &job);
-        rc = rc == QP_OK ? find_own(t, op, &found, &op->out_token) : rc;
     }
+    rc = rc == QP_OK ? find_own(t, op, &found, &op->out_token) : rc;
     return rc == QP_OK && !found ? acquire_new(t, op) : rc;
 }
 

@@ -1,13 +1,17 @@
 /* apply_ledger.c - activity ledgers, GUID ledgers and the semaphores they prove
  *
- *   I1  a ledger only grows, by a weight, and only when every guard holds for the value that is being replaced
+ *   I1  a ledger only grows, by a weight, and only when every guard holds for the value that is
+ *       being replaced
  *   I2  count of a scope = its opening + the deltas stored with its GUIDs; it is never negative
- *   I3  n and delta stand on a GUID's row exactly when its spawn digit does: sem_move writes both, nothing else does
+ *   I3  n and delta stand on a GUID's row exactly when its spawn digit does: sem_move writes both,
+ *       nothing else does
  *   I4  the edge, before > threshold >= after, happens once: closed_by is set with it
- *   I5  a GUID's ordinal is the activity's counter at its birth, so ordinals are dense and unique per activity
+ *   I5  a GUID's ordinal is the activity's counter at its birth, so ordinals are dense and unique
+ *       per activity
  *
- * If we crash before the commit, no digit moved and the message comes again. If we crash after it, the digits say how far
- * it came: a redelivery's guid_enter answers QP_E_DONE with the ledger, and the steps that are marked are skipped.
+ * If we crash before the commit, no digit moved and the message comes again. If we crash after it,
+ * the digits say how far it came: a redelivery's guid_enter answers QP_E_DONE with the ledger, and
+ * the steps that are marked are skipped.
  */
 #include "store/apply.h"
 
@@ -44,9 +48,59 @@ static struct act_row *act_edit(struct txn *t, struct job_ref ref, qp_str addr)
     return txn_edit(t, TABLE_act, &(struct act_row){.ns = ref.ns, .job = ref.job, .addr = addr});
 }
 
+/* A GUID's ledger and what belongs to it, wherever it stands: on its activity's row, or on a row of
+ * its own. */
+struct guid_slot {
+    int64_t *ledger;
+    int64_t *n;
+    int64_t *delta;
+    int64_t *code;
+    qp_str *output;
+    bool on_activity;
+};
+
 static struct guid_row guid_key(struct job_ref ref, qp_str addr, qp_str guid)
 {
     return (struct guid_row){.ns = ref.ns, .job = ref.job, .addr = addr, .guid = guid};
+}
+
+static bool stands_on(const struct act_row *act, qp_str guid)
+{
+    return !str_is_none(act->guid) && str_equal(act->guid, guid);
+}
+
+static struct guid_slot slot_of_act(struct act_row *act)
+{
+    return (struct guid_slot){&act->guid_ledger, &act->n,      &act->delta,
+                              &act->code,        &act->output, true};
+}
+
+static struct guid_slot slot_of_row(struct guid_row *row)
+{
+    return (struct guid_slot){&row->ledger, &row->n, &row->delta, &row->code, &row->output, false};
+}
+
+/* The GUID, to be changed in place; QP_E_NOT_FOUND when it never entered, or was folded. */
+static int guid_find(struct txn *t, struct job_ref ref, qp_str addr, qp_str guid,
+                     struct guid_slot *out_slot)
+{
+    const struct act_row *act =
+        txn_get(t, TABLE_act, &(struct act_row){.ns = ref.ns, .job = ref.job, .addr = addr});
+    struct guid_row key = guid_key(ref, addr, guid);
+    struct guid_row *row;
+    if (act != NULL && stands_on(act, guid)) {
+        struct act_row *edit = act_edit(t, ref, addr);
+        if (edit != NULL) {
+            *out_slot = slot_of_act(edit);
+        }
+        return t->rc;
+    }
+    row = act != NULL && act->guid_rows > 0 ? txn_edit(t, TABLE_guid, &key) : NULL;
+    if (row == NULL) {
+        return apply_missing(t, QP_E_NOT_FOUND);
+    }
+    *out_slot = slot_of_row(row);
+    return QP_OK;
 }
 
 int apply_act_create(struct txn *t, struct op_act_create *op)
@@ -63,6 +117,7 @@ int apply_act_create(struct txn *t, struct op_act_create *op)
         .policy = op->policy,
         .input = op->input,
         .ledger = op->ledger,
+        .n = -1,
     };
     const struct act_row *there = txn_get(t, TABLE_act, &row);
     struct journal entry;
@@ -71,11 +126,14 @@ int apply_act_create(struct txn *t, struct op_act_create *op)
         op->out_found = there->ledger;
         return txn_stop(t, QP_E_DONE, 0, there->ledger);
     }
-    if (op->addr.n == 0 || op->addr.n > LIMIT_ADDRESS_SIZE ||
-        op->input.n > LIMIT_PAYLOAD_HARD_SIZE || op->ledger < 0 || op->ledger > LIMIT_LEDGER) {
+    if (op->addr.n == 0 || op->addr.n > LIMIT_ADDRESS_SIZE || op->ledger < 0 ||
+        op->ledger > LIMIT_LEDGER) {
         return QP_E_INVALID;
     }
-    rc = t->rc == QP_OK ? journal_next(t, op->ref, &entry) : t->rc;
+    if (op->input.n > LIMIT_PAYLOAD_HARD_SIZE) {
+        return QP_E_TOO_LARGE;
+    }
+    rc = t->rc == QP_OK ? journal_next(t, op->ref, op->addr, QP_NONE, &entry) : t->rc;
     if (rc == QP_OK) {
         row.seq = entry.seq;
         row.pos = entry.pos;
@@ -93,9 +151,10 @@ int apply_act_add(struct txn *t, struct op_act_add *op)
         return apply_missing(t, QP_E_NOT_FOUND);
     }
     rc = guards_check(t, act->ledger, op->guards, op->guard_count);
-    if (rc == QP_OK && op->escalate && act->escalated != 0) {
-        rc = txn_stop(t, QP_E_DIGIT, 0, act->ledger);
+    if (rc == QP_OK && act->escalated != 0) {
+        rc = txn_stop(t, QP_E_DIGIT, 0, act->ledger); /* escalation is terminal (H7) */
     }
+    rc = rc == QP_OK ? error_check(op->error) : rc;
     if (rc == QP_OK) {
         rc = ledger_add(t, &act->ledger, op->weight);
     }
@@ -109,12 +168,13 @@ int apply_act_add(struct txn *t, struct op_act_add *op)
     return QP_OK;
 }
 
-/* The activity's next ordinal, below the ceiling; with no ceiling, ordinal 0 and the counter stays. */
-static int ordinal_take(struct txn *t, const struct op_guid_enter *op, int64_t *out_ordinal)
+/* The activity's next ordinal, below the ceiling; with no ceiling, ordinal 0 and the counter
+ * stays. */
+static int ordinal_take(struct txn *t, const struct op_guid_enter *op, struct act_row *act,
+                        int64_t *out_ordinal)
 {
-    struct act_row *act = act_edit(t, op->ref, op->addr);
-    int rc = act == NULL ? apply_missing(t, QP_E_NOT_FOUND)
-                         : guards_check(t, act->ledger, op->guards, op->guard_count);
+    int rc = act->escalated != 0 ? txn_stop(t, QP_E_DIGIT, 0, act->ledger)
+                                 : guards_check(t, act->ledger, op->guards, op->guard_count);
     if (rc != QP_OK || op->ordinal_ceiling == 0) {
         *out_ordinal = 0;
         return rc;
@@ -128,83 +188,125 @@ static int ordinal_take(struct txn *t, const struct op_guid_enter *op, int64_t *
     return QP_OK;
 }
 
-int apply_guid_enter(struct txn *t, struct op_guid_enter *op)
+/* The first GUID of an activity stands on its row. */
+static void enter_on_activity(struct act_row *act, const struct op_guid_enter *op,
+                              const struct journal *entry)
+{
+    act->guid = op->guid;
+    act->guid_ledger = op->out_ledger;
+    act->n = -1;
+    act->delta = 0;
+    act->code = op->code;
+    act->output = op->output;
+    act->guid_at = entry->at;
+    act->guid_seq = entry->seq;
+    act->guid_pos = entry->pos;
+}
+
+static int enter_on_row(struct txn *t, struct act_row *act, const struct op_guid_enter *op,
+                        const struct journal *entry)
 {
     struct guid_row row = guid_key(op->ref, op->addr, op->guid);
-    const struct guid_row *there = txn_get(t, TABLE_guid, &row);
-    struct journal entry;
-    int rc;
-    if (there != NULL) {
-        op->out_ledger = there->ledger;
-        op->out_ordinal = there->ledger % ORDINAL_RADIX;
-        return txn_stop(t, QP_E_DONE, 0, there->ledger);
-    }
-    if (op->guid.n != LIMIT_GUID_SIZE || op->ledger < 0 || op->ledger % ORDINAL_RADIX != 0 ||
-        op->ordinal_ceiling < 0 || op->ordinal_ceiling >= ORDINAL_RADIX) {
-        return QP_E_INVALID;
-    }
-    rc = t->rc == QP_OK ? ordinal_take(t, op, &op->out_ordinal) : t->rc;
-    rc = rc == QP_OK ? journal_next(t, op->ref, &entry) : rc;
-    if (rc != QP_OK) {
-        return rc;
-    }
-    row.seq = entry.seq;
-    row.pos = entry.pos;
-    row.at = entry.at;
-    row.ledger = op->ledger + op->out_ordinal;
+    row.at = entry->at;
+    row.seq = entry->seq;
+    row.pos = entry->pos;
+    row.ledger = op->out_ledger;
     row.n = -1;
     row.code = op->code;
     row.output = op->output;
-    op->out_ledger = row.ledger;
+    act->guid_rows++;
     return txn_add(t, TABLE_guid, &row) == NULL ? t->rc : QP_OK;
+}
+
+static int enter_new(struct txn *t, struct op_guid_enter *op)
+{
+    struct act_row *act = act_edit(t, op->ref, op->addr);
+    struct journal entry;
+    int rc =
+        act == NULL ? apply_missing(t, QP_E_NOT_FOUND) : ordinal_take(t, op, act, &op->out_ordinal);
+    rc = rc == QP_OK ? journal_next(t, op->ref, op->addr, op->guid, &entry) : rc;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    op->out_ledger = op->ledger + op->out_ordinal;
+    if (str_is_none(act->guid)) {
+        enter_on_activity(act, op, &entry);
+        return QP_OK;
+    }
+    return enter_on_row(t, act, op, &entry);
+}
+
+int apply_guid_enter(struct txn *t, struct op_guid_enter *op)
+{
+    struct guid_slot there;
+    int rc = guid_find(t, op->ref, op->addr, op->guid, &there);
+    if (rc == QP_OK) {
+        op->out_ledger = *there.ledger;
+        op->out_ordinal = *there.ledger % ORDINAL_RADIX;
+        return txn_stop(t, QP_E_DONE, 0, *there.ledger);
+    }
+    if (t->rc != QP_OK) {
+        return t->rc;
+    }
+    if (op->guid.n != LIMIT_GUID_SIZE || op->ledger < 0 || op->ledger > LIMIT_LEDGER ||
+        op->ledger % ORDINAL_RADIX != 0 || op->ordinal_ceiling < 0 ||
+        op->ordinal_ceiling >= ORDINAL_RADIX) {
+        return QP_E_INVALID;
+    }
+    return enter_new(t, op);
 }
 
 int apply_guid_add(struct txn *t, struct op_guid_add *op)
 {
-    struct guid_row key = guid_key(op->ref, op->addr, op->guid);
-    struct guid_row *guid = txn_edit(t, TABLE_guid, &key);
-    int rc;
-    if (guid == NULL) {
-        return apply_missing(t, QP_E_NOT_FOUND);
-    }
-    rc = guards_check(t, guid->ledger, op->guards, op->guard_count);
-    rc = rc == QP_OK ? ledger_add(t, &guid->ledger, op->weight) : rc;
+    struct guid_slot guid;
+    int rc = guid_find(t, op->ref, op->addr, op->guid, &guid);
+    rc = rc == QP_OK ? guards_check(t, *guid.ledger, op->guards, op->guard_count) : rc;
+    rc = rc == QP_OK ? ledger_add(t, guid.ledger, op->weight) : rc;
     if (rc != QP_OK) {
         return rc;
     }
     if (!str_is_none(op->output)) {
-        guid->code = op->code;
-        guid->output = op->output;
+        *guid.code = op->code;
+        *guid.output = op->output;
     }
-    op->out_ledger = guid->ledger;
+    op->out_ledger = *guid.ledger;
     return QP_OK;
+}
+
+/* Takes the GUID off its place. */
+static int guid_remove(struct txn *t, const struct op_guid_fold *op, struct act_row *act,
+                       bool on_activity)
+{
+    struct guid_row key = guid_key(op->ref, op->addr, op->guid);
+    if (on_activity) {
+        enter_on_activity(act, &(struct op_guid_enter){.guid = QP_NONE}, &(struct journal){0});
+        return QP_OK;
+    }
+    act->guid_rows--;
+    txn_drop(t, TABLE_guid, &key);
+    return t->rc;
 }
 
 int apply_guid_fold(struct txn *t, struct op_guid_fold *op)
 {
-    struct guid_row key = guid_key(op->ref, op->addr, op->guid);
-    const struct guid_row *guid = txn_get(t, TABLE_guid, &key);
+    struct guid_slot guid;
     struct act_row *act;
     struct job_row *job;
-    int rc;
-    if (guid == NULL) {
-        return apply_missing(t, QP_E_NOT_FOUND);
-    }
-    rc = job_find(t, op->ref, &job);
+    int rc = guid_find(t, op->ref, op->addr, op->guid, &guid);
+    rc = rc == QP_OK ? job_find(t, op->ref, &job) : rc;
     if (rc != QP_OK) {
         return rc;
     }
-    if (guid->n < 0 || (!str_is_none(job->closed_by) && str_equal(job->closed_by, op->guid))) {
-        return txn_stop(t, QP_E_CONFLICT, 0, guid->ledger);
+    if (*guid.n < 0 || (!str_is_none(job->closed_by) && str_equal(job->closed_by, op->guid))) {
+        return txn_stop(t, QP_E_CONFLICT, 0, *guid.ledger);
     }
     act = act_edit(t, op->ref, op->addr);
     if (act == NULL) {
         return apply_missing(t, QP_E_CORRUPT);
     }
     act->folded_n++;
-    act->folded_delta += guid->delta;
-    txn_drop(t, TABLE_guid, &key);
-    return t->rc;
+    act->folded_delta += *guid.delta;
+    return guid_remove(t, op, act, guid.on_activity);
 }
 
 int apply_sem_open(struct txn *t, struct op_sem_open *op)
@@ -225,8 +327,10 @@ int apply_sem_open(struct txn *t, struct op_sem_open *op)
     if (rc != QP_OK) {
         return rc;
     }
+    /* Its one message is sent when nobody can mend it any more: so it must be sound now. */
     if (op->scope <= 0 || op->opening <= op->threshold || op->threshold < 0 ||
-        op->guid.n != LIMIT_GUID_SIZE) {
+        op->guid.n != LIMIT_GUID_SIZE || op->topic.n == 0 || op->topic.n > LIMIT_NAME_SIZE ||
+        op->owner_addr.n > LIMIT_ADDRESS_SIZE) {
         return QP_E_INVALID;
     }
     if (txn_get(t, TABLE_sem, &row) != NULL) {
@@ -235,7 +339,8 @@ int apply_sem_open(struct txn *t, struct op_sem_open *op)
     return t->rc != QP_OK || txn_add(t, TABLE_sem, &row) == NULL ? t->rc : QP_OK;
 }
 
-/* before > threshold >= after. An opening move also is an edge when it opens at or below the threshold (H10, N = 0). */
+/* before > threshold >= after. An opening move also is an edge when it opens at or below the
+ * threshold (H10, N = 0). */
 static bool is_edge(const struct op_sem_move *op, int64_t before, int64_t after, int64_t threshold)
 {
     return after <= threshold && (before > threshold || op->open);
@@ -246,21 +351,32 @@ static int scope_count(int64_t before, int64_t delta, int64_t *out_after)
     return i64_add(before, delta, out_after) && *out_after >= 0 ? QP_OK : QP_E_UNDERFLOW;
 }
 
-/* The activity is closed to new GUIDs with the last step that this one runs: here, when there is no edge (H4). */
+/* The weight of the digit that a weight adds to: 100T for 200T. */
+static int64_t digit_of(int64_t weight)
+{
+    int64_t digit = 1;
+    while (weight / digit >= DIGIT_RADIX) {
+        digit *= DIGIT_RADIX;
+    }
+    return digit;
+}
+
+/* The activity is closed to new GUIDs with the last step that this one runs: here, when there is no
+ * edge (H4). */
 static int move_finalize(struct txn *t, const struct op_sem_move *op)
 {
     struct act_row *act = act_edit(t, op->ref, op->addr);
     if (act == NULL) {
         return apply_missing(t, QP_E_NOT_FOUND);
     }
-    if (op->final_weight <= 0 || act->ledger / op->final_weight != 0) {
+    if (op->final_weight <= 0 || act->ledger / digit_of(op->final_weight) % DIGIT_RADIX != 0) {
         return txn_stop(t, QP_E_DIGIT, op->final_weight, act->ledger);
     }
     return ledger_add(t, &act->ledger, op->final_weight);
 }
 
 /* Scope 0: the count, the GUID's digits and the job's closing are one. */
-static int move_job(struct txn *t, struct op_sem_move *op, struct guid_row *guid)
+static int move_job(struct txn *t, struct op_sem_move *op, const struct guid_slot *guid)
 {
     struct job_row *job;
     int64_t before;
@@ -274,23 +390,24 @@ static int move_job(struct txn *t, struct op_sem_move *op, struct guid_row *guid
     }
     before = job->sem;
     rc = scope_count(before, op->delta, &job->sem);
-    rc = rc == QP_OK ? ledger_add(t, &guid->ledger, op->spawn_weight) : rc;
+    rc = rc == QP_OK ? ledger_add(t, guid->ledger, op->spawn_weight) : rc;
     if (rc != QP_OK) {
         return rc;
     }
-    guid->n = op->n;
-    guid->delta = op->delta;
+    *guid->n = op->n;
+    *guid->delta = op->delta;
     job->opened = 1;
     op->out_count = job->sem;
     op->out_edge = str_is_none(job->closed_by) && is_edge(op, before, job->sem, job->threshold);
     if (op->out_edge) {
         rc = job_state_close(t, job, op->guid, op->close_state);
-        return rc == QP_OK ? ledger_add(t, &guid->ledger, op->edge_weight) : rc;
+        return rc == QP_OK ? ledger_add(t, guid->ledger, op->edge_weight) : rc;
     }
     return op->finalize ? move_finalize(t, op) : QP_OK;
 }
 
-/* A further scope: the delta has a row of its own, the once-flag is the scope's, and its owner gets a message. */
+/* A further scope: the delta has a row of its own, the once-flag is the scope's, and its owner gets
+ * a message. */
 static int move_scope(struct txn *t, struct op_sem_move *op)
 {
     struct move_row row = {.ns = op->ref.ns,
@@ -330,18 +447,17 @@ static int move_scope(struct txn *t, struct op_sem_move *op)
 
 int apply_sem_move(struct txn *t, struct op_sem_move *op)
 {
-    struct guid_row key = guid_key(op->ref, op->addr, op->guid);
-    struct guid_row *guid = txn_edit(t, TABLE_guid, &key);
-    int rc;
-    if (guid == NULL) {
-        return apply_missing(t, QP_E_NOT_FOUND);
-    }
-    if (op->scope == 0 && guid->n >= 0) {
-        return txn_stop(t, QP_E_DONE, op->spawn_weight, guid->ledger);
-    }
-    rc = guards_check(t, guid->ledger, op->guards, op->guard_count);
+    struct guid_slot guid;
+    int rc = guid_find(t, op->ref, op->addr, op->guid, &guid);
     if (rc != QP_OK) {
         return rc;
     }
-    return op->scope == 0 ? move_job(t, op, guid) : move_scope(t, op);
+    if (op->scope == 0 && *guid.n >= 0) {
+        return txn_stop(t, QP_E_DONE, op->spawn_weight, *guid.ledger);
+    }
+    rc = guards_check(t, *guid.ledger, op->guards, op->guard_count);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    return op->scope == 0 ? move_job(t, op, &guid) : move_scope(t, op);
 }

@@ -2,15 +2,20 @@
  *
  * A lane is all messages of one (topic, limit key). Its counters are what claims obey, so
  *
- *   I1  lane.ready and lane.held = the number of its READY and HELD messages: msg_move is the only writer of either
- *   I2  a HELD message has exactly one of wake_at (a lease) and holder (an epoch); a DELAYED one has wake_at; others none
- *   I3  token grows with every claim and never otherwise; whoever acts on a message shows the token of its claim
+ *   I1  lane.ready and lane.held = the number of its READY and HELD messages: msg_move is the only
+ *       writer of either
+ *   I2  a HELD message has exactly one of wake_at (a lease) and holder (an epoch); a DELAYED one
+ *       has wake_at; others none
+ *   I3  token grows with every claim and never otherwise; whoever acts on a message shows the token
+ *       of its claim
  *   I4  held <= max, where max > 0, for every claim made since max was set
  *
- * The states and who moves between them are drawn at enum msg_state in rows.h; the table below is that picture.
+ * The states and who moves between them are drawn at enum msg_state in rows.h; the table below is
+ * that picture.
  *
- * If we crash while a message is HELD, its row says so: a lease ends by itself (wake), an epoch's are adopted. Either
- * way the message is READY again, the next claim's token is higher, and the former holder is refused by I3.
+ * If we crash while a message is HELD, its row says so: a lease ends by itself (wake), an epoch's
+ * are adopted. Either way the message is READY again, the next claim's token is higher, and the
+ * former holder is refused by I3.
  */
 #include "store/apply.h"
 
@@ -37,26 +42,30 @@ static int64_t lane_default_max(struct txn *t, const struct msg_row *m)
     return any == NULL || m->limit_key.n == 0 ? 0 : any->max;
 }
 
+/* The lane of a message, made when it is not there. One without a setting of its own follows the
+ * setting for all keys. */
 static struct lane_row *lane_edit(struct txn *t, const struct msg_row *m)
 {
     struct lane_row key = {.ns = m->ns, .topic = m->topic, .limit_key = m->limit_key};
     struct lane_row *lane = txn_edit(t, TABLE_lane, &key);
     if (lane == NULL && t->rc == QP_OK) {
-        key.max = lane_default_max(t, m);
+        /* At the end of the rotation: a key that drains and fills again overtakes nobody. */
+        t->rc = txn_number(t, SERIES_ORD, 1, &key.served);
         lane = t->rc == QP_OK ? txn_add(t, TABLE_lane, &key) : NULL;
     }
-    return lane;
+    if (lane != NULL && lane->own == 0) {
+        lane->max = lane_default_max(t, m);
+    }
+    return t->rc == QP_OK ? lane : NULL;
 }
 
-/* A lane of a limit key that is empty goes, so that keys that come and go leave nothing behind. The setting for all
- * keys ("*") stays, and so do settings of one key that differ from it, and the lane without a key. */
-static int lane_tidy(struct txn *t, const struct lane_row *lane, const struct msg_row *m)
+/* A lane of a limit key that is empty goes, so that keys that come and go leave nothing behind.
+ * Settings stay, and so does the lane without a key. */
+static int lane_tidy(struct txn *t, const struct lane_row *lane)
 {
-    if (lane->ready != 0 || lane->held != 0 || m->limit_key.n == 0 ||
-        lane->max != lane_default_max(t, m)) {
-        return t->rc;
+    if (lane->ready == 0 && lane->held == 0 && lane->limit_key.n > 0 && lane->own == 0) {
+        txn_drop(t, TABLE_lane, lane);
     }
-    txn_drop(t, TABLE_lane, lane);
     return t->rc;
 }
 
@@ -75,15 +84,19 @@ static int lane_count(struct txn *t, const struct msg_row *m, enum msg_state fro
     }
     lane->ready += ready;
     lane->held += held;
-    QP_ASSERT(lane->ready >= 0 && lane->held >= 0);
-    return lane_tidy(t, lane, m);
+    if (lane->ready < 0 || lane->held < 0) {
+        return txn_corrupt(t, TABLE_lane, "it counts fewer messages than there are");
+    }
+    return lane_tidy(t, lane);
 }
 
 int msg_move(struct txn *t, struct msg_row *m, enum msg_state state, int64_t wake_at,
              int64_t holder)
 {
     enum msg_state from = (enum msg_state)m->state;
-    QP_ASSERT(may_follow[from][state]);
+    if (!may_follow[from][state]) {
+        return txn_corrupt(t, TABLE_msg, "an index led to a row that does not fit it");
+    }
     QP_ASSERT((state == MSG_HELD) == (holder > 0) || wake_at > 0);
     m->state = state;
     m->wake_at = wake_at;
@@ -145,15 +158,20 @@ static struct msg_row msg_new(const struct txn *t, const struct op_msg_put *put,
 /* From nothing into its first state. */
 static int msg_place(struct txn *t, struct msg_row *m, const struct op_msg_put *put)
 {
+    int paused;
     if (put->delay_ms > 0) {
         return msg_move(t, m, MSG_DELAYED, t->now + put->delay_ms, 0);
     }
-    if (put->holder > 0) {
+    paused = job_is_paused(t, m->ns, m->job, m->owner);
+    if (paused < 0) {
+        return paused;
+    }
+    if (put->holder > 0 && !paused) {
         m->token = 1;
         m->tries = 1;
         return msg_move(t, m, MSG_HELD, 0, put->holder);
     }
-    return msg_release(t, m);
+    return msg_move(t, m, paused ? MSG_ASIDE : MSG_READY, 0, 0);
 }
 
 int msg_insert(struct txn *t, const struct op_msg_put *put)
@@ -191,7 +209,7 @@ int apply_msg_put(struct txn *t, struct op_msg_put *op)
     return rc == QP_OK ? msg_insert(t, op) : rc;
 }
 
-/* ------------------------------------------------------------------------------------------------ claims */
+/* --------------------------------------------------------------------------------------- claims */
 
 struct claim {
     struct op_msg_claim *op;
@@ -229,8 +247,9 @@ static size_t size_least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Up to `share` messages of a lane, as many as its limit allows. Those that are set aside on the way do not count, so the
- * loop runs until the share is had or the lane is exhausted; each message is set aside at most once. */
+/* Up to `share` messages of a lane, as many as its limit allows. Those that are set aside on the
+ * way do not count, so the loop runs until the share is had or the lane is exhausted; each message
+ * is set aside at most once. */
 static int claim_lane(struct txn *t, struct claim *c, const struct lane_row *key, size_t share)
 {
     struct msg_row prefix = {.ns = key->ns, .topic = key->topic, .limit_key = key->limit_key};
@@ -246,13 +265,13 @@ static int claim_lane(struct txn *t, struct claim *c, const struct lane_row *key
         if (lane == NULL || lane->ready == 0 || room == 0) {
             return t->rc;
         }
-        rc =
-            txn_scan(t, &(struct scan){TABLE_msg, INDEX_msg_ready, &prefix, 3, NULL, room}, &found);
+        rc = txn_scan(t, &(struct scan){TABLE_msg, INDEX_msg_ready, &prefix, 3, NULL, room, true},
+                      &found);
         for (size_t i = 0; i < found.count && rc == QP_OK; i++) {
             rc = claim_one(t, c, found.rows[i]);
         }
         if (rc == QP_OK && found.count == 0) {
-            return QP_E_CORRUPT; /* the lane counts messages that are not there */
+            return QP_OK; /* another commit is at the ones that are left */
         }
     }
     return rc;
@@ -265,7 +284,8 @@ static int lane_served(struct txn *t, const struct lane_row *key)
     return lane == NULL ? t->rc : txn_number(t, SERIES_ORD, 1, &lane->served);
 }
 
-/* Two rounds over the open lanes, in the order in which they were served last: equal shares first, then what is left. */
+/* Two rounds over the open lanes, in the order in which they were served last: equal shares first,
+ * then what is left. */
 static int claim_lanes(struct txn *t, struct claim *c, const struct txn_rows *lanes)
 {
     size_t want = (size_t)c->op->want;
@@ -287,7 +307,8 @@ int apply_msg_claim(struct txn *t, struct op_msg_claim *op)
     struct lane_row prefix = {.ns = op->ns, .topic = op->topic};
     struct scan scan = {TABLE_lane, op->ns == 0 ? INDEX_lane_open : INDEX_lane_open_ns,
                         &prefix,    op->ns == 0 ? 1 : 2,
-                        NULL,       (size_t)op->want};
+                        NULL,       (size_t)op->want,
+                        true};
     struct claim c = {op, NULL};
     struct txn_rows lanes;
     int rc;
@@ -307,7 +328,7 @@ int apply_msg_claim(struct txn *t, struct op_msg_claim *op)
     return rc;
 }
 
-/* ------------------------------------------------------------------------------------- with a claim's token */
+/* ------------------------------------------------------------------------- with a claim's token */
 
 static int msg_fenced(struct txn *t, const struct msg_ref *ref, struct msg_row **out_message)
 {
@@ -362,6 +383,7 @@ int apply_msg_retry(struct txn *t, struct op_msg_retry *op)
     if (rc == QP_OK && (op->delay_ms < 0 || op->delay_ms > LIMIT_TIMER_MS)) {
         rc = QP_E_INVALID;
     }
+    rc = rc == QP_OK ? error_check(op->error) : rc;
     if (rc != QP_OK) {
         return rc;
     }
@@ -375,6 +397,7 @@ int apply_msg_bury(struct txn *t, struct op_msg_bury *op)
 {
     struct msg_row *m;
     int rc = msg_fenced(t, &op->ref, &m);
+    rc = rc == QP_OK ? error_check(op->error) : rc;
     if (rc != QP_OK) {
         return rc;
     }
@@ -399,22 +422,27 @@ int apply_msg_revive(struct txn *t, struct op_msg_revive *op)
 
 int apply_msg_adopt(struct txn *t, struct op_msg_adopt *op)
 {
-    struct msg_row prefix = {.holder = op->epoch};
+    struct msg_row after = {.ns = op->after.ns, .job = op->after.job, .guid = op->after.guid};
+    struct scan page = {
+        TABLE_msg,         -1,   NULL, 0, str_is_none(op->after.guid) ? NULL : &after,
+        (size_t)op->limit, false};
     struct txn_rows found;
     int rc;
     if (op->epoch <= 0 || op->limit <= 0 || op->limit > LIMIT_CLAIM_MESSAGES) {
         return QP_E_INVALID;
     }
-    rc = txn_scan(t,
-                  &(struct scan){TABLE_msg, INDEX_msg_holder, &prefix, 1, NULL, (size_t)op->limit},
-                  &found);
+    rc = txn_scan(t, &page, &found);
     op->out_count = 0;
     for (size_t i = 0; rc == QP_OK && i < found.count; i++) {
-        struct msg_row *m = txn_edit(t, TABLE_msg, found.rows[i]);
-        rc = m == NULL ? t->rc : msg_release(t, m);
-        op->out_count++;
+        const struct msg_row *m = found.rows[i];
+        if (m->state == MSG_HELD && m->holder == op->epoch) {
+            struct msg_row *edit = txn_edit(t, TABLE_msg, m);
+            rc = edit == NULL ? t->rc : msg_release(t, edit);
+            op->out_count++;
+        }
+        op->out_after = (struct msg_ref){.ns = m->ns, .job = m->job, .guid = m->guid};
     }
-    op->out_more = op->out_count == op->limit;
+    op->out_more = rc == QP_OK && found.count == (size_t)op->limit;
     return rc;
 }
 
@@ -433,5 +461,6 @@ int apply_lane_limit(struct txn *t, struct op_lane_limit *op)
         return t->rc;
     }
     lane->max = op->max;
+    lane->own = 1;
     return QP_OK;
 }

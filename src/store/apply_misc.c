@@ -1,11 +1,13 @@
-/* apply_misc.c - namespaces, numbers, nodes, the sweep of what is due, and what else a bundle can carry */
+/* apply_misc.c - namespaces, numbers, nodes, the sweep of what is due, and what else a bundle can
+ * carry */
 #include "store/apply.h"
 
 int apply_space_create(struct txn *t, struct op_space_create *op)
 {
     struct space_row row = {.name = op->name, .created_at = t->now};
     struct txn_rows found;
-    int rc = txn_scan(t, &(struct scan){TABLE_space, INDEX_space_name, &row, 1, NULL, 1}, &found);
+    int rc =
+        txn_scan(t, &(struct scan){TABLE_space, INDEX_space_name, &row, 1, NULL, 1, false}, &found);
     if (rc == QP_OK && found.count > 0) {
         op->out_ns = ((const struct space_row *)found.rows[0])->ns;
         return QP_E_EXISTS;
@@ -66,7 +68,7 @@ int apply_node_put(struct txn *t, struct op_node_put *op)
     return QP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------ what is due */
+/* ---------------------------------------------------------------------------------- what is due */
 
 static int wake_msg(struct txn *t, const void *row)
 {
@@ -85,7 +87,7 @@ static int wake_signal(struct txn *t, const void *row)
     struct hook_row *hook = txn_edit(
         t, TABLE_hook, &(struct hook_row){.ns = sig->ns, .topic = sig->topic, .hkey = sig->hkey});
     if (hook == NULL) {
-        return apply_missing(t, QP_E_CORRUPT);
+        return t->rc != QP_OK ? t->rc : txn_corrupt(t, TABLE_hook, "a kept signal has no hook");
     }
     hook->pending--;
     txn_drop(t, TABLE_hook_sig, sig);
@@ -117,8 +119,13 @@ static const struct {
 static int wake_kind(struct txn *t, struct op_wake *op, size_t kind)
 {
     struct txn_rows found;
-    struct scan scan = {indexes[dues[kind].index].table,    (int)dues[kind].index, NULL, 0, NULL,
-                        (size_t)(op->limit - op->out_count)};
+    struct scan scan = {indexes[dues[kind].index].table,
+                        (int)dues[kind].index,
+                        NULL,
+                        0,
+                        NULL,
+                        (size_t)(op->limit - op->out_count),
+                        true};
     int rc = txn_scan(t, &scan, &found);
     for (size_t i = 0; rc == QP_OK && i < found.count; i++) {
         int64_t when;
@@ -146,7 +153,7 @@ int apply_wake(struct txn *t, struct op_wake *op)
     return rc;
 }
 
-/* ------------------------------------------------------------------------------------------ what else goes */
+/* ------------------------------------------------------------------------------- what else goes */
 
 int apply_data_put(struct txn *t, struct op_data_put *op)
 {
@@ -188,8 +195,9 @@ int apply_event_add(struct txn *t, struct op_event_add *op)
                             .addr = op->addr,
                             .detail = op->detail};
     struct journal entry;
-    int rc =
-        op->detail.n > LIMIT_PAYLOAD_HARD_SIZE ? QP_E_TOO_LARGE : journal_next(t, op->ref, &entry);
+    int rc = op->detail.n > LIMIT_PAYLOAD_HARD_SIZE
+                 ? QP_E_TOO_LARGE
+                 : journal_next(t, op->ref, QP_NONE, QP_NONE, &entry);
     if (rc != QP_OK) {
         return rc;
     }
@@ -198,6 +206,29 @@ int apply_event_add(struct txn *t, struct op_event_add *op)
     row.at = entry.at;
     op->out_seq = entry.seq;
     return txn_add(t, TABLE_event, &row) == NULL ? t->rc : QP_OK;
+}
+
+int apply_feed_trim(struct txn *t, struct op_feed_trim *op)
+{
+    struct feed_row prefix = {.ns = 0};
+    struct txn_rows found;
+    size_t dropped = 0;
+    int rc;
+    if (op->limit <= 0 || op->limit > LIMIT_SWEEP_ROWS) {
+        return QP_E_INVALID;
+    }
+    rc = txn_scan(t, &(struct scan){TABLE_feed, -1, &prefix, 1, NULL, (size_t)op->limit, false},
+                  &found);
+    for (; rc == QP_OK && dropped < found.count; dropped++) {
+        const struct feed_row *row = found.rows[dropped];
+        if (row->pos > op->upto) {
+            break;
+        }
+        txn_drop(t, TABLE_feed, row);
+        rc = t->rc;
+    }
+    op->out_more = dropped == (size_t)op->limit;
+    return rc;
 }
 
 int apply_audit_add(struct txn *t, struct op_audit_add *op)
@@ -224,7 +255,6 @@ int apply_idem_put(struct txn *t, struct op_idem_put *op)
         .status = op->status,
         .answer = op->answer,
         .at = t->now,
-        .expire_at = t->now + op->ttl_ms,
     };
     const struct idem_row *there = txn_get(t, TABLE_idem, &row);
     if (there != NULL && str_equal(there->body_hash, op->body_hash)) {
@@ -239,6 +269,7 @@ int apply_idem_put(struct txn *t, struct op_idem_put *op)
         op->ttl_ms > LIMIT_TIMER_MS || op->answer.n > LIMIT_PAYLOAD_HARD_SIZE) {
         return QP_E_INVALID;
     }
+    row.expire_at = t->now + op->ttl_ms;
     return t->rc != QP_OK || txn_add(t, TABLE_idem, &row) == NULL ? t->rc : QP_OK;
 }
 

@@ -1,11 +1,14 @@
 /* apply_signal.c - where a registration and a signal meet (H13)
  *
- * There is one hook row per (topic, key), and both sides change it, so they can never pass each other unseen: whoever
- * comes second finds the first.
+ * There is one hook row per (topic, key), and both sides change it, so they can never pass each
+ * other unseen: whoever comes second finds the first.
  *
- *   I1  hook.waiting and hook.pending = the number of its hook_wait and hook_sig rows; the hook goes when both are 0
- *   I2  nobody waits while a signal is pending, unless the waiter is kept: a meeting empties one side at once
- *   I3  a signal becomes a message with its own GUID, or a pending row, or nothing; never two of them
+ *   I1  hook.waiting and hook.pending = the number of its hook_wait and hook_sig rows; the hook
+ *       goes when both are 0
+ *   I2  nobody waits while a signal is pending, unless the waiter is kept: a meeting empties one
+ *       side at once
+ *   I3  a signal becomes a message with its own GUID, or a pending row, or nothing; never two of
+ *       them
  *
  * If we crash before the commit of either side, that side comes again and meets the other then.
  */
@@ -20,7 +23,9 @@ static struct hook_row *hook_edit(struct txn *t, int64_t ns, qp_str topic, qp_st
 
 static int hook_tidy(struct txn *t, const struct hook_row *hook)
 {
-    QP_ASSERT(hook->waiting >= 0 && hook->pending >= 0);
+    if (hook->waiting < 0 || hook->pending < 0) {
+        return txn_corrupt(t, TABLE_hook, "it counts fewer than there are");
+    }
     if (hook->waiting == 0 && hook->pending == 0) {
         txn_drop(t, TABLE_hook, hook);
     }
@@ -62,7 +67,7 @@ static int signal_send(struct txn *t, const struct hook_wait_row *w, qp_str guid
 static int first_of(struct txn *t, enum table_id table, const void *prefix, const void **out_row)
 {
     struct txn_rows found;
-    int rc = txn_scan(t, &(struct scan){table, -1, prefix, 3, NULL, 1}, &found);
+    int rc = txn_scan(t, &(struct scan){table, -1, prefix, 3, NULL, 1, false}, &found);
     if (rc == QP_OK) {
         *out_row = found.count > 0 ? found.rows[0] : NULL;
     }
@@ -78,9 +83,10 @@ static int wait_add(struct txn *t, struct hook_row *hook, const struct hook_wait
     return QP_OK;
 }
 
-/* A signal was here first: it becomes the message, and the waiter stays only if one of the two says so. */
-static int meet_pending(struct txn *t, struct hook_row *hook, const struct hook_wait_row *w,
-                        bool *out_met)
+/* The oldest pending signal becomes the waiter's message. QP_E_EXISTS: the job has that message, so
+ * this is a copy of a signal that it was sent before; it goes like any other. */
+static int take_pending(struct txn *t, struct hook_row *hook, const struct hook_wait_row *w,
+                        bool *out_keep)
 {
     struct hook_sig_row prefix = {.ns = hook->ns, .topic = hook->topic, .hkey = hook->hkey};
     const void *row;
@@ -91,18 +97,31 @@ static int meet_pending(struct txn *t, struct hook_row *hook, const struct hook_
     }
     sig = row;
     if (sig == NULL) {
-        return QP_E_CORRUPT; /* the hook counts a signal that is not there */
+        return txn_corrupt(t, TABLE_hook, "it counts a signal that is not there");
     }
     rc = signal_send(t, w, sig->guid, sig->payload, sig->code);
-    if (rc == QP_OK) {
+    if (rc == QP_OK || rc == QP_E_EXISTS) {
         txn_drop(t, TABLE_hook_sig, sig);
         hook->pending--;
-        rc = t->rc;
+        *out_keep = sig->keep != 0;
     }
-    if (rc == QP_OK && (w->keep != 0 || sig->keep != 0)) {
+    return t->rc != QP_OK ? t->rc : rc;
+}
+
+/* A signal was here first: it becomes the message, and the waiter stays only if one of the two says
+ * so. */
+static int meet_pending(struct txn *t, struct hook_row *hook, const struct hook_wait_row *w,
+                        bool *out_met)
+{
+    bool keep = false;
+    int rc = QP_E_EXISTS;
+    while (rc == QP_E_EXISTS && hook->pending > 0) {
+        rc = take_pending(t, hook, w, &keep);
+    }
+    *out_met = rc == QP_OK;
+    if (rc == QP_E_EXISTS || (rc == QP_OK && (w->keep != 0 || keep))) {
         rc = wait_add(t, hook, w);
     }
-    *out_met = true;
     return rc == QP_OK ? hook_tidy(t, hook) : rc;
 }
 
@@ -122,12 +141,17 @@ int apply_hook_open(struct txn *t, struct op_hook_open *op)
     struct job_row *job;
     struct hook_row *hook;
     int rc = hook_check(op->topic, op->key);
+    if (rc == QP_OK && (op->msg_topic.n == 0 || op->msg_topic.n > LIMIT_NAME_SIZE ||
+                        op->addr.n > LIMIT_ADDRESS_SIZE)) {
+        rc = QP_E_INVALID; /* no signal could ever be sent to it */
+    }
     rc = rc == QP_OK ? job_find(t, op->ref, &job) : rc;
     if (rc != QP_OK) {
         return rc;
     }
     hook = hook_edit(t, op->ref.ns, op->topic, op->key);
-    /* From the store's own order: a hook that went and came again does not repeat a waiter's number. */
+    /* From the store's own order: a hook that went and came again does not repeat a waiter's
+     * number. */
     rc = hook == NULL ? t->rc : txn_number(t, SERIES_ORD, 1, &w.seq);
     if (rc != QP_OK) {
         return rc;
@@ -150,7 +174,8 @@ static int signal_is_pending(struct txn *t, const struct op_hook_signal *op)
     struct hook_sig_row prefix = {.ns = op->ns, .topic = op->topic, .hkey = op->key};
     struct txn_rows found;
     int rc = txn_scan(
-        t, &(struct scan){TABLE_hook_sig, -1, &prefix, 3, NULL, LIMIT_SIGNALS_PENDING_PER_KEY},
+        t,
+        &(struct scan){TABLE_hook_sig, -1, &prefix, 3, NULL, LIMIT_SIGNALS_PENDING_PER_KEY, false},
         &found);
     for (size_t i = 0; rc == QP_OK && i < found.count; i++) {
         const struct hook_sig_row *sig = found.rows[i];
@@ -192,7 +217,10 @@ static int signal_keep(struct txn *t, struct op_hook_signal *op)
 
 static int signal_deliver(struct txn *t, struct op_hook_signal *op, const struct hook_wait_row *w)
 {
-    int rc = signal_send(t, w, op->guid, op->payload, op->code);
+    const struct hook_row *hook = txn_get(
+        t, TABLE_hook, &(struct hook_row){.ns = op->ns, .topic = op->topic, .hkey = op->key});
+    int rc = hook != NULL && hook->pending > 0 ? signal_is_pending(t, op) : t->rc;
+    rc = rc == QP_OK || rc == QP_E_LIMIT ? signal_send(t, w, op->guid, op->payload, op->code) : rc;
     if (rc != QP_OK) {
         return rc;
     }
@@ -224,6 +252,9 @@ int apply_hook_signal(struct txn *t, struct op_hook_signal *op)
     if (rc == QP_OK &&
         (op->guid.n != LIMIT_GUID_SIZE || op->ttl_ms < 0 || op->ttl_ms > LIMIT_TIMER_MS)) {
         rc = QP_E_INVALID;
+    }
+    if (rc == QP_OK && op->payload.n > LIMIT_PAYLOAD_HARD_SIZE) {
+        rc = QP_E_TOO_LARGE;
     }
     op->out_delivered = false;
     op->out_kept = false;

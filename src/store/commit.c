@@ -97,7 +97,22 @@ struct op *bundle_op(struct bundle *b, enum op_kind kind)
     op = &chunk->ops[chunk->count++];
     op->kind = kind;
     b->op_count++;
+    b->host_call_count += kind == OP_host_call;
     return op;
+}
+
+struct op *bundle_first(const struct bundle *b, struct op_place *place)
+{
+    *place = (struct op_place){b->first, 0};
+    return b->first == NULL ? NULL : &b->first->ops[0];
+}
+
+struct op *bundle_next(struct op_place *place)
+{
+    if (++place->index == place->chunk->count) {
+        *place = (struct op_place){place->chunk->next, 0};
+    }
+    return place->chunk == NULL ? NULL : &place->chunk->ops[place->index];
 }
 
 struct op *bundle_op_at(const struct bundle *b, size_t index)

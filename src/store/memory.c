@@ -1,10 +1,14 @@
 /* memory.c - the memory provider: plain maps, an undo list, and locks
  *
- *   I1  a table's map holds one block per row, by encoded key; an index's map holds the same blocks, by encoded columns
- *   I2  between begin and commit every write is on the handle's undo list; rollback walks it backwards
- *   I3  a row that an open transaction wrote is locked by it; the lock remembers the committed row for readers
+ *   I1  a table's map holds one block per row, by encoded key; an index's map holds the same
+ *       blocks, by encoded columns
+ *   I2  between begin and commit every write is on the handle's undo list; rollback walks it
+ *       backwards
+ *   I3  a row that an open transaction wrote is locked by it; the lock remembers the committed row
+ *       for readers (but when commits are not stepwise: then nobody can look while one is open)
  *
- * There is no "if we crash here": nothing in it outlives the process. What it plays is the other handles' view.
+ * There is no "if we crash here": nothing in it outlives the process. What it plays is the other
+ * handles' view.
  */
 #include "store/memory.h"
 
@@ -17,7 +21,7 @@ struct memory {
     struct omap rows[TABLE_COUNT];
     struct omap indexes[INDEX_COUNT];
     struct index_columns index_columns[INDEX_COUNT];
-    struct omap locks;              /* ROWS: by table and key */
+    struct omap locks; /* by table and key; SERIAL: of written rows only, for readers */
     struct memory_provider *writer; /* SERIAL: who is in a transaction */
     size_t handle_count;
 };
@@ -58,7 +62,7 @@ static struct memory_provider *self(struct provider *p)
     return (struct memory_provider *)p;
 }
 
-/* ---------------------------------------------------------------------------------------------- the memory */
+/* ----------------------------------------------------------------------------------- the memory */
 
 /* Large enough for every key, so that a rollback never has to grow it. */
 static int key_buffer_init(struct memory_provider *p)
@@ -140,7 +144,7 @@ void memory_destroy(struct memory *m)
     mem_free(&env, m);
 }
 
-/* --------------------------------------------------------------------------------------------------- locks */
+/* ---------------------------------------------------------------------------------------- locks */
 
 static int encode(struct memory_provider *p, enum table_id table, const void *row, qp_str *out_key)
 {
@@ -192,10 +196,19 @@ static int lock_new(struct memory_provider *p, qp_str key)
 static struct lock *lock_find(struct memory_provider *p, enum table_id table, const void *row)
 {
     qp_str key;
-    if (p->memory->options.mode == MEMORY_SERIAL || encode_lock(p, table, row, &key) != QP_OK) {
-        return NULL;
+    return encode_lock(p, table, row, &key) == QP_OK ? omap_get(&p->memory->locks, key) : NULL;
+}
+
+/* Another transaction holds it: that one first, unless it waits for us already. */
+static int lock_wait(struct memory_provider *p, const struct lock *lock, enum table_id table,
+                     struct qp_err *err)
+{
+    if (would_deadlock(p, lock->owner)) {
+        return err_set(err, QP_E_TIMEOUT, "%s: deadlock, rolled back; try again",
+                       tables[table].name);
     }
-    return omap_get(&p->memory->locks, key);
+    p->waits_for = lock->owner;
+    return err_set(err, QP_E_BUSY, "%s: another transaction holds the row", tables[table].name);
 }
 
 /* ROWS: the row is ours until the transaction ends. SERIAL: the whole memory is, since begin. */
@@ -208,6 +221,7 @@ static int row_lock(struct memory_provider *p, enum table_id table, const void *
     if (p->memory->options.mode == MEMORY_SERIAL || !p->active) {
         return QP_OK;
     }
+    p->waits_for = NULL; /* whatever it waited for, it goes on */
     rc = encode_lock(p, table, row, &key);
     if (rc != QP_OK) {
         return err_set(err, rc, "lock: out of memory");
@@ -217,15 +231,7 @@ static int row_lock(struct memory_provider *p, enum table_id table, const void *
         rc = lock_new(p, key);
         return rc == QP_OK ? rc : err_set(err, rc, "lock: out of memory");
     }
-    if (lock->owner == p) {
-        return QP_OK;
-    }
-    if (would_deadlock(p, lock->owner)) {
-        return err_set(err, QP_E_TIMEOUT, "%s: deadlock, rolled back; try again",
-                       tables[table].name);
-    }
-    p->waits_for = lock->owner;
-    return err_set(err, QP_E_BUSY, "%s: another transaction holds the row", tables[table].name);
+    return lock->owner == p ? QP_OK : lock_wait(p, lock, table, err);
 }
 
 static void locks_release(struct memory_provider *p)
@@ -240,7 +246,7 @@ static void locks_release(struct memory_provider *p)
     p->waits_for = NULL;
 }
 
-/* ------------------------------------------------------------------------------------------- the maps */
+/* ------------------------------------------------------------------------------------- the maps */
 
 static int encode_index(struct memory_provider *p, enum index_id index, const void *row,
                         qp_str *out_key)
@@ -260,7 +266,8 @@ static int map_put(struct omap *map, qp_str key, void *block)
     return omap_put(map, key, block, NULL);
 }
 
-/* Within a transaction a block that goes leaves its place behind, so that putting it back needs no memory. */
+/* Within a transaction a block that goes leaves its place behind, so that putting it back needs no
+ * memory. */
 static int map_vacate(struct omap *map, qp_str key, void *block)
 {
     (void)block;
@@ -307,7 +314,7 @@ static void *block_find(struct memory_provider *p, enum table_id table, const vo
     return *out_rc == QP_OK ? omap_get(&p->memory->rows[table], key) : NULL;
 }
 
-/* ------------------------------------------------------------------------------------------ the provider */
+/* --------------------------------------------------------------------------------- the provider */
 
 static int memory_begin(struct provider *base, struct qp_err *err)
 {
@@ -349,17 +356,63 @@ static int memory_load(struct provider *base, struct arena *arena, enum table_id
                                              : QP_OK;
 }
 
-/* Another's row: a transaction passes over it, a reader sees it as it was committed. *out_row NULL: pass over. */
-static int scan_row(struct memory_provider *p, enum table_id table, void *block,
-                    const void **out_row, struct qp_err *err)
+/* The committed row of a lock, when the place of this key in the map that is scanned is the row's;
+ * else NULL. */
+static void *committed_at(struct memory_provider *p, const struct scan *scan, qp_str key,
+                          const struct lock *lock)
 {
-    struct lock *lock = lock_find(p, table, block);
-    *out_row = block;
-    if (lock != NULL && lock->owner != p) {
-        *out_row = p->active || !lock->written ? (p->active ? NULL : block) : lock->committed;
-        return QP_OK;
+    qp_str own;
+    if (lock->committed == NULL || scan->index < 0) {
+        return lock->committed;
     }
-    return row_lock(p, table, block, err);
+    return indexes[scan->index].holds(lock->committed) &&
+                   encode_index(p, (enum index_id)scan->index, lock->committed, &own) == QP_OK &&
+                   str_equal(own, key)
+               ? lock->committed
+               : NULL;
+}
+
+/* Who emptied a place. In an index the place does not say whose it was: all locks of the table are
+ * asked. */
+static struct lock *lock_of_place(struct memory_provider *p, const struct scan *scan, qp_str key)
+{
+    char table = (char)scan->table;
+    struct omap_node *n = omap_seek(&p->memory->locks, (qp_str){&table, 1});
+    if (scan->index < 0) {
+        buf_reset(&p->key);
+        buf_byte(&p->key, table);
+        buf_str(&p->key, key);
+        return omap_get(&p->memory->locks, buf_slice(&p->key));
+    }
+    for (; n != NULL && omap_key(n).p[0] == table; n = omap_next(n)) {
+        struct lock *lock = omap_value(n);
+        if (lock->written && committed_at(p, scan, key, lock) != NULL) {
+            return lock;
+        }
+    }
+    return NULL;
+}
+
+/* What a scan finds at one place of a map: the block that is there, locked from now on; or, when
+ * another transaction is at it, the committed row for a reader, and for a transaction nothing or
+ * the wait for the other. *out_row NULL: nothing. */
+static int scan_place(struct memory_provider *p, const struct scan *scan, qp_str key, void *block,
+                      const void **out_row, struct qp_err *err)
+{
+    struct lock *lock = NULL;
+    *out_row = block;
+    if (!p->active || p->memory->options.mode == MEMORY_ROWS) {
+        lock = block != NULL ? lock_find(p, scan->table, block) : lock_of_place(p, scan, key);
+    }
+    if (lock == NULL || lock->owner == p) {
+        return block == NULL ? QP_OK : row_lock(p, scan->table, block, err);
+    }
+    if (p->active) {
+        *out_row = NULL;
+        return scan->skip_locked ? QP_OK : lock_wait(p, lock, scan->table, err);
+    }
+    *out_row = lock->written ? committed_at(p, scan, key, lock) : block;
+    return QP_OK;
 }
 
 static int memory_scan(struct provider *base, const struct scan *scan, void *context,
@@ -393,9 +446,7 @@ static int memory_scan(struct provider *base, const struct scan *scan, void *con
         if (key.n < prefix.n || (prefix.n > 0 && memcmp(key.p, prefix.p, prefix.n) != 0)) {
             break;
         }
-        if (omap_value(n) != NULL) {
-            rc = scan_row(p, scan->table, omap_value(n), &row, err);
-        }
+        rc = scan_place(p, scan, key, omap_value(n), &row, err);
         if (rc == QP_OK && row != NULL) {
             rc = visit(context, row);
             seen++;
@@ -406,13 +457,25 @@ static int memory_scan(struct provider *base, const struct scan *scan, void *con
 }
 
 /* The row as committed, kept in the lock for readers of other handles. */
-static void lock_note(struct memory_provider *p, enum table_id table, const void *row, void *block)
+static int lock_note(struct memory_provider *p, enum table_id table, const void *row, void *block)
 {
-    struct lock *lock = lock_find(p, table, row);
-    if (lock != NULL && !lock->written) {
+    struct lock *lock = NULL;
+    qp_str key;
+    int rc = QP_OK;
+    if (!p->memory->options.stepwise) {
+        return QP_OK; /* no reader comes before it is over */
+    }
+    rc = encode_lock(p, table, row, &key);
+    lock = rc == QP_OK ? omap_get(&p->memory->locks, key) : NULL;
+    if (rc == QP_OK && lock == NULL) {
+        rc = lock_new(p, key);
+        lock = p->locks;
+    }
+    if (rc == QP_OK && !lock->written) {
         lock->written = true;
         lock->committed = block;
     }
+    return rc;
 }
 
 static int write_blocks(struct memory_provider *p, enum table_id table, void *before, void *after)
@@ -436,7 +499,7 @@ static int memory_write(struct provider *base, enum table_id table, const void *
     there = block_find(p, table, key, &rc);
     if (rc == QP_OK && ((there == NULL) != (before == NULL) ||
                         (there != NULL && row_i64(rev, there) != row_i64(rev, before)))) {
-        return err_set(err, QP_E_BUSY, "%s: the row has changed since it was read",
+        return err_set(err, QP_E_CONFLICT, "%s: the row has changed since it was read",
                        tables[table].name);
     }
     u = rc == QP_OK ? mem_alloc(base->env, sizeof *u) : NULL;
@@ -451,8 +514,8 @@ static int memory_write(struct provider *base, enum table_id table, const void *
             return err_set(err, QP_E_NOMEM, "write %s: out of memory", tables[table].name);
         }
     }
-    lock_note(p, table, key, there);
-    rc = write_blocks(p, table, there, u->after);
+    rc = lock_note(p, table, key, there);
+    rc = rc == QP_OK ? write_blocks(p, table, there, u->after) : rc;
     return rc == QP_OK ? QP_OK : err_set(err, rc, "write %s: out of memory", tables[table].name);
 }
 
@@ -473,7 +536,8 @@ static int memory_commit(struct provider *base, struct qp_err *err)
     return QP_OK;
 }
 
-/* Taking back needs no memory: the places are there, and the buffer for keys was made large enough when opening. */
+/* Taking back needs no memory: the places are there, and the buffer for keys was made large enough
+ * when opening. */
 static void memory_rollback(struct provider *base)
 {
     struct memory_provider *p = self(base);

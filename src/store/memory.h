@@ -1,11 +1,14 @@
-/* memory.h - tables in memory that several store handles share: the oracle, and the simulator's store
+/* memory.h - tables in memory that several store handles share: the oracle, and the simulator's
+ * store
  *
- * SERIAL behaves as SQLite does: one writing transaction at a time. ROWS behaves as PostgreSQL does under READ COMMITTED:
- * every row that a transaction reads or writes is locked until its end, a scan passes over rows that others have locked,
+ * SERIAL behaves as SQLite does: one writing transaction at a time. ROWS behaves as PostgreSQL does
+ * under READ COMMITTED: every row that a transaction reads or writes is locked until its end, a
+ * scan waits for rows that others have locked or, if it says so, passes over them (SKIP LOCKED),
  * and a circle of waiters is found and one of them rolled back (QP_E_TIMEOUT, to be tried again).
+ * Readers see the committed state in both.
  *
- * With `stepwise` a commit advances one op per store_step, so that a test or the simulator can let another handle run between
- * any two ops; store_step answers QP_E_BUSY while it waits for a lock.
+ * With `stepwise` a commit advances one op per store_step, so that a test or the simulator can let
+ * another handle run between any two ops; store_step answers QP_E_BUSY while it waits for a lock.
  *
  * Not thread-safe: the handles on one memory take turns.
  */

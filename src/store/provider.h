@@ -1,17 +1,20 @@
 /* provider.h - what a store provider has to do: load rows, write rows back, commit
  *
- * A provider knows nothing of bundles, ledgers or leases. It keeps the tables of rows.def, and between begin and commit
- * (or rollback) it is the transaction that the rows belong to. One transaction per handle at a time.
+ * A provider knows nothing of bundles, ledgers or leases. It keeps the tables of rows.def, and
+ * between begin and commit (or rollback) it is the transaction that the rows belong to. One
+ * transaction per handle at a time.
  *
  *   begin  -> load, scan, write, host_begin/host_end ... -> commit | rollback
  *
- * write() replaces `before` (NULL: there is none) by `after` (NULL: there will be none). It compares the key and the
- * revision of `before`; a row that is not what was loaded is QP_E_BUSY, and the caller starts again from begin. Rows come
- * back with the revision that they will have in `after->rev`, set by the caller.
+ * write() replaces `before` (NULL: there is none) by `after` (NULL: there will be none). It
+ * compares the key and the revision of `before`; a row that is not what was loaded is
+ * QP_E_CONFLICT, and nothing of the transaction may commit. Rows come back with the revision that
+ * they will have in `after->rev`, set by the caller.
  *
- * Errors: QP_E_BUSY (somebody else is in the way: roll back, try again later), QP_E_FULL, QP_E_IO, QP_E_NOMEM (roll back; the
- * handle goes on), QP_E_FSYNC, QP_E_CORRUPT (the handle refuses all further work), and from commit alone
- * QP_E_UNKNOWN_OUTCOME. No code of SQLite or PostgreSQL and no errno passes this line.
+ * Errors: QP_E_BUSY (somebody else is in the way: roll back, try again later), QP_E_FULL, QP_E_IO,
+ * QP_E_NOMEM (roll back; the handle goes on), QP_E_FSYNC, QP_E_CORRUPT (the handle refuses all
+ * further work), and from commit alone QP_E_UNKNOWN_OUTCOME. No code of SQLite or PostgreSQL and no
+ * errno passes this line.
  */
 #ifndef QP_STORE_PROVIDER_H
 #define QP_STORE_PROVIDER_H
@@ -23,7 +26,8 @@ struct provider;
 struct provider_calls {
     const char *name;
     int (*begin)(struct provider *p, struct qp_err *err);
-    /* *out_row in `arena`, or NULL when there is no such row. `key` has the key columns filled in. */
+    /* *out_row in `arena`, or NULL when there is no such row. `key` has the key columns filled
+     * in. */
     int (*load)(struct provider *p, struct arena *arena, enum table_id table, const void *key,
                 void **out_row, struct qp_err *err);
     int (*scan)(struct provider *p, const struct scan *scan, void *context, store_visit visit,
@@ -48,7 +52,7 @@ struct provider {
     bool stepwise;       /* a commit goes one op per store_step, so that others can come between */
     bool opened_unclean; /* the clean-shutdown marker was missing */
     bool read_only;
-    int failure; /* a failed fsync, or damage: the handle refuses everything with this code, reads too */
+    int failure; /* a failed fsync, or damage: everything is refused with this code, reads too */
 };
 
 int memory_open(const struct qp_env *env, const struct store_options *options,

@@ -15,7 +15,8 @@ STORE_TABLES(COLUMNS)
 #define COUNT_HOT 0
 #define COUNT_INDEXED 0
 #define KEY_COUNT(table, column, kind, role) +COUNT_##role
-/* The tables whose first key column is the job's number, and so hold nothing of a job that is not born yet. */
+/* The tables whose first key column is the job's number, and so hold nothing of a job that is not
+ * born yet. */
 #define KEYED_BY_JOB(table)                                                                        \
     (TABLE_##table == TABLE_job || TABLE_##table == TABLE_attr || TABLE_##table == TABLE_act ||    \
      TABLE_##table == TABLE_guid || TABLE_##table == TABLE_sem || TABLE_##table == TABLE_move ||   \
@@ -83,75 +84,58 @@ struct index_columns index_columns(enum index_id index)
     return c;
 }
 
-int64_t row_i64(const struct column *c, const void *row)
-{
-    int64_t value;
-    QP_ASSERT(c->kind == KIND_I64);
-    memcpy(&value, (const char *)row + c->offset, sizeof value);
-    return value;
-}
-
-qp_str row_str(const struct column *c, const void *row)
-{
-    qp_str value;
-    QP_ASSERT(c->kind != KIND_I64);
-    memcpy(&value, (const char *)row + c->offset, sizeof value);
-    return value;
-}
-
-void row_set_i64(const struct column *c, void *row, int64_t value)
-{
-    QP_ASSERT(c->kind == KIND_I64);
-    memcpy((char *)row + c->offset, &value, sizeof value);
-}
-
-void row_set_str(const struct column *c, void *row, qp_str value)
-{
-    QP_ASSERT(c->kind != KIND_I64);
-    memcpy((char *)row + c->offset, &value, sizeof value);
-}
-
 /* Big-endian with the sign bit turned, so that bytes order as numbers do. */
-static void encode_i64(struct buf *out, int64_t value)
+static char *encode_i64(char *out, int64_t value)
 {
-    uint64_t bits = (uint64_t)value ^ (UINT64_C(1) << 63);
-    char bytes[8];
-    for (int i = 7; i >= 0; i--) {
-        bytes[i] = (char)(bits & 0xff);
-        bits >>= 8;
-    }
-    buf_add(out, bytes, sizeof bytes);
+    uint64_t bits = __builtin_bswap64((uint64_t)value ^ (UINT64_C(1) << 63));
+    static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "written for little-endian machines");
+    memcpy(out, &bits, sizeof bits);
+    return out + sizeof bits;
 }
 
-/* 0 for none; else 1, the bytes with 0 written as 0 1, and 0 0 as the end: a prefix orders before what it begins. */
-static void encode_str(struct buf *out, qp_str value)
+/* 0 for none; else 1, the bytes with 0 written as 0 1, and 0 0 as the end: a prefix orders before
+ * what it begins. */
+static char *encode_str(char *out, qp_str value)
 {
-    size_t from = 0;
-    buf_byte(out, str_is_none(value) ? 0 : 1);
     if (str_is_none(value)) {
-        return;
+        *out++ = 0;
+        return out;
     }
+    *out++ = 1;
     for (size_t i = 0; i < value.n; i++) {
+        *out++ = value.p[i];
         if (value.p[i] == '\0') {
-            buf_add(out, value.p + from, i + 1 - from);
-            buf_byte(out, 1);
-            from = i + 1;
+            *out++ = 1;
         }
     }
-    buf_add(out, value.p + from, value.n - from);
-    buf_add(out, "\0\0", 2);
+    *out++ = 0;
+    *out++ = 0;
+    return out;
+}
+
+/* At most this many bytes come out of encoding. */
+static size_t encoded_size_max(const struct table *t, const void *row, const size_t *columns,
+                               size_t count)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct column *c = &t->columns[columns[i]];
+        size += c->kind == KIND_I64 ? sizeof(int64_t) : 2 * row_str(c, row).n + 3;
+    }
+    return size;
 }
 
 void row_encode(struct buf *out, const struct table *t, const void *row, const size_t *columns,
                 size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
+    char *from = buf_room(out, encoded_size_max(t, row, columns, count));
+    char *p = from;
+    for (size_t i = 0; i < count && p != NULL; i++) {
         const struct column *c = &t->columns[columns[i]];
-        if (c->kind == KIND_I64) {
-            encode_i64(out, row_i64(c, row));
-        } else {
-            encode_str(out, row_str(c, row));
-        }
+        p = c->kind == KIND_I64 ? encode_i64(p, row_i64(c, row)) : encode_str(p, row_str(c, row));
+    }
+    if (p != NULL) {
+        buf_took(out, (size_t)(p - from));
     }
 }
 
@@ -160,6 +144,66 @@ void row_encode_key(struct buf *out, enum table_id table, const void *row)
     static const size_t first[INDEX_COLUMNS_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
     QP_ASSERT(tables[table].key_count <= INDEX_COLUMNS_MAX);
     row_encode(out, &tables[table], row, first, tables[table].key_count);
+}
+
+#define SOUND_NUMBER (INT64_C(1) << 62) /* the sum of two still fits */
+
+static bool numbers_are_sound(const struct table *t, const void *row)
+{
+    for (size_t i = 0; i < t->column_count; i++) {
+        if (t->columns[i].kind == KIND_I64) {
+            int64_t value = row_i64(&t->columns[i], row);
+            if (value <= -SOUND_NUMBER || value >= SOUND_NUMBER) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool job_is_sound(const struct job_row *r)
+{
+    return r->state >= JOB_OPEN && r->state < JOB_STATES && r->status >= 0 &&
+           r->status < STATUS_COUNT && r->sem >= 0 && r->seq >= 0 &&
+           (r->state == JOB_OPEN) == str_is_none(r->closed_by);
+}
+
+/* A held message has a lease or a holder, a delayed one a time, the others neither. */
+static bool msg_is_sound(const struct msg_row *r)
+{
+    if (r->state <= MSG_NONE || r->state >= MSG_STATES || r->wake_at < 0 || r->holder < 0 ||
+        str_is_none(r->topic) || str_is_none(r->limit_key) || r->guid.n != LIMIT_GUID_SIZE) {
+        return false;
+    }
+    return r->state == MSG_HELD      ? (r->wake_at > 0) != (r->holder > 0)
+           : r->state == MSG_DELAYED ? r->wake_at > 0 && r->holder == 0
+                                     : r->wake_at == 0 && r->holder == 0;
+}
+
+static bool ledger_is_sound(int64_t ledger)
+{
+    return ledger >= 0 && ledger <= LIMIT_LEDGER;
+}
+
+bool row_is_sound(enum table_id table, const void *row)
+{
+    if (!numbers_are_sound(&tables[table], row)) {
+        return false;
+    }
+    switch ((int)table) {
+    case TABLE_job:
+        return job_is_sound(row);
+    case TABLE_msg:
+        return msg_is_sound(row);
+    case TABLE_act:
+        return ledger_is_sound(((const struct act_row *)row)->ledger) &&
+               ledger_is_sound(((const struct act_row *)row)->guid_ledger) &&
+               ((const struct act_row *)row)->guid_rows >= 0;
+    case TABLE_guid:
+        return ledger_is_sound(((const struct guid_row *)row)->ledger);
+    default:
+        return true;
+    }
 }
 
 bool row_equal(enum table_id table, const void *a, const void *b)
@@ -176,8 +220,9 @@ bool row_equal(enum table_id table, const void *a, const void *b)
     return true;
 }
 
-static size_t row_text_size(const struct table *t, const void *row)
+size_t row_text_size(enum table_id table, const void *row)
 {
+    const struct table *t = &tables[table];
     size_t size = 0;
     for (size_t i = 0; i < t->column_count; i++) {
         if (t->columns[i].kind != KIND_I64) {
@@ -212,15 +257,33 @@ void *row_clone(const struct qp_env *env, enum table_id table, const void *row)
 {
     const struct table *t = &tables[table];
     /* One byte more, so that an empty text at the end still points into the block. */
-    void *memory = mem_alloc(env, t->row_size + row_text_size(t, row) + 1);
+    void *memory = mem_alloc(env, t->row_size + row_text_size(table, row) + 1);
     return memory == NULL ? NULL : row_copy_into(memory, t, row);
 }
 
 void *row_copy(struct arena *a, enum table_id table, const void *row)
 {
     const struct table *t = &tables[table];
-    void *memory = arena_alloc(a, t->row_size + row_text_size(t, row) + 1);
+    void *memory = arena_alloc(a, t->row_size + row_text_size(table, row) + 1);
     return memory == NULL ? NULL : row_copy_into(memory, t, row);
+}
+
+bool act_first_guid(const struct act_row *act, struct guid_row *out_guid)
+{
+    *out_guid = (struct guid_row){.ns = act->ns,
+                                  .job = act->job,
+                                  .addr = act->addr,
+                                  .guid = act->guid,
+                                  .at = act->guid_at,
+                                  .seq = act->guid_seq,
+                                  .pos = act->guid_pos,
+                                  .ledger = act->guid_ledger,
+                                  .n = act->n,
+                                  .delta = act->delta,
+                                  .code = act->code,
+                                  .output = act->output,
+                                  .rev = act->rev};
+    return !str_is_none(act->guid);
 }
 
 static void print_bytes(struct buf *out, qp_str s)

@@ -1,8 +1,9 @@
 /* rows.h - rows as plain structs, and what generic code may know about them
  *
- * From the lists of rows.def come one struct per table (struct job_row, struct act_row, ...), the enum of tables and
- * indexes, and descriptors with which a row is copied, compared, encoded as a key or printed without knowing which table
- * it is of. Text and bytes in a row are slices: the row owns nothing; where they point to says who does.
+ * From the lists of rows.def come one struct per table (struct job_row, struct act_row, ...), the
+ * enum of tables and indexes, and descriptors with which a row is copied, compared, encoded as a
+ * key or printed without knowing which table it is of. Text and bytes in a row are slices: the row
+ * owns nothing; where they point to says who does.
  */
 #ifndef QP_STORE_ROWS_H
 #define QP_STORE_ROWS_H
@@ -10,7 +11,8 @@
 #include "base/mem.h"
 #include "store/rows.def"
 
-/* State of a job, and the word that a person sees. Both change only together with their counters. */
+/* State of a job, and the word that a person sees. Both change only together with their
+ * counters. */
 enum job_state { JOB_OPEN, JOB_COMPLETED, JOB_FAILED, JOB_CANCELLED, JOB_INTERRUPTED, JOB_STATES };
 
 enum job_status {
@@ -100,7 +102,8 @@ struct index {
 extern const struct table tables[TABLE_COUNT];
 extern const struct index indexes[INDEX_COUNT];
 
-/* The columns of an index, its own first and then those of the key that are not among them: the order is total. */
+/* The columns of an index, its own first and then those of the key that are not among them: the
+ * order is total. */
 struct index_columns {
     size_t count;
     size_t own_count;
@@ -108,23 +111,55 @@ struct index_columns {
 };
 struct index_columns index_columns(enum index_id index);
 
-int64_t row_i64(const struct column *c, const void *row);
-qp_str row_str(const struct column *c, const void *row);
-void row_set_i64(const struct column *c, void *row, int64_t value);
-void row_set_str(const struct column *c, void *row, qp_str value);
+static inline int64_t row_i64(const struct column *c, const void *row)
+{
+    int64_t value;
+    memcpy(&value, (const char *)row + c->offset, sizeof value);
+    return value;
+}
 
-/* Order-preserving bytes: memcmp of two encodings orders as the columns do (none before any text, text by bytes). */
+static inline qp_str row_str(const struct column *c, const void *row)
+{
+    qp_str value;
+    memcpy(&value, (const char *)row + c->offset, sizeof value);
+    return value;
+}
+
+static inline void row_set_i64(const struct column *c, void *row, int64_t value)
+{
+    memcpy((char *)row + c->offset, &value, sizeof value);
+}
+
+static inline void row_set_str(const struct column *c, void *row, qp_str value)
+{
+    memcpy((char *)row + c->offset, &value, sizeof value);
+}
+
+/* Order-preserving bytes: memcmp of two encodings orders as the columns do (none before any text,
+ * text by bytes). */
 void row_encode(struct buf *out, const struct table *t, const void *row, const size_t *columns,
                 size_t count);
 void row_encode_key(struct buf *out, enum table_id table, const void *row);
 
+/* False for a row that no op can have written: what is read from outside is checked before anybody
+ * computes with it. */
+bool row_is_sound(enum table_id table, const void *row);
+
 /* True when all columns but rev are equal. */
 bool row_equal(enum table_id table, const void *a, const void *b);
 
-/* A copy in one block of memory from env, text included; freed with mem_free. NULL when memory is short. */
+/* A copy in one block of memory from env, text included; freed with mem_free. NULL when memory is
+ * short. */
 void *row_clone(const struct qp_env *env, enum table_id table, const void *row) QP_MUST_USE;
 /* A copy in an arena, text included. */
 void *row_copy(struct arena *a, enum table_id table, const void *row) QP_MUST_USE;
+
+/* The GUID that stands on an activity's row, as the row that it would be; false when there is
+ * none. */
+bool act_first_guid(const struct act_row *act, struct guid_row *out_guid);
+
+/* How many bytes of text and blobs a row has. */
+size_t row_text_size(enum table_id table, const void *row);
 
 /* One line "table{column=value ...}", bytes in hex; for tests, dumps and messages. */
 void row_print(struct buf *out, enum table_id table, const void *row);

@@ -1,22 +1,24 @@
 /* store.c - a store handle: from a commit's bundles to one transaction
  *
- * A commit runs bundle by bundle, op by op, on rows in memory (txn.h), and ends in one flush and one commit of the
- * provider:
+ * A commit runs bundle by bundle, op by op, on rows in memory (txn.h), and ends in one flush and
+ * one commit of the provider:
  *
  *   begin -> for each bundle { ops; host calls | undo } -> flush -> commit
  *      |                                                     |        |
  *      +------- any failure that is not a bundle's own ------+--------+--> rollback; every bundle gets that code
  *
- * If we crash anywhere before the provider's commit returns, either nothing of it exists or all of it does; that is the
- * provider's promise (I1 of store.h), and this file adds no state of its own to it.
+ * If we crash anywhere before the provider's commit returns, either nothing of it exists or all of
+ * it does; that is the provider's promise (I1 of store.h), and this file adds no state of its own
+ * to it.
  *
- * The clock: wall time, never backwards. The highest time that was committed is in the head row, so that a store that is
- * opened under a clock that was set back goes on from where it was.
+ * The clock: wall time, never backwards. The highest time that was committed is in the head row, so
+ * that a store that is opened under a clock that was set back goes on from where it was.
  */
 #include "store/apply.h"
 
 #include "base/env.h"
 #include "base/failpoint.h"
+#include "store/feed.h"
 
 struct store {
     struct qp_env env;
@@ -31,8 +33,7 @@ struct store {
     bool marks; /* keeps the clean-shutdown marker: not for memory that handles share */
 };
 
-static int commit_start(struct store *s, struct commit *c);
-static int commit_advance(struct store *s, struct commit *c);
+static void bundle_begin(struct txn *t, struct bundle *b);
 
 const struct qp_env *store_env(const struct store *s)
 {
@@ -43,25 +44,30 @@ qp_ms store_now(struct store *s)
 {
     qp_ms wall = s->env.wall_ms(s->env.context);
     int64_t us = s->env.monotonic_us(s->env.context);
-    /* While the wall is behind, half of what has really passed: it catches up, and time still moves. */
+    /* While the wall is behind, half of what has really passed: it catches up, and time still
+     * moves. */
     qp_ms slow = s->clock + (us - s->clock_set_us) / 2000;
-    qp_ms now = wall > slow ? wall : slow;
-    if (now > s->clock) {
-        s->clock = now;
+    if (wall > slow) {
+        s->clock = wall;
         s->clock_set_us = us;
+    } else {
+        s->clock_set_us += (slow - s->clock) * 2000; /* the rest of a millisecond is not lost */
+        s->clock = slow;
     }
     return s->clock;
 }
 
-/* QP_OK, or why the handle refuses all further work: what a commit found, or what the provider did on its own account. */
+/* QP_OK, or why the handle refuses all further work: what a commit found, or what the provider did
+ * on its own account. */
 static int stopped_by(const struct store *s)
 {
     return s->refusing != QP_OK ? s->refusing : s->provider->failure;
 }
 
-/* ------------------------------------------------------------------------------------------ open and close */
+/* ------------------------------------------------------------------------------- open and close */
 
-/* Reads the head row: where the clock stands. Marks the file as in use, so that a missing mark means a crash. */
+/* Reads the head row: where the clock stands. Marks the file as in use, so that a missing mark
+ * means a crash. */
 static int store_enter(struct store *s, struct qp_err *err)
 {
     struct provider *p = s->provider;
@@ -172,7 +178,7 @@ int store_close(struct store *s, struct qp_err *err)
     return rc;
 }
 
-/* --------------------------------------------------------------------------------------- running a commit */
+/* ----------------------------------------------------------------------------- running a commit */
 
 static void bundles_fail(struct commit *c, int rc, bool only_done)
 {
@@ -193,7 +199,8 @@ static void commit_end(struct commit *c, int rc)
     c->txn = NULL;
 }
 
-/* A failure of the store itself: nothing of this commit exists, or, after a lost commit, nobody knows. */
+/* A failure of the store itself: nothing of this commit exists, or, after a lost commit, nobody
+ * knows. */
 static int commit_abort(struct store *s, struct commit *c, int rc)
 {
     s->provider->calls->rollback(s->provider);
@@ -222,44 +229,54 @@ static int commit_start(struct store *s, struct commit *c)
     }
     c->txn->hash_seed = s->hash_seed;
     c->txn->now = store_now(s);
-    c->txn->bundle = c->first;
-    if (c->first != NULL) {
-        txn_begin_bundle(c->txn);
-    }
+    bundle_begin(c->txn, c->first);
     return QP_OK;
 }
 
-/* Runs the bundle's host calls, inside a nested transaction of the provider, so that a refusal takes back what they wrote. */
+/* One callback, within its time. */
+static int host_call(struct store *s, const struct op_host_call *op)
+{
+    int64_t from = s->env.monotonic_us(s->env.context);
+    int rc = op->call(op->context, s->provider->calls->native(s->provider));
+    int64_t took_us = s->env.monotonic_us(s->env.context) - from;
+    if (rc != QP_OK) {
+        return QP_E_ABORTED;
+    }
+    return took_us > LIMIT_HOST_CALLBACK_MS * INT64_C(1000) ? QP_E_TIMEOUT : QP_OK;
+}
+
+/* Runs the bundle's host calls, inside a nested transaction of the provider, so that a refusal
+ * takes back what they wrote. */
 static int bundle_host_calls(struct store *s, struct commit *c, struct bundle *b)
 {
     struct provider *p = s->provider;
+    struct op_place place;
+    size_t index = 0;
     int rc = p->calls->host_begin(p, &c->err);
-    bool fine = true;
     int end;
     if (rc != QP_OK) {
         c->txn->rc = rc;
         return rc;
     }
-    for (size_t i = 0; i < b->op_count && fine; i++) {
-        struct op *op = bundle_op_at(b, i);
+    for (struct op *op = bundle_first(b, &place); op != NULL && rc == QP_OK;
+         op = bundle_next(&place)) {
         if (op->kind == OP_host_call) {
-            fine = op->host_call.call(op->host_call.context, p->calls->native(p)) == QP_OK;
-            c->txn->op_index = i;
+            rc = host_call(s, &op->host_call);
+            c->txn->op_index = index;
         }
+        index++;
     }
-    end = p->calls->host_end(p, fine, &c->err);
+    end = p->calls->host_end(p, rc == QP_OK, &c->err);
     c->txn->rc = end;
-    return end != QP_OK ? end : fine ? QP_OK : QP_E_ABORTED;
+    return end != QP_OK ? end : rc;
 }
 
-static bool bundle_has_host_call(const struct bundle *b)
+static void bundle_begin(struct txn *t, struct bundle *b)
 {
-    for (size_t i = 0; i < b->op_count; i++) {
-        if (bundle_op_at(b, i)->kind == OP_host_call) {
-            return true;
-        }
-    }
-    return false;
+    t->bundle = b;
+    t->op = b == NULL ? NULL : bundle_first(b, &t->place);
+    t->op_index = 0;
+    txn_begin_bundle(t);
 }
 
 /* The bundle is over, one way or the other; the next one begins. */
@@ -272,32 +289,35 @@ static void bundle_end(struct commit *c, int rc)
         t->bundle->stop = t->stop;
         txn_undo_bundle(t);
     }
-    t->bundle = t->bundle->next;
-    t->op_index = 0;
-    txn_begin_bundle(t);
+    bundle_begin(t, t->bundle->next);
 }
 
-/* One op. QP_E_BUSY: it waits for a row of another handle; nothing of it happened, and it can be tried again. */
+/* One op. QP_E_BUSY: it waits for a row of another handle; nothing of it happened, and it can be
+ * tried again. */
 static int commit_op(struct store *s, struct commit *c)
 {
     struct txn *t = c->txn;
-    struct bundle *b = t->bundle;
-    const struct txn_undo *mark = t->undo;
+    struct txn_mark mark = txn_mark(t);
     int rc = QP_OK;
-    if (t->op_index < b->op_count) {
+    if (t->op != NULL) {
         txn_begin_op(t);
-        rc = apply_op(t, bundle_op_at(b, t->op_index));
+        rc = apply_op(t, t->op);
+        rc = rc == QP_OK && t->bundle_size > LIMIT_BUNDLE_SIZE ? QP_E_TOO_LARGE : rc;
         if (t->rc == QP_E_BUSY && s->provider->stepwise) {
-            txn_undo_op(t, mark);
+            txn_undo_op(t, &mark);
             t->rc = QP_OK;
             return QP_E_BUSY;
         }
-        if (rc == QP_OK && t->rc == QP_OK && ++t->op_index < b->op_count) {
-            return QP_OK;
+        if (rc == QP_OK && t->rc == QP_OK) {
+            t->op_index++;
+            t->op = bundle_next(&t->place);
+            if (t->op != NULL) {
+                return QP_OK;
+            }
         }
     }
-    if (rc == QP_OK && t->rc == QP_OK && bundle_has_host_call(b)) {
-        rc = bundle_host_calls(s, c, b);
+    if (rc == QP_OK && t->rc == QP_OK && t->bundle->host_call_count > 0) {
+        rc = bundle_host_calls(s, c, t->bundle);
     }
     if (t->rc != QP_OK) {
         return t->rc;
@@ -306,16 +326,31 @@ static int commit_op(struct store *s, struct commit *c)
     return QP_OK;
 }
 
-/* The clock goes with everything else that is written, so that it never falls behind a time that somebody saw. */
+/* The clock goes with everything else that is written, so that it never falls behind a time that
+ * somebody saw. */
 static int clock_keep(struct txn *t)
 {
     struct head_row *head;
     txn_begin_op(t);
     head = txn_edit(t, TABLE_head, &(struct head_row){.ns = 0});
-    if (head != NULL) {
+    if (head != NULL && head->clock < t->now) { /* another handle may have been here later */
         head->clock = t->now;
     }
     return t->rc;
+}
+
+/* True when there is something to commit: rows of a bundle that went through, or what its host
+ * wrote. Rows of bundles that failed do not count, even if a scan has shown them to the provider:
+ * the rollback takes them back. */
+static bool commit_has_work(const struct commit *c)
+{
+    bool dirty = txn_is_dirty(c->txn);
+    for (const struct bundle *b = c->first; b != NULL; b = b->next) {
+        if (b->rc == QP_OK && (dirty || b->host_call_count > 0)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static int commit_finish(struct store *s, struct commit *c)
@@ -323,12 +358,13 @@ static int commit_finish(struct store *s, struct commit *c)
     struct provider *p = s->provider;
     struct txn *t = c->txn;
     int rc;
-    if (!txn_is_dirty(t)) {
+    if (!commit_has_work(c)) {
         p->calls->rollback(p);
         commit_end(c, QP_OK);
         return QP_OK;
     }
     rc = clock_keep(t);
+    rc = rc == QP_OK ? txn_feed_close(t) : rc;
     rc = rc == QP_OK ? txn_flush(t) : rc;
     rc = rc == QP_OK ? FP("commit.before") : rc;
     rc = rc == QP_OK ? p->calls->commit(p, &c->err) : rc;
@@ -365,6 +401,7 @@ static int commit_advance(struct store *s, struct commit *c)
     }
     rc = c->txn->bundle != NULL ? commit_op(s, c) : commit_finish(s, c);
     if (rc == QP_E_BUSY && s->provider->stepwise) {
+        c->txn->rc = QP_OK; /* the next step tries again */
         return QP_E_BUSY;
     }
     return rc == QP_OK ? QP_OK : commit_abort(s, c, rc);
@@ -420,7 +457,7 @@ int store_commit(struct store *s, struct commit *c)
     return c->rc;
 }
 
-/* --------------------------------------------------------------------------------------------------- reads */
+/* ---------------------------------------------------------------------------------------- reads */
 
 static int read_check(const struct store *s, struct qp_err *err)
 {
@@ -441,6 +478,25 @@ int store_get(struct store *s, struct arena *arena, enum table_id table, const v
     }
     if (rc == QP_OK) {
         *out_row = row;
+    }
+    return rc;
+}
+
+int store_guid(struct store *s, struct arena *arena, const struct guid_row *key,
+               struct guid_row *out_guid, struct qp_err *err)
+{
+    const void *row = NULL;
+    struct guid_row first;
+    int rc =
+        store_get(s, arena, TABLE_act,
+                  &(struct act_row){.ns = key->ns, .job = key->job, .addr = key->addr}, &row, err);
+    if (rc == QP_OK && act_first_guid(row, &first) && str_equal(first.guid, key->guid)) {
+        *out_guid = first;
+        return QP_OK;
+    }
+    rc = rc == QP_OK ? store_get(s, arena, TABLE_guid, key, &row, err) : rc;
+    if (rc == QP_OK) {
+        *out_guid = *(const struct guid_row *)row;
     }
     return rc;
 }
@@ -474,6 +530,39 @@ int store_dump(struct store *s, struct buf *out, struct qp_err *err)
         rc = store_scan(s, &all, &d, dump_row, err);
     }
     return rc;
+}
+
+struct feed_reader {
+    int64_t after;
+    void *context;
+    store_feed_visit visit;
+};
+
+static int feed_row(void *context, const void *row)
+{
+    struct feed_reader *r = context;
+    const struct feed_row *f = row;
+    qp_str rest = f->entries;
+    struct feed_entry entry = {.pos = f->first, .at = f->at};
+    int rc = QP_OK;
+    for (; rc == QP_OK && feed_read(&rest, &entry); entry.pos++) {
+        rc = entry.pos > r->after ? r->visit(r->context, &entry) : QP_OK;
+    }
+    return rc == QP_OK && rest.n > 0 ? QP_E_CORRUPT : rc;
+}
+
+int store_feed(struct store *s, int64_t after, size_t commits, void *context,
+               store_feed_visit visit, struct qp_err *err)
+{
+    struct feed_reader reader = {after, context, visit};
+    struct feed_row prefix = {.pos = after};
+    struct scan scan = {.table = TABLE_feed,
+                        .index = -1,
+                        .prefix = &prefix,
+                        .prefix_count = 1,
+                        .after = &prefix,
+                        .limit = commits};
+    return store_scan(s, &scan, &reader, feed_row, err);
 }
 
 int store_idle(struct store *s, struct qp_err *err)

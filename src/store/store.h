@@ -1,8 +1,8 @@
 /* store.h - the durable primitives: what commits together, what it compares, what a duplicate gets
  *
- * A BUNDLE is what one message commits: a list of ops, carried out in order, all or none. A COMMIT is a list of bundles that
- * share one transaction and one fsync. A bundle whose comparison fails rolls back alone: its neighbours commit, and
- * it says which op, and which digit, stopped it.
+ * A BUNDLE is what one message commits: a list of ops, carried out in order, all or none. A COMMIT
+ * is a list of bundles that share one transaction and one fsync. A bundle whose comparison fails
+ * rolls back alone: its neighbours commit, and it says which op, and which digit, stopped it.
  *
  *     struct commit c;
  *     commit_init(&c, store);
@@ -14,24 +14,30 @@
  *     commit_done(&c);
  *
  * Invariants that every provider keeps:
- *   I1  A committed bundle is durable before store_submit's completion says so; a failed one left no trace.
+ *   I1  A committed bundle is durable before store_submit's completion says so; a failed one left
+ *       no trace.
  *   I2  Every change of a row compares that row's revision: what was read is what is replaced.
  *   I3  A digit moves only from the value that the op's guards name (ledger-protocol H1, H6, H7).
- *   I4  A semaphore moves only in the op that stores its signed delta on a GUID row, and closes once (H9, H10).
- *   I5  Journal sequence is dense per job; the feed position only grows, and a reader that has seen position p never
- *       finds a new entry below p.
+ *   I4  A semaphore moves only in the op that stores its signed delta on a GUID row, and closes
+ *       once (H9, H10).
+ *   I5  Journal sequence is dense per job; the feed position only grows, and a reader that has seen
+ *       position p never finds a new entry below p.
  *   I6  Leases and timers are judged by the store's clock alone, which never goes back (store_now).
  *
- * Outcome: any submit may end in QP_E_UNKNOWN_OUTCOME: the commit was asked for and its answer was lost. Never repeat
- * it blindly: read the digit, then go on from what it says (H17). QP_E_FSYNC means that this handle is finished.
+ * Outcome: any submit may end in QP_E_UNKNOWN_OUTCOME: the commit was asked for and its answer was
+ * lost. Never repeat it blindly: read the digit, then go on from what it says (H17). QP_E_FSYNC
+ * means that this handle is finished.
  *
- * If we crash before the commit, nothing of any of its bundles exists. If we crash after it, all of it does. There is no
- * third case, and so no repair at start: what is in the tables is what was committed.
+ * If we crash before the commit, nothing of any of its bundles exists. If we crash after it, all of
+ * it does. There is no third case, and so no repair at start: what is in the tables is what was
+ * committed.
  *
- * Threads: a store handle belongs to one thread. Other threads open a reader of their own (store_options.read_only).
+ * Threads: a store handle belongs to one thread. Other threads open a reader of their own
+ * (store_options.read_only).
  *
- * How it is built: the meaning of every op is written once, in apply_*.c, over rows in memory (txn.h). A provider only
- * loads rows by key or index, writes changed rows back, and commits (provider.h). docs/adr/0002 says why.
+ * How it is built: the meaning of every op is written once, in apply_*.c, over rows in memory
+ * (txn.h). A provider only loads rows by key or index, writes changed rows back, and commits
+ * (provider.h). docs/adr/0002 says why.
  */
 #ifndef QP_STORE_STORE_H
 #define QP_STORE_STORE_H
@@ -41,17 +47,19 @@
 struct store;
 struct txn;
 
-/* -------------------------------------------------------------------------------------------- identities */
+/* ----------------------------------------------------------------------------------- identities */
 
 #define STORE_NS_DEFAULT 1
 
-/* A job by number. Numbers come from ids_reserve and are never used twice; a person sees the job's id (jid). */
+/* A job by number. Numbers come from ids_reserve and are never used twice; a person sees the job's
+ * id (jid). */
 struct job_ref {
     int64_t ns;
     int64_t job;
 };
 
-/* A claimed message: the fence. `token` grows with every claim, so an older claim is recognised and refused. */
+/* A claimed message: the fence. `token` grows with every claim, so an older claim is recognised and
+ * refused. */
 struct msg_ref {
     int64_t ns;
     int64_t job;
@@ -59,8 +67,9 @@ struct msg_ref {
     int64_t token;
 };
 
-/* (ledger / weight) % radix must lie in [min, max]. With weight 1e9 and radix 10 it is one digit of the document; with
- * weight 1e12 and radix 100 it is the attempt counter. A guard that does not hold stops the bundle and is reported. */
+/* (ledger / weight) % radix must lie in [min, max]. With weight 1e9 and radix 10 it is one digit of
+ * the document; with weight 1e12 and radix 100 it is the attempt counter. A guard that does not
+ * hold stops the bundle and is reported. */
 struct guard {
     int64_t weight;
     int64_t radix;
@@ -70,7 +79,7 @@ struct guard {
 
 #define GUARDS_MAX 4
 
-/* ------------------------------------------------------------------- namespaces, numbers, nodes (system) */
+/* ---------------------------------------------------------- namespaces, numbers, nodes (system) */
 
 /* A new namespace. Duplicate: QP_E_EXISTS, out_ns is the one that is there. */
 struct op_space_create {
@@ -78,14 +87,16 @@ struct op_space_create {
     int64_t out_ns;
 };
 
-/* Reserves `count` numbers, for jobs, schedules and nodes; what a crash leaves unused stays unused. */
+/* Reserves `count` numbers, for jobs, schedules and nodes; what a crash leaves unused stays
+ * unused. */
 struct op_ids_reserve {
     int64_t count;
     int64_t out_first;
 };
 
-/* Writes a node's row: epoch 0 enters a new run, whose number comes back; else updates state, lease and intent of that run.
- * Compares: the run exists and is RUNNING (else QP_E_STALE: somebody declared it dead). */
+/* Writes a node's row: epoch 0 enters a new run, whose number comes back; else updates state, lease
+ * and intent of that run. Compares: the run exists and is RUNNING (else QP_E_STALE: somebody
+ * declared it dead). */
 struct op_node_put {
     int64_t epoch;
     qp_str name;
@@ -95,12 +106,14 @@ struct op_node_put {
     int64_t out_epoch;
 };
 
-/* --------------------------------------------------------------------------------------------------- jobs */
+/* ----------------------------------------------------------------------------------------- jobs */
 
-/* Inception: the job row, owned by `owner_guid` (H3). The semaphore is 0 and not open until sem_move opens it.
- * Compares: no job with this jid, no open job of this workflow with this custom id (none: not asked for).
- * Duplicate: QP_E_EXISTS when body_hash is equal, QP_E_CONFLICT when not; out_job is the job that is there, out_owner
- * tells whether its owner_guid is ours (resume) or another's (a true duplicate). */
+/* Inception: the job row, owned by `owner_guid` (H3). The semaphore is 0 and not open until
+ * sem_move opens it. The number is one that was reserved and never used: that is not looked up, and
+ * a used one fails the whole commit (QP_E_CONFLICT). Compares: no job with this jid, no open job of
+ * this workflow with this custom id (none: not asked for). Duplicate: QP_E_EXISTS when body_hash is
+ * equal, QP_E_CONFLICT when not; out_job is the job that is there, out_owner tells whether its
+ * owner_guid is ours (resume) or another's (a true duplicate). */
 struct op_job_create {
     struct job_ref ref;
     qp_str jid;
@@ -128,7 +141,8 @@ enum job_set_what {
     JOB_SET_ERROR = 8,
 };
 
-/* Sets what `what` names. Compares: the job is open (else QP_E_CLOSED). parked none means "not parked". */
+/* Sets what `what` names. Compares: the job is open (else QP_E_CLOSED). parked none means "not
+ * parked". */
 struct op_job_set {
     struct job_ref ref;
     int what;
@@ -139,8 +153,9 @@ struct op_job_set {
     qp_str fingerprint;
 };
 
-/* Closes a job out of its turn: interrupt, failure, cancellation, expiry (H9). The GUID that does it becomes closed_by and
- * must carry the closed digit by a guid_add of the same bundle. Compares: closed_by is none (else QP_E_CLOSED). */
+/* Closes a job out of its turn: interrupt, failure, cancellation, expiry (H9). The GUID that does
+ * it becomes closed_by and must carry the closed digit by a guid_add of the same bundle. Compares:
+ * closed_by is none (else QP_E_CLOSED). */
 struct op_job_close {
     struct job_ref ref;
     qp_str guid;
@@ -149,8 +164,9 @@ struct op_job_close {
     qp_str fingerprint;
 };
 
-/* Completion effects, once: completions 0 -> 1, closed_at, output, when it may be deleted (keep_ms 0: never).
- * Compares: closed_by equals guid, completions is 0 (else QP_E_DONE). */
+/* Completion effects, once: completions 0 -> 1, closed_at, output, when it may be deleted (keep_ms
+ * 0: never). Compares: closed_by equals guid (else QP_E_CONFLICT), completions is 0 (else
+ * QP_E_DONE). */
 struct op_job_finish {
     struct job_ref ref;
     qp_str guid;
@@ -158,12 +174,14 @@ struct op_job_finish {
     int64_t keep_ms;
 };
 
-/* No new claims: messages of a paused job are set aside when a claim meets them, and born aside. Duplicate: nothing. */
+/* No new claims: messages of a paused job are set aside when a claim meets them, and born aside.
+ * Duplicate: nothing. */
 struct op_job_pause {
     struct job_ref ref;
 };
 
-/* Claims go on: brings back up to `limit` messages; out_more says that there are others, and the caller comes again. */
+/* Claims go on: brings back up to `limit` messages; out_more says that there are others, and the
+ * caller comes again. */
 struct op_job_resume {
     struct job_ref ref;
     int64_t status;
@@ -171,16 +189,16 @@ struct op_job_resume {
     bool out_more;
 };
 
-/* Takes away what a closed job still waits for: messages, hooks, keys held or waited for; up to `limit` rows. Keys go to
- * their next waiters. Compares: the job is closed (else QP_E_CONFLICT). */
+/* Takes away what a closed job still waits for: messages, hooks, keys held or waited for; up to
+ * `limit` rows. Keys go to their next waiters. Compares: the job is closed (else QP_E_CONFLICT). */
 struct op_job_sweep {
     struct job_ref ref;
     int64_t limit;
     bool out_more;
 };
 
-/* Retention: deletes up to `limit` rows of a finished job, its own row last. Compares: completions is 1 (else
- * QP_E_CONFLICT). Duplicate, or already gone: QP_E_NOT_FOUND. */
+/* Retention: deletes up to `limit` rows of a finished job, its own row last. Compares: completions
+ * is 1 (else QP_E_CONFLICT). Duplicate, or already gone: QP_E_NOT_FOUND. */
 struct op_job_delete {
     struct job_ref ref;
     int64_t limit;
@@ -194,9 +212,10 @@ struct op_attr_put {
     qp_str value;
 };
 
-/* ------------------------------------------------------------------------------------ ledgers, semaphores */
+/* -------------------------------------------------------------------------- ledgers, semaphores */
 
-/* The activity's row, with its input. Compares: no such row (else QP_E_DONE, out_found is its ledger). Journal entry. */
+/* The activity's row, with its input. Compares: no such row (else QP_E_DONE, out_found is its
+ * ledger). Journal entry. */
 struct op_act_create {
     struct job_ref ref;
     qp_str addr;
@@ -211,8 +230,11 @@ struct op_act_create {
     int64_t out_found;
 };
 
-/* ledger += weight, if all guards hold. Not there: QP_E_NOT_FOUND. A guard on a single digit stops with QP_E_DIGIT,
- * one on a counter (radix > 10) with QP_E_CEILING. attempt, error: written when not -1 / not none. */
+/* ledger += weight, if all guards hold. Not there: QP_E_NOT_FOUND. A guard on a single digit stops
+ * with QP_E_DIGIT, one on a counter (radix > 10) with QP_E_CEILING. attempt, error: written when
+ * not -1 / not none. `escalate` marks the
+ * activity: after that act_add and guid_enter refuse everything on it (QP_E_DIGIT, weight 0), so an
+ * activity is escalated or completed, never both (H7). */
 struct op_act_add {
     struct job_ref ref;
     qp_str addr;
@@ -221,14 +243,15 @@ struct op_act_add {
     int guard_count;
     int64_t attempt;
     qp_str error;
-    bool escalate; /* marks it escalated; refused (QP_E_DIGIT, weight 0) when it is already */
+    bool escalate;
     int64_t out_ledger;
 };
 
-/* Leg2 entry (H8): the GUID's row is born with the activity's next ordinal, and the activity's counter moves, in one; a
- * GUID that is there already moves nothing. ordinal_ceiling 0 seeds ordinal 0 and moves no counter (Leg1 GUIDs of
- * categories B, C, D). Compares: the activity is there and its guards hold; the count is below the ceiling.
- * Duplicate: QP_E_DONE, out_ledger is what the GUID's ledger says: resume by it. Journal entry. */
+/* Leg2 entry (H8): the GUID's row is born with the activity's next ordinal, and the activity's
+ * counter moves, in one; a GUID that is there already moves nothing. ordinal_ceiling 0 seeds
+ * ordinal 0 and moves no counter (Leg1 GUIDs of categories B, C, D). Compares: the activity is
+ * there and its guards hold; the count is below the ceiling. Duplicate: QP_E_DONE, out_ledger is
+ * what the GUID's ledger says: resume by it. Journal entry. */
 struct op_guid_enter {
     struct job_ref ref;
     qp_str addr;
@@ -243,7 +266,8 @@ struct op_guid_enter {
     int64_t out_ledger;
 };
 
-/* ledger += weight on a GUID's row, if all guards hold; code and output are written when output is not none. */
+/* ledger += weight on a GUID's row, if all guards hold; code and output are written when output is
+ * not none. */
 struct op_guid_add {
     struct job_ref ref;
     qp_str addr;
@@ -256,16 +280,18 @@ struct op_guid_add {
     int64_t out_ledger;
 };
 
-/* Forgets a GUID: its delta and count fold into the activity's row, the row goes. Compares: it has spawned (step 2), and it
- * does not own the job's edge (else QP_E_CONFLICT). Duplicate: QP_E_NOT_FOUND. */
+/* Forgets a GUID: its delta and count fold into the activity's row, the row goes. Compares: it has
+ * spawned (step 2), and it does not own the job's edge (else QP_E_CONFLICT). Duplicate:
+ * QP_E_NOT_FOUND. */
 struct op_guid_fold {
     struct job_ref ref;
     qp_str addr;
     qp_str guid;
 };
 
-/* A further scope (scope > 0). When its count falls to the threshold, `guid` is sent to `owner_addr` on `topic`, once.
- * Compares: no such scope (else QP_E_DONE); opening > threshold (else QP_E_INVALID: it would never have an edge). */
+/* A further scope (scope > 0). When its count falls to the threshold, `guid` is sent to
+ * `owner_addr` on `topic`, once. Compares: no such scope (else QP_E_DONE); opening > threshold
+ * (else QP_E_INVALID: it would never have an edge). */
 struct op_sem_open {
     struct job_ref ref;
     int64_t scope;
@@ -276,16 +302,19 @@ struct op_sem_open {
     qp_str topic;
 };
 
-/* Step 2's compound primitive: the GUID's ledger += spawn_weight, n and delta stored on it, the scope's count += delta; if
- * that crosses the threshold for the first time, the scope is closed by this GUID and, on scope 0, the GUID's ledger +=
- * edge_weight and the job's state becomes close_state. If it does not, and `finalize` says so, the activity's ledger +=
- * final_weight, compared to be 0 there (H4).
+/* Step 2's compound primitive: the GUID's ledger += spawn_weight, n and delta stored on it, the
+ * scope's count += delta; if that crosses the threshold for the first time, the scope is closed by
+ * this GUID and, on scope 0, the GUID's ledger += edge_weight and the job's state becomes
+ * close_state. If it does not, and `finalize` says so, the activity's ledger += final_weight,
+ * compared to be 0 there (H4).
  *   edge  = before > threshold >= after, and nobody closed it before (H10)
- *   open  : the first move of scope 0, by the trigger; it also is an edge when it opens at or below the threshold
- *   scope > 0: the delta is stored in a row of its own beside the GUID's; the GUID's digits do not move
- * Compares: the guards on the GUID's ledger; count + delta >= 0 (else QP_E_UNDERFLOW); the GUID has not moved this scope
- * (else QP_E_DONE).
- * A closed job still counts: later deltas are applied and are no edge (H9). */
+ *   open  : the first move of scope 0, by the trigger; it also is an edge when it opens at or below
+ *         the threshold
+ *   scope > 0: the delta is stored in a row of its own beside the GUID's; the GUID's digits do not
+ *   move
+ * Compares: the guards on the GUID's ledger; count + delta >= 0 (else QP_E_UNDERFLOW); the GUID has
+ * not moved this scope (else QP_E_DONE). A closed job still counts: later deltas are applied and
+ * are no edge (H9). */
 struct op_sem_move {
     struct job_ref ref;
     qp_str addr;
@@ -305,11 +334,11 @@ struct op_sem_move {
     int64_t out_count;
 };
 
-/* ------------------------------------------------------------------------------------- messages and timers */
+/* -------------------------------------------------------------------------- messages and timers */
 
-/* A message, or with delay_ms > 0 a timer. holder > 0: born claimed by that epoch, with token 1 and one try. A message
- * of a paused job is born aside. Compares: no message of this job with this GUID (else QP_E_EXISTS; with `once`, the
- * bundle goes on and nothing is written). */
+/* A message, or with delay_ms > 0 a timer. holder > 0: born claimed by that epoch, with token 1 and
+ * one try. A message of a paused job is born aside. Compares: no message of this job with this GUID
+ * (else QP_E_EXISTS; with `once`, the bundle goes on and nothing is written). */
 struct op_msg_put {
     struct job_ref ref; /* job 0: the system's */
     qp_str guid;
@@ -327,9 +356,11 @@ struct op_msg_put {
     bool once;
 };
 
-/* Claims up to `want` messages of a topic: ready ones, best priority first, oldest first, at most `max` held per limit
- * key, keys in rotation. Each gets a higher token and one try more. lease_ms > 0 or holder > 0 (exactly one).
- * ns 0 means any namespace. out_messages live until commit_done. */
+/* Claims up to `want` messages of a topic: at most `max` held per limit key, keys in rotation; of
+ * one key the best priority first, then the oldest. Messages of paused jobs are set aside on the
+ * way, so that a claim may return fewer than are ready. Each gets a higher token and one try more.
+ * lease_ms > 0 or holder > 0 (exactly one). ns 0 means any namespace. out_messages live until
+ * commit_done. */
 struct op_msg_claim {
     int64_t ns;
     qp_str topic;
@@ -341,11 +372,13 @@ struct op_msg_claim {
     size_t out_count;
 };
 
-/* The four that need a claim. All compare: the message is there, HELD, and its token is ours (else QP_E_STALE).
+/* The four that need a claim. All compare: the message is there, HELD, and its token is ours (else
+ * QP_E_STALE).
  *   fence   nothing moves (a pending completion keeps its task)
  *   extend  the lease ends lease_ms from now
  *   ack     the message is gone
- *   retry   READY again, or DELAYED when delay_ms > 0; error is kept on it; untry gives the try back */
+ *   retry   READY again, or DELAYED when delay_ms > 0; error is kept on it; untry gives the try
+ *           back */
 struct op_msg_fence {
     struct msg_ref ref;
 };
@@ -363,27 +396,34 @@ struct op_msg_retry {
     bool untry;
 };
 
-/* A dead letter: kept, claimed by nobody. Belongs into one bundle with a job_set that parks the job (fsck M7). */
+/* A dead letter: kept, claimed by nobody. Belongs into one bundle with a job_set that parks the job
+ * (fsck M7). */
 struct op_msg_bury {
     struct msg_ref ref;
     qp_str error;
 };
 
-/* A dead letter goes back into its stream, with its tries at 0. Compares: it is DEAD (else QP_E_CONFLICT). token unused. */
+/* A dead letter goes back into its stream, with its tries at 0. Compares: it is DEAD (else
+ * QP_E_CONFLICT). token unused. */
 struct op_msg_revive {
     struct msg_ref ref;
 };
 
-/* What a dead epoch held is READY again, up to `limit` messages: its next claim gives it a higher token and try. */
+/* What a dead epoch held is READY again: its next claim gives it a higher token and try. Pages
+ * through all messages by key, `limit` at a time, since an index of holders would cost every task
+ * two writes and serve only after a crash: begin with `after` zeroed, then with the out_after of
+ * the last page, while out_more. */
 struct op_msg_adopt {
     int64_t epoch;
+    struct msg_ref after; /* its token is not used */
     int64_t limit;
     int64_t out_count;
+    struct msg_ref out_after;
     bool out_more;
 };
 
-/* How many messages of (topic, limit key) may be held at once; 0: any number. limit_key "*" is what keys get that have no
- * setting of their own, from the next time that they fill. */
+/* How many messages of (topic, limit key) may be held at once; 0: any number. limit_key "*" is for
+ * all keys that have no setting of their own; it reaches a key with its next message. */
 struct op_lane_limit {
     int64_t ns;
     qp_str topic;
@@ -391,10 +431,11 @@ struct op_lane_limit {
     int64_t max;
 };
 
-/* --------------------------------------------------------------------------------------- signals and keys */
+/* ----------------------------------------------------------------------------- signals and keys */
 
-/* Registration. If a signal waits at (topic, key), the oldest becomes a message to the activity in this commit, and the
- * registration stays only if `keep` (of either) says so. out_seq identifies the waiter. */
+/* Registration. If a signal waits at (topic, key), the oldest becomes a message to the activity in
+ * this commit, and the registration stays only if `keep` (of either) says so. out_seq identifies
+ * the waiter. */
 struct op_hook_open {
     struct job_ref ref;
     qp_str topic;
@@ -415,9 +456,10 @@ struct op_hook_close {
     int64_t seq;
 };
 
-/* A signal to the waiter `seq`, or with seq 0 to the one that has waited longest: it becomes a message with the signal's
- * GUID. Nobody waits: kept for ttl_ms (0: not kept, out_delivered and out_kept are false). Past
- * LIMIT_SIGNALS_PENDING_PER_KEY: QP_E_LIMIT. Duplicate GUID, pending here or a message there: QP_E_EXISTS. */
+/* A signal to the waiter `seq`, or with seq 0 to the one that has waited longest: it becomes a
+ * message with the signal's GUID. Nobody waits: kept for ttl_ms (0: not kept, out_delivered and
+ * out_kept are false). Past LIMIT_SIGNALS_PENDING_PER_KEY: QP_E_LIMIT. Duplicate GUID, pending here
+ * or a message there: QP_E_EXISTS. */
 struct op_hook_signal {
     int64_t ns;
     qp_str topic;
@@ -433,10 +475,10 @@ struct op_hook_signal {
     struct job_ref out_job;
 };
 
-/* `units` of a key of `capacity` units, for lease_ms (0: until released or the job is swept). FIFO: whoever comes while
- * others wait, waits behind them. Not free: with `wait` a durable waiter (out_token 0), whom the releasing commit sends
- * `guid` with the token as payload; without, QP_E_BUSY. Duplicate (same job, addr, guid): the token that it has, or the
- * place that it has. */
+/* `units` of a key of `capacity` units, for lease_ms (0: until released or the job is swept). FIFO:
+ * whoever comes while others wait, waits behind them. Not free: with `wait` a durable waiter
+ * (out_token 0), whom the releasing commit sends `guid` with the token as payload; without,
+ * QP_E_BUSY. Duplicate (same job, addr, guid): the token that it has, or the place that it has. */
 struct op_key_acquire {
     int64_t ns;
     int64_t scope; /* 0: the namespace; else a job's number */
@@ -452,7 +494,8 @@ struct op_key_acquire {
     int64_t out_token;
 };
 
-/* Compare: the token holds (else QP_E_STALE). Release wakes, in this commit, all waiters that now fit. */
+/* Compare: the token holds (else QP_E_STALE). Release wakes, in this commit, all waiters that now
+ * fit. */
 struct op_key_extend {
     int64_t ns;
     int64_t scope;
@@ -467,16 +510,17 @@ struct op_key_release {
     int64_t token;
 };
 
-/* Everything whose time has come by the store's clock, up to `limit` rows: timers and delayed messages become READY, ended
- * leases give their messages back, keys pass to their next waiters, kept signals and idempotency records go. Each happens
- * once: the row that says so changes in this commit. out_more: come again at once. */
+/* Everything whose time has come by the store's clock, up to `limit` rows: timers and delayed
+ * messages become READY, ended leases give their messages back, keys pass to their next waiters,
+ * kept signals and idempotency records go. Each happens once: the row that says so changes in this
+ * commit. out_more: come again at once. */
 struct op_wake {
     int64_t limit;
     int64_t out_count;
     bool out_more;
 };
 
-/* ------------------------------------------------------------------------------------------ what else goes */
+/* ------------------------------------------------------------------------------- what else goes */
 
 /* Named data of a job; value none deletes. */
 struct op_data_put {
@@ -494,6 +538,14 @@ struct op_event_add {
     int64_t out_seq;
 };
 
+/* Forgets the feed up to and including a position, up to `limit` commits of it; the entries' own
+ * rows stay. A reader that is further behind starts again from the tables. */
+struct op_feed_trim {
+    int64_t upto;
+    int64_t limit;
+    bool out_more;
+};
+
 struct op_audit_add {
     int64_t ns;
     qp_str actor;
@@ -503,8 +555,8 @@ struct op_audit_add {
     qp_str detail;
 };
 
-/* The answer to an idempotency key. Duplicate: QP_E_EXISTS with the recorded answer when body_hash is equal, else
- * QP_E_CONFLICT. */
+/* The answer to an idempotency key. Duplicate: QP_E_EXISTS with the recorded answer when body_hash
+ * is equal, else QP_E_CONFLICT. */
 struct op_idem_put {
     int64_t ns;
     qp_str key;
@@ -516,15 +568,17 @@ struct op_idem_put {
     qp_str out_answer;
 };
 
-/* The host's own writes, inside the transaction, on the thread that writes; runs after the bundle's other ops. `native` is
- * the provider's connection (sqlite3 *), or NULL (memory). A code other than QP_OK rolls the bundle back, and with it
- * what the callback wrote, and is reported as QP_E_ABORTED. */
+/* The host's own writes, inside the transaction, on the thread that writes; runs after the bundle's
+ * other ops. `native` is the provider's connection (sqlite3 *), or NULL (memory). A code other than
+ * QP_OK rolls the bundle back, and with it what the callback wrote, and is reported as
+ * QP_E_ABORTED; so does a callback that took longer than LIMIT_HOST_CALLBACK_MS, with QP_E_TIMEOUT,
+ * since everybody waits for it. */
 struct op_host_call {
     int (*call)(void *context, void *native);
     void *context;
 };
 
-/* ------------------------------------------------------------------------------------- bundles and commits */
+/* -------------------------------------------------------------------------- bundles and commits */
 
 enum op_kind {
 #define OP(name) OP_##name,
@@ -542,7 +596,8 @@ struct op {
     };
 };
 
-/* What stopped a bundle: the op, the digit (its weight; 0 when it was not a digit) and the ledger that was found. */
+/* What stopped a bundle: the op, the digit (its weight; 0 when it was not a digit) and the ledger
+ * that was found. */
 struct stop {
     size_t op_index;
     int64_t weight;
@@ -557,6 +612,7 @@ struct bundle {
     struct op_chunk *first; /* the ops, in chunks: an op never moves once it was handed out */
     struct op_chunk *last;
     size_t op_count;
+    size_t host_call_count;
     struct bundle *next;
     int rc; /* after completion; before it QP_E_BUSY */
     struct stop stop;
@@ -572,7 +628,7 @@ struct commit {
     struct bundle *last;
     size_t bundle_count;
     enum commit_state state;
-    int rc; /* of the transaction: QP_OK also when every bundle failed its comparison, and nothing was written */
+    int rc; /* of the transaction; QP_OK also when all bundles failed and nothing was written */
     struct qp_err err;
     struct txn *txn;
 };
@@ -581,14 +637,23 @@ void commit_init(struct commit *c, struct store *s);
 void commit_done(struct commit *c);
 /* Empty again, for the next round; keeps the memory. What the last round handed out is gone. */
 void commit_reset(struct commit *c);
-/* NULL: no memory, or LIMIT_COMMIT_BUNDLES; c->rc then says so and the commit cannot be submitted. */
+/* NULL: no memory, or LIMIT_COMMIT_BUNDLES; c->rc then says so and the commit cannot be
+ * submitted. */
 struct bundle *commit_bundle(struct commit *c, const char *label);
-/* A zeroed op at the end of the bundle. NULL: no memory, or LIMIT_BUNDLE_OPS; c->rc says so. b may be NULL. */
+/* A zeroed op at the end of the bundle. NULL: no memory, or LIMIT_BUNDLE_OPS; c->rc says so. b may
+ * be NULL. */
 struct op *bundle_op(struct bundle *b, enum op_kind kind);
+/* The ops in order: bundle_first, then bundle_next until NULL. */
+struct op_place {
+    struct op_chunk *chunk;
+    size_t index; /* within the chunk */
+};
+struct op *bundle_first(const struct bundle *b, struct op_place *place);
+struct op *bundle_next(struct op_place *place);
 /* The op at an index: O(index), for tests and messages. */
 struct op *bundle_op_at(const struct bundle *b, size_t index);
 
-/* --------------------------------------------------------------------------------------------- the handle */
+/* ----------------------------------------------------------------------------------- the handle */
 
 enum store_durability { DURABILITY_FULL, DURABILITY_RELAXED };
 
@@ -602,14 +667,17 @@ struct store_options {
     struct memory *memory; /* memory: share these tables (see memory.h); NULL for private ones */
 };
 
-/* Errors are sentences that name the file and the next thing to do; see docs/errors.md for the list. */
+/* Errors are sentences that name the file and the next thing to do; see docs/errors.md for the
+ * list. */
 int store_open(const struct qp_env *env, const struct store_options *options,
                struct store **out_store, struct qp_err *err) QP_MUST_USE;
-/* Writes the clean-shutdown marker. NULL is allowed. The handle is gone in every case; the code says whether it was clean. */
+/* Writes the clean-shutdown marker. NULL is allowed. The handle is gone in every case; the code
+ * says whether it was clean. */
 int store_close(struct store *s, struct qp_err *err);
 
-/* Takes the commit. With SQLite it is done on return; with others store_step drives it until c->state is COMMIT_DONE. The
- * code is that of taking it (QP_OK unless it cannot be submitted at all); the outcome is in c->rc and in each bundle. */
+/* Takes the commit. With SQLite it is done on return; with others store_step drives it until
+ * c->state is COMMIT_DONE. The code is that of taking it (QP_OK unless it cannot be submitted at
+ * all); the outcome is in c->rc and in each bundle. */
 int store_submit(struct store *s, struct commit *c) QP_MUST_USE;
 /* One statement further. QP_E_BUSY: it waits for another handle. QP_OK: look at c->state. */
 int store_step(struct store *s, struct commit *c) QP_MUST_USE;
@@ -618,16 +686,22 @@ int store_commit(struct store *s, struct commit *c);
 
 const struct qp_env *store_env(const struct store *s);
 
-/* The store's clock: wall time, but it never goes back. When the wall clock falls behind it (it was set back), it goes on
- * at half speed until the wall has caught up. */
+/* The store's clock: wall time, but it never goes back. When the wall clock falls behind it (it was
+ * set back), it goes on at half speed until the wall has caught up. */
 qp_ms store_now(struct store *s);
 
-/* Reads, between commits: committed state only. A row's text lives in `arena`. QP_E_NOT_FOUND when there is none. */
+/* Reads, between commits: committed state only. A row's text lives in `arena`. QP_E_NOT_FOUND when
+ * there is none. */
 int store_get(struct store *s, struct arena *arena, enum table_id table, const void *key,
               const void **out_row, struct qp_err *err) QP_MUST_USE;
 
-/* A range of a table by its key, or of an index: rows whose first `prefix_count` columns equal those of `prefix`, after
- * the row `after` (NULL: from the start) in that order, at most `limit` of them. */
+/* A GUID by its key, wherever it stands: on its activity's row or on one of its own. */
+int store_guid(struct store *s, struct arena *arena, const struct guid_row *key,
+               struct guid_row *out_guid, struct qp_err *err) QP_MUST_USE;
+
+/* A range of a table by its key, or of an index: rows whose first `prefix_count` columns equal
+ * those of `prefix`, after the row `after` (NULL: from the start) in that order, at most `limit` of
+ * them. */
 struct scan {
     enum table_id table;
     int index; /* enum index_id, or -1 for the key */
@@ -635,18 +709,40 @@ struct scan {
     size_t prefix_count;
     const void *after;
     size_t limit;
+    bool skip_locked; /* in a commit: passes over rows that another holds, instead of waiting */
 };
 
 typedef int (*store_visit)(void *context, const void *row);
-/* Stops at the first visit that does not return QP_OK, and returns that code. A row lives until its visit returns. */
+/* Stops at the first visit that does not return QP_OK, and returns that code. A row lives until its
+ * visit returns. */
 int store_scan(struct store *s, const struct scan *scan, void *context, store_visit visit,
                struct qp_err *err) QP_MUST_USE;
 
-/* All tables as text, in key order: equal states print equal bytes. For tests and `quipu export`. */
+/* One journal entry of the feed. `addr` and `guid` say where its row is: an activity (guid none), a
+ * GUID, an event (both none). */
+struct feed_entry {
+    int64_t pos;
+    int64_t ns;
+    int64_t job;
+    int64_t seq;
+    int64_t at;
+    qp_str addr;
+    qp_str guid;
+};
+
+typedef int (*store_feed_visit)(void *context, const struct feed_entry *entry);
+/* The entries after a position, in order, of at most `commits` commits. What is committed later has
+ * a higher position, so whoever has read up to p goes on with p and misses nothing. */
+int store_feed(struct store *s, int64_t after, size_t commits, void *context,
+               store_feed_visit visit, struct qp_err *err) QP_MUST_USE;
+
+/* All tables as text, in key order: equal states print equal bytes. For tests and `quipu
+ * export`. */
 int store_dump(struct store *s, struct buf *out, struct qp_err *err) QP_MUST_USE;
 
-/* A moment between commits for housekeeping: SQLite checkpoints its log here. Call it when there is nothing better to do;
- * the log is also checkpointed by itself when it has LIMIT_WAL_PAGES pages. */
+/* A moment between commits for housekeeping: SQLite checkpoints its log here. Call it when there is
+ * nothing better to do; the log is also checkpointed by itself when it has LIMIT_WAL_PAGES
+ * pages. */
 int store_idle(struct store *s, struct qp_err *err);
 
 struct store_info {

@@ -3,6 +3,7 @@
 
 #include "base/failpoint.h"
 #include "base/hash.h"
+#include "store/feed.h"
 
 #define SLOTS_MIN 256
 
@@ -30,6 +31,7 @@ int txn_init(struct txn *t, struct store *s, struct provider *p, struct arena *a
     *t = (struct txn){
         .store = s, .provider = p, .arena = arena, .err = err, .slot_count = SLOTS_MIN};
     buf_init(&t->key, p->env, LIMIT_ADDRESS_SIZE * 8);
+    buf_init(&t->feed, p->env, 0);
     t->slots = arena_alloc(arena, t->slot_count * sizeof *t->slots);
     if (t->slots == NULL) {
         (void)fail_memory(t); /* rc carries it */
@@ -41,6 +43,7 @@ int txn_init(struct txn *t, struct store *s, struct provider *p, struct arena *a
 void txn_done(struct txn *t)
 {
     buf_done(&t->key);
+    buf_done(&t->feed);
 }
 
 static struct txn_entry **slot_find(struct txn_entry **slots, size_t slot_count,
@@ -101,18 +104,21 @@ static struct txn_entry *entry_new(struct txn *t, enum table_id table, uint64_t 
     return e;
 }
 
-/* A job that this commit creates has no rows at the provider yet, so there is nothing to ask for. */
+/* A job that this commit creates has no rows at the provider yet, so there is nothing to ask for.
+ * Mostly it is the one that was created last, or none was. */
 static bool job_is_born_here(struct txn *t, enum table_id table, const void *key)
 {
-    const struct column *c = &tables[table].columns[1];
     struct job_row job = {0};
     struct txn_entry **slot;
     uint64_t hash;
-    if (!tables[table].keyed_by_job || table == TABLE_job) {
+    if (!tables[table].keyed_by_job || table == TABLE_job || t->born.job == 0) {
         return false;
     }
     job.ns = row_i64(&tables[table].columns[0], key);
-    job.job = row_i64(c, key);
+    job.job = row_i64(&tables[table].columns[1], key);
+    if (job.ns == t->born.ns && job.job == t->born.job) {
+        return true;
+    }
     slot = entry_slot(t, TABLE_job, &job, &hash);
     return slot != NULL && *slot != NULL && (*slot)->born;
 }
@@ -123,7 +129,6 @@ static struct txn_entry *entry_load(struct txn *t, enum table_id table, const vo
     struct txn_entry **slot;
     struct txn_entry *e;
     void *row = NULL;
-    bool born;
     if (t->rc != QP_OK) {
         return NULL;
     }
@@ -131,11 +136,12 @@ static struct txn_entry *entry_load(struct txn *t, enum table_id table, const vo
     if (slot == NULL || *slot != NULL) {
         return slot == NULL ? NULL : *slot;
     }
-    born = job_is_born_here(t, table, key);
-    if (t->rc == QP_OK && !born) {
-        t->rc = t->provider->calls->load(t->provider, t->arena, table, key, &row, t->err);
+    if (!job_is_born_here(t, table, key)) {
+        t->rc = t->rc != QP_OK
+                    ? t->rc
+                    : t->provider->calls->load(t->provider, t->arena, table, key, &row, t->err);
     }
-    if (t->rc != QP_OK || entry_slot(t, table, key, &hash) == NULL) {
+    if (t->rc != QP_OK || entry_slot(t, table, key, &hash) == NULL) { /* encodes the key again */
         return NULL;
     }
     e = entry_new(t, table, hash);
@@ -202,24 +208,45 @@ void *txn_edit(struct txn *t, enum table_id table, const void *key)
     return row;
 }
 
-void *txn_add(struct txn *t, enum table_id table, const void *row)
+/* Puts a row where there is none. */
+static void *entry_fill(struct txn *t, struct txn_entry *e, const void *row)
 {
-    struct txn_entry *e = entry_load(t, table, row);
-    void *copy = e == NULL ? NULL : arena_alloc(t->arena, tables[table].row_size);
-    if (e == NULL) {
+    void *copy = arena_alloc(t->arena, tables[e->table].row_size);
+    if (e->current != NULL) {
+        /* Numbers only grow and names were looked up: only a file that counts wrongly gives one out
+         * twice. */
+        (void)txn_corrupt(t, e->table, "a new row's key is taken"); /* rc carries it */
         return NULL;
     }
-    QP_ASSERT(e->current == NULL);
     if (copy == NULL) {
         return fail_memory(t);
     }
-    memcpy(copy, row, tables[table].row_size);
+    memcpy(copy, row, tables[e->table].row_size);
     if (!undo_push(t, e)) {
         return NULL;
     }
     e->current = copy;
-    e->born = e->born || (table == TABLE_job && e->stored == NULL);
+    t->bundle_size += row_text_size(e->table, row);
+    if (e->table == TABLE_job && e->stored == NULL) {
+        const struct job_row *job = row;
+        e->born = true;
+        t->born = (struct job_ref){job->ns, job->job};
+    }
     return copy;
+}
+
+void *txn_add(struct txn *t, enum table_id table, const void *row)
+{
+    struct txn_entry *e = entry_load(t, table, row);
+    return e == NULL ? NULL : entry_fill(t, e, row);
+}
+
+void *txn_add_new(struct txn *t, enum table_id table, const void *row)
+{
+    uint64_t hash;
+    struct txn_entry **slot = t->rc == QP_OK ? entry_slot(t, table, row, &hash) : NULL;
+    struct txn_entry *e = slot == NULL ? NULL : *slot != NULL ? *slot : entry_new(t, table, hash);
+    return e == NULL || e->current != NULL ? NULL : entry_fill(t, e, row);
 }
 
 void txn_drop(struct txn *t, enum table_id table, const void *key)
@@ -237,7 +264,8 @@ struct gather {
     size_t capacity;
 };
 
-/* A row of a scan: what the ops know already beats what was read, and what was read becomes known. */
+/* A row of a scan: what the ops know already beats what was read, and what was read becomes
+ * known. */
 static int gather_row(void *context, const void *row)
 {
     struct gather *g = context;
@@ -260,7 +288,10 @@ static int gather_row(void *context, const void *row)
             return t->rc;
         }
     }
-    QP_ASSERT(e->current != NULL && g->out->count < g->capacity);
+    QP_ASSERT(g->out->count < g->capacity);
+    if (e->current == NULL) {
+        return txn_corrupt(t, g->table, "a row that was deleted is still found");
+    }
     g->out->rows[g->out->count++] = e->current;
     return QP_OK;
 }
@@ -296,9 +327,41 @@ int txn_number(struct txn *t, enum txn_series series, int64_t count, int64_t *ou
     return i64_add(*last, count, last) ? QP_OK : QP_E_LIMIT;
 }
 
+int txn_journal(struct txn *t, const struct feed_entry *entry)
+{
+    feed_write(&t->feed, entry);
+    t->feed_count++;
+    if (buf_rc(&t->feed) != QP_OK) {
+        t->rc = err_set(t->err, buf_rc(&t->feed), "journal: out of memory");
+    }
+    return t->rc;
+}
+
+int txn_feed_close(struct txn *t)
+{
+    const struct head_row *head;
+    struct feed_row row = {.at = t->now, .entries = buf_slice(&t->feed)};
+    if (t->feed_count == 0) {
+        return QP_OK;
+    }
+    head = txn_get(t, TABLE_head, &(struct head_row){.ns = 0});
+    if (head == NULL) {
+        return t->rc;
+    }
+    row.pos = head->pos;
+    row.first = head->pos - t->feed_count + 1;
+    t->feed_count = 0; /* it is done once, also when the end of the commit is tried again */
+    return txn_add(t, TABLE_feed, &row) == NULL ? t->rc : QP_OK;
+}
+
+struct txn_mark txn_mark(const struct txn *t)
+{
+    return (struct txn_mark){t->undo, t->feed.n, t->feed_count};
+}
+
 void txn_begin_bundle(struct txn *t)
 {
-    t->bundle_mark = t->undo;
+    t->bundle_mark = txn_mark(t);
     t->bundle_size = 0;
     t->stop = (struct stop){0};
 }
@@ -308,22 +371,24 @@ void txn_begin_op(struct txn *t)
     t->op_serial++;
 }
 
-void txn_undo_op(struct txn *t, const struct txn_undo *mark)
+void txn_undo_op(struct txn *t, const struct txn_mark *mark)
 {
-    while (t->undo != mark) {
+    while (t->undo != mark->undo) {
         struct txn_entry *e = t->undo->entry;
         e->current = t->undo->former;
         e->op_serial = t->undo->former_serial;
         changed_list(t,
                      e); /* a flush may have come between: the former row must be written again */
         t->undo = t->undo->below;
-        QP_ASSERT(t->undo != NULL || mark == NULL);
+        QP_ASSERT(t->undo != NULL || mark->undo == NULL);
     }
+    t->feed.n = mark->feed_size;
+    t->feed_count = mark->feed_count;
 }
 
 void txn_undo_bundle(struct txn *t)
 {
-    txn_undo_op(t, t->bundle_mark);
+    txn_undo_op(t, &t->bundle_mark);
     t->op_serial++;
 }
 
@@ -354,15 +419,15 @@ static int entry_flush(struct txn *t, struct txn_entry *e)
 static int table_flush(struct txn *t, enum table_id table)
 {
     struct txn_entry *e = t->changed_first[table];
-    while (e != NULL && t->rc == QP_OK) {
+    while (e != NULL && entry_flush(t, e) == QP_OK) {
         struct txn_entry *next = e->next_changed;
-        (void)entry_flush(t, e); /* rc carries it */
         e->listed = false;
         e->next_changed = NULL;
         e = next;
     }
-    t->changed_first[table] = NULL;
-    t->changed_last[table] = NULL;
+    t->changed_first[table] =
+        e; /* what could not be written yet, when it has to wait for another commit */
+    t->changed_last[table] = e == NULL ? NULL : t->changed_last[table];
     return t->rc;
 }
 
@@ -384,6 +449,12 @@ bool txn_is_dirty(const struct txn *t)
         }
     }
     return t->rows_written > 0;
+}
+
+int txn_corrupt(struct txn *t, enum table_id table, const char *what)
+{
+    t->rc = err_set(t->err, QP_E_CORRUPT, "%s: %s: the store is damaged", tables[table].name, what);
+    return t->rc;
 }
 
 int txn_stop(struct txn *t, int code, int64_t weight, int64_t found)

@@ -1,14 +1,15 @@
 /* txn.h - the rows of one commit in memory: read through, written back, undone bundle by bundle
  *
- * Ops read and change rows here; the provider sees a row at most once on the way in and, at a flush, once on the way out.
- * So ten bundles that move one semaphore cost one row write, and a message that is born and consumed in one commit costs
- * none. Every row has
+ * Ops read and change rows here; the provider sees a row at most once on the way in and, at a
+ * flush, once on the way out. So ten bundles that move one semaphore cost one row write, and a
+ * message that is born and consumed in one commit costs none. Every row has
  *
  *   stored   what the provider has inside the open transaction (NULL: no row)
  *   current  what the ops have made of it                      (NULL: no row)
  *
- * A change saves the row's former `current` on the undo list; a bundle that fails walks the list back to its mark. Nothing
- * of it was told to the provider, or if it was (a scan flushes first), the next flush writes the former row again.
+ * A change saves the row's former `current` on the undo list; a bundle that fails walks the list
+ * back to its mark. Nothing of it was told to the provider, or if it was (a scan flushes first),
+ * the next flush writes the former row again.
  *
  * All memory is the commit's arena: rows die together, when the commit is done.
  */
@@ -36,6 +37,13 @@ struct txn_undo {
     struct txn_undo *below;
 };
 
+/* A point to go back to: what was changed, and what was journaled, since. */
+struct txn_mark {
+    struct txn_undo *undo;
+    size_t feed_size;
+    int64_t feed_count;
+};
+
 struct txn {
     struct store *store;
     struct provider *provider;
@@ -46,18 +54,23 @@ struct txn {
     struct txn_entry *changed_first[TABLE_COUNT]; /* by table, in order of the first change */
     struct txn_entry *changed_last[TABLE_COUNT];
     struct txn_undo *undo;
-    struct txn_undo *bundle_mark;
+    struct txn_mark bundle_mark;
+    struct buf feed; /* the journal entries of this commit (feed.h) */
+    int64_t feed_count;
     uint64_t op_serial;
     uint64_t hash_seed;
-    struct buf key; /* scratch for encoding */
-    int64_t bundle_size;
+    struct buf key;     /* scratch for encoding */
+    size_t bundle_size; /* bytes of new rows; LIMIT_BUNDLE_SIZE is checked after each op */
     qp_ms now;
-    int rc; /* a failure of the provider or of memory: it ends the whole commit */
+    struct job_ref born; /* the job that was created last in this commit; job 0: none was */
+    int rc;              /* a failure of the provider or of memory: it ends the whole commit */
     struct qp_err *err;
     struct stop stop;
     int64_t rows_written;
     /* where a stepwise commit stands */
     struct bundle *bundle;
+    struct op *op; /* the next one of the bundle; NULL: all are done */
+    struct op_place place;
     size_t op_index;
 };
 
@@ -65,12 +78,18 @@ int txn_init(struct txn *t, struct store *s, struct provider *p, struct arena *a
              struct qp_err *err) QP_MUST_USE;
 void txn_done(struct txn *t);
 
-/* NULL: there is no such row, or t->rc says why it could not be read. `key` has the key columns filled in. */
+/* NULL: there is no such row, or t->rc says why it could not be read. `key` has the key columns
+ * filled in. */
 const void *txn_get(struct txn *t, enum table_id table, const void *key);
 /* The row, to be changed in place. */
 void *txn_edit(struct txn *t, enum table_id table, const void *key);
-/* A new row, copied from `row` (its texts are not: they live as long as the commit). The key must be free. */
+/* A new row, copied from `row` (its texts are not: they live as long as the commit). The key must
+ * be free. */
 void *txn_add(struct txn *t, enum table_id table, const void *row);
+/* The same for a row that only a mistake could have made exist: it is not looked up, and if it is
+ * there after all, the flush finds out and the whole commit fails. NULL with t->rc QP_OK: this
+ * commit itself has one already. */
+void *txn_add_new(struct txn *t, enum table_id table, const void *row);
 void txn_drop(struct txn *t, enum table_id table, const void *key);
 
 /* The rows of a range, in order, as the ops have left them. The array is the arena's. */
@@ -80,9 +99,9 @@ struct txn_rows {
 };
 int txn_scan(struct txn *t, const struct scan *scan, struct txn_rows *out_rows) QP_MUST_USE;
 
-/* Numbers that only grow: the feed position, the order of messages (also tokens and places in a queue), and the numbers of
- * jobs, nodes and records. Taken from the head row, and given back with everything else when a bundle is undone; a
- * provider with many writers has sequences instead. */
+/* Numbers that only grow: the feed position, the order of messages (also tokens and places in a
+ * queue), and the numbers of jobs, nodes and records. Taken from the head row, and given back with
+ * everything else when a bundle is undone; a provider with many writers has sequences instead. */
 enum txn_series { SERIES_POS, SERIES_ORD, SERIES_ID };
 int txn_number(struct txn *t, enum txn_series series, int64_t count,
                int64_t *out_first) QP_MUST_USE;
@@ -90,13 +109,22 @@ int txn_number(struct txn *t, enum txn_series series, int64_t count,
 /* The bundle's changes so far become undoable as one; the op's, within it. */
 void txn_begin_bundle(struct txn *t);
 void txn_begin_op(struct txn *t);
+struct txn_mark txn_mark(const struct txn *t);
 void txn_undo_bundle(struct txn *t);
-void txn_undo_op(struct txn *t, const struct txn_undo *mark);
+void txn_undo_op(struct txn *t, const struct txn_mark *mark);
+
+/* One journal entry more: for the feed row of this commit, which txn_feed_close adds. */
+int txn_journal(struct txn *t, const struct feed_entry *entry) QP_MUST_USE;
+int txn_feed_close(struct txn *t) QP_MUST_USE;
 
 /* Writes what changed to the provider. */
 int txn_flush(struct txn *t) QP_MUST_USE;
 /* True when a flush would write something, or has. */
 bool txn_is_dirty(const struct txn *t);
+
+/* Two rows contradict each other: the file is damaged, and the commit ends. Returns
+ * QP_E_CORRUPT. */
+int txn_corrupt(struct txn *t, enum table_id table, const char *what);
 
 /* Makes `stop` say which digit, and returns `code`. */
 int txn_stop(struct txn *t, int code, int64_t weight, int64_t found);

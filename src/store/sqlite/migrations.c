@@ -1,8 +1,9 @@
 /* migrations.c - the schema of the SQLite file, by number, forward only
  *
- * A migration that was released is never edited: files that it made are out there. The next change is the next number, and
- * the test that compares the file's columns with rows.def says when one is missing. The file's user_version is the number
- * of the last migration that ran; each runs in one transaction together with that number.
+ * A migration that was released is never edited: files that it made are out there. The next change
+ * is the next number, and the test that compares the file's columns with rows.def says when one is
+ * missing. The file's user_version is the number of the last migration that ran; each runs in one
+ * transaction together with that number.
  */
 #include "store/sqlite/sqlite_internal.h"
 
@@ -59,7 +60,11 @@ static const char *const migration_1[] = {
     "  seq INTEGER NOT NULL, pos INTEGER NOT NULL,"
     "  ledger INTEGER NOT NULL CHECK(ledger BETWEEN 0 AND 999999999999999),"
     "  attempt INTEGER NOT NULL, escalated INTEGER NOT NULL, error TEXT,"
-    "  folded_n INTEGER NOT NULL, folded_delta INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  folded_n INTEGER NOT NULL, folded_delta INTEGER NOT NULL, guid BLOB,"
+    "  guid_ledger INTEGER NOT NULL CHECK(guid_ledger BETWEEN 0 AND 999999999999999),"
+    "  n INTEGER NOT NULL, delta INTEGER NOT NULL, code INTEGER NOT NULL, output BLOB,"
+    "  guid_at INTEGER NOT NULL, guid_seq INTEGER NOT NULL, guid_pos INTEGER NOT NULL,"
+    "  guid_rows INTEGER NOT NULL, rev INTEGER NOT NULL,"
     "  PRIMARY KEY(ns,job,addr)) STRICT, WITHOUT ROWID",
     "CREATE TABLE qp_guid("
     "  ns INTEGER NOT NULL, job INTEGER NOT NULL, addr TEXT NOT NULL,"
@@ -90,8 +95,9 @@ static const char *const migration_1[] = {
     "  PRIMARY KEY(ns,job,guid)) STRICT, WITHOUT ROWID",
     "CREATE TABLE qp_lane("
     "  ns INTEGER NOT NULL, topic TEXT NOT NULL, limit_key TEXT NOT NULL,"
-    "  ready INTEGER NOT NULL CHECK(ready>=0), held INTEGER NOT NULL CHECK(held>=0),"
-    "  \"max\" INTEGER NOT NULL, served INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  own INTEGER NOT NULL, ready INTEGER NOT NULL CHECK(ready>=0),"
+    "  held INTEGER NOT NULL CHECK(held>=0), \"max\" INTEGER NOT NULL,"
+    "  served INTEGER NOT NULL, rev INTEGER NOT NULL,"
     "  PRIMARY KEY(ns,topic,limit_key)) STRICT, WITHOUT ROWID",
     "CREATE TABLE qp_hook("
     "  ns INTEGER NOT NULL, topic TEXT NOT NULL, hkey TEXT NOT NULL,"
@@ -131,6 +137,10 @@ static const char *const migration_1[] = {
     "  kind INTEGER NOT NULL, addr TEXT, detail BLOB, \"at\" INTEGER NOT NULL,"
     "  pos INTEGER NOT NULL, rev INTEGER NOT NULL,"
     "  PRIMARY KEY(ns,job,seq)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_feed("
+    "  ns INTEGER NOT NULL, pos INTEGER NOT NULL, first INTEGER NOT NULL,"
+    "  \"at\" INTEGER NOT NULL, entries BLOB, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,pos)) STRICT, WITHOUT ROWID",
     "CREATE TABLE qp_data("
     "  ns INTEGER NOT NULL, job INTEGER NOT NULL, name TEXT NOT NULL, \"value\" BLOB,"
     "  updated_at INTEGER NOT NULL, rev INTEGER NOT NULL,"
@@ -147,21 +157,17 @@ static const char *const migration_1[] = {
     "CREATE UNIQUE INDEX qp_space_name ON qp_space(name)",
     "CREATE INDEX qp_job_status ON qp_job(ns,status) WHERE status NOT IN (0,5)",
     "CREATE INDEX qp_job_expire ON qp_job(expire_at) WHERE expire_at>0",
-    "CREATE INDEX qp_job_parent ON qp_job(ns,parent_job) WHERE parent_job>0",
+    "CREATE INDEX qp_job_parent ON qp_job(ns,parent_job) WHERE parent_guid IS NOT NULL",
     "CREATE INDEX qp_attr_value ON qp_attr(ns,name,\"value\")",
-    "CREATE INDEX qp_act_pos ON qp_act(pos)",
-    "CREATE INDEX qp_guid_pos ON qp_guid(pos)",
-    "CREATE INDEX qp_event_pos ON qp_event(pos)",
     "CREATE INDEX qp_msg_ready ON qp_msg(ns,topic,limit_key,priority,ord) WHERE state=1",
     "CREATE INDEX qp_msg_wake ON qp_msg(wake_at) WHERE wake_at>0",
-    "CREATE INDEX qp_msg_holder ON qp_msg(holder) WHERE holder>0",
     "CREATE INDEX qp_lane_open ON qp_lane(topic,served) WHERE ready>0 AND (max=0 OR held<max)",
     "CREATE INDEX qp_lane_open_ns ON qp_lane(ns,topic,served) WHERE ready>0 AND (max=0 OR held<max)",
     "CREATE INDEX qp_hook_wait_job ON qp_hook_wait(ns,job)",
     "CREATE INDEX qp_hook_sig_expire ON qp_hook_sig(expire_at)",
     "CREATE INDEX qp_key_hold_lease ON qp_key_hold(lease_until) WHERE lease_until>0",
-    "CREATE INDEX qp_key_hold_job ON qp_key_hold(ns,job,guid) WHERE job>0",
-    "CREATE INDEX qp_key_wait_job ON qp_key_wait(ns,job,guid) WHERE job>0",
+    "CREATE INDEX qp_key_hold_job ON qp_key_hold(ns,job,guid)",
+    "CREATE INDEX qp_key_wait_job ON qp_key_wait(ns,job,guid)",
     "CREATE INDEX qp_idem_expire ON qp_idem(expire_at)",
     "INSERT INTO qp_head VALUES(0,0,0,0,2,1,1)",
     "INSERT INTO qp_space VALUES(1,'default',0,1)",

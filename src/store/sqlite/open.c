@@ -1,16 +1,20 @@
 /* open.c - from a path to a working connection, or to a sentence that says why not
  *
- * Opening never repairs and never guesses: a file that is not certainly ours, and whole, is refused and left as it is.
+ * Opening never repairs and never guesses: a file that is not certainly ours, and whole, is refused
+ * and left as it is.
  *
  *   resolve   the path, through symbolic links, so that one file has one lock
- *   lock      <file>.lock, with flock, for a writer: kept until close, so a second writing process is refused
- *   look      at the file alone, without its logs: a foreign file's log is neither rolled back nor moved into it
- *   create    <file>.new is built with all migrations, closed, synced and renamed: a crash leaves no half-made file
+ *   lock      <file>.lock, with flock, for a writer: kept until close, so a second writing process
+ *             is refused
+ *   look      at the file alone, without its logs: a foreign file's log is neither rolled back nor
+ *             moved into it
+ *   create    <file>.new is built with all migrations, closed, synced and renamed: a crash leaves
+ *             no half-made file
  *   connect   pragmas; application id, schema version, encoding, tables
  *   migrate   an older schema, one transaction per step, together with its number
  *
- * The database file itself is never opened by anyone but SQLite: closing any descriptor of it would drop the POSIX locks
- * that SQLite holds through others.
+ * The database file itself is never opened by anyone but SQLite: closing any descriptor of it would
+ * drop the POSIX locks that SQLite holds through others.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +47,7 @@ static int refuse(const struct opening *o, int code, const char *text)
     return err_set(o->err, code, "'%s': %s", o->path, text);
 }
 
-/* ------------------------------------------------------------------------------------------------ the path */
+/* ------------------------------------------------------------------------------------- the path */
 
 /* The directory part of the path, into `out`. */
 static void directory_of(const char *path, char out[PATH_SIZE_MAX + 1])
@@ -176,7 +180,7 @@ static bool has_log(const struct opening *o, const char *suffix)
     return stat(name, &st) == 0 && st.st_size > 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ the lock */
+/* ------------------------------------------------------------------------------------- the lock */
 
 static int locked_by(const struct opening *o, int fd)
 {
@@ -218,7 +222,7 @@ static int lock_take(struct opening *o)
     return o->exists ? check_kind(o) : QP_OK;
 }
 
-/* --------------------------------------------------------------------------------------------- SQL helpers */
+/* ---------------------------------------------------------------------------------- SQL helpers */
 
 static int exec(struct sqlite_provider *p, const char *sql, struct qp_err *err)
 {
@@ -226,19 +230,19 @@ static int exec(struct sqlite_provider *p, const char *sql, struct qp_err *err)
     return code == SQLITE_OK ? QP_OK : sqlite_fail(p, code, err, "set up");
 }
 
-/* The first column of the first row: as a number, and as text into `text` when given. */
+/* The first column of the first row: as a number, or as text into `text` when given. */
 static int query(struct sqlite_provider *p, const char *sql, int64_t *out_number, char *text,
                  size_t text_size, struct qp_err *err)
 {
     sqlite3_stmt *s = NULL;
     int code = sqlite3_prepare_v2(p->db, sql, -1, &s, NULL);
     code = code == SQLITE_OK ? sqlite3_step(s) : code;
-    if (code == SQLITE_ROW) {
+    if (code == SQLITE_ROW && text == NULL) {
+        *out_number = sqlite3_column_int64(s, 0); /* as text it would need memory */
+    } else if (code == SQLITE_ROW) {
         const unsigned char *found = sqlite3_column_text(s, 0);
-        *out_number = sqlite3_column_int64(s, 0);
-        if (text != NULL) {
-            (void)snprintf(text, text_size, "%s", found != NULL ? (const char *)found : "");
-        }
+        code = found == NULL ? SQLITE_NOMEM : code;
+        (void)snprintf(text, text_size, "%s", found != NULL ? (const char *)found : "");
     }
     (void)sqlite3_finalize(s); /* repeats the step's error */
     return code == SQLITE_ROW || code == SQLITE_DONE ? QP_OK
@@ -256,7 +260,9 @@ static int connect_to(struct opening *o, const char *path, int flags)
     (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_DEFENSIVE, 1,
                             NULL); /* older libraries: no such setting */
     (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL); /* likewise */
-    (void)sqlite3_busy_timeout(p->db, BUSY_TIMEOUT_MS);                      /* cannot fail */
+    /* Else SQLite takes the quoted name of a column that is missing for a text. */
+    (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_DQS_DML, 0, NULL); /* likewise */
+    (void)sqlite3_busy_timeout(p->db, BUSY_TIMEOUT_MS);               /* cannot fail */
     return exec(
         p,
         "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY;",
@@ -270,7 +276,7 @@ static void disconnect(struct sqlite_provider *p)
     p->db = NULL;
 }
 
-/* ---------------------------------------------------------------------------------------------- migrations */
+/* ----------------------------------------------------------------------------------- migrations */
 
 static int migrate_step(struct opening *o, int64_t from)
 {
@@ -301,7 +307,7 @@ static int migrate_from(struct opening *o, int64_t version)
     return rc;
 }
 
-/* ------------------------------------------------------------------------------------------------ creating */
+/* ------------------------------------------------------------------------------------- creating */
 
 static int sync_directory(const struct opening *o)
 {
@@ -319,7 +325,8 @@ static int sync_directory(const struct opening *o)
                        : err_set(o->err, QP_E_FSYNC, "'%s': its directory: fsync failed", o->path);
 }
 
-/* With a rollback journal and full sync: what COMMIT has said is on disk before the file gets its name. */
+/* With a rollback journal and full sync: what COMMIT has said is on disk before the file gets its
+ * name. */
 static int build_new(struct opening *o, const char *name)
 {
     int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -335,23 +342,26 @@ static int build_new(struct opening *o, const char *name)
              : rc;
     rc = rc == QP_OK ? exec(o->p, "PRAGMA application_id=1364543824;", o->err) : rc;
     rc = rc == QP_OK ? migrate_from(o, 0) : rc;
+    rc = rc == QP_OK ? exec(o->p, "PRAGMA journal_mode=WAL;", o->err) : rc;
     disconnect(o->p);
     return rc;
 }
 
 static int create(struct opening *o)
 {
+    static const char *const left[] = {".new-journal", ".new-wal", ".new-shm", ".new"};
     char name[PATH_SIZE_MAX + 16];
     int rc = check_orphans(o);
     static_assert(SQLITE_APPLICATION_ID == 1364543824, "the pragma above says the same number");
     if (rc != QP_OK) {
         return rc;
     }
-    beside(o, ".new-journal", name);
-    (void)unlink(name); /* what a crash during an earlier creation left behind; we hold the lock */
-    beside(o, ".new", name);
-    (void)unlink(name); /* likewise */
-    rc = build_new(o, name);
+    for (size_t i = 0; i < ARRAY_COUNT(left); i++) {
+        beside(o, left[i], name);
+        (void)unlink(
+            name); /* what a crash during an earlier creation left behind; we hold the lock */
+    }
+    rc = build_new(o, name); /* ".new", the last of them */
     if (rc == QP_OK && rename(name, o->path) != 0) {
         rc = err_set(o->err, QP_E_IO, "'%s': rename: %s", name, strerror(errno));
     }
@@ -362,14 +372,13 @@ static int create(struct opening *o)
     return sync_directory(o);
 }
 
-/* ------------------------------------------------------------------------------------------------ checking */
+/* ------------------------------------------------------------------------------------- checking */
 
+/* Whose it is, and of which version: from the file's first page. */
 static int check_header(struct opening *o)
 {
     struct sqlite_provider *p = o->p;
     int64_t id = 0;
-    char encoding[16] = "";
-    int64_t unused = 0;
     int rc = query(p, "PRAGMA application_id", &id, NULL, 0, o->err);
     if (rc == QP_E_FOREIGN) {
         return refuse(o, rc,
@@ -381,8 +390,14 @@ static int check_header(struct opening *o)
             "'%s': is a SQLite file of another program (application id 0x%08llx); nothing was changed",
             o->path, (unsigned long long)id);
     }
-    rc = rc == QP_OK ? query(p, "PRAGMA user_version", &p->schema_version, NULL, 0, o->err) : rc;
-    rc = rc == QP_OK ? query(p, "PRAGMA encoding", &unused, encoding, sizeof encoding, o->err) : rc;
+    return rc == QP_OK ? query(p, "PRAGMA user_version", &p->schema_version, NULL, 0, o->err) : rc;
+}
+
+static int check_encoding(struct opening *o)
+{
+    char encoding[16] = "";
+    int64_t unused = 0;
+    int rc = query(o->p, "PRAGMA encoding", &unused, encoding, sizeof encoding, o->err);
     if (rc == QP_OK && strcmp(encoding, "UTF-8") != 0) {
         return refuse(o, QP_E_CORRUPT, "its text is not UTF-8: it was not made by quipu");
     }
@@ -433,7 +448,7 @@ static int check_schema(struct opening *o)
         return refuse(o, QP_E_CORRUPT, "its head row is missing: the file is damaged");
     }
     /* "no such table" and its like are SQLite's generic error. */
-    return rc == QP_E_INTERNAL ? err_wrap(o->err, QP_E_CORRUPT, "the schema is damaged") : rc;
+    return rc == QP_E_INTERNAL ? sqlite_fail_as(QP_E_CORRUPT, o->err, "the schema is damaged") : rc;
 }
 
 static int check_pages(struct opening *o)
@@ -469,9 +484,10 @@ static int raw_name(const struct opening *o, struct buf *out)
     return buf_rc(out);
 }
 
-/* A first look at the file alone, without locks and logs: before we know whose it is, SQLite must neither roll back a
- * journal into it nor move a log into it. With a log beside it a file that cannot be read proves nothing: the log may
- * mend it, and what it is will be seen through it. */
+/* A first look at the file alone, without locks and logs: before we know whose it is, SQLite must
+ * neither roll back a journal into it nor move a log into it. With a log beside it a file that
+ * cannot be read proves nothing: the log may mend it, and what it is will be seen through it. (Ours
+ * have no journal: they are born with a log.) */
 static int look(struct opening *o)
 {
     struct sqlite_provider *p = o->p;
@@ -486,10 +502,11 @@ static int look(struct opening *o)
     }
     disconnect(p);
     p->base.failure = QP_OK; /* of the look, which is over */
-    return unreadable && (has_log(o, "-wal") || has_log(o, "-journal")) ? QP_OK : rc;
+    return unreadable && has_log(o, "-wal") ? QP_OK : rc;
 }
 
-/* Our own settings, after the file is known to be ours: until here nothing could have written to it. */
+/* Our own settings, after the file is known to be ours: until here nothing could have written to
+ * it. */
 static int configure_writer(struct opening *o)
 {
     struct sqlite_provider *p = o->p;
@@ -533,6 +550,7 @@ static int open_writer(struct opening *o)
     }
     rc = rc == QP_OK ? check_header(o) : rc;
     rc = rc == QP_OK ? check_version(o) : rc;
+    rc = rc == QP_OK ? check_encoding(o) : rc;
     rc = rc == QP_OK ? check_pages(o) : rc;
     if (rc == QP_OK && p->schema_version == sqlite_schema_version) {
         rc = check_schema(o); /* before the first change */
@@ -560,6 +578,7 @@ static int open_reader(struct opening *o)
         rc = check_header(o);
     }
     rc = rc == QP_OK ? check_version(o) : rc;
+    rc = rc == QP_OK ? check_encoding(o) : rc;
     rc = rc == QP_OK ? check_pages(o) : rc;
     return rc == QP_OK ? check_schema(o) : rc;
 }

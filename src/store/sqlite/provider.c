@@ -2,11 +2,13 @@
  *
  *   I1  every change of the file goes through one connection, inside BEGIN IMMEDIATE .. COMMIT
  *   I2  every statement that changes a row compares its revision, and must change exactly one row
- *   I3  after a failed fsync nothing more is written or told: the page cache may hold what the disk does not
+ *   I3  after a failed fsync nothing more is written or told: the page cache may hold what the disk
+ *       does not
  *
- * If we crash before COMMIT has written its last frame to the log, the transaction never was. If we crash after the log was
- * synced, it is; the next open finds it there. Between the two (written, not yet synced) the disk decides, and nobody was
- * told anything. If COMMIT itself reports an I/O error we are in that between: QP_E_UNKNOWN_OUTCOME, and the handle is done.
+ * If we crash before COMMIT has written its last frame to the log, the transaction never was. If we
+ * crash after the log was synced, it is; the next open finds it there. Between the two (written,
+ * not yet synced) the disk decides, and nobody was told anything. If COMMIT itself fails for the
+ * disk or for memory, we are in that between: QP_E_UNKNOWN_OUTCOME, and the handle is done.
  */
 #include <unistd.h>
 
@@ -28,7 +30,7 @@ static int code_of(int code)
         return QP_E_NOMEM;
     case SQLITE_CONSTRAINT_PRIMARYKEY:
     case SQLITE_CONSTRAINT_UNIQUE:
-        return QP_E_BUSY; /* a row appeared since it was read */
+        return QP_E_CONFLICT; /* a row appeared since it was read */
     default:
         break;
     }
@@ -73,6 +75,14 @@ int sqlite_fail(struct sqlite_provider *p, int code, struct qp_err *err, const c
                    p->db != NULL ? sqlite3_errmsg(p->db) : sqlite3_errstr(code));
 }
 
+int sqlite_fail_as(int code, struct qp_err *err, const char *what)
+{
+    if (err != NULL) {
+        err->code = code; /* the detail is of this failure, and err_wrap keeps it */
+    }
+    return err_wrap(err, code, "%s", what);
+}
+
 /* Runs a statement that returns no rows, and resets it. */
 static int run(struct sqlite_provider *p, sqlite3_stmt *s, struct qp_err *err, const char *what)
 {
@@ -90,22 +100,28 @@ static int run_plain(struct sqlite_provider *p, enum plain_statement kind, struc
     return rc == QP_OK ? run(p, s, err, what) : rc;
 }
 
-/* SQLite's locks do not survive fork. Asked between transactions only: nobody forks within one. */
-static int check_process(const struct sqlite_provider *p, struct qp_err *err)
+/* Between transactions, whoever comes finds the connection in order. SQLite's locks do not survive
+ * fork; and a rollback for which there was no memory is made up for now, so that nobody reads what
+ * was never committed. */
+static int check_ready(struct sqlite_provider *p, struct qp_err *err)
 {
-    if (p->active || p->pid == (int32_t)getpid()) {
+    if (p->active) {
         return QP_OK;
     }
-    return err_set(err, QP_E_INVALID, "%s: opened before fork: open it again in this process",
-                   p->path);
+    if (p->pid != (int32_t)getpid()) {
+        return err_set(err, QP_E_INVALID, "%s: opened before fork: open it again in this process",
+                       p->path);
+    }
+    return sqlite3_get_autocommit(p->db) != 0 ? QP_OK
+                                              : run_plain(p, PLAIN_ROLLBACK, err, "rollback");
 }
 
-/* -------------------------------------------------------------------------------------------- transactions */
+/* --------------------------------------------------------------------------------- transactions */
 
 static int sqlite_begin(struct provider *base, struct qp_err *err)
 {
     struct sqlite_provider *p = self(base);
-    int rc = check_process(p, err);
+    int rc = check_ready(p, err);
     QP_ASSERT(!p->active);
     rc = rc == QP_OK ? run_plain(p, PLAIN_BEGIN, err, "begin") : rc;
     p->active = rc == QP_OK;
@@ -118,7 +134,7 @@ static void sqlite_rollback(struct provider *base)
     /* SQLite rolls back by itself after some errors; the second rollback would only complain. */
     if (p->active && sqlite3_get_autocommit(p->db) == 0) {
         (void)run_plain(p, PLAIN_ROLLBACK, NULL,
-                        "rollback"); /* nothing more can be done about it */
+                        "rollback"); /* without memory it waits: see check_ready */
     }
     p->active = false;
 }
@@ -145,16 +161,18 @@ int sqlite_checkpoint(struct sqlite_provider *p, struct qp_err *err)
     if (rc == QP_E_FSYNC || rc == QP_E_CORRUPT) {
         return rc;
     }
-    return QP_OK; /* no room or no luck: the log still has it all, and the next checkpoint tries again */
+    return QP_OK; /* no room or no luck: the log has it all, and the next checkpoint tries again */
 }
 
 static int sqlite_commit(struct provider *base, struct qp_err *err)
 {
     struct sqlite_provider *p = self(base);
     int rc = run_plain(p, PLAIN_COMMIT, err, "commit");
-    if (rc == QP_E_IO || rc == QP_E_FSYNC) {
+    /* Without memory too: SQLite may have written and synced the log before it had none left for
+     * the log's index. */
+    if (rc == QP_E_IO || rc == QP_E_FSYNC || rc == QP_E_NOMEM) {
         p->base.failure = QP_E_FSYNC;
-        return err_wrap(err, QP_E_UNKNOWN_OUTCOME, "the disk failed during a commit");
+        return sqlite_fail_as(QP_E_UNKNOWN_OUTCOME, err, "the commit was cut off");
     }
     if (rc != QP_OK) {
         return rc;
@@ -170,13 +188,14 @@ static int sqlite_commit(struct provider *base, struct qp_err *err)
 static int sqlite_idle(struct provider *base, struct qp_err *err)
 {
     struct sqlite_provider *p = self(base);
-    int rc = check_process(p, err);
+    int rc = check_ready(p, err);
     return rc != QP_OK || base->read_only || p->wal_pages == 0 ? rc : sqlite_checkpoint(p, err);
 }
 
-/* ---------------------------------------------------------------------------------------------------- rows */
+/* ----------------------------------------------------------------------------------------- rows */
 
-/* One column of a result, its text copied into the arena behind the row, or pointing into SQLite's memory. */
+/* One column of a result, its text copied into the arena behind the row, or pointing into SQLite's
+ * memory. */
 static bool column_read(sqlite3_stmt *s, int place, const struct column *c, void *row,
                         struct arena *arena)
 {
@@ -212,6 +231,18 @@ static bool row_read(sqlite3_stmt *s, enum table_id table, void *row, struct are
     return true;
 }
 
+/* Damage that is read is damage that is told, and the handle is done with it. */
+static int check_row(struct sqlite_provider *p, enum table_id table, const void *row,
+                     struct qp_err *err)
+{
+    if (row_is_sound(table, row)) {
+        return QP_OK;
+    }
+    p->base.failure = QP_E_CORRUPT;
+    return err_set(err, QP_E_CORRUPT, "%s: a row of %s cannot be what it says: the file is damaged",
+                   p->path, tables[table].name);
+}
+
 static int bind_key(sqlite3_stmt *s, int place, const struct table *t, const void *row)
 {
     int code = SQLITE_OK;
@@ -229,7 +260,7 @@ static int sqlite_load(struct provider *base, struct arena *arena, enum table_id
     sqlite3_stmt *s;
     void *row = NULL;
     int code;
-    int rc = check_process(p, err);
+    int rc = check_ready(p, err);
     rc = rc == QP_OK ? sqlite_table_statement(p, table, STATEMENT_LOAD, &s, err) : rc;
     if (rc != QP_OK) {
         return rc;
@@ -240,6 +271,8 @@ static int sqlite_load(struct provider *base, struct arena *arena, enum table_id
         row = arena_alloc(arena, t->row_size);
         if (row == NULL || !row_read(s, table, row, arena)) {
             rc = err_set(err, QP_E_NOMEM, "load %s: out of memory", t->name);
+        } else {
+            rc = check_row(p, table, row, err);
         }
     } else if (code != SQLITE_DONE) {
         rc = sqlite_fail(p, code, err, "load a row");
@@ -261,7 +294,7 @@ static int sqlite_scan(struct provider *base, const struct scan *scan, void *con
     } row;
     sqlite3_stmt *s;
     int code = SQLITE_ROW;
-    int rc = check_process(p, err);
+    int rc = check_ready(p, err);
     rc = rc == QP_OK ? sqlite_scan_statement(p, scan, &s, err) : rc;
     QP_ASSERT(tables[scan->table].row_size <= sizeof row);
     if (rc != QP_OK) {
@@ -271,8 +304,9 @@ static int sqlite_scan(struct provider *base, const struct scan *scan, void *con
         code = sqlite3_step(s);
         if (code == SQLITE_ROW) {
             rc = row_read(s, scan->table, &row, NULL)
-                     ? visit(context, &row)
+                     ? check_row(p, scan->table, &row, err)
                      : err_set(err, QP_E_NOMEM, "scan: out of memory");
+            rc = rc == QP_OK ? visit(context, &row) : rc;
         }
     }
     if (rc == QP_OK && code != SQLITE_DONE) {
@@ -288,16 +322,21 @@ static bool column_same(const struct column *c, const void *a, const void *b)
                                : str_equal(row_str(c, a), row_str(c, b));
 }
 
-/* Which update: the one that leaves the indexes alone, when no indexed column changed. */
+/* Which update: the one that leaves the indexes alone, when no indexed column changed. A row that
+ * was deleted and made again in one commit is another row under the same key: all of it changes. */
 static enum table_statement update_kind(const struct table *t, const void *before,
                                         const void *after)
 {
+    enum table_statement kind = STATEMENT_UPDATE_HOT;
     for (size_t i = 0; i < t->column_count; i++) {
-        if (t->columns[i].role == ROLE_INDEXED && !column_same(&t->columns[i], before, after)) {
-            return STATEMENT_UPDATE;
+        enum column_role role = t->columns[i].role;
+        if ((role == ROLE_INDEXED || role == ROLE_FIXED) &&
+            !column_same(&t->columns[i], before, after)) {
+            kind = role == ROLE_FIXED || kind == STATEMENT_UPDATE_ALL ? STATEMENT_UPDATE_ALL
+                                                                      : STATEMENT_UPDATE;
         }
     }
-    return STATEMENT_UPDATE_HOT;
+    return kind;
 }
 
 static int bind_changes(sqlite3_stmt *s, const struct table *t, enum table_statement kind,
@@ -305,10 +344,7 @@ static int bind_changes(sqlite3_stmt *s, const struct table *t, enum table_state
 {
     int code = SQLITE_OK;
     for (size_t i = 0; i < t->column_count && code == SQLITE_OK; i++) {
-        enum column_role role = t->columns[i].role;
-        bool all = kind == STATEMENT_INSERT;
-        if (all || role == ROLE_HOT || role == ROLE_REV ||
-            (kind == STATEMENT_UPDATE && role == ROLE_INDEXED)) {
+        if (kind == STATEMENT_INSERT || sqlite_update_sets(kind, t->columns[i].role)) {
             code = sqlite_bind_column(s, (*place)++, &t->columns[i], after);
         }
     }
@@ -348,13 +384,13 @@ static int sqlite_write(struct provider *base, enum table_id table, const void *
     rc =
         code == SQLITE_OK ? run(p, s, err, "write a row") : sqlite_fail(p, code, err, "bind a row");
     if (rc == QP_OK && sqlite3_changes(p->db) != 1) {
-        rc = err_set(err, QP_E_BUSY, "%s: %s: the row has changed since it was read", p->path,
+        rc = err_set(err, QP_E_CONFLICT, "%s: %s: the row has changed since it was read", p->path,
                      t->name);
     }
     return rc;
 }
 
-/* -------------------------------------------------------------------------------------------- host callbacks */
+/* ------------------------------------------------------------------------------- host callbacks */
 
 static bool is_our_table(const char *name)
 {
@@ -382,8 +418,15 @@ int sqlite_authorize(void *context, int action, const char *a, const char *b, co
     case SQLITE_INSERT:
     case SQLITE_UPDATE:
     case SQLITE_DELETE:
+    case SQLITE_ALTER_TABLE: /* its table is the second name */
+    case SQLITE_CREATE_INDEX:
+    case SQLITE_CREATE_TABLE:
+    case SQLITE_CREATE_TRIGGER:
+    case SQLITE_CREATE_TEMP_TRIGGER:
+    case SQLITE_CREATE_VIEW:
+    case SQLITE_DROP_INDEX:
     case SQLITE_DROP_TABLE:
-    case SQLITE_ALTER_TABLE:
+    case SQLITE_DROP_TRIGGER:
         return is_our_table(a) || is_our_table(b) ? SQLITE_DENY : SQLITE_OK;
     default:
         return SQLITE_OK;

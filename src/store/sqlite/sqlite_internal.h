@@ -1,7 +1,8 @@
 /* sqlite_internal.h - shared by the files of the SQLite provider; nobody else includes it
  *
- * One connection does all writes and all checkpoints (Debian 12's 3.40.1 can corrupt a WAL that two connections checkpoint);
- * readers are read-only connections that never checkpoint; a lock file keeps a second writing process away.
+ * One connection does all writes and all checkpoints (Debian 12's 3.40.1 can corrupt a WAL that two
+ * connections checkpoint); readers are read-only connections that never checkpoint; a lock file
+ * keeps a second writing process away.
  */
 #ifndef QP_STORE_SQLITE_INTERNAL_H
 #define QP_STORE_SQLITE_INTERNAL_H
@@ -22,6 +23,7 @@ enum table_statement {
     STATEMENT_INSERT,
     STATEMENT_UPDATE_HOT,
     STATEMENT_UPDATE,
+    STATEMENT_UPDATE_ALL, /* a row that went and came again: its fixed columns change, too */
     STATEMENT_DELETE,
     STATEMENT_KINDS
 };
@@ -54,7 +56,8 @@ struct sqlite_provider {
     sqlite3_stmt *scans[SCAN_SHAPES];
 };
 
-/* statements.c: prepared at first use, from the descriptors of rows.h; texts never contain a value. */
+/* statements.c: prepared at first use, from the descriptors of rows.h; texts never contain a
+ * value. */
 int sqlite_table_statement(struct sqlite_provider *p, enum table_id table,
                            enum table_statement kind, sqlite3_stmt **out,
                            struct qp_err *err) QP_MUST_USE;
@@ -63,6 +66,8 @@ int sqlite_plain_statement(struct sqlite_provider *p, enum plain_statement kind,
 int sqlite_scan_statement(struct sqlite_provider *p, const struct scan *scan, sqlite3_stmt **out,
                           struct qp_err *err) QP_MUST_USE;
 void sqlite_statements_done(struct sqlite_provider *p);
+/* Whether an update of this kind sets columns of this role. */
+bool sqlite_update_sets(enum table_statement kind, enum column_role role);
 /* Binds one column of a row at a place; SQLITE_OK or SQLite's code. */
 int sqlite_bind_column(sqlite3_stmt *s, int place, const struct column *c, const void *row);
 
@@ -71,6 +76,9 @@ void sqlite_provider_close(struct provider *base);
 /* provider.c */
 extern const struct provider_calls sqlite_calls;
 int sqlite_fail(struct sqlite_provider *p, int code, struct qp_err *err, const char *what);
+/* What failed has been told, but it means something else to the caller: another code, and words
+ * before the detail. */
+int sqlite_fail_as(int code, struct qp_err *err, const char *what);
 int sqlite_checkpoint(struct sqlite_provider *p, struct qp_err *err);
 int sqlite_authorize(void *context, int action, const char *a, const char *b, const char *database,
                      const char *trigger);

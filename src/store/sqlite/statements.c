@@ -1,7 +1,7 @@
 /* statements.c - the SQL of the provider, from the descriptors of the tables
  *
- * Each text is put together once, out of table and column names alone, and prepared for the life of the handle. Values are
- * always bound.
+ * Each text is put together once, out of table and column names alone, and prepared for the life of
+ * the handle. Values are always bound.
  */
 #include "store/sqlite/sqlite_internal.h"
 
@@ -41,11 +41,17 @@ static void add_key_condition(struct buf *b, const struct table *t)
     }
 }
 
-static void add_changes(struct buf *b, const struct table *t, bool indexed_too)
+bool sqlite_update_sets(enum table_statement kind, enum column_role role)
 {
-    for (size_t i = 0; i < t->column_count; i++) {
-        enum column_role role = t->columns[i].role;
-        if (role == ROLE_HOT || (indexed_too && role == ROLE_INDEXED)) {
+    return role == ROLE_HOT || role == ROLE_REV ||
+           (role == ROLE_INDEXED && kind != STATEMENT_UPDATE_HOT) ||
+           (role == ROLE_FIXED && kind == STATEMENT_UPDATE_ALL);
+}
+
+static void add_changes(struct buf *b, const struct table *t, enum table_statement kind)
+{
+    for (size_t i = 0; i < t->column_count - 1; i++) {
+        if (sqlite_update_sets(kind, t->columns[i].role)) {
             buf_printf(b, "\"%s\"=?,", t->columns[i].name);
         }
     }
@@ -70,8 +76,9 @@ static void write_table_text(struct buf *b, const struct table *t, enum table_st
         break;
     case STATEMENT_UPDATE_HOT:
     case STATEMENT_UPDATE:
+    case STATEMENT_UPDATE_ALL:
         buf_printf(b, "UPDATE qp_%s SET ", t->name);
-        add_changes(b, t, kind == STATEMENT_UPDATE);
+        add_changes(b, t, kind);
         add_key_condition(b, t);
         buf_text(b, " AND rev=?");
         break;

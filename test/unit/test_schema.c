@@ -1,0 +1,133 @@
+/* test_schema.c - the SQLite file has the columns of rows.def, and every scan is answered by its
+ * index alone */
+#include <setjmp.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "store/sqlite/sqlite_internal.h"
+#include "support/storetest.h"
+
+static struct storetest f;
+
+static sqlite3 *open_beside(void)
+{
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open_v2(f.path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    return db;
+}
+
+/* rows.def and the migrations say the same: names, order, types and keys of all columns. */
+static void test_columns_are_those_of_rows_def(void **state)
+{
+    sqlite3 *db;
+    (void)state;
+    storetest_init(&f, STORETEST_SQLITE, 1);
+    db = open_beside();
+    for (int i = 0; i < TABLE_COUNT; i++) {
+        const struct table *d = &tables[i];
+        char sql[128];
+        sqlite3_stmt *s;
+        size_t c = 0;
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT name, type, pk FROM pragma_table_info('qp_%s') ORDER BY cid",
+                       d->name);
+        assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
+        for (; sqlite3_step(s) == SQLITE_ROW; c++) {
+            static const char *const types[] = {"INTEGER", "TEXT", "BLOB"};
+            assert_true(c < d->column_count);
+            assert_string_equal(sqlite3_column_text(s, 0), d->columns[c].name);
+            assert_string_equal(sqlite3_column_text(s, 1), types[d->columns[c].kind]);
+            assert_int_equal(sqlite3_column_int(s, 2), c < d->key_count ? c + 1 : 0);
+        }
+        assert_int_equal(c, d->column_count);
+        (void)sqlite3_finalize(s);
+    }
+    (void)sqlite3_close(db);
+    storetest_done(&f);
+}
+
+/* No table or index of ours is unknown to rows.def, and none is missing. */
+static void test_nothing_else_is_there(void **state)
+{
+    sqlite3 *db;
+    sqlite3_stmt *s;
+    (void)state;
+    storetest_init(&f, STORETEST_SQLITE, 1);
+    db = open_beside();
+    assert_int_equal(
+        sqlite3_prepare_v2(
+            db,
+            "SELECT count(*) FILTER (WHERE type='table'), count(*) FILTER (WHERE type='index' "
+            "AND sql IS NOT NULL) FROM sqlite_schema",
+            -1, &s, NULL),
+        SQLITE_OK);
+    assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+    assert_int_equal(sqlite3_column_int(s, 0), TABLE_COUNT);
+    assert_int_equal(sqlite3_column_int(s, 1), INDEX_COUNT);
+    (void)sqlite3_finalize(s);
+    (void)sqlite3_close(db);
+    storetest_done(&f);
+}
+
+static void assert_plan_is_a_walk(sqlite3 *db, const char *sql)
+{
+    char explain[4096];
+    sqlite3_stmt *s;
+    (void)snprintf(explain, sizeof explain, "EXPLAIN QUERY PLAN %s", sql);
+    assert_int_equal(sqlite3_prepare_v2(db, explain, -1, &s, NULL), SQLITE_OK);
+    while (sqlite3_step(s) == SQLITE_ROW) {
+        const char *detail = (const char *)sqlite3_column_text(s, 3);
+        if (strstr(detail, "TEMP B-TREE") != NULL) {
+            fail_msg("%s: sorts instead of walking its index: %s", sql, detail);
+        }
+    }
+    (void)sqlite3_finalize(s);
+}
+
+/* A scan by key or index, with any prefix, from the start or after a row, never sorts: its cost
+ * does not grow with the table. */
+static void test_scans_walk_their_index(void **state)
+{
+    static struct sqlite_provider p;
+    static _Alignas(16) char row[2048];
+    struct qp_err err;
+    (void)state;
+    storetest_init(&f, STORETEST_SQLITE, 1);
+    p = (struct sqlite_provider){.base.env = &f.t.env, .db = open_beside(), .path = f.path};
+    buf_init(&p.sql, &f.t.env, 0);
+    for (int of = 0; of < TABLE_COUNT + INDEX_COUNT; of++) {
+        int index = of < TABLE_COUNT ? -1 : of - TABLE_COUNT;
+        enum table_id table = index < 0 ? (enum table_id)of : indexes[index].table;
+        size_t columns =
+            index < 0 ? tables[table].key_count : index_columns((enum index_id)index).count;
+        /* An index by time alone is only ever walked from its start, another one by its own columns
+         * at most. */
+        size_t own = index < 0 ? columns - 1 : index_columns((enum index_id)index).own_count;
+        size_t prefixes = index >= 0 && own == 1 ? 1 : own + 1;
+        for (size_t prefix = 0; prefix < prefixes; prefix++) {
+            for (int after = 0; after < 2; after++) {
+                struct scan scan = {table, index, row, prefix, after ? row : NULL, 10};
+                sqlite3_stmt *s;
+                assert_int_equal(sqlite_scan_statement(&p, &scan, &s, &err), QP_OK);
+                assert_plan_is_a_walk(p.db, sqlite3_sql(s));
+            }
+        }
+    }
+    sqlite_statements_done(&p);
+    (void)sqlite3_close(p.db);
+    buf_done(&p.sql);
+    storetest_done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_columns_are_those_of_rows_def),
+        cmocka_unit_test(test_nothing_else_is_there),
+        cmocka_unit_test(test_scans_walk_their_index),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
