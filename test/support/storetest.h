@@ -1,4 +1,5 @@
-/* storetest.h - a store under test, on any provider, in a temporary directory and under virtual time
+/* storetest.h - a store under test, on any provider, in a temporary directory and under virtual
+ * time
  *
  * The struct is large: make it static, or allocate it.
  */
@@ -36,8 +37,8 @@ void storetest_reopen(struct storetest *f);
 /* Closes, removes the files, asserts that no memory is left. */
 void storetest_done(struct storetest *f);
 
-/* One bundle of these ops in one commit; what the ops put out is copied back. Returns the bundle's code; asserts that the
- * transaction itself went well. `stop` may be NULL. */
+/* One bundle of these ops in one commit; what the ops put out is copied back. Returns the bundle's
+ * code; asserts that the transaction itself went well. `stop` may be NULL. */
 int storetest_bundle(struct storetest *f, struct op *ops, size_t count, struct stop *stop);
 int storetest_op(struct storetest *f, struct op *op);
 

@@ -1,0 +1,224 @@
+/* conform_host.c - the host's own writes inside a bundle: they share its fate and cannot reach past
+ * it
+ *
+ * `native` is NULL on providers without a connection of their own; what a callback can do there is
+ * to agree or to refuse. With SQLite it writes into a table of the host's, through the connection
+ * that it is given.
+ */
+#include <sqlite3.h>
+
+#include "store/conform.h"
+
+struct host {
+    const char *sql; /* run when there is a connection */
+    int answer;      /* what the callback returns */
+    int calls;
+    int sqlite_code; /* what SQLite said to it */
+    bool native;
+};
+
+static int host_callback(void *context, void *native)
+{
+    struct host *h = context;
+    h->calls++;
+    h->native = native != NULL;
+    if (native != NULL && h->sql != NULL) {
+        h->sqlite_code = sqlite3_exec(native, h->sql, NULL, NULL, NULL);
+    }
+    return h->answer;
+}
+
+static struct op host_op(struct host *h)
+{
+    return OP(host_call, .call = host_callback, .context = h);
+}
+
+static int count_column(void *context, int count, char **values, char **names)
+{
+    int *out = context;
+    (void)count;
+    (void)names;
+    *out = values[0][0] - '0';
+    return 0;
+}
+
+static int count_rows(void *context, void *native)
+{
+    *(int *)context = -1;
+    return native == NULL || sqlite3_exec(native, "SELECT count(*) FROM host", count_column,
+                                          context, NULL) == SQLITE_OK
+               ? QP_OK
+               : QP_E_IO;
+}
+
+/* How many rows the host's table has; -1 when the provider has no connection. */
+static int host_rows(struct storetest *f)
+{
+    int count = 0;
+    DO(f, OP(host_call, .call = count_rows, .context = &count));
+    return count;
+}
+
+static void host_table(struct storetest *f)
+{
+    struct host create = {.sql = "CREATE TABLE host(a INTEGER)"};
+    DO(f, host_op(&create));
+    assert_int_equal(create.calls, 1);
+    assert_int_equal(create.sqlite_code, SQLITE_OK);
+}
+
+static void expect_rows(struct storetest *f, int rows)
+{
+    int found = host_rows(f);
+    assert_true(found == rows || found == -1);
+}
+
+/* Proves that a bundle that is nothing but a host call commits what the host wrote, and that it is
+ * there for good. */
+static void test_host_alone(void **state)
+{
+    struct storetest *f = *state;
+    struct host insert = {.sql = "INSERT INTO host VALUES(1)"};
+    host_table(f);
+    DO(f, host_op(&insert));
+    expect_rows(f, 1);
+    storetest_reopen(f);
+    expect_rows(f, 1);
+}
+
+/* Proves that the host's rows and the bundle's commit together, whatever the place of the call in
+ * the list. */
+static void test_host_with_ops(void **state)
+{
+    struct storetest *f = *state;
+    struct host insert = {.sql = "INSERT INTO host VALUES(1)"};
+    host_table(f);
+    conform_job(f, 100);
+    DO(f, host_op(&insert), OP(event_add, .ref = JOB(100), .kind = 7));
+    assert_int_equal(insert.calls, 1);
+    assert_int_equal(insert.sqlite_code, SQLITE_OK);
+    assert_int_equal(storetest_count(f, TABLE_event), 1);
+    expect_rows(f, 1);
+}
+
+/* Proves that a callback that refuses takes the bundle back, and with it what it and others of the
+ * bundle wrote. */
+static void test_host_refuses(void **state)
+{
+    struct storetest *f = *state;
+    struct host insert = {.sql = "INSERT INTO host VALUES(1)"};
+    struct host refuse = {.sql = "INSERT INTO host VALUES(2)", .answer = QP_E_CONFLICT};
+    struct op ops[3];
+    struct stop stop;
+    struct buf before;
+    struct buf after;
+    host_table(f);
+    conform_job(f, 100);
+    before = conform_dump(f);
+    ops[0] = host_op(&insert);
+    ops[1] = host_op(&refuse);
+    ops[2] = OP(event_add, .ref = JOB(100), .kind = 7);
+    assert_int_equal(storetest_bundle(f, ops, 3, &stop), QP_E_ABORTED);
+    assert_int_equal(stop.op_index, 1);
+    assert_int_equal(insert.calls, 1);
+    assert_int_equal(refuse.calls, 1);
+    after = conform_dump(f);
+    assert_string_equal(after.p, before.p);
+    expect_rows(f, 0);
+    conform_forget(&before);
+    conform_forget(&after);
+}
+
+/* Proves that the host is not asked at all when another op of the bundle, before or after the call,
+ * is refused. */
+static void test_host_not_asked(void **state)
+{
+    struct storetest *f = *state;
+    struct host insert = {.sql = "INSERT INTO host VALUES(1)"};
+    host_table(f);
+    (void)REFUSED(f, QP_E_NOT_FOUND, host_op(&insert), OP(job_set, .ref = JOB(100)));
+    assert_int_equal(insert.calls, 0);
+    (void)REFUSED(f, QP_E_INVALID, OP(host_call, .call = NULL));
+    expect_rows(f, 0);
+}
+
+/* Proves that a refusal takes back only its own bundle's rows: the neighbours' host writes
+ * commit. */
+static void test_host_neighbours(void **state)
+{
+    struct storetest *f = *state;
+    struct host hosts[3] = {{.sql = "INSERT INTO host VALUES(1)"},
+                            {.sql = "INSERT INTO host VALUES(2)", .answer = QP_E_INVALID},
+                            {.sql = "INSERT INTO host VALUES(3)"}};
+    struct commit c;
+    int want[3] = {QP_OK, QP_E_ABORTED, QP_OK};
+    struct bundle *b[3];
+    host_table(f);
+    commit_init(&c, f->s);
+    for (int i = 0; i < 3; i++) {
+        struct op *op;
+        b[i] = commit_bundle(&c, "host");
+        op = bundle_op(b[i], OP_host_call);
+        assert_non_null(op);
+        *op = host_op(&hosts[i]);
+    }
+    assert_int_equal(store_commit(f->s, &c), QP_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(b[i]->rc, want[i]);
+        assert_int_equal(hosts[i].calls, 1);
+    }
+    commit_done(&c);
+    expect_rows(f, 2);
+}
+
+/* Proves that a callback can neither end the transaction nor write to the store's own tables:
+ * SQLite refuses it, the bundle goes on, nothing is lost. */
+static void test_host_cannot_reach(void **state)
+{
+    static const char *const refused[] = {
+        "COMMIT",
+        "ROLLBACK",
+        "BEGIN",
+        "SAVEPOINT mine",
+        "PRAGMA synchronous=OFF",
+        "ATTACH ':memory:' AS other",
+        "UPDATE qp_job SET sem=99",
+        "DELETE FROM qp_job",
+        "INSERT INTO qp_space VALUES(9,'nine',0,1)",
+        "DROP TABLE qp_job",
+        "ALTER TABLE qp_job RENAME TO mine",
+        "CREATE TRIGGER bad AFTER INSERT ON host BEGIN DELETE FROM qp_job; END;"
+        "INSERT INTO host VALUES(1)",
+    };
+    struct storetest *f = *state;
+    host_table(f);
+    conform_job(f, 100);
+    for (size_t i = 0; i < ARRAY_COUNT(refused); i++) {
+        struct host h = {.sql = refused[i]};
+        DO(f, OP(event_add, .ref = JOB(100), .kind = 7), host_op(&h));
+        assert_true(!h.native || h.sqlite_code != SQLITE_OK);
+        assert_int_equal(storetest_count(f, TABLE_event), i + 1);
+        assert_int_equal(conform_job_row(f, 100)->sem, 0);
+    }
+}
+
+/* Proves that a callback that was refused by SQLite and says so leaves the whole bundle undone, and
+ * the store well. */
+static void test_host_gives_up(void **state)
+{
+    struct storetest *f = *state;
+    struct host commits = {.sql = "INSERT INTO host VALUES(1); COMMIT", .answer = QP_E_IO};
+    struct host insert = {.sql = "INSERT INTO host VALUES(1)"};
+    host_table(f);
+    assert_int_equal(storetest_bundle(f, (struct op[]){host_op(&commits)}, 1, NULL), QP_E_ABORTED);
+    expect_rows(f, 0);
+    DO(f, host_op(&insert));
+    expect_rows(f, 1);
+}
+
+static const struct CMUnitTest tests[] = {
+    CONFORM(test_host_alone),     CONFORM(test_host_with_ops),   CONFORM(test_host_refuses),
+    CONFORM(test_host_not_asked), CONFORM(test_host_neighbours), CONFORM(test_host_cannot_reach),
+    CONFORM(test_host_gives_up),
+};
+CONFORM_TOPIC(host);

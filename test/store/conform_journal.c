@@ -1,0 +1,211 @@
+/* conform_journal.c - the journal of a job, and the feed of all: dense, in order, and never behind
+ * a reader (I5) */
+#include "store/conform.h"
+
+#include <stdlib.h>
+
+#define ADDR QP_STR("w")
+
+/* Proves that a journal entry is numbered within its job and in the feed, and keeps what it was
+ * given. */
+static void test_event(void **state)
+{
+    struct storetest *f = *state;
+    const struct event_row *e;
+    struct op_event_add out;
+    conform_job(f, 100); /* two entries: the trigger, and its GUID */
+    out = RUN(f, event_add, .ref = JOB(100), .kind = 5, .addr = ADDR, .detail = QP_STR("d"));
+    assert_int_equal(out.out_seq, 3);
+    e = storetest_row(f, TABLE_event, &(struct event_row){.ns = NS, .job = 100, .seq = 3});
+    assert_int_equal(e->kind, 5);
+    assert_str(e->addr, ADDR);
+    assert_str(e->detail, QP_STR("d"));
+    assert_int_equal(e->at, store_now(f->s));
+    assert_int_equal(e->pos, 3);
+    (void)REFUSED(f, QP_E_NOT_FOUND, OP(event_add, .ref = JOB(101), .kind = 5));
+}
+
+/* Proves that an entry has an upper size. */
+static void test_event_too_large(void **state)
+{
+    static char large[LIMIT_PAYLOAD_HARD_SIZE + 1];
+    struct storetest *f = *state;
+    conform_job(f, 100);
+    (void)REFUSED(f, QP_E_TOO_LARGE,
+                  OP(event_add, .ref = JOB(100), .detail = {large, sizeof large}));
+}
+
+/* Proves that sequences stay dense when bundles fail between those that commit, in one commit and
+ * across commits. */
+static void test_dense_despite_failures(void **state)
+{
+    struct storetest *f = *state;
+    conform_job(f, 100);
+    for (int round = 0; round < 3; round++) {
+        struct commit c;
+        commit_init(&c, f->s);
+        for (int i = 0; i < 6; i++) {
+            struct bundle *b = commit_bundle(&c, "event");
+            struct op *op = bundle_op(b, OP_event_add);
+            assert_non_null(op);
+            *op = OP(event_add, .ref = JOB(100), .kind = i);
+            if (i % 2 == 1) {
+                op = bundle_op(b, OP_act_add);
+                assert_non_null(op);
+                *op = OP(act_add, .ref = JOB(100), .addr = QP_STR("none"));
+            }
+        }
+        assert_int_equal(store_commit(f->s, &c), QP_OK);
+        for (struct bundle *b = c.first; b != NULL; b = b->next) {
+            assert_int_equal(b->rc, b->op_count == 1 ? QP_OK : QP_E_NOT_FOUND);
+        }
+        commit_done(&c);
+    }
+    assert_int_equal(conform_job_row(f, 100)->seq, 2 + 9);
+    assert_int_equal(storetest_count(f, TABLE_event), 9); /* conform_check sees to the rest */
+}
+
+/* Proves that folding a GUID leaves a gap that the activity accounts for, and that no number is
+ * given again. */
+static void test_folded_gap(void **state)
+{
+    struct storetest *f = *state;
+    conform_job_open(f, 100, 9);
+    conform_worker(f, 100, ADDR);
+    for (unsigned i = 1; i <= 4; i++) {
+        conform_answer(f, 100, ADDR, i);
+        DO(f, conform_step2(100, ADDR, i, 1, false));
+        if (i % 2 == 0) {
+            DO(f, OP(guid_fold, .ref = JOB(100), .addr = ADDR, .guid = G(i)));
+        }
+    }
+    assert_int_equal(conform_job_row(f, 100)->seq, 7);
+    assert_int_equal(RUN(f, event_add, .ref = JOB(100), .kind = 1).out_seq, 8);
+    assert_int_equal(conform_act_row(f, 100, ADDR)->folded_n, 2);
+}
+
+struct feed {
+    int64_t last;
+    size_t count;
+};
+
+static int follow(void *context, const struct feed_entry *entry)
+{
+    struct feed *feed = context;
+    assert_int_equal(entry->pos, feed->last + 1);
+    assert_true(entry->ns == NS && entry->seq > 0);
+    feed->last = entry->pos;
+    feed->count++;
+    return QP_OK;
+}
+
+/* Everything in the feed after what was seen. */
+static void catch_up(struct storetest *f, struct feed *feed)
+{
+    struct qp_err err;
+    assert_int_equal(store_feed(f->s, feed->last, SIZE_MAX, feed, follow, &err), QP_OK);
+}
+
+/* Proves I5: a reader that follows the feed by position, across jobs, failures and restarts, sees
+ * every entry once. */
+static void test_feed(void **state)
+{
+    struct storetest *f = *state;
+    struct feed feed = {0, 0};
+    conform_job(f, 100);
+    conform_job(f, 101);
+    catch_up(f, &feed); /* the triggers of both */
+    feed.count = 0;
+    for (int i = 0; i < 12; i++) {
+        DO(f, OP(event_add, .ref = JOB(100 + i % 2), .kind = i));
+        if (i % 3 == 0) {
+            (void)REFUSED(f, QP_E_NOT_FOUND, OP(event_add, .ref = JOB(100), .kind = i),
+                          OP(event_add, .ref = JOB(998), .kind = i));
+        }
+        if (i % 4 == 0) {
+            catch_up(f, &feed);
+            assert_int_equal(feed.count, (size_t)i + 1);
+        }
+        if (i % 5 == 0) {
+            storetest_reopen(f);
+        }
+    }
+    catch_up(f, &feed);
+    assert_int_equal(feed.count, 12);
+    catch_up(f, &feed);
+    assert_int_equal(feed.count, 12);
+}
+
+static int find_row(void *context, const struct feed_entry *entry)
+{
+    struct storetest *f = context;
+    const struct act_row *act;
+    const struct guid_row *guid;
+    if (str_is_none(entry->addr)) {
+        const struct event_row *event = storetest_row(
+            f, TABLE_event, &(struct event_row){.ns = NS, .job = entry->job, .seq = entry->seq});
+        assert_non_null(event);
+        assert_int_equal(event->pos, entry->pos);
+        return QP_OK;
+    }
+    act = conform_act_row(f, entry->job, entry->addr);
+    assert_non_null(act);
+    if (str_is_none(entry->guid)) {
+        assert_int_equal(act->pos, entry->pos);
+        assert_int_equal(act->seq, entry->seq);
+        return QP_OK;
+    }
+    guid = conform_guid_row(f, entry->job, entry->addr,
+                            (unsigned)strtoul(entry->guid.p + strlen("guid-"), NULL, 10));
+    assert_non_null(guid);
+    assert_int_equal(guid->pos, entry->pos);
+    assert_int_equal(guid->seq, entry->seq);
+    return QP_OK;
+}
+
+/* Proves that an entry of the feed leads to its row: an activity, a first GUID, a further GUID, an
+ * event. */
+static void test_feed_leads_to_rows(void **state)
+{
+    struct storetest *f = *state;
+    struct qp_err err;
+    conform_job_open(f, 100, 9);
+    conform_worker(f, 100, ADDR);
+    conform_answer(f, 100, ADDR, 1);
+    conform_answer(f, 100, ADDR, 2);
+    DO(f, OP(event_add, .ref = JOB(100), .kind = 1));
+    assert_int_equal(store_feed(f->s, 0, SIZE_MAX, f, find_row, &err), QP_OK);
+}
+
+/* Proves that trimming forgets the oldest commits of the feed, up to a position, and nothing
+ * else. */
+static void test_feed_trim(void **state)
+{
+    struct storetest *f = *state;
+    struct feed feed = {0, 0};
+    struct op_feed_trim out;
+    conform_job(f, 100);
+    for (int i = 0; i < 6; i++) {
+        DO(f, OP(event_add, .ref = JOB(100), .kind = i));
+    }
+    catch_up(f, &feed);
+    out = RUN(f, feed_trim, .upto = feed.last - 2, .limit = 3);
+    assert_true(out.out_more);
+    out = RUN(f, feed_trim, .upto = feed.last - 2, .limit = LIMIT_SWEEP_ROWS);
+    assert_false(out.out_more);
+    assert_int_equal(storetest_count(f, TABLE_feed), 2);
+    assert_int_equal(storetest_count(f, TABLE_event), 6);
+    (void)REFUSED(f, QP_E_INVALID, OP(feed_trim, .upto = 1, .limit = 0));
+    (void)REFUSED(f, QP_E_INVALID, OP(feed_trim, .upto = 1, .limit = LIMIT_SWEEP_ROWS + 1));
+}
+
+static const struct CMUnitTest tests[] = {
+    CONFORM(test_event),
+    CONFORM(test_event_too_large),
+    CONFORM(test_dense_despite_failures),
+    CONFORM(test_folded_gap),
+    CONFORM(test_feed),
+    CONFORM(test_feed_leads_to_rows),
+    CONFORM(test_feed_trim),
+};
+CONFORM_TOPIC(journal);

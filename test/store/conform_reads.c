@@ -1,0 +1,275 @@
+/* conform_reads.c - store_get and store_scan: by key and by index, whole and in pages, the same
+ * from every provider
+ *
+ * What a scan must give is computed here from the rows themselves: those that the index holds and
+ * the prefix matches, sorted by the columns' order. So each provider is held against the
+ * definition, not against another provider.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "store/conform.h"
+
+enum { ROWS_MAX = 256 };
+
+struct found {
+    enum table_id table;
+    struct arena *arena;
+    const void *rows[ROWS_MAX];
+    size_t count;
+};
+
+static int keep(void *context, const void *row)
+{
+    struct found *found = context;
+    assert_true(found->count < ROWS_MAX);
+    found->rows[found->count] = row_copy(found->arena, found->table, row);
+    assert_non_null(found->rows[found->count]);
+    found->count++;
+    return QP_OK;
+}
+
+static void scan_into(struct storetest *f, const struct scan *scan, struct found *out)
+{
+    struct qp_err err;
+    assert_int_equal(store_scan(f->s, scan, out, keep, &err), QP_OK);
+}
+
+/* The order of a key or an index. */
+static struct index_columns order_of(enum table_id table, int index)
+{
+    struct index_columns c = {.count = tables[table].key_count};
+    for (size_t i = 0; i < c.count; i++) {
+        c.column[i] = i;
+    }
+    return index >= 0 ? index_columns((enum index_id)index) : c;
+}
+
+static int compare(enum table_id table, const struct index_columns *order, size_t count,
+                   const void *a, const void *b)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct column *c = &tables[table].columns[order->column[i]];
+        int64_t x = c->kind == KIND_I64 ? row_i64(c, a) : 0;
+        int64_t y = c->kind == KIND_I64 ? row_i64(c, b) : 0;
+        int sign =
+            c->kind == KIND_I64 ? (x > y) - (x < y) : str_compare(row_str(c, a), row_str(c, b));
+        if (sign != 0) {
+            return sign;
+        }
+    }
+    return 0;
+}
+
+/* What the scan must give, from all rows of its table. */
+static void expect(const struct found *all, const struct scan *scan, struct found *out)
+{
+    struct index_columns order = order_of(scan->table, scan->index);
+    out->count = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        const void *row = all->rows[i];
+        size_t at = out->count;
+        if ((scan->index >= 0 && !indexes[scan->index].holds(row)) ||
+            compare(scan->table, &order, scan->prefix_count, row, scan->prefix) != 0 ||
+            (scan->after != NULL &&
+             compare(scan->table, &order, order.count, row, scan->after) <= 0)) {
+            continue;
+        }
+        for (; at > 0 && compare(scan->table, &order, order.count, out->rows[at - 1], row) > 0;
+             at--) {
+            out->rows[at] = out->rows[at - 1];
+        }
+        out->rows[at] = row;
+        out->count++;
+    }
+    out->count = out->count < scan->limit ? out->count : scan->limit;
+}
+
+static void check_scan(struct storetest *f, const struct found *all, const struct scan *scan)
+{
+    static struct found want;
+    static struct found got;
+    struct arena arena;
+    arena_init(&arena, &f->t.env, 0);
+    got = (struct found){.table = scan->table, .arena = &arena};
+    expect(all, scan, &want);
+    scan_into(f, scan, &got);
+    assert_int_equal(got.count, want.count);
+    for (size_t i = 0; i < want.count; i++) {
+        assert_true(row_equal(scan->table, got.rows[i], want.rows[i]));
+        assert_int_equal(((const struct space_row *)got.rows[i])->ns,
+                         ((const struct space_row *)want.rows[i])->ns);
+    }
+    arena_done(&arena);
+}
+
+/* Every prefix of every row's columns, from the start and after every row, by small and large
+ * pages. */
+static void check_order(struct storetest *f, const struct found *all, int index)
+{
+    static const size_t limits[] = {1, 2, 5, SIZE_MAX};
+    struct index_columns order = order_of(all->table, index);
+    for (size_t i = 0; i < all->count; i++) {
+        for (size_t prefix = 0; prefix <= order.count; prefix++) {
+            struct scan scan = {.table = all->table,
+                                .index = index,
+                                .prefix = all->rows[i],
+                                .prefix_count = prefix,
+                                .limit = limits[(i + prefix) % ARRAY_COUNT(limits)]};
+            check_scan(f, all, &scan);
+            if (prefix < order.count) {
+                scan.after = all->rows[i];
+                check_scan(f, all, &scan);
+            }
+        }
+    }
+}
+
+/* A state with rows in every table: two namespaces, jobs open and closed, texts empty, none and
+ * alike in their beginnings. */
+static void populate(struct storetest *f)
+{
+    static const char *const texts[] = {"", "a", "a\x01", "aa", "ab", "b", "\xc3\xa9", "~"};
+    int64_t other = RUN(f, space_create, .name = QP_STR("other")).out_ns;
+    conform_job_open(f, 100, 9);
+    conform_job_open(f, 101, 1);
+    conform_job_closed(f, 102, true);
+    conform_worker(f, 100, QP_STR("w"));
+    DO(f, OP(job_create, .ref = {other, 103}, .jid = QP_STR("a"), .workflow = QP_STR("w"),
+             .custom_id = QP_STR("c"), .parent_job = 100));
+    DO(f, OP(sem_open, .ref = JOB(100), .scope = 1, .opening = 9, .guid = G(60), .topic = TOPIC));
+    for (unsigned i = 0; i < ARRAY_COUNT(texts); i++) {
+        qp_str text = str_from(texts[i]);
+        qp_str name = i == 0 ? QP_STR("zero") : text;
+        struct job_ref ref = i % 3 == 0 ? (struct job_ref){other, 103} : JOB(100);
+        testenv_advance_ms(&f->t, 3);
+        conform_answer(f, 100, QP_STR("w"), 10 + i);
+        DO(f, OP(sem_move, .ref = JOB(100), .addr = QP_STR("w"), .guid = G(10 + i), .scope = 1));
+        DO(f, OP(attr_put, .ref = ref, .name = QP_STR("n"), .value = text),
+           OP(data_put, .ref = ref, .name = name, .value = text),
+           OP(event_add, .ref = ref, .kind = i, .detail = text),
+           OP(msg_put, .ref = ref, .guid = G(20 + i), .topic = name, .limit_key = text,
+              .priority = i % 3),
+           OP(msg_put, .ref = ref, .guid = G(30 + i), .topic = name, .delay_ms = 1000 - i),
+           OP(msg_put, .ref = ref, .guid = G(40 + i), .topic = name, .holder = 500 + i % 2),
+           OP(hook_open, .ref = ref, .topic = name, .key = text, .msg_topic = TOPIC),
+           OP(hook_signal, .ns = ref.ns, .topic = QP_STR("s"), .key = text, .guid = G(50 + i),
+              .ttl_ms = 500 + i),
+           OP(key_acquire, .ns = ref.ns, .scope = i % 2, .name = name, .capacity = 1, .units = 1,
+              .holder = ref, .guid = G(1), .lease_ms = 100 * (i % 2 + 1)),
+           OP(key_acquire, .ns = ref.ns, .scope = i % 2, .name = name, .capacity = 1, .units = 1,
+              .holder = ref, .guid = G(2), .msg_topic = TOPIC, .wait = true),
+           OP(idem_put, .ns = ref.ns, .key = name, .ttl_ms = 900 - i),
+           OP(audit_add, .ns = ref.ns, .actor = text), OP(node_put, .name = text));
+    }
+    DO(f, OP(job_set, .ref = JOB(101), .what = JOB_SET_STATUS, .status = STATUS_PARKED));
+}
+
+static void load_table(struct storetest *f, enum table_id table, struct found *all)
+{
+    struct scan scan = {.table = table, .index = -1, .limit = SIZE_MAX};
+    all->table = table;
+    all->count = 0;
+    scan_into(f, &scan, all);
+    assert_true(all->count > 0); /* populate forgot none */
+}
+
+/* Proves that a table is read by its key: in order, by any prefix, after any row, in pages; and
+ * every row by itself. */
+static void test_by_key(void **state)
+{
+    static struct found all;
+    struct storetest *f = *state;
+    struct arena arena;
+    arena_init(&arena, &f->t.env, 0);
+    all.arena = &arena;
+    populate(f);
+    for (int table = 0; table < TABLE_COUNT; table++) {
+        load_table(f, (enum table_id)table, &all);
+        check_order(f, &all, -1);
+        for (size_t i = 0; i < all.count; i++) {
+            const void *row = NULL;
+            struct qp_err err;
+            assert_int_equal(store_get(f->s, &arena, all.table, all.rows[i], &row, &err), QP_OK);
+            assert_true(row_equal(all.table, row, all.rows[i]));
+        }
+    }
+    arena_done(&arena);
+}
+
+/* Proves the same of every index, with its condition: the rows that it holds, no others. */
+static void test_by_index(void **state)
+{
+    static struct found all;
+    struct storetest *f = *state;
+    struct arena arena;
+    arena_init(&arena, &f->t.env, 0);
+    all.arena = &arena;
+    populate(f);
+    for (int index = 0; index < INDEX_COUNT; index++) {
+        load_table(f, indexes[index].table, &all);
+        check_order(f, &all, index);
+    }
+    arena_done(&arena);
+}
+
+static int refuse_third(void *context, const void *row)
+{
+    int *count = context;
+    (void)row;
+    return ++*count == 3 ? QP_E_LIMIT : QP_OK;
+}
+
+/* Proves that a visit can end a scan with a code of its own, that a row that is not there is told
+ * as such, and that the store goes on after both. */
+static void test_ends(void **state)
+{
+    struct storetest *f = *state;
+    struct scan scan = {.table = TABLE_msg, .index = -1, .limit = SIZE_MAX};
+    struct qp_err err = {0};
+    struct arena arena;
+    const void *row = &scan;
+    int count = 0;
+    populate(f);
+    assert_int_equal(store_scan(f->s, &scan, &count, refuse_third, &err), QP_E_LIMIT);
+    assert_int_equal(count, 3);
+    scan.limit = 0;
+    assert_int_equal(store_scan(f->s, &scan, &count, refuse_third, &err), QP_OK);
+    assert_int_equal(count, 3);
+    arena_init(&arena, &f->t.env, 0);
+    assert_int_equal(
+        store_get(f->s, &arena, TABLE_job, &(struct job_row){.ns = NS, .job = 900}, &row, &err),
+        QP_E_NOT_FOUND);
+    assert_ptr_equal(row, &scan); /* untouched */
+    assert_int_equal(err.code, QP_E_NOT_FOUND);
+    arena_done(&arena);
+    conform_put(f, 100, 9);
+}
+
+/* Proves that one list of ops makes one state, whoever keeps it: the dump of this provider is that
+ * of the first. */
+static void test_same_everywhere(void **state)
+{
+    static char first[1 << 18];
+    struct storetest *f = *state;
+    struct buf dump;
+    populate(f);
+    testenv_advance_ms(&f->t, 600);
+    (void)conform_wake_due(f);
+    (void)conform_claim(f, 0, 3, 1000, NULL);
+    dump = conform_dump(f);
+    assert_true(dump.n < sizeof first);
+    if (first[0] == '\0') {
+        memcpy(first, dump.p, dump.n);
+    }
+    assert_string_equal(dump.p, first);
+    conform_forget(&dump);
+}
+
+static const struct CMUnitTest tests[] = {
+    CONFORM(test_by_key),
+    CONFORM(test_by_index),
+    CONFORM(test_ends),
+    CONFORM(test_same_everywhere),
+};
+CONFORM_TOPIC(reads);

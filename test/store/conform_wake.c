@@ -1,0 +1,218 @@
+/* conform_wake.c - what is due by the store's clock, once and not early; and the clock itself (I6
+ * of store.h) */
+#include "store/conform.h"
+
+static void timer(struct storetest *f, unsigned guid, int64_t delay_ms)
+{
+    DO(f, OP(msg_put, .ref = JOB(100), .guid = G(guid), .topic = TOPIC, .delay_ms = delay_ms));
+}
+
+/* Proves that a timer is not visible before its time, fires once at it, and is a message from then
+ * on. */
+static void test_timer(void **state)
+{
+    struct storetest *f = *state;
+    conform_job(f, 100);
+    timer(f, 1, 1000);
+    assert_int_equal(conform_msg_row(f, 100, 1)->state, MSG_DELAYED);
+    testenv_advance_ms(&f->t, 999);
+    assert_int_equal(conform_wake_due(f), 0);
+    assert_int_equal(conform_claim(f, NS, 1, 1000, NULL), 0);
+    testenv_advance_ms(&f->t, 1);
+    assert_int_equal(conform_claim(f, NS, 1, 1000, NULL), 0); /* waking is what makes it ready */
+    assert_int_equal(conform_wake_due(f), 1);
+    assert_int_equal(conform_wake_due(f), 0);
+    assert_int_equal(conform_claim(f, NS, 1, 1000, NULL), 1);
+    assert_int_equal(conform_claim(f, NS, 1, 1000, NULL), 0);
+}
+
+/* Proves that a timer survives a restart, and fires after it when its time came meanwhile. */
+static void test_timer_survives(void **state)
+{
+    struct storetest *f = *state;
+    conform_job(f, 100);
+    timer(f, 1, LIMIT_TIMER_MS);
+    timer(f, 2, 1000);
+    storetest_reopen(f);
+    assert_int_equal(conform_wake_due(f), 0);
+    testenv_advance_ms(&f->t, 1000);
+    storetest_reopen(f);
+    assert_int_equal(conform_wake_due(f), 1);
+    testenv_advance_ms(&f->t, LIMIT_TIMER_MS - 1001);
+    assert_int_equal(conform_wake_due(f), 0);
+    testenv_advance_ms(&f->t, 1);
+    assert_int_equal(conform_wake_due(f), 1);
+}
+
+/* Proves that a lease ends by the clock, not before it is due, and gives the message back with its
+ * token unchanged. */
+static void test_lease(void **state)
+{
+    struct storetest *f = *state;
+    conform_job(f, 100);
+    conform_put(f, 100, 1);
+    (void)conform_claim(f, NS, 1, 1000, NULL);
+    testenv_advance_ms(&f->t, 999);
+    assert_int_equal(conform_wake_due(f), 0);
+    assert_int_equal(conform_msg_row(f, 100, 1)->state, MSG_HELD);
+    testenv_advance_ms(&f->t, 1);
+    assert_int_equal(conform_wake_due(f), 1);
+    assert_int_equal(conform_msg_row(f, 100, 1)->state, MSG_READY);
+    assert_int_equal(conform_msg_row(f, 100, 1)->token, 1);
+    assert_int_equal(conform_wake_due(f), 0);
+}
+
+/* Proves that the earliest are woken first, up to the limit, and that the rest is announced. */
+static void test_batches(void **state)
+{
+    struct storetest *f = *state;
+    struct op_wake out;
+    conform_job(f, 100);
+    for (unsigned i = 1; i <= 5; i++) {
+        timer(f, i, 100 - (int64_t)i);
+    }
+    testenv_advance_ms(&f->t, 100);
+    out = RUN(f, wake, .limit = 2);
+    assert_int_equal(out.out_count, 2);
+    assert_true(out.out_more);
+    assert_int_equal(conform_msg_row(f, 100, 5)->state, MSG_READY);
+    assert_int_equal(conform_msg_row(f, 100, 4)->state, MSG_READY);
+    assert_int_equal(conform_msg_row(f, 100, 3)->state, MSG_DELAYED);
+    assert_int_equal(RUN(f, wake, .limit = 2).out_count, 2);
+    out = RUN(f, wake, .limit = 2);
+    assert_int_equal(out.out_count, 1);
+    assert_false(out.out_more);
+    (void)REFUSED(f, QP_E_INVALID, OP(wake, .limit = 0));
+    (void)REFUSED(f, QP_E_INVALID, OP(wake, .limit = LIMIT_WAKE_MESSAGES + 1));
+}
+
+/* One of each kind of thing that can be due, at 1000 ms. */
+static void all_kinds(struct storetest *f)
+{
+    conform_job(f, 100);
+    timer(f, 1, 1000);
+    conform_put(f, 100, 2);
+    assert_int_equal(conform_claim(f, NS, 1, 1000, NULL), 1);
+    DO(f, OP(key_acquire, .ns = NS, .name = QP_STR("k"), .capacity = 1, .units = 1,
+             .holder = JOB(100), .guid = G(3), .lease_ms = 1000));
+    DO(f, OP(hook_signal, .ns = NS, .topic = QP_STR("h"), .key = QP_STR("k"), .guid = G(4),
+             .ttl_ms = 1000));
+    DO(f, OP(idem_put, .ns = NS, .key = QP_STR("i"), .ttl_ms = 1000));
+}
+
+/* Proves that one sweep knows all that can be due: timer, lease, key, signal, idempotency record;
+ * and that a limit that falls between two kinds loses nothing. */
+static void test_all_kinds(void **state)
+{
+    struct storetest *f = *state;
+    int64_t woken = 0;
+    bool more = true;
+    all_kinds(f);
+    testenv_advance_ms(&f->t, 999);
+    assert_int_equal(conform_wake_due(f), 0);
+    testenv_advance_ms(&f->t, 1);
+    while (more) {
+        struct op_wake out = RUN(f, wake, .limit = 2);
+        woken += out.out_count;
+        more = out.out_more;
+    }
+    assert_int_equal(woken, 5);
+    assert_int_equal(storetest_count(f, TABLE_key_hold), 0);
+    assert_int_equal(storetest_count(f, TABLE_hook_sig), 0);
+    assert_int_equal(storetest_count(f, TABLE_idem), 0);
+    assert_int_equal(conform_claim(f, NS, 10, 1000, NULL), 2);
+}
+
+/* Proves that a sweep that finds nothing writes nothing. */
+static void test_nothing_due(void **state)
+{
+    struct storetest *f = *state;
+    int64_t commits;
+    all_kinds(f);
+    commits = conform_info(f).commits;
+    assert_int_equal(conform_wake_due(f), 0);
+    assert_int_equal(conform_info(f).commits, commits);
+}
+
+/* ------------------------------------------------------------------------------------ the clock */
+
+static void set_back(struct storetest *f, int64_t ms)
+{
+    f->t.now_ms -= ms;
+}
+
+/* Proves that the clock follows the wall forwards, and never goes back with it: while the wall is
+ * behind, it goes on at half speed, whatever the rhythm in which it is asked, until the wall has
+ * caught up. */
+static void test_clock_half_speed(void **state)
+{
+    static const int64_t steps[] = {1000, 3, 1, 7};
+    struct storetest *f = *state;
+    for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
+        qp_ms start;
+        int64_t passed = 0;
+        testenv_advance_ms(&f->t, 10000);
+        start = store_now(f->s);
+        assert_int_equal(start, f->t.now_ms);
+        set_back(f, 5000);
+        assert_int_equal(store_now(f->s), start);
+        while (passed + steps[i] < 10000) {
+            qp_ms before = store_now(f->s);
+            testenv_advance_ms(&f->t, steps[i]);
+            passed += steps[i];
+            assert_true(store_now(f->s) >= before);
+            assert_int_equal(store_now(f->s) - start, passed / 2);
+        }
+        testenv_advance_ms(&f->t, 10000);
+        assert_int_equal(store_now(f->s), f->t.now_ms); /* it has caught up */
+    }
+}
+
+/* Proves that a commit's time outlives the process: opened again under a wall clock that was set
+ * back, the store goes on from where it was. */
+static void test_clock_survives(void **state)
+{
+    struct storetest *f = *state;
+    qp_ms before;
+    conform_job(f, 100);
+    testenv_advance_ms(&f->t, 5000);
+    DO(f, OP(event_add, .ref = JOB(100), .kind = 1));
+    before = store_now(f->s);
+    set_back(f, 3600000);
+    storetest_reopen(f);
+    assert_int_equal(store_now(f->s), before);
+    testenv_advance_ms(&f->t, 1000);
+    assert_int_equal(store_now(f->s), before + 500);
+    DO(f, OP(event_add, .ref = JOB(100), .kind = 1));
+    assert_int_equal(conform_job_row(f, 100)->updated_at, before + 500);
+}
+
+/* Proves that timers and leases are judged by that clock: a wall clock that goes back neither stops
+ * nor repeats them. */
+static void test_clock_judges_timers(void **state)
+{
+    struct storetest *f = *state;
+    conform_job(f, 100);
+    conform_put(f, 100, 1);
+    (void)conform_claim(f, NS, 1, 1000, NULL);
+    timer(f, 2, 1000);
+    set_back(f, 3600000);
+    testenv_advance_ms(&f->t, 1998);
+    assert_int_equal(conform_wake_due(f), 0);
+    testenv_advance_ms(&f->t, 2);
+    assert_int_equal(conform_wake_due(f), 2);
+    assert_int_equal(conform_wake_due(f), 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    CONFORM(test_timer),
+    CONFORM(test_timer_survives),
+    CONFORM(test_lease),
+    CONFORM(test_batches),
+    CONFORM(test_all_kinds),
+    CONFORM(test_nothing_due),
+    CONFORM(test_clock_half_speed),
+    CONFORM(test_clock_survives),
+    CONFORM(test_clock_judges_timers),
+};
+CONFORM_TOPIC(wake);

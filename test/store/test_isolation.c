@@ -1,0 +1,482 @@
+/* test_isolation.c - two handles on one memory, their commits interleaved op by op
+ *
+ * Proves that what two commits leave, and what they answer, is what they would have left and
+ * answered one after the other: in the order in which they committed. Both modes of the memory
+ * (memory.h) hold what they lock until their end, so that is the order in which everything that
+ * they share was used. The order is known, so it is the only one that is accepted. To find what
+ * should be, the state before is copied into a second memory, and the commits are run there one
+ * after the other.
+ *
+ * What may differ, and why:
+ *   rev       of every row: an op that waits is undone and begun again, and what it had flushed by
+ *             then counts as a write.
+ *   nothing else: numbers (ord, pos, ids) come from the head row, which is locked from the first
+ *   number to the end of the
+ *   commit, and time stands still during a pair.
+ *
+ * In ROWS mode msg_claim, msg_adopt and wake pass over rows that the other has locked, as SKIP
+ * LOCKED does: they take what is free, which no serial order needs to explain. feed_trim takes the
+ * rows of the feed that are committed when it looks; a row that the other adds later is not among
+ * them, although its position may be. Pairs with one of these are not compared; they must keep the
+ * rules of invariants.h, and no message may be claimed by both.
+ *
+ * All the time a third handle reads: it sees the committed state, whatever the two are doing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "store/provider.h"
+#include "support/invariants.h"
+#include "support/opgen.h"
+#include "support/opresult.h"
+#include "support/statetext.h"
+#include "support/storetest.h"
+
+#define PAIRS 600
+#define PAIRS_TORTURE 12000
+#define PAIRS_PER_WORLD 150 /* then a new one, or its journal grows and grows */
+#define BUNDLES_MAX 3
+#define RETRIES_MAX 50
+#define STEPS_MAX 10000
+
+struct side {
+    struct store *s;
+    struct opgen g;
+    struct commit c;
+    struct buf answer;
+    int retries;
+};
+
+static struct world {
+    struct testenv t;
+    enum memory_mode mode;
+    uint64_t seed;
+    uint64_t random;
+    int pair; /* which one, for messages */
+    struct memory *memory;
+    struct side sides[2];
+    struct store *reader;
+    struct invariants v;
+    struct buf committed; /* what the reader must see */
+    struct buf seen;
+    struct buf expected;
+    int order[2]; /* the sides, as they committed */
+    int committed_count;
+} w;
+
+static struct counts {
+    int64_t pairs;
+    int64_t compared;
+    int64_t steps;
+    int64_t waits;
+    int64_t deadlocks;
+} counts;
+
+static bool is_torture(void)
+{
+    const char *lane = getenv("QP_LANE");
+    return lane != NULL && strcmp(lane, "torture") == 0;
+}
+
+static void fail_pair(const char *what)
+{
+    fail_msg("QP_SEED=%llu pair %d (%s): %s", (unsigned long long)w.seed, w.pair,
+             w.mode == MEMORY_ROWS ? "rows" : "serial", what);
+}
+
+/* ------------------------------------------------------------------------------------ the world */
+
+static struct store *open_on(struct memory *m)
+{
+    struct store_options options = {.memory = m};
+    struct qp_err err = {0};
+    struct store *s = NULL;
+    if (store_open(&w.t.env, &options, &s, &err) != QP_OK) {
+        fail_msg("open: %s", err.text);
+    }
+    return s;
+}
+
+static void world_init(enum memory_mode mode, uint64_t seed)
+{
+    struct memory_options options = {.mode = mode, .stepwise = true};
+    struct commit c;
+    testenv_init(&w.t, seed);
+    w.mode = mode;
+    w.seed = seed;
+    w.random = ~seed;
+    assert_int_equal(memory_create(&w.t.env, &options, &w.memory), QP_OK);
+    w.reader = open_on(w.memory);
+    for (int i = 0; i < 2; i++) {
+        w.sides[i].s = open_on(w.memory);
+        buf_init(&w.sides[i].answer, &w.t.env, 0);
+    }
+    invariants_init(&w.v, &w.t.env);
+    buf_init(&w.committed, &w.t.env, 0);
+    buf_init(&w.seen, &w.t.env, 0);
+    buf_init(&w.expected, &w.t.env, 0);
+    opgen_init(&w.sides[0].g, &w.t.env, seed);
+    w.sides[0].g.no_steps_back = true;
+    w.sides[0].g.bundles_max = BUNDLES_MAX;
+    opgen_next(&w.sides[0].g, w.reader);
+    commit_init(&c, w.sides[0].s);
+    assert_int_equal(opgen_commit(&w.sides[0].g, w.sides[0].s, &c), QP_OK);
+    commit_done(&c);
+    opgen_init_second(&w.sides[1].g, &w.sides[0].g, seed + 1);
+}
+
+static void world_done(void)
+{
+    for (int i = 0; i < 2; i++) {
+        opgen_done(&w.sides[i].g);
+        buf_done(&w.sides[i].answer);
+        assert_int_equal(store_close(w.sides[i].s, NULL), QP_OK);
+    }
+    assert_int_equal(store_close(w.reader, NULL), QP_OK);
+    invariants_done(&w.v);
+    buf_done(&w.committed);
+    buf_done(&w.seen);
+    buf_done(&w.expected);
+    memory_destroy(w.memory);
+    testenv_done(&w.t);
+}
+
+/* ------------------------------------------------------------------------------ a second memory */
+
+struct copying {
+    struct provider *to;
+    enum table_id table;
+};
+
+static int copy_row(void *context, const void *row)
+{
+    struct copying *c = context;
+    struct arena arena;
+    void *there = NULL;
+    int rc;
+    arena_init(&arena, &w.t.env, 0);
+    rc = c->to->calls->load(c->to, &arena, c->table, row, &there, NULL);
+    rc = rc == QP_OK ? c->to->calls->write(c->to, c->table, there, row, NULL) : rc;
+    arena_done(&arena);
+    return rc;
+}
+
+/* A serial memory with the rows of the world as the reader sees them. */
+static struct memory *memory_copy(void)
+{
+    struct memory_options options = {.mode = MEMORY_SERIAL};
+    struct memory *m = NULL;
+    struct provider *p = NULL;
+    assert_int_equal(memory_create(&w.t.env, &options, &m), QP_OK);
+    assert_int_equal(memory_open(&w.t.env, &(struct store_options){.memory = m}, &p, NULL), QP_OK);
+    assert_int_equal(p->calls->begin(p, NULL), QP_OK);
+    for (int table = 0; table < TABLE_COUNT; table++) {
+        struct copying c = {p, (enum table_id)table};
+        struct scan all = {.table = c.table, .index = -1, .limit = SIZE_MAX};
+        assert_int_equal(store_scan(w.reader, &all, &c, copy_row, NULL), QP_OK);
+    }
+    assert_int_equal(p->calls->commit(p, NULL), QP_OK);
+    p->calls->close(p);
+    return m;
+}
+
+/* --------------------------------------------------------------------------------------- a pair */
+
+static void side_submit(struct side *side)
+{
+    opgen_fill(&side->g, &side->c);
+    assert_int_equal(store_submit(side->s, &side->c), QP_OK);
+}
+
+static void reader_check(void)
+{
+    statetext_print(w.reader, 0, &w.seen);
+    if (!statetext_equal(&w.committed, &w.seen)) {
+        statetext_show(&w.committed, &w.seen);
+        fail_pair("the reader sees what is not committed");
+    }
+}
+
+/* A commit is over: it is in the order, or it was the victim of a deadlock and begins again. */
+static void side_over(int i)
+{
+    struct side *side = &w.sides[i];
+    const char *violation;
+    if (side->c.rc == QP_E_TIMEOUT) {
+        reader_check(); /* nothing of it is there */
+        counts.deadlocks++;
+        assert_true(++side->retries < RETRIES_MAX);
+        commit_reset(&side->c);
+        side_submit(side);
+        return;
+    }
+    if (side->c.rc != QP_OK) {
+        fail_pair(side->c.err.text);
+    }
+    w.order[w.committed_count++] = i;
+    violation = invariants_check(&w.v, w.reader);
+    if (violation != NULL) {
+        fail_pair(violation);
+    }
+    statetext_print(w.reader, 0, &w.committed);
+}
+
+static bool is_running(int i)
+{
+    return w.sides[i].c.state == COMMIT_RUNNING;
+}
+
+/* One step of one side, or of the other when that one waits. Both waiting would be a deadlock that
+ * nobody found. */
+static void step(void)
+{
+    int i = (int)testenv_random_below(&w.random, 2);
+    int rc;
+    i = is_running(i) ? i : 1 - i;
+    rc = store_step(w.sides[i].s, &w.sides[i].c);
+    if (rc == QP_E_BUSY) {
+        counts.waits++;
+        i = 1 - i;
+        if (!is_running(i)) {
+            fail_pair("waits for nobody");
+        }
+        rc = store_step(w.sides[i].s, &w.sides[i].c);
+        if (rc == QP_E_BUSY) {
+            fail_pair("both wait for each other, and nobody found it");
+        }
+    }
+    assert_int_equal(rc, QP_OK);
+    if (!is_running(i)) {
+        side_over(i);
+    } else if (testenv_random_below(&w.random, 12) == 0) {
+        reader_check();
+    }
+}
+
+static void interleave(void)
+{
+    int steps = 0;
+    w.committed_count = 0;
+    for (int i = 0; i < 2; i++) {
+        w.sides[i].retries = 0;
+        commit_init(&w.sides[i].c, w.sides[i].s);
+        side_submit(&w.sides[i]);
+    }
+    statetext_print(w.reader, 0, &w.committed);
+    while (w.committed_count < 2) {
+        step();
+        counts.steps++;
+        assert_true(++steps < STEPS_MAX);
+    }
+}
+
+/* The same commits, one after the other, on the copy: equal answers and an equal state. */
+static void compare_with(struct memory *m)
+{
+    struct store *s = open_on(m);
+    for (int k = 0; k < 2; k++) {
+        struct side *side = &w.sides[w.order[k]];
+        struct commit c;
+        commit_init(&c, s);
+        assert_int_equal(opgen_commit(&side->g, s, &c), QP_OK);
+        buf_reset(&w.expected);
+        opresult_print(&w.expected, &c);
+        buf_reset(&side->answer);
+        opresult_print(&side->answer, &side->c);
+        if (!statetext_equal(&w.expected, &side->answer)) {
+            statetext_show(&w.expected, &side->answer);
+            fail_pair("a commit answers something else than in their order");
+        }
+        commit_done(&c);
+    }
+    statetext_print(s, STATETEXT_NO_REV, &w.expected);
+    statetext_print(w.reader, STATETEXT_NO_REV, &w.seen);
+    if (!statetext_equal(&w.expected, &w.seen)) {
+        statetext_show(&w.expected, &w.seen);
+        fail_pair("they leave something else than in their order");
+    }
+    assert_int_equal(store_close(s, NULL), QP_OK);
+    counts.compared++;
+}
+
+static bool was_claimed_by(const struct commit *c, const struct msg_row *m)
+{
+    for (const struct bundle *b = c->first; b != NULL; b = b->next) {
+        for (size_t i = 0; b->rc == QP_OK && i < b->op_count; i++) {
+            const struct op *op = bundle_op_at(b, i);
+            for (size_t k = 0; op->kind == OP_msg_claim && k < op->msg_claim.out_count; k++) {
+                const struct msg_row *other = op->msg_claim.out_messages[k];
+                if (other->ns == m->ns && other->job == m->job && other->token == m->token &&
+                    other->ord == m->ord) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+/* No claim of the first has its equal, token included, in the second. */
+static void check_claims(void)
+{
+    for (const struct bundle *b = w.sides[0].c.first; b != NULL; b = b->next) {
+        for (size_t i = 0; b->rc == QP_OK && i < b->op_count; i++) {
+            const struct op *op = bundle_op_at(b, i);
+            for (size_t k = 0; op->kind == OP_msg_claim && k < op->msg_claim.out_count; k++) {
+                if (was_claimed_by(&w.sides[1].c, op->msg_claim.out_messages[k])) {
+                    fail_pair("one claim was given to both");
+                }
+            }
+        }
+    }
+}
+
+static void run_pair(void)
+{
+    static const enum op_kind pass_over[] = {OP_msg_claim, OP_msg_adopt, OP_wake, OP_feed_trim};
+    bool compared = w.mode == MEMORY_SERIAL || testenv_random_below(&w.random, 2) == 0;
+    struct memory *copy = NULL;
+    for (int i = 0; i < 2; i++) {
+        for (size_t k = 0; k < ARRAY_COUNT(pass_over); k++) {
+            w.sides[i].g.is_skipped[pass_over[k]] = compared && w.mode == MEMORY_ROWS;
+        }
+        opgen_next(&w.sides[i].g, w.reader);
+    }
+    testenv_advance_ms(&w.t, w.sides[0].g.advance_ms);
+    copy = compared ? memory_copy() : NULL;
+    interleave();
+    if (compared) {
+        compare_with(copy);
+    }
+    check_claims();
+    memory_destroy(copy);
+    commit_done(&w.sides[0].c);
+    commit_done(&w.sides[1].c);
+    counts.pairs++;
+}
+
+static void run_mode(enum memory_mode mode)
+{
+    uint64_t seed = testenv_seed();
+    int pairs = is_torture() ? PAIRS_TORTURE : PAIRS;
+    counts = (struct counts){0};
+    for (int done = 0; done < pairs; done += PAIRS_PER_WORLD) {
+        world_init(mode, seed + (uint64_t)done);
+        for (w.pair = 1; w.pair <= PAIRS_PER_WORLD; w.pair++) {
+            run_pair();
+        }
+        world_done();
+    }
+    printf("%lld pairs, %lld compared, %lld steps, %lld waits, %lld deadlocks\n",
+           (long long)counts.pairs, (long long)counts.compared, (long long)counts.steps,
+           (long long)counts.waits, (long long)counts.deadlocks);
+    assert_true(counts.compared > 0 && counts.waits > 0);
+}
+
+static void rows_are_isolated(void **state)
+{
+    run_mode(MEMORY_ROWS);
+    assert_true(counts.deadlocks > 0);
+}
+
+static void serial_is_isolated(void **state)
+{
+    run_mode(MEMORY_SERIAL);
+    assert_int_equal(counts.deadlocks, 0);
+}
+
+/* ---------------------------------------------------------------------------------- two by hand */
+
+static void begin(int i, const struct op *ops, size_t count)
+{
+    struct side *side = &w.sides[i];
+    commit_init(&side->c, side->s);
+    for (size_t k = 0; k < count; k++) {
+        *bundle_op(commit_bundle(&side->c, "by hand"), ops[k].kind) = ops[k]; /* one bundle each */
+    }
+    assert_int_equal(store_submit(side->s, &side->c), QP_OK);
+}
+
+static int step_of(int i)
+{
+    return store_step(w.sides[i].s, &w.sides[i].c);
+}
+
+static void finish(int i)
+{
+    while (is_running(i)) {
+        assert_int_equal(step_of(i), QP_OK);
+    }
+    assert_int_equal(w.sides[i].c.rc, QP_OK);
+    commit_done(&w.sides[i].c);
+}
+
+/* Rows of a job that a commit makes are not asked for before they are written. If another commit
+ * has asked for one of them in the meantime, the write has to wait, and must go on where it
+ * stopped. */
+static void a_write_that_waits_is_not_lost(void **state)
+{
+    struct job_ref ref;
+    world_init(MEMORY_ROWS, 1);
+    ref = (struct job_ref){STORE_NS_DEFAULT, w.sides[0].g.next_number};
+    begin(1,
+          (struct op[]){{.kind = OP_act_add, .act_add = {.ref = ref, .addr = QP_STR("a0")}},
+                        {.kind = OP_wake, .wake.limit = 1}},
+          2);
+    assert_int_equal(step_of(1), QP_OK); /* begins */
+    assert_int_equal(step_of(1), QP_OK); /* there is no such activity, and now it is locked */
+    begin(
+        0,
+        (struct op[]){{.kind = OP_job_create,
+                       .job_create = {.ref = ref, .jid = QP_STR("job"), .workflow = QP_STR("wf")}},
+                      {.kind = OP_act_create, .act_create = {.ref = ref, .addr = QP_STR("a0")}},
+                      {.kind = OP_act_create, .act_create = {.ref = ref, .addr = QP_STR("a1")}}},
+        3);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(step_of(0), QP_OK); /* begins; three ops */
+    }
+    assert_int_equal(step_of(0), QP_E_BUSY);
+    finish(1);
+    finish(0);
+    assert_null(invariants_check(&w.v, w.reader));
+    world_done();
+}
+
+/* Who waited and goes on waits for nobody: that is no circle. */
+static void a_wait_that_is_over_is_no_deadlock(void **state)
+{
+    struct op put = {.kind = OP_data_put, .data_put = {.name = QP_STR("n"), .value = QP_STR("v")}};
+    world_init(MEMORY_ROWS, 1);
+    put.data_put.ref = (struct job_ref){STORE_NS_DEFAULT, w.sides[0].g.first_number};
+    begin(0, &put, 1);
+    begin(1, &put, 1);
+    assert_int_equal(step_of(0), QP_OK); /* begins */
+    assert_int_equal(step_of(0), QP_OK); /* has the job */
+    assert_int_equal(step_of(1), QP_OK); /* begins */
+    assert_int_equal(step_of(1), QP_E_BUSY);
+    finish(0);
+    assert_int_equal(step_of(1), QP_OK); /* has the job now */
+    begin(0, &put, 1);
+    assert_int_equal(step_of(0), QP_OK);
+    assert_int_equal(step_of(0), QP_E_BUSY);
+    finish(1);
+    finish(0);
+    world_done();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_write_that_waits_is_not_lost),
+        cmocka_unit_test(a_wait_that_is_over_is_no_deadlock),
+        cmocka_unit_test(rows_are_isolated),
+        cmocka_unit_test(serial_is_isolated),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

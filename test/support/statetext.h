@@ -1,0 +1,28 @@
+/* statetext.h - the whole state of a store as text, but for what a test says may differ
+ *
+ * Made for comparing stores with each other. What is left out prints as 0, so that lines stay
+ * lines.
+ */
+#ifndef QP_TEST_STATETEXT_H
+#define QP_TEST_STATETEXT_H
+
+#include "store/store.h"
+
+enum statetext_without {
+    /* head.clean and head.rev: the clean-shutdown marker, which shared memory does not have, and
+     * that it was written */
+    STATETEXT_NO_MARK = 1,
+    /* head.clock: writing the marker also keeps the clock */
+    STATETEXT_NO_CLOCK = 2,
+    /* the revision of every row: how often it was written, not what it says */
+    STATETEXT_NO_REV = 4,
+};
+
+/* Replaces what is in `out`; the text ends with a NUL that is counted in out->n. */
+void statetext_print(struct store *s, int without, struct buf *out);
+
+bool statetext_equal(const struct buf *a, const struct buf *b);
+/* Prints the first line of each that differs, to stderr. */
+void statetext_show(const struct buf *a, const struct buf *b);
+
+#endif
