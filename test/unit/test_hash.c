@@ -110,15 +110,14 @@ static void guids_are_sha256(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         unsigned char guid[LIMIT_GUID_SIZE];
 
-        assert_int_equal(
-            hash_guid(cases[i].a, strlen(cases[i].a), cases[i].b, strlen(cases[i].b), guid), QP_OK);
+        hash_guid(cases[i].a, strlen(cases[i].a), cases[i].b, strlen(cases[i].b), guid);
         for (size_t k = 0; k < sizeof(guid); k++) {
             char pair[3] = {cases[i].hex[2 * k], cases[i].hex[2 * k + 1], 0};
 
             assert_int_equal(guid[k], strtol(pair, NULL, 16));
         }
     }
-    assert_int_equal(hash_guid(NULL, 0, NULL, 0, (unsigned char[LIMIT_GUID_SIZE]){0}), QP_OK);
+    hash_guid(NULL, 0, NULL, 0, (unsigned char[LIMIT_GUID_SIZE]){0});
 }
 
 int main(void)
