@@ -29,7 +29,7 @@
 #include "support/faultvfs.h"
 
 #define STEPS 7 /* one checkpoint among them */
-#define RUNS_SAMPLED 7
+#define RUNS_SAMPLED 4
 
 static struct script x;
 static bool torture;

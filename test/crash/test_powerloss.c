@@ -133,7 +133,7 @@ static void test_both_outcomes_exist(void **state)
         syncs[k] = faultvfs_changes();
     }
     assert_int_equal(script_close(&x, &err), QP_OK);
-    for (int k = 1; k <= SCRIPT_STEPS; k++) {
+    for (int k = 1; k <= SCRIPT_STEPS; k += torture ? 1 : 4) {
         struct tally kept = {0};
         struct tally dropped = {0};
         assert_true(
@@ -148,7 +148,7 @@ static void test_both_outcomes_exist(void **state)
 
 static void test_full_loses_nothing(void **state)
 {
-    struct tally tally = play_all(FAULTVFS_SYNC_PLAYED, DURABILITY_FULL, torture ? 1 : 15, 3);
+    struct tally tally = play_all(FAULTVFS_SYNC_PLAYED, DURABILITY_FULL, torture ? 1 : 30, 3);
     (void)state;
     assert_int_equal(tally.lost, 0);
     assert_true(tally.changes > 500);
@@ -157,7 +157,7 @@ static void test_full_loses_nothing(void **state)
 /* Relaxed: the last commits may be gone, but what is there is whole and in order. */
 static void test_relaxed_stays_whole(void **state)
 {
-    struct tally tally = play_all(FAULTVFS_SYNC_PLAYED, DURABILITY_RELAXED, torture ? 2 : 40, 3);
+    struct tally tally = play_all(FAULTVFS_SYNC_PLAYED, DURABILITY_RELAXED, torture ? 2 : 90, 3);
     (void)state;
     assert_true(tally.lost > 0);
 }
@@ -165,7 +165,7 @@ static void test_relaxed_stays_whole(void **state)
 /* The negative control. */
 static void test_dropped_syncs_are_seen(void **state)
 {
-    struct tally tally = play_all(FAULTVFS_SYNC_DROPPED, DURABILITY_FULL, torture ? 10 : 60, 2);
+    struct tally tally = play_all(FAULTVFS_SYNC_DROPPED, DURABILITY_FULL, torture ? 10 : 120, 2);
     (void)state;
     assert_true(tally.lost > 0);
 }

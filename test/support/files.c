@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "base/hash.h"
+
 void files_put(const char *name, const void *bytes, size_t size)
 {
     int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -81,12 +83,9 @@ void files_remove(const char *dir)
 
 static uint64_t hash_of(const char *name)
 {
-    uint64_t hash = 14695981039346656037u;
     size_t size = 0;
     unsigned char *bytes = files_get(name, &size);
-    for (size_t i = 0; i < size; i++) {
-        hash = (hash ^ bytes[i]) * 1099511628211u;
-    }
+    uint64_t hash = hash_bytes(size, bytes, size);
     free(bytes);
     return hash;
 }

@@ -6,7 +6,7 @@
 
 #include "support/storetest.h"
 
-#define BAD 8     /* percent of ops that are spoilt on purpose */
+#define BAD 4     /* percent of ops that are spoilt on purpose */
 #define ORDINAL 1 /* weights of the ledgers, as the protocol has them */
 #define DIGIT_A 100000000LL
 #define DIGIT_B 1000000000LL

@@ -64,6 +64,25 @@ static void directory_of(const char *path, char out[PATH_SIZE_MAX + 1])
     }
 }
 
+/* A file that is not there yet gets its whole name too: SQLite takes a relative one like "file:x" or ":memory:" for
+ * something else. Without a directory it stays as it is, and the directory is complained about later. */
+static int resolve_new(struct opening *o, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char directory[PATH_SIZE_MAX + 1];
+    char real[4096];
+    int n;
+    directory_of(path, directory);
+    if (realpath(directory, real) == NULL) {
+        return QP_OK;
+    }
+    n = snprintf(o->path, sizeof o->path, "%s/%s", strcmp(real, "/") == 0 ? "" : real,
+                 slash != NULL ? slash + 1 : path);
+    return n < (int)sizeof o->path
+               ? QP_OK
+               : err_set(o->err, QP_E_INVALID, "the path of the store is too long");
+}
+
 static int resolve(struct opening *o, const char *path)
 {
     struct stat link;
@@ -78,7 +97,7 @@ static int resolve(struct opening *o, const char *path)
         if (errno == ENOENT && lstat(path, &link) == 0) {
             return refuse(o, QP_E_NOT_FOUND, "is a symbolic link to a file that is not there");
         }
-        return errno == ENOENT ? QP_OK
+        return errno == ENOENT ? resolve_new(o, path)
                                : err_set(o->err, QP_E_IO, "'%s': %s", path, strerror(errno));
     }
     n = strlen(real);
