@@ -5,8 +5,7 @@
  *
  *   I1  hook.waiting and hook.pending = the number of its hook_wait and hook_sig rows; the hook
  *       goes when both are 0
- *   I2  nobody waits while a signal is pending, unless the waiter is kept: a meeting empties one
- *       side at once
+ *   I2  nobody waits while a signal is pending: a meeting empties one side at once
  *   I3  a signal becomes a message with its own GUID, or a pending row, or nothing; never two of
  *       them
  *
@@ -108,20 +107,23 @@ static int take_pending(struct txn *t, struct hook_row *hook, const struct hook_
     return t->rc != QP_OK ? t->rc : rc;
 }
 
-/* A signal was here first: it becomes the message, and the waiter stays only if one of the two says
- * so. */
+/* Signals were here first: they become messages, the oldest first, until one ends the waiting. The
+ * waiter stays if none did, so that a later signal never overtakes one that was kept. */
 static int meet_pending(struct txn *t, struct hook_row *hook, const struct hook_wait_row *w,
                         bool *out_met)
 {
-    bool keep = false;
-    int rc = QP_E_EXISTS;
-    while (rc == QP_E_EXISTS && hook->pending > 0) {
+    bool stays = true;
+    int rc = QP_OK;
+    while (rc == QP_OK && stays && hook->pending > 0) {
+        bool keep = false;
         rc = take_pending(t, hook, w, &keep);
+        if (rc == QP_OK) {
+            *out_met = true;
+            stays = w->keep != 0 || keep;
+        }
+        rc = rc == QP_E_EXISTS ? QP_OK : rc;
     }
-    *out_met = rc == QP_OK;
-    if (rc == QP_E_EXISTS || (rc == QP_OK && (w->keep != 0 || keep))) {
-        rc = wait_add(t, hook, w);
-    }
+    rc = rc == QP_OK && stays ? wait_add(t, hook, w) : rc;
     return rc == QP_OK ? hook_tidy(t, hook) : rc;
 }
 
@@ -217,10 +219,7 @@ static int signal_keep(struct txn *t, struct op_hook_signal *op)
 
 static int signal_deliver(struct txn *t, struct op_hook_signal *op, const struct hook_wait_row *w)
 {
-    const struct hook_row *hook = txn_get(
-        t, TABLE_hook, &(struct hook_row){.ns = op->ns, .topic = op->topic, .hkey = op->key});
-    int rc = hook != NULL && hook->pending > 0 ? signal_is_pending(t, op) : t->rc;
-    rc = rc == QP_OK || rc == QP_E_LIMIT ? signal_send(t, w, op->guid, op->payload, op->code) : rc;
+    int rc = signal_send(t, w, op->guid, op->payload, op->code);
     if (rc != QP_OK) {
         return rc;
     }

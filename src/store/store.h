@@ -433,9 +433,9 @@ struct op_lane_limit {
 
 /* ----------------------------------------------------------------------------- signals and keys */
 
-/* Registration. If a signal waits at (topic, key), the oldest becomes a message to the activity in
- * this commit, and the registration stays only if `keep` (of either) says so. out_seq identifies
- * the waiter. */
+/* Registration. Signals that wait at (topic, key) become messages to the activity in this commit, the
+ * oldest first, until one ends the waiting: it and the registration both without `keep`. If none
+ * does, the registration stays. out_seq identifies the waiter; out_met: at least one signal came. */
 struct op_hook_open {
     struct job_ref ref;
     qp_str topic;

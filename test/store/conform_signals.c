@@ -214,19 +214,34 @@ static void test_duplicate(void **state)
     (void)REFUSED(f, QP_E_EXISTS, signal_op(1, 0));
 }
 
-/* Proves I3 of apply_signal.c where a kept waiter and a pending signal stand side by side: the
- * pending one sent again is still a duplicate, and becomes no second message. */
-static void test_duplicate_beside_waiter(void **state)
+/* Proves I2 of apply_signal.c: a waiter that is kept takes all that is pending, the oldest first, so
+ * that nothing overtakes it; one that is not takes as many as it takes to end it. */
+static void test_pending_is_emptied(void **state)
 {
     struct storetest *f = *state;
+    struct op keep = signal_op(4, 1000);
+    int64_t first;
     conform_job(f, 100);
+    conform_job(f, 101);
     (void)signalled(f, 1, 1000);
     (void)signalled(f, 2, 1000);
     DO(f, open_hook(100, true));
     assert_int_equal(hook_row(f)->waiting, 1);
-    assert_int_equal(hook_row(f)->pending, 1);
+    assert_int_equal(hook_row(f)->pending, 0);
+    first = conform_msg_row(f, 100, 1)->ord;
+    assert_true(conform_msg_row(f, 100, 2)->ord > first);
     (void)REFUSED(f, QP_E_EXISTS, signal_op(2, 1000));
     assert_true(signalled(f, 3, 1000).out_delivered);
+    DO(f, OP(job_close, .ref = JOB(100), .guid = G(9), .state = JOB_FAILED));
+    DO(f, OP(job_sweep, .ref = JOB(100), .limit = 100));
+    keep.hook_signal.keep = true;
+    DO(f, keep);
+    (void)signalled(f, 5, 1000);
+    (void)signalled(f, 6, 1000);
+    assert_true(opened(f, 101, false).out_met); /* 4 keeps it waiting, 5 ends it */
+    assert_int_equal(hook_row(f)->waiting, 0);
+    assert_int_equal(hook_row(f)->pending, 1);
+    assert_null(conform_msg_row(f, 101, 6));
 }
 
 /* Proves that a repeated signal which was kept after its first copy was delivered does not stop the
@@ -315,7 +330,7 @@ static const struct CMUnitTest tests[] = {
     CONFORM(test_expiry),
     CONFORM(test_limit),
     CONFORM(test_duplicate),
-    CONFORM(test_duplicate_beside_waiter),
+    CONFORM(test_pending_is_emptied),
     CONFORM(test_repeated_after_delivery),
     CONFORM(test_apart),
     CONFORM(test_invalid),

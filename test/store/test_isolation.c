@@ -11,13 +11,12 @@
  *   rev       of every row: an op that waits is undone and begun again, and what it had flushed by
  *             then counts as a write.
  *   nothing else: numbers (ord, pos, ids) come from the head row, which is locked from the first
- *   number to the end of the
- *   commit, and time stands still during a pair.
+ *   number to the end of the commit, and time stands still during a pair.
  *
- * In ROWS mode msg_claim, msg_adopt and wake pass over rows that the other has locked, as SKIP
- * LOCKED does: they take what is free, which no serial order needs to explain. feed_trim takes the
- * rows of the feed that are committed when it looks; a row that the other adds later is not among
- * them, although its position may be. Pairs with one of these are not compared; they must keep the
+ * In ROWS mode msg_claim and wake pass over rows that the other has locked, as SKIP LOCKED does:
+ * they take what is free, which no serial order needs to explain. msg_adopt and feed_trim take the
+ * rows that are there when they look; a row that the other adds later is not among them, although
+ * its key or its position may be. Pairs with one of these are not compared; they must keep the
  * rules of invariants.h, and no message may be claimed by both.
  *
  * All the time a third handle reads: it sees the committed state, whatever the two are doing.

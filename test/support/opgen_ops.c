@@ -514,6 +514,9 @@ static void make_msg_adopt(struct opgen *g, struct op_msg_adopt *op)
 {
     const struct node_row *node = opgen_pick(g, TABLE_node, node_is_gone);
     op->epoch = opgen_chance(g, 5) ? 0 : node == NULL ? 1 : node->epoch;
+    if (opgen_chance(g, 30)) {
+        op->after = claim_of(g, NULL);
+    }
     op->limit = any_limit(g);
 }
 

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-enum out_kind { OUT_I64, OUT_BOOL, OUT_STR, OUT_JOB };
+enum out_kind { OUT_I64, OUT_BOOL, OUT_STR, OUT_JOB, OUT_MSG };
 
 /* Every field of every op that the store writes to, but the rows of a claim. */
 static const struct {
@@ -16,16 +16,16 @@ static const struct {
     {                                                                                              \
         OP_##op, #field, OUT_##kind, offsetof(struct op_##op, out_##field)                         \
     }
-    OUT(space_create, ns, I64), OUT(ids_reserve, first, I64),      OUT(node_put, epoch, I64),
-    OUT(job_create, job, I64),  OUT(job_create, owner, BOOL),      OUT(job_resume, more, BOOL),
-    OUT(job_sweep, more, BOOL), OUT(job_delete, more, BOOL),       OUT(act_create, found, I64),
-    OUT(act_add, ledger, I64),  OUT(guid_enter, ordinal, I64),     OUT(guid_enter, ledger, I64),
-    OUT(guid_add, ledger, I64), OUT(sem_move, edge, BOOL),         OUT(sem_move, count, I64),
-    OUT(msg_adopt, count, I64), OUT(msg_adopt, more, BOOL),        OUT(hook_open, seq, I64),
-    OUT(hook_open, met, BOOL),  OUT(hook_signal, delivered, BOOL), OUT(hook_signal, kept, BOOL),
-    OUT(hook_signal, job, JOB), OUT(key_acquire, token, I64),      OUT(wake, count, I64),
-    OUT(wake, more, BOOL),      OUT(event_add, seq, I64),          OUT(feed_trim, more, BOOL),
-    OUT(idem_put, status, I64), OUT(idem_put, answer, STR),
+    OUT(space_create, ns, I64),   OUT(ids_reserve, first, I64),  OUT(node_put, epoch, I64),
+    OUT(job_create, job, I64),    OUT(job_create, owner, BOOL),  OUT(job_resume, more, BOOL),
+    OUT(job_sweep, more, BOOL),   OUT(job_delete, more, BOOL),   OUT(act_create, found, I64),
+    OUT(act_add, ledger, I64),    OUT(guid_enter, ordinal, I64), OUT(guid_enter, ledger, I64),
+    OUT(guid_add, ledger, I64),   OUT(sem_move, edge, BOOL),     OUT(sem_move, count, I64),
+    OUT(msg_adopt, count, I64),   OUT(msg_adopt, more, BOOL),    OUT(msg_adopt, after, MSG),
+    OUT(hook_open, seq, I64),     OUT(hook_open, met, BOOL),     OUT(hook_signal, delivered, BOOL),
+    OUT(hook_signal, kept, BOOL), OUT(hook_signal, job, JOB),    OUT(key_acquire, token, I64),
+    OUT(wake, count, I64),        OUT(wake, more, BOOL),         OUT(event_add, seq, I64),
+    OUT(feed_trim, more, BOOL),   OUT(idem_put, status, I64),    OUT(idem_put, answer, STR),
 #undef OUT
 };
 
@@ -43,6 +43,7 @@ const char *op_name(enum op_kind kind)
 static void print_out(struct buf *out, enum out_kind kind, const char *at)
 {
     struct job_ref ref;
+    struct msg_ref msg;
     qp_str text;
     int64_t number;
     switch (kind) {
@@ -61,6 +62,11 @@ static void print_out(struct buf *out, enum out_kind kind, const char *at)
     case OUT_JOB:
         memcpy(&ref, at, sizeof ref);
         buf_printf(out, "%lld/%lld", (long long)ref.ns, (long long)ref.job);
+        break;
+    case OUT_MSG:
+        memcpy(&msg, at, sizeof msg);
+        buf_printf(out, "%lld/%lld/", (long long)msg.ns, (long long)msg.job);
+        buf_str(out, msg.guid);
         break;
     }
 }
