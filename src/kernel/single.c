@@ -7,151 +7,56 @@
  */
 #include "kernel/single.h"
 
-#include "base/hash.h"
-#include "kernel/ledger.h"
+#include "kernel/step.h"
 
 #define TRIGGER_ADDRESS QP_STR("trigger,0")
 
-/* A GUID that follows from another: whoever derives it again gets the same one (H5). */
-static int guid_derive(struct bundle *b, qp_str from, qp_str purpose, qp_str *out_guid)
+/* The worker's activity, its Leg1 fused into the trigger's commit, and its task. */
+static int start_worker(struct bundle *b, const struct single_start *s, qp_str task)
 {
-    char *bytes = arena_bytes(&b->commit->arena, LIMIT_GUID_SIZE);
-    if (bytes == NULL) {
-        return QP_E_NOMEM;
-    }
-    hash_guid(from.p, from.n, purpose.p, purpose.n, (unsigned char *)bytes);
-    *out_guid = (qp_str){bytes, LIMIT_GUID_SIZE};
-    return QP_OK;
-}
-
-static bool add(struct bundle *b, const struct op *op)
-{
-    struct op *place = bundle_op(b, op->kind);
-    if (place != NULL) {
-        *place = *op;
-    }
-    return place != NULL;
-}
-
-static bool start_job(struct bundle *b, const struct single_start *s, qp_str hash)
-{
-    return add(b, &(struct op){.kind = OP_job_create,
-                               .job_create = {.ref = s->ref,
-                                              .jid = s->jid,
-                                              .workflow = s->topic,
-                                              .owner_guid = s->owner_guid,
-                                              .body_hash = hash}}) &&
-           add(b, &(struct op){.kind = OP_act_create,
-                               .act_create = {.ref = s->ref,
-                                              .addr = TRIGGER_ADDRESS,
-                                              .category = 'D',
-                                              .ledger = LEDGER_TRIGGER,
-                                              .input = s->input}}) &&
-           add(b, &(struct op){.kind = OP_guid_enter,
-                               .guid_enter = {.ref = s->ref,
-                                              .addr = TRIGGER_ADDRESS,
-                                              .guid = s->owner_guid,
-                                              .ledger = GUID_WORK}});
-}
-
-static bool start_worker(struct bundle *b, const struct single_start *s, qp_str task)
-{
-    return add(b, &(struct op){.kind = OP_act_create,
-                               .act_create = {.ref = s->ref,
-                                              .addr = QP_STR(SINGLE_ADDRESS),
-                                              .category = 'A',
-                                              .ledger = LEDGER_WAITING,
-                                              .parent_guid = s->owner_guid,
-                                              .topic = s->topic,
-                                              .input = s->input}}) &&
-           add(b, &(struct op){.kind = OP_msg_put,
-                               .msg_put = {.ref = s->ref,
-                                           .guid = task,
-                                           .topic = s->topic,
-                                           .addr = QP_STR(SINGLE_ADDRESS),
-                                           .parent_guid = s->owner_guid}}) &&
-           add(b, &(struct op){.kind = OP_sem_move,
-                               .sem_move = {.ref = s->ref,
-                                            .addr = TRIGGER_ADDRESS,
-                                            .guid = s->owner_guid,
-                                            .delta = 1,
-                                            .n = 1,
-                                            .open = true,
-                                            .spawn_weight = GUID_SPAWNED,
-                                            .edge_weight = GUID_CLOSED,
-                                            .close_state = JOB_COMPLETED,
-                                            .guards = {guard_digit(GUID_WORK, 1),
-                                                       guard_digit(GUID_SPAWNED, 0)},
-                                            .guard_count = 2}});
+    struct op act = {.kind = OP_act_create,
+                     .act_create = {.ref = s->ref,
+                                    .addr = QP_STR(SINGLE_ADDRESS),
+                                    .category = 'A',
+                                    .ledger = LEDGER_WAITING,
+                                    .parent_guid = s->owner_guid,
+                                    .topic = s->topic,
+                                    .input = s->input}};
+    struct op put = {.kind = OP_msg_put,
+                     .msg_put = {.ref = s->ref,
+                                 .guid = task,
+                                 .topic = s->topic,
+                                 .addr = QP_STR(SINGLE_ADDRESS),
+                                 .parent_guid = s->owner_guid}};
+    int rc = step_op(b, &act);
+    return rc == QP_OK ? step_op(b, &put) : rc;
 }
 
 int single_start(struct bundle *b, const struct single_start *s)
 {
+    struct incept incept = {
+        .addr = TRIGGER_ADDRESS,
+        .input = s->input,
+        .job = {.ref = s->ref, .jid = s->jid, .workflow = s->topic, .owner_guid = s->owner_guid}};
+    struct site trigger = {.ref = s->ref, .addr = TRIGGER_ADDRESS, .guid = s->owner_guid};
     qp_str task;
-    qp_str hash;
-    int rc = guid_derive(b, s->owner_guid, QP_STR("task"), &task);
-    rc = rc == QP_OK ? guid_derive(b, s->topic, s->input, &hash) : rc;
-    if (rc != QP_OK) {
-        return rc;
-    }
-    return start_job(b, s, hash) && start_worker(b, s, task) ? QP_OK : b->commit->rc;
+    int rc = step_guid(b, s->owner_guid, QP_STR("task"), &task);
+    rc = rc == QP_OK ? step_guid(b, s->topic, s->input, &incept.job.body_hash) : rc;
+    rc = rc == QP_OK ? job_incept(b, &incept) : rc;
+    rc = rc == QP_OK ? start_worker(b, s, task) : rc;
+    return rc == QP_OK ? step_open(b, &trigger, 1) : rc;
 }
 
 /* Leg2, fused: entry, steps 1 and 2, and, since nothing else is open, the edge and step 3. */
-static bool complete_steps(struct bundle *b, struct job_ref ref, qp_str guid, qp_str output)
-{
-    qp_str addr = QP_STR(SINGLE_ADDRESS);
-    return add(b, &(struct op){.kind = OP_guid_enter,
-                               .guid_enter = {.ref = ref,
-                                              .addr = addr,
-                                              .guid = guid,
-                                              .ordinal_ceiling = LIMIT_LEG2_ENTRIES,
-                                              .ledger = GUID_WORK,
-                                              .guards = {guard_digit(LEDGER_LEG1_DONE, 1),
-                                                         guard_digit(LEDGER_FINAL_DIGIT, 0)},
-                                              .guard_count = 2,
-                                              .code = 200,
-                                              .output = output}}) &&
-           add(b, &(struct op){.kind = OP_sem_move,
-                               .sem_move = {.ref = ref,
-                                            .addr = addr,
-                                            .guid = guid,
-                                            .delta = -1,
-                                            .spawn_weight = GUID_SPAWNED,
-                                            .edge_weight = GUID_CLOSED,
-                                            .close_state = JOB_COMPLETED,
-                                            .guards = {guard_digit(GUID_WORK, 1),
-                                                       guard_digit(GUID_SPAWNED, 0)},
-                                            .guard_count = 2}}) &&
-           add(b, &(struct op){.kind = OP_guid_add,
-                               .guid_add = {.ref = ref,
-                                            .addr = addr,
-                                            .guid = guid,
-                                            .weight = GUID_COMPLETED,
-                                            .guards = {guard_digit(GUID_CLOSED, 1),
-                                                       guard_digit(GUID_COMPLETED, 0)},
-                                            .guard_count = 2}}) &&
-           add(b, &(struct op){.kind = OP_act_add,
-                               .act_add = {.ref = ref,
-                                           .addr = addr,
-                                           .weight = LEDGER_FINALIZED,
-                                           .guards = {guard_digit(LEDGER_FINAL_DIGIT, 0)},
-                                           .guard_count = 1,
-                                           .attempt = -1}}) &&
-           add(b, &(struct op){.kind = OP_job_finish,
-                               .job_finish = {.ref = ref, .guid = guid, .output = output}});
-}
-
 int single_complete(struct bundle *b, const struct msg_ref *task, qp_str output)
 {
-    struct job_ref ref = {task->ns, task->job};
-    qp_str guid;
-    int rc = guid_derive(b, task->guid, QP_STR("response"), &guid);
-    if (rc != QP_OK) {
-        return rc;
-    }
-    return add(b, &(struct op){.kind = OP_msg_ack, .msg_ack = {.ref = *task}}) &&
-                   complete_steps(b, ref, guid, output)
-               ? QP_OK
-               : b->commit->rc;
+    struct site worker = {.ref = {task->ns, task->job}, .addr = QP_STR(SINGLE_ADDRESS)};
+    struct spawn none = {.n = 0, .delta = -1, .close_state = JOB_COMPLETED};
+    struct op ack = {.kind = OP_msg_ack, .msg_ack = {.ref = *task}};
+    int rc = step_guid(b, task->guid, QP_STR("response"), &worker.guid);
+    rc = rc == QP_OK ? step_op(b, &ack) : rc;
+    rc = rc == QP_OK ? leg2_enter(b, &worker, CEILINGS_DEFAULT) : rc;
+    rc = rc == QP_OK ? step_work(b, &worker, 200, output) : rc;
+    rc = rc == QP_OK ? step_spawn(b, &worker, &none) : rc;
+    return rc == QP_OK ? step_complete(b, &worker, &(struct complete){.output = output}) : rc;
 }
