@@ -63,7 +63,7 @@ static void place_make(struct place *p)
 
 static void place_remove(const struct place *p)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-qplock"};
     char name[320];
     for (size_t i = 0; i < ARRAY_COUNT(suffixes); i++) {
         (void)snprintf(name, sizeof name, "%s%s", p->path, suffixes[i]);

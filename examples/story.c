@@ -181,7 +181,7 @@ static bool tell_result(const struct story *s)
 
 static void clean_up(const struct story *s)
 {
-    static const char *const names[] = {"", "-wal", "-shm", ".lock"};
+    static const char *const names[] = {"", "-wal", "-shm", "-qplock"};
     char name[320];
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         (void)snprintf(name, sizeof name, "%s%s", s->db, names[i]);

@@ -211,7 +211,7 @@ QP_API QP_MUST_USE int qp_job_get(qp *engine, qp_str id, struct qp_job *out_job,
                                   struct qp_err *err);
 
 /* A task in hand. It is ours until it is completed, given back, or this process dies. Texts live
- * until the task is completed or given back. */
+ * until the task is gone. */
 typedef struct qp_task qp_task;
 
 /* The next task of a topic; QP_E_NOT_FOUND when there is none. */
@@ -221,12 +221,13 @@ QP_API qp_str qp_task_input(const qp_task *task);
 QP_API qp_str qp_task_job(const qp_task *task);
 QP_API int64_t qp_task_attempt(const qp_task *task); /* from 1 */
 
-/* Commits the output together with the digits that prove it; returns when it is on disk.
- * QP_E_STALE: it was no longer ours, and nothing happened. The task is gone in every case but
- * QP_E_UNKNOWN_OUTCOME and the RETRY class. */
+/* Commits the output together with the digits that prove it; returns when it is on disk. QP_E_STALE: it
+ * was no longer ours, and nothing happened. After QP_OK and QP_E_STALE the task is gone; after any
+ * other code it is still in hand: call again, give it back, or close the engine, which gives back
+ * and frees whatever is in hand. After QP_E_UNKNOWN_OUTCOME only closing is left. */
 QP_API QP_MUST_USE int qp_task_complete(qp_task *task, qp_str output, struct qp_err *err);
 
-/* Gives it back, to be claimed again after delay_ms. */
+/* Gives it back, to be claimed again after delay_ms. The task is gone as after qp_task_complete. */
 QP_API QP_MUST_USE int qp_task_retry(qp_task *task, qp_ms delay_ms, struct qp_err *err);
 
 #ifdef __cplusplus

@@ -46,6 +46,8 @@
 #define LIMIT_WAKE_MESSAGES 1000  /* per sweep of timers and leases */
 #define LIMIT_SWEEP_ROWS 500      /* per retention or clean-up step */
 #define LIMIT_SIGNALS_PENDING_PER_KEY 100
+#define LIMIT_SIGNALS_PENDING_SIZE (1024 * 1024) /* per key, all payloads */
+#define LIMIT_SCAN_SIZE LIMIT_BUNDLE_SIZE        /* an op that reads more comes again */
 #define LIMIT_LEASE_MS (24LL * 3600 * 1000)
 #define LIMIT_TIMER_MS (3653LL * 24 * 3600 * 1000) /* ten years */
 #define LIMIT_PRIORITY 9                           /* 0 is served first */
@@ -53,6 +55,13 @@
 #define LIMIT_IDS_PER_BLOCK 65536   /* numbers that one node reserves at a time */
 #define LIMIT_WAL_PAGES 1000        /* checkpoint when the write-ahead log has this many pages */
 #define LIMIT_HOST_CALLBACK_MS 5000 /* a host callback inside a commit */
+
+/* Checking */
+#define LIMIT_CHECK_FINDINGS 1000      /* after which a check stops; configurable */
+#define LIMIT_CHECK_PAGE_JOBS 256      /* jobs whose numbers are read ahead */
+#define LIMIT_CHECK_ROUNDS 3           /* how often a job that moves is loaded again */
+#define LIMIT_CHECK_TEXT_SIZE 512      /* the sentence of a finding */
+#define LIMIT_CHECK_LAG_MS (60 * 1000) /* timers and leases may be this late */
 
 /* Ledgers */
 #define LIMIT_LEG1_ENTRIES 99

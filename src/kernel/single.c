@@ -58,5 +58,6 @@ int single_complete(struct bundle *b, const struct msg_ref *task, qp_str output)
     rc = rc == QP_OK ? leg2_enter(b, &worker, CEILINGS_DEFAULT) : rc;
     rc = rc == QP_OK ? step_work(b, &worker, 200, output) : rc;
     rc = rc == QP_OK ? step_spawn(b, &worker, &none) : rc;
-    return rc == QP_OK ? step_complete(b, &worker, &(struct complete){.output = output}) : rc;
+    /* The job's output is the worker's, which stands on its row. */
+    return rc == QP_OK ? step_complete(b, &worker, &(struct complete){0}) : rc;
 }

@@ -12,6 +12,7 @@
 
 #include "base/env.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/uuid.h"
 #include "kernel/single.h"
 
@@ -23,12 +24,16 @@ struct qp {
     struct uuid_source uuids;
     int64_t ns;
     int64_t epoch;
+    qp_task *tasks;      /* in hand */
     int64_t next_number; /* reserved numbers of jobs */
     int64_t last_number;
 };
 
+static void task_free(qp_task *task);
+
 struct qp_task {
     qp *engine;
+    qp_task *next;
     struct arena arena;
     struct msg_ref ref;
     qp_str job;
@@ -63,6 +68,12 @@ static int commit_op(qp *q, struct op *op, struct qp_err *err)
     return b->rc == QP_OK ? QP_OK : err_set(err, b->rc, "%s", qp_code_text(b->rc));
 }
 
+/* What the store said about its last commit, or else what the code means. */
+static const char *commit_text(const qp *q, int rc)
+{
+    return q->commit.err.text[0] != '\0' ? q->commit.err.text : qp_code_text(rc);
+}
+
 static int number_next(qp *q, int64_t *out_number, struct qp_err *err)
 {
     int rc = QP_OK;
@@ -92,24 +103,24 @@ static int find_running(void *context, const void *row)
     return QP_OK;
 }
 
-/* Takes up what one dead run held, page by page, and then declares it dead. */
-static int bury_run(qp *q, int64_t epoch, struct qp_err *err)
+/* Gives back what a run held, page by page, and then writes how it ended. */
+static int end_run(qp *q, int64_t epoch, enum node_state state, struct qp_err *err)
 {
     struct op adopt = {.kind = OP_msg_adopt,
                        .msg_adopt = {.epoch = epoch, .limit = LIMIT_CLAIM_MESSAGES}};
-    struct op dead = {.kind = OP_node_put, .node_put = {.epoch = epoch, .state = NODE_DEAD}};
+    struct op over = {.kind = OP_node_put, .node_put = {.epoch = epoch, .state = state}};
     char guid[LIMIT_GUID_SIZE];
     int rc;
     do {
         rc = commit_op(q, &adopt, err);
         adopt.msg_adopt.after = adopt.msg_adopt.out_after;
         if (rc == QP_OK && adopt.msg_adopt.out_more) {
-            memcpy(guid, adopt.msg_adopt.after.guid.p,
-                   sizeof guid); /* the commit's memory is about to go */
+            /* The commit's memory is about to go. */
+            memcpy(guid, adopt.msg_adopt.after.guid.p, sizeof guid);
             adopt.msg_adopt.after.guid.p = guid;
         }
     } while (rc == QP_OK && adopt.msg_adopt.out_more);
-    return rc == QP_OK ? commit_op(q, &dead, err) : rc;
+    return rc == QP_OK ? commit_op(q, &over, err) : rc;
 }
 
 static int bury_former_runs(qp *q, struct qp_err *err)
@@ -120,7 +131,7 @@ static int bury_former_runs(qp *q, struct qp_err *err)
     do {
         epoch = 0;
         rc = store_scan(q->store, &nodes, &epoch, find_running, err);
-        rc = rc == QP_OK && epoch != 0 ? bury_run(q, epoch, err) : rc;
+        rc = rc == QP_OK && epoch != 0 ? end_run(q, epoch, NODE_DEAD, err) : rc;
     } while (rc == QP_OK && epoch != 0);
     return rc;
 }
@@ -202,18 +213,16 @@ int qp_open(const struct qp_options *options, qp **out_engine, struct qp_err *er
 
 int qp_close(qp *q, struct qp_err *err)
 {
-    struct op leave;
     int rc;
     int closed;
     if (q == NULL) {
         return QP_OK;
     }
-    leave = (struct op){.kind = OP_node_put, .node_put = {.epoch = q->epoch, .state = NODE_LEFT}};
-    /* What is still in hand goes back first, so that nobody has to find out that we are gone. */
-    rc = bury_run(q, q->epoch, err);
-    if (rc == QP_E_STALE) {
-        rc = commit_op(q, &leave, err);
+    while (q->tasks != NULL) {
+        task_free(q->tasks);
     }
+    /* What is still in hand goes back first, so that nobody has to find out that we are gone. */
+    rc = end_run(q, q->epoch, NODE_LEFT, err);
     commit_done(&q->commit);
     closed = store_close(q->store, rc == QP_OK ? err : NULL);
     engine_free(q);
@@ -277,7 +286,7 @@ int qp_job_start(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE], s
     rc = b == NULL ? q->commit.rc : single_start(b, &s);
     rc = rc == QP_OK ? store_commit(q->store, &q->commit) : rc;
     if (rc != QP_OK) {
-        return err_set(err, rc, "start '%s': %s", id, qp_code_text(rc));
+        return err_set(err, rc, "start '%s': %s", id, commit_text(q, rc));
     }
     if (b->rc == QP_E_CONFLICT) {
         return err_set(err, b->rc, "start '%s': a job with this id was started with another input",
@@ -311,7 +320,9 @@ int qp_job_get(qp *q, qp_str id, struct qp_job *out_job, struct qp_err *err)
     arena_reset(&q->answer);
     rc = store_get(q->store, &q->answer, TABLE_job_name, &name, &row, err);
     if (rc != QP_OK) {
-        return err_set(err, rc, "job '%.*s': %s", STR_ARG(id), qp_code_text(rc));
+        char shown[LIMIT_LOG_ECHO_SIZE];
+        (void)log_escape(id, shown, sizeof shown); /* its length does not matter */
+        return err_set(err, rc, "job '%s': %s", shown, qp_code_text(rc));
     }
     worker.job = ((const struct job_name_row *)row)->job;
     rc = store_get(q->store, &q->answer, TABLE_job,
@@ -326,7 +337,7 @@ int qp_job_get(qp *q, qp_str id, struct qp_job *out_job, struct qp_err *err)
     }
     act = row;
     *out_job = (struct qp_job){.status = status_word(job->status),
-                               .output = job->output,
+                               .output = job->state == JOB_COMPLETED ? act->output : QP_NONE,
                                .open = job->sem,
                                .ledger = act->ledger};
     return QP_OK;
@@ -334,9 +345,26 @@ int qp_job_get(qp *q, qp_str id, struct qp_job *out_job, struct qp_err *err)
 
 /* ---------------------------------------------------------------------------------------- tasks */
 
+static qp_task *task_new(qp *q)
+{
+    qp_task *task = mem_alloc(&q->env, sizeof *task);
+    if (task != NULL) {
+        task->engine = q;
+        task->next = q->tasks;
+        q->tasks = task;
+        arena_init(&task->arena, &q->env, 0);
+    }
+    return task;
+}
+
 static void task_free(qp_task *task)
 {
     qp *q = task->engine;
+    qp_task **link = &q->tasks;
+    while (*link != task) {
+        link = &(*link)->next;
+    }
+    *link = task->next;
     arena_done(&task->arena);
     mem_free(&q->env, task);
 }
@@ -365,30 +393,40 @@ static int task_fill(qp_task *task, const struct msg_row *m, struct qp_err *err)
     return rc;
 }
 
+/* The message is ours and cannot be handed out: back with it, as if it had not been claimed. */
+static void task_give_back(qp *q, const struct msg_ref *ref)
+{
+    struct op op = {.kind = OP_msg_retry, .msg_retry = {.ref = *ref, .untry = true}};
+    if (ref->guid.n == LIMIT_GUID_SIZE) {
+        (void)commit_op(q, &op, NULL); /* if this fails too, it goes back when the engine closes */
+    }
+}
+
 int qp_task_claim(qp *q, qp_str topic, qp_task **out_task, struct qp_err *err)
 {
     struct op wake = {.kind = OP_wake, .wake = {.limit = LIMIT_WAKE_MESSAGES}};
     struct op claim = {.kind = OP_msg_claim,
                        .msg_claim = {.ns = q->ns, .topic = topic, .want = 1, .holder = q->epoch}};
-    qp_task *task = mem_alloc(&q->env, sizeof *task);
-    int rc;
-    if (task == NULL) {
-        return err_set(err, QP_E_NOMEM, "claim: out of memory");
-    }
-    task->engine = q;
-    arena_init(&task->arena, &q->env, 0);
-    rc = commit_op(q, &wake, err);
+    qp_task *task = task_new(q);
+    int rc = task == NULL ? err_set(err, QP_E_NOMEM, "claim: out of memory") : QP_OK;
+    rc = rc == QP_OK ? name_check(topic, "topic", err) : rc;
+    rc = rc == QP_OK ? commit_op(q, &wake, err) : rc;
     rc = rc == QP_OK ? commit_op(q, &claim, err) : rc;
     if (rc == QP_OK && claim.msg_claim.out_count == 0) {
         rc = err_set(err, QP_E_NOT_FOUND, "no task of topic '%.*s' is ready", STR_ARG(topic));
     }
-    rc = rc == QP_OK ? task_fill(task, claim.msg_claim.out_messages[0], err) : rc;
-    if (rc != QP_OK) {
-        task_free(task);
-        return rc;
+    if (rc == QP_OK) {
+        rc = task_fill(task, claim.msg_claim.out_messages[0], err);
+        if (rc != QP_OK) {
+            task_give_back(q, &task->ref);
+        }
     }
-    *out_task = task;
-    return QP_OK;
+    if (rc == QP_OK) {
+        *out_task = task;
+    } else if (task != NULL) {
+        task_free(task);
+    }
+    return rc;
 }
 
 qp_str qp_task_input(const qp_task *task)
@@ -406,32 +444,40 @@ int64_t qp_task_attempt(const qp_task *task)
     return task->attempt;
 }
 
-/* The task's end: gone, unless nobody knows what became of it or the same call may still
- * succeed. */
+/* A task is over when it is committed, or when it was no longer ours; else it stays in hand. */
 static int task_end(qp_task *task, int rc)
 {
-    enum qp_class class = qp_code_class(rc);
-    if (class != QP_CLASS_UNKNOWN && class != QP_CLASS_RETRY) {
+    if (rc == QP_OK || rc == QP_E_STALE) {
         task_free(task);
     }
     return rc;
+}
+
+static int output_check(const qp *q, qp_str output, struct qp_err *err)
+{
+    int rc = output.n > LIMIT_PAYLOAD_SIZE
+                 ? err_set(err, QP_E_TOO_LARGE, "%zu bytes, the limit is %d", output.n,
+                           LIMIT_PAYLOAD_SIZE)
+                 : json_check(&q->env, output, NULL, err);
+    return rc == QP_OK ? QP_OK : err_wrap(err, rc, "complete: output");
 }
 
 int qp_task_complete(qp_task *task, qp_str output, struct qp_err *err)
 {
     qp *q = task->engine;
     struct bundle *b;
-    int rc = json_check(&q->env, output, NULL, err);
+    int rc = output_check(q, output, err);
     if (rc != QP_OK) {
-        return err_wrap(err, rc, "complete: output");
+        return rc;
     }
     commit_reset(&q->commit);
     b = commit_bundle(&q->commit, "complete");
     rc = b == NULL ? q->commit.rc : single_complete(b, &task->ref, output);
     rc = rc == QP_OK ? store_commit(q->store, &q->commit) : rc;
-    rc = rc == QP_OK ? b->rc : rc;
     if (rc != QP_OK) {
-        (void)err_set(err, rc, "complete '%.*s': %s", STR_ARG(task->job), qp_code_text(rc));
+        (void)err_set(err, rc, "complete '%.*s': %s", STR_ARG(task->job), commit_text(q, rc));
+    } else if (b->rc != QP_OK) {
+        rc = err_set(err, b->rc, "complete '%.*s': %s", STR_ARG(task->job), qp_code_text(b->rc));
     }
     return task_end(task, rc);
 }

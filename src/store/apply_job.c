@@ -149,8 +149,11 @@ static struct job_row job_new(const struct txn *t, const struct op_job_create *o
 /* What keys and counters are made of must be there. */
 static bool job_create_is_sound(const struct op_job_create *op)
 {
-    return op->ref.job > 0 && op->jid.n > 0 && op->jid.n <= LIMIT_ID_SIZE && op->workflow.n > 0 &&
-           op->workflow.n <= LIMIT_NAME_SIZE && op->custom_id.n <= LIMIT_ID_SIZE;
+    return op->ref.ns > 0 && op->ref.job > 0 && op->version.n <= LIMIT_NAME_SIZE &&
+           op->forked_from.n <= LIMIT_ID_SIZE && op->parent_addr.n <= LIMIT_ADDRESS_SIZE &&
+           op->limit_key.n <= LIMIT_ID_SIZE && op->jid.n > 0 && op->jid.n <= LIMIT_ID_SIZE &&
+           op->workflow.n > 0 && op->workflow.n <= LIMIT_NAME_SIZE &&
+           op->custom_id.n <= LIMIT_ID_SIZE;
 }
 
 int apply_job_create(struct txn *t, struct op_job_create *op)
@@ -258,6 +261,9 @@ int apply_job_finish(struct txn *t, struct op_job_finish *op)
     if (op->keep_ms < 0 || op->keep_ms > LIMIT_TIMER_MS) {
         return QP_E_INVALID;
     }
+    if (op->output.n > LIMIT_PAYLOAD_HARD_SIZE) {
+        return QP_E_TOO_LARGE;
+    }
     job->completions = 1;
     job->closed_at = t->now;
     job->output = op->output;
@@ -297,7 +303,7 @@ static int messages_bring_back(struct txn *t, struct op_job_resume *op)
         }
         after = found.count > 0 ? found.rows[found.count - 1] : NULL;
     } while (rc == QP_OK && budget > 0 && found.count == LIMIT_SWEEP_ROWS);
-    op->out_more = budget == 0;
+    op->out_more = budget == 0 || found.cut;
     return rc;
 }
 
@@ -308,7 +314,7 @@ int apply_job_resume(struct txn *t, struct op_job_resume *op)
     if (rc != QP_OK) {
         return rc;
     }
-    if (op->limit <= 0 || !status_is_open(op->status)) {
+    if (op->limit <= 0 || op->limit > LIMIT_BUNDLE_OPS || !status_is_open(op->status)) {
         return QP_E_INVALID;
     }
     if (job->paused != 0) {
@@ -387,6 +393,7 @@ static int sweep_kind(struct txn *t, const struct sweep *s, struct job_ref ref, 
         rc = row == NULL ? t->rc : s->remove(t, row);
         --*budget;
     }
+    *budget = rc == QP_OK && found.cut ? 0 : *budget;
     return rc;
 }
 
@@ -395,8 +402,8 @@ int apply_job_sweep(struct txn *t, struct op_job_sweep *op)
     struct job_row *job;
     int64_t budget = op->limit;
     int rc = job_find(t, op->ref, &job);
-    if (rc == QP_OK && (job->state == JOB_OPEN || budget <= 0)) {
-        rc = budget <= 0 ? QP_E_INVALID : QP_E_CONFLICT;
+    if (rc == QP_OK && (budget <= 0 || budget > LIMIT_BUNDLE_OPS || job->state == JOB_OPEN)) {
+        rc = budget <= 0 || budget > LIMIT_BUNDLE_OPS ? QP_E_INVALID : QP_E_CONFLICT;
     }
     for (size_t i = 0; i < ARRAY_COUNT(sweeps) && rc == QP_OK && budget > 0; i++) {
         rc = sweep_kind(t, &sweeps[i], op->ref, &budget);
@@ -415,6 +422,7 @@ static int delete_rows(struct txn *t, enum table_id table, struct job_ref ref, i
         rc = t->rc;
         --*budget;
     }
+    *budget = rc == QP_OK && found.cut ? 0 : *budget;
     return rc;
 }
 
@@ -437,8 +445,8 @@ int apply_job_delete(struct txn *t, struct op_job_delete *op)
     struct job_row *job;
     int64_t budget = op->limit;
     int rc = job_find(t, op->ref, &job);
-    if (rc == QP_OK && (job->completions != 1 || budget <= 0)) {
-        rc = budget <= 0 ? QP_E_INVALID : QP_E_CONFLICT;
+    if (rc == QP_OK && (budget <= 0 || budget > LIMIT_BUNDLE_OPS || job->completions != 1)) {
+        rc = budget <= 0 || budget > LIMIT_BUNDLE_OPS ? QP_E_INVALID : QP_E_CONFLICT;
     }
     for (size_t i = 0; i < ARRAY_COUNT(sweeps) && rc == QP_OK && budget > 0; i++) {
         rc = sweep_kind(t, &sweeps[i], op->ref, &budget);

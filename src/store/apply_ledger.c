@@ -23,7 +23,11 @@ static int guards_check(struct txn *t, int64_t ledger, const struct guard *guard
     QP_ASSERT(count >= 0 && count <= GUARDS_MAX);
     for (int i = 0; i < count; i++) {
         const struct guard *g = &guards[i];
-        int64_t value = ledger / g->weight % g->radix;
+        int64_t value;
+        if (g->weight <= 0 || g->radix <= 0) {
+            return QP_E_INVALID;
+        }
+        value = ledger / g->weight % g->radix;
         if (value < g->min || value > g->max) {
             return txn_stop(t, g->radix > DIGIT_RADIX ? QP_E_CEILING : QP_E_DIGIT, g->weight,
                             ledger);
@@ -248,6 +252,9 @@ int apply_guid_enter(struct txn *t, struct op_guid_enter *op)
     if (t->rc != QP_OK) {
         return t->rc;
     }
+    if (op->output.n > LIMIT_PAYLOAD_HARD_SIZE) {
+        return QP_E_TOO_LARGE;
+    }
     if (op->guid.n != LIMIT_GUID_SIZE || op->ledger < 0 || op->ledger > LIMIT_LEDGER ||
         op->ledger % ORDINAL_RADIX != 0 || op->ordinal_ceiling < 0 ||
         op->ordinal_ceiling >= ORDINAL_RADIX) {
@@ -261,6 +268,7 @@ int apply_guid_add(struct txn *t, struct op_guid_add *op)
     struct guid_slot guid;
     int rc = guid_find(t, op->ref, op->addr, op->guid, &guid);
     rc = rc == QP_OK ? guards_check(t, *guid.ledger, op->guards, op->guard_count) : rc;
+    rc = rc == QP_OK && op->output.n > LIMIT_PAYLOAD_HARD_SIZE ? QP_E_TOO_LARGE : rc;
     rc = rc == QP_OK ? ledger_add(t, guid.ledger, op->weight) : rc;
     if (rc != QP_OK) {
         return rc;
@@ -300,7 +308,12 @@ int apply_guid_fold(struct txn *t, struct op_guid_fold *op)
     if (*guid.n < 0 || (!str_is_none(job->closed_by) && str_equal(job->closed_by, op->guid))) {
         return txn_stop(t, QP_E_CONFLICT, 0, *guid.ledger);
     }
-    act = act_edit(t, op->ref, op->addr);
+    if (txn_get(t, TABLE_msg,
+                &(struct msg_row){.ns = op->ref.ns, .job = op->ref.job, .guid = op->guid}) !=
+        NULL) {
+        return QP_E_CONFLICT; /* its message would enter again, as if it were new */
+    }
+    act = t->rc == QP_OK ? act_edit(t, op->ref, op->addr) : NULL;
     if (act == NULL) {
         return apply_missing(t, QP_E_CORRUPT);
     }

@@ -6,8 +6,8 @@
  *       writer of either
  *   I2  a HELD message has exactly one of wake_at (a lease) and holder (an epoch); a DELAYED one
  *       has wake_at; others none
- *   I3  token grows with every claim and never otherwise; whoever acts on a message shows the token
- *       of its claim
+ *   I3  token changes with every claim and never otherwise, and no token is given twice, to whatever
+ *       message: whoever acts on a message shows the token of its claim
  *   I4  held <= max, where max > 0, for every claim made since max was set
  *
  * The states and who moves between them are drawn at enum msg_state in rows.h; the table below is
@@ -167,7 +167,7 @@ static int msg_place(struct txn *t, struct msg_row *m, const struct op_msg_put *
         return paused;
     }
     if (put->holder > 0 && !paused) {
-        m->token = 1;
+        m->token = m->ord; /* from the same series as all tokens */
         m->tries = 1;
         return msg_move(t, m, MSG_HELD, 0, put->holder);
     }
@@ -214,6 +214,7 @@ int apply_msg_put(struct txn *t, struct op_msg_put *op)
 struct claim {
     struct op_msg_claim *op;
     const struct msg_row **messages; /* room for op->want */
+    bool full;                       /* as many bytes as one op may read */
 };
 
 static int claim_one(struct txn *t, struct claim *c, const struct msg_row *found)
@@ -232,7 +233,10 @@ static int claim_one(struct txn *t, struct claim *c, const struct msg_row *found
     if (paused) {
         return msg_move(t, m, MSG_ASIDE, 0, 0);
     }
-    m->token++;
+    rc = txn_number(t, SERIES_ORD, 1, &m->token);
+    if (rc != QP_OK) {
+        return rc;
+    }
     m->tries++;
     m->worker = op->worker;
     rc = msg_move(t, m, MSG_HELD, op->lease_ms > 0 ? t->now + op->lease_ms : 0, op->holder);
@@ -255,7 +259,7 @@ static int claim_lane(struct txn *t, struct claim *c, const struct lane_row *key
     struct msg_row prefix = {.ns = key->ns, .topic = key->topic, .limit_key = key->limit_key};
     size_t before = c->op->out_count;
     int rc = QP_OK;
-    while (rc == QP_OK && c->op->out_count - before < share) {
+    while (rc == QP_OK && !c->full && c->op->out_count - before < share) {
         const struct lane_row *lane = txn_get(t, TABLE_lane, key);
         size_t room = share - (c->op->out_count - before);
         struct txn_rows found;
@@ -270,6 +274,7 @@ static int claim_lane(struct txn *t, struct claim *c, const struct lane_row *key
         for (size_t i = 0; i < found.count && rc == QP_OK; i++) {
             rc = claim_one(t, c, found.rows[i]);
         }
+        c->full = found.cut;
         if (rc == QP_OK && found.count == 0) {
             return QP_OK; /* another commit is at the ones that are left */
         }
@@ -309,7 +314,7 @@ int apply_msg_claim(struct txn *t, struct op_msg_claim *op)
                         &prefix,    op->ns == 0 ? 1 : 2,
                         NULL,       (size_t)op->want,
                         true};
-    struct claim c = {op, NULL};
+    struct claim c = {op, NULL, false};
     struct txn_rows lanes;
     int rc;
     if (op->want <= 0 || op->want > LIMIT_CLAIM_MESSAGES ||
@@ -442,7 +447,7 @@ int apply_msg_adopt(struct txn *t, struct op_msg_adopt *op)
         }
         op->out_after = (struct msg_ref){.ns = m->ns, .job = m->job, .guid = m->guid};
     }
-    op->out_more = rc == QP_OK && found.count == (size_t)op->limit;
+    op->out_more = rc == QP_OK && (found.cut || found.count == (size_t)op->limit);
     return rc;
 }
 

@@ -90,6 +90,7 @@ static int wake_signal(struct txn *t, const void *row)
         return t->rc != QP_OK ? t->rc : txn_corrupt(t, TABLE_hook, "a kept signal has no hook");
     }
     hook->pending--;
+    hook->pending_size -= (int64_t)sig->payload.n;
     txn_drop(t, TABLE_hook_sig, sig);
     if (t->rc == QP_OK && hook->pending == 0 && hook->waiting == 0) {
         txn_drop(t, TABLE_hook, hook);
@@ -115,41 +116,53 @@ static const struct {
     {INDEX_idem_expire, offsetof(struct idem_row, expire_at), wake_idem},
 };
 
-/* One kind: the rows come in order of their time, so the first that is not due ends it. */
-static int wake_kind(struct txn *t, struct op_wake *op, size_t kind)
+#define WAKE_FIRST_PAGE 4
+
+/* One kind: the rows come in order of their time, so the first that is not due ends it. Pages grow
+ * from a few, since mostly nothing is due and the rest would be read for nothing. */
+static int wake_kind(struct txn *t, struct op_wake *op, size_t kind, bool *out_cut)
 {
-    struct txn_rows found;
-    struct scan scan = {indexes[dues[kind].index].table,
-                        (int)dues[kind].index,
-                        NULL,
-                        0,
-                        NULL,
-                        (size_t)(op->limit - op->out_count),
-                        true};
-    int rc = txn_scan(t, &scan, &found);
-    for (size_t i = 0; rc == QP_OK && i < found.count; i++) {
-        int64_t when;
-        memcpy(&when, (const char *)found.rows[i] + dues[kind].when, sizeof when);
-        if (when > t->now) {
-            break;
+    size_t page = WAKE_FIRST_PAGE;
+    bool due = true;
+    int rc = QP_OK;
+    while (rc == QP_OK && due && !*out_cut && op->out_count < op->limit) {
+        size_t left = (size_t)(op->limit - op->out_count);
+        struct txn_rows found;
+        struct scan scan = {indexes[dues[kind].index].table,
+                            (int)dues[kind].index,
+                            NULL,
+                            0,
+                            NULL,
+                            page < left ? page : left,
+                            true};
+        rc = txn_scan(t, &scan, &found);
+        due = found.count > 0;
+        *out_cut = found.cut;
+        for (size_t i = 0; rc == QP_OK && i < found.count && due; i++) {
+            int64_t when;
+            memcpy(&when, (const char *)found.rows[i] + dues[kind].when, sizeof when);
+            due = when <= t->now;
+            rc = due ? dues[kind].act(t, found.rows[i]) : QP_OK;
+            op->out_count += due;
         }
-        rc = dues[kind].act(t, found.rows[i]);
-        op->out_count++;
+        page *= 8;
     }
     return rc;
 }
 
 int apply_wake(struct txn *t, struct op_wake *op)
 {
+    bool cut = false;
     int rc = QP_OK;
     if (op->limit <= 0 || op->limit > LIMIT_WAKE_MESSAGES) {
         return QP_E_INVALID;
     }
     op->out_count = 0;
-    for (size_t i = 0; i < ARRAY_COUNT(dues) && rc == QP_OK && op->out_count < op->limit; i++) {
-        rc = wake_kind(t, op, i);
+    for (size_t i = 0; i < ARRAY_COUNT(dues) && rc == QP_OK && !cut && op->out_count < op->limit;
+         i++) {
+        rc = wake_kind(t, op, i, &cut);
     }
-    op->out_more = op->out_count == op->limit;
+    op->out_more = cut || op->out_count == op->limit;
     return rc;
 }
 
@@ -242,7 +255,8 @@ int apply_audit_add(struct txn *t, struct op_audit_add *op)
         .outcome = op->outcome,
         .detail = op->detail,
     };
-    int rc = txn_number(t, SERIES_ID, 1, &row.id);
+    int rc =
+        op->detail.n > LIMIT_PAYLOAD_SIZE ? QP_E_TOO_LARGE : txn_number(t, SERIES_ID, 1, &row.id);
     return rc != QP_OK ? rc : txn_add(t, TABLE_audit, &row) == NULL ? t->rc : QP_OK;
 }
 

@@ -102,6 +102,7 @@ static int take_pending(struct txn *t, struct hook_row *hook, const struct hook_
     if (rc == QP_OK || rc == QP_E_EXISTS) {
         txn_drop(t, TABLE_hook_sig, sig);
         hook->pending--;
+        hook->pending_size -= (int64_t)sig->payload.n;
         *out_keep = sig->keep != 0;
     }
     return t->rc != QP_OK ? t->rc : rc;
@@ -208,10 +209,14 @@ static int signal_keep(struct txn *t, struct op_hook_signal *op)
         return rc;
     }
     hook = hook_edit(t, op->ns, op->topic, op->key);
+    if (hook != NULL && hook->pending_size + (int64_t)op->payload.n > LIMIT_SIGNALS_PENDING_SIZE) {
+        return QP_E_LIMIT;
+    }
     rc = hook == NULL ? t->rc : txn_number(t, SERIES_ORD, 1, &sig.seq);
     if (rc != QP_OK || txn_add(t, TABLE_hook_sig, &sig) == NULL) {
         return rc != QP_OK ? rc : t->rc;
     }
+    hook->pending_size += (int64_t)op->payload.n;
     hook->pending++;
     op->out_kept = true;
     return QP_OK;

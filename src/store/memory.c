@@ -22,7 +22,8 @@ struct memory {
     struct omap indexes[INDEX_COUNT];
     struct index_columns index_columns[INDEX_COUNT];
     struct omap locks; /* by table and key; SERIAL: of written rows only, for readers */
-    struct memory_provider *writer; /* SERIAL: who is in a transaction */
+    struct memory_provider *writer;  /* SERIAL: who is in a transaction */
+    struct memory_provider *handles; /* that are open */
     size_t handle_count;
 };
 
@@ -50,6 +51,7 @@ struct memory_provider {
     struct undo *undo;
     struct lock *locks;
     struct memory_provider *waits_for;
+    struct memory_provider *next_handle;
     struct buf key;
 };
 
@@ -336,6 +338,20 @@ static void memory_leave(struct memory_provider *p)
         p->memory->writer = NULL;
     }
     p->active = false;
+    for (struct memory_provider *h = p->memory->handles; h != NULL; h = h->next_handle) {
+        h->waits_for = h->waits_for == p ? NULL : h->waits_for; /* it may be gone before they ask */
+    }
+}
+
+static void handle_unlist(struct memory_provider *p)
+{
+    struct memory_provider **link = &p->memory->handles;
+    while (*link != NULL && *link != p) {
+        link = &(*link)->next_handle;
+    }
+    if (*link == p) {
+        *link = p->next_handle;
+    }
 }
 
 static int memory_load(struct provider *base, struct arena *arena, enum table_id table,
@@ -589,6 +605,7 @@ static void memory_close(struct provider *base)
         memory_rollback(base);
     }
     buf_done(&p->key);
+    handle_unlist(p);
     m->handle_count--;
     if (p->owns_memory) {
         memory_destroy(m);
@@ -631,6 +648,8 @@ int memory_open(const struct qp_env *env, const struct store_options *options,
     p->memory = m;
     p->owns_memory = options->memory == NULL;
     m->handle_count++;
+    p->next_handle = m->handles;
+    m->handles = p;
     rc = key_buffer_init(p);
     if (rc != QP_OK) {
         memory_close(&p->base);

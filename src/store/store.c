@@ -83,7 +83,8 @@ static int store_enter(struct store *s, struct qp_err *err)
         const struct head_row *head = row;
         s->clock = head->clock;
         s->clock_set_us = s->env.monotonic_us(s->env.context);
-        p->opened_unclean = head->clean == 0;
+        p->opened_unclean =
+            s->writable && head->clean == 0; /* a reader may have a writer beside it */
     }
     arena_done(&arena);
     return rc;
@@ -303,6 +304,7 @@ static int commit_op(struct store *s, struct commit *c)
         txn_begin_op(t);
         rc = apply_op(t, t->op);
         rc = rc == QP_OK && t->bundle_size > LIMIT_BUNDLE_SIZE ? QP_E_TOO_LARGE : rc;
+        rc = t->bundle_rc != QP_OK ? t->bundle_rc : rc;
         if (t->rc == QP_E_BUSY && s->provider->stepwise) {
             txn_undo_op(t, &mark);
             t->rc = QP_OK;

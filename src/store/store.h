@@ -25,8 +25,8 @@
  *   I6  Leases and timers are judged by the store's clock alone, which never goes back (store_now).
  *
  * Outcome: any submit may end in QP_E_UNKNOWN_OUTCOME: the commit was asked for and its answer was
- * lost. Never repeat it blindly: read the digit, then go on from what it says (H17). QP_E_FSYNC
- * means that this handle is finished.
+ * lost. Never repeat it blindly: open the store again, read the digit, and go on from what it says
+ * (H17). The handle itself is finished then, as after QP_E_FSYNC: it refuses everything, reads too.
  *
  * If we crash before the commit, nothing of any of its bundles exists. If we crash after it, all of
  * it does. There is no third case, and so no repair at start: what is in the tables is what was
@@ -58,8 +58,8 @@ struct job_ref {
     int64_t job;
 };
 
-/* A claimed message: the fence. `token` grows with every claim, so an older claim is recognised and
- * refused. */
+/* A claimed message: the fence. Every claim gets a token that was never given before, so an older claim
+ * is recognised and refused. */
 struct msg_ref {
     int64_t ns;
     int64_t job;
@@ -336,7 +336,7 @@ struct op_sem_move {
 
 /* -------------------------------------------------------------------------- messages and timers */
 
-/* A message, or with delay_ms > 0 a timer. holder > 0: born claimed by that epoch, with token 1 and
+/* A message, or with delay_ms > 0 a timer. holder > 0: born claimed by that epoch, with a token and
  * one try. A message of a paused job is born aside. Compares: no message of this job with this GUID
  * (else QP_E_EXISTS; with `once`, the bundle goes on and nothing is written). */
 struct op_msg_put {
@@ -679,7 +679,8 @@ int store_close(struct store *s, struct qp_err *err);
  * c->state is COMMIT_DONE. The code is that of taking it (QP_OK unless it cannot be submitted at
  * all); the outcome is in c->rc and in each bundle. */
 int store_submit(struct store *s, struct commit *c) QP_MUST_USE;
-/* One statement further. QP_E_BUSY: it waits for another handle. QP_OK: look at c->state. */
+/* One op further; the writes and the commit at the end are one step. QP_E_BUSY: it waits for another
+ * handle. QP_OK: look at c->state. */
 int store_step(struct store *s, struct commit *c) QP_MUST_USE;
 /* Submit, and step until done. Returns c->rc. QP_E_BUSY when nobody else can let it go on. */
 int store_commit(struct store *s, struct commit *c);
@@ -748,8 +749,9 @@ int store_idle(struct store *s, struct qp_err *err);
 struct store_info {
     const char *provider; /* "memory", "sqlite" */
     int64_t schema_version;
-    bool opened_unclean; /* the last writer did not close it */
-    bool refusing;       /* a failed fsync, or damage: all further work is refused */
+    bool
+        opened_unclean; /* the last writer did not close it; a writer's finding, false for readers */
+    bool refusing;      /* a failed fsync, or damage: all further work is refused */
     int64_t commits;
     int64_t rows_written;
 };

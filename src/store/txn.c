@@ -83,6 +83,10 @@ static struct txn_entry **entry_slot(struct txn *t, enum table_id table, const v
 {
     buf_reset(&t->key);
     row_encode_key(&t->key, table, key);
+    if (buf_rc(&t->key) == QP_E_TOO_LARGE) {
+        t->bundle_rc = QP_E_TOO_LARGE; /* no such row can exist, and none can be made */
+        return NULL;
+    }
     if (buf_rc(&t->key) != QP_OK) {
         return fail_memory(t);
     }
@@ -262,6 +266,7 @@ struct gather {
     enum table_id table;
     struct txn_rows *out;
     size_t capacity;
+    size_t size;
 };
 
 /* A row of a scan: what the ops know already beats what was read, and what was read becomes
@@ -276,6 +281,11 @@ static int gather_row(void *context, const void *row)
     if (slot == NULL) {
         return t->rc;
     }
+    if (g->out->count > 0 && g->size > LIMIT_SCAN_SIZE) {
+        g->out->cut = true;
+        return QP_E_LIMIT; /* ends the scan */
+    }
+    g->size += row_text_size(g->table, row);
     if (e == NULL) {
         e = entry_new(t, g->table, hash);
         if (e == NULL) {
@@ -298,8 +308,9 @@ static int gather_row(void *context, const void *row)
 
 int txn_scan(struct txn *t, const struct scan *scan, struct txn_rows *out_rows)
 {
-    struct gather g = {t, scan->table, out_rows, scan->limit};
-    out_rows->count = 0;
+    struct gather g = {t, scan->table, out_rows, scan->limit, 0};
+    QP_ASSERT(scan->limit <= LIMIT_BUNDLE_OPS);
+    *out_rows = (struct txn_rows){0};
     if (t->rc != QP_OK || table_flush(t, scan->table) != QP_OK) {
         return t->rc;
     }
@@ -309,6 +320,7 @@ int txn_scan(struct txn *t, const struct scan *scan, struct txn_rows *out_rows)
         return t->rc;
     }
     t->rc = t->provider->calls->scan(t->provider, scan, &g, gather_row, t->err);
+    t->rc = t->rc == QP_E_LIMIT && out_rows->cut ? QP_OK : t->rc;
     return t->rc;
 }
 
@@ -363,6 +375,7 @@ void txn_begin_bundle(struct txn *t)
 {
     t->bundle_mark = txn_mark(t);
     t->bundle_size = 0;
+    t->bundle_rc = QP_OK;
     t->stop = (struct stop){0};
 }
 

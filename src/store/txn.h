@@ -63,6 +63,7 @@ struct txn {
     size_t bundle_size; /* bytes of new rows; LIMIT_BUNDLE_SIZE is checked after each op */
     qp_ms now;
     struct job_ref born; /* the job that was created last in this commit; job 0: none was */
+    int bundle_rc;       /* a key that is too long: it ends this bundle */
     int rc;              /* a failure of the provider or of memory: it ends the whole commit */
     struct qp_err *err;
     struct stop stop;
@@ -96,6 +97,7 @@ void txn_drop(struct txn *t, enum table_id table, const void *key);
 struct txn_rows {
     const void **rows;
     size_t count;
+    bool cut; /* there are more, but these are LIMIT_SCAN_SIZE bytes already: come again */
 };
 int txn_scan(struct txn *t, const struct scan *scan, struct txn_rows *out_rows) QP_MUST_USE;
 

@@ -19,8 +19,8 @@
 #define CHECKPOINT_EVERY 5
 #define DELETE_EVERY 6
 
-static const char *const suffixes[] = {"",      "-wal", "-shm",        "-journal",
-                                       ".lock", ".new", ".new-journal"};
+static const char *const suffixes[] = {"",        "-wal", "-shm",        "-journal",
+                                       "-qplock", ".new", ".new-journal"};
 
 /* ---------------------------------------------------------------------------------------- files */
 
@@ -129,14 +129,14 @@ static void add_marks(struct bundle *b, int k)
 
 /* Claims the message of the step before, acks the one that the step before claimed, puts its
  * own. */
-static void add_messages(struct bundle *b, int k)
+static void add_messages(struct bundle *b, int k, int64_t token)
 {
     bundle_op(b, OP_msg_claim)->msg_claim = (struct op_msg_claim){
         .ns = STORE_NS_DEFAULT, .topic = QP_STR("t"), .want = 1, .lease_ms = LIMIT_LEASE_MS};
     if (k >= 3) {
         struct job_ref of = job(k - 2);
         bundle_op(b, OP_msg_ack)->msg_ack.ref =
-            (struct msg_ref){of.ns, of.job, guid('m', k - 2), 1};
+            (struct msg_ref){of.ns, of.job, guid('m', k - 2), token};
     }
     bundle_op(b, OP_msg_put)->msg_put = (struct op_msg_put){
         .ref = job(k), .guid = guid('m', k), .topic = QP_STR("t"), .payload = jid(k)};
@@ -163,12 +163,39 @@ bool script_has_checkpoint(int k)
     return k % CHECKPOINT_EVERY == 0;
 }
 
+/* The token by which the step before claimed the message that this one acks. */
+static int read_token(struct script *x, int k, int64_t *out_token, struct qp_err *err)
+{
+    struct arena arena;
+    const void *row = NULL;
+    struct msg_row key = {.ns = base_job.ns};
+    int rc;
+    *out_token = 0;
+    if (k < 3) {
+        return QP_OK;
+    }
+    key.job = job(k - 2).job;
+    key.guid = guid('m', k - 2);
+    arena_init(&arena, &x->t.env, 0);
+    rc = store_get(x->s, &arena, TABLE_msg, &key, &row, err);
+    if (rc == QP_OK) {
+        *out_token = ((const struct msg_row *)row)->token;
+    }
+    arena_done(&arena);
+    return rc;
+}
+
 int script_step(struct script *x, int k, int *out_idle, struct qp_err *err)
 {
     struct commit c;
     struct bundle *b;
+    int64_t token;
     int rc;
     set_time(x, k);
+    rc = read_token(x, k, &token, err);
+    if (rc != QP_OK) {
+        return rc;
+    }
     commit_init(&c, x->s);
     b = commit_bundle(&c, "step");
     add_job(b, job(k), jid(k), k);
@@ -176,7 +203,7 @@ int script_step(struct script *x, int k, int *out_idle, struct qp_err *err)
     if (k % DELETE_EVERY == 0) {
         add_deletion(b, k - DELETE_EVERY + 1);
     }
-    add_messages(commit_bundle(&c, "messages"), k);
+    add_messages(commit_bundle(&c, "messages"), k, token);
     rc = store_commit(x->s, &c);
     *err = c.err;
     for (b = c.first; b != NULL && rc == QP_OK; b = b->next) {

@@ -117,7 +117,7 @@ static struct memory *memory;
 static void remove_files(void)
 {
     static const char *const suffixes[] = {"",      "-wal", "-shm",        "-journal",
-                                           ".lock", ".new", ".new-journal"};
+                                           "-qplock", ".new", ".new-journal"};
     char name[400];
     for (size_t i = 0; i < ARRAY_COUNT(suffixes); i++) {
         (void)snprintf(name, sizeof name, "%s%s", path, suffixes[i]);

@@ -80,7 +80,7 @@ static void remove_all(void)
     remove_one("-wal");
     remove_one("-shm");
     remove_one("-journal");
-    remove_one(".lock");
+    remove_one("-qplock");
     (void)rmdir(dir); /* at the end of the process */
 }
 

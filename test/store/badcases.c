@@ -404,15 +404,36 @@ static void make_lock_directory(void)
 {
     char name[6100];
     bad_put_good();
-    bad_beside(".lock", name);
+    bad_beside("-qplock", name);
     assert_int_equal(mkdir(name, 0700), 0);
 }
 static void make_lock_link(void)
 {
     char name[6100];
     bad_put_good();
-    bad_beside(".lock", name);
+    bad_beside("-qplock", name);
     assert_int_equal(symlink("elsewhere", name), 0);
+}
+static void make_foreign_lock(void)
+{
+    char name[6100];
+    bad_put_good();
+    bad_beside("-qplock", name);
+    files_put(name, "GEM\n  specs:\n", 13);
+}
+static void make_foreign_journal(void)
+{
+    make_other_with_journal();
+    bad_put_good();
+}
+static void make_trigger(void)
+{
+    put_changed("CREATE TRIGGER act_up AFTER INSERT ON qp_msg BEGIN UPDATE qp_job SET sem=7; END");
+}
+static void make_lost_check(void)
+{
+    put_changed("PRAGMA writable_schema=ON; UPDATE sqlite_schema SET sql="
+                "replace(sql,' CHECK(sem>=0)','') WHERE name='qp_job'");
 }
 static void make_bad_text(void)
 {
@@ -507,6 +528,10 @@ const struct bad bad_cases[] = {
     WORKS("name that looks like a URI", odd_name),
     NOT_WRITTEN("lock is a directory", lock_directory, QP_E_IO, "its lock file"),
     NOT_WRITTEN("lock is a link", lock_link, QP_E_IO, "its lock file"),
+    NOT_WRITTEN("lock of another program", foreign_lock, QP_E_FOREIGN, "is not a lock of quipu"),
+    REFUSED("journal of another program beside ours", foreign_journal, CORRUPT, "rollback journal"),
+    REFUSED("trigger on our table", trigger, CORRUPT, "has triggers"),
+    REFUSED("check taken out of the schema", lost_check, CORRUPT, "its schema was changed"),
     /* not SQLite */
     REFUSED("empty", empty, FOREIGN, "is empty"),
     REFUSED("one byte", one_byte, FOREIGN, SHORT_TEXT),

@@ -63,6 +63,8 @@ void conform_check(struct storetest *f);
 #define NS STORE_NS_DEFAULT
 #define TOPIC QP_STR("topic")
 #define G(number) storetest_guid(number)
+/* The claim on a message of job 100 as it stands now. */
+#define HELD(number) MSG(100, number, conform_msg_row(f, 100, number)->token)
 /* Numbers 100 .. 999 are reserved in every fresh store: jobs, schedules and epochs of a test are
  * among them. */
 #define JOB(number) ((struct job_ref){NS, (number)})

@@ -101,8 +101,8 @@ static void test_flushed_and_left(void **state)
         add(b[i], event(100));
     }
     add(b[1], OP(msg_put, .ref = JOB(100), .guid = G(3), .topic = TOPIC));
-    add(b[1], OP(msg_ack, .ref = MSG(100, 1, 1)));
-    add(b[1], OP(msg_retry, .ref = MSG(100, 2, 1)));
+    add(b[1], OP(msg_ack, .ref = HELD(1)));
+    add(b[1], OP(msg_retry, .ref = HELD(2)));
     add(b[1], OP(msg_adopt, .epoch = 777, .limit = 10)); /* reads messages, and finds none */
     add(b[1], OP(msg_claim, .ns = NS, .topic = QP_STR("none"), .want = 1, .lease_ms = 1));
     add(b[1], OP(job_finish, .ref = JOB(100), .guid = G(100)));
@@ -160,13 +160,16 @@ static void test_put_and_ack_leave_nothing(void **state)
     struct commit c;
     struct bundle *put;
     struct bundle *ack;
+    int64_t next_ord;
     conform_job(f, 100);
+    next_ord =
+        ((const struct head_row *)storetest_row(f, TABLE_head, &(struct head_row){0}))->ord + 1;
     commit_init(&c, f->s);
     put = commit_bundle(&c, "put");
     add(put, OP(msg_put, .ref = JOB(100), .guid = G(1), .topic = TOPIC, .holder = 500,
                 .limit_key = QP_STR("k")));
     ack = commit_bundle(&c, "ack");
-    add(ack, OP(msg_ack, .ref = MSG(100, 1, 1)));
+    add(ack, OP(msg_ack, .ref = MSG(100, 1, next_ord)));
     assert_int_equal(store_commit(f->s, &c), QP_OK);
     assert_int_equal(put->rc, QP_OK);
     assert_int_equal(ack->rc, QP_OK);
@@ -356,7 +359,58 @@ static void test_many_rows_survive(void **state)
     assert_int_equal(conform_info(f).refusing, false);
 }
 
+/* Proves that a key which is too long stops its own bundle, as bad input, and no other. */
+static void test_long_key_stops_its_bundle(void **state)
+{
+    static char text[20000];
+    struct storetest *f = *state;
+    struct commit c;
+    struct bundle *b;
+    struct bundle *neighbour;
+    memset(text, 'x', sizeof text);
+    conform_job(f, 100);
+    commit_init(&c, f->s);
+    b = commit_bundle(&c, "long");
+    add(b, OP(idem_put, .ns = NS, .key = {text, sizeof text}, .ttl_ms = 1));
+    neighbour = commit_bundle(&c, "neighbour");
+    add(neighbour, event(100));
+    assert_int_equal(store_commit(f->s, &c), QP_OK);
+    assert_int_equal(b->rc, QP_E_TOO_LARGE);
+    assert_int_equal(neighbour->rc, QP_OK);
+    commit_done(&c);
+}
+
+/* Proves that large rows make an op come again instead of failing for want of memory. */
+static void test_large_rows_come_in_pages(void **state)
+{
+    static char payload[8 * 1024 * 1024];
+    struct storetest *f = *state;
+    int64_t woken = 0;
+    int rounds = 0;
+    struct op_wake out;
+    conform_job(f, 100);
+    for (unsigned i = 1; i <= 12; i++) {
+        DO(f, OP(msg_put, .ref = JOB(100), .guid = G(i), .topic = TOPIC, .delay_ms = 1,
+                 .payload = {payload, sizeof payload}));
+    }
+    testenv_advance_ms(&f->t, 10);
+    do {
+        out = RUN(f, wake, .limit = 1000);
+        woken += out.out_count;
+        rounds++;
+    } while (out.out_more);
+    assert_int_equal(woken, 12);
+    assert_true(rounds > 1);
+    DO(f, OP(job_close, .ref = JOB(100), .guid = G(100), .state = JOB_FAILED),
+       OP(job_finish, .ref = JOB(100), .guid = G(100)));
+    while (RUN(f, job_delete, .ref = JOB(100), .limit = 1000).out_more) {}
+    assert_int_equal(storetest_count(f, TABLE_msg), 0);
+    assert_int_equal(storetest_count(f, TABLE_job), 0);
+}
+
 static const struct CMUnitTest tests[] = {
+    CONFORM(test_long_key_stops_its_bundle),
+    CONFORM(test_large_rows_come_in_pages),
     CONFORM(test_middle_fails_alone),
     CONFORM(test_flushed_and_taken_back),
     CONFORM(test_flushed_and_left),

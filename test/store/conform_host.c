@@ -202,6 +202,35 @@ static void test_host_cannot_reach(void **state)
     }
 }
 
+/* Proves that a callback which makes SQLite roll everything back fails the commit and nothing else:
+ * what it writes after that is not on disk, and the store goes on. */
+static void test_host_rolls_back(void **state)
+{
+    struct storetest *f = *state;
+    struct host rolls = {.sql = "CREATE TABLE once(a UNIQUE); INSERT INTO once VALUES(1);"
+                                "INSERT OR ROLLBACK INTO once VALUES(1)"};
+    struct host insert = {.sql = "INSERT INTO host VALUES(1)"};
+    struct commit c;
+    struct op *op;
+    int rc;
+    host_table(f);
+    conform_job(f, 100);
+    commit_init(&c, f->s);
+    op = bundle_op(commit_bundle(&c, "host"), OP_host_call);
+    *op = host_op(&rolls);
+    op = bundle_op(c.first, OP_host_call);
+    *op = host_op(&insert);
+    op = bundle_op(commit_bundle(&c, "neighbour"), OP_event_add);
+    *op = OP(event_add, .ref = JOB(100), .kind = 1);
+    rc = store_commit(f->s, &c);
+    assert_int_equal(rc, rolls.native ? QP_E_ABORTED : QP_OK);
+    commit_done(&c);
+    assert_int_equal(storetest_count(f, TABLE_event), rolls.native ? 0 : 1);
+    expect_rows(f, 0);
+    DO(f, host_op(&insert));
+    expect_rows(f, 1);
+}
+
 /* Proves that a callback that was refused by SQLite and says so leaves the whole bundle undone, and
  * the store well. */
 static void test_host_gives_up(void **state)
@@ -219,6 +248,6 @@ static void test_host_gives_up(void **state)
 static const struct CMUnitTest tests[] = {
     CONFORM(test_host_alone),     CONFORM(test_host_with_ops),   CONFORM(test_host_refuses),
     CONFORM(test_host_not_asked), CONFORM(test_host_neighbours), CONFORM(test_host_cannot_reach),
-    CONFORM(test_host_gives_up),
+    CONFORM(test_host_gives_up),  CONFORM(test_host_rolls_back),
 };
 CONFORM_TOPIC(host);

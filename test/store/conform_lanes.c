@@ -41,7 +41,7 @@ static void test_limit(void **state)
     ack(f, got[0]);
     assert_int_equal(conform_claim(f, NS, 10, 1000, got), 1);
     assert_int_equal(got[0], 3);
-    DO(f, OP(msg_retry, .ref = MSG(100, 2, 1), .delay_ms = 1));
+    DO(f, OP(msg_retry, .ref = HELD(2), .delay_ms = 1));
     assert_int_equal(next(f), 4);
     limit(f, "a", 0);
     assert_int_equal(next(f), 5);
@@ -275,11 +275,10 @@ static void test_paused_is_aside(void **state)
         assert_int_equal(next(f), i);
     }
     DO(f, OP(msg_put, .ref = JOB(100), .guid = G(6), .topic = TOPIC, .holder = 500));
-    DO(f, OP(msg_bury, .ref = MSG(100, 4, 1)));
+    DO(f, OP(msg_bury, .ref = HELD(4)));
     DO(f, OP(job_pause, .ref = JOB(100)));
-    DO(f, OP(msg_retry, .ref = MSG(100, 3, 1)), OP(msg_revive, .ref = MSG(100, 4, 0)),
-       OP(msg_retry, .ref = MSG(100, 5, 1), .delay_ms = 20),
-       OP(msg_adopt, .epoch = 500, .limit = 10));
+    DO(f, OP(msg_retry, .ref = HELD(3)), OP(msg_revive, .ref = MSG(100, 4, 0)),
+       OP(msg_retry, .ref = HELD(5), .delay_ms = 20), OP(msg_adopt, .epoch = 500, .limit = 10));
     testenv_advance_ms(&f->t, 1000);
     assert_int_equal(conform_wake_due(f), 3);
     for (unsigned i = 1; i <= 6; i++) {

@@ -400,7 +400,31 @@ static void test_guid_add_rest(void **state)
     assert_str(conform_guid_row(f, 100, ADDR, 1)->output, QP_STR("out"));
 }
 
+/* Proves that a guard without weight or radix is bad input, not a division by zero. */
+static void test_guard_without_weight(void **state)
+{
+    struct storetest *f = *state;
+    conform_job_open(f, 100, 1);
+    conform_worker(f, 100, ADDR);
+    (void)REFUSED(f, QP_E_INVALID,
+                  OP(act_add, .ref = JOB(100), .addr = ADDR, .weight = 1, .guard_count = 1));
+}
+
+/* Proves that a GUID whose message is still there is not forgotten: it would enter as a new one. */
+static void test_fold_needs_no_message(void **state)
+{
+    struct storetest *f = *state;
+    conform_job_open(f, 100, 9);
+    conform_worker(f, 100, ADDR);
+    conform_answer(f, 100, ADDR, 1);
+    DO(f, conform_step2(100, ADDR, 1, 1, false));
+    DO(f, OP(msg_put, .ref = JOB(100), .guid = G(1), .topic = QP_STR("t")));
+    (void)REFUSED(f, QP_E_CONFLICT, OP(guid_fold, .ref = JOB(100), .addr = ADDR, .guid = G(1)));
+}
+
 static const struct CMUnitTest tests[] = {
+    CONFORM(test_guard_without_weight),
+    CONFORM(test_fold_needs_no_message),
     CONFORM(test_18_1_leg1),
     CONFORM(test_18_2_leg2),
     CONFORM(test_20_1_trigger),

@@ -124,7 +124,7 @@ static void test_claim_gives(void **state)
     assert_int_equal(conform_claim(f, NS, 1, 1000, NULL), 1);
     m = conform_msg_row(f, 100, 1);
     assert_int_equal(m->state, MSG_HELD);
-    assert_int_equal(m->token, 1);
+    assert_true(m->token > 0);
     assert_int_equal(m->tries, 1);
     assert_int_equal(m->wake_at, store_now(f->s) + 1000);
     assert_int_equal(m->holder, 0);
@@ -182,6 +182,8 @@ enum { WITH_TOKEN = 5 };
 static void test_stale_token(void **state)
 {
     struct storetest *f = *state;
+    int64_t first;
+    int64_t second;
     conform_job(f, 100);
     DO(f, put(1));
     for (int which = 0; which < WITH_TOKEN; which++) {
@@ -189,24 +191,47 @@ static void test_stale_token(void **state)
         (void)REFUSED(f, QP_E_STALE, with_token(which, MSG(100, 2, 1))); /* not there */
     }
     (void)conform_claim(f, NS, 1, 1000, NULL);
+    first = conform_msg_row(f, 100, 1)->token;
     testenv_advance_ms(&f->t, 1000);
     assert_int_equal(conform_wake_due(f), 1);
     for (int which = 0; which < WITH_TOKEN; which++) {
-        (void)REFUSED(f, QP_E_STALE, with_token(which, MSG(100, 1, 1))); /* given back */
+        (void)REFUSED(f, QP_E_STALE, with_token(which, MSG(100, 1, first))); /* given back */
     }
     (void)conform_claim(f, NS, 1, 1000, NULL);
-    assert_int_equal(conform_msg_row(f, 100, 1)->token, 2);
+    second = conform_msg_row(f, 100, 1)->token;
+    assert_true(second > first);
     assert_int_equal(conform_msg_row(f, 100, 1)->tries, 2);
     for (int which = 0; which < WITH_TOKEN; which++) {
-        (void)REFUSED(f, QP_E_STALE, with_token(which, MSG(100, 1, 1)));
-        (void)REFUSED(f, QP_E_STALE, with_token(which, MSG(100, 1, 3)));
+        (void)REFUSED(f, QP_E_STALE, with_token(which, MSG(100, 1, first)));
+        (void)REFUSED(f, QP_E_STALE, with_token(which, MSG(100, 1, second + 1)));
         DO(f, put(10 + (unsigned)which));
     }
-    DO(f, with_token(0, MSG(100, 1, 2)));
+    DO(f, with_token(0, MSG(100, 1, second)));
     assert_int_equal(state_of(f, 1), MSG_HELD);
-    DO(f, with_token(2, MSG(100, 1, 2)));
+    DO(f, with_token(2, MSG(100, 1, second)));
     assert_int_equal(state_of(f, 1), MSG_NONE);
-    (void)REFUSED(f, QP_E_STALE, with_token(2, MSG(100, 1, 2)));
+    (void)REFUSED(f, QP_E_STALE, with_token(2, MSG(100, 1, second)));
+}
+
+/* Proves that no token is given twice: a message that goes and is published again under its GUID is
+ * not open to whoever held it before. */
+static void test_token_of_a_former_life(void **state)
+{
+    struct storetest *f = *state;
+    int64_t former;
+    conform_job(f, 100);
+    DO(f, put(1));
+    (void)conform_claim(f, NS, 1, 1000, NULL);
+    former = conform_msg_row(f, 100, 1)->token;
+    DO(f, with_token(2, MSG(100, 1, former)));
+    for (int i = 0; i < 3; i++) {
+        DO(f, put(1));
+        (void)conform_claim(f, NS, 1, 1000, NULL);
+        for (int which = 0; which < WITH_TOKEN; which++) {
+            (void)REFUSED(f, QP_E_STALE, with_token(which, MSG(100, 1, former)));
+        }
+        DO(f, with_token(2, HELD(1)));
+    }
 }
 
 /* Proves that a late holder whose lease has ended, but whose message nobody took, still acts by its
@@ -218,7 +243,7 @@ static void test_late_but_alone(void **state)
     DO(f, put(1));
     (void)conform_claim(f, NS, 1, 1000, NULL);
     testenv_advance_ms(&f->t, 5000);
-    DO(f, with_token(2, MSG(100, 1, 1)));
+    DO(f, with_token(2, HELD(1)));
     assert_int_equal(conform_wake_due(f), 0);
 }
 
@@ -231,18 +256,17 @@ static void test_extend(void **state)
     DO(f, put(1));
     (void)conform_claim(f, NS, 1, 1000, NULL);
     testenv_advance_ms(&f->t, 900);
-    DO(f, OP(msg_extend, .ref = MSG(100, 1, 1), .lease_ms = 1000));
+    DO(f, OP(msg_extend, .ref = HELD(1), .lease_ms = 1000));
     assert_int_equal(conform_msg_row(f, 100, 1)->wake_at, store_now(f->s) + 1000);
     testenv_advance_ms(&f->t, 999);
     assert_int_equal(conform_wake_due(f), 0);
     testenv_advance_ms(&f->t, 1);
     assert_int_equal(conform_wake_due(f), 1);
     DO(f, OP(msg_put, .ref = JOB(100), .guid = G(2), .topic = TOPIC, .holder = 500));
-    DO(f, OP(msg_extend, .ref = MSG(100, 2, 1), .lease_ms = 1000));
+    DO(f, OP(msg_extend, .ref = HELD(2), .lease_ms = 1000));
     assert_int_equal(conform_msg_row(f, 100, 2)->wake_at, 0);
-    (void)REFUSED(f, QP_E_INVALID, OP(msg_extend, .ref = MSG(100, 2, 1), .lease_ms = 0));
-    (void)REFUSED(f, QP_E_INVALID,
-                  OP(msg_extend, .ref = MSG(100, 2, 1), .lease_ms = LIMIT_LEASE_MS + 1));
+    (void)REFUSED(f, QP_E_INVALID, OP(msg_extend, .ref = HELD(2), .lease_ms = 0));
+    (void)REFUSED(f, QP_E_INVALID, OP(msg_extend, .ref = HELD(2), .lease_ms = LIMIT_LEASE_MS + 1));
 }
 
 /* Proves that a retry keeps the message, its error and its tries; `untry` gives the try back; the
@@ -251,29 +275,29 @@ static void test_retry(void **state)
 {
     struct storetest *f = *state;
     const struct msg_row *m;
+    int64_t former;
     conform_job(f, 100);
     DO(f, put(1));
     (void)conform_claim(f, NS, 1, 1000, NULL);
-    DO(f, OP(msg_retry, .ref = MSG(100, 1, 1), .error = QP_STR("e")));
+    DO(f, OP(msg_retry, .ref = HELD(1), .error = QP_STR("e")));
     m = conform_msg_row(f, 100, 1);
     assert_int_equal(m->state, MSG_READY);
     assert_int_equal(m->tries, 1);
     assert_str(m->error, QP_STR("e"));
     (void)conform_claim(f, NS, 1, 1000, NULL);
-    DO(f, OP(msg_retry, .ref = MSG(100, 1, 2), .untry = true, .delay_ms = 500));
+    DO(f, OP(msg_retry, .ref = HELD(1), .untry = true, .delay_ms = 500));
     m = conform_msg_row(f, 100, 1);
     assert_int_equal(m->state, MSG_DELAYED);
     assert_int_equal(m->tries, 1);
-    assert_int_equal(m->token, 2);
+    former = m->token;
     assert_int_equal(m->wake_at, store_now(f->s) + 500);
     assert_int_equal(conform_claim(f, NS, 1, 1000, NULL), 0);
     testenv_advance_ms(&f->t, 500);
     assert_int_equal(conform_wake_due(f), 1);
     assert_int_equal(conform_claim(f, NS, 1, 1000, NULL), 1);
-    assert_int_equal(conform_msg_row(f, 100, 1)->token, 3);
-    (void)REFUSED(f, QP_E_INVALID, OP(msg_retry, .ref = MSG(100, 1, 3), .delay_ms = -1));
-    (void)REFUSED(f, QP_E_INVALID,
-                  OP(msg_retry, .ref = MSG(100, 1, 3), .delay_ms = LIMIT_TIMER_MS + 1));
+    assert_true(conform_msg_row(f, 100, 1)->token > former);
+    (void)REFUSED(f, QP_E_INVALID, OP(msg_retry, .ref = HELD(1), .delay_ms = -1));
+    (void)REFUSED(f, QP_E_INVALID, OP(msg_retry, .ref = HELD(1), .delay_ms = LIMIT_TIMER_MS + 1));
 }
 
 /* Proves that a dead letter is kept and claimed by nobody, and goes back with its tries at 0 and
@@ -282,12 +306,13 @@ static void test_dead_letter(void **state)
 {
     struct storetest *f = *state;
     const struct msg_row *m;
+    int64_t former;
     conform_job(f, 100);
     DO(f, put(1));
     (void)REFUSED(f, QP_E_CONFLICT, OP(msg_revive, .ref = MSG(100, 1, 0)));
     (void)conform_claim(f, NS, 1, 1000, NULL);
-    (void)REFUSED(f, QP_E_CONFLICT, OP(msg_revive, .ref = MSG(100, 1, 1)));
-    DO(f, OP(msg_bury, .ref = MSG(100, 1, 1), .error = QP_STR("poison")),
+    (void)REFUSED(f, QP_E_CONFLICT, OP(msg_revive, .ref = HELD(1)));
+    DO(f, OP(msg_bury, .ref = HELD(1), .error = QP_STR("poison")),
        OP(job_set, .ref = JOB(100), .what = JOB_SET_PARKED | JOB_SET_STATUS,
           .parked = QP_STR("dead letter"), .status = STATUS_PARKED));
     m = conform_msg_row(f, 100, 1);
@@ -299,22 +324,24 @@ static void test_dead_letter(void **state)
     DO(f, OP(msg_revive, .ref = MSG(100, 1, 0)));
     assert_int_equal(conform_msg_row(f, 100, 1)->tries, 0);
     (void)REFUSED(f, QP_E_CONFLICT, OP(msg_revive, .ref = MSG(100, 1, 0)));
+    former = conform_msg_row(f, 100, 1)->token;
     assert_int_equal(conform_claim(f, NS, 1, 1000, NULL), 1);
-    assert_int_equal(conform_msg_row(f, 100, 1)->token, 2);
+    assert_true(conform_msg_row(f, 100, 1)->token > former);
     (void)REFUSED(f, QP_E_NOT_FOUND, OP(msg_revive, .ref = MSG(100, 2, 0)));
 }
 
-/* Proves that a message born held is its epoch's, with token 1 and one try, and that a dead epoch's
+/* Proves that a message born held is its epoch's, with a token and one try, and that a dead epoch's
  * messages are given back in batches, to be claimed with a higher token. */
 static void test_born_held_and_adopted(void **state)
 {
     struct storetest *f = *state;
+    int64_t former;
     conform_job(f, 100);
     for (unsigned i = 1; i <= 5; i++) {
         struct op op = put(i);
         op.msg_put.holder = i <= 4 ? 500 : 501;
         DO(f, op);
-        assert_int_equal(conform_msg_row(f, 100, i)->token, 1);
+        assert_true(conform_msg_row(f, 100, i)->token > 0);
         assert_int_equal(conform_msg_row(f, 100, i)->tries, 1);
     }
     testenv_advance_ms(&f->t, LIMIT_LEASE_MS);
@@ -327,20 +354,30 @@ static void test_born_held_and_adopted(void **state)
         assert_int_equal(out.out_more, page < 2);
     }
     assert_int_equal(RUN(f, msg_adopt, .epoch = 500, .limit = 10).out_count, 0);
-    (void)REFUSED(f, QP_E_STALE, OP(msg_ack, .ref = MSG(100, 1, 1)));
+    former = conform_msg_row(f, 100, 1)->token;
+    (void)REFUSED(f, QP_E_STALE, OP(msg_ack, .ref = MSG(100, 1, former)));
     assert_int_equal(conform_claim(f, NS, 10, 1000, NULL), 4);
-    assert_int_equal(conform_msg_row(f, 100, 1)->token, 2);
+    assert_true(conform_msg_row(f, 100, 1)->token > former);
     assert_int_equal(conform_msg_row(f, 100, 1)->tries, 2);
-    DO(f, OP(msg_ack, .ref = MSG(100, 5, 1))); /* the other epoch lives on */
+    DO(f, OP(msg_ack, .ref = HELD(5))); /* the other epoch lives on */
     (void)REFUSED(f, QP_E_INVALID, OP(msg_adopt, .epoch = 0, .limit = 1));
     (void)REFUSED(f, QP_E_INVALID, OP(msg_adopt, .epoch = 500, .limit = 0));
     (void)REFUSED(f, QP_E_INVALID, OP(msg_adopt, .epoch = 500, .limit = LIMIT_CLAIM_MESSAGES + 1));
 }
 
 static const struct CMUnitTest tests[] = {
-    CONFORM(test_put),         CONFORM(test_put_duplicate),  CONFORM(test_put_invalid),
-    CONFORM(test_claim_order), CONFORM(test_claim_gives),    CONFORM(test_claim_invalid),
-    CONFORM(test_stale_token), CONFORM(test_late_but_alone), CONFORM(test_extend),
-    CONFORM(test_retry),       CONFORM(test_dead_letter),    CONFORM(test_born_held_and_adopted),
+    CONFORM(test_put),
+    CONFORM(test_put_duplicate),
+    CONFORM(test_put_invalid),
+    CONFORM(test_claim_order),
+    CONFORM(test_claim_gives),
+    CONFORM(test_claim_invalid),
+    CONFORM(test_stale_token),
+    CONFORM(test_token_of_a_former_life),
+    CONFORM(test_late_but_alone),
+    CONFORM(test_extend),
+    CONFORM(test_retry),
+    CONFORM(test_dead_letter),
+    CONFORM(test_born_held_and_adopted),
 };
 CONFORM_TOPIC(messages);

@@ -58,7 +58,7 @@ static void test_lease(void **state)
     testenv_advance_ms(&f->t, 1);
     assert_int_equal(conform_wake_due(f), 1);
     assert_int_equal(conform_msg_row(f, 100, 1)->state, MSG_READY);
-    assert_int_equal(conform_msg_row(f, 100, 1)->token, 1);
+    assert_true(conform_msg_row(f, 100, 1)->token > 0);
     assert_int_equal(conform_wake_due(f), 0);
 }
 

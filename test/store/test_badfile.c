@@ -34,7 +34,7 @@ static struct opworld world;
 /* What a refusal may leave: the lock file; a reader, SQLite's own empty log. */
 static bool writer_may_leave(const struct files_entry *e)
 {
-    return files_ends_with(e->name, ".lock");
+    return files_ends_with(e->name, "-qplock");
 }
 
 static bool reader_may_leave(const struct files_entry *e)
@@ -182,9 +182,9 @@ static void test_link_has_the_lock_of_its_file(void **state)
     enter_directory(900);
     bad_make_link();
     assert_int_equal(open_writer(&s, &err), QP_OK);
-    (void)snprintf(name, sizeof name, "%s/real.db.lock", bad.dir);
+    (void)snprintf(name, sizeof name, "%s/real.db-qplock", bad.dir);
     assert_int_equal(access(name, F_OK), 0);
-    (void)snprintf(name, sizeof name, "%s/store.db.lock", bad.dir);
+    (void)snprintf(name, sizeof name, "%s/store.db-qplock", bad.dir);
     assert_int_not_equal(access(name, F_OK), 0);
     (void)snprintf(bad.path, sizeof bad.path, "%s/real.db", bad.dir);
     assert_int_equal(open_writer(&second, &err), QP_E_LOCKED);

@@ -31,7 +31,7 @@ static struct opworld world;
 
 static bool writer_may_leave(const struct files_entry *e)
 {
-    return files_ends_with(e->name, ".lock");
+    return files_ends_with(e->name, "-qplock");
 }
 
 static bool reader_may_leave(const struct files_entry *e)

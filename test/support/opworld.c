@@ -107,7 +107,6 @@ static void prepare_messages(struct bundle *b, int64_t epoch)
     }
     ADD(b, msg_claim, .ns = STORE_NS_DEFAULT, .topic = QP_STR("held"), .want = 6,
         .lease_ms = LEASE_MS);
-    ADD(b, msg_bury, .ref = {STORE_NS_DEFAULT, JOB_PLAIN, guid(25), 1}, .error = QP_STR("dead"));
     put(b, JOB_PLAIN, 30, QP_STR("ready"));
     put(b, JOB_PLAIN, 31, QP_STR("ready"));
     ADD(b, msg_put, .ref = REF(JOB_PLAIN), .guid = guid(32), .topic = QP_STR("node"),
@@ -157,6 +156,9 @@ static void run(struct store *s, struct commit *c)
     }
 }
 
+static void read_tokens(struct store *s, struct opworld *w);
+static struct msg_ref held_message(const struct opworld *w, int number);
+
 void opworld_prepare(struct store *s, struct testenv *t, struct opworld *w)
 {
     struct commit c;
@@ -185,6 +187,11 @@ void opworld_prepare(struct store *s, struct testenv *t, struct opworld *w)
     w->waiter_seq = hook->out_seq;
     w->held_token = held->out_token;
     w->wanted_token = wanted->out_token;
+    read_tokens(s, w);
+    commit_reset(&c);
+    b = commit_bundle(&c, "prepare");
+    ADD(b, msg_bury, .ref = held_message(w, 25), .error = QP_STR("dead"));
+    run(s, &c);
     commit_done(&c);
     testenv_advance_ms(t, 2 * DUE_MS);
 }
@@ -198,9 +205,28 @@ static int host_call(void *context, void *native)
     return QP_OK;
 }
 
-static struct msg_ref held_message(int number)
+#define FIRST_HELD 20
+
+static struct msg_ref held_message(const struct opworld *w, int number)
 {
-    return (struct msg_ref){STORE_NS_DEFAULT, JOB_PLAIN, guid(number), 1};
+    return (struct msg_ref){STORE_NS_DEFAULT, JOB_PLAIN, guid(number),
+                            w->msg_tokens[number - FIRST_HELD]};
+}
+
+/* The tokens of the held messages: they come from the store. */
+static void read_tokens(struct store *s, struct opworld *w)
+{
+    for (int i = 0; i < OPWORLD_HELD; i++) {
+        struct msg_row key = {
+            .ns = STORE_NS_DEFAULT, .job = JOB_PLAIN, .guid = guid(FIRST_HELD + i)};
+        struct arena arena;
+        const void *row = NULL;
+        arena_init(&arena, store_env(s), 0);
+        if (store_get(s, &arena, TABLE_msg, &key, &row, NULL) == QP_OK) {
+            w->msg_tokens[i] = ((const struct msg_row *)row)->token;
+        }
+        arena_done(&arena);
+    }
 }
 
 #define SET(name, ...)                                                                             \
@@ -249,12 +275,12 @@ static void fill_message(const struct opworld *w, struct op *op)
             .limit_key = QP_STR("key"), .payload = QP_STR("payload"));
         SET(msg_claim, .ns = STORE_NS_DEFAULT, .topic = QP_STR("ready"), .want = 5,
             .lease_ms = LEASE_MS, .worker = QP_STR("worker"));
-        SET(msg_fence, .ref = held_message(20));
-        SET(msg_extend, .ref = held_message(21), .lease_ms = 2 * LEASE_MS);
-        SET(msg_ack, .ref = held_message(22));
-        SET(msg_retry, .ref = held_message(23), .delay_ms = DUE_MS, .error = QP_STR("error"));
-        SET(msg_bury, .ref = held_message(24), .error = QP_STR("error"));
-        SET(msg_revive, .ref = held_message(25));
+        SET(msg_fence, .ref = held_message(w, 20));
+        SET(msg_extend, .ref = held_message(w, 21), .lease_ms = 2 * LEASE_MS);
+        SET(msg_ack, .ref = held_message(w, 22));
+        SET(msg_retry, .ref = held_message(w, 23), .delay_ms = DUE_MS, .error = QP_STR("error"));
+        SET(msg_bury, .ref = held_message(w, 24), .error = QP_STR("error"));
+        SET(msg_revive, .ref = held_message(w, 25));
         SET(msg_adopt, .epoch = w->epoch, .limit = 10);
         SET(lane_limit, .ns = STORE_NS_DEFAULT, .topic = QP_STR("ready"), .limit_key = QP_STR("*"),
             .max = 3);

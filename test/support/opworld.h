@@ -10,11 +10,14 @@
 #include "support/testenv.h"
 
 /* What the preparation was given by the store. The same for every store that was prepared. */
+#define OPWORLD_HELD 6
+
 struct opworld {
     int64_t epoch;
     int64_t waiter_seq;
-    int64_t held_token;   /* of a key that nobody waits for */
-    int64_t wanted_token; /* of a key that somebody waits for */
+    int64_t held_token;               /* of a key that nobody waits for */
+    int64_t wanted_token;             /* of a key that somebody waits for */
+    int64_t msg_tokens[OPWORLD_HELD]; /* of the messages that are held */
 };
 
 /* Moves the clock so that something is due. */

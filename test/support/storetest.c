@@ -65,7 +65,7 @@ void storetest_reopen(struct storetest *f)
 
 void storetest_done(struct storetest *f)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock", ".new", ".new-journal"};
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-qplock", ".new", ".new-journal"};
     char name[400];
     struct qp_err err = {0};
     int rc = store_close(f->s, &err);

@@ -28,7 +28,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock", ".new"};
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-qplock", ".new"};
     char name[320];
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(suffixes); i++) {

@@ -101,7 +101,8 @@ static const char *const migration_1[] = {
     "  PRIMARY KEY(ns,topic,limit_key)) STRICT, WITHOUT ROWID",
     "CREATE TABLE qp_hook("
     "  ns INTEGER NOT NULL, topic TEXT NOT NULL, hkey TEXT NOT NULL,"
-    "  waiting INTEGER NOT NULL, pending INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  waiting INTEGER NOT NULL, pending INTEGER NOT NULL,"
+    "  pending_size INTEGER NOT NULL, rev INTEGER NOT NULL,"
     "  PRIMARY KEY(ns,topic,hkey)) STRICT, WITHOUT ROWID",
     "CREATE TABLE qp_hook_wait("
     "  ns INTEGER NOT NULL, topic TEXT NOT NULL, hkey TEXT NOT NULL,"

@@ -4,7 +4,7 @@
  * and left as it is.
  *
  *   resolve   the path, through symbolic links, so that one file has one lock
- *   lock      <file>.lock, with flock, for a writer: kept until close, so a second writing process
+ *   lock      <file>-qplock, with flock, for a writer: kept until close, so a second writing process
  *             is refused
  *   look      at the file alone, without its logs: a foreign file's log is neither rolled back nor
  *             moved into it
@@ -201,24 +201,25 @@ static bool has_log(const struct opening *o, const char *suffix)
 
 /* ------------------------------------------------------------------------------------- the lock */
 
-static int locked_by(const struct opening *o, int fd)
+#define LOCK_SUFFIX "-qplock"
+#define LOCK_MAGIC "quipu "
+
+/* What stands in the lock file: "quipu <pid>"; nothing, when it is new. Anything else is not ours. */
+static int lock_read(const struct opening *o, int fd, long *out_pid)
 {
     char text[32] = "";
     ssize_t n = pread(fd, text, sizeof text - 1, 0);
-    long pid = n > 0 ? strtol(text, NULL, 10) : 0;
-    return err_set(o->err, QP_E_LOCKED,
-                   "'%s': in use by process %ld; stop it first, or open the file for reading only",
-                   o->path, pid);
+    if (n < 0 || (n > 0 && strncmp(text, LOCK_MAGIC, strlen(LOCK_MAGIC)) != 0)) {
+        return err_set(o->err, QP_E_FOREIGN, "'%s%s': is not a lock of quipu; move it away",
+                       o->path, LOCK_SUFFIX);
+    }
+    *out_pid = n > 0 ? strtol(text + strlen(LOCK_MAGIC), NULL, 10) : 0;
+    return QP_OK;
 }
 
-static int lock_take(struct opening *o)
+static int lock_open(const struct opening *o, const char *name, int *out_fd)
 {
-    char name[PATH_SIZE_MAX + 16];
-    char pid[32];
-    int n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
-    int fd;
-    beside(o, ".lock", name);
-    fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         return err_set(o->err,
                        errno == ENOSPC                     ? QP_E_FULL
@@ -226,14 +227,55 @@ static int lock_take(struct opening *o)
                                                            : QP_E_IO,
                        "'%s': its lock file: %s", o->path, strerror(errno));
     }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        int rc = locked_by(o, fd);
-        (void)close(fd); /* nothing was written */
+    *out_fd = fd;
+    return QP_OK;
+}
+
+/* The lock is on the file that has the name now: whoever removed it in between locks nothing. */
+static bool lock_is_named(int fd, const char *name)
+{
+    struct stat held;
+    struct stat named;
+    return fstat(fd, &held) == 0 && stat(name, &named) == 0 && held.st_ino == named.st_ino &&
+           held.st_dev == named.st_dev;
+}
+
+static int lock_hold(struct opening *o, int fd, const char *name)
+{
+    char text[48];
+    int n = snprintf(text, sizeof text, LOCK_MAGIC "%ld\n", (long)getpid());
+    long pid = 0;
+    int rc = lock_read(o, fd, &pid);
+    if (rc != QP_OK) {
         return rc;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 || !lock_is_named(fd, name)) {
+        return err_set(
+            o->err, QP_E_LOCKED,
+            "'%s': in use by process %ld; stop it first, or open the file for reading only",
+            o->path, pid);
     }
     /* Only a hint for people; the lock itself is flock's, and goes with the process. */
     if (ftruncate(fd, 0) == 0) {
-        (void)!pwrite(fd, pid, (size_t)n, 0);
+        (void)!pwrite(fd, text, (size_t)n, 0);
+    }
+    return QP_OK;
+}
+
+static int lock_take(struct opening *o)
+{
+    char name[PATH_SIZE_MAX + 16];
+    int fd = -1;
+    int rc;
+    beside(o, LOCK_SUFFIX, name);
+    rc = lock_open(o, name, &fd);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    rc = lock_hold(o, fd, name);
+    if (rc != QP_OK) {
+        (void)close(fd); /* nothing was written */
+        return rc;
     }
     o->p->lock_fd = fd;
     /* Somebody may have made the file since its path was resolved: only now nobody else can. */
@@ -366,6 +408,13 @@ static int build_new(struct opening *o, const char *name)
     return rc;
 }
 
+/* Never over a file that somebody else made meanwhile, where the file system can promise that. */
+static int rename_new(const char *from, const char *to)
+{
+    int failed = renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+    return failed != 0 && (errno == EINVAL || errno == ENOSYS) ? rename(from, to) : failed;
+}
+
 static int create(struct opening *o)
 {
     static const char *const left[] = {".new-journal", ".new-wal", ".new-shm", ".new"};
@@ -381,7 +430,7 @@ static int create(struct opening *o)
             name); /* what a crash during an earlier creation left behind; we hold the lock */
     }
     rc = build_new(o, name); /* ".new", the last of them */
-    if (rc == QP_OK && rename(name, o->path) != 0) {
+    if (rc == QP_OK && rename_new(name, o->path) != 0) {
         rc = err_set(o->err, QP_E_IO, "'%s': rename: %s", name, strerror(errno));
     }
     if (rc != QP_OK) {
@@ -445,6 +494,47 @@ static int check_version(struct opening *o)
     return QP_OK;
 }
 
+/* What the migrations made is still what they made, to the letter: no key, check or type is gone. */
+static int check_texts(struct opening *o)
+{
+    sqlite3_stmt *s = NULL;
+    int code =
+        sqlite3_prepare_v2(o->p->db, "SELECT 1 FROM sqlite_schema WHERE sql=?1", -1, &s, NULL);
+    int rc = code == SQLITE_OK ? QP_OK : sqlite_fail(o->p, code, o->err, "read the schema");
+    for (int64_t v = 0; v < o->p->schema_version && rc == QP_OK; v++) {
+        for (size_t i = 0; sqlite_migrations[v][i] != NULL && rc == QP_OK; i++) {
+            if (strncmp(sqlite_migrations[v][i], "CREATE ", 7) != 0) {
+                continue;
+            }
+            (void)sqlite3_bind_text(s, 1, sqlite_migrations[v][i], -1,
+                                    SQLITE_STATIC); /* step tells */
+            code = sqlite3_step(s);
+            if (code == SQLITE_DONE) {
+                rc = err_set(o->err, QP_E_CORRUPT, "'%s': its schema was changed: %.60s...",
+                             o->path, sqlite_migrations[v][i]);
+            } else if (code != SQLITE_ROW) {
+                rc = sqlite_fail(o->p, code, o->err, "read the schema");
+            }
+            (void)sqlite3_reset(s); /* repeats the step's error */
+        }
+    }
+    (void)sqlite3_finalize(s); /* likewise */
+    return rc;
+}
+
+/* A trigger on our tables would act behind every row that we write. */
+static int check_triggers(struct opening *o)
+{
+    int64_t count = 0;
+    int rc = query(o->p,
+                   "SELECT count(*) FROM sqlite_schema WHERE type='trigger' AND "
+                   "tbl_name LIKE 'qp\\_%' ESCAPE '\\'",
+                   &count, NULL, 0, o->err);
+    return rc == QP_OK && count > 0
+               ? refuse(o, QP_E_CORRUPT, "has triggers on quipu's tables; remove them")
+               : rc;
+}
+
 /* Every table and index of rows.h can be used. Preparing reads the schema, not the rows. */
 static int check_schema(struct opening *o)
 {
@@ -462,6 +552,8 @@ static int check_schema(struct opening *o)
     for (int i = 0; i < PLAIN_KINDS && rc == QP_OK && !o->options->read_only; i++) {
         rc = sqlite_plain_statement(o->p, (enum plain_statement)i, &s, o->err);
     }
+    rc = rc == QP_OK ? check_texts(o) : rc;
+    rc = rc == QP_OK ? check_triggers(o) : rc;
     rc = rc == QP_OK ? query(o->p, "SELECT 1 FROM qp_head WHERE ns=0", &head, NULL, 0, o->err) : rc;
     if (rc == QP_OK && head == 0) {
         return refuse(o, QP_E_CORRUPT, "its head row is missing: the file is damaged");
@@ -521,6 +613,10 @@ static int look(struct opening *o)
     }
     disconnect(p);
     p->base.failure = QP_OK; /* of the look, which is over */
+    if (rc == QP_OK && has_log(o, "-journal")) {
+        return refuse(o, QP_E_CORRUPT,
+                      "a rollback journal lies beside it, which quipu never makes; move it away");
+    }
     return unreadable && has_log(o, "-wal") ? QP_OK : rc;
 }
 
@@ -544,6 +640,7 @@ static int configure_writer(struct opening *o)
                      : rc;
     static_assert(CACHE_KIB == 65536, "the pragma above says the same number");
     (void)sqlite3_wal_hook(p->db, sqlite_wal_grew, p);        /* returns the former context */
+    (void)sqlite3_commit_hook(p->db, sqlite_may_commit, p);   /* returns the former context */
     (void)sqlite3_set_authorizer(p->db, sqlite_authorize, p); /* cannot fail */
     return rc;
 }
@@ -551,11 +648,15 @@ static int configure_writer(struct opening *o)
 static int open_writer(struct opening *o)
 {
     struct sqlite_provider *p = o->p;
-    int rc = lock_take(o);
-    bool fresh = rc == QP_OK && !o->exists;
-    if (fresh && o->options->must_exist) {
+    int rc = QP_OK;
+    bool fresh;
+    if (o->exists) {
+        rc = look(o); /* before the lock: what is not ours gets nothing laid beside it */
+    } else if (o->options->must_exist) {
         rc = refuse(o, QP_E_NOT_FOUND, "is not there");
     }
+    rc = rc == QP_OK ? lock_take(o) : rc;
+    fresh = rc == QP_OK && !o->exists;
     rc = rc == QP_OK && fresh ? create(o) : rc;
     rc = rc == QP_OK ? look(o) : rc;
     rc = rc == QP_OK ? connect_to(o, o->path, SQLITE_OPEN_READWRITE) : rc;

@@ -445,11 +445,23 @@ static int sqlite_host_begin(struct provider *base, struct qp_err *err)
     return rc;
 }
 
+/* While a host callback runs nothing may commit: should it have got rid of our transaction (INSERT OR
+ * ROLLBACK, a full disk), what it writes after that would be on disk by itself. */
+int sqlite_may_commit(void *context)
+{
+    const struct sqlite_provider *p = context;
+    return p->in_host ? 1 : 0;
+}
+
 static int sqlite_host_end(struct provider *base, bool keep, struct qp_err *err)
 {
     struct sqlite_provider *p = self(base);
     int rc = QP_OK;
     p->in_host = false;
+    if (sqlite3_get_autocommit(p->db) != 0) {
+        return err_set(err, QP_E_ABORTED, "%s: a host callback rolled the transaction back",
+                       p->path);
+    }
     if (!keep) {
         rc = run_plain(p, PLAIN_ROLLBACK_TO, err, "take back a host call");
     }

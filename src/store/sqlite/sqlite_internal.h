@@ -82,6 +82,7 @@ int sqlite_fail_as(int code, struct qp_err *err, const char *what);
 int sqlite_checkpoint(struct sqlite_provider *p, struct qp_err *err);
 int sqlite_authorize(void *context, int action, const char *a, const char *b, const char *database,
                      const char *trigger);
+int sqlite_may_commit(void *context);
 int sqlite_wal_grew(void *context, sqlite3 *db, const char *name, int pages);
 
 #endif
