@@ -116,7 +116,7 @@ static struct memory *memory;
 
 static void remove_files(void)
 {
-    static const char *const suffixes[] = {"",      "-wal", "-shm",        "-journal",
+    static const char *const suffixes[] = {"",        "-wal", "-shm",        "-journal",
                                            "-qplock", ".new", ".new-journal"};
     char name[400];
     for (size_t i = 0; i < ARRAY_COUNT(suffixes); i++) {
