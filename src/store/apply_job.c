@@ -43,6 +43,21 @@ int journal_next(struct txn *t, struct job_ref ref, qp_str addr, qp_str guid,
     return rc;
 }
 
+/* A change that people see and that has no row of its own. */
+static int event_note(struct txn *t, struct job_ref ref, enum event_kind kind, qp_str detail)
+{
+    struct event_row row = {.ns = ref.ns, .job = ref.job, .kind = kind, .detail = detail};
+    struct journal entry;
+    int rc = journal_next(t, ref, QP_NONE, QP_NONE, &entry);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    row.seq = entry.seq;
+    row.pos = entry.pos;
+    row.at = entry.at;
+    return txn_add(t, TABLE_event, &row) == NULL ? t->rc : QP_OK;
+}
+
 static int counter_add(struct txn *t, const struct job_row *job, int64_t status, int64_t n)
 {
     struct counter_row key = {.ns = job->ns, .workflow = job->workflow, .status = status};
@@ -220,7 +235,8 @@ int apply_job_set(struct txn *t, struct op_job_set *op)
         job->error = op->error;
         job->fingerprint = op->fingerprint;
     }
-    return (op->what & JOB_SET_STATUS) != 0 ? job_status_set(t, job, op->status) : QP_OK;
+    rc = (op->what & JOB_SET_STATUS) != 0 ? job_status_set(t, job, op->status) : QP_OK;
+    return rc == QP_OK ? event_note(t, op->ref, EVENT_JOB_SET, job->parked) : rc;
 }
 
 int apply_job_close(struct txn *t, struct op_job_close *op)
@@ -242,7 +258,8 @@ int apply_job_close(struct txn *t, struct op_job_close *op)
     }
     job->error = op->error;
     job->fingerprint = op->fingerprint;
-    return job_state_close(t, job, op->guid, op->state);
+    rc = job_state_close(t, job, op->guid, op->state);
+    return rc == QP_OK ? event_note(t, op->ref, EVENT_JOB_CLOSED, op->error) : rc;
 }
 
 int apply_job_finish(struct txn *t, struct op_job_finish *op)
@@ -279,7 +296,8 @@ int apply_job_pause(struct txn *t, struct op_job_pause *op)
         return rc;
     }
     job->paused = 1;
-    return job_status_set(t, job, STATUS_PAUSED);
+    rc = job_status_set(t, job, STATUS_PAUSED);
+    return rc == QP_OK ? event_note(t, op->ref, EVENT_JOB_PAUSED, QP_NONE) : rc;
 }
 
 /* Brings back what was set aside. A job's messages lie together, so this reads only its own. */
@@ -320,6 +338,7 @@ int apply_job_resume(struct txn *t, struct op_job_resume *op)
     if (job->paused != 0) {
         job->paused = 0;
         rc = job_status_set(t, job, op->status);
+        rc = rc == QP_OK ? event_note(t, op->ref, EVENT_JOB_RESUMED, QP_NONE) : rc;
     }
     return rc == QP_OK ? messages_bring_back(t, op) : rc;
 }

@@ -39,6 +39,15 @@ enum job_status {
  */
 enum msg_state { MSG_NONE, MSG_READY, MSG_DELAYED, MSG_HELD, MSG_ASIDE, MSG_DEAD, MSG_STATES };
 
+/* Journal entries that the store makes itself, for changes of a job that leave no other row: below zero,
+ * so that the layers above have the numbers from zero on. */
+enum event_kind {
+    EVENT_JOB_SET = -1,
+    EVENT_JOB_CLOSED = -2,
+    EVENT_JOB_PAUSED = -3,
+    EVENT_JOB_RESUMED = -4,
+};
+
 enum msg_owner { OWNER_JOB, OWNER_SCHEDULE, OWNER_SYSTEM };
 
 enum node_state { NODE_RUNNING, NODE_LEFT, NODE_DEAD };

@@ -529,7 +529,8 @@ struct op_data_put {
     qp_str value;
 };
 
-/* A journal entry that has no other row. */
+/* A journal entry that has no other row. Kinds below zero are the store's own (enum event_kind): job_set,
+ * job_close, job_pause and job_resume make one each, so that no visible change is without its entry. */
 struct op_event_add {
     struct job_ref ref;
     int64_t kind;
