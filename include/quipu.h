@@ -230,6 +230,57 @@ QP_API QP_MUST_USE int qp_task_complete(qp_task *task, qp_str output, struct qp_
 /* Gives it back, to be claimed again after delay_ms. The task is gone as after qp_task_complete. */
 QP_API QP_MUST_USE int qp_task_retry(qp_task *task, qp_ms delay_ms, struct qp_err *err);
 
+/* ------------------------------------------------------------------------------------ checking */
+
+enum qp_severity {
+    QP_SEVERITY_WARNING, /* somebody should look; no promise is broken */
+    QP_SEVERITY_ERROR    /* the file is not what the protocol can have made */
+};
+
+/* One violation of one rule. Texts live until the visit returns; docs/fsck.md lists the rules. */
+struct qp_finding {
+    const char *rule; /* "A1" */
+    enum qp_severity severity;
+    qp_str namespace_name; /* none when the namespace itself is not there */
+    qp_str job;            /* its id; none when it is about no single job */
+    const char *text;      /* what is wrong, as a sentence without its full stop */
+    const char *evidence;  /* what was found, ledgers as fifteen digits; may be empty */
+    const char *next;      /* what to do about it */
+};
+
+struct qp_check_options {
+    size_t size;                /* sizeof(struct qp_check_options): set by qp_check_options_init */
+    const char *path;           /* the file; it is opened for reading only */
+    const struct qp_env *env;   /* NULL: the usual one */
+    const char *namespace_name; /* only this one; NULL: all */
+    const char *job;            /* only the job with this id, of the namespace or of "default" */
+    const char *rules;          /* names or groups: "A1,S"; NULL: all */
+    int64_t limit;              /* findings after which it stops; 0: 1000 */
+    int64_t max_tries;          /* how often a message may be tried; 0: any number */
+};
+
+QP_API void qp_check_options_init(struct qp_check_options *options);
+
+struct qp_check_result {
+    int64_t jobs; /* that were checked */
+    int64_t errors;
+    int64_t warnings;
+    bool truncated; /* the limit was reached: there may be more */
+    bool moving; /* somebody writes: what moved too fast, or the whole-store rules, was left out */
+};
+
+/* Called for every finding, in the order of jobs. Another code than QP_OK ends the check, which
+ * then returns it. */
+typedef int (*qp_check_visit)(void *context, const struct qp_finding *finding);
+
+/* Checks a file against the rules of the protocol, page by page and job by job, without changing
+ * it; another process may be working on it. QP_OK: it was checked, and out_result says what was
+ * found. QP_E_NOT_FOUND: no such file, namespace or job. QP_E_INVALID: no such rule. Other codes:
+ * it could not be checked (a foreign, newer or damaged file). `visit` may be NULL. */
+QP_API QP_MUST_USE int qp_check(const struct qp_check_options *options, void *context,
+                                qp_check_visit visit, struct qp_check_result *out_result,
+                                struct qp_err *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -13,6 +13,7 @@ enum cli_exit {
     EXIT_OK = 0,
     EXIT_ERROR = 1,
     EXIT_USAGE = 2,
+    EXIT_VIOLATIONS = 13, /* fsck found what must not be */
 };
 
 struct command {
@@ -26,6 +27,7 @@ struct command {
  * terminal are shown as \xNN, whatever they come from; the message is cut at a fixed length. */
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+int command_fsck(int argc, char **argv);
 int command_version(int argc, char **argv);
 int command_help(int argc, char **argv);
 

@@ -15,6 +15,10 @@
 
 static const struct command commands[] = {
     {"help", "[command]", "list the commands, or show the usage of one", command_help},
+    {"fsck",
+     "[--db FILE] [FILE] [--ns NAME] [--job ID] [--rule A1,S,..] [--limit N] [--max-tries N] "
+     "[-o text|json] [--selftest]",
+     "check a file against the rules of the protocol", command_fsck},
     {"version", "[-o text|json]", "print the version", command_version},
 };
 

@@ -11,6 +11,10 @@
 int command_version(int argc, char **argv)
 {
     const char *format = "text";
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        printf("usage: quipu version [-o text|json]\n");
+        return EXIT_OK;
+    }
     if (argc == 3 && strcmp(argv[1], "-o") == 0) {
         format = argv[2];
     } else if (argc != 1) {

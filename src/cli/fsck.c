@@ -1,0 +1,300 @@
+/* fsck.c - quipu fsck: checks a file against the rules of the protocol, and says what it found
+ *
+ * Findings go to stdout, one line each or, with -o json, as one object; the summary goes to stderr.
+ * Exit codes: 0 nothing is broken (there may be warnings), 1 it could not be checked, 2 usage, 13
+ * violations.
+ */
+#include "cli/cli.h"
+
+#include <quipu.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "kernel/check.h"
+
+#define DEFAULT_FILE "quipu.db"
+
+struct fsck {
+    struct qp_check_options check;
+    const char *format; /* text or json */
+    const char *limit;
+    const char *max_tries;
+    bool selftest;
+    struct qp_env env;
+    struct buf out;
+    struct json_writer json; /* of `out` */
+};
+
+/* Options that take a value, and where it goes. */
+static const struct {
+    const char *name;
+    size_t offset; /* of a const char * in struct fsck */
+} values[] = {
+    {"--db", offsetof(struct fsck, check.path)},
+    {"--ns", offsetof(struct fsck, check.namespace_name)},
+    {"--job", offsetof(struct fsck, check.job)},
+    {"--rule", offsetof(struct fsck, check.rules)},
+    {"--limit", offsetof(struct fsck, limit)},
+    {"--max-tries", offsetof(struct fsck, max_tries)},
+    {"-o", offsetof(struct fsck, format)},
+};
+
+static int parse(struct fsck *f, int argc, char **argv);
+static int run_selftest(struct fsck *f);
+static int run_check(struct fsck *f);
+
+int command_fsck(int argc, char **argv)
+{
+    struct fsck f = {.format = "text"};
+    int status;
+    qp_env_init(&f.env);
+    qp_check_options_init(&f.check);
+    f.check.env = &f.env;
+    status = parse(&f, argc, argv);
+    if (status != EXIT_OK) {
+        return status;
+    }
+    return f.selftest ? run_selftest(&f) : run_check(&f);
+}
+
+/* ------------------------------------------------------------------------------------ arguments */
+
+static const char **value_place(struct fsck *f, const char *name)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(values); i++) {
+        if (strcmp(name, values[i].name) == 0) {
+            return (const char **)(void *)((char *)f + values[i].offset);
+        }
+    }
+    return NULL;
+}
+
+/* A positive number, or 0 when there is none in the text. */
+static int64_t positive(const char *text)
+{
+    char *end = NULL;
+    long long number = strtoll(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0' && number > 0 ? number : 0;
+}
+
+static int parse_numbers(struct fsck *f)
+{
+    f->check.limit = f->limit == NULL ? 0 : positive(f->limit);
+    f->check.max_tries = f->max_tries == NULL ? 0 : positive(f->max_tries);
+    if (f->limit != NULL && f->check.limit == 0) {
+        return cli_usage("fsck: --limit is a positive number, not '%s'; see quipu help fsck",
+                         f->limit);
+    }
+    if (f->max_tries != NULL && f->check.max_tries == 0) {
+        return cli_usage("fsck: --max-tries is a positive number, not '%s'; see quipu help fsck",
+                         f->max_tries);
+    }
+    return EXIT_OK;
+}
+
+static int parse_one(struct fsck *f, int argc, char **argv, int *index)
+{
+    const char *argument = argv[*index];
+    const char **place = value_place(f, argument);
+    if (place != NULL) {
+        if (*index + 1 >= argc) {
+            return cli_usage("fsck: %s needs a value; see quipu help fsck", argument);
+        }
+        *place = argv[++*index];
+        return EXIT_OK;
+    }
+    if (strcmp(argument, "--selftest") == 0) {
+        f->selftest = true;
+        return EXIT_OK;
+    }
+    if (argument[0] == '-' || f->check.path != NULL) {
+        return cli_usage("fsck: what is '%s'? see quipu help fsck", argument);
+    }
+    f->check.path = argument;
+    return EXIT_OK;
+}
+
+static int parse(struct fsck *f, int argc, char **argv)
+{
+    int status = EXIT_OK;
+    for (int i = 1; i < argc && status == EXIT_OK; i++) {
+        status = parse_one(f, argc, argv, &i);
+    }
+    if (status != EXIT_OK) {
+        return status;
+    }
+    if (strcmp(f->format, "text") != 0 && strcmp(f->format, "json") != 0) {
+        return cli_usage("fsck: output is text or json, not '%s'", f->format);
+    }
+    f->check.path = f->check.path == NULL ? DEFAULT_FILE : f->check.path;
+    return parse_numbers(f);
+}
+
+/* --------------------------------------------------------------------------------------- output */
+
+static bool is_json(const struct fsck *f)
+{
+    return strcmp(f->format, "json") == 0;
+}
+
+static const char *severity_word(enum qp_severity severity)
+{
+    return severity == QP_SEVERITY_ERROR ? "error" : "warning";
+}
+
+/* Foreign text on a terminal: bytes that could control it are shown as \xNN. */
+static void print_safe(struct buf *out, qp_str text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char byte = (unsigned char)text.p[i];
+        if (byte < 0x20 || byte >= 0x7f) {
+            buf_printf(out, "\\x%02x", byte);
+        } else {
+            buf_byte(out, (char)byte);
+        }
+    }
+}
+
+static void print_text(struct buf *out, const struct qp_finding *finding)
+{
+    buf_printf(out, "%s %s", finding->rule, severity_word(finding->severity));
+    if (finding->namespace_name.p != NULL) {
+        buf_text(out, " namespace ");
+        print_safe(out, finding->namespace_name);
+    }
+    if (finding->job.p != NULL) {
+        buf_text(out, " job ");
+        print_safe(out, finding->job);
+    }
+    buf_text(out, ": ");
+    print_safe(out, str_from(finding->text));
+    if (finding->evidence[0] != '\0') {
+        buf_text(out, " (");
+        print_safe(out, str_from(finding->evidence));
+        buf_byte(out, ')');
+    }
+    buf_printf(out, "; next: %s\n", finding->next);
+}
+
+static void print_json(struct json_writer *w, const struct qp_finding *finding)
+{
+    const struct {
+        qp_str key;
+        qp_str value;
+    } members[] = {
+        {QP_STR("rule"), str_from(finding->rule)},
+        {QP_STR("severity"), str_from(severity_word(finding->severity))},
+        {QP_STR("namespace"), finding->namespace_name},
+        {QP_STR("job"), finding->job},
+        {QP_STR("text"), str_from(finding->text)},
+        {QP_STR("evidence"), str_from(finding->evidence)},
+        {QP_STR("next"), str_from(finding->next)},
+    };
+    json_begin_object(w);
+    for (size_t i = 0; i < ARRAY_COUNT(members); i++) {
+        json_key(w, members[i].key);
+        json_put_str(w, members[i].value);
+    }
+    json_end_object(w);
+}
+
+static int visit(void *context, const struct qp_finding *finding)
+{
+    struct fsck *f = context;
+    if (is_json(f)) {
+        print_json(&f->json, finding);
+    } else {
+        print_text(&f->out, finding);
+    }
+    return buf_rc(&f->out);
+}
+
+/* The rest of the object: the result stands after the findings that it counts. */
+static int finish_json(struct fsck *f, const struct qp_check_result *result)
+{
+    struct json_writer *w = &f->json;
+    json_end_array(w);
+    json_key(w, QP_STR("ok"));
+    json_put_bool(w, result->errors == 0);
+    json_key(w, QP_STR("jobs"));
+    json_put_i64(w, result->jobs);
+    json_key(w, QP_STR("errors"));
+    json_put_i64(w, result->errors);
+    json_key(w, QP_STR("warnings"));
+    json_put_i64(w, result->warnings);
+    json_key(w, QP_STR("truncated"));
+    json_put_bool(w, result->truncated);
+    json_key(w, QP_STR("moving"));
+    json_put_bool(w, result->moving);
+    json_end_object(w);
+    buf_byte(&f->out, '\n');
+    return json_writer_done(w);
+}
+
+static void print_summary(const struct qp_check_result *result)
+{
+    (void)fprintf(stderr, "quipu: fsck: %lld jobs, %lld errors, %lld warnings\n",
+                  (long long)result->jobs, (long long)result->errors,
+                  (long long)result->warnings); /* talk; main checks what matters */
+    if (result->truncated) {
+        (void)fputs("quipu: fsck: there may be more; run it again with a higher --limit\n", stderr);
+    }
+    if (result->moving) {
+        (void)fputs("quipu: fsck: the file is being written to, and not everything could be "
+                    "compared; stop the server and run it again\n",
+                    stderr);
+    }
+}
+
+/* -------------------------------------------------------------------------------------- running */
+
+/* A rule that is not there is a mistake of whoever typed it. */
+static int fail(const struct fsck *f, const struct qp_err *err, int rc)
+{
+    struct buf text;
+    buf_init(&text, &f->env, 0);
+    print_safe(&text, str_from(err->text[0] != '\0' ? err->text : qp_code_text(rc)));
+    (void)fprintf(stderr, "quipu: fsck: %.*s; see quipu help fsck\n",
+                  STR_ARG(buf_slice(&text))); /* nobody is left to tell */
+    buf_done(&text);
+    return rc == QP_E_INVALID ? EXIT_USAGE : EXIT_ERROR;
+}
+
+static int run_selftest(struct fsck *f)
+{
+    struct qp_err err = {0};
+    int rc = check_selftest(&f->env, &err);
+    if (rc != QP_OK) {
+        return fail(f, &err, rc);
+    }
+    (void)puts(is_json(f) ? "{\"ok\":true}"
+                          : "selftest: every rule finds its seeds"); /* main checks */
+    return EXIT_OK;
+}
+
+static int run_check(struct fsck *f)
+{
+    struct qp_check_result result = {0};
+    struct qp_err err = {0};
+    int rc;
+    buf_init(&f->out, &f->env, 0);
+    json_writer_init(&f->json, &f->out);
+    if (is_json(f)) {
+        json_begin_object(&f->json);
+        json_key(&f->json, QP_STR("findings"));
+        json_begin_array(&f->json);
+    }
+    rc = qp_check(&f->check, f, visit, &result, &err);
+    rc = rc == QP_OK && is_json(f) ? finish_json(f, &result) : rc;
+    if (rc == QP_OK) {
+        (void)fwrite(f->out.p, 1, f->out.n, stdout); /* main checks the stream */
+        print_summary(&result);
+    }
+    buf_done(&f->out);
+    if (rc != QP_OK) {
+        return fail(f, &err, rc);
+    }
+    return result.errors > 0 ? EXIT_VIOLATIONS : EXIT_OK;
+}

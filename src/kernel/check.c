@@ -1,0 +1,637 @@
+/* check.c - the walk: jobs by key, one loaded at a time, every rule asked; then the whole store
+ *
+ *   I1  findings of a job are told only when its row did not move while it was loaded
+ *   I2  findings about the whole store are told only when no commit came between the scans
+ *   I3  a job whose retention time is over may be half deleted, and is not asked
+ */
+#include "kernel/check_internal.h"
+
+#include <stdio.h>
+
+#define NEXT_DAMAGE                                                                                \
+    "keep a copy of the file, restore the latest backup for which quipu fsck finds nothing, and "  \
+    "report the evidence"
+#define NEXT_LAG "see that an engine works on the file, then run quipu fsck again"
+#define NEXT_SWEEP                                                                                 \
+    "nothing, if an engine works on the file: it sweeps closed jobs; then run quipu fsck again"
+
+#define REACH_JOB false
+#define REACH_STORE true
+#define SEVERITY_ERROR QP_SEVERITY_ERROR
+#define SEVERITY_WARNING QP_SEVERITY_WARNING
+
+const struct check_rule check_rules[] = {
+#define RULE(name, severity, reach, text, next)                                                    \
+    {#name, SEVERITY_##severity, REACH_##reach, text, next, rule_##name},
+#include "kernel/check_rules.def"
+#undef RULE
+};
+const size_t check_rule_count = ARRAY_COUNT(check_rules);
+
+/* Where the findings go. */
+struct teller {
+    void *context;
+    qp_check_visit visit;
+    struct qp_check_result result;
+    int64_t limit;
+};
+
+static int check_name(struct check *c);
+static void check_all(struct check *c, struct teller *t);
+static void check_one(struct check *c, struct teller *t, struct job_ref ref);
+static int rules_check(qp_str rules, struct qp_err *err);
+
+int check_run(struct store *s, const struct check_options *options, void *context,
+              qp_check_visit visit, struct qp_check_result *out_result, struct qp_err *err)
+{
+    struct check c = {.store = s, .options = options, .err = err};
+    struct teller t = {context, visit, {0}, options->limit};
+    int rc = rules_check(options->rules, err);
+    if (rc != QP_OK || options->limit < 0) {
+        return rc != QP_OK ? rc : err_set(err, QP_E_INVALID, "the limit is a positive number");
+    }
+    t.limit = t.limit == 0 ? LIMIT_CHECK_FINDINGS : t.limit;
+    arena_init(&c.arena, store_env(s), 0);
+    arena_init(&c.scratch, store_env(s), 0);
+    c.rc = check_name(&c);
+    if (c.rc == QP_OK) {
+        check_all(&c, &t);
+    }
+    arena_done(&c.arena);
+    arena_done(&c.scratch);
+    if (c.rc == QP_OK) {
+        *out_result = t.result;
+    }
+    return c.rc;
+}
+
+/* ------------------------------------------------------------------------------- which rules */
+
+/* True when the list names the rule or its group. */
+static bool rule_is_named(qp_str list, const char *name)
+{
+    for (size_t from = 0; from <= list.n;) {
+        size_t to = from;
+        while (to < list.n && list.p[to] != ',') {
+            to++;
+        }
+        if (to > from && to - from <= strlen(name) && memcmp(list.p + from, name, to - from) == 0 &&
+            (to - from == 1 || name[to - from] == '\0')) {
+            return true;
+        }
+        from = to + 1;
+    }
+    return false;
+}
+
+static bool rule_is_asked(const struct check *c, const struct check_rule *rule)
+{
+    return str_is_none(c->options->rules) || rule_is_named(c->options->rules, rule->name);
+}
+
+static int rules_check_one(qp_str name, struct qp_err *err)
+{
+    for (size_t i = 0; i < check_rule_count; i++) {
+        if (name.n > 0 && rule_is_named(name, check_rules[i].name)) {
+            return QP_OK;
+        }
+    }
+    return err_set(err, QP_E_INVALID, "there is no rule '%.*s'; docs/fsck.md lists them",
+                   CHECK_ECHO(name));
+}
+
+static int rules_check(qp_str rules, struct qp_err *err)
+{
+    int rc = QP_OK;
+    for (size_t from = 0; !str_is_none(rules) && rc == QP_OK && from <= rules.n;) {
+        size_t to = from;
+        while (to < rules.n && rules.p[to] != ',') {
+            to++;
+        }
+        rc = rules_check_one((qp_str){rules.p + from, to - from}, err);
+        from = to + 1;
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------ findings */
+
+const char *evidence(struct check *c, const char *format, ...)
+{
+    char *text = arena_bytes(&c->arena, LIMIT_CHECK_TEXT_SIZE);
+    va_list arguments;
+    if (text == NULL) {
+        c->rc = err_set(c->err, QP_E_NOMEM, "check: out of memory");
+        return "";
+    }
+    va_start(arguments, format);
+    (void)vsnprintf(text, LIMIT_CHECK_TEXT_SIZE, format, arguments); /* a cut text is good enough */
+    va_end(arguments);
+    return text;
+}
+
+const char *evidence_ledger(struct check *c, int64_t ledger)
+{
+    return evidence(c, "ledger %015lld", (long long)ledger);
+}
+
+const char *evidence_guid(struct check *c, const struct guid_row *guid)
+{
+    char hex[2 * LIMIT_GUID_SIZE + 1] = "";
+    for (size_t i = 0; i < guid->guid.n && i < LIMIT_GUID_SIZE; i++) {
+        (void)snprintf(hex + 2 * i, 3, "%02x", (unsigned char)guid->guid.p[i]); /* has room */
+    }
+    return evidence(c, "guid %s ledger %015lld n %lld delta %lld", hex, (long long)guid->ledger,
+                    (long long)guid->n, (long long)guid->delta);
+}
+
+static void found_add(struct check *c, const struct check_found *f)
+{
+    struct check_found *place;
+    qp_str jid;
+    if (c->rc != QP_OK || (c->ns != 0 && c->ns != f->ns)) {
+        return;
+    }
+    place = ARENA_NEW(&c->arena, struct check_found);
+    if (place == NULL || !arena_copy(&c->arena, f->jid, &jid)) {
+        c->rc = err_set(c->err, QP_E_NOMEM, "check: out of memory");
+        return;
+    }
+    *place = *f;
+    place->jid = jid;
+    *(c->last == NULL ? &c->first : &c->last->next) = place;
+    c->last = place;
+}
+
+QP_PRINTF(2, 0)
+static const char *sentence(struct check *c, const char *format, va_list arguments)
+{
+    char text[LIMIT_CHECK_TEXT_SIZE];
+    (void)vsnprintf(text, sizeof text, format, arguments); /* a cut text is good enough */
+    return evidence(c, "%s", text);
+}
+
+void found(struct check *c, const char *evidence_text, const char *format, ...)
+{
+    struct check_found f = {
+        .rule = c->rule, .ns = c->job->ns, .jid = c->job->jid, .evidence = evidence_text};
+    va_list arguments;
+    va_start(arguments, format);
+    f.text = sentence(c, format, arguments);
+    va_end(arguments);
+    found_add(c, &f);
+}
+
+void found_in(struct check *c, int64_t ns, qp_str jid, const char *format, ...)
+{
+    struct check_found f = {.rule = c->rule, .ns = ns, .jid = jid, .evidence = ""};
+    va_list arguments;
+    va_start(arguments, format);
+    f.text = sentence(c, format, arguments);
+    va_end(arguments);
+    found_add(c, &f);
+}
+
+/* Forgets what was found and all that it hangs on. */
+static void found_reset(struct check *c)
+{
+    arena_reset(&c->arena);
+    memset(c->rows, 0, sizeof c->rows);
+    c->wakes = (struct check_rows){0};
+    c->first = NULL;
+    c->last = NULL;
+    c->job = NULL;
+}
+
+static bool teller_is_full(const struct teller *t)
+{
+    return t->result.errors + t->result.warnings >= t->limit;
+}
+
+static void tell_one(struct check *c, struct teller *t, const struct check_found *f)
+{
+    const struct space_row *space = check_get(c, TABLE_space, &(struct space_row){.ns = f->ns});
+    struct qp_finding finding = {.rule = f->rule->name,
+                                 .severity = f->rule->severity,
+                                 .namespace_name = space != NULL ? space->name : QP_NONE,
+                                 .job = f->jid,
+                                 .text = f->text,
+                                 .evidence = f->evidence,
+                                 .next = f->rule->next};
+    if (c->rc == QP_OK) {
+        int64_t *count =
+            f->rule->severity == QP_SEVERITY_ERROR ? &t->result.errors : &t->result.warnings;
+        ++*count;
+        c->rc = t->visit(t->context, &finding);
+    }
+}
+
+static void tell(struct check *c, struct teller *t)
+{
+    for (const struct check_found *f = c->first; f != NULL && c->rc == QP_OK; f = f->next) {
+        if (teller_is_full(t)) {
+            t->result.truncated = true;
+            break;
+        }
+        tell_one(c, t, f);
+    }
+    found_reset(c);
+}
+
+/* ---------------------------------------------------------------------------------------- rows */
+
+void rows_push(struct check *c, struct check_rows *rows, const void *item)
+{
+    if (c->rc == QP_OK && rows->count == rows->capacity) {
+        size_t capacity = rows->capacity * 2 + 16;
+        const void **grown = arena_alloc(&c->arena, capacity * sizeof *grown);
+        if (grown == NULL) {
+            c->rc = err_set(c->err, QP_E_NOMEM, "check: a job is too large for the memory");
+            return;
+        }
+        if (rows->count > 0) {
+            memcpy(grown, rows->rows, rows->count * sizeof *grown);
+        }
+        rows->rows = grown;
+        rows->capacity = capacity;
+    }
+    if (c->rc == QP_OK) {
+        rows->rows[rows->count++] = item;
+    }
+}
+
+/* Columns that no rule reads and that may be large. */
+static bool is_payload(const char *column)
+{
+    static const char *const names[] = {"input", "output", "payload", "detail", "value", "error"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        if (strcmp(column, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void rows_take(struct check *c, struct check_rows *rows, enum table_id table, const void *row)
+{
+    const struct table *t = &tables[table];
+    union {
+        int64_t align;
+        char bytes[1024];
+    } slim;
+    void *copy;
+    QP_ASSERT(t->row_size <= sizeof slim);
+    memcpy(&slim, row, t->row_size);
+    for (size_t i = 0; i < t->column_count; i++) {
+        if (t->columns[i].kind != KIND_I64 && is_payload(t->columns[i].name)) {
+            row_set_str(&t->columns[i], &slim, QP_NONE);
+        }
+    }
+    copy = row_copy(&c->arena, table, &slim);
+    if (copy == NULL) {
+        c->rc = err_set(c->err, QP_E_NOMEM, "check: a job is too large for the memory");
+        return;
+    }
+    rows_push(c, rows, copy);
+}
+
+static void sift_down(struct check_rows *r, size_t root, size_t count, rows_order order)
+{
+    const void *moved = r->rows[root];
+    for (size_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
+        if (child + 1 < count && order(r->rows[child], r->rows[child + 1]) < 0) {
+            child++;
+        }
+        if (order(moved, r->rows[child]) >= 0) {
+            break;
+        }
+        r->rows[root] = r->rows[child];
+        root = child;
+    }
+    r->rows[root] = moved;
+}
+
+/* Heap sort: in place, no memory. */
+void rows_sort(struct check_rows *r, rows_order order)
+{
+    for (size_t root = r->count / 2; root-- > 0;) {
+        sift_down(r, root, r->count, order);
+    }
+    for (size_t end = r->count; end-- > 1;) {
+        const void *largest = r->rows[0];
+        r->rows[0] = r->rows[end];
+        r->rows[end] = largest;
+        sift_down(r, 0, end, order);
+    }
+}
+
+size_t rows_seek(const struct check_rows *rows, const void *key, rows_order order)
+{
+    size_t low = 0;
+    size_t high = rows->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        bool before = order(rows->rows[middle], key) < 0;
+        low = before ? middle + 1 : low;
+        high = before ? high : middle;
+    }
+    return low;
+}
+
+const void *check_get(struct check *c, enum table_id table, const void *key)
+{
+    const void *row = NULL;
+    int rc;
+    if (c->rc != QP_OK) {
+        return NULL;
+    }
+    arena_reset(&c->scratch);
+    rc = store_get(c->store, &c->scratch, table, key, &row, c->err);
+    if (rc != QP_OK && rc != QP_E_NOT_FOUND) {
+        c->rc = rc;
+    }
+    return rc == QP_OK ? row : NULL;
+}
+
+static int order_by_guid(const void *a, const void *b)
+{
+    return str_compare(((const struct msg_row *)a)->guid, ((const struct msg_row *)b)->guid);
+}
+
+const struct msg_row *check_message(const struct check *c, qp_str guid)
+{
+    const struct check_rows *r = &c->rows[TABLE_msg];
+    size_t at = rows_seek(r, &(struct msg_row){.guid = guid}, order_by_guid);
+    const struct msg_row *m = at < r->count ? r->rows[at] : NULL;
+    return m != NULL && str_equal(m->guid, guid) ? m : NULL;
+}
+
+/* ------------------------------------------------------------------------------------- one job */
+
+/* What is loaded of a job: the table, and the order in which the job's rows lie together. */
+static const struct {
+    enum table_id table;
+    int index;
+    const char *column; /* the one that has the job's number */
+} parts[] = {
+    {TABLE_act, -1, "job"},
+    {TABLE_guid, -1, "job"},
+    {TABLE_sem, -1, "job"},
+    {TABLE_move, -1, "job"},
+    {TABLE_msg, -1, "job"},
+    {TABLE_event, -1, "job"},
+    {TABLE_hook_wait, INDEX_hook_wait_job, "job"},
+    {TABLE_key_wait, INDEX_key_wait_job, "job"},
+    {TABLE_job, INDEX_job_parent, "parent_job"}, /* its children */
+};
+
+struct loading {
+    struct check *c;
+    enum table_id table;
+};
+
+static int load_row(void *context, const void *row)
+{
+    struct loading *l = context;
+    rows_take(l->c, &l->c->rows[l->table], l->table, row);
+    return l->c->rc;
+}
+
+static void load_part(struct check *c, size_t part, struct job_ref ref)
+{
+    const struct table *t = &tables[parts[part].table];
+    struct loading l = {c, parts[part].table};
+    union {
+        int64_t align;
+        char bytes[1024];
+    } prefix = {0};
+    struct scan scan = {.table = l.table,
+                        .index = parts[part].index,
+                        .prefix = &prefix,
+                        .prefix_count = 2,
+                        .limit = SIZE_MAX};
+    QP_ASSERT(t->row_size <= sizeof prefix);
+    row_set_i64(&t->columns[0], &prefix, ref.ns);
+    for (size_t i = 1; i < t->column_count; i++) {
+        if (strcmp(t->columns[i].name, parts[part].column) == 0) {
+            row_set_i64(&t->columns[i], &prefix, ref.job);
+        }
+    }
+    c->rc = store_scan(c->store, &scan, &l, load_row, c->err);
+}
+
+static int order_guids(const void *a, const void *b)
+{
+    const struct guid_row *x = a;
+    const struct guid_row *y = b;
+    int64_t i = x->ledger % LEDGER_LEG2_RADIX;
+    int64_t j = y->ledger % LEDGER_LEG2_RADIX;
+    int order = str_compare(x->addr, y->addr);
+    return order != 0 ? order : (i > j) - (i < j);
+}
+
+/* GUIDs that stand on their activity's row are GUIDs like the others. */
+static void load_first_guids(struct check *c)
+{
+    EACH_ROW(c, act, act)
+    {
+        struct guid_row first;
+        if (act_first_guid(act, &first) && c->rc == QP_OK) {
+            rows_take(c, &c->rows[TABLE_guid], TABLE_guid, &first);
+        }
+    }
+    rows_sort(&c->rows[TABLE_guid], order_guids);
+}
+
+static int order_strs(const void *a, const void *b)
+{
+    return str_compare(*(const qp_str *)a, *(const qp_str *)b);
+}
+
+/* Where something will come: a message in any state, a hook, a key, a child without its answer. */
+static void load_wakes(struct check *c)
+{
+    EACH_ROW(c, msg, m)
+    {
+        rows_push(c, &c->wakes, &m->addr);
+    }
+    EACH_ROW(c, hook_wait, w)
+    {
+        rows_push(c, &c->wakes, &w->addr);
+    }
+    EACH_ROW(c, key_wait, w)
+    {
+        rows_push(c, &c->wakes, &w->addr);
+    }
+    EACH_ROW(c, job, child)
+    {
+        if (child->completions == 0) {
+            rows_push(c, &c->wakes, &child->parent_addr);
+        }
+    }
+    rows_sort(&c->wakes, order_strs);
+}
+
+static void load_job(struct check *c, const struct job_row *job)
+{
+    struct check_rows one = {0};
+    struct job_ref ref = {job->ns, job->job};
+    rows_take(c, &one, TABLE_job, job);
+    c->job = one.count > 0 ? one.rows[0] : NULL;
+    for (size_t i = 0; i < ARRAY_COUNT(parts) && c->rc == QP_OK; i++) {
+        load_part(c, i, ref);
+    }
+    if (c->rc == QP_OK) {
+        rows_sort(&c->rows[TABLE_msg], order_by_guid);
+        load_first_guids(c);
+        load_wakes(c);
+    }
+}
+
+static void ask_rules(struct check *c, bool whole_store)
+{
+    for (size_t i = 0; i < check_rule_count && c->rc == QP_OK; i++) {
+        c->rule = &check_rules[i];
+        if (c->rule->whole_store == whole_store && rule_is_asked(c, c->rule)) {
+            c->rule->run(c);
+        }
+    }
+}
+
+/* Its retention time is over: rows may be gone already, and its own goes last. */
+static bool is_fading(const struct check *c, const struct job_row *job)
+{
+    return job->completions == 1 && job->expire_at > 0 && job->expire_at <= c->now;
+}
+
+/* Loads and asks; again when the job moved meanwhile. A job that is gone is in order. */
+static void check_one(struct check *c, struct teller *t, struct job_ref ref)
+{
+    struct job_row key = {.ns = ref.ns, .job = ref.job};
+    for (int round = 0; round < LIMIT_CHECK_ROUNDS && c->rc == QP_OK; round++) {
+        const struct job_row *job = check_get(c, TABLE_job, &key);
+        int64_t rev = job == NULL ? 0 : job->rev;
+        found_reset(c);
+        if (job == NULL || is_fading(c, job)) {
+            return;
+        }
+        load_job(c, job);
+        ask_rules(c, false);
+        job = check_get(c, TABLE_job, &key);
+        if (job != NULL && job->rev == rev) {
+            tell(c, t);
+            t->result.jobs++;
+            return;
+        }
+    }
+    t->result.moving = true;
+    found_reset(c);
+}
+
+/* ------------------------------------------------------------------------------------- the walk */
+
+struct page {
+    struct job_ref refs[LIMIT_CHECK_PAGE_JOBS];
+    size_t count;
+};
+
+static int page_row(void *context, const void *row)
+{
+    struct page *p = context;
+    const struct job_row *job = row;
+    p->refs[p->count++] = (struct job_ref){job->ns, job->job};
+    return QP_OK;
+}
+
+static void check_jobs(struct check *c, struct teller *t)
+{
+    struct job_row prefix = {.ns = c->ns};
+    struct job_row after = {0};
+    struct page page = {.count = LIMIT_CHECK_PAGE_JOBS};
+    bool begun = false;
+    while (c->rc == QP_OK && page.count == LIMIT_CHECK_PAGE_JOBS && !t->result.truncated) {
+        struct scan scan = {.table = TABLE_job,
+                            .index = -1,
+                            .prefix = &prefix,
+                            .prefix_count = c->ns != 0 ? 1 : 0,
+                            .after = begun ? &after : NULL,
+                            .limit = LIMIT_CHECK_PAGE_JOBS};
+        page.count = 0;
+        c->rc = store_scan(c->store, &scan, &page, page_row, c->err);
+        for (size_t i = 0; i < page.count && c->rc == QP_OK && !t->result.truncated; i++) {
+            check_one(c, t, page.refs[i]);
+            after = (struct job_row){.ns = page.refs[i].ns, .job = page.refs[i].job};
+        }
+        begun = true;
+    }
+}
+
+static int64_t head_rev(struct check *c)
+{
+    const struct head_row *head = check_get(c, TABLE_head, &(struct head_row){.ns = 0});
+    c->now = head == NULL ? 0 : head->clock;
+    return head == NULL ? 0 : head->rev;
+}
+
+static void check_whole(struct check *c, struct teller *t)
+{
+    for (int round = 0; round < LIMIT_CHECK_ROUNDS && c->rc == QP_OK; round++) {
+        int64_t rev = head_rev(c);
+        found_reset(c);
+        ask_rules(c, true);
+        if (head_rev(c) == rev) {
+            tell(c, t);
+            return;
+        }
+    }
+    t->result.moving = true;
+    found_reset(c);
+}
+
+static void check_all(struct check *c, struct teller *t)
+{
+    struct job_name_row name = {.ns = c->ns, .jid = c->options->job};
+    const struct job_name_row *row;
+    (void)head_rev(c); /* for the clock */
+    if (str_is_none(name.jid)) {
+        check_jobs(c, t);
+        if (!t->result.truncated) {
+            check_whole(c, t);
+        }
+        return;
+    }
+    row = check_get(c, TABLE_job_name, &name);
+    if (row != NULL) {
+        check_one(c, t, (struct job_ref){c->ns, row->job});
+    } else if (c->rc == QP_OK) {
+        c->rc = err_set(c->err, QP_E_NOT_FOUND, "there is no job '%.*s'", CHECK_ECHO(name.jid));
+    }
+}
+
+static int name_row(void *context, const void *row)
+{
+    *(int64_t *)context = ((const struct space_row *)row)->ns;
+    return QP_OK;
+}
+
+/* The namespace's number, from its name; a job without one is of the default. */
+static int check_name(struct check *c)
+{
+    struct space_row prefix = {.name = c->options->namespace_name};
+    struct scan scan = {.table = TABLE_space,
+                        .index = INDEX_space_name,
+                        .prefix = &prefix,
+                        .prefix_count = 1,
+                        .limit = 1};
+    int rc = QP_OK;
+    if (str_is_none(prefix.name)) {
+        c->ns = str_is_none(c->options->job) ? 0 : STORE_NS_DEFAULT;
+        return QP_OK;
+    }
+    rc = store_scan(c->store, &scan, &c->ns, name_row, c->err);
+    if (rc == QP_OK && c->ns == 0) {
+        rc = err_set(c->err, QP_E_NOT_FOUND, "there is no namespace '%.*s'",
+                     CHECK_ECHO(prefix.name));
+    }
+    return rc;
+}

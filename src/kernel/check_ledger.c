@@ -1,0 +1,522 @@
+/* check_ledger.c - the rules about digits and semaphores: groups A, G, S, C and H of
+ * check_rules.def  Two rules depend on the kind of job: S3 and S4 need to know what an obligation
+ * is, which is defined here for the jobs of one activity (single.h). Other kinds bring their
+ * definition with their engine. */
+#include "kernel/check_internal.h"
+#include "kernel/check_kind.h"
+
+#define RESERVED_WEIGHT INT64_C(100000000) /* activity: digits 5 to 7 */
+#define RESERVED_RADIX 1000
+#define GUID_ABOVE INT64_C(1000000000000) /* GUID: digits 1 to 3 stand above it */
+
+static bool is_trigger(const struct act_row *act)
+{
+    return act->category == 'D';
+}
+
+static bool is_final(const struct act_row *act)
+{
+    return act->ledger / LEDGER_FINAL_DIGIT == LEDGER_FINALIZED / LEDGER_FINAL_DIGIT;
+}
+
+static void found_act(struct check *c, const struct act_row *act, const char *what)
+{
+    found(c, evidence_ledger(c, act->ledger), "activity '%.*s': %s", CHECK_ECHO(act->addr), what);
+}
+
+static void found_guid(struct check *c, const struct guid_row *guid, const char *what)
+{
+    found(c, evidence_guid(c, guid), "a GUID of activity '%.*s': %s", CHECK_ECHO(guid->addr), what);
+}
+
+/* ----------------------------------------------------------------------------------- activities */
+
+void rule_A1(struct check *c)
+{
+    EACH_ROW(c, act, act)
+    {
+        if (act->ledger / RESERVED_WEIGHT % RESERVED_RADIX != 0) {
+            found_act(c, act, "a digit of 5 to 7 is not 0");
+        }
+    }
+}
+
+void rule_A2(struct check *c)
+{
+    EACH_ROW(c, act, act)
+    {
+        int64_t first = act->ledger / LEDGER_FINAL_DIGIT;
+        bool sound = is_trigger(act) ? act->ledger == LEDGER_TRIGGER : first == 0 || first == 2;
+        if (!sound) {
+            found_act(c, act, "digit 1 is not what its category has");
+        }
+    }
+}
+
+void rule_A3(struct check *c)
+{
+    EACH_ROW(c, act, act)
+    {
+        if (digit(act->ledger, LEDGER_LEG1_DONE) > 1) {
+            found_act(c, act, "Leg1 is complete more than once");
+        }
+    }
+}
+
+void rule_A4(struct check *c)
+{
+    EACH_ROW(c, act, act)
+    {
+        if (act->ledger % LEDGER_LEG2_RADIX > 0 && digit(act->ledger, LEDGER_LEG1_DONE) == 0) {
+            found_act(c, act, "it has Leg2 entries, and Leg1 is not complete");
+        }
+    }
+}
+
+static int order_by_addr(const void *a, const void *b)
+{
+    return str_compare(((const struct guid_row *)a)->addr, ((const struct guid_row *)b)->addr);
+}
+
+/* The GUIDs of an activity: from..to of c->rows[TABLE_guid]. */
+struct range {
+    size_t from;
+    size_t to;
+};
+
+static struct range guids_of(const struct check *c, qp_str addr)
+{
+    const struct check_rows *r = &c->rows[TABLE_guid];
+    struct range range;
+    range.from = rows_seek(r, &(struct guid_row){.addr = addr}, order_by_addr);
+    for (range.to = range.from; range.to < r->count; range.to++) {
+        if (!str_equal(((const struct guid_row *)r->rows[range.to])->addr, addr)) {
+            break;
+        }
+    }
+    return range;
+}
+
+/* How many GUIDs of an activity have a ledger for which this holds. */
+static int64_t count_guids(const struct check *c, qp_str addr, bool (*holds)(int64_t ledger))
+{
+    struct range range = guids_of(c, addr);
+    int64_t count = 0;
+    for (size_t i = range.from; i < range.to; i++) {
+        count += holds(((const struct guid_row *)c->rows[TABLE_guid].rows[i])->ledger);
+    }
+    return count;
+}
+
+static bool has_ended(int64_t ledger)
+{
+    return digit(ledger, GUID_SPAWNED) != 0 || digit(ledger, GUID_COMPLETED) != 0;
+}
+
+static bool has_ordinal(int64_t ledger)
+{
+    return ledger % LEDGER_LEG2_RADIX > 0;
+}
+
+void rule_A5(struct check *c)
+{
+    EACH_ROW(c, act, act)
+    {
+        if (!is_trigger(act) && is_final(act) && act->folded_n == 0 &&
+            count_guids(c, act->addr, has_ended) == 0) {
+            found_act(c, act, "it is finalized, and no GUID of it has spawned");
+        }
+    }
+}
+
+void rule_A6(struct check *c)
+{
+    EACH_ROW(c, act, act)
+    {
+        if (act->cyclic != 0 && is_final(act)) {
+            found_act(c, act, "it is a cycle, and finalized");
+        }
+    }
+}
+
+/* The highest ordinal of an activity's GUIDs, which come in its order; 0: none has one. */
+static int64_t last_ordinal(const struct check *c, qp_str addr)
+{
+    struct range range = guids_of(c, addr);
+    const struct guid_row *last =
+        range.from < range.to ? c->rows[TABLE_guid].rows[range.to - 1] : NULL;
+    return last == NULL ? 0 : last->ledger % LEDGER_LEG2_RADIX;
+}
+
+void rule_A7(struct check *c)
+{
+    EACH_ROW(c, act, act)
+    {
+        int64_t entries = act->ledger % LEDGER_LEG2_RADIX;
+        if (count_guids(c, act->addr, has_ordinal) > entries ||
+            last_ordinal(c, act->addr) > entries) {
+            found_act(c, act, "it has more GUIDs, or a higher ordinal, than Leg2 entries");
+        }
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- GUIDs */
+
+/* It ended the job by interrupt, failure or cancellation, which no step has to come before (H9). */
+static bool is_out_of_turn(const struct check *c, const struct guid_row *guid)
+{
+    return c->job->state > JOB_COMPLETED && str_equal(c->job->closed_by, guid->guid);
+}
+
+static bool above_is_0(const struct check *c, const struct guid_row *guid)
+{
+    (void)c;
+    return guid->ledger / GUID_ABOVE == 0;
+}
+
+static bool digits_are_flags(const struct check *c, const struct guid_row *guid)
+{
+    (void)c;
+    return digit(guid->ledger, GUID_CLOSED) <= 1 && digit(guid->ledger, GUID_WORK) <= 1 &&
+           digit(guid->ledger, GUID_SPAWNED) <= 1 && digit(guid->ledger, GUID_COMPLETED) <= 1;
+}
+
+/* `later` is set only when `earlier` is. */
+static bool follows(int64_t ledger, int64_t later, int64_t earlier)
+{
+    return digit(ledger, later) == 0 || digit(ledger, earlier) != 0;
+}
+
+static bool spawned_after_work(const struct check *c, const struct guid_row *guid)
+{
+    (void)c;
+    return follows(guid->ledger, GUID_SPAWNED, GUID_WORK);
+}
+
+static bool closed_after_spawn(const struct check *c, const struct guid_row *guid)
+{
+    return follows(guid->ledger, GUID_CLOSED, GUID_SPAWNED) || is_out_of_turn(c, guid);
+}
+
+static bool completed_after_spawn(const struct check *c, const struct guid_row *guid)
+{
+    return follows(guid->ledger, GUID_COMPLETED, GUID_SPAWNED) || is_out_of_turn(c, guid);
+}
+
+static bool spawn_is_audited(const struct check *c, const struct guid_row *guid)
+{
+    (void)c;
+    return digit(guid->ledger, GUID_SPAWNED) == 0 || guid->n >= 0;
+}
+
+static bool audit_is_marked(const struct check *c, const struct guid_row *guid)
+{
+    (void)c;
+    return digit(guid->ledger, GUID_SPAWNED) != 0 || (guid->n < 0 && guid->delta == 0);
+}
+
+static void each_guid(struct check *c, bool (*holds)(const struct check *, const struct guid_row *),
+                      const char *what)
+{
+    EACH_ROW(c, guid, guid)
+    {
+        if (!holds(c, guid)) {
+            found_guid(c, guid, what);
+        }
+    }
+}
+
+void rule_G1(struct check *c)
+{
+    each_guid(c, above_is_0, "a digit of 1 to 3 is not 0");
+}
+
+void rule_G2(struct check *c)
+{
+    each_guid(c, digits_are_flags, "a step is marked more than once");
+}
+
+void rule_G3(struct check *c)
+{
+    each_guid(c, spawned_after_work, "it has spawned, and its work is not done");
+}
+
+void rule_G4(struct check *c)
+{
+    each_guid(c, closed_after_spawn, "it closed the job, and has not spawned");
+}
+
+void rule_G5(struct check *c)
+{
+    each_guid(c, completed_after_spawn, "it ran completion, and has not spawned");
+}
+
+void rule_G6(struct check *c)
+{
+    const struct guid_row *former = NULL;
+    EACH_ROW(c, guid, guid) /* by address and ordinal */
+    {
+        int64_t ordinal = guid->ledger % LEDGER_LEG2_RADIX;
+        if (former != NULL && ordinal > 0 && str_equal(former->addr, guid->addr) &&
+            former->ledger % LEDGER_LEG2_RADIX == ordinal) {
+            found_guid(c, guid, "another one has the same ordinal");
+        }
+        former = guid;
+    }
+}
+
+void rule_G7(struct check *c)
+{
+    each_guid(c, spawn_is_audited, "it has spawned, and does not say how many");
+}
+
+void rule_G8(struct check *c)
+{
+    each_guid(c, audit_is_marked, "it says what it moved, and has not spawned");
+}
+
+void rule_G9(struct check *c)
+{
+    size_t counted = 0;
+    EACH_ROW(c, act, act)
+    {
+        struct range range = guids_of(c, act->addr);
+        size_t on_row = str_is_none(act->guid) ? 0 : 1;
+        counted += range.to - range.from;
+        if (act->guid_rows < 0 || range.to - range.from != (size_t)act->guid_rows + on_row) {
+            found(c,
+                  evidence(c, "counted %lld, found %zu", (long long)act->guid_rows,
+                           range.to - range.from - on_row),
+                  "activity '%.*s': it does not count its further GUIDs", CHECK_ECHO(act->addr));
+        }
+    }
+    if (counted < c->rows[TABLE_guid].count) {
+        found(c, evidence(c, "%zu GUIDs", c->rows[TABLE_guid].count - counted),
+              "GUIDs have no activity");
+    }
+}
+
+/* ----------------------------------------------------------------------------------- semaphores */
+
+/* Overflow cannot be what an op wrote: the sum then differs from every count. */
+static int64_t sum_add(int64_t sum, int64_t delta)
+{
+    int64_t out = INT64_MIN;
+    return sum != INT64_MIN && i64_add(sum, delta, &out) ? out : INT64_MIN;
+}
+
+static void check_scope(struct check *c, const struct sem_row *sem)
+{
+    int64_t sum = sem->opening;
+    EACH_ROW(c, move, move)
+    {
+        sum = move->scope == sem->scope ? sum_add(sum, move->delta) : sum;
+    }
+    if (sum != sem->count) {
+        found(c,
+              evidence(c, "count %lld, opening and moves %lld", (long long)sem->count,
+                       (long long)sum),
+              "scope %lld: its count is not what its GUIDs moved", (long long)sem->scope);
+    }
+}
+
+void rule_S1(struct check *c)
+{
+    int64_t sum = 0;
+    EACH_ROW(c, act, act)
+    {
+        sum = sum_add(sum, act->folded_delta);
+    }
+    EACH_ROW(c, guid, guid)
+    {
+        sum = sum_add(sum, guid->delta);
+    }
+    if (sum != c->job->sem) {
+        found(c, evidence(c, "semaphore %lld, deltas %lld", (long long)c->job->sem, (long long)sum),
+              "the semaphore is not the sum of what the job's GUIDs moved");
+    }
+    EACH_ROW(c, sem, sem)
+    {
+        check_scope(c, sem);
+    }
+}
+
+static void found_open(struct check *c, int64_t scope, int64_t count, int64_t threshold)
+{
+    found(c, evidence(c, "count %lld, threshold %lld", (long long)count, (long long)threshold),
+          "scope %lld is open at or below its threshold: nobody will close it", (long long)scope);
+}
+
+void rule_S2(struct check *c)
+{
+    const struct job_row *job = c->job;
+    if (job->state == JOB_OPEN && job->opened != 0 && job->sem <= job->threshold) {
+        found_open(c, 0, job->sem, job->threshold);
+    }
+    EACH_ROW(c, sem, sem)
+    {
+        if (str_is_none(sem->closed_by) && sem->count <= sem->threshold) {
+            found_open(c, sem->scope, sem->count, sem->threshold);
+        }
+    }
+}
+
+void rule_S3(struct check *c)
+{
+    const struct job_row *job = c->job;
+    if (job_is_single(c) && job->state == JOB_COMPLETED && job->sem > job->threshold) {
+        found(c,
+              evidence(c, "semaphore %lld, threshold %lld", (long long)job->sem,
+                       (long long)job->threshold),
+              "the job is completed, and its semaphore is above the threshold");
+    }
+}
+
+void rule_S4(struct check *c)
+{
+    int64_t open = 0;
+    if (!job_is_single(c) || c->job->state != JOB_OPEN) {
+        return;
+    }
+    EACH_ROW(c, act, act)
+    {
+        open += act_is_waiting(act);
+    }
+    if (open != c->job->sem) {
+        found(c,
+              evidence(c, "semaphore %lld, obligations %lld", (long long)c->job->sem,
+                       (long long)open),
+              "the semaphore is not the number of open obligations");
+    }
+}
+
+/* ----------------------------------------------------------------------------------- completion */
+
+/* GUIDs of the job that have both digits. */
+static int64_t count_with(const struct check *c, int64_t first, int64_t second)
+{
+    int64_t count = 0;
+    EACH_ROW(c, guid, guid)
+    {
+        count += digit(guid->ledger, first) != 0 && digit(guid->ledger, second) != 0;
+    }
+    return count;
+}
+
+void rule_C1(struct check *c)
+{
+    int64_t owners = count_with(c, GUID_CLOSED, GUID_CLOSED);
+    if (owners > 1) {
+        found(c, evidence(c, "%lld GUIDs", (long long)owners),
+              "more than one GUID says that it closed the job");
+    }
+}
+
+static bool closer_is_marked(const struct check *c)
+{
+    EACH_ROW(c, guid, guid)
+    {
+        if (str_equal(guid->guid, c->job->closed_by) && digit(guid->ledger, GUID_CLOSED) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The word that a person sees is one of its state. */
+static bool status_fits(const struct job_row *job)
+{
+    static const int64_t words[JOB_STATES] = {STATUS_RUNNING, STATUS_COMPLETED, STATUS_FAILED,
+                                              STATUS_CANCELLED, STATUS_INTERRUPTED};
+    return job->state == JOB_OPEN ? job->status <= STATUS_PAUSED : job->status == words[job->state];
+}
+
+void rule_C2(struct check *c)
+{
+    const struct job_row *job = c->job;
+    const char *what =
+        evidence(c, "state %lld, status %lld", (long long)job->state, (long long)job->status);
+    if (job->state < JOB_OPEN || job->state >= JOB_STATES || !status_fits(job)) {
+        found(c, what, "the job's state and its status contradict each other");
+    } else if ((job->state == JOB_OPEN) != str_is_none(job->closed_by)) {
+        found(c, what, "the job is open and closed, or closed by nobody");
+    } else if (job->state != JOB_OPEN && !closer_is_marked(c)) {
+        found(c, what, "the GUID that closed the job does not carry the closed digit");
+    }
+}
+
+void rule_C3(struct check *c)
+{
+    int64_t markers = count_with(c, GUID_COMPLETED, GUID_CLOSED);
+    if (markers != c->job->completions) {
+        found(c,
+              evidence(c, "completions %lld, marked %lld", (long long)c->job->completions,
+                       (long long)markers),
+              "completion effects and the GUIDs that say so differ");
+    }
+}
+
+/* A trigger that closes its job may still be a message of the system's. */
+static bool closer_will_come(struct check *c)
+{
+    struct msg_row key = {.ns = c->job->ns, .guid = c->job->closed_by};
+    return check_message(c, c->job->closed_by) != NULL ||
+           (!str_is_none(key.guid) && check_get(c, TABLE_msg, &key) != NULL);
+}
+
+void rule_C4(struct check *c)
+{
+    if (c->job->state != JOB_OPEN && c->job->completions == 0 && !closer_will_come(c)) {
+        found(c, evidence(c, "state %lld", (long long)c->job->state),
+              "the job is closed, completion has not run, and no message will run it");
+    }
+}
+
+/* -------------------------------------------------------------------------------------- history */
+
+static int order_numbers(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Every number is there once; folded GUIDs have taken theirs along. */
+static bool journal_is_dense(const struct check_rows *seqs, int64_t folded, int64_t last)
+{
+    int64_t former = 0;
+    for (size_t i = 0; i < seqs->count; i++) {
+        int64_t seq = *(const int64_t *)seqs->rows[i];
+        if (seq <= former || seq > last) {
+            return false;
+        }
+        former = seq;
+    }
+    return (int64_t)seqs->count + folded == last;
+}
+
+void rule_H1(struct check *c)
+{
+    struct check_rows seqs = {0};
+    int64_t folded = 0;
+    EACH_ROW(c, act, act)
+    {
+        folded = sum_add(folded, act->folded_n);
+        rows_push(c, &seqs, &act->seq);
+    }
+    EACH_ROW(c, guid, guid)
+    {
+        rows_push(c, &seqs, &guid->seq);
+    }
+    EACH_ROW(c, event, event)
+    {
+        rows_push(c, &seqs, &event->seq);
+    }
+    rows_sort(&seqs, order_numbers);
+    if (!journal_is_dense(&seqs, folded, c->job->seq)) {
+        found(c,
+              evidence(c, "last %lld, entries %zu, folded %lld", (long long)c->job->seq, seqs.count,
+                       (long long)folded),
+              "the journal has a gap, or a number twice");
+    }
+}

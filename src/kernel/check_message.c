@@ -1,0 +1,179 @@
+/* check_message.c - the rules about messages, timers and parents: groups M and T, and O6
+ *
+ * A timer is a message in the state DELAYED. Lags are judged by the store's clock at its last
+ * commit: who was passed over while the store worked is late, who waits in a store that stands
+ * still is not.
+ */
+#include "kernel/check_internal.h"
+#include "kernel/check_kind.h"
+
+static void found_message(struct check *c, const struct msg_row *m, const char *what)
+{
+    found(c,
+          evidence(c, "state %lld tries %lld token %lld wake_at %lld", (long long)m->state,
+                   (long long)m->tries, (long long)m->token, (long long)m->wake_at),
+          "a message of topic '%.*s': %s", CHECK_ECHO(m->topic), what);
+}
+
+static bool has_activity(const struct check *c, qp_str addr)
+{
+    EACH_ROW(c, act, act)
+    {
+        if (str_equal(act->addr, addr)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Activities that a GUID spawned, and messages that will become one. */
+static int64_t count_children(const struct check *c, qp_str guid)
+{
+    int64_t count = 0;
+    EACH_ROW(c, act, act)
+    {
+        count += str_equal(act->parent_guid, guid);
+    }
+    EACH_ROW(c, msg, m)
+    {
+        count += str_equal(m->parent_guid, guid) && !has_activity(c, m->addr);
+    }
+    return count;
+}
+
+void rule_M1(struct check *c)
+{
+    if (!job_is_single(c)) {
+        return;
+    }
+    EACH_ROW(c, guid, guid)
+    {
+        int64_t children = count_children(c, guid->guid);
+        if (guid->n >= 0 && guid->n != children) {
+            found(c, evidence_guid(c, guid), "a GUID of activity '%.*s' spawned %lld, and has %lld",
+                  CHECK_ECHO(guid->addr), (long long)guid->n, (long long)children);
+        }
+    }
+}
+
+/* Nothing is marked that comes after its work. */
+static bool is_unfinished(const struct guid_row *guid)
+{
+    return digit(guid->ledger, GUID_SPAWNED) == 0 && digit(guid->ledger, GUID_CLOSED) == 0 &&
+           digit(guid->ledger, GUID_COMPLETED) == 0 && guid->n < 0;
+}
+
+void rule_M2(struct check *c)
+{
+    if (c->job->state != JOB_OPEN) {
+        return; /* a sweep may have taken the message */
+    }
+    EACH_ROW(c, guid, guid)
+    {
+        if (is_unfinished(guid) && !str_equal(guid->guid, c->job->owner_guid) &&
+            check_message(c, guid->guid) == NULL) {
+            found(c, evidence_guid(c, guid),
+                  "a GUID of activity '%.*s' has steps to do, and its message is gone",
+                  CHECK_ECHO(guid->addr));
+        }
+    }
+}
+
+static int order_strs(const void *a, const void *b)
+{
+    return str_compare(*(const qp_str *)a, *(const qp_str *)b);
+}
+
+static bool will_wake(const struct check *c, qp_str addr)
+{
+    size_t at = rows_seek(&c->wakes, &addr, order_strs);
+    return at < c->wakes.count && str_equal(*(const qp_str *)c->wakes.rows[at], addr);
+}
+
+void rule_M3(struct check *c)
+{
+    if (c->job->state != JOB_OPEN || !str_is_none(c->job->parked)) {
+        return;
+    }
+    EACH_ROW(c, act, act)
+    {
+        if (act_is_waiting(act) && !will_wake(c, act->addr)) {
+            found(c, evidence_ledger(c, act->ledger),
+                  "activity '%.*s' waits, and nothing will wake it: no message, hook, key or child",
+                  CHECK_ECHO(act->addr));
+        }
+    }
+}
+
+static bool is_late(const struct check *c, const struct msg_row *m)
+{
+    return m->wake_at > 0 && m->wake_at < c->now - LIMIT_CHECK_LAG_MS;
+}
+
+void rule_M4(struct check *c)
+{
+    EACH_ROW(c, msg, m)
+    {
+        if (m->state == MSG_HELD && is_late(c, m)) {
+            found_message(c, m, "its lease has ended, and nobody took it back");
+        }
+    }
+}
+
+void rule_M5(struct check *c)
+{
+    int64_t max = c->options->max_tries;
+    EACH_ROW(c, msg, m)
+    {
+        if (max > 0 && m->tries > max) {
+            found_message(c, m, "it was tried more often than it may be");
+        }
+    }
+}
+
+void rule_M7(struct check *c)
+{
+    EACH_ROW(c, msg, m)
+    {
+        if (m->state == MSG_DEAD && c->job->state == JOB_OPEN && str_is_none(c->job->parked)) {
+            found_message(c, m, "it is a dead letter, and its job is not parked");
+        }
+    }
+}
+
+void rule_T2(struct check *c)
+{
+    EACH_ROW(c, msg, m)
+    {
+        if (m->state == MSG_DELAYED && c->job->state != JOB_OPEN) {
+            found_message(c, m, "it is a timer, and its job is closed");
+        }
+    }
+}
+
+void rule_T3(struct check *c)
+{
+    EACH_ROW(c, msg, m)
+    {
+        if (m->state == MSG_DELAYED && c->job->state == JOB_OPEN && is_late(c, m)) {
+            found_message(c, m, "it is a timer, and its time is over");
+        }
+    }
+}
+
+void rule_O6(struct check *c)
+{
+    const struct job_row *job = c->job;
+    struct job_row key = {.ns = job->ns, .job = job->parent_job};
+    struct act_row place = {.ns = job->ns, .job = job->parent_job, .addr = job->parent_addr};
+    const struct job_row *parent;
+    if (job->state != JOB_OPEN || job->parent_job == 0 || str_is_none(job->parent_guid)) {
+        return;
+    }
+    parent = check_get(c, TABLE_job, &key);
+    if (parent != NULL && parent->state == JOB_OPEN && check_get(c, TABLE_act, &place) == NULL) {
+        found(c, evidence(c, "parent %lld", (long long)job->parent_job),
+              "the job's parent has no activity '%.*s' that awaits it",
+              CHECK_ECHO(job->parent_addr));
+    }
+}

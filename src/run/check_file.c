@@ -1,0 +1,61 @@
+/* check_file.c - qp_check: the rules of kernel/check.h on a file, opened for reading only
+ *
+ * Opening checks what comes before all rules: that the file is ours, of a schema that this version
+ * knows, and that every page of it is sound.
+ */
+#include "base/env.h"
+#include "kernel/check.h"
+
+void qp_check_options_init(struct qp_check_options *options)
+{
+    *options = (struct qp_check_options){.size = sizeof *options};
+}
+
+static int visit_nobody(void *context, const struct qp_finding *finding)
+{
+    (void)context;
+    (void)finding;
+    return QP_OK;
+}
+
+static int options_check(const struct qp_check_options *options, struct qp_err *err)
+{
+    if (options->size != sizeof *options) {
+        return err_set(err, QP_E_INVALID,
+                       "qp_check: options were not set up with qp_check_options_init");
+    }
+    if (options->path == NULL) {
+        return err_set(err, QP_E_INVALID, "qp_check: name the file in options.path");
+    }
+    return QP_OK;
+}
+
+int qp_check(const struct qp_check_options *options, void *context, qp_check_visit visit,
+             struct qp_check_result *out_result, struct qp_err *err)
+{
+    struct check_options of_check = {0};
+    struct store_options of_store = {.read_only = true, .must_exist = true, .full_check = true};
+    struct qp_env env;
+    struct store *store = NULL;
+    int rc = options_check(options, err);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    of_check.namespace_name = str_from(options->namespace_name);
+    of_check.job = str_from(options->job);
+    of_check.rules = str_from(options->rules);
+    of_check.limit = options->limit;
+    of_check.max_tries = options->max_tries;
+    of_store.path = options->path;
+    qp_env_init(&env);
+    env = options->env != NULL ? *options->env : env;
+    env_complete(&env);
+    rc = store_open(&env, &of_store, &store, err);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    rc =
+        check_run(store, &of_check, context, visit != NULL ? visit : visit_nobody, out_result, err);
+    (void)store_close(store, NULL); /* nothing was written */
+    return rc;
+}
