@@ -61,10 +61,13 @@ int apply_node_put(struct txn *t, struct op_node_put *op)
     if (node == NULL || node->state != NODE_RUNNING) {
         return apply_missing(t, QP_E_STALE);
     }
-    node->state = op->state;
+    op->out_epoch = op->epoch;
+    if (op->state != NODE_RUNNING) {
+        txn_drop(t, TABLE_node, node); /* a run that is over has no row: they would add up */
+        return t->rc;
+    }
     node->lease_until = op->lease_ms > 0 ? t->now + op->lease_ms : node->lease_until;
     node->intent = op->intent;
-    op->out_epoch = op->epoch;
     return QP_OK;
 }
 

@@ -58,8 +58,8 @@ struct job_ref {
     int64_t job;
 };
 
-/* A claimed message: the fence. Every claim gets a token that was never given before, so an older claim
- * is recognised and refused. */
+/* A claimed message: the fence. Every claim gets a token that was never given before, so an older
+ * claim is recognised and refused. */
 struct msg_ref {
     int64_t ns;
     int64_t job;
@@ -94,9 +94,9 @@ struct op_ids_reserve {
     int64_t out_first;
 };
 
-/* Writes a node's row: epoch 0 enters a new run, whose number comes back; else updates state, lease
- * and intent of that run. Compares: the run exists and is RUNNING (else QP_E_STALE: somebody
- * declared it dead). */
+/* Writes a node's row: epoch 0 enters a new run, whose number comes back; else updates lease and
+ * intent of that run, or, with a state other than RUNNING, ends it: its row goes, and what it held
+ * is for msg_adopt. Compares: the run has a row (else QP_E_STALE: it is over, or never was). */
 struct op_node_put {
     int64_t epoch;
     qp_str name;
@@ -433,9 +433,10 @@ struct op_lane_limit {
 
 /* ----------------------------------------------------------------------------- signals and keys */
 
-/* Registration. Signals that wait at (topic, key) become messages to the activity in this commit, the
- * oldest first, until one ends the waiting: it and the registration both without `keep`. If none
- * does, the registration stays. out_seq identifies the waiter; out_met: at least one signal came. */
+/* Registration. Signals that wait at (topic, key) become messages to the activity in this commit,
+ * the oldest first, until one ends the waiting: it and the registration both without `keep`. If
+ * none does, the registration stays. out_seq identifies the waiter; out_met: at least one signal
+ * came. */
 struct op_hook_open {
     struct job_ref ref;
     qp_str topic;
@@ -529,8 +530,9 @@ struct op_data_put {
     qp_str value;
 };
 
-/* A journal entry that has no other row. Kinds below zero are the store's own (enum event_kind): job_set,
- * job_close, job_pause and job_resume make one each, so that no visible change is without its entry. */
+/* A journal entry that has no other row. Kinds below zero are the store's own (enum event_kind):
+ * job_set, job_close, job_pause and job_resume make one each, so that no visible change is without
+ * its entry. */
 struct op_event_add {
     struct job_ref ref;
     int64_t kind;
@@ -680,8 +682,8 @@ int store_close(struct store *s, struct qp_err *err);
  * c->state is COMMIT_DONE. The code is that of taking it (QP_OK unless it cannot be submitted at
  * all); the outcome is in c->rc and in each bundle. */
 int store_submit(struct store *s, struct commit *c) QP_MUST_USE;
-/* One op further; the writes and the commit at the end are one step. QP_E_BUSY: it waits for another
- * handle. QP_OK: look at c->state. */
+/* One op further; the writes and the commit at the end are one step. QP_E_BUSY: it waits for
+ * another handle. QP_OK: look at c->state. */
 int store_step(struct store *s, struct commit *c) QP_MUST_USE;
 /* Submit, and step until done. Returns c->rc. QP_E_BUSY when nobody else can let it go on. */
 int store_commit(struct store *s, struct commit *c);
@@ -742,9 +744,9 @@ int store_feed(struct store *s, int64_t after, size_t commits, void *context,
  * export`. */
 int store_dump(struct store *s, struct buf *out, struct qp_err *err) QP_MUST_USE;
 
-/* A moment between commits for housekeeping: SQLite checkpoints its log here. Call it when there is
- * nothing better to do; the log is also checkpointed by itself when it has LIMIT_WAL_PAGES
- * pages. */
+/* A moment between commits for housekeeping: SQLite gives free pages back and checkpoints its log
+ * here. Call it when there is nothing better to do; the log is also checkpointed by itself when it
+ * has LIMIT_WAL_PAGES pages. */
 int store_idle(struct store *s, struct qp_err *err);
 
 struct store_info {

@@ -505,18 +505,15 @@ static void make_msg_revive(struct opgen *g, struct op_msg_revive *op)
     op->ref = claim_of(g, msg_is_dead);
 }
 
-static bool node_is_gone(const void *row)
+static bool msg_has_holder(const void *row)
 {
-    return !node_is_running(row);
+    return ((const struct msg_row *)row)->holder > 0;
 }
 
 static void make_msg_adopt(struct opgen *g, struct op_msg_adopt *op)
 {
-    const struct node_row *node = opgen_pick(g, TABLE_node, node_is_gone);
-    op->epoch = opgen_chance(g, 5) ? 0 : node == NULL ? 1 : node->epoch;
-    if (opgen_chance(g, 30)) {
-        op->after = claim_of(g, NULL);
-    }
+    const struct msg_row *held = opgen_pick(g, TABLE_msg, msg_has_holder);
+    op->epoch = opgen_chance(g, 5) ? 0 : held == NULL || held->holder == 0 ? 1 : held->holder;
     op->limit = any_limit(g);
 }
 

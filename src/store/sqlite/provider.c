@@ -185,11 +185,34 @@ static int sqlite_commit(struct provider *base, struct qp_err *err)
     return QP_OK;
 }
 
+/* Gives pages that deletions left free back to the file system, some at a time: the file's
+ * auto_vacuum is INCREMENTAL, so nobody else does. Each page is a row of the result. */
+static int shrink(struct sqlite_provider *p, struct qp_err *err)
+{
+    sqlite3_stmt *s;
+    int code = SQLITE_ROW;
+    int rc = sqlite_plain_statement(p, PLAIN_SHRINK, &s, err);
+    while (rc == QP_OK && code == SQLITE_ROW) {
+        code = sqlite3_step(s);
+    }
+    if (rc == QP_OK && code != SQLITE_DONE) {
+        rc = sqlite_fail(p, code, err, "shrink the file");
+    }
+    if (rc == QP_OK || code != SQLITE_ROW) {
+        (void)sqlite3_reset(p->plain[PLAIN_SHRINK]); /* repeats the step's error */
+    }
+    return rc;
+}
+
 static int sqlite_idle(struct provider *base, struct qp_err *err)
 {
     struct sqlite_provider *p = self(base);
     int rc = check_ready(p, err);
-    return rc != QP_OK || base->read_only || p->wal_pages == 0 ? rc : sqlite_checkpoint(p, err);
+    if (rc != QP_OK || base->read_only) {
+        return rc;
+    }
+    rc = shrink(p, err);
+    return rc == QP_OK && p->wal_pages > 0 ? sqlite_checkpoint(p, err) : rc;
 }
 
 /* ----------------------------------------------------------------------------------------- rows */
@@ -445,8 +468,8 @@ static int sqlite_host_begin(struct provider *base, struct qp_err *err)
     return rc;
 }
 
-/* While a host callback runs nothing may commit: should it have got rid of our transaction (INSERT OR
- * ROLLBACK, a full disk), what it writes after that would be on disk by itself. */
+/* While a host callback runs nothing may commit: should it have got rid of our transaction (INSERT
+ * OR ROLLBACK, a full disk), what it writes after that would be on disk by itself. */
 int sqlite_may_commit(void *context)
 {
     const struct sqlite_provider *p = context;

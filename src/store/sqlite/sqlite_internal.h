@@ -35,6 +35,7 @@ enum plain_statement {
     PLAIN_SAVEPOINT,
     PLAIN_RELEASE,
     PLAIN_ROLLBACK_TO,
+    PLAIN_SHRINK,
     PLAIN_KINDS
 };
 

@@ -6,9 +6,13 @@
 #include "store/sqlite/sqlite_internal.h"
 
 static const char *const plain_texts[PLAIN_KINDS] = {
-    [PLAIN_BEGIN] = "BEGIN IMMEDIATE",   [PLAIN_COMMIT] = "COMMIT",
-    [PLAIN_ROLLBACK] = "ROLLBACK",       [PLAIN_SAVEPOINT] = "SAVEPOINT qp_host",
-    [PLAIN_RELEASE] = "RELEASE qp_host", [PLAIN_ROLLBACK_TO] = "ROLLBACK TO qp_host",
+    [PLAIN_BEGIN] = "BEGIN IMMEDIATE",
+    [PLAIN_COMMIT] = "COMMIT",
+    [PLAIN_ROLLBACK] = "ROLLBACK",
+    [PLAIN_SAVEPOINT] = "SAVEPOINT qp_host",
+    [PLAIN_RELEASE] = "RELEASE qp_host",
+    [PLAIN_ROLLBACK_TO] = "ROLLBACK TO qp_host",
+    [PLAIN_SHRINK] = "PRAGMA incremental_vacuum(256)",
 };
 
 static const char *const index_conditions[INDEX_COUNT] = {
