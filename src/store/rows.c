@@ -220,18 +220,10 @@ bool row_is_sound(enum table_id table, const void *row)
     }
 }
 
-bool row_equal(enum table_id table, const void *a, const void *b)
+bool column_equal(const struct column *c, const void *a, const void *b)
 {
-    const struct table *t = &tables[table];
-    for (size_t i = 0; i + 1 < t->column_count; i++) {
-        const struct column *c = &t->columns[i];
-        bool same = c->kind == KIND_I64 ? row_i64(c, a) == row_i64(c, b)
-                                        : str_equal(row_str(c, a), row_str(c, b));
-        if (!same) {
-            return false;
-        }
-    }
-    return true;
+    return c->kind == KIND_I64 ? row_i64(c, a) == row_i64(c, b)
+                               : str_equal(row_str(c, a), row_str(c, b));
 }
 
 size_t row_text_size(enum table_id table, const void *row)

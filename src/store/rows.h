@@ -154,8 +154,8 @@ void row_encode_key(struct buf *out, enum table_id table, const void *row);
  * computes with it. */
 bool row_is_sound(enum table_id table, const void *row);
 
-/* True when all columns but rev are equal. */
-bool row_equal(enum table_id table, const void *a, const void *b);
+/* Two rows have the same in one column; none and empty differ. */
+bool column_equal(const struct column *c, const void *a, const void *b);
 
 /* A copy in one block of memory from env, text included; freed with mem_free. NULL when memory is
  * short. */

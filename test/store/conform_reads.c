@@ -96,7 +96,7 @@ static void check_scan(struct storetest *f, const struct found *all, const struc
     scan_into(f, scan, &got);
     assert_int_equal(got.count, want.count);
     for (size_t i = 0; i < want.count; i++) {
-        assert_true(row_equal(scan->table, got.rows[i], want.rows[i]));
+        assert_true(storetest_row_equal(scan->table, got.rows[i], want.rows[i]));
         assert_int_equal(((const struct space_row *)got.rows[i])->ns,
                          ((const struct space_row *)want.rows[i])->ns);
     }
@@ -191,7 +191,7 @@ static void test_by_key(void **state)
             const void *row = NULL;
             struct qp_err err;
             assert_int_equal(store_get(f->s, &arena, all.table, all.rows[i], &row, &err), QP_OK);
-            assert_true(row_equal(all.table, row, all.rows[i]));
+            assert_true(storetest_row_equal(all.table, row, all.rows[i]));
         }
     }
     arena_done(&arena);

@@ -162,6 +162,16 @@ const void *storetest_row(struct storetest *f, enum table_id table, const void *
     return row;
 }
 
+bool storetest_row_equal(enum table_id table, const void *a, const void *b)
+{
+    const struct table *d = &tables[table];
+    size_t same = 0;
+    while (same + 1 < d->column_count && column_equal(&d->columns[same], a, b)) {
+        same++;
+    }
+    return same + 1 == d->column_count;
+}
+
 static int count_row(void *context, const void *row)
 {
     size_t *count = context;

@@ -47,6 +47,8 @@ qp_str storetest_guid(unsigned number);
 
 /* A row by its key; NULL when there is none. It lives until the next call. */
 const void *storetest_row(struct storetest *f, enum table_id table, const void *key);
+/* All columns but rev are equal. */
+bool storetest_row_equal(enum table_id table, const void *a, const void *b);
 /* How many rows a table has. */
 size_t storetest_count(struct storetest *f, enum table_id table);
 

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "store/rows.h"
-#include "support/testenv.h"
+#include "support/storetest.h"
 
 static struct testenv t;
 
@@ -124,8 +124,9 @@ static void test_copies_are_deep(void **state)
     copy = row_copy(&arena, TABLE_data, &row);
     memset(name, 'x', 4);
     memset(value, 'x', 5);
-    assert_true(row_equal(TABLE_data, clone, &expected) && row_equal(TABLE_data, copy, &expected));
-    assert_false(row_equal(TABLE_data, clone, &row));
+    assert_true(storetest_row_equal(TABLE_data, clone, &expected) &&
+                storetest_row_equal(TABLE_data, copy, &expected));
+    assert_false(storetest_row_equal(TABLE_data, clone, &row));
     mem_free(&t.env, clone);
     clone = row_clone(&t.env, TABLE_data, &empty);
     assert_non_null(((struct data_row *)clone)->name.p);

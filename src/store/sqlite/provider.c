@@ -339,12 +339,6 @@ static int sqlite_scan(struct provider *base, const struct scan *scan, void *con
     return rc;
 }
 
-static bool column_same(const struct column *c, const void *a, const void *b)
-{
-    return c->kind == KIND_I64 ? row_i64(c, a) == row_i64(c, b)
-                               : str_equal(row_str(c, a), row_str(c, b));
-}
-
 /* Which update: the one that leaves the indexes alone, when no indexed column changed. A row that
  * was deleted and made again in one commit is another row under the same key: all of it changes. */
 static enum table_statement update_kind(const struct table *t, const void *before,
@@ -354,7 +348,7 @@ static enum table_statement update_kind(const struct table *t, const void *befor
     for (size_t i = 0; i < t->column_count; i++) {
         enum column_role role = t->columns[i].role;
         if ((role == ROLE_INDEXED || role == ROLE_FIXED) &&
-            !column_same(&t->columns[i], before, after)) {
+            !column_equal(&t->columns[i], before, after)) {
             kind = role == ROLE_FIXED || kind == STATEMENT_UPDATE_ALL ? STATEMENT_UPDATE_ALL
                                                                       : STATEMENT_UPDATE;
         }
