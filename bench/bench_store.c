@@ -120,14 +120,26 @@ static void store_create(struct store *s, struct commit *c, struct task *t, size
     store_check(c, store_commit(s, c));
 }
 
-static size_t store_claim(struct store *s, struct commit *c, struct msg_ref *refs, size_t want)
+/* A run that may hold messages. */
+static int64_t store_enter_run(struct store *s, struct commit *c)
+{
+    struct op *op;
+    commit_reset(c);
+    op = bundle_op(commit_bundle(c, "enter"), OP_node_put);
+    op->node_put = (struct op_node_put){.name = QP_STR("bench")};
+    store_check(c, store_commit(s, c));
+    return op->node_put.out_epoch;
+}
+
+static size_t store_claim(struct store *s, struct commit *c, int64_t epoch, struct msg_ref *refs,
+                          size_t want)
 {
     struct op *op;
     size_t count;
     commit_reset(c);
     op = bundle_op(commit_bundle(c, "claim"), OP_msg_claim);
     op->msg_claim = (struct op_msg_claim){
-        .ns = STORE_NS_DEFAULT, .topic = QP_STR("charge"), .want = (int64_t)want, .holder = 1};
+        .ns = STORE_NS_DEFAULT, .topic = QP_STR("charge"), .want = (int64_t)want, .holder = epoch};
     store_check(c, store_commit(s, c));
     count = op->msg_claim.out_count;
     for (size_t i = 0; i < count; i++) {
@@ -164,6 +176,7 @@ static struct figures run_store(int64_t jobs, size_t per_commit)
     struct store_info before;
     struct store_info after;
     int64_t number = 1000;
+    int64_t epoch;
     place_make(&place);
     qp_env_init(&env);
     if (store_open(&env, &(struct store_options){.path = place.path, .vfs = FAULTVFS_NAME}, &s,
@@ -171,6 +184,7 @@ static struct figures run_store(int64_t jobs, size_t per_commit)
         die("open", err.text);
     }
     commit_init(&c, s);
+    epoch = store_enter_run(s, &c);
     while (f.bundles < 2 * jobs) {
         size_t wave = per_commit > 1000 ? 1000 : per_commit;
         double from;
@@ -190,7 +204,7 @@ static struct figures run_store(int64_t jobs, size_t per_commit)
         f.rows += after.rows_written - before.rows_written;
         f.commits += after.commits - before.commits;
         f.syncs += faultvfs_count(FAULT_SYNC) - syncs;
-        if (store_claim(s, &c, refs, wave) != wave) {
+        if (store_claim(s, &c, epoch, refs, wave) != wave) {
             die("claim", "fewer than were created");
         }
         store_info(s, &before);

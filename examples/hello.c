@@ -29,5 +29,6 @@ int main(int argc, char **argv)
         return fprintf(stderr, "%s\n", err.text), 1;
     }
     printf("%s: %.*s\n", job.status, (int)job.output.n, job.output.p);
+    qp_job_done(q, &job);
     return qp_close(q, &err) == QP_OK ? 0 : 1;
 }

@@ -175,6 +175,7 @@ static bool tell_result(const struct story *s)
         printf("    %-9s %-10s %-7d %015lld\n", id, job.status, charges_of(s, id),
                (long long)job.ledger);
         fine = fine && strcmp(job.status, "completed") == 0 && charges_of(s, id) == 1;
+        qp_job_done(q, &job);
     }
     return qp_close(q, &err) == QP_OK && fine;
 }

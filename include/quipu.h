@@ -157,16 +157,37 @@ QP_API void qp_env_init(struct qp_env *env);
 /* The version of the library that is linked, as "major.minor.patch". */
 QP_API const char *qp_version(void);
 
-/* -------------------------------------------------------------------------------------- a store */
+/* ------------------------------------------------------------------------------------ an engine */
 
-/* An engine on one file. Belongs to one thread at a time. */
+/* An engine on one file.
+ *
+ * Threads: every function that takes a `qp *` may be called from any thread at any time between
+ * qp_open and qp_close, unless it says otherwise. A call that writes returns when what it wrote is on
+ * disk; calls that come at the same time share one commit. In a callback that the engine runs while it
+ * answers (qp_start.started, qp_start.ended) nothing may wait: only qp_job_start_async and qp_stop are
+ * allowed there, others return QP_E_INVALID.
+ *
+ * Somebody has to drive the engine, so that timers fire and workers get their tasks. There are
+ * three ways:
+ *
+ *   qp_start_threads   the engine and its workers have threads of their own
+ *   qp_run             this thread is the engine's until qp_stop
+ *   qp_poll            a host's own loop calls it when qp_fd is readable or qp_next_deadline is over
+ *
+ * A call that writes drives the engine itself while nobody else does, so a program that only starts
+ * jobs and claims tasks needs none of them. */
 typedef struct qp qp;
 
 struct qp_options {
     size_t size;      /* sizeof(struct qp_options): set by qp_options_init */
     const char *path; /* the file; made, with mode 0600, when it is not there. NULL: in memory */
-    const struct qp_env *env;   /* NULL: the usual one */
+    const struct qp_env
+        *env; /* NULL: the usual one. With threads its functions are called from all */
     const char *namespace_name; /* NULL: "default" */
+    qp_ms keep_ms;              /* how long finished jobs are kept; 0: for ever */
+    int64_t
+        max_deliveries; /* of a message or task without an answer (crashes, lost leases) before it is
+                               set aside as a dead letter and its job is parked; 0: 20 */
 };
 
 QP_API void qp_options_init(struct qp_options *options);
@@ -177,17 +198,63 @@ QP_API void qp_options_init(struct qp_options *options);
 QP_API QP_MUST_USE int qp_open(const struct qp_options *options, qp **out_engine,
                                struct qp_err *err);
 
-/* Closes it and marks it as closed properly. The handle is gone in every case. NULL is allowed. */
+/* Ends the threads, waits for the workers' functions to return, gives back what is in hand, and
+ * closes the file as it should be. The handle is gone in every case. NULL is allowed. Not while another
+ * call is running. */
 QP_API int qp_close(qp *engine, struct qp_err *err);
 
-/* ------------------------------------------------------------------------------- jobs and tasks */
+/* ------------------------------------------------------------------------------------- running */
+
+/* Starts `workers` threads for the functions of qp_worker_add, and one for the engine. With 0
+ * workers the engine's thread runs them itself, one after the other. Once per handle. */
+QP_API QP_MUST_USE int qp_start_threads(qp *engine, int workers, struct qp_err *err);
+
+/* Drives the engine on this thread until qp_stop (QP_OK), or until the store fails (its code). Workers'
+ * functions run here, between commits, unless there are threads for them. */
+QP_API QP_MUST_USE int qp_run(qp *engine, struct qp_err *err);
+QP_API void qp_stop(qp *engine);
+
+/* For a host's own loop: does what there is to do now, and returns. */
+QP_API QP_MUST_USE int qp_poll(qp *engine, struct qp_err *err);
+/* Becomes readable when qp_poll should be called: a file descriptor for poll(2), not to be read. */
+QP_API int qp_fd(const qp *engine);
+/* Milliseconds until qp_poll should be called even so; -1: never. */
+QP_API int64_t qp_next_deadline(qp *engine);
+
+/* -------------------------------------------------------------------------------------- jobs */
+
+/* After how many errors an activity has failed, and how long to wait between its attempts: backoff_ms
+ * after the first one, `factor` times longer after each further one, cap_ms at most. Zero means the
+ * default: 5 attempts, 1 s, factor 2, 60 s. */
+struct qp_retry {
+    int64_t attempts; /* 1: no second one */
+    qp_ms backoff_ms;
+    double factor;
+    qp_ms cap_ms;
+};
+
+/* Host writes that belong to a commit of the engine: runs on the thread that commits, inside the
+ * transaction. `native` is the connection (sqlite3 *); NULL in memory. It writes to tables of its own, does
+ * not begin or end transactions, and returns QP_OK. Another code, or longer than 5 s, takes its own
+ * writes back and the engine's with them. */
+typedef int (*qp_tx)(void *context, void *native);
 
 /* A job of one activity: `input` goes to whoever serves `topic`. Without an id a UUIDv7 is made. The
  * same id and input again mean the same job, and nothing happens twice. */
 struct qp_start {
     qp_str topic;
-    qp_str id;    /* none: one is made */
-    qp_str input; /* JSON */
+    qp_str id;             /* none: one is made */
+    qp_str input;          /* JSON */
+    struct qp_retry retry; /* zeroed: the default */
+    int priority;          /* 0 is served first, 9 last */
+    qp_tx tx;              /* NULL, or writes that commit with the job, or not at all */
+    void *tx_context;
+    /* For qp_job_start_async. `started` gets QP_OK when the job is on disk, or why it is not;
+     * `ended` the job's last status, when this process has started and seen it end. Either may be
+     * NULL. */
+    void *context;
+    void (*started)(void *context, int code, const char *id);
+    void (*ended)(void *context, const char *status);
 };
 
 #define QP_ID_SIZE 256
@@ -197,37 +264,134 @@ struct qp_start {
 QP_API QP_MUST_USE int qp_job_start(qp *engine, const struct qp_start *start,
                                     char out_id[QP_ID_SIZE], struct qp_err *err);
 
-/* What is known of a job. Texts live until the next call with this handle. The status is one of
- * running, retrying, waiting, parked, paused, completed, failed, cancelled, interrupted. */
+/* Returns when the start is checked and queued; what becomes of it is told to start->started, on the
+ * thread that drives the engine. QP_E_LIMIT: 65536 wait already. */
+QP_API QP_MUST_USE int qp_job_start_async(qp *engine, const struct qp_start *start,
+                                          struct qp_err *err);
+
+/* What is known of a job. The status is one of running, retrying, waiting, parked, paused, completed,
+ * failed, cancelled, interrupted. Free it with qp_job_done. */
 struct qp_job {
     const char *status;
-    qp_str output;  /* of a completed job */
-    int64_t open;   /* obligations that are still open: the job's semaphore */
-    int64_t ledger; /* of its activity, fifteen digits */
+    qp_str output;    /* of a completed job */
+    qp_str error;     /* why it failed, was parked, cancelled or interrupted */
+    int64_t open;     /* obligations that are still open: the job's semaphore */
+    int64_t ledger;   /* of its activity, fifteen digits */
+    int64_t failures; /* attempts that ended in an error */
+    void *memory;
 };
 
 /* QP_E_NOT_FOUND when there is no such job. */
 QP_API QP_MUST_USE int qp_job_get(qp *engine, qp_str id, struct qp_job *out_job,
                                   struct qp_err *err);
+QP_API void qp_job_done(qp *engine, struct qp_job *job);
 
-/* A task in hand. It is ours until it is completed, given back, or this process dies. Texts live
- * until the task is gone. */
+/* Waits until the job has ended, at most timeout_ms (< 0: as long as it takes), and tells what became of
+ * it as qp_job_get does. QP_E_TIMEOUT: it has not. Drives the engine while nobody else does. */
+QP_API QP_MUST_USE int qp_job_wait(qp *engine, qp_str id, qp_ms timeout_ms, struct qp_job *out_job,
+                                   struct qp_err *err);
+
+/* Ends a job: `cancelled` when somebody asked for it, `interrupted` when it is stopped at once for
+ * another reason. Its task is no longer anybody's: a worker's result is refused, and
+ * qp_task_is_cancelled tells it early. QP_E_NOT_FOUND; QP_E_CLOSED: it had ended before. */
+QP_API QP_MUST_USE int qp_job_cancel(qp *engine, qp_str id, const char *reason, struct qp_err *err);
+QP_API QP_MUST_USE int qp_job_interrupt(qp *engine, qp_str id, const char *reason,
+                                        struct qp_err *err);
+
+/* No new tasks of the job are handed out, until it is resumed. */
+QP_API QP_MUST_USE int qp_job_pause(qp *engine, qp_str id, struct qp_err *err);
+QP_API QP_MUST_USE int qp_job_resume(qp *engine, qp_str id, struct qp_err *err);
+
+/* A parked job goes on where it stands; what was set aside is delivered again. QP_E_CONFLICT: it is
+ * not parked. */
+QP_API QP_MUST_USE int qp_job_retry(qp *engine, qp_str id, struct qp_err *err);
+
+/* A signal for whoever waits at (topic, key): delivered, or kept for ttl_ms (0: 7 days) until
+ * somebody comes. `id` makes sending it again harmless: QP_E_EXISTS while the first one is on its way. */
+struct qp_signal {
+    qp_str topic;
+    qp_str key;
+    qp_str payload; /* JSON */
+    qp_str id;      /* none: every call is a signal of its own */
+    qp_ms ttl_ms;
+};
+QP_API QP_MUST_USE int qp_signal_send(qp *engine, const struct qp_signal *signal,
+                                      struct qp_err *err);
+
+/* Writes of the host's own in a commit of their own, on the engine's connection: the only way for this
+ * process to write to the file besides qp_tx of a start or a task. */
+QP_API QP_MUST_USE int qp_exec(qp *engine, qp_tx tx, void *context, struct qp_err *err);
+
+/* ------------------------------------------------------------------------------------- workers */
+
+/* A task in hand. Its texts live as long as it does. */
 typedef struct qp_task qp_task;
 
-/* The next task of a topic; QP_E_NOT_FOUND when there is none. */
-QP_API QP_MUST_USE int qp_task_claim(qp *engine, qp_str topic, qp_task **out_task,
-                                     struct qp_err *err);
 QP_API qp_str qp_task_input(const qp_task *task);
 QP_API qp_str qp_task_job(const qp_task *task);
-QP_API int64_t qp_task_attempt(const qp_task *task); /* from 1 */
+QP_API qp_str qp_task_topic(const qp_task *task);
+/* How often it was delivered, this time included: from 1. */
+QP_API int64_t qp_task_attempt(const qp_task *task);
+/* The same for all attempts and for no other task: for services that take an idempotency key. */
+#define QP_TASK_KEY_SIZE 33
+QP_API void qp_task_key(const qp_task *task, char out_key[QP_TASK_KEY_SIZE]);
 
-/* Commits the output together with the digits that prove it; returns when it is on disk. QP_E_STALE: it
- * was no longer ours, and nothing happened. After QP_OK and QP_E_STALE the task is gone; after any
- * other code it is still in hand: call again, give it back, or close the engine, which gives back
- * and frees whatever is in hand. After QP_E_UNKNOWN_OUTCOME only closing is left. */
+/* What a worker's function says of its task before it returns; the last word counts. Texts are
+ * copied. The function's own code does the rest: QP_OK commits the output (null when there was
+ * none), anything else is an error. */
+QP_API QP_MUST_USE int qp_task_output(qp_task *task, qp_str json);
+struct qp_failure {
+    const char *message; /* for people, and kept with the job */
+    int code;            /* 400 to 599; 0: 500 */
+    int fatal;           /* not 0: trying again would not help */
+};
+/* Returns a code other than QP_OK: `return qp_task_fail(task, &(struct qp_failure){...})`. */
+QP_API int qp_task_fail(qp_task *task, const struct qp_failure *failure);
+/* Runs `tx` inside the commit of this task's output: its writes and the proof are one. When the task
+ * was lost meanwhile, it is not run. When it refuses, the task has failed. */
+QP_API void qp_task_tx(qp_task *task, qp_tx tx, void *context);
+
+/* An output before the last one. Returns when it is on disk; the task stays in hand. Called again
+ * after a crash with the same outputs in the same order, nothing happens twice. */
+QP_API QP_MUST_USE int qp_task_pending(qp_task *task, qp_str json, struct qp_err *err);
+/* Still at work: the lease begins anew. QP_E_STALE: the task is somebody else's, or its job has ended;
+ * nothing that is done for it counts any more. */
+QP_API QP_MUST_USE int qp_task_heartbeat(qp_task *task, struct qp_err *err);
+/* 1: its job has ended; a long function should return. Costs nothing. */
+QP_API int qp_task_is_cancelled(const qp_task *task);
+
+typedef int (*qp_work)(void *context, qp_task *task);
+
+struct qp_worker {
+    qp_str topic;
+    qp_work work; /* thread-safe when there are several threads */
+    void *context;
+    qp_ms
+        lease_ms; /* 0: the task is this process's until it answers or dies. Else a worker that is silent
+                       for so long loses it, and should use qp_task_heartbeat */
+    int64_t in_hand; /* tasks fetched ahead, at most; 0: 1024 */
+};
+/* Before anybody drives the engine. QP_E_EXISTS: the topic has a worker. */
+QP_API QP_MUST_USE int qp_worker_add(qp *engine, const struct qp_worker *worker,
+                                     struct qp_err *err);
+
+/* Without worker functions: the next task of a topic; QP_E_NOT_FOUND when none is ready. It is ours until
+ * it is completed, given back, or this process dies. */
+QP_API QP_MUST_USE int qp_task_claim(qp *engine, qp_str topic, qp_task **out_task,
+                                     struct qp_err *err);
+
+/* For tasks of qp_task_claim. Commits the output together with the digits that prove it; returns when it
+ * is on disk. QP_E_STALE: it was no longer ours, and nothing happened. After QP_OK and QP_E_STALE the
+ * task is gone; after any other code it is still in hand: call again, give it back, or close the
+ * engine, which gives back and frees whatever is in hand. After QP_E_UNKNOWN_OUTCOME only closing is
+ * left. */
 QP_API QP_MUST_USE int qp_task_complete(qp_task *task, qp_str output, struct qp_err *err);
 
-/* Gives it back, to be claimed again after delay_ms. The task is gone as after qp_task_complete. */
+/* Likewise: it ended in an error. It is tried again as the job's policy says, or its activity has failed. */
+QP_API QP_MUST_USE int qp_task_error(qp_task *task, const struct qp_failure *failure,
+                                     struct qp_err *err);
+
+/* Likewise: gives it back, to be claimed again after delay_ms; that is no error. */
 QP_API QP_MUST_USE int qp_task_retry(qp_task *task, qp_ms delay_ms, struct qp_err *err);
 
 /* ------------------------------------------------------------------------------------ checking */

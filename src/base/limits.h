@@ -56,6 +56,24 @@
 #define LIMIT_WAL_PAGES 1000        /* checkpoint when the write-ahead log has this many pages */
 #define LIMIT_HOST_CALLBACK_MS 5000 /* a host callback inside a commit */
 
+/* Engine */
+#define LIMIT_FUSE_OPS 4000 /* ops of one bundle, past which children become messages */
+#define LIMIT_FUSE_DEPTH 8  /* generations that one bundle takes */
+#define LIMIT_DELIVERIES                                                                           \
+    20 /* of a message without an answer, then it is a dead letter; configurable */
+#define LIMIT_FANOUT_TARGETS 500  /* per page */
+#define LIMIT_ROUND_MESSAGES 1000 /* of the engine's stream, per commit */
+#define LIMIT_ROUND_COMMANDS 2048 /* from outside, per commit */
+#define LIMIT_COMMANDS 65536      /* that wait */
+#define LIMIT_TASKS_IN_HAND 1024  /* per topic, that one process fetches ahead; configurable */
+#define LIMIT_TASKS_IN_HAND_HARD 65536
+#define LIMIT_PROGRAMS 16
+#define LIMIT_WORKER_THREADS 1024
+#define LIMIT_RETENTION_JOBS 50          /* per commit */
+#define LIMIT_BACKOFF_MS (5 * 60 * 1000) /* between two deliveries of a message that failed */
+#define LIMIT_SIGNAL_TTL_MS                                                                        \
+    (7LL * 24 * 3600 * 1000) /* a signal that nobody waits for; configurable */
+
 /* Checking */
 #define LIMIT_CHECK_FINDINGS 1000      /* after which a check stops; configurable */
 #define LIMIT_CHECK_PAGE_JOBS 256      /* jobs whose numbers are read ahead */

@@ -7,9 +7,38 @@
  */
 #include "kernel/single.h"
 
-#include "kernel/step.h"
+/* ---------------------------------------------------------------------------------------- program */
 
-#define TRIGGER_ADDRESS QP_STR("trigger,0")
+static int single_describe(struct turn *t, struct op_act_create *row)
+{
+    const struct act_row *trigger = NULL;
+    int rc = turn_act(t, TRIGGER_ADDRESS, &trigger);
+    row->category = 'A';
+    row->topic = t->job->workflow;
+    row->policy = rc == QP_OK && trigger != NULL ? trigger->policy : QP_NONE;
+    return rc;
+}
+
+static int single_enter(struct turn *t)
+{
+    return turn_task(t, t->act->topic);
+}
+
+static int single_spawn(struct turn *t, struct spawn *spawn)
+{
+    (void)spawn;
+    return t->act->category == 'D' ? turn_child(t, QP_STR("run"), t->act->input)
+                                   : turn_spawn_nothing(t);
+}
+
+const struct program single_program = {.kind = SINGLE_KIND,
+                                       .name = "single",
+                                       .leaves_nothing = true,
+                                       .describe = single_describe,
+                                       .enter = single_enter,
+                                       .spawn = single_spawn};
+
+/* --------------------------------------------------------------------------------- without an engine */
 
 /* The worker's activity, its Leg1 fused into the trigger's commit, and its task. */
 static int start_worker(struct bundle *b, const struct single_start *s, qp_str task)

@@ -15,9 +15,13 @@
 #ifndef QP_KERNEL_SINGLE_H
 #define QP_KERNEL_SINGLE_H
 
-#include "store/store.h"
+#include "kernel/turn.h"
 
 #define SINGLE_ADDRESS "run,0,0"
+
+/* Jobs of kind 0: the workflow's name is the topic, the policy of retries the trigger's. */
+#define SINGLE_KIND 0
+extern const struct program single_program;
 
 struct single_start {
     struct job_ref ref; /* a reserved number */

@@ -69,6 +69,7 @@ int job_incept(struct bundle *b, const struct incept *incept)
                                     .addr = incept->addr,
                                     .category = 'D',
                                     .ledger = LEDGER_TRIGGER,
+                                    .policy = incept->policy,
                                     .input = incept->input}};
     struct op guid = {
         .kind = OP_guid_enter,
@@ -178,10 +179,10 @@ static struct op work_op(const struct site *site, int64_t code, qp_str output)
                                     .output = output}};
 }
 
-int leg1_work(struct bundle *b, const struct site *site, qp_str output)
+int leg1_work(struct bundle *b, const struct site *site, qp_str output, bool preseed)
 {
     struct op work = work_op(site, 0, output);
-    int rc = leg1_done(b, site, false);
+    int rc = leg1_done(b, site, preseed);
     return rc == QP_OK ? step_op(b, &work) : rc;
 }
 

@@ -56,6 +56,7 @@ struct incept {
     struct op_job_create job; /* owner_guid is the site's GUID */
     qp_str addr;
     qp_str input;
+    qp_str policy;
 };
 int job_incept(struct bundle *b, const struct incept *incept) QP_MUST_USE;
 
@@ -77,7 +78,7 @@ int leg1_escalate(struct bundle *b, const struct site *site, qp_str error) QP_MU
 
 /* Categories B and C: the GUID with ordinal 0, and step A: 10B on it and 100B on the activity. */
 int guid_seed(struct bundle *b, const struct site *site) QP_MUST_USE;
-int leg1_work(struct bundle *b, const struct site *site, qp_str output) QP_MUST_USE;
+int leg1_work(struct bundle *b, const struct site *site, qp_str output, bool preseed) QP_MUST_USE;
 
 /* ------------------------------------------------------------------------------------------- Leg2 */
 
@@ -93,6 +94,7 @@ int step_work(struct bundle *b, const struct site *site, int64_t code, qp_str ou
 struct spawn {
     int64_t n;
     int64_t delta;
+    bool given; /* delta is what it says, not what follows from n */
     bool pending;
     enum job_state close_state;
 };

@@ -43,7 +43,7 @@ int journal_next(struct txn *t, struct job_ref ref, qp_str addr, qp_str guid,
 
 /* apply_message.c: a new message, READY, DELAYED or HELD as the op says; any message's next state,
  * with its lane's counters. MSG_NONE deletes it. */
-int msg_insert(struct txn *t, const struct op_msg_put *put) QP_MUST_USE;
+int msg_insert(struct txn *t, struct op_msg_put *put) QP_MUST_USE;
 int msg_move(struct txn *t, struct msg_row *m, enum msg_state state, int64_t wake_at,
              int64_t holder) QP_MUST_USE;
 /* READY, or ASIDE when its job is paused. */

@@ -304,7 +304,7 @@ int apply_job_pause(struct txn *t, struct op_job_pause *op)
 static int messages_bring_back(struct txn *t, struct op_job_resume *op)
 {
     struct msg_row prefix = {.ns = op->ref.ns, .job = op->ref.job};
-    struct txn_rows found;
+    struct bundle_rows found;
     int64_t budget = op->limit;
     const void *after = NULL;
     int rc = QP_OK;
@@ -402,7 +402,7 @@ static void *prefix_of_job(struct txn *t, enum table_id table, struct job_ref re
 /* Removes up to *budget rows of one kind; *budget is what is left of it. */
 static int sweep_kind(struct txn *t, const struct sweep *s, struct job_ref ref, int64_t *budget)
 {
-    struct txn_rows found;
+    struct bundle_rows found;
     struct scan scan = {s->table,        s->index, prefix_of_job(t, s->table, ref), 2, NULL,
                         (size_t)*budget, false};
     int rc = scan.prefix == NULL ? t->rc : txn_scan(t, &scan, &found);
@@ -433,7 +433,7 @@ int apply_job_sweep(struct txn *t, struct op_job_sweep *op)
 
 static int delete_rows(struct txn *t, enum table_id table, struct job_ref ref, int64_t *budget)
 {
-    struct txn_rows found;
+    struct bundle_rows found;
     struct scan scan = {table, -1, prefix_of_job(t, table, ref), 2, NULL, (size_t)*budget, false};
     int rc = scan.prefix == NULL ? t->rc : txn_scan(t, &scan, &found);
     for (size_t i = 0; rc == QP_OK && i < found.count; i++) {

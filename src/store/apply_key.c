@@ -91,7 +91,7 @@ static int grant_waiters(struct txn *t, struct key_row *key)
     struct key_wait_row prefix = {.ns = key->ns, .scope = key->scope, .name = key->name};
     int rc = QP_OK;
     while (rc == QP_OK && key->waiting > 0 && key->held < key->capacity) {
-        struct txn_rows found;
+        struct bundle_rows found;
         const struct key_wait_row *w;
         rc = txn_scan(t, &(struct scan){TABLE_key_wait, -1, &prefix, 3, NULL, 1, false}, &found);
         if (rc != QP_OK) {
@@ -148,7 +148,7 @@ static int find_own(struct txn *t, const struct op_key_acquire *op, bool *out_fo
                                 .job = op->holder.job,
                                 .guid = op->guid};
     bool job = op->holder.job > 0; /* else no index has it: look through the key's own rows */
-    struct txn_rows rows;
+    struct bundle_rows rows;
     int rc = txn_scan(t,
                       &(struct scan){TABLE_key_hold, job ? INDEX_key_hold_job : -1, &hold, 3, NULL,
                                      LIMIT_PAGE_ROWS, false},

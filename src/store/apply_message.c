@@ -83,6 +83,7 @@ static int lane_count(struct txn *t, const struct msg_row *m, enum msg_state fro
         return t->rc;
     }
     lane->ready += ready;
+    t->ready_count += ready > 0;
     lane->held += held;
     if (lane->ready < 0 || lane->held < 0) {
         return txn_corrupt(t, TABLE_lane, "it counts fewer messages than there are");
@@ -128,8 +129,9 @@ static int put_check(const struct op_msg_put *put)
     if (put->guid.n != LIMIT_GUID_SIZE || put->topic.n == 0 || put->topic.n > LIMIT_NAME_SIZE ||
         put->limit_key.n > LIMIT_ID_SIZE || str_equal(put->limit_key, QP_STR("*")) ||
         put->priority < 0 || put->priority > LIMIT_PRIORITY || put->addr.n > LIMIT_ADDRESS_SIZE ||
-        put->delay_ms < 0 || put->delay_ms > LIMIT_TIMER_MS ||
-        (put->delay_ms > 0 && put->holder > 0)) {
+        put->delay_ms < 0 || put->delay_ms > LIMIT_TIMER_MS || put->lease_ms < 0 ||
+        put->lease_ms > LIMIT_LEASE_MS || put->holder < 0 ||
+        (put->delay_ms > 0) + (put->holder > 0) + (put->lease_ms > 0) > 1) {
         return QP_E_INVALID;
     }
     return put->payload.n > LIMIT_PAYLOAD_HARD_SIZE ? QP_E_TOO_LARGE : QP_OK;
@@ -166,21 +168,31 @@ static int msg_place(struct txn *t, struct msg_row *m, const struct op_msg_put *
     if (paused < 0) {
         return paused;
     }
-    if (put->holder > 0 && !paused) {
+    if ((put->holder > 0 || put->lease_ms > 0) && !paused) {
         m->token = m->ord; /* from the same series as all tokens */
         m->tries = 1;
-        return msg_move(t, m, MSG_HELD, 0, put->holder);
+        return msg_move(t, m, MSG_HELD, put->lease_ms > 0 ? t->now + put->lease_ms : 0,
+                        put->holder);
     }
     return msg_move(t, m, paused ? MSG_ASIDE : MSG_READY, 0, 0);
 }
 
-int msg_insert(struct txn *t, const struct op_msg_put *put)
+/* A run that is over holds nothing more, whatever it believes of itself. */
+static int holder_check(struct txn *t, int64_t epoch)
+{
+    const struct node_row *node =
+        epoch > 0 ? txn_get(t, TABLE_node, &(struct node_row){.epoch = epoch}) : NULL;
+    return epoch > 0 && node == NULL ? apply_missing(t, QP_E_STALE) : QP_OK;
+}
+
+int msg_insert(struct txn *t, struct op_msg_put *put)
 {
     struct msg_row key = {.ns = put->ref.ns, .job = put->ref.job, .guid = put->guid};
     struct msg_row row;
     struct msg_row *m;
     int64_t ord;
     int rc = put_check(put);
+    rc = rc == QP_OK ? holder_check(t, put->holder) : rc;
     if (rc != QP_OK) {
         return rc;
     }
@@ -193,7 +205,9 @@ int msg_insert(struct txn *t, const struct op_msg_put *put)
     }
     row = msg_new(t, put, ord);
     m = txn_add(t, TABLE_msg, &row);
-    return m == NULL ? t->rc : msg_place(t, m, put);
+    rc = m == NULL ? t->rc : msg_place(t, m, put);
+    put->out_token = rc == QP_OK ? m->token : 0;
+    return rc;
 }
 
 int apply_msg_put(struct txn *t, struct op_msg_put *op)
@@ -262,7 +276,7 @@ static int claim_lane(struct txn *t, struct claim *c, const struct lane_row *key
     while (rc == QP_OK && !c->full && c->op->out_count - before < share) {
         const struct lane_row *lane = txn_get(t, TABLE_lane, key);
         size_t room = share - (c->op->out_count - before);
-        struct txn_rows found;
+        struct bundle_rows found;
         if (lane != NULL && lane->max > 0) {
             room = lane->held < lane->max ? size_least(room, (size_t)(lane->max - lane->held)) : 0;
         }
@@ -291,7 +305,7 @@ static int lane_served(struct txn *t, const struct lane_row *key)
 
 /* Two rounds over the open lanes, in the order in which they were served last: equal shares first,
  * then what is left. */
-static int claim_lanes(struct txn *t, struct claim *c, const struct txn_rows *lanes)
+static int claim_lanes(struct txn *t, struct claim *c, const struct bundle_rows *lanes)
 {
     size_t want = (size_t)c->op->want;
     size_t share = lanes->count == 0 ? 0 : (want + lanes->count - 1) / lanes->count;
@@ -315,11 +329,15 @@ int apply_msg_claim(struct txn *t, struct op_msg_claim *op)
                         NULL,       (size_t)op->want,
                         true};
     struct claim c = {op, NULL, false};
-    struct txn_rows lanes;
+    struct bundle_rows lanes;
     int rc;
     if (op->want <= 0 || op->want > LIMIT_CLAIM_MESSAGES ||
-        (op->lease_ms > 0) == (op->holder > 0) || op->lease_ms > LIMIT_LEASE_MS) {
+        (op->lease_ms > 0) == (op->holder > 0) || op->lease_ms > LIMIT_LEASE_MS || op->holder < 0) {
         return QP_E_INVALID;
+    }
+    rc = holder_check(t, op->holder);
+    if (rc != QP_OK) {
+        return rc;
     }
     op->out_count = 0;
     c.messages = arena_alloc(t->arena, (size_t)op->want * sizeof *c.messages);
@@ -431,7 +449,7 @@ int apply_msg_adopt(struct txn *t, struct op_msg_adopt *op)
     struct scan page = {
         TABLE_msg,         -1,   NULL, 0, str_is_none(op->after.guid) ? NULL : &after,
         (size_t)op->limit, false};
-    struct txn_rows found;
+    struct bundle_rows found;
     int rc;
     if (op->epoch <= 0 || op->limit <= 0 || op->limit > LIMIT_CLAIM_MESSAGES) {
         return QP_E_INVALID;

@@ -5,7 +5,7 @@
 int apply_space_create(struct txn *t, struct op_space_create *op)
 {
     struct space_row row = {.name = op->name, .created_at = t->now};
-    struct txn_rows found;
+    struct bundle_rows found;
     int rc =
         txn_scan(t, &(struct scan){TABLE_space, INDEX_space_name, &row, 1, NULL, 1, false}, &found);
     if (rc == QP_OK && found.count > 0) {
@@ -130,7 +130,7 @@ static int wake_kind(struct txn *t, struct op_wake *op, size_t kind, bool *out_c
     int rc = QP_OK;
     while (rc == QP_OK && due && !*out_cut && op->out_count < op->limit) {
         size_t left = (size_t)(op->limit - op->out_count);
-        struct txn_rows found;
+        struct bundle_rows found;
         struct scan scan = {indexes[dues[kind].index].table,
                             (int)dues[kind].index,
                             NULL,
@@ -227,7 +227,7 @@ int apply_event_add(struct txn *t, struct op_event_add *op)
 int apply_feed_trim(struct txn *t, struct op_feed_trim *op)
 {
     struct feed_row prefix = {.ns = 0};
-    struct txn_rows found;
+    struct bundle_rows found;
     size_t dropped = 0;
     int rc;
     if (op->limit <= 0 || op->limit > LIMIT_SWEEP_ROWS) {

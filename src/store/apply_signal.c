@@ -65,7 +65,7 @@ static int signal_send(struct txn *t, const struct hook_wait_row *w, qp_str guid
 /* The first row of one side of a hook, or none. */
 static int first_of(struct txn *t, enum table_id table, const void *prefix, const void **out_row)
 {
-    struct txn_rows found;
+    struct bundle_rows found;
     int rc = txn_scan(t, &(struct scan){table, -1, prefix, 3, NULL, 1, false}, &found);
     if (rc == QP_OK) {
         *out_row = found.count > 0 ? found.rows[0] : NULL;
@@ -175,7 +175,7 @@ int apply_hook_close(struct txn *t, struct op_hook_close *op)
 static int signal_is_pending(struct txn *t, const struct op_hook_signal *op)
 {
     struct hook_sig_row prefix = {.ns = op->ns, .topic = op->topic, .hkey = op->key};
-    struct txn_rows found;
+    struct bundle_rows found;
     int rc = txn_scan(
         t,
         &(struct scan){TABLE_hook_sig, -1, &prefix, 3, NULL, LIMIT_SIGNALS_PENDING_PER_KEY, false},

@@ -1,5 +1,5 @@
 /* commit.c - filling a commit: bundles and their ops, in the commit's own memory */
-#include "store/store.h"
+#include "store/txn.h"
 
 #define OPS_PER_CHUNK 8
 
@@ -63,6 +63,17 @@ struct bundle *commit_bundle(struct commit *c, const char *label)
     return b;
 }
 
+struct bundle *commit_decided(struct commit *c, const char *label, bundle_decide decide,
+                              void *context)
+{
+    struct bundle *b = commit_bundle(c, label);
+    if (b != NULL) {
+        b->decide = decide;
+        b->context = context;
+    }
+    return b;
+}
+
 static struct op_chunk *chunk_add(struct bundle *b)
 {
     struct op_chunk *chunk = ARENA_NEW(&b->commit->arena, struct op_chunk);
@@ -99,6 +110,29 @@ struct op *bundle_op(struct bundle *b, enum op_kind kind)
     b->op_count++;
     b->host_call_count += kind == OP_host_call;
     return op;
+}
+
+struct op *bundle_take(struct bundle *b)
+{
+    struct op_place *place = &b->taken;
+    if (place->chunk == NULL) {
+        *place = (struct op_place){b->first, 0};
+    } else if (place->index == OPS_PER_CHUNK && place->chunk->next != NULL) {
+        *place = (struct op_place){place->chunk->next, 0};
+    }
+    if (place->chunk == NULL || place->index == place->chunk->count) {
+        return NULL;
+    }
+    return &place->chunk->ops[place->index++];
+}
+
+void bundle_clear(struct bundle *b)
+{
+    b->first = NULL;
+    b->last = NULL;
+    b->op_count = 0;
+    b->host_call_count = 0;
+    b->taken = (struct op_place){NULL, 0};
 }
 
 struct op *bundle_first(const struct bundle *b, struct op_place *place)

@@ -324,3 +324,21 @@ void row_print(struct buf *out, enum table_id table, const void *row)
     }
     buf_text(out, "}");
 }
+
+int64_t row_due_at(enum table_id table, const void *row)
+{
+    switch (table) {
+    case TABLE_msg:
+        return ((const struct msg_row *)row)->wake_at;
+    case TABLE_key_hold:
+        return ((const struct key_hold_row *)row)->lease_until;
+    case TABLE_hook_sig:
+        return ((const struct hook_sig_row *)row)->expire_at;
+    case TABLE_idem:
+        return ((const struct idem_row *)row)->expire_at;
+    case TABLE_job:
+        return ((const struct job_row *)row)->expire_at;
+    default:
+        return 0;
+    }
+}

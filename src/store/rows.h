@@ -167,6 +167,10 @@ void *row_copy(struct arena *a, enum table_id table, const void *row) QP_MUST_US
  * none. */
 bool act_first_guid(const struct act_row *act, struct guid_row *out_guid);
 
+/* When a row asks for something by itself, by the store's clock: a timer or lease that ends, a signal,
+ * a record or a job that is kept no longer. 0: never. */
+int64_t row_due_at(enum table_id table, const void *row);
+
 /* How many bytes of text and blobs a row has. */
 size_t row_text_size(enum table_id table, const void *row);
 

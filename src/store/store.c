@@ -193,6 +193,8 @@ static void bundles_fail(struct commit *c, int rc, bool only_done)
 static void commit_end(struct commit *c, int rc)
 {
     if (c->txn != NULL) {
+        c->ready_count = c->txn->ready_count;
+        c->due_at = c->txn->due_at;
         txn_done(c->txn);
     }
     c->rc = rc;
@@ -291,6 +293,107 @@ static void bundle_end(struct commit *c, int rc)
         txn_undo_bundle(t);
     }
     bundle_begin(t, t->bundle->next);
+}
+
+/* ------------------------------------------------------------------------------ decided bundles */
+
+int bundle_run(struct bundle *b)
+{
+    struct txn *t = b->commit->txn;
+    int rc = t->bundle_rc;
+    for (struct op *op = rc == QP_OK && t->rc == QP_OK ? bundle_take(b) : NULL; op != NULL;
+         op = bundle_take(b)) {
+        txn_begin_op(t);
+        rc = apply_op(t, op);
+        rc = rc == QP_OK && t->bundle_size > LIMIT_BUNDLE_SIZE ? QP_E_TOO_LARGE : rc;
+        rc = t->bundle_rc != QP_OK ? t->bundle_rc : rc;
+        if (rc != QP_OK || t->rc != QP_OK) {
+            t->bundle_rc = rc; /* whatever the decision does next, the bundle has ended */
+            break;
+        }
+        t->op_index++;
+    }
+    return t->rc != QP_OK ? t->rc : rc;
+}
+
+int bundle_get(struct bundle *b, enum table_id table, const void *key, const void **out_row)
+{
+    struct txn *t = b->commit->txn;
+    const void *row = t->rc == QP_OK ? txn_get(t, table, key) : NULL;
+    if (t->rc != QP_OK) {
+        return t->rc;
+    }
+    *out_row = row;
+    return t->bundle_rc;
+}
+
+int bundle_guid(struct bundle *b, const struct guid_row *key, struct guid_row *out_guid,
+                bool *out_found)
+{
+    const void *row = NULL;
+    struct guid_row first;
+    int rc = bundle_get(b, TABLE_act,
+                        &(struct act_row){.ns = key->ns, .job = key->job, .addr = key->addr}, &row);
+    *out_found = false;
+    if (rc != QP_OK || row == NULL) {
+        return rc;
+    }
+    if (act_first_guid(row, &first) && str_equal(first.guid, key->guid)) {
+        *out_guid = first;
+        *out_found = true;
+        return QP_OK;
+    }
+    if (((const struct act_row *)row)->guid_rows == 0) {
+        return QP_OK;
+    }
+    rc = bundle_get(b, TABLE_guid, key, &row);
+    if (rc == QP_OK && row != NULL) {
+        *out_guid = *(const struct guid_row *)row;
+        *out_found = true;
+    }
+    return rc;
+}
+
+int bundle_scan(struct bundle *b, const struct scan *scan, struct bundle_rows *out_rows)
+{
+    struct txn *t = b->commit->txn;
+    int rc = t->rc != QP_OK ? t->rc : t->bundle_rc;
+    return rc != QP_OK ? rc : txn_scan(t, scan, out_rows);
+}
+
+qp_ms bundle_now(const struct bundle *b)
+{
+    return b->commit->txn->now;
+}
+
+/* Decides the bundle, from the start, and carries it out. QP_E_BUSY: as for an op. */
+static int commit_decide(struct store *s, struct commit *c)
+{
+    struct txn *t = c->txn;
+    struct bundle *b = t->bundle;
+    int rc;
+    bundle_clear(b);
+    rc = b->decide(b->context, b);
+    rc = rc == QP_OK ? bundle_run(b) : rc;
+    if (t->rc == QP_E_BUSY && s->provider->stepwise) {
+        txn_undo_bundle(t);
+        bundle_begin(t, b); /* how far it came, what stopped it: all of that is decided anew */
+        t->rc = QP_OK;
+        c->rc = QP_OK;
+        return QP_E_BUSY;
+    }
+    if (rc == QP_OK && c->rc != QP_OK) {
+        rc = c->rc; /* it could not be filled */
+    }
+    c->rc = QP_OK;
+    if (rc == QP_OK && b->host_call_count > 0) {
+        rc = bundle_host_calls(s, c, b);
+    }
+    if (t->rc != QP_OK) {
+        return t->rc;
+    }
+    bundle_end(c, rc);
+    return QP_OK;
 }
 
 /* One op. QP_E_BUSY: it waits for a row of another handle; nothing of it happened, and it can be
@@ -401,7 +504,11 @@ static int commit_advance(struct store *s, struct commit *c)
         }
         return QP_OK;
     }
-    rc = c->txn->bundle != NULL ? commit_op(s, c) : commit_finish(s, c);
+    if (c->txn->bundle == NULL) {
+        rc = commit_finish(s, c);
+    } else {
+        rc = c->txn->bundle->decide != NULL ? commit_decide(s, c) : commit_op(s, c);
+    }
     if (rc == QP_E_BUSY && s->provider->stepwise) {
         c->txn->rc = QP_OK; /* the next step tries again */
         return QP_E_BUSY;
@@ -508,6 +615,38 @@ int store_scan(struct store *s, const struct scan *scan, void *context, store_vi
 {
     int rc = read_check(s, err);
     return rc == QP_OK ? s->provider->calls->scan(s->provider, scan, context, visit, err) : rc;
+}
+
+struct due {
+    enum table_id table;
+    qp_ms at;
+};
+
+static int due_row(void *context, const void *row)
+{
+    struct due *d = context;
+    int64_t at = row_due_at(d->table, row);
+    d->at = at < d->at ? at : d->at;
+    return QP_OK;
+}
+
+int store_due(struct store *s, qp_ms *out_at, struct qp_err *err)
+{
+    static const enum index_id by_time[] = {INDEX_msg_wake, INDEX_key_hold_lease,
+                                            INDEX_hook_sig_expire, INDEX_idem_expire,
+                                            INDEX_job_expire};
+    struct due d = {.at = INT64_MAX};
+    int rc = QP_OK;
+    for (size_t i = 0; i < ARRAY_COUNT(by_time) && rc == QP_OK; i++) {
+        struct scan first = {
+            .table = indexes[by_time[i]].table, .index = (int)by_time[i], .limit = 1};
+        d.table = first.table;
+        rc = store_scan(s, &first, &d, due_row, err);
+    }
+    if (rc == QP_OK) {
+        *out_at = d.at;
+    }
+    return rc;
 }
 
 struct dump {

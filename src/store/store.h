@@ -46,6 +46,8 @@
 
 struct store;
 struct txn;
+struct bundle;
+struct scan;
 
 /* ----------------------------------------------------------------------------------- identities */
 
@@ -336,9 +338,10 @@ struct op_sem_move {
 
 /* -------------------------------------------------------------------------- messages and timers */
 
-/* A message, or with delay_ms > 0 a timer. holder > 0: born claimed by that epoch, with a token and
- * one try. A message of a paused job is born aside. Compares: no message of this job with this GUID
- * (else QP_E_EXISTS; with `once`, the bundle goes on and nothing is written). */
+/* A message, or with delay_ms > 0 a timer. holder > 0 or lease_ms > 0: born claimed, by that epoch
+ * or for that time, with a token and one try. A message of a paused job is born aside. Compares: no
+ * message of this job with this GUID (else QP_E_EXISTS; with `once`, the bundle goes on and nothing
+ * is written); the holder's run is not over (else QP_E_STALE). */
 struct op_msg_put {
     struct job_ref ref; /* job 0: the system's */
     qp_str guid;
@@ -353,14 +356,16 @@ struct op_msg_put {
     qp_str limit_key; /* none and empty are the same: no limit key */
     int64_t delay_ms;
     int64_t holder;
+    int64_t lease_ms;
     bool once;
+    int64_t out_token; /* of a message that was born claimed; else 0 */
 };
 
 /* Claims up to `want` messages of a topic: at most `max` held per limit key, keys in rotation; of
  * one key the best priority first, then the oldest. Messages of paused jobs are set aside on the
  * way, so that a claim may return fewer than are ready. Each gets a higher token and one try more.
  * lease_ms > 0 or holder > 0 (exactly one). ns 0 means any namespace. out_messages live until
- * commit_done. */
+ * commit_done. Compares: the holder's run is not over (else QP_E_STALE). */
 struct op_msg_claim {
     int64_t ns;
     qp_str topic;
@@ -609,6 +614,15 @@ struct stop {
 
 struct op_chunk;
 
+/* The ops in order: bundle_first, then bundle_next until NULL. */
+struct op_place {
+    struct op_chunk *chunk;
+    size_t index; /* within the chunk */
+};
+
+/* Decides a bundle inside its transaction (commit_decided). */
+typedef int (*bundle_decide)(void *context, struct bundle *b);
+
 struct bundle {
     struct commit *commit;
     const char *label;      /* which protocol step it is; for messages and traces */
@@ -616,6 +630,9 @@ struct bundle {
     struct op_chunk *last;
     size_t op_count;
     size_t host_call_count;
+    bundle_decide decide; /* NULL: the ops were given with the bundle */
+    void *context;
+    struct op_place taken; /* of a decided bundle: how far its ops are carried out */
     struct bundle *next;
     int rc; /* after completion; before it QP_E_BUSY */
     struct stop stop;
@@ -634,6 +651,8 @@ struct commit {
     int rc; /* of the transaction; QP_OK also when all bundles failed and nothing was written */
     struct qp_err err;
     struct txn *txn;
+    int64_t ready_count; /* after completion: no more messages than this became READY in it */
+    qp_ms due_at; /* and the earliest time at which something that it wrote is due; 0: none */
 };
 
 void commit_init(struct commit *c, struct store *s);
@@ -643,14 +662,40 @@ void commit_reset(struct commit *c);
 /* NULL: no memory, or LIMIT_COMMIT_BUNDLES; c->rc then says so and the commit cannot be
  * submitted. */
 struct bundle *commit_bundle(struct commit *c, const char *label);
+/* A bundle that is decided when its turn comes, inside the transaction. `decide` reads with
+ * bundle_get, adds ops with bundle_op, carries them out with bundle_run and reads again, as often
+ * as it likes: it sees what the bundles before it and its own ops have made of the rows. Another code than QP_OK
+ * takes the whole bundle back, and is its rc.
+ *
+ * It may be called again from the start, when a row was locked by another or the provider had to
+ * begin anew: so it decides by what it reads, and what it leaves outside of the bundle it sets
+ * anew in every call. */
+struct bundle *commit_decided(struct commit *c, const char *label, bundle_decide decide,
+                              void *context);
+/* The ops that were added since the last run; QP_OK, or the code that ends the bundle. */
+int bundle_run(struct bundle *b) QP_MUST_USE;
+/* The row as it stands now, or NULL: there is none. It keeps its values when it is changed later, and
+ * lives until commit_done. */
+int bundle_get(struct bundle *b, enum table_id table, const void *key,
+               const void **out_row) QP_MUST_USE;
+/* A GUID wherever it stands; false: there is none. */
+int bundle_guid(struct bundle *b, const struct guid_row *key, struct guid_row *out_guid,
+                bool *out_found) QP_MUST_USE;
+/* The rows of a range as they stand now. They live until commit_done. The limit is at most
+ * LIMIT_BUNDLE_OPS. */
+struct bundle_rows {
+    const void **rows;
+    size_t count;
+    bool cut; /* there are more, but these are LIMIT_SCAN_SIZE bytes already: come again */
+};
+int bundle_scan(struct bundle *b, const struct scan *scan,
+                struct bundle_rows *out_rows) QP_MUST_USE;
+/* The commit's time, which everything in it happens at. */
+qp_ms bundle_now(const struct bundle *b);
+
 /* A zeroed op at the end of the bundle. NULL: no memory, or LIMIT_BUNDLE_OPS; c->rc says so. b may
  * be NULL. */
 struct op *bundle_op(struct bundle *b, enum op_kind kind);
-/* The ops in order: bundle_first, then bundle_next until NULL. */
-struct op_place {
-    struct op_chunk *chunk;
-    size_t index; /* within the chunk */
-};
 struct op *bundle_first(const struct bundle *b, struct op_place *place);
 struct op *bundle_next(struct op_place *place);
 /* The op at an index: O(index), for tests and messages. */
@@ -739,6 +784,9 @@ typedef int (*store_feed_visit)(void *context, const struct feed_entry *entry);
  * a higher position, so whoever has read up to p goes on with p and misses nothing. */
 int store_feed(struct store *s, int64_t after, size_t commits, void *context,
                store_feed_visit visit, struct qp_err *err) QP_MUST_USE;
+
+/* The earliest time at which something in the store is due (row_due_at); INT64_MAX: nothing. */
+int store_due(struct store *s, qp_ms *out_at, struct qp_err *err) QP_MUST_USE;
 
 /* All tables as text, in key order: equal states print equal bytes. For tests and `quipu
  * export`. */

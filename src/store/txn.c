@@ -264,7 +264,7 @@ void txn_drop(struct txn *t, enum table_id table, const void *key)
 struct gather {
     struct txn *t;
     enum table_id table;
-    struct txn_rows *out;
+    struct bundle_rows *out;
     size_t capacity;
     size_t size;
 };
@@ -306,11 +306,11 @@ static int gather_row(void *context, const void *row)
     return QP_OK;
 }
 
-int txn_scan(struct txn *t, const struct scan *scan, struct txn_rows *out_rows)
+int txn_scan(struct txn *t, const struct scan *scan, struct bundle_rows *out_rows)
 {
     struct gather g = {t, scan->table, out_rows, scan->limit, 0};
     QP_ASSERT(scan->limit <= LIMIT_BUNDLE_OPS);
-    *out_rows = (struct txn_rows){0};
+    *out_rows = (struct bundle_rows){0};
     if (t->rc != QP_OK || table_flush(t, scan->table) != QP_OK) {
         return t->rc;
     }
@@ -405,6 +405,15 @@ void txn_undo_bundle(struct txn *t)
     t->op_serial++;
 }
 
+/* Remembers the earliest time at which a row that was written asks for something. */
+static void note_due(struct txn *t, const struct txn_entry *e)
+{
+    int64_t due = e->current == NULL ? 0 : row_due_at(e->table, e->current);
+    if (due > 0 && (t->due_at == 0 || due < t->due_at)) {
+        t->due_at = due;
+    }
+}
+
 /* Writes one row when it differs from what the provider has. */
 static int entry_flush(struct txn *t, struct txn_entry *e)
 {
@@ -425,6 +434,7 @@ static int entry_flush(struct txn *t, struct txn_entry *e)
         e->stored = e->current;
         e->op_serial = 0; /* the stored row must not change in place any more */
         t->rows_written++;
+        note_due(t, e);
     }
     return t->rc;
 }

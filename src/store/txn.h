@@ -68,6 +68,8 @@ struct txn {
     struct qp_err *err;
     struct stop stop;
     int64_t rows_written;
+    int64_t due_at;      /* the earliest row_due_at of what was written; 0: none */
+    int64_t ready_count; /* messages that became READY; those of bundles that failed count too */
     /* where a stepwise commit stands */
     struct bundle *bundle;
     struct op *op; /* the next one of the bundle; NULL: all are done */
@@ -94,12 +96,7 @@ void *txn_add_new(struct txn *t, enum table_id table, const void *row);
 void txn_drop(struct txn *t, enum table_id table, const void *key);
 
 /* The rows of a range, in order, as the ops have left them. The array is the arena's. */
-struct txn_rows {
-    const void **rows;
-    size_t count;
-    bool cut; /* there are more, but these are LIMIT_SCAN_SIZE bytes already: come again */
-};
-int txn_scan(struct txn *t, const struct scan *scan, struct txn_rows *out_rows) QP_MUST_USE;
+int txn_scan(struct txn *t, const struct scan *scan, struct bundle_rows *out_rows) QP_MUST_USE;
 
 /* Numbers that only grow: the feed position, the order of messages (also tokens and places in a
  * queue), and the numbers of jobs, nodes and records. Taken from the head row, and given back with
@@ -127,6 +124,11 @@ bool txn_is_dirty(const struct txn *t);
 /* Two rows contradict each other: the file is damaged, and the commit ends. Returns
  * QP_E_CORRUPT. */
 int txn_corrupt(struct txn *t, enum table_id table, const char *what);
+
+/* Of a decided bundle (commit.c): the next op that was not carried out yet, NULL when there is none;
+ * empty again, to be decided anew. */
+struct op *bundle_take(struct bundle *b);
+void bundle_clear(struct bundle *b);
 
 /* Makes `stop` say which digit, and returns `code`. */
 int txn_stop(struct txn *t, int code, int64_t weight, int64_t found);

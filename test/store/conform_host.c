@@ -245,9 +245,60 @@ static void test_host_gives_up(void **state)
     expect_rows(f, 1);
 }
 
+struct host_decision {
+    struct host *host;
+    int code; /* what the decision says */
+};
+
+static int decide_with_host(void *context, struct bundle *b)
+{
+    const struct host_decision *d = context;
+    struct op *op = bundle_op(b, OP_event_add);
+    *op = OP(event_add, .ref = JOB(100), .kind = 7);
+    op = bundle_op(b, OP_host_call);
+    *op = host_op(d->host);
+    assert_int_equal(bundle_run(b), QP_OK);
+    assert_int_equal(d->host->calls, 0); /* it comes last, whatever its place */
+    op = bundle_op(b, OP_event_add);
+    *op = OP(event_add, .ref = JOB(100), .kind = 8);
+    return d->code;
+}
+
+/* Proves that the host's calls of a decided bundle come after everything else of it, are not made
+ * when it decides against itself, and take it back, and it alone, when they refuse. */
+static void test_host_of_a_decision(void **state)
+{
+    struct storetest *f = *state;
+    struct host agrees = {.sql = "INSERT INTO host VALUES(1)"};
+    struct host not_asked = {.sql = "INSERT INTO host VALUES(2)"};
+    struct host refuses = {.sql = "INSERT INTO host VALUES(3)", .answer = QP_E_IO};
+    struct host_decision decisions[] = {
+        {&agrees, QP_OK}, {&not_asked, QP_E_CONFLICT}, {&refuses, QP_OK}};
+    static const int codes[] = {QP_OK, QP_E_CONFLICT, QP_E_ABORTED};
+    struct bundle *b[3];
+    struct commit c;
+    host_table(f);
+    conform_job(f, 100);
+    commit_init(&c, f->s);
+    for (size_t i = 0; i < ARRAY_COUNT(decisions); i++) {
+        b[i] = commit_decided(&c, "host", decide_with_host, &decisions[i]);
+    }
+    assert_int_equal(store_commit(f->s, &c), QP_OK);
+    for (size_t i = 0; i < ARRAY_COUNT(decisions); i++) {
+        assert_int_equal(b[i]->rc, codes[i]);
+    }
+    assert_int_equal(b[2]->stop.op_index, 1); /* the call */
+    commit_done(&c);
+    assert_int_equal(agrees.calls, 1);
+    assert_int_equal(not_asked.calls, 0);
+    assert_int_equal(refuses.calls, 1);
+    assert_int_equal(storetest_count(f, TABLE_event), 2);
+    expect_rows(f, 1);
+}
+
 static const struct CMUnitTest tests[] = {
-    CONFORM(test_host_alone),     CONFORM(test_host_with_ops),   CONFORM(test_host_refuses),
-    CONFORM(test_host_not_asked), CONFORM(test_host_neighbours), CONFORM(test_host_cannot_reach),
-    CONFORM(test_host_gives_up),  CONFORM(test_host_rolls_back),
+    CONFORM(test_host_of_a_decision), CONFORM(test_host_alone),     CONFORM(test_host_with_ops),
+    CONFORM(test_host_refuses),       CONFORM(test_host_not_asked), CONFORM(test_host_neighbours),
+    CONFORM(test_host_cannot_reach),  CONFORM(test_host_gives_up),  CONFORM(test_host_rolls_back),
 };
 CONFORM_TOPIC(host);

@@ -268,17 +268,18 @@ static void test_resume_in_batches(void **state)
 static void test_paused_is_aside(void **state)
 {
     struct storetest *f = *state;
+    int64_t epoch = conform_epoch(f);
     conform_job(f, 100);
     DO(f, OP(msg_put, .ref = JOB(100), .guid = G(1), .topic = TOPIC, .delay_ms = 10));
     for (unsigned i = 2; i <= 5; i++) {
         put(f, i, NULL);
         assert_int_equal(next(f), i);
     }
-    DO(f, OP(msg_put, .ref = JOB(100), .guid = G(6), .topic = TOPIC, .holder = 500));
+    DO(f, OP(msg_put, .ref = JOB(100), .guid = G(6), .topic = TOPIC, .holder = epoch));
     DO(f, OP(msg_bury, .ref = HELD(4)));
     DO(f, OP(job_pause, .ref = JOB(100)));
     DO(f, OP(msg_retry, .ref = HELD(3)), OP(msg_revive, .ref = MSG(100, 4, 0)),
-       OP(msg_retry, .ref = HELD(5), .delay_ms = 20), OP(msg_adopt, .epoch = 500, .limit = 10));
+       OP(msg_retry, .ref = HELD(5), .delay_ms = 20), OP(msg_adopt, .epoch = epoch, .limit = 10));
     testenv_advance_ms(&f->t, 1000);
     assert_int_equal(conform_wake_due(f), 3);
     for (unsigned i = 1; i <= 6; i++) {

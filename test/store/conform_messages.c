@@ -64,7 +64,8 @@ static void test_put_invalid(void **state)
     static char bytes[LIMIT_ADDRESS_SIZE + 1];
     static char large[LIMIT_PAYLOAD_HARD_SIZE + 1];
     struct storetest *f = *state;
-    struct op bad[13];
+    int64_t epoch = conform_epoch(f);
+    struct op bad[19];
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
         bad[i] = put(1);
     }
@@ -83,7 +84,16 @@ static void test_put_invalid(void **state)
     bad[10].msg_put.delay_ms = LIMIT_TIMER_MS + 1;
     bad[11].msg_put.owner = OWNER_SYSTEM + 1;
     bad[12].msg_put.delay_ms = 1;
-    bad[12].msg_put.holder = 500;
+    bad[12].msg_put.holder = epoch;
+    bad[13].msg_put.delay_ms = 1;
+    bad[13].msg_put.lease_ms = 1;
+    bad[14].msg_put.lease_ms = 1;
+    bad[14].msg_put.holder = epoch;
+    bad[15] = bad[14];
+    bad[15].msg_put.delay_ms = 1;
+    bad[16].msg_put.lease_ms = -1;
+    bad[17].msg_put.lease_ms = LIMIT_LEASE_MS + 1;
+    bad[18].msg_put.lease_ms = INT64_MAX;
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
         (void)REFUSED(f, QP_E_INVALID, bad[i]);
     }
@@ -119,6 +129,7 @@ static void test_claim_gives(void **state)
 {
     struct storetest *f = *state;
     const struct msg_row *m;
+    int64_t epoch = conform_epoch(f);
     conform_job(f, 100);
     DO(f, put(1));
     assert_int_equal(conform_claim(f, NS, 1, 1000, NULL), 1);
@@ -130,11 +141,11 @@ static void test_claim_gives(void **state)
     assert_int_equal(m->holder, 0);
     assert_str(m->worker, QP_STR("worker"));
     DO(f, put(2));
-    DO(f, OP(msg_claim, .ns = NS, .topic = TOPIC, .want = 1, .holder = 500));
+    DO(f, OP(msg_claim, .ns = NS, .topic = TOPIC, .want = 1, .holder = epoch));
     m = conform_msg_row(f, 100, 2);
     assert_int_equal(m->state, MSG_HELD);
     assert_int_equal(m->wake_at, 0);
-    assert_int_equal(m->holder, 500);
+    assert_int_equal(m->holder, epoch);
 }
 
 /* Proves that a claim asks for at least one and at most LIMIT_CLAIM_MESSAGES, by a lease or an
@@ -262,7 +273,7 @@ static void test_extend(void **state)
     assert_int_equal(conform_wake_due(f), 0);
     testenv_advance_ms(&f->t, 1);
     assert_int_equal(conform_wake_due(f), 1);
-    DO(f, OP(msg_put, .ref = JOB(100), .guid = G(2), .topic = TOPIC, .holder = 500));
+    DO(f, OP(msg_put, .ref = JOB(100), .guid = G(2), .topic = TOPIC, .holder = conform_epoch(f)));
     DO(f, OP(msg_extend, .ref = HELD(2), .lease_ms = 1000));
     assert_int_equal(conform_msg_row(f, 100, 2)->wake_at, 0);
     (void)REFUSED(f, QP_E_INVALID, OP(msg_extend, .ref = HELD(2), .lease_ms = 0));
@@ -335,25 +346,28 @@ static void test_dead_letter(void **state)
 static void test_born_held_and_adopted(void **state)
 {
     struct storetest *f = *state;
+    int64_t dead = conform_epoch(f);
+    int64_t other = conform_epoch(f);
     int64_t former;
     conform_job(f, 100);
     for (unsigned i = 1; i <= 5; i++) {
         struct op op = put(i);
-        op.msg_put.holder = i <= 4 ? 500 : 501;
+        op.msg_put.holder = i <= 4 ? dead : other;
         DO(f, op);
         assert_true(conform_msg_row(f, 100, i)->token > 0);
         assert_int_equal(conform_msg_row(f, 100, i)->tries, 1);
     }
     testenv_advance_ms(&f->t, LIMIT_LEASE_MS);
     assert_int_equal(conform_wake_due(f), 0); /* an epoch's message has no end of its own */
+    DO(f, OP(node_put, .epoch = dead, .state = NODE_DEAD));
     for (unsigned page = 0; page < 3; page++) {
         struct op_msg_adopt out =
-            RUN(f, msg_adopt, .epoch = 500, .limit = 2,
+            RUN(f, msg_adopt, .epoch = dead, .limit = 2,
                 .after = page == 0 ? (struct msg_ref){0} : MSG(100, 2 * page, 0));
         assert_int_equal(out.out_count, page < 2 ? 2 : 0);
         assert_int_equal(out.out_more, page < 2);
     }
-    assert_int_equal(RUN(f, msg_adopt, .epoch = 500, .limit = 10).out_count, 0);
+    assert_int_equal(RUN(f, msg_adopt, .epoch = dead, .limit = 10).out_count, 0);
     former = conform_msg_row(f, 100, 1)->token;
     (void)REFUSED(f, QP_E_STALE, OP(msg_ack, .ref = MSG(100, 1, former)));
     assert_int_equal(conform_claim(f, NS, 10, 1000, NULL), 4);
@@ -361,8 +375,203 @@ static void test_born_held_and_adopted(void **state)
     assert_int_equal(conform_msg_row(f, 100, 1)->tries, 2);
     DO(f, OP(msg_ack, .ref = HELD(5))); /* the other epoch lives on */
     (void)REFUSED(f, QP_E_INVALID, OP(msg_adopt, .epoch = 0, .limit = 1));
-    (void)REFUSED(f, QP_E_INVALID, OP(msg_adopt, .epoch = 500, .limit = 0));
-    (void)REFUSED(f, QP_E_INVALID, OP(msg_adopt, .epoch = 500, .limit = LIMIT_CLAIM_MESSAGES + 1));
+    (void)REFUSED(f, QP_E_INVALID, OP(msg_adopt, .epoch = dead, .limit = 0));
+    (void)REFUSED(f, QP_E_INVALID, OP(msg_adopt, .epoch = dead, .limit = LIMIT_CLAIM_MESSAGES + 1));
+}
+
+/* Proves that a message may be born claimed for a time: HELD until then, by the token that the op
+ * puts out, then READY again as after any lease. */
+static void test_born_leased(void **state)
+{
+    struct storetest *f = *state;
+    const struct msg_row *m;
+    int64_t token;
+    conform_job(f, 100);
+    token =
+        RUN(f, msg_put, .ref = JOB(100), .guid = G(1), .topic = TOPIC, .lease_ms = 1000).out_token;
+    m = conform_msg_row(f, 100, 1);
+    assert_int_equal(m->state, MSG_HELD);
+    assert_int_equal(m->wake_at, store_now(f->s) + 1000);
+    assert_int_equal(m->holder, 0);
+    assert_int_equal(m->tries, 1);
+    assert_true(token > 0);
+    assert_int_equal(m->token, token);
+    assert_int_equal(conform_lane_row(f, TOPIC, QP_STR(""))->held, 1);
+    assert_int_equal(conform_claim(f, NS, 1, 1000, NULL), 0);
+    testenv_advance_ms(&f->t, 999);
+    assert_int_equal(conform_wake_due(f), 0);
+    DO(f, with_token(0, MSG(100, 1, token)));
+    testenv_advance_ms(&f->t, 1);
+    assert_int_equal(conform_wake_due(f), 1);
+    assert_int_equal(state_of(f, 1), MSG_READY);
+    for (int which = 0; which < WITH_TOKEN; which++) {
+        (void)REFUSED(f, QP_E_STALE, with_token(which, MSG(100, 1, token)));
+    }
+    assert_int_equal(conform_claim(f, NS, 1, 1000, NULL), 1);
+    assert_true(conform_msg_row(f, 100, 1)->token > token);
+    assert_int_equal(conform_msg_row(f, 100, 1)->tries, 2);
+    (void)REFUSED(f, QP_E_STALE, with_token(2, MSG(100, 1, token)));
+}
+
+/* Proves that a born claim is as good as any: its token extends, retries, buries and acknowledges;
+ * the longest lease is LIMIT_LEASE_MS. */
+static void test_born_claims_work(void **state)
+{
+    struct storetest *f = *state;
+    int64_t epoch = conform_epoch(f);
+    conform_job(f, 100);
+    for (int which = 0; which < WITH_TOKEN; which++) {
+        for (int by_epoch = 0; by_epoch < 2; by_epoch++) {
+            unsigned guid = 1 + (unsigned)(2 * which + by_epoch);
+            struct op op = put(guid);
+            op.msg_put.holder = by_epoch ? epoch : 0;
+            op.msg_put.lease_ms = by_epoch ? 0 : LIMIT_LEASE_MS;
+            op = conform_run(f, op, __FILE__, __LINE__);
+            assert_true(op.msg_put.out_token > 0);
+            (void)REFUSED(f, QP_E_STALE,
+                          with_token(which, MSG(100, guid, op.msg_put.out_token + 1)));
+            DO(f, with_token(which, MSG(100, guid, op.msg_put.out_token)));
+        }
+    }
+    assert_int_equal(conform_msg_row(f, 100, 3)->wake_at, store_now(f->s) + 1000); /* extended */
+    assert_int_equal(state_of(f, 5), MSG_NONE);
+    assert_int_equal(state_of(f, 7), MSG_READY);
+    assert_int_equal(state_of(f, 9), MSG_DEAD);
+}
+
+/* Proves that nobody gets a token who has no claim: a message that is ready, later, passed over or
+ * born aside. */
+static void test_born_unclaimed(void **state)
+{
+    struct storetest *f = *state;
+    struct op op = put(1);
+    conform_job(f, 100);
+    assert_int_equal(conform_run(f, op, __FILE__, __LINE__).msg_put.out_token, 0);
+    op.msg_put.lease_ms = 1000;
+    op.msg_put.once = true;
+    assert_int_equal(conform_run(f, op, __FILE__, __LINE__).msg_put.out_token, 0);
+    assert_int_equal(state_of(f, 1), MSG_READY);
+    op = put(2);
+    op.msg_put.delay_ms = 1000;
+    assert_int_equal(conform_run(f, op, __FILE__, __LINE__).msg_put.out_token, 0);
+    DO(f, OP(job_pause, .ref = JOB(100)));
+    op = put(3);
+    op.msg_put.lease_ms = 1000;
+    assert_int_equal(conform_run(f, op, __FILE__, __LINE__).msg_put.out_token, 0);
+    op = put(4);
+    op.msg_put.holder = conform_epoch(f);
+    assert_int_equal(conform_run(f, op, __FILE__, __LINE__).msg_put.out_token, 0);
+    for (unsigned i = 3; i <= 4; i++) {
+        assert_int_equal(state_of(f, i), MSG_ASIDE);
+        assert_int_equal(conform_msg_row(f, 100, i)->wake_at, 0);
+        assert_int_equal(conform_msg_row(f, 100, i)->holder, 0);
+        assert_int_equal(conform_msg_row(f, 100, i)->tries, 0);
+    }
+}
+
+/* Proves that a run which is over, or never was, gets nothing: no message of its own, no claim, not
+ * even of an empty stream, and nothing is written. */
+static void test_holder_is_over(void **state)
+{
+    struct storetest *f = *state;
+    int64_t lives = conform_epoch(f);
+    int64_t over[] = {conform_epoch(f), conform_epoch(f), 999999, INT64_MAX};
+    conform_job(f, 100);
+    DO(f, put(1));
+    DO(f, OP(node_put, .epoch = over[0], .state = NODE_LEFT));
+    DO(f, OP(node_put, .epoch = over[1], .state = NODE_DEAD));
+    for (size_t i = 0; i < ARRAY_COUNT(over); i++) {
+        struct op born = put(2);
+        struct op claim = OP(msg_claim, .ns = NS, .topic = TOPIC, .want = 1, .holder = over[i]);
+        born.msg_put.holder = over[i];
+        (void)REFUSED(f, QP_E_STALE, born);
+        born.msg_put.once = true;
+        (void)REFUSED(f, QP_E_STALE, born);
+        (void)REFUSED(f, QP_E_STALE, claim);
+        claim.msg_claim.topic = QP_STR("nothing");
+        (void)REFUSED(f, QP_E_STALE, claim);
+    }
+    (void)REFUSED(f, QP_E_STALE, OP(node_put, .epoch = lives, .state = NODE_LEFT),
+                  OP(msg_claim, .ns = NS, .topic = TOPIC, .want = 1, .holder = lives));
+    assert_int_equal(state_of(f, 1), MSG_READY);
+    DO(f, OP(msg_claim, .ns = NS, .topic = TOPIC, .want = 1, .holder = lives));
+    assert_int_equal(conform_msg_row(f, 100, 1)->holder, lives);
+}
+
+/* A commit of one bundle: how many messages it made READY. */
+#define READY(f, ...) ready_count((f), OPS(__VA_ARGS__))
+static int64_t ready_count(struct storetest *f, const struct op *ops, size_t count)
+{
+    struct commit c;
+    int64_t ready;
+    commit_init(&c, f->s);
+    (void)commit_bundle(&c, "ready"); /* c.first; without it the ops below say so */
+    for (size_t i = 0; i < count; i++) {
+        struct op *op = bundle_op(c.first, ops[i].kind);
+        assert_non_null(op);
+        *op = ops[i];
+    }
+    assert_int_equal(store_commit(f->s, &c), QP_OK);
+    assert_int_equal(c.first->rc, QP_OK);
+    ready = c.ready_count;
+    commit_reset(&c);
+    assert_int_equal(c.ready_count, 0);
+    commit_done(&c);
+    return ready;
+}
+
+/* Proves that a commit says how many messages it made READY, by whatever way, and counts none that
+ * was born claimed, later or aside. */
+static void test_ready_count(void **state)
+{
+    struct storetest *f = *state;
+    int64_t epoch = conform_epoch(f);
+    struct op later = put(4);
+    struct op leased = put(5);
+    struct op held = put(6);
+    struct op again = put(1);
+    later.msg_put.delay_ms = 1000;
+    leased.msg_put.lease_ms = 1000;
+    held.msg_put.holder = epoch;
+    again.msg_put.once = true;
+    conform_job(f, 100);
+    assert_int_equal(READY(f, put(1), put(2), put(3)), 3);
+    assert_int_equal(READY(f, later), 0);
+    assert_int_equal(READY(f, leased), 0);
+    assert_int_equal(READY(f, held), 0);
+    assert_int_equal(READY(f, again), 0);
+    assert_int_equal(READY(f, OP(data_put, .ref = JOB(100), .name = QP_STR("n"))), 0);
+    assert_int_equal(READY(f, OP(msg_claim, .ns = NS, .topic = TOPIC, .want = 3, .lease_ms = 5000)),
+                     0);
+    assert_int_equal(READY(f, OP(msg_ack, .ref = HELD(1))), 0);
+    assert_int_equal(READY(f, OP(msg_retry, .ref = HELD(2))), 1);
+    assert_int_equal(READY(f, OP(msg_retry, .ref = HELD(3), .delay_ms = 1000)), 0);
+    testenv_advance_ms(&f->t, 1000);
+    assert_int_equal(READY(f, OP(wake, .limit = 10)), 3); /* 3, 4, 5 */
+    assert_int_equal(READY(f, OP(wake, .limit = 10)), 0);
+    assert_int_equal(READY(f, OP(msg_adopt, .epoch = epoch, .limit = 10)), 1);
+    DO(f, OP(job_pause, .ref = JOB(100)));
+    assert_int_equal(READY(f, put(7)), 0);
+    assert_int_equal(conform_claim(f, NS, 10, 1000, NULL), 0); /* sets them all aside */
+    assert_int_equal(READY(f, OP(job_resume, .ref = JOB(100), .limit = 100)), 6);
+}
+
+/* Proves that the bundles of a commit are counted together. */
+static void test_ready_count_of_bundles(void **state)
+{
+    struct storetest *f = *state;
+    struct commit c;
+    conform_job(f, 100);
+    commit_init(&c, f->s);
+    for (unsigned i = 1; i <= 5; i++) {
+        struct op *op = bundle_op(commit_bundle(&c, "ready"), OP_msg_put);
+        assert_non_null(op);
+        *op = put(i);
+        op->msg_put.lease_ms = i == 3 ? 1000 : 0;
+    }
+    assert_int_equal(store_commit(f->s, &c), QP_OK);
+    assert_int_equal(c.ready_count, 4);
+    commit_done(&c);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -379,5 +588,11 @@ static const struct CMUnitTest tests[] = {
     CONFORM(test_retry),
     CONFORM(test_dead_letter),
     CONFORM(test_born_held_and_adopted),
+    CONFORM(test_born_leased),
+    CONFORM(test_born_claims_work),
+    CONFORM(test_born_unclaimed),
+    CONFORM(test_holder_is_over),
+    CONFORM(test_ready_count),
+    CONFORM(test_ready_count_of_bundles),
 };
 CONFORM_TOPIC(messages);

@@ -131,6 +131,7 @@ static void populate(struct storetest *f)
 {
     static const char *const texts[] = {"", "a", "a\x01", "aa", "ab", "b", "\xc3\xa9", "~"};
     int64_t other = RUN(f, space_create, .name = QP_STR("other")).out_ns;
+    int64_t epochs[2] = {conform_epoch(f), conform_epoch(f)};
     conform_job_open(f, 100, 9);
     conform_job_open(f, 101, 1);
     conform_job_closed(f, 102, true);
@@ -151,7 +152,7 @@ static void populate(struct storetest *f)
            OP(msg_put, .ref = ref, .guid = G(20 + i), .topic = name, .limit_key = text,
               .priority = i % 3),
            OP(msg_put, .ref = ref, .guid = G(30 + i), .topic = name, .delay_ms = 1000 - i),
-           OP(msg_put, .ref = ref, .guid = G(40 + i), .topic = name, .holder = 500 + i % 2),
+           OP(msg_put, .ref = ref, .guid = G(40 + i), .topic = name, .holder = epochs[i % 2]),
            OP(hook_open, .ref = ref, .topic = name, .key = text, .msg_topic = TOPIC),
            OP(hook_signal, .ns = ref.ns, .topic = QP_STR("s"), .key = text, .guid = G(50 + i),
               .ttl_ms = 500 + i),

@@ -12,7 +12,7 @@ static void encumber(struct storetest *f, int64_t job, int64_t rival)
 {
     conform_put(f, job, 11);
     DO(f, OP(msg_put, .ref = JOB(job), .guid = G(12), .topic = TOPIC, .delay_ms = 1000));
-    DO(f, OP(msg_put, .ref = JOB(job), .guid = G(13), .topic = TOPIC, .holder = 500));
+    DO(f, OP(msg_put, .ref = JOB(job), .guid = G(13), .topic = TOPIC, .holder = conform_epoch(f)));
     DO(f, OP(hook_open, .ref = JOB(job), .topic = QP_STR("hook"), .key = QP_STR("k"),
              .addr = QP_STR("a"), .msg_topic = TOPIC));
     DO(f, acquire(job, 14, QP_STR("mine")));

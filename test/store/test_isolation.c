@@ -290,7 +290,9 @@ static void compare_with(struct memory *m)
         struct side *side = &w.sides[w.order[k]];
         struct commit c;
         commit_init(&c, s);
+        side->g.plain = true; /* what was decided in turns, given with its ops */
         assert_int_equal(opgen_commit(&side->g, s, &c), QP_OK);
+        side->g.plain = false;
         buf_reset(&w.expected);
         opresult_print(&w.expected, &c);
         buf_reset(&side->answer);
@@ -476,11 +478,134 @@ static void a_wait_that_is_over_is_no_deadlock(void **state)
     world_done();
 }
 
+/* A decision that meets the other's row: what it reads, what it did before and after, and how often
+ * it was asked. */
+struct decision {
+    struct job_ref ref;
+    int calls;
+    bool by_op;      /* meets the row in an op, not by reading it */
+    bool fill_first; /* in its first call there is no room for its ops */
+    bool ends_badly; /* its last op is one that is refused */
+};
+
+static struct op *decision_op(struct bundle *b, enum op_kind kind)
+{
+    struct op *op = bundle_op(b, kind);
+    assert_non_null(op);
+    return op;
+}
+
+static void decision_idem(struct bundle *b)
+{
+    decision_op(b, OP_idem_put)->idem_put = (struct op_idem_put){
+        .ns = STORE_NS_DEFAULT, .key = QP_STR("mine"), .body_hash = QP_STR("hash"), .ttl_ms = 1000};
+}
+
+/* What is said here must hold in every call: an op before the row that is the other's; then the row;
+ * then what follows from it. */
+static int decide(void *context, struct bundle *b)
+{
+    struct decision *d = context;
+    struct data_row key = {.ns = d->ref.ns, .job = d->ref.job, .name = QP_STR("n")};
+    const void *row = NULL;
+    int rc;
+    d->calls++;
+    assert_int_equal(b->op_count, 0);
+    decision_idem(b);
+    assert_int_equal(bundle_run(b), QP_OK);
+    while (d->fill_first && d->calls == 1 && bundle_op(b, OP_ids_reserve) != NULL) {}
+    if (d->by_op) {
+        decision_op(b, OP_data_put)->data_put =
+            (struct op_data_put){.ref = d->ref, .name = QP_STR("m"), .value = QP_STR("mine")};
+    }
+    rc = d->fill_first ? QP_OK : bundle_run(b);
+    rc = rc == QP_OK ? bundle_get(b, TABLE_data, &key, &row) : rc;
+    if (rc != QP_OK) {
+        return d->calls % 2 == 0 ? rc : QP_OK; /* whether it says so makes no difference */
+    }
+    assert_non_null(row);
+    decision_op(b, OP_data_put)->data_put = (struct op_data_put){
+        .ref = d->ref, .name = QP_STR("seen"), .value = ((const struct data_row *)row)->value};
+    if (d->ends_badly) {
+        decision_idem(b);
+    }
+    return QP_OK;
+}
+
+static qp_str data_of(struct job_ref ref, qp_str name, struct arena *arena)
+{
+    struct data_row key = {.ns = ref.ns, .job = ref.job, .name = name};
+    const void *row = NULL;
+    int rc = store_get(w.reader, arena, TABLE_data, &key, &row, NULL);
+    assert_true(rc == QP_OK || rc == QP_E_NOT_FOUND);
+    return row == NULL ? QP_NONE : ((const struct data_row *)row)->value;
+}
+
+/* One side writes a row and holds it; the other decides by it, is asked again while it waits, and
+ * once more when the row is free. */
+static void decision_waits(struct decision *d, const char *value)
+{
+    struct op put = {.kind = OP_data_put,
+                     .data_put = {.name = QP_STR("n"), .value = str_from(value)}};
+    struct bundle *b;
+    put.data_put.ref = d->ref;
+    begin(0, &put, 1);
+    assert_int_equal(step_of(0), QP_OK); /* begins */
+    assert_int_equal(step_of(0), QP_OK); /* has the job and the row */
+    commit_init(&w.sides[1].c, w.sides[1].s);
+    b = commit_decided(&w.sides[1].c, "decided", decide, d);
+    assert_non_null(b);
+    assert_int_equal(store_submit(w.sides[1].s, &w.sides[1].c), QP_OK);
+    assert_int_equal(step_of(1), QP_OK); /* begins */
+    assert_int_equal(d->calls, 0);
+    for (int i = 1; i <= 2; i++) {
+        assert_int_equal(step_of(1), QP_E_BUSY);
+        assert_int_equal(d->calls, i);
+        assert_int_equal(b->rc, QP_E_BUSY);
+    }
+    finish(0);
+    assert_int_equal(step_of(1), QP_OK);
+    assert_int_equal(d->calls, 3);
+    assert_int_equal(b->rc, d->ends_badly ? QP_E_EXISTS : QP_OK);
+    assert_int_equal(b->op_count, 2 + d->by_op + d->ends_badly);
+    assert_int_equal(b->stop.op_index, d->ends_badly ? b->op_count - 1 : 0);
+    finish(1);
+}
+
+static void a_decision_that_waits_begins_again(void **state)
+{
+    static const struct decision decisions[] = {
+        {.by_op = false},
+        {.by_op = true},
+        {.by_op = true, .ends_badly = true},
+        {.by_op = false, .ends_badly = true},
+        {.fill_first = true},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(decisions); i++) {
+        struct decision d = decisions[i];
+        struct arena arena;
+        bool fine = !d.ends_badly;
+        world_init(MEMORY_ROWS, 1);
+        d.ref = (struct job_ref){STORE_NS_DEFAULT, w.sides[0].g.first_number};
+        decision_waits(&d, "theirs");
+        arena_init(&arena, &w.t.env, 0);
+        assert_true(str_equal(data_of(d.ref, QP_STR("n"), &arena), QP_STR("theirs")));
+        assert_true(
+            str_equal(data_of(d.ref, QP_STR("seen"), &arena), fine ? QP_STR("theirs") : QP_NONE));
+        assert_true(str_equal(data_of(d.ref, QP_STR("m"), &arena),
+                              fine && d.by_op ? QP_STR("mine") : QP_NONE));
+        arena_done(&arena);
+        assert_null(invariants_check(&w.v, w.reader));
+        world_done();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_write_that_waits_is_not_lost),
         cmocka_unit_test(a_wait_that_is_over_is_no_deadlock),
+        cmocka_unit_test(a_decision_that_waits_begins_again),
         cmocka_unit_test(rows_are_isolated),
         cmocka_unit_test(serial_is_isolated),
     };

@@ -73,20 +73,44 @@ void opgen_next(struct opgen *g, struct store *look_at)
     }
 }
 
-void opgen_fill(const struct opgen *g, struct commit *c)
+static void add_op(struct bundle *b, const struct op *from)
+{
+    struct op *op = bundle_op(b, from->kind);
+    if (op != NULL) { /* else the commit says why, when it is submitted or the bundle is over */
+        *op = *from;
+    }
+}
+
+/* Does not look at what the ops answer, and leaves the last ones to the store: none of that may
+ * make a difference. */
+static int decide(void *context, struct bundle *b)
+{
+    const struct opgen_bundle *from = context;
+    for (size_t i = 0; i < from->op_count; i++) {
+        add_op(b, &from->ops[i]);
+        if ((i + 1) % from->run_every == 0 && bundle_run(b) != QP_OK) {
+            continue; /* the others are added all the same */
+        }
+    }
+    return QP_OK;
+}
+
+void opgen_fill(struct opgen *g, struct commit *c)
 {
     for (size_t i = 0; i < g->bundle_count; i++) {
+        struct opgen_bundle *from = &g->bundles[i];
+        if (from->run_every > 0 && !g->plain) {
+            (void)commit_decided(c, "random", decide, from); /* NULL: the commit says so */
+            continue;
+        }
         struct bundle *b = commit_bundle(c, "random");
-        for (size_t k = 0; k < g->bundles[i].op_count; k++) {
-            struct op *op = bundle_op(b, g->bundles[i].ops[k].kind);
-            if (op != NULL) { /* else the commit says why, when it is submitted */
-                *op = g->bundles[i].ops[k];
-            }
+        for (size_t k = 0; k < from->op_count; k++) {
+            add_op(b, &from->ops[k]);
         }
     }
 }
 
-int opgen_commit(const struct opgen *g, struct store *s, struct commit *c)
+int opgen_commit(struct opgen *g, struct store *s, struct commit *c)
 {
     opgen_fill(g, c);
     return store_commit(s, c);
@@ -203,6 +227,7 @@ static void bundle_strip(const struct opgen *g, struct opgen_bundle *b)
 static void make_bundle(struct opgen *g, struct opgen_bundle *b)
 {
     uint64_t recipe = opgen_below(g, 100);
+    b->run_every = opgen_chance(g, 40) ? 1 + opgen_below(g, 4) : 0;
     if (recipe < 8) {
         opgen_make_start(g, b);
     } else if (recipe < 18) {

@@ -4,7 +4,8 @@
  * at, picks what is there (jobs, tokens of claimed messages, tokens of keys, waiters), and spoils
  * some of it: stale tokens, duplicates, wrong guards, underflows, closed jobs, invalid arguments.
  * So a good half of the bundles succeed, and the rest fail for all the reasons that there are.
- * Within one commit later bundles do not know what earlier ones do: that is part of it.
+ * Within one commit later bundles do not know what earlier ones do: that is part of it. Some of the
+ * bundles are decided inside the transaction (commit_decided), on the same ops.
  *
  *     opgen_next(&g, store);             what comes next, given what is in the store
  *     advance the clock by g.advance_ms
@@ -23,6 +24,8 @@
 #define OPGEN_OPS_MAX 10
 
 struct opgen_bundle {
+    size_t run_every; /* 0: its ops are given with it; else it is decided, and carries them out
+                         so many at a time */
     size_t op_count;
     struct op ops[OPGEN_OPS_MAX];
 };
@@ -38,6 +41,7 @@ struct opgen {
     bool is_skipped
         [OP_COUNT]; /* never generated: for tests in which its answer cannot be compared */
     size_t bundles_max;
+    bool plain; /* opgen_fill decides no bundle: the same ops must give the same answer */
     /* the commit */
     int64_t advance_ms;
     size_t bundle_count;
@@ -57,10 +61,10 @@ void opgen_done(struct opgen *g);
 void opgen_init_second(struct opgen *g, const struct opgen *first, uint64_t seed);
 
 void opgen_next(struct opgen *g, struct store *look_at);
-void opgen_fill(const struct opgen *g, struct commit *c);
+void opgen_fill(struct opgen *g, struct commit *c);
 
 /* Fills a commit, runs it to its end and returns c->rc. The caller does commit_init and
  * commit_done. */
-int opgen_commit(const struct opgen *g, struct store *s, struct commit *c);
+int opgen_commit(struct opgen *g, struct store *s, struct commit *c);
 
 #endif

@@ -44,10 +44,11 @@ static int64_t any_ns(struct opgen *g)
     return opgen_chance(g, 3) ? 99 : space->ns;
 }
 
+/* A run that was there when the generator looked; spoilt, one that never was. */
 static int64_t any_epoch(struct opgen *g)
 {
     const struct node_row *node = opgen_pick(g, TABLE_node, NULL);
-    return node == NULL ? 1 : node->epoch;
+    return node == NULL || bad(g) ? 1 : node->epoch;
 }
 
 static bool job_is_open(const void *row)
@@ -409,6 +410,18 @@ static void make_sem_move(struct opgen *g, struct op_sem_move *op)
 
 /* ------------------------------------------------------------------------------------- messages */
 
+/* Ready at once, later, or born claimed, by a run or for a time; spoilt, two of them at once. */
+static void make_first_state(struct opgen *g, struct op_msg_put *op)
+{
+    uint64_t first = opgen_below(g, 100);
+    op->delay_ms = first < 30 ? (int64_t)opgen_below(g, 3000) : 0;
+    op->holder = first >= 30 && first < 45 ? any_epoch(g) : 0;
+    op->lease_ms = first >= 45 && first < 60 ? (int64_t)opgen_below(g, 5000) + 1 : 0;
+    if (opgen_chance(g, 2)) {
+        op->lease_ms = op->lease_ms > 0 ? LIMIT_LEASE_MS + 1 : 1000;
+    }
+}
+
 static void make_msg_put(struct opgen *g, struct op_msg_put *op)
 {
     uint64_t owner = opgen_below(g, 10);
@@ -426,8 +439,7 @@ static void make_msg_put(struct opgen *g, struct op_msg_put *op)
     op->code = 200;
     op->priority = opgen_chance(g, 2) ? LIMIT_PRIORITY + 1 : (int64_t)opgen_below(g, 3);
     op->limit_key = opgen_chance(g, 2) ? QP_STR("*") : ONE_OF(g, limit_keys);
-    op->delay_ms = opgen_chance(g, 30) ? (int64_t)opgen_below(g, 3000) : 0;
-    op->holder = op->delay_ms == 0 && opgen_chance(g, 20) ? any_epoch(g) : 0;
+    make_first_state(g, op);
     op->once = opgen_chance(g, 40);
 }
 

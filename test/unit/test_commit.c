@@ -76,12 +76,105 @@ static void test_without_memory(void **state)
     storetest_done(&f);
 }
 
+static int decide_twenty(void *context, struct bundle *b)
+{
+    for (int i = 0; i < 20; i++) {
+        struct op *op = bundle_op(b, OP_ids_reserve);
+        if (op == NULL) {
+            return *(const int *)context;
+        }
+        op->ids_reserve.count = 1;
+        if (i % 3 == 0 && bundle_run(b) != QP_OK) {
+            return QP_OK; /* the bundle has ended, whatever is said here */
+        }
+    }
+    return QP_OK;
+}
+
+static int64_t next_id(void)
+{
+    const struct head_row *head = storetest_row(&f, TABLE_head, &(struct head_row){.ns = 0});
+    return head->next_id;
+}
+
+/* One commit of a decided bundle and a neighbour, with the n-th allocation refused; true when it was.
+ * Each of the two is there whole or not at all, as its code says. */
+static bool decide_without_memory(int64_t n, int answer)
+{
+    struct commit c;
+    struct bundle *b;
+    struct bundle *neighbour;
+    int64_t before = next_id();
+    bool failed;
+    int rc;
+    commit_init(&c, f.s);
+    testenv_fail_at(&f.t, n);
+    b = commit_decided(&c, "decided", decide_twenty, &answer);
+    neighbour = commit_bundle(&c, "neighbour");
+    if (neighbour != NULL && bundle_op(neighbour, OP_ids_reserve) != NULL) {
+        bundle_op_at(neighbour, 0)->ids_reserve.count = 1000;
+    }
+    rc = store_commit(f.s, &c);
+    failed = testenv_failed(&f.t);
+    testenv_fail_at(&f.t, 0);
+    assert_true(rc == QP_OK || (failed && rc == QP_E_NOMEM));
+    assert_int_equal(c.rc, rc);
+    if (rc == QP_OK) {
+        assert_int_equal(neighbour->rc, QP_OK);
+        assert_true(b->rc == QP_OK || (failed && b->rc == QP_E_NOMEM));
+        assert_int_equal(next_id(), before + 1000 + (b->rc == QP_OK ? 20 : 0));
+    } else {
+        assert_true(b == NULL || b->rc == QP_E_NOMEM);
+        assert_int_equal(next_id(), before);
+    }
+    commit_done(&c);
+    return failed;
+}
+
+/* A decided bundle that memory runs out for says so, whether or not its decision does. */
+static void test_decided_without_memory(void **state)
+{
+    static const int answers[] = {QP_OK, QP_E_NOMEM};
+    (void)state;
+    storetest_init(&f, STORETEST_MEMORY, 1);
+    for (size_t i = 0; i < ARRAY_COUNT(answers); i++) {
+        int64_t n = 1;
+        while (decide_without_memory(n, answers[i])) {
+            n++;
+        }
+        assert_true(n > 3);
+    }
+    storetest_done(&f);
+}
+
+/* A decided bundle counts like any other, and is told apart by its decision. */
+static void test_decided_is_a_bundle(void **state)
+{
+    int answer = QP_OK;
+    struct commit c;
+    struct bundle *b;
+    (void)state;
+    storetest_init(&f, STORETEST_MEMORY, 1);
+    commit_init(&c, f.s);
+    assert_null(commit_bundle(&c, "given")->decide);
+    for (int i = 1; i < LIMIT_COMMIT_BUNDLES; i++) {
+        b = commit_decided(&c, "decided", decide_twenty, &answer);
+        assert_non_null(b);
+        assert_true(b->decide == decide_twenty && b->context == &answer);
+        assert_int_equal(b->op_count, 0);
+    }
+    assert_null(commit_decided(&c, "one too many", decide_twenty, &answer));
+    assert_int_equal(store_commit(f.s, &c), QP_E_LIMIT);
+    commit_done(&c);
+    storetest_done(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ops_never_move),
-        cmocka_unit_test(test_limits_are_kept),
-        cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_ops_never_move),      cmocka_unit_test(test_limits_are_kept),
+        cmocka_unit_test(test_without_memory),      cmocka_unit_test(test_decided_without_memory),
+        cmocka_unit_test(test_decided_is_a_bundle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

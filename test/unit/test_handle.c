@@ -82,6 +82,7 @@ static void test_a_job_from_start_to_result(void **state)
         assert_int_equal(qp_job_get(q, QP_STR("a"), &job, &err), QP_OK);
         assert_string_equal(job.status, "running");
         assert_int_equal(job.open, 1);
+        qp_job_done(q, &job);
         assert_int_equal(qp_task_claim(q, QP_STR("work"), &task, &err), QP_OK);
         assert_true(str_equal(qp_task_job(task), QP_STR("a")));
         assert_true(str_equal(qp_task_input(task), QP_STR("{\"x\":1}")));
@@ -91,6 +92,7 @@ static void test_a_job_from_start_to_result(void **state)
         assert_int_equal(qp_job_get(q, QP_STR("a"), &job, &err), QP_OK);
         assert_string_equal(job.status, "completed");
         assert_true(str_equal(job.output, QP_STR("[true]")));
+        qp_job_done(q, &job);
         assert_int_equal(qp_job_get(q, QP_STR("b"), &job, &err), QP_E_NOT_FOUND);
         assert_int_equal(qp_close(q, &err), QP_OK);
     }
@@ -112,6 +114,7 @@ static void test_an_id_is_made(void **state)
     assert_int_equal(strlen(id), 36);
     assert_int_equal(id[14], '7');
     assert_int_equal(qp_job_get(q, str_from(id), &job, &err), QP_OK);
+    qp_job_done(q, &job);
     assert_int_equal(qp_close(q, &err), QP_OK);
     testenv_done(&t);
 }
@@ -160,6 +163,7 @@ static void test_namespaces(void **state)
     assert_int_equal(qp_close(q, &err), QP_OK);
     assert_int_equal(try_open(path, "blue", &q), QP_OK);
     assert_int_equal(qp_job_get(q, QP_STR("a"), &job, &err), QP_OK);
+    qp_job_done(q, &job);
     assert_int_equal(qp_close(q, &err), QP_OK);
     assert_int_equal(try_open(path, "not a name", &q), QP_E_INVALID);
     testenv_done(&t);
@@ -222,6 +226,9 @@ static int whole_life(void)
     rc = rc == QP_OK ? qp_task_claim(q, QP_STR("work"), &task, &err) : rc;
     rc = rc == QP_OK ? qp_task_complete(task, QP_STR("{}"), &err) : rc;
     rc = rc == QP_OK ? qp_job_get(q, QP_STR("a"), &job, &err) : rc;
+    if (rc == QP_OK) {
+        qp_job_done(q, &job);
+    }
     (void)qp_close(q, &err); /* the first failure counts; closing frees in every case */
     return rc;
 }

@@ -148,7 +148,7 @@ static void test_undo_of_one_op(void **state)
 static void test_scan_sees_changes(void **state)
 {
     struct data_row prefix = {.ns = 1, .job = 7};
-    struct txn_rows found;
+    struct bundle_rows found;
     (void)state;
     add("a", "1");
     add("b", "1");

@@ -1,0 +1,33 @@
+/* chores.h - work that belongs to no single activity, in bounded pages
+ *
+ * Each is a message of the engine's stream, or a look at an index, and each page is one bundle:
+ * what it did and where it stands commit together. If we crash between two pages, the next one
+ * goes on from where the last one stood; if we crash in one, it was never begun.
+ */
+#ifndef QP_KERNEL_CHORES_H
+#define QP_KERNEL_CHORES_H
+
+#include "store/store.h"
+
+/* A signal to all that wait at a topic (H12): those that were registered when it was sent, up to
+ * `snapshot` in the order of registrations and messages; `key` and `seq` are the last that got it. */
+struct fanout {
+    int64_t snapshot; /* 0: the message's own place in that order */
+    int64_t seq;
+    qp_str key;
+    qp_str payload;
+};
+int fanout_payload(struct arena *a, const struct fanout *fanout, qp_str *out_payload) QP_MUST_USE;
+int fanout_parse(qp_str payload, struct fanout *out_fanout) QP_MUST_USE;
+
+/* One page of a FANOUT message; when there are more, the next message is put in the same bundle. */
+int fanout_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
+
+/* One page of a SWEEP message, likewise. */
+int sweep_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
+
+/* Retention: rows of jobs whose time to be kept is over, LIMIT_RETENTION_JOBS jobs and LIMIT_SWEEP_ROWS rows
+ * of each. out_more: come again at once. */
+int retention_page(struct bundle *b, bool *out_more) QP_MUST_USE;
+
+#endif

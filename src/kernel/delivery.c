@@ -1,0 +1,227 @@
+/* delivery.c - one message of the engine's stream: the decision, and what comes after the commit
+ *
+ *   I1  the message's token is compared in every bundle that works for it: whoever lost it changes nothing
+ *   I2  its ack is in the bundle of its last step, never outside of one (H16)
+ *   I3  what failed is delivered again, later each time (H7); what failed too often is kept as a
+ *       dead letter, with its job parked, and never dropped
+ */
+
+#include "kernel/engine_internal.h"
+
+struct delivery *delivery_new(struct engine *e, const struct msg_row *row)
+{
+    struct delivery *d = mem_alloc(&e->env, sizeof *d);
+    if (d == NULL) {
+        return NULL;
+    }
+    d->engine = e;
+    d->row = row_clone(&e->env, TABLE_msg, row);
+    if (d->row == NULL) {
+        mem_free(&e->env, d);
+        return NULL;
+    }
+    d->suspect = row->tries > 1 || e->options.stepwise;
+    d->state = row->tries > e->options.max_deliveries ? DELIVERY_POISON : DELIVERY_WORK;
+    d->failure = QP_OK;
+    return d;
+}
+
+void delivery_free(struct delivery *d)
+{
+    if (d != NULL) {
+        struct qp_env env = d->engine->env;
+        mem_free(&env, d->row);
+        mem_free(&env, d);
+    }
+}
+
+static struct msg_ref ref_of(const struct msg_row *m)
+{
+    return (struct msg_ref){.ns = m->ns, .job = m->job, .guid = m->guid, .token = m->token};
+}
+
+static int fence(struct bundle *b, const struct msg_row *m)
+{
+    struct op op = {.kind = OP_msg_fence, .msg_fence = {.ref = ref_of(m)}};
+    return step_op(b, &op);
+}
+
+static int ack(struct bundle *b, const struct msg_row *m)
+{
+    struct op op = {.kind = OP_msg_ack, .msg_ack = {.ref = ref_of(m)}};
+    return step_op(b, &op);
+}
+
+/* ------------------------------------------------------------------------------------ the decision */
+
+static int work_turn(struct delivery *d, struct bundle *b)
+{
+    const struct msg_row *m = d->row;
+    struct turn t;
+    struct site site = {.ref = {m->ns, m->job}, .addr = m->addr, .guid = m->guid};
+    int rc = turn_init(&t, &d->engine->kernel, b, &d->outcome, &site);
+    if (rc == QP_E_NOT_FOUND) {
+        d->outcome.late = true; /* the job was forgotten, and what it waited for with it */
+        return QP_OK;
+    }
+    t.parent_guid = m->parent_guid;
+    t.code = m->code;
+    t.payload = m->payload;
+    t.stepwise = d->suspect;
+    t.entered = d->entered;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    if (m->kind == MESSAGE_ENTER) {
+        return turn_enter(&t);
+    }
+    return m->kind == MESSAGE_END ? turn_end_job(&t, (enum job_state)m->code, m->payload)
+                                  : turn_answer(&t);
+}
+
+static int work(struct delivery *d, struct bundle *b)
+{
+    switch ((enum message_kind)d->row->kind) {
+    case MESSAGE_ANSWER:
+    case MESSAGE_ENTER:
+    case MESSAGE_CYCLE:
+    case MESSAGE_END:
+        return work_turn(d, b);
+    case MESSAGE_FANOUT:
+        return fanout_page(b, d->row);
+    case MESSAGE_SWEEP:
+        return sweep_page(b, d->row);
+    case MESSAGE_TASK:
+    case MESSAGE_KINDS:
+        break;
+    }
+    return QP_E_UNSUPPORTED;
+}
+
+/* The ack of a suspect, unless the sweep of its job was faster. */
+static int ack_last(struct bundle *b, const struct msg_row *m)
+{
+    const void *row = NULL;
+    int rc = bundle_get(b, TABLE_msg, m, &row);
+    return rc == QP_OK && row != NULL ? ack(b, m) : rc;
+}
+
+/* A first delivery acks first, so that a sweep of its job does not meet it. */
+static int decide_work(struct delivery *d, struct bundle *b)
+{
+    int rc = d->suspect ? fence(b, d->row) : ack(b, d->row);
+    rc = rc == QP_OK ? bundle_run(b) : rc;
+    rc = rc == QP_OK ? work(d, b) : rc;
+    rc = rc == QP_OK ? bundle_run(b) : rc;
+    return rc == QP_OK && d->suspect && !d->outcome.more ? ack_last(b, d->row) : rc;
+}
+
+int message_bury(struct bundle *b, const struct msg_row *m, const char *why)
+{
+    const void *job = NULL;
+    struct op bury = {.kind = OP_msg_bury, .msg_bury = {.ref = ref_of(m), .error = str_from(why)}};
+    struct op park = {.kind = OP_job_set,
+                      .job_set = {.ref = {m->ns, m->job},
+                                  .what = JOB_SET_PARKED | JOB_SET_STATUS,
+                                  .status = STATUS_PARKED,
+                                  .parked = str_from(why)}};
+    int rc = step_op(b, &bury);
+    rc = rc == QP_OK ? bundle_get(b, TABLE_job, &(struct job_row){.ns = m->ns, .job = m->job}, &job)
+                     : rc;
+    if (rc == QP_OK && job != NULL && ((const struct job_row *)job)->closed_by.p == NULL) {
+        rc = step_op(b, &park);
+    }
+    return rc;
+}
+
+/* An activity that cannot be entered any more is marked, so that it can never complete as well. */
+static int escalate(struct bundle *b, const struct msg_row *m, const char *why)
+{
+    struct site site = {.ref = {m->ns, m->job}, .addr = m->addr, .guid = m->guid};
+    const void *act = NULL;
+    int rc = bundle_get(b, TABLE_act,
+                        &(struct act_row){.ns = m->ns, .job = m->job, .addr = m->addr}, &act);
+    if (rc != QP_OK || act == NULL || m->kind != MESSAGE_ENTER ||
+        ((const struct act_row *)act)->ledger / LEDGER_LEG1_DONE % 10 != 0) {
+        return rc;
+    }
+    return leg1_escalate(b, &site, str_from(why));
+}
+
+static int decide_poison(struct delivery *d, struct bundle *b)
+{
+    const char *why = d->failure == QP_E_CEILING
+                          ? "an entry counter is at its ceiling"
+                          : "delivered too often without an answer: it may crash the engine";
+    int rc = d->failure == QP_E_CEILING ? escalate(b, d->row, why) : QP_OK;
+    return rc == QP_OK ? message_bury(b, d->row, why) : rc;
+}
+
+/* min(5 min, 0.5 s x 1.5^n), give or take a quarter. */
+static qp_ms backoff(struct engine *e, int64_t tries)
+{
+    double ms = 500;
+    uint32_t random = 0;
+    for (int64_t i = 1; i < tries && ms < LIMIT_BACKOFF_MS; i++) {
+        ms *= 1.5;
+    }
+    ms = ms < LIMIT_BACKOFF_MS ? ms : LIMIT_BACKOFF_MS;
+    if (e->env.entropy(e->env.context, &random, sizeof random) != QP_OK) {
+        random = UINT32_MAX / 2; /* without entropy there is no spread */
+    }
+    return (qp_ms)(ms * (0.75 + 0.5 * ((double)random / UINT32_MAX)));
+}
+
+static int decide_failed(struct delivery *d, struct bundle *b)
+{
+    struct op op = {.kind = OP_msg_retry,
+                    .msg_retry = {.ref = ref_of(d->row),
+                                  .delay_ms = backoff(d->engine, d->row->tries),
+                                  .error = str_from(qp_code_text(d->failure))}};
+    return step_op(b, &op);
+}
+
+int delivery_decide(void *context, struct bundle *b)
+{
+    struct delivery *d = context;
+    d->outcome = (struct outcome){0};
+    switch (d->state) {
+    case DELIVERY_WORK:
+        return decide_work(d, b);
+    case DELIVERY_FAILED:
+        return decide_failed(d, b);
+    case DELIVERY_POISON:
+        break;
+    }
+    return decide_poison(d, b);
+}
+
+/* --------------------------------------------------------------------------------- after the commit */
+
+/* It failed: next round it goes back, or it is buried. */
+static bool delivery_failed(struct delivery *d, int rc)
+{
+    struct engine *e = d->engine;
+    if (rc == QP_E_STALE || d->state != DELIVERY_WORK) {
+        e->stats.stale += rc == QP_E_STALE;
+        return false; /* it is no longer ours, or could not even be given back: its lease ends */
+    }
+    log_write(&e->env, QP_LOG_WARN, LOG_MSG("a message failed"), LOG_TEXT("code", qp_code_word(rc)),
+              LOG_STR("addr", d->row->addr), LOG_I64("job", d->row->job),
+              LOG_I64("try", d->row->tries));
+    d->failure = rc;
+    d->state = rc == QP_E_CEILING ? DELIVERY_POISON : DELIVERY_FAILED;
+    return true;
+}
+
+bool delivery_after(struct delivery *d, int rc)
+{
+    struct engine *e = d->engine;
+    if (rc != QP_OK) {
+        return delivery_failed(d, rc);
+    }
+    e->stats.late += d->outcome.late;
+    e->stats.buried += d->state == DELIVERY_POISON;
+    d->entered = true;
+    return d->state == DELIVERY_WORK && d->outcome.more;
+}

@@ -1,0 +1,757 @@
+/* engine.c - the round (see engine.h)
+ *
+ *   engine_round:  lease -> collect -> decide, commit -> answer
+ *
+ *   I1  nobody hears of anything before its commit has returned
+ *   I2  a suspect is alone in its commit: if it kills us, nothing else is suspect because of it
+ *   I3  the claims of a round come last in its commit, so they see what the round has put
+ *   I4  what a round took and could not commit is still there: commands are answered with the
+ *       failure, deliveries stay in the batch
+ */
+#include <stdio.h>
+
+#include "base/failpoint.h"
+#include "kernel/engine_internal.h"
+
+static void commands_fail(struct engine *e, struct command *first, int rc, const char *why);
+static bool is_serving(const struct engine *e);
+
+/* ------------------------------------------------------------------------------- open and close */
+
+static void *reserve(void *context, int64_t ns, qp_str topic, qp_ms *out_lease_ms)
+{
+    struct engine *e = context;
+    for (struct service *s = e->services; s != NULL; s = s->next) {
+        if (str_equal(s->topic, topic) && (s->ns == 0 || s->ns == ns) && s->promised < s->room) {
+            s->promised++;
+            *out_lease_ms = s->lease_ms;
+            return s;
+        }
+    }
+    return NULL;
+}
+
+static void engine_setup(struct engine *e, const struct engine_options *o)
+{
+    e->env = *store_env(o->store);
+    e->store = o->store;
+    e->options = *o;
+    e->options.max_deliveries = o->max_deliveries > 0 ? o->max_deliveries : LIMIT_DELIVERIES;
+    e->last_number = -1;
+    e->hungry = true;
+    for (size_t i = 0; i < o->program_count; i++) {
+        e->programs[i] = o->programs[i];
+    }
+    e->kernel = (struct kernel){.programs = e->programs,
+                                .program_count = o->program_count,
+                                .ceilings = o->ceilings.leg1 > 0 ? o->ceilings : CEILINGS_DEFAULT,
+                                .keep_ms = o->keep_ms,
+                                .context = e,
+                                .reserve = reserve};
+    commit_init(&e->commit, e->store);
+}
+
+int engine_open(const struct engine_options *options, struct engine **out_engine,
+                struct qp_err *err)
+{
+    const struct qp_env *env = store_env(options->store);
+    struct engine *e = mem_alloc(env, sizeof *e);
+    int rc;
+    QP_ASSERT(options->program_count <= LIMIT_PROGRAMS);
+    if (e == NULL) {
+        return err_set(err, QP_E_NOMEM, "engine: out of memory");
+    }
+    engine_setup(e, options);
+    rc = run_end_others(e, options->lease_ms == 0, err);
+    rc = rc == QP_OK ? run_enter(e, err) : rc;
+    if (rc != QP_OK) {
+        engine_abandon(e);
+        return rc;
+    }
+    *out_engine = e;
+    return QP_OK;
+}
+
+void engine_abandon(struct engine *e)
+{
+    struct qp_env env;
+    if (e == NULL) {
+        return;
+    }
+    env = e->env;
+    while (e->batch != NULL) {
+        struct delivery *d = e->batch;
+        e->batch = d->next;
+        delivery_free(d);
+    }
+    commit_done(&e->commit);
+    mem_free(&env, e);
+}
+
+int engine_close(struct engine *e, struct qp_err *err)
+{
+    int rc;
+    if (e == NULL) {
+        return QP_OK;
+    }
+    commands_fail(e, e->commands, QP_E_CLOSED, "the engine was closed");
+    e->commands = NULL;
+    rc = e->failed != QP_OK || e->over ? QP_OK : run_end(e, e->kernel.epoch, NODE_LEFT, err);
+    engine_abandon(e);
+    return rc;
+}
+
+struct kernel *engine_kernel(struct engine *e)
+{
+    return &e->kernel;
+}
+
+struct store *engine_store(struct engine *e)
+{
+    return e->store;
+}
+
+struct engine_stats engine_stats(const struct engine *e)
+{
+    return e->stats;
+}
+
+/* --------------------------------------------------------------------------------- single commits */
+
+/* What the store said about its last commit, or else what the code means. */
+static const char *commit_text(const struct engine *e, int rc)
+{
+    return e->commit.err.text[0] != '\0' ? e->commit.err.text : qp_code_text(rc);
+}
+
+int engine_op(struct engine *e, struct op *op, struct qp_err *err)
+{
+    struct bundle *b;
+    struct op *place;
+    int rc;
+    commit_reset(&e->commit);
+    b = commit_bundle(&e->commit, "system");
+    place = bundle_op(b, op->kind);
+    if (place != NULL) {
+        *place = *op;
+    }
+    rc = store_commit(e->store, &e->commit);
+    if (rc != QP_OK) {
+        return err_set(err, rc, "%s", commit_text(e, rc));
+    }
+    *op = *place;
+    return b->rc == QP_OK ? QP_OK : err_set(err, b->rc, "%s", qp_code_text(b->rc));
+}
+
+int engine_number(struct engine *e, int64_t *out_number, struct qp_err *err)
+{
+    int rc = QP_OK;
+    if (e->next_number > e->last_number) {
+        struct op op = {.kind = OP_ids_reserve, .ids_reserve = {.count = LIMIT_IDS_PER_BLOCK}};
+        rc = engine_op(e, &op, err);
+        if (rc == QP_OK) {
+            e->next_number = op.ids_reserve.out_first;
+            e->last_number = op.ids_reserve.out_first + LIMIT_IDS_PER_BLOCK - 1;
+        }
+    }
+    if (rc == QP_OK) {
+        *out_number = e->next_number++;
+    }
+    return rc;
+}
+
+/* ----------------------------------------------------------------------------------------- collect */
+
+void engine_serve(struct engine *e, struct service *s)
+{
+    s->hungry = true;
+    s->next = e->services;
+    e->services = s;
+}
+
+void engine_submit(struct engine *e, struct command *c)
+{
+    c->next = NULL;
+    c->engine = e;
+    if (e->last_command == NULL || e->commands == NULL) {
+        e->commands = c;
+    } else {
+        e->last_command->next = c;
+    }
+    e->last_command = c;
+    e->command_count++;
+}
+
+static void batch_add(struct engine *e, struct delivery *d)
+{
+    d->next = NULL;
+    if (e->batch == NULL) {
+        e->batch = d;
+    } else {
+        e->last_delivery->next = d;
+    }
+    e->last_delivery = d;
+}
+
+/* What one round works on. */
+struct round {
+    struct engine *engine;
+    struct command *commands;
+    struct delivery *batch;
+    struct op_msg_claim *claim; /* of the engine's stream */
+    struct bundle *claimed;
+    struct outcome served; /* tasks that were claimed from their streams */
+    struct bundle *serving;
+    struct bundle *waking;
+    struct bundle *tidying;
+    struct bundle *renewing;
+    bool more;      /* due things are left */
+    bool tidy_more; /* jobs that are over are left */
+    qp_ms now;
+};
+
+static struct command *take_commands(struct engine *e)
+{
+    struct command *first = e->commands;
+    struct command *last = first;
+    for (size_t i = 1; i < LIMIT_ROUND_COMMANDS && last != NULL && last->next != NULL; i++) {
+        last = last->next;
+    }
+    if (last != NULL) {
+        e->commands = last->next;
+        last->next = NULL;
+    }
+    return first;
+}
+
+/* The first suspect of the batch. */
+static struct delivery *take_suspect(struct engine *e)
+{
+    struct delivery *before = NULL;
+    for (struct delivery *d = e->batch; d != NULL; before = d, d = d->next) {
+        if (d->suspect && d->state == DELIVERY_WORK) {
+            if (before == NULL) {
+                e->batch = d->next;
+            } else {
+                before->next = d->next;
+            }
+            e->last_delivery = e->last_delivery == d ? before : e->last_delivery;
+            d->next = NULL;
+            return d;
+        }
+    }
+    return NULL;
+}
+
+/* All that are not suspect, or need no work any more. */
+static struct delivery *take_batch(struct engine *e)
+{
+    struct delivery *all = e->batch;
+    struct delivery *taken = NULL;
+    struct delivery **end = &taken;
+    e->batch = NULL;
+    while (all != NULL) {
+        struct delivery *d = all;
+        all = d->next;
+        d->next = NULL;
+        if (d->suspect && d->state == DELIVERY_WORK) {
+            batch_add(e, d);
+        } else {
+            *end = d;
+            end = &d->next;
+        }
+    }
+    return taken;
+}
+
+/* ------------------------------------------------------------------------------------------ decide */
+
+static int command_decide(void *context, struct bundle *b)
+{
+    struct command *c = context;
+    c->outcome = (struct outcome){0};
+    return c->decide(c->engine, c, b);
+}
+
+/* What is due by the clock. */
+static int wake_decide(void *context, struct bundle *b)
+{
+    struct round *r = context;
+    struct op *op = bundle_op(b, OP_wake);
+    int rc;
+    if (op == NULL) {
+        return b->commit->rc;
+    }
+    op->wake = (struct op_wake){.limit = LIMIT_WAKE_MESSAGES};
+    rc = bundle_run(b);
+    r->more = rc == QP_OK && op->wake.out_more;
+    return rc;
+}
+
+static int tidy_decide(void *context, struct bundle *b)
+{
+    struct round *r = context;
+    return retention_page(b, &r->tidy_more);
+}
+
+/* The next batch of the engine's stream, named in the node's row. */
+static int claim_decide(void *context, struct bundle *b)
+{
+    struct round *r = context;
+    struct engine *e = r->engine;
+    char intent[80];
+    struct op name = {.kind = OP_node_put,
+                      .node_put = {.epoch = e->kernel.epoch, .lease_ms = e->options.lease_ms}};
+    struct op *op = bundle_op(b, OP_msg_claim);
+    int rc;
+    if (op == NULL) {
+        return b->commit->rc;
+    }
+    op->msg_claim = (struct op_msg_claim){
+        .topic = ENGINE_TOPIC, .want = LIMIT_ROUND_MESSAGES, .holder = e->kernel.epoch};
+    r->claim = &op->msg_claim;
+    rc = bundle_run(b);
+    if (rc != QP_OK || op->msg_claim.out_count == 0) {
+        return rc;
+    }
+    (void)snprintf(intent, sizeof intent, "%zu messages, tokens from %lld", op->msg_claim.out_count,
+                   (long long)op->msg_claim.out_messages[0]->token);
+    rc =
+        arena_copy(&b->commit->arena, str_from(intent), &name.node_put.intent) ? QP_OK : QP_E_NOMEM;
+    return rc == QP_OK ? step_op(b, &name) : rc;
+}
+
+/* A claimed task: for its worker, or, after too many deliveries without an answer, for nobody. */
+static int task_take(struct engine *e, struct bundle *b, struct outcome *o, struct service *s,
+                     const struct msg_row *m)
+{
+    struct handed *h = ARENA_NEW(&b->commit->arena, struct handed);
+    const void *act = NULL;
+    const void *job = NULL;
+    int rc = h == NULL
+                 ? QP_E_NOMEM
+                 : bundle_get(b, TABLE_act,
+                              &(struct act_row){.ns = m->ns, .job = m->job, .addr = m->addr}, &act);
+    rc = rc == QP_OK ? bundle_get(b, TABLE_job, &(struct job_row){.ns = m->ns, .job = m->job}, &job)
+                     : rc;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    if (act == NULL || job == NULL) {
+        return message_bury(b, m, "its activity is not there");
+    }
+    if (m->tries - 1 - ((const struct act_row *)act)->attempt >= e->options.max_deliveries) {
+        o->buried++;
+        return message_bury(b, m, "delivered too often without an answer: it may crash its worker");
+    }
+    *h = (struct handed){.next = o->handed,
+                         .place = s,
+                         .message = m,
+                         .act = act,
+                         .jid = ((const struct job_row *)job)->jid};
+    o->handed = h;
+    o->handed_count++;
+    return QP_OK;
+}
+
+int engine_claim(struct engine *e, struct bundle *b, struct service *s, int64_t room,
+                 struct outcome *o)
+{
+    struct op *op = bundle_op(b, OP_msg_claim);
+    int rc;
+    if (op == NULL) {
+        return b->commit->rc;
+    }
+    op->msg_claim =
+        (struct op_msg_claim){.ns = s->ns,
+                              .topic = s->topic,
+                              .want = room < LIMIT_CLAIM_MESSAGES ? room : LIMIT_CLAIM_MESSAGES,
+                              .lease_ms = s->lease_ms,
+                              .holder = s->lease_ms > 0 ? 0 : e->kernel.epoch};
+    rc = bundle_run(b);
+    s->hungry = rc != QP_OK || (int64_t)op->msg_claim.out_count == op->msg_claim.want;
+    for (size_t i = 0; i < op->msg_claim.out_count && rc == QP_OK; i++) {
+        rc = task_take(e, b, o, s, op->msg_claim.out_messages[i]);
+    }
+    return rc;
+}
+
+/* Tasks from their streams, for workers that have room. */
+static int serve_decide(void *context, struct bundle *b)
+{
+    struct round *r = context;
+    int rc = QP_OK;
+    r->served = (struct outcome){0};
+    for (struct service *s = r->engine->services; s != NULL && rc == QP_OK; s = s->next) {
+        if (s->hungry && s->promised < s->room) {
+            rc = engine_claim(r->engine, b, s, s->room - s->promised, &r->served);
+        }
+    }
+    return rc;
+}
+
+static bool is_serving(const struct engine *e)
+{
+    for (const struct service *s = e->services; s != NULL; s = s->next) {
+        if (s->hungry && s->room > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The run's lease, when a third of it is over. */
+static void add_renewal(struct round *r)
+{
+    struct engine *e = r->engine;
+    struct op *op;
+    if (r->now < e->renew_at) {
+        return;
+    }
+    r->renewing = commit_bundle(&e->commit, "renew");
+    op = bundle_op(r->renewing, OP_node_put);
+    if (op != NULL) {
+        op->node_put =
+            (struct op_node_put){.epoch = e->kernel.epoch, .lease_ms = e->options.lease_ms};
+    }
+}
+
+/* What is due comes first, so that whoever asks in this round finds it. */
+static void add_due(struct round *r)
+{
+    struct engine *e = r->engine;
+    if (r->now >= e->wake_at) {
+        r->waking = commit_decided(&e->commit, "wake", wake_decide, r);
+        r->tidying = commit_decided(&e->commit, "retention", tidy_decide, r);
+    }
+}
+
+/* What is ready comes last, so that it sees what this round has put. */
+static void add_claims(struct round *r)
+{
+    struct engine *e = r->engine;
+    if (is_serving(e)) {
+        r->serving = commit_decided(&e->commit, "serve", serve_decide, r);
+    }
+    if (e->hungry && e->batch == NULL) {
+        r->claimed = commit_decided(&e->commit, "claim", claim_decide, r);
+    }
+}
+
+static void collect(struct round *r)
+{
+    struct engine *e = r->engine;
+    struct delivery *suspect = e->alternate ? NULL : take_suspect(e);
+    e->alternate = suspect != NULL;
+    commit_reset(&e->commit);
+    for (struct service *s = e->services; s != NULL; s = s->next) {
+        s->promised = 0;
+    }
+    add_renewal(r);
+    if (suspect != NULL) {
+        r->batch = suspect;
+        suspect->bundle = commit_decided(&e->commit, "suspect", delivery_decide, suspect);
+        e->stats.suspects++;
+        return;
+    }
+    add_due(r);
+    r->commands = take_commands(e);
+    r->batch = take_batch(e);
+    for (struct command *c = r->commands; c != NULL; c = c->next) {
+        c->bundle = commit_decided(&e->commit, c->label, command_decide, c);
+    }
+    for (struct delivery *d = r->batch; d != NULL; d = d->next) {
+        d->bundle = commit_decided(&e->commit, "message", delivery_decide, d);
+    }
+    add_claims(r);
+}
+
+/* ------------------------------------------------------------------------------------------ answer */
+
+void task_free(const struct qp_env *env, struct task *task)
+{
+    mem_free(env, task);
+}
+
+/* Copies a text behind the task. */
+static qp_str keep(char **place, qp_str s)
+{
+    qp_str copy = {s.p == NULL ? NULL : *place, s.n};
+    if (s.n > 0) {
+        memcpy(*place, s.p, s.n);
+        *place += s.n;
+    }
+    return copy;
+}
+
+static struct task *task_new(struct engine *e, const struct handed *h)
+{
+    qp_str topic = h->put != NULL ? h->put->topic : h->message->topic;
+    qp_str guid = h->put != NULL ? h->put->guid : h->message->guid;
+    size_t size = topic.n + h->jid.n + h->act->addr.n + h->act->input.n + h->act->policy.n + 1;
+    struct service *service = h->place;
+    struct task *task = mem_alloc(&e->env, sizeof *task + service->extra_size + size);
+    char *place = (char *)(task + 1) + service->extra_size;
+    if (task == NULL) {
+        return NULL;
+    }
+    task->service = service;
+    memcpy(task->guid, guid.p, LIMIT_GUID_SIZE);
+    task->ref = (struct msg_ref){.ns = h->act->ns,
+                                 .job = h->act->job,
+                                 .guid = {(const char *)task->guid, LIMIT_GUID_SIZE},
+                                 .token = h->put != NULL ? h->put->out_token : h->message->token};
+    task->topic = keep(&place, topic);
+    task->jid = keep(&place, h->jid);
+    task->addr = keep(&place, h->act->addr);
+    task->input = keep(&place, h->act->input);
+    task->policy = keep(&place, h->act->policy);
+    task->tries = h->put != NULL ? 1 : h->message->tries;
+    task->failures = h->act->attempt;
+    return task;
+}
+
+/* The tasks of a list, each to its service. One for which there is no memory is ours and stuck: then
+ * this run gives back all that it holds, and a new one begins. */
+static void hand_out(struct engine *e, const struct handed *h)
+{
+    for (; h != NULL; h = h->next) {
+        struct service *s = h->place;
+        struct task *task = task_new(e, h);
+        if (task == NULL) {
+            e->over = true;
+            continue;
+        }
+        s->room--;
+        s->give(s->context, task);
+    }
+}
+
+static void note_outcome(struct engine *e, const struct outcome *o)
+{
+    hand_out(e, o->handed);
+    e->stats.buried += o->buried;
+    if (o->ended.job != 0 && e->options.ended != NULL) {
+        e->options.ended(e->options.context, o->ended, o->ended_state);
+    }
+}
+
+/* Answers every command of a list; each is its owner's again before the next is looked at. */
+static void commands_fail(struct engine *e, struct command *first, int rc, const char *why)
+{
+    while (first != NULL) {
+        struct command *c = first;
+        first = c->next;
+        c->answer(e, c, rc, why);
+    }
+}
+
+static void answer_commands(struct engine *e, struct command *first)
+{
+    while (first != NULL) {
+        struct command *c = first;
+        int rc = c->bundle->rc;
+        first = c->next;
+        if (rc == QP_OK) {
+            note_outcome(e, &c->outcome);
+        }
+        e->stats.stale += rc == QP_E_STALE;
+        c->answer(e, c, rc, qp_code_text(rc));
+    }
+}
+
+static void answer_batch(struct engine *e, struct delivery *first)
+{
+    while (first != NULL) {
+        struct delivery *d = first;
+        int rc = d->bundle->rc;
+        first = d->next;
+        if (rc == QP_OK) {
+            note_outcome(e, &d->outcome);
+        }
+        if (delivery_after(d, rc)) {
+            batch_add(e, d);
+        } else {
+            delivery_free(d);
+        }
+    }
+}
+
+/* The messages that this commit has claimed are the next batch. */
+static void take_claimed(struct round *r)
+{
+    struct engine *e = r->engine;
+    if (r->claimed == NULL) {
+        return;
+    }
+    e->over = e->over || r->claimed->rc == QP_E_STALE;
+    if (r->claimed->rc != QP_OK) {
+        return;
+    }
+    e->hungry = r->claim->out_count == (size_t)r->claim->want;
+    for (size_t i = 0; i < r->claim->out_count; i++) {
+        struct delivery *d = delivery_new(e, r->claim->out_messages[i]);
+        if (d == NULL) {
+            e->over = true; /* ours, and nobody works on it: the run gives everything back */
+        } else {
+            batch_add(e, d);
+        }
+    }
+}
+
+static void take_served(struct round *r)
+{
+    struct engine *e = r->engine;
+    if (r->serving != NULL && r->serving->rc == QP_OK) {
+        note_outcome(e, &r->served);
+    }
+    if (r->serving != NULL && r->serving->rc == QP_E_STALE) {
+        e->over = true;
+    }
+}
+
+/* When to look again for what is due: known from the index after a look, else from what was written. */
+static int note_due(struct round *r, struct qp_err *err)
+{
+    struct engine *e = r->engine;
+    qp_ms due = e->commit.due_at;
+    if (r->waking != NULL) {
+        if (r->more || r->tidy_more) {
+            e->wake_at = 0;
+            return QP_OK;
+        }
+        return store_due(e->store, &e->wake_at, err);
+    }
+    e->wake_at = due > 0 && due < e->wake_at ? due : e->wake_at;
+    return QP_OK;
+}
+
+static void note_ready(struct engine *e)
+{
+    if (e->commit.ready_count > 0) {
+        e->hungry = true;
+        for (struct service *s = e->services; s != NULL; s = s->next) {
+            s->hungry = true;
+        }
+    }
+}
+
+static int answer(struct round *r, struct qp_err *err)
+{
+    struct engine *e = r->engine;
+    e->stats.commits++;
+    note_ready(e);
+    take_served(r); /* before the batch: its claims may have exhausted a stream */
+    take_claimed(r);
+    if (r->renewing != NULL) {
+        e->over = e->over || r->renewing->rc == QP_E_STALE;
+        e->renew_at = r->now + e->options.lease_ms / 3;
+    }
+    answer_commands(e, r->commands);
+    answer_batch(e, r->batch);
+    return note_due(r, err);
+}
+
+/* Nothing of it happened: whoever asked is told, what was claimed is still in hand. */
+static int round_failed(struct round *r, int rc, struct qp_err *err)
+{
+    struct engine *e = r->engine;
+    struct qp_err why = e->commit.err;
+    (void)err_set(err, rc, "commit: %s", commit_text(e, rc));
+    if (qp_code_class(rc) != QP_CLASS_RETRY && qp_code_class(rc) != QP_CLASS_LIMIT) {
+        e->failed = rc;
+    }
+    while (r->batch != NULL) {
+        struct delivery *d = r->batch;
+        r->batch = d->next;
+        batch_add(e, d);
+    }
+    commands_fail(e, r->commands, rc, why.text[0] != '\0' ? why.text : qp_code_text(rc));
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------------- round */
+
+/* Whoever was declared dead begins again: what it had in hand is no longer its own. */
+static int run_again(struct engine *e, struct qp_err *err)
+{
+    int rc;
+    while (e->batch != NULL) {
+        struct delivery *d = e->batch;
+        e->batch = d->next;
+        delivery_free(d);
+    }
+    rc = run_end(e, e->kernel.epoch, NODE_LEFT, err);
+    return rc == QP_OK ? run_enter(e, err) : rc;
+}
+
+static bool has_work(const struct round *r)
+{
+    const struct engine *e = r->engine;
+    return e->commands != NULL || e->batch != NULL || e->hungry || r->now >= e->wake_at ||
+           r->now >= e->renew_at || is_serving(e);
+}
+
+/* What others left behind, and our own lease. */
+static int round_runs(struct round *r, struct qp_err *err)
+{
+    struct engine *e = r->engine;
+    int rc = QP_OK;
+    if (r->now >= e->renew_at) {
+        rc = run_end_others(e, false, err);
+        /* Others put messages and timers without our hearing of it. */
+        e->hungry = true;
+        e->wake_at = 0;
+    }
+    return rc == QP_OK && e->over ? run_again(e, err) : rc;
+}
+
+/* After a failure of the store for good: nobody waits for nothing. */
+static int engine_refuse(struct engine *e, struct qp_err *err)
+{
+    static const char why[] = "the engine has stopped: open the store again";
+    struct command *all = e->commands;
+    e->commands = NULL;
+    commands_fail(e, all, e->failed, why);
+    return err_set(err, e->failed, "%s", why);
+}
+
+int engine_round(struct engine *e, bool *out_busy, struct qp_err *err)
+{
+    struct round r = {.engine = e, .now = store_now(e->store)};
+    int rc = e->failed != QP_OK ? engine_refuse(e, err) : QP_OK;
+    rc = rc == QP_OK ? round_runs(&r, err) : rc;
+    if (rc != QP_OK || !has_work(&r)) {
+        *out_busy = false;
+        return rc;
+    }
+    collect(&r);
+    e->stats.rounds++;
+    rc = FP("engine.collected");
+    rc = rc == QP_OK ? store_commit(e->store, &e->commit) : rc;
+    if (rc == QP_OK) {
+        rc = FP("engine.committed");
+    }
+    if (rc != QP_OK) {
+        *out_busy = false;
+        return round_failed(&r, rc, err);
+    }
+    rc = answer(&r, err);
+    *out_busy = has_work(&r) || e->over;
+    return rc;
+}
+
+int engine_settle(struct engine *e, struct qp_err *err)
+{
+    bool busy = true;
+    int rc = QP_OK;
+    while (rc == QP_OK && busy) {
+        rc = engine_round(e, &busy, err);
+    }
+    return rc;
+}
+
+qp_ms engine_deadline(const struct engine *e)
+{
+    return e->wake_at < e->renew_at ? e->wake_at : e->renew_at;
+}

@@ -1,0 +1,135 @@
+/* engine.h - the loop: collect, decide, commit, answer
+ *
+ * An engine is one run of a node on a store. A ROUND collects what there is to do, decides it
+ * inside one transaction, commits, and only then answers:
+ *
+ *   commands   from outside: starts, results of workers, signals; each one bundle
+ *   deliveries messages of the engine's stream, claimed by the commit of the round before: each one bundle
+ *   chores     what is due by the store's clock, retention, the claims of the next round
+ *
+ * Crashes are counted. A message is claimed, and its try written, in the commit before the one that
+ * works on it; the same commit names the batch in the node's row (the intent). A first delivery is
+ * worked on with all others, its steps fused. A message that comes with more than one try was in the hands
+ * of somebody who died or failed: it is suspect, and goes alone, one step per commit, entry mark first. After
+ * `max_deliveries` it is a dead letter and its job is parked, while everything else goes on.
+ *
+ * Tasks for workers of this process are claimed at birth by this run. A run that ends, or whose
+ * lease is over, holds nothing more: others take up what it held, with a higher token and try, and its
+ * own answers are refused.
+ *
+ * If we crash before a round's commit, it was never begun: the batch is still named, and suspect.
+ * If we crash after it and before the answers, all of it stands; whoever waits asks again and is told so.
+ *
+ * Deterministic: with the same store, the same env and the same commands it does the same. One
+ * thread at a time.
+ */
+#ifndef QP_KERNEL_ENGINE_H
+#define QP_KERNEL_ENGINE_H
+
+#include "kernel/turn.h"
+
+struct engine;
+
+/* A task in the hands of this process: one block of memory, task_free. */
+struct task {
+    struct task *next;
+    struct service *service;
+    struct msg_ref ref;
+    qp_str topic;
+    qp_str jid;
+    qp_str addr;
+    qp_str input;
+    qp_str policy;    /* of retries (retry.h) */
+    int64_t tries;    /* deliveries, this one included */
+    int64_t failures; /* errors that were reported before */
+    unsigned char guid[LIMIT_GUID_SIZE];
+};
+void task_free(const struct qp_env *env, struct task *task);
+
+/* Who takes the tasks of a topic. `room` is how many more it takes; the engine counts it down, the
+ * owner up. */
+struct service {
+    int64_t ns; /* 0: any namespace */
+    qp_str topic;
+    qp_ms lease_ms; /* 0: as long as this run */
+    int64_t room;
+    void *context;
+    void (*give)(void *context, struct task *task);
+    size_t extra_size; /* bytes behind the struct task that are the owner's; zeroed */
+    int64_t promised;  /* in the round that is being decided */
+    bool hungry;       /* there may be something in the stream */
+    struct service *next;
+};
+
+/* Something from outside that wants to be one bundle. It is the engine's until it is answered. */
+struct command {
+    struct command *next;
+    const char *label;
+    int (*decide)(struct engine *e, struct command *c, struct bundle *b);
+    /* After the commit, with the bundle's code or the commit's. */
+    void (*answer)(struct engine *e, struct command *c, int rc, const char *why);
+    struct engine *engine;
+    struct outcome outcome;
+    struct bundle *bundle;
+};
+
+struct engine_options {
+    struct store *store;
+    const char *name;
+    qp_ms lease_ms; /* of the run; 0: nobody else works on this store, the run lasts till it ends */
+    qp_ms keep_ms;  /* finished jobs; 0: for ever */
+    int64_t max_deliveries; /* 0: LIMIT_DELIVERIES */
+    struct ceilings ceilings;
+    const struct program *const *programs;
+    size_t program_count;
+    bool stepwise; /* all messages go step by step; for tests */
+    void *context;
+    /* after the commit that completed a job */
+    void (*ended)(void *context, struct job_ref job, enum job_state state);
+};
+
+/* Enters a new run. With lease 0 all former runs are over, and what they held is ready again. */
+int engine_open(const struct engine_options *options, struct engine **out_engine,
+                struct qp_err *err) QP_MUST_USE;
+/* Leaves: what it still holds goes back. Commands that wait are answered QP_E_CLOSED. */
+int engine_close(struct engine *e, struct qp_err *err);
+/* As if the process had died: nothing is written. For tests. */
+void engine_abandon(struct engine *e);
+
+void engine_serve(struct engine *e, struct service *s);
+void engine_submit(struct engine *e, struct command *c);
+
+/* One round. QP_OK: *out_busy says whether there is more to do at once. Another code: the store
+ * failed; of class RETRY: come again later; else the engine is done for. */
+int engine_round(struct engine *e, bool *out_busy, struct qp_err *err) QP_MUST_USE;
+/* Rounds until there is nothing more to do now. */
+int engine_settle(struct engine *e, struct qp_err *err) QP_MUST_USE;
+
+/* When the next round is due by itself (store time); INT64_MAX: never. */
+qp_ms engine_deadline(const struct engine *e);
+
+struct kernel *engine_kernel(struct engine *e);
+struct store *engine_store(struct engine *e);
+
+/* A number for a new job. */
+int engine_number(struct engine *e, int64_t *out_number, struct qp_err *err) QP_MUST_USE;
+
+/* In a decided bundle: up to `room` tasks of the service's topic, claimed, handed out after the commit. */
+int engine_claim(struct engine *e, struct bundle *b, struct service *s, int64_t room,
+                 struct outcome *o) QP_MUST_USE;
+
+/* One op in a commit of its own, between rounds; what it put out is copied back. */
+int engine_op(struct engine *e, struct op *op, struct qp_err *err) QP_MUST_USE;
+
+struct engine_stats {
+    int64_t rounds;
+    int64_t commits;
+    int64_t late;     /* messages that came when all was over */
+    int64_t suspects; /* deliveries that went step by step */
+    int64_t buried;
+    int64_t stale;      /* answers of tasks and messages that were no longer ours */
+    int64_t runs_ended; /* of others, that this one has taken over */
+};
+struct engine_stats engine_stats(const struct engine *e);
+
+#endif

@@ -1,0 +1,72 @@
+/* engine_internal.h - the parts of an engine: the round, its deliveries, its runs */
+#ifndef QP_KERNEL_ENGINE_INTERNAL_H
+#define QP_KERNEL_ENGINE_INTERNAL_H
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "kernel/chores.h"
+#include "kernel/engine.h"
+
+/* A message of the engine's stream in hand.
+ *
+ *            claim            all steps done, ack
+ *   (stream) ------> WORK ------------------------> (gone)
+ *                    |  |  failed                        retry
+ *                    |  +---------> FAILED -------------------> (stream, later)
+ *                    |  too often, or at a ceiling       bury
+ *                    +------------> POISON --------------------> (dead letter, job parked)
+ */
+enum delivery_state { DELIVERY_WORK, DELIVERY_FAILED, DELIVERY_POISON };
+
+struct delivery {
+    struct delivery *next;
+    struct engine *engine;
+    struct msg_row *row; /* a copy of its own */
+    enum delivery_state state;
+    bool suspect;
+    bool entered;
+    int failure; /* the code that it failed with */
+    struct outcome outcome;
+    struct bundle *bundle; /* in the round that is being decided */
+};
+
+struct engine {
+    struct qp_env env;
+    struct store *store;
+    struct commit commit;
+    struct kernel kernel;
+    struct engine_options options;
+    const struct program *programs[LIMIT_PROGRAMS];
+    qp_ms renew_at; /* the run's lease */
+    qp_ms wake_at;  /* nothing is due before */
+    bool hungry;    /* there may be messages in the engine's stream */
+    bool over;      /* the run was ended by somebody else: a new one must be entered */
+    bool alternate; /* the last round was a suspect's */
+    int failed;     /* QP_OK, or why nothing goes any more */
+    struct command *commands;
+    struct command *last_command;
+    size_t command_count;
+    struct delivery *batch;
+    struct delivery *last_delivery;
+    struct service *services;
+    int64_t next_number;
+    int64_t last_number;
+    struct engine_stats stats;
+};
+
+/* delivery.c: the decision on one message; what comes of it after the commit. */
+struct delivery *delivery_new(struct engine *e, const struct msg_row *row);
+void delivery_free(struct delivery *d);
+int delivery_decide(void *context, struct bundle *b) QP_MUST_USE;
+/* True: it stays in the batch for another round. */
+bool delivery_after(struct delivery *d, int rc);
+/* A dead letter, and its job parked. */
+int message_bury(struct bundle *b, const struct msg_row *m, const char *why) QP_MUST_USE;
+
+/* run.c: the run of this node, and those of others. */
+int run_enter(struct engine *e, struct qp_err *err) QP_MUST_USE;
+int run_end(struct engine *e, int64_t epoch, enum node_state state, struct qp_err *err) QP_MUST_USE;
+/* Ends the runs whose lease is over, or with `all` every other one. */
+int run_end_others(struct engine *e, bool all, struct qp_err *err) QP_MUST_USE;
+
+#endif

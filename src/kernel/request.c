@@ -1,0 +1,302 @@
+/* request.c - commands from outside, decided inside the commit that holds them (see request.h)
+ *
+ *   I1  a result acts on its task's token in the bundle of what it brings: whoever lost the task
+ *       changes nothing (H5)
+ *   I2  the response's GUID follows from the task's, whatever the attempt: a result that comes twice is
+ *       recognised (H5)
+ *   I3  the response to a task that was delivered before goes through the stream, as a message: if
+ *       it is what kills the engine, that is counted
+ */
+#include "kernel/request.h"
+
+#include <stdio.h>
+
+#include "kernel/retry.h"
+
+/* ------------------------------------------------------------------------------------------- start */
+
+static int start_decide(struct engine *e, struct command *c, struct bundle *b)
+{
+    struct request_start *r = (struct request_start *)c;
+    struct turn t = {.stepwise = false};
+    struct op host = {.kind = OP_host_call, .host_call = {r->host, r->host_context}};
+    int rc = turn_start(&t, engine_kernel(e), b, &c->outcome, &r->start);
+    r->job = t.site.ref;
+    return rc == QP_OK && r->host != NULL ? step_op(b, &host) : rc;
+}
+
+void request_start(struct request_start *r)
+{
+    r->command.label = "start";
+    r->command.decide = start_decide;
+}
+
+/* ------------------------------------------------------------------------------------------ result */
+
+static int result_turn(struct engine *e, struct request_result *r, struct bundle *b,
+                       struct turn *out_turn)
+{
+    const struct task *task = r->task;
+    struct site site = {.ref = {task->ref.ns, task->ref.job}, .addr = task->addr};
+    char purpose[40];
+    int rc;
+    (void)snprintf(purpose, sizeof purpose, "pending %lld", (long long)r->pending_index);
+    rc = step_guid(b, task->ref.guid,
+                   r->kind == RESULT_PENDING ? str_from(purpose) : QP_STR("response"), &site.guid);
+    return rc == QP_OK ? turn_init(out_turn, engine_kernel(e), b, &r->command.outcome, &site) : rc;
+}
+
+/* The status that people see follows: an activity backs off, or goes on. */
+static int show_status(struct turn *t, enum job_status from, enum job_status to)
+{
+    struct op op = {.kind = OP_job_set,
+                    .job_set = {.ref = t->site.ref, .what = JOB_SET_STATUS, .status = to}};
+    return t->job->status == (int64_t)from && t->job->closed_by.p == NULL ? turn_op(t, &op) : QP_OK;
+}
+
+/* The response of a suspect is a message of its own. */
+static int respond(struct turn *t, const struct request_result *r, int64_t code)
+{
+    struct op put = {.kind = OP_msg_put,
+                     .msg_put = {.ref = t->site.ref,
+                                 .guid = t->site.guid,
+                                 .kind = MESSAGE_ANSWER,
+                                 .topic = ENGINE_TOPIC,
+                                 .addr = t->site.addr,
+                                 .payload = r->output,
+                                 .code = code}};
+    return turn_op(t, &put);
+}
+
+static int answer_with(struct turn *t, struct request_result *r, int64_t code)
+{
+    t->code = code;
+    t->payload = r->output;
+    return r->task->tries - r->task->failures > 1 ? respond(t, r, code) : turn_answer(t);
+}
+
+static int decide_done(struct turn *t, struct request_result *r)
+{
+    struct op ack = {.kind = OP_msg_ack, .msg_ack = {.ref = r->task->ref}};
+    int rc = turn_op(t, &ack);
+    rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
+    rc = rc == QP_OK ? show_status(t, STATUS_RETRYING, STATUS_RUNNING) : rc;
+    return rc == QP_OK ? answer_with(t, r, r->code > 0 ? r->code : 200) : rc;
+}
+
+static int decide_pending(struct turn *t, struct request_result *r)
+{
+    struct op fence = {.kind = OP_msg_fence, .msg_fence = {.ref = r->task->ref}};
+    int rc = turn_op(t, &fence);
+    rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
+    t->code = 202;
+    t->payload = r->output;
+    return rc == QP_OK ? turn_answer(t) : rc;
+}
+
+/* One failure more on the activity's row, and the task again, later. */
+static int try_again(struct turn *t, struct request_result *r, const struct act_row *act)
+{
+    struct op count = {.kind = OP_act_add,
+                       .act_add = {.ref = t->site.ref,
+                                   .addr = t->site.addr,
+                                   .attempt = act->attempt + 1,
+                                   .error = r->error}};
+    struct op retry = {
+        .kind = OP_msg_retry,
+        .msg_retry = {.ref = r->task->ref, .delay_ms = r->retry_ms, .error = r->error}};
+    int rc = turn_op(t, &retry);
+    rc = rc == QP_OK ? turn_op(t, &count) : rc;
+    return rc == QP_OK ? show_status(t, STATUS_RUNNING, STATUS_RETRYING) : rc;
+}
+
+static int decide_error(struct turn *t, struct request_result *r)
+{
+    const struct act_row *act = NULL;
+    struct retry policy = retry_default;
+    int rc = turn_act(t, t->site.addr, &act);
+    if (rc != QP_OK || act == NULL) {
+        return rc != QP_OK ? rc : QP_E_STALE;
+    }
+    rc = retry_parse(act->policy, &policy, NULL);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    r->retry_ms = r->fatal ? -1 : retry_delay(&policy, act->attempt + 1);
+    if (r->retry_ms >= 0) {
+        return try_again(t, r, act);
+    }
+    r->code = r->code >= 400 ? r->code : 500;
+    return decide_done(t, r);
+}
+
+static int result_decide(struct engine *e, struct command *c, struct bundle *b)
+{
+    struct request_result *r = (struct request_result *)c;
+    struct op host = {.kind = OP_host_call, .host_call = {r->host, r->host_context}};
+    struct turn t;
+    int rc = result_turn(e, r, b, &t);
+    if (rc == QP_E_NOT_FOUND) {
+        return QP_E_STALE; /* its job is gone, and the task with it */
+    }
+    if (rc != QP_OK) {
+        return rc;
+    }
+    switch (r->kind) {
+    case RESULT_DONE:
+        rc = decide_done(&t, r);
+        break;
+    case RESULT_PENDING:
+        rc = decide_pending(&t, r);
+        break;
+    case RESULT_ERROR:
+        rc = decide_error(&t, r);
+        break;
+    }
+    return rc == QP_OK && r->host != NULL ? step_op(b, &host) : rc;
+}
+
+void request_result(struct request_result *r)
+{
+    r->command.label = "result";
+    r->command.decide = result_decide;
+    r->retry_ms = -1;
+}
+
+/* ---------------------------------------------------------------------------- signals, ends, single ops */
+
+static int signal_decide(struct engine *e, struct command *c, struct bundle *b)
+{
+    struct request_signal *r = (struct request_signal *)c;
+    struct op *op = bundle_op(b, OP_hook_signal);
+    int rc;
+    (void)e;
+    if (op == NULL) {
+        return b->commit->rc;
+    }
+    op->hook_signal = r->signal;
+    rc = bundle_run(b);
+    r->delivered = rc == QP_OK && op->hook_signal.out_delivered;
+    return rc;
+}
+
+void request_signal(struct request_signal *r)
+{
+    r->command.label = "signal";
+    r->command.decide = signal_decide;
+}
+
+/* The job of an id. */
+static int job_by_id(struct bundle *b, int64_t ns, qp_str jid, const struct job_row **out_job)
+{
+    const void *name = NULL;
+    const void *job = NULL;
+    int rc = bundle_get(b, TABLE_job_name, &(struct job_name_row){.ns = ns, .jid = jid}, &name);
+    if (rc == QP_OK && name != NULL) {
+        struct job_row key = {.ns = ns, .job = ((const struct job_name_row *)name)->job};
+        rc = bundle_get(b, TABLE_job, &key, &job);
+    }
+    *out_job = job;
+    return rc == QP_OK && job == NULL ? QP_E_NOT_FOUND : rc;
+}
+
+static int end_decide(struct engine *e, struct command *c, struct bundle *b)
+{
+    struct request_end *r = (struct request_end *)c;
+    const struct job_row *job;
+    struct turn t;
+    struct site site = {.addr = TRIGGER_ADDRESS, .never_final = true};
+    int rc = job_by_id(b, r->ns, r->jid, &job);
+    if (rc != QP_OK || job->closed_by.p != NULL) {
+        return rc != QP_OK ? rc : QP_E_CLOSED;
+    }
+    site.ref = (struct job_ref){job->ns, job->job};
+    rc = step_guid(b, job->owner_guid, QP_STR("end"), &site.guid);
+    rc = rc == QP_OK ? turn_init(&t, engine_kernel(e), b, &c->outcome, &site) : rc;
+    return rc == QP_OK ? turn_end_job(&t, r->state, r->error) : rc;
+}
+
+void request_end(struct request_end *r)
+{
+    r->command.label = "end";
+    r->command.decide = end_decide;
+}
+
+/* The dead letters of a job, back into their streams. */
+static int revive(struct bundle *b, const struct job_row *job)
+{
+    struct msg_row prefix = {.ns = job->ns, .job = job->job};
+    struct scan scan = {.table = TABLE_msg,
+                        .index = -1,
+                        .prefix = &prefix,
+                        .prefix_count = 2,
+                        .limit = LIMIT_CLAIM_MESSAGES};
+    struct bundle_rows found;
+    int rc = bundle_scan(b, &scan, &found);
+    while (rc == QP_OK && found.count > 0) {
+        for (size_t i = 0; i < found.count && rc == QP_OK; i++) {
+            const struct msg_row *m = found.rows[i];
+            struct op op = {.kind = OP_msg_revive,
+                            .msg_revive = {.ref = {m->ns, m->job, m->guid, 0}}};
+            rc = m->state == MSG_DEAD ? step_op(b, &op) : QP_OK;
+            scan.after = m;
+        }
+        rc = rc == QP_OK ? bundle_scan(b, &scan, &found) : rc;
+    }
+    return rc;
+}
+
+static int unpark_decide(struct engine *e, struct command *c, struct bundle *b)
+{
+    struct request_unpark *r = (struct request_unpark *)c;
+    const struct job_row *job;
+    int rc = job_by_id(b, r->ns, r->jid, &job);
+    struct op op = {.kind = OP_job_set,
+                    .job_set = {.what = JOB_SET_PARKED | JOB_SET_STATUS, .status = STATUS_RUNNING}};
+    (void)e;
+    if (rc != QP_OK || job->parked.p == NULL) {
+        return rc != QP_OK ? rc : QP_E_CONFLICT;
+    }
+    op.job_set.ref = (struct job_ref){job->ns, job->job};
+    rc = revive(b, job);
+    return rc == QP_OK ? step_op(b, &op) : rc;
+}
+
+void request_unpark(struct request_unpark *r)
+{
+    r->command.label = "unpark";
+    r->command.decide = unpark_decide;
+}
+
+static int claim_decide(struct engine *e, struct command *c, struct bundle *b)
+{
+    struct request_claim *r = (struct request_claim *)c;
+    return engine_claim(e, b, r->service, r->want, &c->outcome);
+}
+
+void request_claim(struct request_claim *r)
+{
+    r->command.label = "claim";
+    r->command.decide = claim_decide;
+}
+
+static int op_decide(struct engine *e, struct command *c, struct bundle *b)
+{
+    struct request_op *r = (struct request_op *)c;
+    struct op *op = bundle_op(b, r->op.kind);
+    int rc;
+    (void)e;
+    if (op == NULL) {
+        return b->commit->rc;
+    }
+    *op = r->op;
+    rc = bundle_run(b);
+    r->op = *op;
+    return rc;
+}
+
+void request_op(struct request_op *r)
+{
+    r->command.label = "op";
+    r->command.decide = op_decide;
+}

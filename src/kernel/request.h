@@ -1,0 +1,88 @@
+/* request.h - what the outside asks of an engine, as commands
+ *
+ * Each is filled in, handed over with engine_submit, and answered after the commit that holds it; it
+ * and its texts belong to the engine in between. `command` is the first member, so that the answer finds
+ * the rest.
+ */
+#ifndef QP_KERNEL_REQUEST_H
+#define QP_KERNEL_REQUEST_H
+
+#include "kernel/engine.h"
+
+/* A new job. QP_E_EXISTS: it is there, started with the same body; QP_E_CONFLICT: with another. job is
+ * its number in both cases. */
+struct request_start {
+    struct command command;
+    struct start start;
+    int (*host)(void *context, void *native); /* NULL, or writes of the host's own */
+    void *host_context;
+    struct job_ref job;
+};
+void request_start(struct request_start *r);
+
+enum result_kind {
+    RESULT_DONE,    /* output */
+    RESULT_PENDING, /* output, and the task stays ours: another result will come */
+    RESULT_ERROR    /* code, error: tried again as the policy says, else the activity has failed */
+};
+
+/* What a worker says of its task. QP_E_STALE: it was no longer ours, and nothing happened. */
+struct request_result {
+    struct command command;
+    const struct task *task;
+    enum result_kind kind;
+    int64_t code;
+    qp_str output;         /* RESULT_ERROR: the error, as JSON */
+    qp_str error;          /* the same as a sentence, for people */
+    bool fatal;            /* not to be tried again */
+    int64_t pending_index; /* from 1: which of the pending results of this task it is */
+    int (*host)(void *context, void *native); /* NULL, or writes of the host's own */
+    void *host_context;
+    qp_ms retry_ms; /* after: when it will be tried again; -1: not */
+};
+void request_result(struct request_result *r);
+
+/* A signal to (topic, key): delivered, or kept for ttl_ms. The GUID is the sender's: the same signal twice
+ * is QP_E_EXISTS. */
+struct request_signal {
+    struct command command;
+    struct op_hook_signal signal;
+    bool delivered;
+};
+void request_signal(struct request_signal *r);
+
+/* The end of a job out of its turn: cancelled, interrupted, failed. QP_E_NOT_FOUND, QP_E_CLOSED. */
+struct request_end {
+    struct command command;
+    int64_t ns;
+    qp_str jid;
+    enum job_state state;
+    qp_str error;
+};
+void request_end(struct request_end *r);
+
+/* A parked job goes on where it stands: its dead letters are live again. QP_E_CONFLICT: it is not
+ * parked. out_more: call again. */
+struct request_unpark {
+    struct command command;
+    int64_t ns;
+    qp_str jid;
+};
+void request_unpark(struct request_unpark *r);
+
+/* Up to `want` tasks of a topic, which go to the service's `give`. */
+struct request_claim {
+    struct command command;
+    struct service *service;
+    int64_t want;
+};
+void request_claim(struct request_claim *r);
+
+/* Any one op. What it puts out is in `op` when it is answered. */
+struct request_op {
+    struct command command;
+    struct op op;
+};
+void request_op(struct request_op *r);
+
+#endif

@@ -1,0 +1,748 @@
+/* turn.c - the protocol, driven by digits (see turn.h)
+ *
+ *   I1  a turn reads the GUID's ledger first: what it says is done is not done again, and what it
+ *       says is left is done, whatever the state of the job (H2)
+ *   I2  only a GUID that has no row yet is refused by a closed job, and leaves nothing (H2)
+ *   I3  a child's GUID follows from its parent's GUID and its address, a task's from its activity's
+ *       (H5): a step that runs again publishes nothing that is not recognised
+ *   I4  a program's functions are called in the bundle whose digit proves what they did
+ */
+#include "kernel/turn.h"
+
+#include <stdio.h>
+
+#include "kernel/chores.h"
+
+struct child {
+    struct child *next;
+    qp_str addr;
+    qp_str input;
+    int64_t ways; /* of a join */
+};
+
+static bool digit(int64_t ledger, int64_t weight)
+{
+    return ledger / weight % 10 != 0;
+}
+
+struct arena *turn_arena(struct turn *t)
+{
+    return &t->bundle->commit->arena;
+}
+
+static const struct program *program_of(const struct kernel *k, int64_t kind)
+{
+    for (size_t i = 0; i < k->program_count; i++) {
+        if (k->programs[i]->kind == kind) {
+            return k->programs[i];
+        }
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------------------------ reads */
+
+int turn_act(struct turn *t, qp_str addr, const struct act_row **out_act)
+{
+    const void *row = NULL;
+    int rc = bundle_get(
+        t->bundle, TABLE_act,
+        &(struct act_row){.ns = t->site.ref.ns, .job = t->site.ref.job, .addr = addr}, &row);
+    if (rc == QP_OK) {
+        *out_act = row;
+    }
+    return rc;
+}
+
+int turn_data(struct turn *t, qp_str name, const struct data_row **out_data)
+{
+    const void *row = NULL;
+    int rc = bundle_get(
+        t->bundle, TABLE_data,
+        &(struct data_row){.ns = t->site.ref.ns, .job = t->site.ref.job, .name = name}, &row);
+    if (rc == QP_OK) {
+        *out_data = row;
+    }
+    return rc;
+}
+
+static int load_job(struct turn *t)
+{
+    const void *row = NULL;
+    int rc = bundle_get(t->bundle, TABLE_job,
+                        &(struct job_row){.ns = t->site.ref.ns, .job = t->site.ref.job}, &row);
+    t->job = row;
+    return rc;
+}
+
+/* What the ledgers say now. */
+static int load_ledgers(struct turn *t)
+{
+    struct guid_row key = {
+        .ns = t->site.ref.ns, .job = t->site.ref.job, .addr = t->site.addr, .guid = t->site.guid};
+    int rc = turn_act(t, t->site.addr, &t->act);
+    if (rc == QP_OK && t->act != NULL) {
+        t->site.never_final =
+            t->act->cyclic != CYCLIC_NO || t->act->category == 'C' || t->act->category == 'D';
+        rc = bundle_guid(t->bundle, &key, &t->guid, &t->has_guid);
+    }
+    return rc;
+}
+
+int turn_init(struct turn *t, struct kernel *k, struct bundle *b, struct outcome *outcome,
+              const struct site *site)
+{
+    int rc;
+    *t = (struct turn){.kernel = k,
+                       .bundle = b,
+                       .outcome = outcome,
+                       .site = *site,
+                       .at = address_split(site->addr)};
+    rc = load_job(t);
+    if (rc != QP_OK || t->job == NULL) {
+        return rc != QP_OK ? rc : QP_E_NOT_FOUND;
+    }
+    t->program = program_of(k, t->job->kind);
+    return t->program == NULL ? QP_E_UNSUPPORTED : QP_OK;
+}
+
+int turn_plane(struct turn *t, qp_str *out_dad)
+{
+    int64_t index = t->has_guid ? step_dimension(t->guid.ledger) : 0;
+    return dad_plane(turn_arena(t), t->at.dad, index, out_dad);
+}
+
+static bool job_is_closed(const struct turn *t)
+{
+    return t->job->closed_by.p != NULL;
+}
+
+static int be_late(struct turn *t)
+{
+    t->outcome->late = true;
+    return QP_OK;
+}
+
+/* ----------------------------------------------------------------------------------------- writes */
+
+int turn_op(struct turn *t, const struct op *op)
+{
+    return step_op(t->bundle, op);
+}
+
+/* Carries out what was added, and reads what it made of the job and the ledgers. */
+static int settle(struct turn *t)
+{
+    int rc = bundle_run(t->bundle);
+    rc = rc == QP_OK ? load_job(t) : rc;
+    return rc == QP_OK ? load_ledgers(t) : rc;
+}
+
+/* A message of this job to an activity of it. */
+static int put_message(struct turn *t, enum message_kind kind, qp_str addr, qp_str guid,
+                       const struct op_msg_put *more)
+{
+    struct op op = {.kind = OP_msg_put, .msg_put = *more};
+    op.msg_put.ref = t->site.ref;
+    op.msg_put.kind = kind;
+    op.msg_put.addr = addr;
+    op.msg_put.guid = guid;
+    op.msg_put.priority = t->job->priority;
+    if (op.msg_put.topic.p == NULL) {
+        op.msg_put.topic = ENGINE_TOPIC;
+    }
+    return turn_op(t, &op);
+}
+
+int turn_data_put(struct turn *t, qp_str name, qp_str value)
+{
+    struct op op = {.kind = OP_data_put,
+                    .data_put = {.ref = t->site.ref, .name = name, .value = value}};
+    return turn_op(t, &op);
+}
+
+int turn_timer(struct turn *t, qp_str purpose, qp_ms delay_ms)
+{
+    qp_str guid;
+    int rc = step_guid(t->bundle, t->site.guid, purpose, &guid);
+    /* A timer of no length is due now. */
+    struct op_msg_put put = {.parent_guid = t->site.guid, .delay_ms = delay_ms};
+    return rc == QP_OK ? put_message(t, MESSAGE_ANSWER, t->site.addr, guid, &put) : rc;
+}
+
+int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep)
+{
+    struct op op = {.kind = OP_hook_open,
+                    .hook_open = {.ref = t->site.ref,
+                                  .topic = topic,
+                                  .key = key,
+                                  .addr = t->site.addr,
+                                  .parent_guid = t->site.guid,
+                                  .msg_topic = ENGINE_TOPIC,
+                                  .keep = keep}};
+    return turn_op(t, &op);
+}
+
+int turn_key(struct turn *t, const struct op_key_acquire *key, int64_t *out_token)
+{
+    struct op *op = bundle_op(t->bundle, OP_key_acquire);
+    int rc;
+    if (op == NULL) {
+        return t->bundle->commit->rc;
+    }
+    op->key_acquire = *key;
+    op->key_acquire.holder = t->site.ref;
+    op->key_acquire.addr = t->site.addr;
+    op->key_acquire.msg_topic = ENGINE_TOPIC;
+    rc = step_guid(t->bundle, t->site.guid, key->name, &op->key_acquire.guid);
+    rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
+    if (rc == QP_OK) {
+        *out_token = op->key_acquire.out_token;
+    }
+    return rc;
+}
+
+int turn_send(struct turn *t, qp_str addr, qp_str purpose, int64_t code, qp_str payload)
+{
+    qp_str guid;
+    struct op_msg_put put = {.parent_guid = t->site.guid, .code = code, .payload = payload};
+    int rc = step_guid(t->bundle, t->site.guid, purpose, &guid);
+    return rc == QP_OK ? put_message(t, MESSAGE_ANSWER, addr, guid, &put) : rc;
+}
+
+int turn_cycle(struct turn *t, qp_str ancestor, int64_t depth, qp_str input)
+{
+    qp_str dad;
+    qp_str addr;
+    qp_str guid;
+    struct op_msg_put put = {.parent_guid = t->site.guid, .code = 200, .payload = input};
+    int rc = dad_ancestor(turn_arena(t), t->at.dad, depth, &dad);
+    rc = rc == QP_OK ? address_make(turn_arena(t), ancestor, dad, &addr) : rc;
+    rc = rc == QP_OK ? step_guid(t->bundle, t->site.guid, QP_STR("cycle"), &guid) : rc;
+    return rc == QP_OK ? put_message(t, MESSAGE_CYCLE, addr, guid, &put) : rc;
+}
+
+int turn_signal(struct turn *t, qp_str topic, qp_str key, qp_str payload, qp_ms ttl_ms)
+{
+    struct op op = {.kind = OP_hook_signal,
+                    .hook_signal = {.ns = t->site.ref.ns,
+                                    .topic = topic,
+                                    .key = key,
+                                    .payload = payload,
+                                    .code = 200,
+                                    .ttl_ms = ttl_ms}};
+    int rc = step_guid(t->bundle, t->site.guid, key, &op.hook_signal.guid);
+    return rc == QP_OK ? turn_op(t, &op) : rc;
+}
+
+void turn_fail(struct turn *t, enum job_state state, qp_str error)
+{
+    QP_ASSERT(state != JOB_OPEN && state < JOB_STATES);
+    t->ends = true;
+    t->end_state = state;
+    t->end_error = error;
+}
+
+/* ------------------------------------------------------------------------------------------ tasks */
+
+/* The task goes to a worker of this process at once when one has a place, else into the stream. */
+int turn_task(struct turn *t, qp_str topic)
+{
+    struct op *op = bundle_op(t->bundle, OP_msg_put);
+    struct handed *handed = ARENA_NEW(turn_arena(t), struct handed);
+    qp_ms lease_ms = 0;
+    void *place = t->kernel->reserve(t->kernel->context, t->site.ref.ns, topic, &lease_ms);
+    int rc;
+    if (op == NULL || handed == NULL) {
+        return QP_E_NOMEM;
+    }
+    op->msg_put =
+        (struct op_msg_put){.ref = t->site.ref,
+                            .kind = MESSAGE_TASK,
+                            .topic = topic,
+                            .addr = t->site.addr,
+                            .parent_guid = t->site.guid,
+                            .priority = t->job->priority,
+                            .limit_key = t->job->limit_key,
+                            .holder = place != NULL && lease_ms == 0 ? t->kernel->epoch : 0,
+                            .lease_ms = lease_ms};
+    rc = step_guid(t->bundle, t->site.guid, QP_STR("task"), &op->msg_put.guid);
+    if (rc == QP_OK && place != NULL) {
+        *handed = (struct handed){.next = t->outcome->handed,
+                                  .place = place,
+                                  .put = &op->msg_put,
+                                  .act = t->act,
+                                  .jid = t->job->jid};
+        t->outcome->handed = handed;
+        t->outcome->handed_count++;
+    }
+    return rc;
+}
+
+int turn_signal_all(struct turn *t, qp_str topic, qp_str payload)
+{
+    struct op op = {.kind = OP_msg_put,
+                    .msg_put = {.ref = {t->site.ref.ns, 0},
+                                .owner = OWNER_SYSTEM,
+                                .kind = MESSAGE_FANOUT,
+                                .topic = ENGINE_TOPIC,
+                                .addr = topic,
+                                .parent_guid = t->site.guid,
+                                .code = 200}};
+    int rc =
+        fanout_payload(turn_arena(t), &(struct fanout){.payload = payload}, &op.msg_put.payload);
+    rc = rc == QP_OK ? step_guid(t->bundle, t->site.guid, topic, &op.msg_put.guid) : rc;
+    return rc == QP_OK ? turn_op(t, &op) : rc;
+}
+
+/* --------------------------------------------------------------------------------------- children */
+
+static int child_add(struct turn *t, qp_str addr, qp_str input)
+{
+    struct child *c = ARENA_NEW(turn_arena(t), struct child);
+    if (c == NULL) {
+        return QP_E_NOMEM;
+    }
+    *c = (struct child){.addr = addr, .input = input};
+    if (t->last_child == NULL) {
+        t->children = c;
+    } else {
+        t->last_child->next = c;
+    }
+    t->last_child = c;
+    t->child_count++;
+    return QP_OK;
+}
+
+int turn_child(struct turn *t, qp_str name, qp_str input)
+{
+    qp_str dad;
+    qp_str addr;
+    int rc = turn_plane(t, &dad);
+    rc = rc == QP_OK ? dad_below(turn_arena(t), dad, &dad) : rc;
+    rc = rc == QP_OK ? address_make(turn_arena(t), name, dad, &addr) : rc;
+    return rc == QP_OK ? child_add(t, addr, input) : rc;
+}
+
+/* The scope of a join follows from its address, so that all who arrive mean the same. */
+static int join_guid(struct turn *t, qp_str addr, qp_str *out_guid, int64_t *out_scope)
+{
+    int rc = step_guid(t->bundle, addr, QP_STR("join"), out_guid);
+    if (rc == QP_OK) {
+        memcpy(out_scope, out_guid->p, sizeof *out_scope);
+        *out_scope = (*out_scope & INT64_MAX) | 1;
+    }
+    return rc;
+}
+
+int turn_join(struct turn *t, qp_str addr, int64_t ways, qp_str input)
+{
+    struct child *c = ARENA_NEW(turn_arena(t), struct child);
+    struct sem_row key = {.ns = t->site.ref.ns, .job = t->site.ref.job};
+    const void *scope = NULL;
+    qp_str guid;
+    int rc = c == NULL ? QP_E_NOMEM : join_guid(t, addr, &guid, &key.scope);
+    rc = rc == QP_OK ? bundle_get(t->bundle, TABLE_sem, &key, &scope) : rc;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    *c = (struct child){.next = t->joins, .addr = addr, .ways = scope == NULL ? ways : 0};
+    t->joins = c;
+    return scope == NULL ? child_add(t, addr, input) : QP_OK;
+}
+
+/* The arrivals of this GUID, after its step 2. */
+static int join_arrive(struct turn *t, const struct child *c)
+{
+    struct op move = {
+        .kind = OP_sem_move,
+        .sem_move = {.ref = t->site.ref, .addr = t->site.addr, .guid = t->site.guid, .delta = -1}};
+    struct op open = {
+        .kind = OP_sem_open,
+        .sem_open = {
+            .ref = t->site.ref, .opening = c->ways, .owner_addr = c->addr, .topic = ENGINE_TOPIC}};
+    int rc = join_guid(t, c->addr, &open.sem_open.guid, &open.sem_open.scope);
+    move.sem_move.scope = open.sem_open.scope;
+    if (rc == QP_OK && c->ways > 0) {
+        rc = turn_op(t, &open);
+    }
+    return rc == QP_OK ? turn_op(t, &move) : rc;
+}
+
+static bool may_fuse(const struct turn *t)
+{
+    return !t->stepwise && t->depth < LIMIT_FUSE_DEPTH && t->bundle->op_count < LIMIT_FUSE_OPS;
+}
+
+static int child_fuse(struct turn *t, const struct child *c, qp_str guid)
+{
+    struct turn turn;
+    struct site site = {.ref = t->site.ref, .addr = c->addr, .guid = guid};
+    int rc = turn_init(&turn, t->kernel, t->bundle, t->outcome, &site);
+    turn.depth = t->depth + 1;
+    turn.parent_guid = t->site.guid;
+    turn.payload = c->input;
+    return rc == QP_OK ? turn_enter(&turn) : rc;
+}
+
+static int child_publish(struct turn *t, const struct child *c)
+{
+    qp_str guid;
+    struct op_msg_put put = {.parent_guid = t->site.guid, .payload = c->input};
+    int rc = step_guid(t->bundle, t->site.guid, c->addr, &guid);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    return may_fuse(t) ? child_fuse(t, c, guid)
+                       : put_message(t, MESSAGE_ENTER, c->addr, guid, &put);
+}
+
+static int children_publish(struct turn *t)
+{
+    int rc = QP_OK;
+    for (const struct child *c = t->joins; c != NULL && rc == QP_OK; c = c->next) {
+        rc = join_arrive(t, c);
+    }
+    for (const struct child *c = t->children; c != NULL && rc == QP_OK; c = c->next) {
+        rc = child_publish(t, c);
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------------ steps */
+
+/* Step 1, of Leg2 or of a Leg1 with a GUID: there it also completes the leg. */
+static int do_work(struct turn *t)
+{
+    struct work work = {.code = t->code, .output = t->payload};
+    int rc = t->program->work == NULL ? QP_OK : t->program->work(t, &work);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    return digit(t->act->ledger, LEDGER_LEG1_DONE)
+               ? step_work(t->bundle, &t->site, work.code, work.output)
+               : leg1_work(t->bundle, &t->site, work.output, t->act->cyclic == CYCLIC_PIVOT);
+}
+
+/* What a program without an opinion does: an error that nobody takes fails the job. */
+int turn_spawn_nothing(struct turn *t)
+{
+    if (t->guid.code >= 400) {
+        turn_fail(t, JOB_FAILED, t->guid.output);
+    }
+    return QP_OK;
+}
+
+static bool is_trigger_open(const struct turn *t)
+{
+    return str_equal(t->site.guid, t->job->owner_guid) && t->act->category == 'D';
+}
+
+/* Step 2: what the program wants, the compound primitive, the children. */
+static int do_spawn(struct turn *t)
+{
+    struct spawn spawn = {.close_state = JOB_COMPLETED, .pending = t->guid.code == 202};
+    int rc;
+    t->children = t->last_child = t->joins = NULL;
+    t->child_count = 0;
+    rc = t->ends                     ? QP_OK
+         : t->program->spawn == NULL ? turn_spawn_nothing(t)
+                                     : t->program->spawn(t, &spawn);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    spawn.n = t->child_count;
+    if (t->ends && t->act->category == 'D') {
+        spawn.given = true; /* who ends a job from outside answers for no obligation */
+    }
+    if (!spawn.given) {
+        spawn.delta = spawn.n - (spawn.pending ? 0 : 1);
+    }
+    if (t->ends && !job_is_closed(t)) {
+        rc = job_end(t->bundle, &t->site, t->end_state, t->end_error);
+    }
+    if (rc == QP_OK) {
+        rc = is_trigger_open(t) ? step_open(t->bundle, &t->site, spawn.n)
+                                : step_spawn(t->bundle, &t->site, &spawn);
+    }
+    rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
+    return rc == QP_OK ? children_publish(t) : rc;
+}
+
+/* The job that awaits this one hears of its end, once: the GUID follows from the call. */
+static int answer_parent(struct turn *t)
+{
+    const struct job_row *job = t->job;
+    const void *parent = NULL;
+    struct op op = {.kind = OP_msg_put,
+                    .msg_put = {.ref = {job->ns, job->parent_job},
+                                .guid = job->parent_guid,
+                                .topic = ENGINE_TOPIC,
+                                .addr = job->parent_addr,
+                                .parent_guid = job->parent_guid,
+                                .payload = job->output,
+                                .code = job->state == JOB_COMPLETED ? 200 : 500,
+                                .once = true}};
+    int rc = job->parent_guid.p == NULL
+                 ? QP_OK
+                 : bundle_get(t->bundle, TABLE_job,
+                              &(struct job_row){.ns = job->ns, .job = job->parent_job}, &parent);
+    return rc == QP_OK && parent != NULL ? turn_op(t, &op) : rc;
+}
+
+/* What the job still waits for goes; what is more than one page has a message of its own. */
+static int sweep(struct turn *t)
+{
+    char number[24];
+    struct op *op = bundle_op(t->bundle, OP_job_sweep);
+    int rc;
+    if (op == NULL) {
+        return t->bundle->commit->rc;
+    }
+    op->job_sweep = (struct op_job_sweep){.ref = t->site.ref, .limit = LIMIT_SWEEP_ROWS};
+    rc = bundle_run(t->bundle);
+    if (rc == QP_OK && op->job_sweep.out_more) {
+        struct op put = {.kind = OP_msg_put,
+                         .msg_put = {.ref = {t->site.ref.ns, 0},
+                                     .owner = OWNER_SYSTEM,
+                                     .kind = MESSAGE_SWEEP,
+                                     .topic = ENGINE_TOPIC}};
+        qp_str job = {number, 0};
+        job.n = (size_t)snprintf(number, sizeof number, "%lld", (long long)t->site.ref.job);
+        rc = arena_copy(turn_arena(t), job, &put.msg_put.payload) ? QP_OK : QP_E_NOMEM;
+        rc = rc == QP_OK ? step_guid(t->bundle, t->site.guid, QP_STR("sweep"), &put.msg_put.guid)
+                         : rc;
+        rc = rc == QP_OK ? turn_op(t, &put) : rc;
+    }
+    return rc;
+}
+
+/* Step 3, by the GUID that closed the job. */
+static int do_complete(struct turn *t)
+{
+    struct complete complete = {.keep_ms = t->kernel->keep_ms};
+    bool clean = t->program->leaves_nothing && t->job->state == JOB_COMPLETED;
+    int rc = t->program->complete == NULL ? QP_OK : t->program->complete(t, &complete);
+    rc = rc == QP_OK ? step_complete(t->bundle, &t->site, &complete) : rc;
+    rc = rc == QP_OK ? settle(t) : rc;
+    rc = rc == QP_OK ? answer_parent(t) : rc;
+    rc = rc == QP_OK && !clean ? sweep(t) : rc;
+    t->outcome->ended = t->site.ref;
+    t->outcome->ended_state = (enum job_state)t->job->state;
+    return rc;
+}
+
+/* From what the GUID's ledger says to its end, or one step of it. */
+static int steps(struct turn *t)
+{
+    int rc = QP_OK;
+    bool done = false;
+    while (rc == QP_OK && !done) {
+        switch (step_next(t->guid.ledger)) {
+        case STEP_WORK:
+            rc = do_work(t);
+            break;
+        case STEP_SPAWN:
+            rc = do_spawn(t);
+            break;
+        case STEP_COMPLETE:
+            rc = do_complete(t);
+            break;
+        case STEP_ACK:
+            return QP_OK;
+        }
+        rc = rc == QP_OK ? settle(t) : rc;
+        done = t->stepwise;
+    }
+    t->outcome->more = rc == QP_OK && step_next(t->guid.ledger) != STEP_ACK;
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------------- Leg1 */
+
+/* The entry mark; in categories that need one, with the GUID. */
+static int leg1_mark(struct turn *t, const struct op_act_create *row, bool with_guid)
+{
+    int rc = leg1_enter(t->bundle, &t->site, row, t->act != NULL, t->kernel->ceilings);
+    rc = rc == QP_OK && with_guid ? guid_seed(t->bundle, &t->site) : rc;
+    return rc == QP_OK ? settle(t) : rc;
+}
+
+/* Categories A and C: the work of Leg1 and the digit that proves it. */
+static int leg1_do(struct turn *t)
+{
+    bool preseed = t->act->cyclic == CYCLIC_PIVOT;
+    int rc = t->program->enter == NULL ? QP_OK : t->program->enter(t);
+    rc = rc == QP_OK ? leg1_done(t->bundle, &t->site, preseed) : rc;
+    return rc == QP_OK ? settle(t) : rc;
+}
+
+/* A self-interrupt is of category C and closes the job, so somebody must own the edge (H9). */
+static bool needs_guid(const struct op_act_create *row)
+{
+    return row->category == 'B' || (row->category == 'C' && row->cyclic == CYCLIC_NO);
+}
+
+/* A message whose Leg1 is done already: it leaves its mark, and goes (18.1). */
+static int leg1_replayed(struct turn *t)
+{
+    int64_t entries = t->act->ledger / LEDGER_LEG1_ENTRY % 100;
+    int rc = entries < t->kernel->ceilings.leg1 && t->act->escalated == 0 && !t->entered
+                 ? leg1_enter(t->bundle, &t->site, NULL, true, t->kernel->ceilings)
+                 : QP_OK;
+    return rc == QP_OK ? be_late(t) : rc;
+}
+
+/* The whole Leg1 of category A or C in one: the row is born with the digits. */
+static int leg1_fused(struct turn *t, const struct op_act_create *row)
+{
+    struct op op = {.kind = OP_act_create, .act_create = *row};
+    int rc;
+    op.act_create.ref = t->site.ref;
+    op.act_create.addr = t->site.addr;
+    op.act_create.ledger = LEDGER_WAITING + (row->cyclic == CYCLIC_PIVOT ? LEDGER_LEG2_ENTRY : 0);
+    rc = turn_op(t, &op);
+    rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
+    rc = rc == QP_OK ? turn_act(t, t->site.addr, &t->act) : rc;
+    return rc == QP_OK && t->program->enter != NULL ? t->program->enter(t) : rc;
+}
+
+int turn_enter(struct turn *t)
+{
+    struct op_act_create row = {.parent_guid = t->parent_guid, .input = t->payload};
+    int rc = load_ledgers(t);
+    if (rc != QP_OK || t->has_guid) {
+        return rc == QP_OK ? steps(t) : rc;
+    }
+    if (t->act != NULL && digit(t->act->ledger, LEDGER_LEG1_DONE)) {
+        return leg1_replayed(t);
+    }
+    if (job_is_closed(t)) {
+        return be_late(t);
+    }
+    rc = t->program->describe(t, &row);
+    if (rc == QP_OK && t->act == NULL && !t->stepwise && !needs_guid(&row)) {
+        return leg1_fused(t, &row);
+    }
+    if (rc == QP_OK && !t->entered) {
+        rc = leg1_mark(t, &row, needs_guid(&row));
+        t->outcome->more = t->stepwise;
+    }
+    if (rc != QP_OK || (t->stepwise && !t->entered)) {
+        return rc;
+    }
+    t->outcome->more = false;
+    return t->has_guid ? steps(t) : leg1_do(t);
+}
+
+/* ------------------------------------------------------------------------------------------- Leg2 */
+
+int turn_answer(struct turn *t)
+{
+    int rc = load_ledgers(t);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    if (!t->has_guid) {
+        bool over = t->act == NULL || t->act->escalated != 0 ||
+                    t->act->ledger / LEDGER_FINAL_DIGIT % 10 == 2;
+        if (over || job_is_closed(t)) {
+            return be_late(t);
+        }
+        rc = leg2_enter(t->bundle, &t->site, t->kernel->ceilings);
+        rc = rc == QP_OK ? settle(t) : rc;
+        if (rc != QP_OK || t->stepwise) {
+            t->outcome->more = rc == QP_OK;
+            return rc;
+        }
+    }
+    return steps(t);
+}
+
+/* ------------------------------------------------------------------------------ beginning and end */
+
+int turn_end_job(struct turn *t, enum job_state state, qp_str error)
+{
+    int rc = load_ledgers(t);
+    if (rc == QP_OK && !t->has_guid) {
+        if (job_is_closed(t)) {
+            return be_late(t);
+        }
+        rc = guid_seed(t->bundle, &t->site);
+        rc = rc == QP_OK ? step_work(t->bundle, &t->site, 0, QP_NONE) : rc;
+        rc = rc == QP_OK ? settle(t) : rc;
+    }
+    turn_fail(t, state, error);
+    return rc == QP_OK ? steps(t) : rc;
+}
+
+/* The job of an id, when there is one. */
+static int find_job(struct turn *t, qp_str jid)
+{
+    const void *row = NULL;
+    int rc = bundle_get(t->bundle, TABLE_job_name,
+                        &(struct job_name_row){.ns = t->site.ref.ns, .jid = jid}, &row);
+    if (rc == QP_OK && row != NULL) {
+        t->site.ref.job = ((const struct job_name_row *)row)->job;
+        rc = load_job(t);
+    }
+    return rc;
+}
+
+/* The id is taken: by another start, or by this one, which may have stopped half-way (H3). */
+static int start_again(struct turn *t, qp_str body_hash)
+{
+    int rc = load_ledgers(t);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    if (!str_equal(t->job->body_hash, body_hash)) {
+        return QP_E_CONFLICT;
+    }
+    if (!t->has_guid || step_next(t->guid.ledger) == STEP_ACK) {
+        return QP_E_EXISTS;
+    }
+    t->program = program_of(t->kernel, t->job->kind);
+    return t->program == NULL ? QP_E_UNSUPPORTED : steps(t);
+}
+
+static int start_new(struct turn *t, const struct start *start, qp_str body_hash)
+{
+    struct incept incept = {
+        .job = start->job, .addr = t->site.addr, .input = start->input, .policy = start->policy};
+    int rc;
+    incept.job.owner_guid = t->site.guid;
+    incept.job.body_hash = body_hash;
+    t->site.ref = start->job.ref;
+    t->program = program_of(t->kernel, start->job.kind);
+    if (t->program == NULL) {
+        return QP_E_UNSUPPORTED;
+    }
+    rc = job_incept(t->bundle, &incept);
+    rc = rc == QP_OK ? settle(t) : rc;
+    if (rc == QP_OK && t->stepwise) {
+        t->outcome->more = true;
+        return QP_OK;
+    }
+    return rc == QP_OK ? steps(t) : rc;
+}
+
+int turn_start(struct turn *t, struct kernel *k, struct bundle *b, struct outcome *outcome,
+               const struct start *start)
+{
+    qp_str body_hash;
+    int rc;
+    *t = (struct turn){.kernel = k,
+                       .bundle = b,
+                       .outcome = outcome,
+                       .stepwise = t->stepwise,
+                       .site = {.ref = {start->job.ref.ns, 0}, .addr = TRIGGER_ADDRESS},
+                       .at = address_split(TRIGGER_ADDRESS)};
+    rc = step_guid(b, start->job.workflow, start->input, &body_hash);
+    rc = rc == QP_OK ? step_guid(b, start->job.jid, body_hash, &t->site.guid) : rc;
+    rc = rc == QP_OK && !start->fresh ? find_job(t, start->job.jid) : rc;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    return t->job != NULL ? start_again(t, body_hash) : start_new(t, start, body_hash);
+}

@@ -1,0 +1,214 @@
+/* turn.h - one message's turn: a program decides, the protocol's steps commit
+ *
+ * A PROGRAM is what a layer above the kernel says about its jobs: what an activity is, what Leg1
+ * and each step do. The kernel does the rest, for all programs alike: entry marks, digits, order
+ * of steps, children, the semaphore, the end of a job.
+ *
+ *   message or command -> turn -> describe, enter              Leg1 of categories A and C
+ *                                 describe, work, spawn,       Leg1 of category B
+ *                                 work, spawn, complete        Leg2, per GUID
+ *
+ * A turn runs inside the transaction that commits it (commit_decided). So what it reads is what
+ * stands there when it commits, and it may run twice: a program's function decides by what it reads
+ * through the turn and changes nothing but the turn. It must not depend on which steps run together:
+ * step 2 reads what step 1 has stored, not what it has seen.
+ *
+ * Fused and stepwise. A first delivery takes all its steps in one bundle, and its children their
+ * Leg1 with it, as long as LIMIT_FUSE_OPS and LIMIT_FUSE_DEPTH allow; further children become
+ * ENTER messages. A message that is suspect (delivered before, and not finished) goes one step per
+ * commit, entry mark first, and fuses nothing: if one of its steps kills the engine, the marks say
+ * which. The digits end the same.
+ *
+ * If we crash before a turn's commit, nothing of it happened and the message is delivered again.
+ * If we crash after it, the GUID's ledger says what was done, and the next turn of the same GUID
+ * goes on from there (step_next), whether the job is still open or not (H2).
+ */
+#ifndef QP_KERNEL_TURN_H
+#define QP_KERNEL_TURN_H
+
+#include "kernel/address.h"
+#include "kernel/step.h"
+
+/* What a message asks for: msg_row.kind. Those that the store makes itself (a signal, a scope's
+ * edge, a key that came free) are ANSWER. */
+enum message_kind {
+    MESSAGE_ANSWER, /* Leg2 of an activity: a response, a timer, a signal, a key, an edge */
+    MESSAGE_ENTER,  /* Leg1 of an activity */
+    MESSAGE_CYCLE,  /* Leg2 of an ancestor, which brings its obligation along */
+    MESSAGE_TASK,   /* for a worker; its stream is the worker's topic */
+    MESSAGE_END,    /* the job ends now: payload is the reason, code the enum job_state */
+    MESSAGE_FANOUT, /* a signal to all that wait, one page at a time */
+    MESSAGE_SWEEP,  /* what a closed job still waits for goes, one page at a time */
+    MESSAGE_KINDS
+};
+
+/* The stream that engines serve. Topics of users have no such name. */
+#define ENGINE_TOPIC QP_STR("quipu:engine")
+
+/* act_row.cyclic */
+enum cyclic {
+    CYCLIC_NO,
+    CYCLIC_OPEN, /* takes answers for ever */
+    CYCLIC_PIVOT /* is re-entered by cycles: its first plane is that of Leg1 (H14) */
+};
+
+struct turn;
+
+/* Step 1's result: what the GUID's row keeps. */
+struct work {
+    int64_t code;
+    qp_str output;
+};
+
+struct program {
+    int64_t kind; /* of its jobs: job_row.kind */
+    const char *name;
+    void *context;
+    bool leaves_nothing; /* a job that ends in its turn has no timer, hook or key left */
+    /* What the activity at t->site.addr is: category, cyclic, kind, topic, policy, input. */
+    int (*describe)(struct turn *t, struct op_act_create *out_row);
+    /* Leg1's work of categories A and C: what it waits for (turn_task, turn_timer, ...), or where it
+     * goes (turn_cycle). */
+    int (*enter)(struct turn *t);
+    /* Step 1. *out_work is what the message brought. NULL: that is kept. */
+    int (*work)(struct turn *t, struct work *out_work);
+    /* Step 2, of the trigger too: turn_child for each child. *out_spawn is preset: n is counted
+     * afterwards, and delta follows from it unless `given`. NULL: no children; an answer with an
+     * error code ends the job as failed. */
+    int (*spawn)(struct turn *t, struct spawn *out_spawn);
+    /* Step 3: the job's output. NULL: that of the activity that closed it stays where it is. */
+    int (*complete)(struct turn *t, struct complete *out_complete);
+};
+
+/* A task that is claimed for a worker of this process: born so (put), or from its stream (message). */
+struct handed {
+    struct handed *next;
+    void *place; /* at a worker, as `reserve` gave it */
+    const struct op_msg_put *put;
+    const struct msg_row *message;
+    const struct act_row *act;
+    qp_str jid;
+};
+
+/* What a turn leaves for the engine to do after the commit. Set anew in every run of it. */
+struct outcome {
+    struct handed *handed;
+    int64_t handed_count;
+    struct job_ref ended; /* job 0: none ended */
+    enum job_state ended_state;
+    int64_t buried; /* tasks that became dead letters */
+    bool late;      /* the job was over, or the activity: nothing was done */
+    bool more;      /* stepwise: there are steps left */
+};
+
+/* What the kernel needs of its engine while it decides. */
+struct kernel {
+    const struct program *const *programs;
+    size_t program_count;
+    struct ceilings ceilings;
+    int64_t epoch;
+    qp_ms
+        keep_ms; /* how long finished jobs are kept, unless the program says otherwise; 0: for ever */
+    /* Asks for a place at a local worker of a topic; NULL: none. lease_ms 0: as long as the run lasts. */
+    void *context;
+    void *(*reserve)(void *context, int64_t ns, qp_str topic, qp_ms *out_lease_ms);
+};
+
+struct child;
+
+struct turn {
+    struct kernel *kernel;
+    struct bundle *bundle;
+    const struct program *program;
+    struct outcome *outcome;
+    const struct job_row *job;
+    const struct act_row *act; /* NULL: Leg1 has not entered */
+    struct site site;
+    struct address at; /* site.addr, taken apart */
+    qp_str parent_guid;
+    struct guid_row guid; /* of Leg2, and of Leg1 in category B; as it stands */
+    bool has_guid;
+    int64_t code; /* what the message brought */
+    qp_str payload;
+    bool stepwise;
+    bool entered; /* stepwise: this delivery has left its entry mark */
+    int depth;    /* of fused turns */
+    /* what the program says in one step */
+    struct child *children;
+    struct child *last_child;
+    int64_t child_count;
+    struct child *joins; /* where it arrives; those that it spawns are among the children too */
+    bool ends;           /* the job, out of its turn */
+    enum job_state end_state;
+    qp_str end_error;
+};
+
+/* ------------------------------------------------------------------------- for the engine: turns */
+
+/* A turn on an activity of a job; loads the job. QP_E_NOT_FOUND: no such job, or no program serves its
+ * kind. */
+int turn_init(struct turn *t, struct kernel *k, struct bundle *b, struct outcome *outcome,
+              const struct site *site) QP_MUST_USE;
+
+/* Leg1 of the activity, by the message with the site's GUID. t->payload is its input. */
+int turn_enter(struct turn *t) QP_MUST_USE;
+/* Leg2 of the activity, by the GUID of the site; t->code, t->payload are what it brings. */
+int turn_answer(struct turn *t) QP_MUST_USE;
+/* The job ends out of its turn; the site's GUID, on the trigger's row, becomes the owner of the edge. */
+int turn_end_job(struct turn *t, enum job_state state, qp_str error) QP_MUST_USE;
+
+/* A new job: inception, the opening of the semaphore, its first children, in one or in steps.
+ * QP_E_EXISTS: it is there with the same body; QP_E_CONFLICT: with another. */
+struct start {
+    struct op_job_create job; /* number, jid, kind, workflow, ...; owner and body are derived */
+    qp_str input;
+    qp_str policy; /* stands on the trigger's row, for the program to read */
+    bool fresh;    /* the id was just made: nobody else can have it */
+};
+int turn_start(struct turn *t, struct kernel *k, struct bundle *b, struct outcome *outcome,
+               const struct start *start) QP_MUST_USE;
+
+/* Where a job's trigger is. */
+#define TRIGGER_ADDRESS QP_STR("trigger,0")
+
+/* --------------------------------------------------------------------------------- for programs */
+
+/* Reads: rows as they stand in this turn. NULL: there is none. */
+int turn_act(struct turn *t, qp_str addr, const struct act_row **out_act) QP_MUST_USE;
+int turn_data(struct turn *t, qp_str name, const struct data_row **out_data) QP_MUST_USE;
+struct arena *turn_arena(struct turn *t);
+/* The plane that this turn's GUID runs in. */
+int turn_plane(struct turn *t, qp_str *out_dad) QP_MUST_USE;
+
+/* Leg1: what the activity waits for. The purpose keeps several apart. */
+int turn_task(struct turn *t, qp_str topic) QP_MUST_USE;
+int turn_timer(struct turn *t, qp_str purpose, qp_ms delay_ms) QP_MUST_USE;
+int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep) QP_MUST_USE;
+int turn_key(struct turn *t, const struct op_key_acquire *key, int64_t *out_token) QP_MUST_USE;
+/* Leg1 of category C: the ancestor at this depth is entered again. */
+int turn_cycle(struct turn *t, qp_str ancestor, int64_t depth, qp_str input) QP_MUST_USE;
+
+/* Any step: more that commits with it. */
+int turn_op(struct turn *t, const struct op *op) QP_MUST_USE;
+int turn_data_put(struct turn *t, qp_str name, qp_str value) QP_MUST_USE;
+/* An answer to another activity of the same job, which brings no obligation. */
+int turn_send(struct turn *t, qp_str addr, qp_str purpose, int64_t code,
+              qp_str payload) QP_MUST_USE;
+/* A signal to whoever waits at (topic, key) (delivered or kept in this commit), or to all that
+ * wait at the topic now. */
+int turn_signal(struct turn *t, qp_str topic, qp_str key, qp_str payload, qp_ms ttl_ms) QP_MUST_USE;
+int turn_signal_all(struct turn *t, qp_str topic, qp_str payload) QP_MUST_USE;
+
+/* Step 2: one child more, one generation below, by its name, with its input. */
+int turn_child(struct turn *t, qp_str name, qp_str input) QP_MUST_USE;
+/* Step 2: arrives at a join, which waits until `ways` have. It owns a scope of the semaphore; the
+ * first to arrive spawns it, and when the scope falls to 0 it gets an answer. */
+int turn_join(struct turn *t, qp_str addr, int64_t ways, qp_str input) QP_MUST_USE;
+
+/* Step 2 without children: an answer with an error code ends the job as failed. */
+int turn_spawn_nothing(struct turn *t);
+
+/* Step 2: the job ends here, through the one completion path. */
+void turn_fail(struct turn *t, enum job_state state, qp_str error);
+
+#endif

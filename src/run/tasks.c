@@ -1,0 +1,356 @@
+/* tasks.c - tasks in hand: what a worker's function says, and how it is committed
+ *
+ * A result is committed or refused, never forgotten: when the store is busy or full it is sent again,
+ * when the engine refuses what it brought, the refusal is sent as the task's error.
+ */
+#include <stdio.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "run/handle.h"
+
+/* ------------------------------------------------------------------------------------- in hand */
+
+qp_task *task_make(qp *q, struct worker *w, struct task *task)
+{
+    qp_task *t = (qp_task *)(task + 1);
+    t->q = q;
+    t->task = task;
+    t->worker = w;
+    buf_init(&t->output, &q->env, LIMIT_PAYLOAD_SIZE);
+    buf_init(&t->error, &q->env, LIMIT_ERROR_TEXT_SIZE);
+    t->next_held = q->held;
+    if (q->held != NULL) {
+        q->held->previous_held = t;
+    }
+    q->held = t;
+    return t;
+}
+
+void task_drop(qp_task *t)
+{
+    qp *q = t->q;
+    if (t->previous_held != NULL) {
+        t->previous_held->next_held = t->next_held;
+    } else {
+        q->held = t->next_held;
+    }
+    if (t->next_held != NULL) {
+        t->next_held->previous_held = t->previous_held;
+    }
+    buf_done(&t->output);
+    buf_done(&t->error);
+    task_free(&q->env, t->task);
+}
+
+void tasks_cancel(qp *q, struct job_ref job)
+{
+    for (qp_task *t = q->held; t != NULL; t = t->next_held) {
+        if (t->task->ref.ns == job.ns && t->task->ref.job == job.job) {
+            atomic_store(&t->cancelled, true);
+        }
+    }
+}
+
+qp_str qp_task_input(const qp_task *t)
+{
+    return t->task->input;
+}
+
+qp_str qp_task_job(const qp_task *t)
+{
+    return t->task->jid;
+}
+
+qp_str qp_task_topic(const qp_task *t)
+{
+    return t->task->topic;
+}
+
+int64_t qp_task_attempt(const qp_task *t)
+{
+    return t->task->tries;
+}
+
+void qp_task_key(const qp_task *t, char out_key[QP_TASK_KEY_SIZE])
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < LIMIT_GUID_SIZE; i++) {
+        out_key[2 * i] = digits[t->task->guid[i] >> 4];
+        out_key[2 * i + 1] = digits[t->task->guid[i] & 15];
+    }
+    out_key[QP_TASK_KEY_SIZE - 1] = '\0';
+}
+
+int qp_task_is_cancelled(const qp_task *t)
+{
+    return atomic_load(&t->cancelled);
+}
+
+/* --------------------------------------------------------------------- what the function says */
+
+static int output_check(const qp_task *t, qp_str json, struct qp_err *err)
+{
+    int rc =
+        json.n > LIMIT_PAYLOAD_SIZE
+            ? err_set(err, QP_E_TOO_LARGE, "%zu bytes, the limit is %d", json.n, LIMIT_PAYLOAD_SIZE)
+            : json_check(&t->q->env, json, NULL, err);
+    return rc == QP_OK ? QP_OK : err_wrap(err, rc, "output");
+}
+
+int qp_task_output(qp_task *t, qp_str json)
+{
+    struct qp_err err;
+    int rc = output_check(t, json, &err);
+    if (rc != QP_OK) {
+        (void)qp_task_fail(t, &(struct qp_failure){.message = err.text, .fatal = 1});
+        return rc;
+    }
+    buf_reset(&t->output);
+    buf_str(&t->output, json);
+    return buf_rc(&t->output);
+}
+
+/* The sentence, cut at a character when it is too long. */
+static qp_str sentence(const char *message)
+{
+    qp_str text = str_from(message != NULL ? message : "");
+    text.n = text.n > LIMIT_ERROR_TEXT_SIZE ? LIMIT_ERROR_TEXT_SIZE : text.n;
+    text.n = utf8_valid_prefix(text);
+    return text;
+}
+
+int qp_task_fail(qp_task *t, const struct qp_failure *failure)
+{
+    buf_reset(&t->error);
+    buf_str(&t->error, sentence(failure->message));
+    t->code = failure->code >= 400 && failure->code < 600 ? failure->code : 500;
+    t->fatal = failure->fatal != 0;
+    return QP_E_ABORTED;
+}
+
+void qp_task_tx(qp_task *t, qp_tx tx, void *context)
+{
+    t->tx = tx;
+    t->tx_context = context;
+}
+
+void task_run(qp_task *t)
+{
+    int rc = t->worker->work(t->worker->context, t);
+    t->failed = rc != QP_OK;
+    if (t->failed && t->error.n == 0) {
+        (void)qp_task_fail(t, &(struct qp_failure){.message = qp_code_text(rc)});
+    }
+}
+
+/* -------------------------------------------------------------------------------- on the driver */
+
+/* An error as the activity's output: {"message":...,"code":...}. Takes the place of the output. */
+static int error_output(qp_task *t)
+{
+    struct json_writer w;
+    buf_reset(&t->output);
+    json_writer_init(&w, &t->output);
+    json_begin_object(&w);
+    json_key(&w, QP_STR("message"));
+    json_put_str(&w, buf_slice(&t->error));
+    json_key(&w, QP_STR("code"));
+    json_put_i64(&w, t->code);
+    json_end_object(&w);
+    return json_writer_done(&w);
+}
+
+static void result_fill(qp_task *t)
+{
+    struct request_result *r = &t->result;
+    *r = (struct request_result){.task = t->task,
+                                 .kind = t->failed ? RESULT_ERROR : RESULT_DONE,
+                                 .code = t->failed ? t->code : 200,
+                                 .fatal = t->fatal,
+                                 .host = t->failed ? NULL : t->tx,
+                                 .host_context = t->tx_context};
+    if (t->failed && error_output(t) != QP_OK) {
+        buf_reset(&t->output);
+    }
+    r->output = t->output.n > 0 ? buf_slice(&t->output) : QP_STR("null");
+    r->error = buf_slice(&t->error);
+    request_result(r);
+}
+
+static void unsent_add(qp_task *t)
+{
+    t->next = t->q->unsent;
+    t->q->unsent = t;
+}
+
+/* The engine would not take it: that is now the task's error. */
+static void convert(qp_task *t, int rc)
+{
+    t->converted = true;
+    t->failed = true;
+    (void)qp_task_fail(t, &(struct qp_failure){.message = rc == QP_E_ABORTED
+                                                              ? "the task's own writes refused"
+                                                              : qp_code_text(rc)});
+    unsent_add(t);
+}
+
+static void result_answered(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct request_result *r = (struct request_result *)c;
+    qp_task *t = (qp_task *)((char *)r - offsetof(struct qp_task, result));
+    qp *q = t->q;
+    (void)e;
+    if (qp_code_class(rc) == QP_CLASS_RETRY && rc != QP_E_TIMEOUT && rc != QP_E_CLOSED) {
+        unsent_add(t);
+        return;
+    }
+    if (rc != QP_OK && rc != QP_E_STALE && rc != QP_E_CLOSED && !t->converted &&
+        qp_code_class(rc) != QP_CLASS_FATAL && qp_code_class(rc) != QP_CLASS_UNKNOWN) {
+        convert(t, rc);
+        return;
+    }
+    if (rc != QP_OK && rc != QP_E_STALE) {
+        log_write(&q->env, QP_LOG_ERROR, LOG_MSG("a result was not committed"),
+                  LOG_STR("job", t->task->jid), LOG_TEXT("why", why));
+    }
+    t->worker->service.room++;
+    task_drop(t);
+}
+
+void task_submit(qp_task *t)
+{
+    result_fill(t);
+    t->result.command.answer = result_answered;
+    engine_submit(t->q->engine, &t->result.command);
+}
+
+/* -------------------------------------------------------------------- calls that a task makes */
+
+/* A command that somebody waits for. */
+struct task_call {
+    struct call call;
+    struct request_result result;
+    struct request_op op;
+    qp_task *task;
+};
+
+static void call_answered(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct request_result *r = (struct request_result *)c;
+    struct task_call *tc = (struct task_call *)((char *)r - offsetof(struct task_call, result));
+    (void)e;
+    if (rc != QP_OK) {
+        (void)err_set(tc->call.err, rc, "task of '%.*s': %s", STR_ARG(tc->task->task->jid), why);
+    }
+    call_done(tc->task->q, &tc->call, rc);
+}
+
+static void op_answered(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct request_op *r = (struct request_op *)c;
+    struct task_call *tc = (struct task_call *)((char *)r - offsetof(struct task_call, op));
+    (void)e;
+    if (rc != QP_OK) {
+        (void)err_set(tc->call.err, rc, "task of '%.*s': %s", STR_ARG(tc->task->task->jid), why);
+    }
+    call_done(tc->task->q, &tc->call, rc);
+}
+
+static void run_result(qp *q, struct call *c)
+{
+    struct task_call *tc = (struct task_call *)c;
+    tc->result.command.answer = call_answered;
+    request_result(&tc->result);
+    engine_submit(q->engine, &tc->result.command);
+}
+
+static void run_op(qp *q, struct call *c)
+{
+    struct task_call *tc = (struct task_call *)c;
+    tc->op.command.answer = op_answered;
+    request_op(&tc->op);
+    engine_submit(q->engine, &tc->op.command);
+}
+
+int qp_task_pending(qp_task *t, qp_str json, struct qp_err *err)
+{
+    struct task_call tc = {.call = {.run = run_result, .q = t->q},
+                           .task = t,
+                           .result = {.task = t->task,
+                                      .kind = RESULT_PENDING,
+                                      .output = json,
+                                      .pending_index = t->pending_count + 1}};
+    int rc = output_check(t, json, err);
+    rc = rc == QP_OK ? call_do(t->q, &tc.call, err) : rc;
+    t->pending_count += rc == QP_OK;
+    return rc;
+}
+
+int qp_task_heartbeat(qp_task *t, struct qp_err *err)
+{
+    struct task_call tc = {.call = {.run = run_op, .q = t->q}, .task = t};
+    qp_ms lease_ms = t->worker->service.lease_ms;
+    if (lease_ms > 0) {
+        tc.op.op = (struct op){.kind = OP_msg_extend,
+                               .msg_extend = {.ref = t->task->ref, .lease_ms = lease_ms}};
+    } else {
+        tc.op.op = (struct op){.kind = OP_msg_fence, .msg_fence = {.ref = t->task->ref}};
+    }
+    return call_do(t->q, &tc.call, err);
+}
+
+/* ---------------------------------------------------------------------------------- by hand */
+
+/* Frees the task on the driver, where the list of those in hand belongs. */
+static void run_drop(qp *q, struct call *c)
+{
+    struct task_call *tc = (struct task_call *)c;
+    task_drop(tc->task);
+    call_done(q, c, QP_OK);
+}
+
+/* A task is over when it is committed, or when it was no longer ours; else it stays in hand. */
+static int end_by_hand(struct task_call *tc, struct qp_err *err)
+{
+    qp *q = tc->task->q;
+    struct task_call drop = {.call = {.run = run_drop, .q = q}, .task = tc->task};
+    int rc = call_do(q, &tc->call, err);
+    if (rc == QP_OK || rc == QP_E_STALE) {
+        (void)call_do(q, &drop.call, NULL); /* it cannot fail */
+    }
+    return rc;
+}
+
+int qp_task_complete(qp_task *t, qp_str output, struct qp_err *err)
+{
+    struct task_call tc = {.call = {.run = run_result, .q = t->q},
+                           .task = t,
+                           .result = {.task = t->task,
+                                      .kind = RESULT_DONE,
+                                      .output = output,
+                                      .host = t->tx,
+                                      .host_context = t->tx_context}};
+    int rc = output_check(t, output, err);
+    return rc == QP_OK ? end_by_hand(&tc, err) : err_wrap(err, rc, "complete");
+}
+
+int qp_task_error(qp_task *t, const struct qp_failure *failure, struct qp_err *err)
+{
+    struct task_call tc = {.call = {.run = run_result, .q = t->q}, .task = t};
+    (void)qp_task_fail(t, failure);
+    t->failed = true;
+    result_fill(t);
+    tc.result = t->result;
+    t->failed = false;
+    return end_by_hand(&tc, err);
+}
+
+int qp_task_retry(qp_task *t, qp_ms delay_ms, struct qp_err *err)
+{
+    struct task_call tc = {
+        .call = {.run = run_op, .q = t->q},
+        .task = t,
+        .op.op = {.kind = OP_msg_retry, .msg_retry = {.ref = t->task->ref, .delay_ms = delay_ms}}};
+    return end_by_hand(&tc, err);
+}
