@@ -5,7 +5,8 @@
  * synchronous=FULL, in $TMPDIR. The reference (reference.h) runs in turns with it, in the same process,
  * so that a noisy machine is noisy for both. fdatasync is counted by the VFS under both.
  *
- * BENCH_SMOKE=1 only shows that it runs.
+ * BENCH_SMOKE=1 only shows that it runs. BENCH_ONE=steps:in-flight:jobs runs the engine alone, once: for
+ * a profiler.
  */
 #include <pthread.h>
 #include <sqlite3.h>
@@ -242,6 +243,25 @@ static void table(const char *dir, int steps, bool smoke)
     }
 }
 
+/* The engine alone, once, as BENCH_ONE says. */
+static void one(const char *dir, const char *what)
+{
+    char path[300];
+    char *end;
+    int steps = (int)strtol(what, &end, 10);
+    int64_t in_flight = *end == ':' ? strtoll(end + 1, &end, 10) : 0;
+    int64_t jobs = *end == ':' ? strtoll(end + 1, &end, 10) : 0;
+    struct figures f;
+    if ((steps != 1 && steps != 10) || in_flight < 1 || jobs < 1) {
+        die("BENCH_ONE", "steps (1 or 10):in flight:jobs");
+    }
+    (void)snprintf(path, sizeof path, "%s/x.db", dir);
+    f = engine_run(path, jobs, in_flight, steps);
+    printf("%.0f jobs/s, %.4f fdatasync per job\n", f.jobs_per_s, f.syncs_per_job);
+    remove_file(path);
+    (void)rmdir(dir);
+}
+
 int main(void)
 {
     const char *tmp = getenv("TMPDIR");
@@ -253,6 +273,10 @@ int main(void)
     }
     faultvfs_init(FAULTVFS_SYNC_REAL, false);
     (void)sqlite3_vfs_register(sqlite3_vfs_find(FAULTVFS_NAME), 1);
+    if (getenv("BENCH_ONE") != NULL) {
+        one(dir, getenv("BENCH_ONE"));
+        return 0;
+    }
     printf("SQLite %s, synchronous=FULL, in-process workers\n", sqlite3_libversion());
     printf("%5s %9s %12s %12s %7s %14s %9s %9s\n", "steps", "in flight", "reference", "engine",
            "ratio", "fdatasync", "p50", "p99");

@@ -8,6 +8,8 @@
  *
  *   I1  total = sum of the sizes of all blocks <= limit
  *   I2  used <= size of the newest block; used = 0 when there is none
+ *   I3  spare blocks are of ARENA_BLOCK_SIZE, at most ARENA_SPARE of them, and count for no total:
+ *       a round that needs as much as the one before asks nobody for memory
  */
 #include <stdalign.h>
 
@@ -15,6 +17,7 @@
 
 #define ARENA_FIRST_SIZE ((size_t)4 * 1024)
 #define ARENA_BLOCK_SIZE ((size_t)1024 * 1024)
+#define ARENA_SPARE 16
 #define ARENA_SHARED_SIZE (ARENA_BLOCK_SIZE / 4) /* larger requests get a block of their own */
 
 struct arena_block {
@@ -24,6 +27,7 @@ struct arena_block {
 };
 
 static unsigned char *take(struct arena *a, size_t start, size_t size);
+static struct arena_block *take_spare(struct arena *a);
 static unsigned char *take_slowly(struct arena *a, size_t size);
 static struct arena_block *block_create(struct arena *a, size_t need, size_t wish);
 static size_t next_block_size(const struct arena *a);
@@ -34,19 +38,37 @@ void arena_init(struct arena *a, const struct qp_env *env, size_t limit)
     *a = (struct arena){.env = env, .limit = limit == 0 ? LIMIT_ARENA_SIZE : limit};
 }
 
-void arena_done(struct arena *a)
+static void free_chain(struct arena *a, struct arena_block *block)
 {
-    struct arena_block *block = a->block;
-
     while (block != NULL) {
         struct arena_block *older = block->older;
 
         mem_free(a->env, block);
         block = older;
     }
+}
+
+void arena_done(struct arena *a)
+{
+    free_chain(a, a->block);
+    free_chain(a, a->spare);
     a->block = NULL;
+    a->spare = NULL;
+    a->spare_count = 0;
     a->used = 0;
     a->total = 0;
+}
+
+/* A block that is no longer needed: spare, or gone. */
+static void give_up(struct arena *a, struct arena_block *block)
+{
+    if (block->size != ARENA_BLOCK_SIZE || a->spare_count == ARENA_SPARE) {
+        mem_free(a->env, block);
+        return;
+    }
+    block->older = a->spare;
+    a->spare = block;
+    a->spare_count++;
 }
 
 void arena_reset(struct arena *a)
@@ -58,7 +80,7 @@ void arena_reset(struct arena *a)
         struct arena_block *older = block->older;
 
         if (block != kept) {
-            mem_free(a->env, block);
+            give_up(a, block);
         }
         block = older;
     }
@@ -71,10 +93,16 @@ void arena_reset(struct arena *a)
     }
 }
 
-void *arena_alloc(struct arena *a, size_t size)
+void *arena_room(struct arena *a, size_t size)
 {
     const size_t mask = alignof(max_align_t) - 1;
-    unsigned char *bytes = take(a, (a->used + mask) & ~mask, size);
+
+    return take(a, (a->used + mask) & ~mask, size);
+}
+
+void *arena_alloc(struct arena *a, size_t size)
+{
+    void *bytes = arena_room(a, size);
 
     if (bytes != NULL) {
         memset(bytes, 0, size);
@@ -135,6 +163,15 @@ static unsigned char *take_slowly(struct arena *a, size_t size)
     return block->bytes;
 }
 
+static struct arena_block *take_spare(struct arena *a)
+{
+    struct arena_block *block = a->spare;
+
+    a->spare = block->older;
+    a->spare_count--;
+    return block;
+}
+
 /* A block of `wish` bytes, or of what the limit leaves, but never of less than `need`. */
 static struct arena_block *block_create(struct arena *a, size_t need, size_t wish)
 {
@@ -150,7 +187,8 @@ static struct arena_block *block_create(struct arena *a, size_t need, size_t wis
     if (size > left || !size_add(sizeof(*block), size, &whole)) {
         return NULL;
     }
-    block = mem_resize(a->env, NULL, whole);
+    block = size == ARENA_BLOCK_SIZE && a->spare != NULL ? take_spare(a)
+                                                         : mem_resize(a->env, NULL, whole);
     if (block == NULL) {
         return NULL;
     }

@@ -21,20 +21,25 @@ struct arena_block;
 struct arena {
     const struct qp_env *env;
     struct arena_block *block; /* the one being filled; older ones hang behind it */
-    size_t used;               /* bytes used in `block` */
-    size_t total;              /* bytes in all blocks */
-    size_t limit;              /* total may not pass this */
+    struct arena_block *spare; /* of the last round, for the next */
+    size_t spare_count;
+    size_t used;  /* bytes used in `block` */
+    size_t total; /* bytes in all blocks */
+    size_t limit; /* total may not pass this */
 };
 
 /* limit 0 means LIMIT_ARENA_SIZE. Init allocates nothing and cannot fail. */
 void arena_init(struct arena *a, const struct qp_env *env, size_t limit);
 void arena_done(struct arena *a);
-/* Everything handed out becomes invalid; the largest block is kept for the next round. */
+/* Everything handed out becomes invalid; the largest block and some of the others are kept for the
+ * next round. */
 void arena_reset(struct arena *a);
 /* Zeroed, aligned for any type; NULL when memory or the limit is exhausted. arena_bytes is neither
  * zeroed nor aligned. */
 void *arena_alloc(struct arena *a, size_t size) QP_MUST_USE;
 char *arena_bytes(struct arena *a, size_t size) QP_MUST_USE;
+/* Aligned, but not zeroed. */
+void *arena_room(struct arena *a, size_t size) QP_MUST_USE;
 /* A copy of s in the arena; false on failure. None stays none, empty stays empty. */
 bool arena_copy(struct arena *a, qp_str s, qp_str *out_copy) QP_MUST_USE;
 

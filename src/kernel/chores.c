@@ -74,7 +74,7 @@ int fanout_parse(qp_str payload, struct fanout *out_fanout)
 static int fanout_send(struct bundle *b, const struct msg_row *m, const struct hook_wait_row *w,
                        qp_str payload)
 {
-    char target[24 + LIMIT_ID_SIZE];
+    char target[48 + LIMIT_ID_SIZE]; /* two of one job may wait at one key */
     struct op op = {.kind = OP_hook_signal,
                     .hook_signal = {.ns = w->ns,
                                     .topic = w->topic,
@@ -82,7 +82,8 @@ static int fanout_send(struct bundle *b, const struct msg_row *m, const struct h
                                     .payload = payload,
                                     .code = m->code,
                                     .seq = w->seq}};
-    int n = snprintf(target, sizeof target, "%lld/%.*s", (long long)w->job, STR_ARG(w->hkey));
+    int n = snprintf(target, sizeof target, "%lld/%lld/%.*s", (long long)w->job, (long long)w->seq,
+                     STR_ARG(w->hkey));
     int rc = step_guid(b, m->parent_guid, (qp_str){target, (size_t)n}, &op.hook_signal.guid);
     return rc == QP_OK ? step_op(b, &op) : rc;
 }

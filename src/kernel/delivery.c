@@ -142,6 +142,7 @@ static int escalate(struct bundle *b, const struct msg_row *m, const char *why)
     int rc = bundle_get(b, TABLE_act,
                         &(struct act_row){.ns = m->ns, .job = m->job, .addr = m->addr}, &act);
     if (rc != QP_OK || act == NULL || m->kind != MESSAGE_ENTER ||
+        ((const struct act_row *)act)->escalated != 0 || /* it was, and came again by an unpark */
         ((const struct act_row *)act)->ledger / LEDGER_LEG1_DONE % 10 != 0) {
         return rc;
     }
@@ -184,16 +185,20 @@ static int decide_failed(struct delivery *d, struct bundle *b)
 int delivery_decide(void *context, struct bundle *b)
 {
     struct delivery *d = context;
+    int rc = QP_OK;
     d->outcome = (struct outcome){0};
     switch (d->state) {
     case DELIVERY_WORK:
-        return decide_work(d, b);
+        rc = decide_work(d, b);
+        break;
     case DELIVERY_FAILED:
-        return decide_failed(d, b);
+        rc = decide_failed(d, b);
+        break;
     case DELIVERY_POISON:
+        rc = decide_poison(d, b);
         break;
     }
-    return decide_poison(d, b);
+    return rc == QP_OK ? outcome_seal(&d->outcome, b) : rc;
 }
 
 /* --------------------------------------------------------------------------------- after the commit */

@@ -45,6 +45,7 @@ static void engine_setup(struct engine *e, const struct engine_options *o)
     e->kernel = (struct kernel){.programs = e->programs,
                                 .program_count = o->program_count,
                                 .ceilings = o->ceilings.leg1 > 0 ? o->ceilings : CEILINGS_DEFAULT,
+                                .stepwise = o->stepwise,
                                 .keep_ms = o->keep_ms,
                                 .context = e,
                                 .reserve = reserve};
@@ -266,11 +267,24 @@ static struct delivery *take_batch(struct engine *e)
 
 /* ------------------------------------------------------------------------------------------ decide */
 
+/* What the ops have put out is taken before they go. */
+int outcome_seal(struct outcome *o, struct bundle *b)
+{
+    int rc = bundle_run(b);
+    for (struct handed *h = o->handed; h != NULL && rc == QP_OK; h = h->next) {
+        h->token = h->put != NULL ? h->put->out_token : h->token;
+        h->put = NULL;
+    }
+    return rc;
+}
+
 static int command_decide(void *context, struct bundle *b)
 {
     struct command *c = context;
+    int rc;
     c->outcome = (struct outcome){0};
-    return c->decide(c->engine, c, b);
+    rc = c->decide(c->engine, c, b);
+    return rc == QP_OK ? outcome_seal(&c->outcome, b) : rc;
 }
 
 /* What is due by the clock. */
@@ -347,6 +361,10 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
     *h = (struct handed){.next = o->handed,
                          .place = s,
                          .message = m,
+                         .topic = m->topic,
+                         .guid = m->guid,
+                         .token = m->token,
+                         .tries = m->tries,
                          .act = act,
                          .jid = ((const struct job_row *)job)->jid};
     o->handed = h;
@@ -438,6 +456,16 @@ static void add_claims(struct round *r)
     }
 }
 
+static struct bundle *add_transient(struct engine *e, const char *label, bundle_decide decide,
+                                    void *context)
+{
+    struct bundle *b = commit_decided(&e->commit, label, decide, context);
+    if (b != NULL) {
+        b->transient = true;
+    }
+    return b;
+}
+
 static void collect(struct round *r)
 {
     struct engine *e = r->engine;
@@ -458,10 +486,10 @@ static void collect(struct round *r)
     r->commands = take_commands(e);
     r->batch = take_batch(e);
     for (struct command *c = r->commands; c != NULL; c = c->next) {
-        c->bundle = commit_decided(&e->commit, c->label, command_decide, c);
+        c->bundle = add_transient(e, c->label, command_decide, c);
     }
     for (struct delivery *d = r->batch; d != NULL; d = d->next) {
-        d->bundle = commit_decided(&e->commit, "message", delivery_decide, d);
+        d->bundle = add_transient(e, "message", delivery_decide, d);
     }
     add_claims(r);
 }
@@ -486,9 +514,7 @@ static qp_str keep(char **place, qp_str s)
 
 static struct task *task_new(struct engine *e, const struct handed *h)
 {
-    qp_str topic = h->put != NULL ? h->put->topic : h->message->topic;
-    qp_str guid = h->put != NULL ? h->put->guid : h->message->guid;
-    size_t size = topic.n + h->jid.n + h->act->addr.n + h->act->input.n + h->act->policy.n + 1;
+    size_t size = h->topic.n + h->jid.n + h->act->addr.n + h->act->input.n + h->act->policy.n + 1;
     struct service *service = h->place;
     struct task *task = mem_alloc(&e->env, sizeof *task + service->extra_size + size);
     char *place = (char *)(task + 1) + service->extra_size;
@@ -496,17 +522,17 @@ static struct task *task_new(struct engine *e, const struct handed *h)
         return NULL;
     }
     task->service = service;
-    memcpy(task->guid, guid.p, LIMIT_GUID_SIZE);
+    memcpy(task->guid, h->guid.p, LIMIT_GUID_SIZE);
     task->ref = (struct msg_ref){.ns = h->act->ns,
                                  .job = h->act->job,
                                  .guid = {(const char *)task->guid, LIMIT_GUID_SIZE},
-                                 .token = h->put != NULL ? h->put->out_token : h->message->token};
-    task->topic = keep(&place, topic);
+                                 .token = h->token};
+    task->topic = keep(&place, h->topic);
     task->jid = keep(&place, h->jid);
     task->addr = keep(&place, h->act->addr);
     task->input = keep(&place, h->act->input);
     task->policy = keep(&place, h->act->policy);
-    task->tries = h->put != NULL ? 1 : h->message->tries;
+    task->tries = h->tries;
     task->failures = h->act->attempt;
     return task;
 }

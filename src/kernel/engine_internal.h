@@ -54,6 +54,9 @@ struct engine {
     struct engine_stats stats;
 };
 
+/* engine.c: carries out the bundle, and takes what the outcome needs of it. */
+int outcome_seal(struct outcome *o, struct bundle *b) QP_MUST_USE;
+
 /* delivery.c: the decision on one message; what comes of it after the commit. */
 struct delivery *delivery_new(struct engine *e, const struct msg_row *row);
 void delivery_free(struct delivery *d);

@@ -72,7 +72,8 @@ static int answer_with(struct turn *t, struct request_result *r, int64_t code)
 {
     t->code = code;
     t->payload = r->output;
-    return r->task->tries - r->task->failures > 1 ? respond(t, r, code) : turn_answer(t);
+    return r->task->tries - r->task->failures > 1 || t->kernel->stepwise ? respond(t, r, code)
+                                                                         : turn_answer(t);
 }
 
 static int decide_done(struct turn *t, struct request_result *r)

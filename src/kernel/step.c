@@ -95,7 +95,7 @@ static struct op spawn_op(const struct site *site, const struct spawn *spawn)
                      .close_state = spawn->close_state,
                      .guards = {guard_digit(GUID_WORK, 1), guard_digit(GUID_SPAWNED, 0)},
                      .guard_count = 2,
-                     .finalize = !site->never_final && !spawn->pending,
+                     .finalize = !site->never_final && !spawn->pending && !spawn->ends,
                      .final_weight = LEDGER_FINALIZED}};
 }
 

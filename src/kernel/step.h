@@ -96,6 +96,7 @@ struct spawn {
     int64_t delta;
     bool given; /* delta is what it says, not what follows from n */
     bool pending;
+    bool ends; /* this GUID ends the job out of its turn: step 3 finalizes, not step 2 (H4) */
     enum job_state close_state;
 };
 int step_spawn(struct bundle *b, const struct site *site, const struct spawn *spawn) QP_MUST_USE;

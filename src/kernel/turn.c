@@ -222,6 +222,13 @@ int turn_cycle(struct turn *t, qp_str ancestor, int64_t depth, qp_str input)
     return rc == QP_OK ? put_message(t, MESSAGE_CYCLE, addr, guid, &put) : rc;
 }
 
+/* One per (topic, key): one activity may signal the same key at several topics. */
+static int signal_guid(struct turn *t, qp_str topic, qp_str key, qp_str *out_guid)
+{
+    int rc = step_guid(t->bundle, t->site.guid, topic, out_guid);
+    return rc == QP_OK ? step_guid(t->bundle, *out_guid, key, out_guid) : rc;
+}
+
 int turn_signal(struct turn *t, qp_str topic, qp_str key, qp_str payload, qp_ms ttl_ms)
 {
     struct op op = {.kind = OP_hook_signal,
@@ -231,7 +238,7 @@ int turn_signal(struct turn *t, qp_str topic, qp_str key, qp_str payload, qp_ms 
                                     .payload = payload,
                                     .code = 200,
                                     .ttl_ms = ttl_ms}};
-    int rc = step_guid(t->bundle, t->site.guid, key, &op.hook_signal.guid);
+    int rc = signal_guid(t, topic, key, &op.hook_signal.guid);
     return rc == QP_OK ? turn_op(t, &op) : rc;
 }
 
@@ -271,6 +278,9 @@ int turn_task(struct turn *t, qp_str topic)
         *handed = (struct handed){.next = t->outcome->handed,
                                   .place = place,
                                   .put = &op->msg_put,
+                                  .topic = topic,
+                                  .guid = op->msg_put.guid,
+                                  .tries = 1,
                                   .act = t->act,
                                   .jid = t->job->jid};
         t->outcome->handed = handed;
@@ -351,27 +361,34 @@ int turn_join(struct turn *t, qp_str addr, int64_t ways, qp_str input)
     return scope == NULL ? child_add(t, addr, input) : QP_OK;
 }
 
-/* The arrivals of this GUID, after its step 2. */
-static int join_arrive(struct turn *t, const struct child *c)
+/* The scope of a join that this GUID is the first to arrive at: it stands before any child can
+ * arrive there too. */
+static int join_open(struct turn *t, const struct child *c)
 {
-    struct op move = {
-        .kind = OP_sem_move,
-        .sem_move = {.ref = t->site.ref, .addr = t->site.addr, .guid = t->site.guid, .delta = -1}};
-    struct op open = {
+    struct op op = {
         .kind = OP_sem_open,
         .sem_open = {
             .ref = t->site.ref, .opening = c->ways, .owner_addr = c->addr, .topic = ENGINE_TOPIC}};
-    int rc = join_guid(t, c->addr, &open.sem_open.guid, &open.sem_open.scope);
-    move.sem_move.scope = open.sem_open.scope;
-    if (rc == QP_OK && c->ways > 0) {
-        rc = turn_op(t, &open);
-    }
-    return rc == QP_OK ? turn_op(t, &move) : rc;
+    int rc = c->ways > 0 ? join_guid(t, c->addr, &op.sem_open.guid, &op.sem_open.scope) : QP_OK;
+    return rc == QP_OK && c->ways > 0 ? turn_op(t, &op) : rc;
+}
+
+/* The arrival. It comes after the children: if it is the last one, the edge must find the join
+ * entered, or its ENTER ahead in the stream. */
+static int join_arrive(struct turn *t, const struct child *c)
+{
+    struct op op = {
+        .kind = OP_sem_move,
+        .sem_move = {.ref = t->site.ref, .addr = t->site.addr, .guid = t->site.guid, .delta = -1}};
+    qp_str guid;
+    int rc = join_guid(t, c->addr, &guid, &op.sem_move.scope);
+    return rc == QP_OK ? turn_op(t, &op) : rc;
 }
 
 static bool may_fuse(const struct turn *t)
 {
-    return !t->stepwise && t->depth < LIMIT_FUSE_DEPTH && t->bundle->op_count < LIMIT_FUSE_OPS;
+    return !t->stepwise && !t->kernel->stepwise && t->depth < LIMIT_FUSE_DEPTH &&
+           t->bundle->op_count < LIMIT_FUSE_OPS;
 }
 
 static int child_fuse(struct turn *t, const struct child *c, qp_str guid)
@@ -401,10 +418,13 @@ static int children_publish(struct turn *t)
 {
     int rc = QP_OK;
     for (const struct child *c = t->joins; c != NULL && rc == QP_OK; c = c->next) {
-        rc = join_arrive(t, c);
+        rc = join_open(t, c);
     }
     for (const struct child *c = t->children; c != NULL && rc == QP_OK; c = c->next) {
         rc = child_publish(t, c);
+    }
+    for (const struct child *c = t->joins; c != NULL && rc == QP_OK; c = c->next) {
+        rc = join_arrive(t, c);
     }
     return rc;
 }
@@ -458,7 +478,8 @@ static int do_spawn(struct turn *t)
     if (!spawn.given) {
         spawn.delta = spawn.n - (spawn.pending ? 0 : 1);
     }
-    if (t->ends && !job_is_closed(t)) {
+    spawn.ends = t->ends && !job_is_closed(t);
+    if (spawn.ends) {
         rc = job_end(t->bundle, &t->site, t->end_state, t->end_error);
     }
     if (rc == QP_OK) {
@@ -644,10 +665,13 @@ int turn_answer(struct turn *t)
         return rc;
     }
     if (!t->has_guid) {
-        bool over = t->act == NULL || t->act->escalated != 0 ||
-                    t->act->ledger / LEDGER_FINAL_DIGIT % 10 == 2;
+        bool over = t->act != NULL &&
+                    (t->act->escalated != 0 || t->act->ledger / LEDGER_FINAL_DIGIT % 10 == 2);
         if (over || job_is_closed(t)) {
             return be_late(t);
+        }
+        if (t->act == NULL) {
+            return QP_E_DIGIT; /* Leg1 is still to come: again later, as when it is half done */
         }
         rc = leg2_enter(t->bundle, &t->site, t->kernel->ceilings);
         rc = rc == QP_OK ? settle(t) : rc;

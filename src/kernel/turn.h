@@ -83,11 +83,15 @@ struct program {
 /* A task that is claimed for a worker of this process: born so (put), or from its stream (message). */
 struct handed {
     struct handed *next;
-    void *place; /* at a worker, as `reserve` gave it */
-    const struct op_msg_put *put;
+    void *place;                  /* at a worker, as `reserve` gave it */
+    const struct op_msg_put *put; /* until the bundle is over */
     const struct msg_row *message;
     const struct act_row *act;
     qp_str jid;
+    qp_str topic;
+    qp_str guid;
+    int64_t token;
+    int64_t tries;
 };
 
 /* What a turn leaves for the engine to do after the commit. Set anew in every run of it. */
@@ -107,6 +111,7 @@ struct kernel {
     size_t program_count;
     struct ceilings ceilings;
     int64_t epoch;
+    bool stepwise; /* nothing is fused, and results go through the stream; for tests */
     qp_ms
         keep_ms; /* how long finished jobs are kept, unless the program says otherwise; 0: for ever */
     /* Asks for a place at a local worker of a topic; NULL: none. lease_ms 0: as long as the run lasts. */

@@ -74,12 +74,25 @@ struct bundle *commit_decided(struct commit *c, const char *label, bundle_decide
     return b;
 }
 
+/* Neither is zeroed: an op is when it is handed out. */
+static struct op_chunk *chunk_new(struct commit *c)
+{
+    struct op_chunk *chunk = c->spare;
+    if (chunk != NULL) {
+        c->spare = chunk->next;
+        return chunk;
+    }
+    return arena_room(&c->arena, sizeof *chunk);
+}
+
 static struct op_chunk *chunk_add(struct bundle *b)
 {
-    struct op_chunk *chunk = ARENA_NEW(&b->commit->arena, struct op_chunk);
+    struct op_chunk *chunk = chunk_new(b->commit);
     if (chunk == NULL) {
         return commit_fail(b->commit, QP_E_NOMEM, "op: out of memory");
     }
+    chunk->next = NULL;
+    chunk->count = 0;
     if (b->last == NULL) {
         b->first = chunk;
     } else {
@@ -106,7 +119,7 @@ struct op *bundle_op(struct bundle *b, enum op_kind kind)
         }
     }
     op = &chunk->ops[chunk->count++];
-    op->kind = kind;
+    *op = (struct op){.kind = kind};
     b->op_count++;
     b->host_call_count += kind == OP_host_call;
     return op;
@@ -128,6 +141,10 @@ struct op *bundle_take(struct bundle *b)
 
 void bundle_clear(struct bundle *b)
 {
+    if (b->last != NULL) {
+        b->last->next = b->commit->spare;
+        b->commit->spare = b->first;
+    }
     b->first = NULL;
     b->last = NULL;
     b->op_count = 0;

@@ -392,6 +392,9 @@ static int commit_decide(struct store *s, struct commit *c)
     if (t->rc != QP_OK) {
         return t->rc;
     }
+    if (b->transient) {
+        bundle_clear(b); /* a thousand bundles use the memory of one */
+    }
     bundle_end(c, rc);
     return QP_OK;
 }

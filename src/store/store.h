@@ -632,6 +632,7 @@ struct bundle {
     size_t host_call_count;
     bundle_decide decide; /* NULL: the ops were given with the bundle */
     void *context;
+    bool transient; /* its ops go when it has been carried out: nobody looks at what they put out */
     struct op_place taken; /* of a decided bundle: how far its ops are carried out */
     struct bundle *next;
     int rc; /* after completion; before it QP_E_BUSY */
@@ -647,6 +648,7 @@ struct commit {
     struct bundle *first;
     struct bundle *last;
     size_t bundle_count;
+    struct op_chunk *spare; /* of decided bundles that are over */
     enum commit_state state;
     int rc; /* of the transaction; QP_OK also when all bundles failed and nothing was written */
     struct qp_err err;

@@ -65,7 +65,7 @@ static void pieces_do_not_overlap(void **state)
             }
         }
         arena_reset(&a);
-        assert_int_equal(t.live_blocks, 1);
+        assert_int_equal(t.live_blocks, 1 + a.spare_count);
     }
     arena_done(&a);
     testenv_done(&t);
@@ -85,6 +85,33 @@ static void blocks_double(void **state)
     assert_in_range(t.live_blocks, 8, 18);
     assert_true(a.total < 10 * MIB);
     arena_done(&a);
+    testenv_done(&t);
+}
+
+/* A second round of the same size asks for no memory; what is kept has a bound. */
+static void rounds_reuse_blocks(void **state)
+{
+    struct arena a;
+    size_t blocks = 0;
+
+    (void)state;
+    testenv_init(&t, 1);
+    arena_init(&a, &t.env, 0);
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < 6 * MIB / 64; i++) {
+            assert_non_null(arena_alloc(&a, 64));
+        }
+        assert_true(round < 2 || t.live_blocks == blocks);
+        blocks = t.live_blocks;
+        arena_reset(&a);
+    }
+    for (size_t i = 0; i < 40 * MIB / 64; i++) {
+        assert_non_null(arena_alloc(&a, 64));
+    }
+    arena_reset(&a);
+    assert_in_range(t.live_blocks, 2, 20);
+    arena_done(&a);
+    assert_int_equal(t.live_blocks, 0);
     testenv_done(&t);
 }
 
@@ -184,6 +211,7 @@ int main(void)
         cmocka_unit_test(empty_arena_costs_nothing),
         cmocka_unit_test(pieces_do_not_overlap),
         cmocka_unit_test(blocks_double),
+        cmocka_unit_test(rounds_reuse_blocks),
         cmocka_unit_test(large_pieces_do_not_waste),
         cmocka_unit_test(limit_holds),
         cmocka_unit_test(copies_keep_their_kind),
