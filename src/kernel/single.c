@@ -63,10 +63,13 @@ static int start_worker(struct bundle *b, const struct single_start *s, qp_str t
 
 int single_start(struct bundle *b, const struct single_start *s)
 {
-    struct incept incept = {
-        .addr = TRIGGER_ADDRESS,
-        .input = s->input,
-        .job = {.ref = s->ref, .jid = s->jid, .workflow = s->topic, .owner_guid = s->owner_guid}};
+    struct incept incept = {.addr = TRIGGER_ADDRESS,
+                            .input = s->input,
+                            .job = {.ref = s->ref,
+                                    .jid = s->jid,
+                                    .fresh = s->fresh_jid,
+                                    .workflow = s->topic,
+                                    .owner_guid = s->owner_guid}};
     struct site trigger = {.ref = s->ref, .addr = TRIGGER_ADDRESS, .guid = s->owner_guid};
     qp_str task;
     int rc = step_guid(b, s->owner_guid, QP_STR("task"), &task);

@@ -26,6 +26,7 @@ extern const struct program single_program;
 struct single_start {
     struct job_ref ref; /* a reserved number */
     qp_str jid;
+    bool fresh_jid; /* made up for this start: nobody else can have it */
     qp_str topic;
     qp_str input;
     qp_str owner_guid; /* of this attempt to start it */

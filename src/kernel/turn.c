@@ -737,6 +737,7 @@ static int start_new(struct turn *t, const struct start *start, qp_str body_hash
     int rc;
     incept.job.owner_guid = t->site.guid;
     incept.job.body_hash = body_hash;
+    incept.job.fresh = start->fresh;
     t->site.ref = start->job.ref;
     t->program = program_of(t->kernel, start->job.kind);
     if (t->program == NULL) {

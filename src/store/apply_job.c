@@ -174,7 +174,7 @@ static bool job_create_is_sound(const struct op_job_create *op)
 int apply_job_create(struct txn *t, struct op_job_create *op)
 {
     struct job_name_row name = {.ns = op->ref.ns, .jid = op->jid, .job = op->ref.job};
-    const struct job_name_row *taken = txn_get(t, TABLE_job_name, &name);
+    const struct job_name_row *taken = op->fresh ? NULL : txn_get(t, TABLE_job_name, &name);
     struct job_row row = job_new(t, op);
     int rc;
     if (taken != NULL) {
@@ -187,8 +187,8 @@ int apply_job_create(struct txn *t, struct op_job_create *op)
     if (rc != QP_OK) {
         return rc;
     }
-    if (txn_add(t, TABLE_job_name, &name) == NULL || txn_add_new(t, TABLE_job, &row) == NULL) {
-        return apply_missing(t, QP_E_INVALID); /* the number is in use: it was not reserved */
+    if (txn_add_new(t, TABLE_job_name, &name) == NULL || txn_add_new(t, TABLE_job, &row) == NULL) {
+        return apply_missing(t, QP_E_INVALID); /* in use: not reserved, or not fresh */
     }
     op->out_job = op->ref.job;
     op->out_owner = true;

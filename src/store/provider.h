@@ -34,6 +34,10 @@ struct provider_calls {
                 struct qp_err *err);
     int (*write)(struct provider *p, enum table_id table, const void *before, const void *after,
                  struct qp_err *err);
+    /* Many new rows of one table, as if each were written with `before` NULL; NULL: the provider
+     * takes them one by one. */
+    int (*insert)(struct provider *p, enum table_id table, const void *const *rows, size_t count,
+                  struct qp_err *err);
     int (*commit)(struct provider *p, struct qp_err *err);
     void (*rollback)(struct provider *p);
     /* A nested transaction around a host callback, and the connection that the callback may use. */
@@ -52,7 +56,8 @@ struct provider {
     bool stepwise;       /* a commit goes one op per store_step, so that others can come between */
     bool opened_unclean; /* the clean-shutdown marker was missing */
     bool read_only;
-    int failure; /* a failed fsync, or damage: everything is refused with this code, reads too */
+    bool exclusive; /* nobody but this handle writes: what it knows of a row stays true (cache.h) */
+    int failure;    /* a failed fsync, or damage: everything is refused with this code, reads too */
 };
 
 int memory_open(const struct qp_env *env, const struct store_options *options,

@@ -10,6 +10,14 @@
     };
 STORE_TABLES(COLUMNS)
 
+/* The offsets of the texts; the 0 at the end is no offset: it is there for tables without any. */
+#define TEXTS_I64(table, column)
+#define TEXTS_TEXT(table, column) offsetof(struct table##_row, column),
+#define TEXTS_BLOB(table, column) offsetof(struct table##_row, column),
+#define TEXT_OFFSET(table, column, kind, role) TEXTS_##kind(table, column)
+#define TEXTS(table, list) static const size_t table##_texts[] = {list(TEXT_OFFSET, table) 0};
+STORE_TABLES(TEXTS)
+
 #define COUNT_KEY 1
 #define COUNT_FIXED 0
 #define COUNT_HOT 0
@@ -27,6 +35,8 @@ STORE_TABLES(COLUMNS)
      ARRAY_COUNT(table##_columns),                                                                 \
      1 list(KEY_COUNT, table),                                                                     \
      sizeof(struct table##_row),                                                                   \
+     table##_texts,                                                                                \
+     ARRAY_COUNT(table##_texts) - 1,                                                               \
      KEYED_BY_JOB(table)},
 
 const struct table tables[TABLE_COUNT] = {STORE_TABLES(DESCRIBE)};
@@ -222,18 +232,30 @@ bool row_is_sound(enum table_id table, const void *row)
 
 bool column_equal(const struct column *c, const void *a, const void *b)
 {
-    return c->kind == KIND_I64 ? row_i64(c, a) == row_i64(c, b)
-                               : str_equal(row_str(c, a), row_str(c, b));
+    qp_str x;
+    qp_str y;
+    if (c->kind == KIND_I64) {
+        return row_i64(c, a) == row_i64(c, b);
+    }
+    x = row_str(c, a);
+    y = row_str(c, b);
+    /* A text that was not touched is the same bytes at the same place. */
+    return x.n == y.n && (x.p == y.p || str_equal(x, y));
+}
+
+static qp_str text_at(const void *row, size_t offset)
+{
+    qp_str text;
+    memcpy(&text, (const char *)row + offset, sizeof text);
+    return text;
 }
 
 size_t row_text_size(enum table_id table, const void *row)
 {
     const struct table *t = &tables[table];
     size_t size = 0;
-    for (size_t i = 0; i < t->column_count; i++) {
-        if (t->columns[i].kind != KIND_I64) {
-            size += row_str(&t->columns[i], row).n;
-        }
+    for (size_t i = 0; i < t->text_count; i++) {
+        size += text_at(row, t->texts[i]).n;
     }
     return size;
 }
@@ -241,20 +263,17 @@ size_t row_text_size(enum table_id table, const void *row)
 /* Copies the struct and, behind it, every text; `memory` has room for both. */
 static void *row_copy_into(void *memory, const struct table *t, const void *row)
 {
-    char *text = (char *)memory + t->row_size;
+    char *end = (char *)memory + t->row_size;
     memcpy(memory, row, t->row_size);
-    for (size_t i = 0; i < t->column_count; i++) {
-        const struct column *c = &t->columns[i];
-        qp_str s;
-        if (c->kind == KIND_I64) {
+    for (size_t i = 0; i < t->text_count; i++) {
+        qp_str text = text_at(row, t->texts[i]);
+        if (str_is_none(text)) {
             continue;
         }
-        s = row_str(c, row);
-        if (s.n > 0) {
-            memcpy(text, s.p, s.n);
-        }
-        row_set_str(c, memory, (qp_str){str_is_none(s) ? NULL : text, s.n});
-        text += s.n;
+        memcpy(end, text.p, text.n);
+        text.p = end;
+        memcpy((char *)memory + t->texts[i], &text, sizeof text);
+        end += text.n;
     }
     return memory;
 }

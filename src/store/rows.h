@@ -95,6 +95,8 @@ struct table {
     size_t column_count;
     size_t key_count; /* of columns, ns included */
     size_t row_size;
+    const size_t *texts; /* offsets of the columns that are text or bytes */
+    size_t text_count;
     bool keyed_by_job; /* the first key column after ns is the job's number */
 };
 

@@ -23,6 +23,7 @@
 struct store {
     struct qp_env env;
     struct provider *provider;
+    struct cache *cache;  /* NULL: others write, too */
     qp_ms clock;          /* the highest time given out */
     int64_t clock_set_us; /* monotonic time at which it was */
     int refusing;         /* QP_OK, or the code that every further call gets; see stopped_by */
@@ -38,6 +39,11 @@ static void bundle_begin(struct txn *t, struct bundle *b);
 const struct qp_env *store_env(const struct store *s)
 {
     return &s->env;
+}
+
+const struct cache *store_cache(const struct store *s)
+{
+    return s->cache;
 }
 
 qp_ms store_now(struct store *s)
@@ -129,6 +135,16 @@ static int provider_open(struct store *s, const struct store_options *options, s
                                  : sqlite_open(&s->env, options, &s->provider, err);
 }
 
+static int cache_open(struct store *s, const struct store_options *options, struct qp_err *err)
+{
+    if (!s->provider->exclusive) {
+        return QP_OK;
+    }
+    s->cache =
+        cache_create(&s->env, options->cache_size > 0 ? options->cache_size : LIMIT_CACHE_SIZE);
+    return s->cache == NULL ? err_set(err, QP_E_NOMEM, "open store: out of memory") : QP_OK;
+}
+
 int store_open(const struct qp_env *env, const struct store_options *options,
                struct store **out_store, struct qp_err *err)
 {
@@ -145,6 +161,7 @@ int store_open(const struct qp_env *env, const struct store_options *options,
     }
     rc = rc == QP_OK ? provider_open(s, options, err) : rc;
     rc = rc == QP_OK ? store_enter(s, err) : rc;
+    rc = rc == QP_OK ? cache_open(s, options, err) : rc;
     s->marks = s->writable && options->memory == NULL;
     if (rc == QP_OK && s->marks) {
         rc = store_mark(s, 0, err);
@@ -153,6 +170,7 @@ int store_open(const struct qp_env *env, const struct store_options *options,
         if (s->provider != NULL) {
             s->provider->calls->close(s->provider);
         }
+        cache_destroy(s->cache);
         mem_free(env, s);
         return rc;
     }
@@ -175,6 +193,7 @@ int store_close(struct store *s, struct qp_err *err)
                      "close store: it had stopped working, so it is not marked as clean");
     }
     s->provider->calls->close(s->provider);
+    cache_destroy(s->cache);
     mem_free(&env, s);
     return rc;
 }
@@ -207,6 +226,7 @@ static void commit_end(struct commit *c, int rc)
 static int commit_abort(struct store *s, struct commit *c, int rc)
 {
     s->provider->calls->rollback(s->provider);
+    cache_clear(s->cache); /* it was not told anything; but what went wrong may be what it knows */
     bundles_fail(c, rc, rc == QP_E_UNKNOWN_OUTCOME);
     if (qp_code_class(rc) == QP_CLASS_FATAL || rc == QP_E_UNKNOWN_OUTCOME) {
         s->refusing = rc == QP_E_UNKNOWN_OUTCOME ? QP_E_FSYNC : rc;
@@ -231,6 +251,7 @@ static int commit_start(struct store *s, struct commit *c)
         return commit_abort(s, c, rc);
     }
     c->txn->hash_seed = s->hash_seed;
+    c->txn->cache = s->cache;
     c->txn->now = store_now(s);
     bundle_begin(c->txn, c->first);
     return QP_OK;
@@ -257,6 +278,9 @@ static int bundle_host_calls(struct store *s, struct commit *c, struct bundle *b
     size_t index = 0;
     int rc = p->calls->host_begin(p, &c->err);
     int end;
+    /* It has the connection: what it may do there is not ours to know. */
+    cache_clear(s->cache);
+    c->txn->cache = NULL;
     if (rc != QP_OK) {
         c->txn->rc = rc;
         return rc;
@@ -481,8 +505,10 @@ static int commit_finish(struct store *s, struct commit *c)
     }
     s->commits++;
     s->rows_written += t->rows_written;
+    txn_keep(t);
     rc = FP("commit.after");
     if (rc != QP_OK) {
+        cache_clear(s->cache);
         bundles_fail(c, QP_E_UNKNOWN_OUTCOME,
                      true); /* a test plays a lost answer: it is committed, and nobody knows */
         commit_end(c, QP_E_UNKNOWN_OUTCOME);

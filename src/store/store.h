@@ -115,7 +115,8 @@ struct op_node_put {
  * a used one fails the whole commit (QP_E_CONFLICT). Compares: no job with this jid, no open job of
  * this workflow with this custom id (none: not asked for). Duplicate: QP_E_EXISTS when body_hash is
  * equal, QP_E_CONFLICT when not; out_job is the job that is there, out_owner tells whether its
- * owner_guid is ours (resume) or another's (a true duplicate). */
+ * owner_guid is ours (resume) or another's (a true duplicate). `fresh`: the caller has just made the
+ * jid up, as a UUID, so nobody else can have it: it is treated as the number is. */
 struct op_job_create {
     struct job_ref ref;
     qp_str jid;
@@ -132,6 +133,7 @@ struct op_job_create {
     int64_t priority;
     qp_str limit_key;
     int64_t threshold;
+    bool fresh;
     int64_t out_job;
     bool out_owner;
 };
@@ -676,8 +678,8 @@ struct bundle *commit_decided(struct commit *c, const char *label, bundle_decide
                               void *context);
 /* The ops that were added since the last run; QP_OK, or the code that ends the bundle. */
 int bundle_run(struct bundle *b) QP_MUST_USE;
-/* The row as it stands now, or NULL: there is none. It keeps its values when it is changed later, and
- * lives until commit_done. */
+/* The row as it stands now, or NULL: there is none. It lives until commit_done; the bundle's own further
+ * ops may change it where it is. */
 int bundle_get(struct bundle *b, enum table_id table, const void *key,
                const void **out_row) QP_MUST_USE;
 /* A GUID wherever it stands; false: there is none. */
@@ -715,6 +717,7 @@ struct store_options {
     enum store_durability durability;
     const char *vfs;       /* SQLite: name of the VFS, NULL for the usual one */
     struct memory *memory; /* memory: share these tables (see memory.h); NULL for private ones */
+    size_t cache_size;     /* bytes of rows kept between commits; 0: LIMIT_CACHE_SIZE. For tests */
 };
 
 /* Errors are sentences that name the file and the next thing to do; see docs/errors.md for the

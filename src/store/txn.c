@@ -6,6 +6,7 @@
 #include "store/feed.h"
 
 #define SLOTS_MIN 256
+#define NEWS_MAX 256 /* rows that a provider is given at once: enough to forget its fixed costs */
 
 static const char *const write_points[TABLE_COUNT] = {
 #define WRITE_POINT(table, list) "write." #table,
@@ -31,6 +32,7 @@ int txn_init(struct txn *t, struct store *s, struct provider *p, struct arena *a
     *t = (struct txn){
         .store = s, .provider = p, .arena = arena, .err = err, .slot_count = SLOTS_MIN};
     buf_init(&t->key, p->env, LIMIT_ADDRESS_SIZE * 8);
+    buf_init(&t->job_key, p->env, LIMIT_ADDRESS_SIZE * 8);
     buf_init(&t->feed, p->env, 0);
     t->slots = arena_alloc(arena, t->slot_count * sizeof *t->slots);
     if (t->slots == NULL) {
@@ -43,6 +45,7 @@ int txn_init(struct txn *t, struct store *s, struct provider *p, struct arena *a
 void txn_done(struct txn *t)
 {
     buf_done(&t->key);
+    buf_done(&t->job_key);
     buf_done(&t->feed);
 }
 
@@ -77,23 +80,30 @@ static bool slots_grow(struct txn *t)
     return true;
 }
 
-/* The place of a row, known or not yet: *out_key is its encoded key, valid until the next call. */
-static struct txn_entry **entry_slot(struct txn *t, enum table_id table, const void *key,
-                                     uint64_t *out_hash)
+/* The place of a row, known or not yet; its encoded key stays in `scratch` until the next call. */
+static struct txn_entry **place_find(struct txn *t, struct buf *scratch, enum table_id table,
+                                     const void *key, uint64_t *out_hash)
 {
-    buf_reset(&t->key);
-    row_encode_key(&t->key, table, key);
-    if (buf_rc(&t->key) == QP_E_TOO_LARGE) {
+    buf_reset(scratch);
+    row_encode_key(scratch, table, key);
+    if (buf_rc(scratch) == QP_E_TOO_LARGE) {
         t->bundle_rc = QP_E_TOO_LARGE; /* no such row can exist, and none can be made */
         return NULL;
     }
-    if (buf_rc(&t->key) != QP_OK) {
+    if (buf_rc(scratch) != QP_OK) {
         return fail_memory(t);
     }
-    *out_hash = hash_bytes(t->hash_seed + (uint64_t)table, t->key.p, t->key.n);
-    return slot_find(t->slots, t->slot_count, table, *out_hash, buf_slice(&t->key));
+    *out_hash = hash_bytes(t->hash_seed + (uint64_t)table, scratch->p, scratch->n);
+    return slot_find(t->slots, t->slot_count, table, *out_hash, buf_slice(scratch));
 }
 
+static struct txn_entry **entry_slot(struct txn *t, enum table_id table, const void *key,
+                                     uint64_t *out_hash)
+{
+    return place_find(t, &t->key, table, key, out_hash);
+}
+
+/* An entry for the key that entry_slot has just encoded and not found. */
 static struct txn_entry *entry_new(struct txn *t, enum table_id table, uint64_t hash)
 {
     struct txn_entry *e = ARENA_NEW(t->arena, struct txn_entry);
@@ -123,8 +133,30 @@ static bool job_is_born_here(struct txn *t, enum table_id table, const void *key
     if (job.ns == t->born.ns && job.job == t->born.job) {
         return true;
     }
-    slot = entry_slot(t, TABLE_job, &job, &hash);
+    slot = place_find(t, &t->job_key, TABLE_job, &job, &hash);
     return slot != NULL && *slot != NULL && (*slot)->born;
+}
+
+/* The row as the last commits left it; NULL: not known, or no memory. Copied, since what a commit
+ * hands out lives longer than the cache may keep a row. */
+static void *row_from_cache(struct txn *t, const struct cache_key *key, bool *out_old)
+{
+    const void *row = t->cache == NULL ? NULL : cache_find(t->cache, key, out_old);
+    void *copy = row == NULL ? NULL : row_copy(t->arena, key->table, row);
+    return row != NULL && copy == NULL ? fail_memory(t) : copy;
+}
+
+/* The ops of a bundle ask for the same job, activity and counters again and again: comparing a key
+ * is a tenth of encoding, hashing and looking it up. */
+static bool is_last(const struct txn *t, enum table_id table, const void *key)
+{
+    const struct txn_entry *e = t->last[table];
+    const struct table *described = &tables[table];
+    bool equal = e != NULL && e->current != NULL;
+    for (size_t i = described->key_count; i > 0 && equal; i--) { /* the first ones seldom differ */
+        equal = column_equal(&described->columns[i - 1], e->current, key);
+    }
+    return equal;
 }
 
 static struct txn_entry *entry_load(struct txn *t, enum table_id table, const void *key)
@@ -133,25 +165,28 @@ static struct txn_entry *entry_load(struct txn *t, enum table_id table, const vo
     struct txn_entry **slot;
     struct txn_entry *e;
     void *row = NULL;
+    bool keep = true;
     if (t->rc != QP_OK) {
         return NULL;
     }
+    if (is_last(t, table, key)) {
+        return t->last[table];
+    }
     slot = entry_slot(t, table, key, &hash);
     if (slot == NULL || *slot != NULL) {
+        t->last[table] = slot == NULL ? t->last[table] : *slot;
         return slot == NULL ? NULL : *slot;
     }
-    if (!job_is_born_here(t, table, key)) {
-        t->rc = t->rc != QP_OK
-                    ? t->rc
-                    : t->provider->calls->load(t->provider, t->arena, table, key, &row, t->err);
+    row = row_from_cache(t, &(struct cache_key){table, hash, buf_slice(&t->key)}, &keep);
+    if (row == NULL && t->rc == QP_OK && !job_is_born_here(t, table, key) && t->rc == QP_OK) {
+        t->rc = t->provider->calls->load(t->provider, t->arena, table, key, &row, t->err);
     }
-    if (t->rc != QP_OK || entry_slot(t, table, key, &hash) == NULL) { /* encodes the key again */
-        return NULL;
-    }
-    e = entry_new(t, table, hash);
+    e = t->rc == QP_OK ? entry_new(t, table, hash) : NULL;
     if (e != NULL) {
         e->stored = row;
         e->current = row;
+        e->keep = keep && row != NULL;
+        t->last[table] = e;
     }
     return e;
 }
@@ -190,6 +225,17 @@ static bool undo_push(struct txn *t, struct txn_entry *e)
     return true;
 }
 
+/* True for a row that was copied for this bundle already, and may change in place: what is undone
+ * is the bundle, unless the provider steps op by op. Only for tables whose rows no op hands out or
+ * holds while it goes on to another: those must stay what that op saw. */
+static bool is_own_copy(const struct txn *t, const struct txn_entry *e)
+{
+    static const bool in_place[TABLE_COUNT] = {
+        [TABLE_head] = true, [TABLE_counter] = true, [TABLE_job] = true, [TABLE_act] = true};
+    return e->op_serial == t->op_serial ||
+           (in_place[e->table] && !t->provider->stepwise && e->op_serial > t->bundle_serial);
+}
+
 void *txn_edit(struct txn *t, enum table_id table, const void *key)
 {
     struct txn_entry *e = entry_load(t, table, key);
@@ -197,8 +243,8 @@ void *txn_edit(struct txn *t, enum table_id table, const void *key)
     if (e == NULL || e->current == NULL) {
         return NULL;
     }
-    if (e->op_serial == t->op_serial) {
-        return e->current; /* this op's own copy already */
+    if (is_own_copy(t, e)) {
+        return e->current;
     }
     row = arena_alloc(t->arena, tables[table].row_size);
     if (row == NULL) {
@@ -250,6 +296,7 @@ void *txn_add_new(struct txn *t, enum table_id table, const void *row)
     uint64_t hash;
     struct txn_entry **slot = t->rc == QP_OK ? entry_slot(t, table, row, &hash) : NULL;
     struct txn_entry *e = slot == NULL ? NULL : *slot != NULL ? *slot : entry_new(t, table, hash);
+    t->last[table] = e != NULL ? e : t->last[table];
     return e == NULL || e->current != NULL ? NULL : entry_fill(t, e, row);
 }
 
@@ -374,6 +421,7 @@ struct txn_mark txn_mark(const struct txn *t)
 void txn_begin_bundle(struct txn *t)
 {
     t->bundle_mark = txn_mark(t);
+    t->bundle_serial = t->op_serial;
     t->bundle_size = 0;
     t->bundle_rc = QP_OK;
     t->stop = (struct stop){0};
@@ -414,14 +462,11 @@ static void note_due(struct txn *t, const struct txn_entry *e)
     }
 }
 
-/* Writes one row when it differs from what the provider has. */
-static int entry_flush(struct txn *t, struct txn_entry *e)
+/* The row is about to be written: its revision, and the tests' chance to stop it. */
+static int entry_prepare(struct txn *t, struct txn_entry *e)
 {
     const struct table *table = &tables[e->table];
     const struct column *rev = &table->columns[table->column_count - 1];
-    if (e->current == e->stored) {
-        return QP_OK;
-    }
     t->rc = FP(write_points[e->table]);
     if (t->rc != QP_OK) {
         return err_set(t->err, t->rc, "write %s: failpoint", table->name);
@@ -429,21 +474,76 @@ static int entry_flush(struct txn *t, struct txn_entry *e)
     if (e->current != NULL) {
         row_set_i64(rev, e->current, e->stored == NULL ? 1 : row_i64(rev, e->stored) + 1);
     }
+    return QP_OK;
+}
+
+static void entry_written(struct txn *t, struct txn_entry *e)
+{
+    e->stored = e->current;
+    e->op_serial = 0; /* the stored row must not change in place any more */
+    e->keep = true;
+    t->rows_written++;
+    note_due(t, e);
+}
+
+/* Writes one row when it differs from what the provider has. */
+static int entry_flush(struct txn *t, struct txn_entry *e)
+{
+    if (e->current == e->stored || entry_prepare(t, e) != QP_OK) {
+        return t->rc;
+    }
     t->rc = t->provider->calls->write(t->provider, e->table, e->stored, e->current, t->err);
     if (t->rc == QP_OK) {
-        e->stored = e->current;
-        e->op_serial = 0; /* the stored row must not change in place any more */
-        t->rows_written++;
-        note_due(t, e);
+        entry_written(t, e);
     }
     return t->rc;
 }
 
+/* New rows of one table, on their way to the provider together. */
+struct news {
+    size_t count;
+    struct txn_entry *entries[NEWS_MAX];
+    const void *rows[NEWS_MAX];
+};
+
+static int news_flush(struct txn *t, struct news *news)
+{
+    if (news->count == 0 || t->rc != QP_OK) {
+        return t->rc;
+    }
+    t->rc = t->provider->calls->insert(t->provider, news->entries[0]->table, news->rows,
+                                       news->count, t->err);
+    for (size_t i = 0; i < news->count && t->rc == QP_OK; i++) {
+        entry_written(t, news->entries[i]);
+    }
+    news->count = 0;
+    return t->rc;
+}
+
+static int news_add(struct txn *t, struct news *news, struct txn_entry *e)
+{
+    if (entry_prepare(t, e) != QP_OK) {
+        return t->rc;
+    }
+    news->entries[news->count] = e;
+    news->rows[news->count++] = e->current;
+    return news->count == NEWS_MAX ? news_flush(t, news) : QP_OK;
+}
+
+/* Each changed row by itself, but the new ones together where the provider can. Rows of one table
+ * do not depend on each other, so their order is free. */
 static int table_flush(struct txn *t, enum table_id table)
 {
     struct txn_entry *e = t->changed_first[table];
-    while (e != NULL && entry_flush(t, e) == QP_OK) {
+    bool together = t->provider->calls->insert != NULL;
+    struct news news;
+    news.count = 0;
+    while (e != NULL) {
         struct txn_entry *next = e->next_changed;
+        bool is_new = together && e->stored == NULL && e->current != NULL;
+        if ((is_new ? news_add(t, &news, e) : entry_flush(t, e)) != QP_OK) {
+            break;
+        }
         e->listed = false;
         e->next_changed = NULL;
         e = next;
@@ -451,15 +551,34 @@ static int table_flush(struct txn *t, enum table_id table)
     t->changed_first[table] =
         e; /* what could not be written yet, when it has to wait for another commit */
     t->changed_last[table] = e == NULL ? NULL : t->changed_last[table];
-    return t->rc;
+    return news_flush(t, &news);
 }
 
 int txn_flush(struct txn *t)
 {
     for (int table = 0; table < TABLE_COUNT && t->rc == QP_OK; table++) {
-        (void)table_flush(t, (enum table_id)table); /* rc carries it */
+        if (t->changed_first[table] != NULL) {
+            (void)table_flush(t, (enum table_id)table); /* rc carries it */
+        }
     }
     return t->rc;
+}
+
+void txn_keep(struct txn *t)
+{
+    for (size_t i = 0; i < t->slot_count && t->cache != NULL; i++) {
+        const struct txn_entry *e = t->slots[i];
+        struct cache_key key;
+        if (e == NULL || !e->keep) {
+            continue;
+        }
+        key = (struct cache_key){e->table, e->hash, e->key};
+        if (e->stored != NULL) {
+            cache_put(t->cache, &key, e->stored);
+        } else {
+            cache_forget(t->cache, &key);
+        }
+    }
 }
 
 bool txn_is_dirty(const struct txn *t)

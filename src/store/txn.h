@@ -11,17 +11,22 @@
  * back to its mark. Nothing of it was told to the provider, or if it was (a scan flushes first),
  * the next flush writes the former row again.
  *
+ * Where nobody else writes, rows that the last commits knew come from the store's cache (cache.h)
+ * instead of the provider, and go back to it after the commit (txn_keep).
+ *
  * All memory is the commit's arena: rows die together, when the commit is done.
  */
 #ifndef QP_STORE_TXN_H
 #define QP_STORE_TXN_H
 
+#include "store/cache.h"
 #include "store/provider.h"
 
 struct txn_entry {
     enum table_id table;
     bool born;   /* a job that this commit creates: the provider can have no rows of it */
     bool listed; /* on the list of changed entries */
+    bool keep;   /* the cache does not know it yet as it is stored */
     uint64_t hash;
     qp_str key;
     void *stored;
@@ -47,10 +52,12 @@ struct txn_mark {
 struct txn {
     struct store *store;
     struct provider *provider;
+    struct cache *cache; /* what the last commits left; NULL: there is none, or no trust in it */
     struct arena *arena;
     struct txn_entry **slots; /* open addressing, a power of two */
     size_t slot_count;
     size_t entry_count;
+    struct txn_entry *last[TABLE_COUNT];          /* asked for last: ops come back to it */
     struct txn_entry *changed_first[TABLE_COUNT]; /* by table, in order of the first change */
     struct txn_entry *changed_last[TABLE_COUNT];
     struct txn_undo *undo;
@@ -58,8 +65,10 @@ struct txn {
     struct buf feed; /* the journal entries of this commit (feed.h) */
     int64_t feed_count;
     uint64_t op_serial;
+    uint64_t bundle_serial; /* the last op before this bundle */
     uint64_t hash_seed;
-    struct buf key;     /* scratch for encoding */
+    struct buf key;     /* scratch for encoding: of the row that is looked for */
+    struct buf job_key; /* and of its job */
     size_t bundle_size; /* bytes of new rows; LIMIT_BUNDLE_SIZE is checked after each op */
     qp_ms now;
     struct job_ref born; /* the job that was created last in this commit; job 0: none was */
@@ -118,6 +127,8 @@ int txn_feed_close(struct txn *t) QP_MUST_USE;
 
 /* Writes what changed to the provider. */
 int txn_flush(struct txn *t) QP_MUST_USE;
+/* After the provider's commit: tells the cache what the rows are now. */
+void txn_keep(struct txn *t);
 /* True when a flush would write something, or has. */
 bool txn_is_dirty(const struct txn *t);
 

@@ -102,9 +102,9 @@ static void test_create_again_elsewhere(void **state)
     (void)REFUSED(f, QP_E_EXISTS, create(104, "a", NULL, 3, "body")); /* its id is never free */
 }
 
-/* A number is used for ever. It is not looked up, so the whole commit fails when it is written, its
- * neighbour with it. */
-static void assert_used_number_fails_the_commit(struct storetest *f, struct op op)
+/* A number is used for ever, and so is an id. What is not looked up fails the whole commit when it is
+ * written, its neighbour with it. */
+static void assert_used_fails_the_commit(struct storetest *f, struct op op)
 {
     struct commit c;
     struct bundle *neighbour;
@@ -120,6 +120,25 @@ static void assert_used_number_fails_the_commit(struct storetest *f, struct op o
     commit_done(&c);
     assert_int_equal(storetest_count(f, TABLE_audit), 0);
     assert_int_equal(storetest_count(f, TABLE_job_name), 1);
+}
+
+/* Proves that a fresh id is taken on trust, and that the trust is checked when it is written; twice in
+ * one commit it is seen at once. */
+static void test_create_fresh(void **state)
+{
+    struct storetest *f = *state;
+    struct op first = create(100, "a", NULL, 1, "body");
+    struct op second = create(101, "a", NULL, 1, "body");
+    struct op twice[2];
+    first.job_create.fresh = true;
+    second.job_create.fresh = true;
+    DO(f, first);
+    assert_used_fails_the_commit(f, second);
+    twice[0] = create(102, "b", NULL, 1, "body");
+    twice[1] = create(103, "b", NULL, 1, "body");
+    twice[1].job_create.fresh = true;
+    assert_int_equal(storetest_bundle(f, twice, 2, NULL), QP_E_INVALID);
+    (void)REFUSED(f, QP_E_EXISTS, create(104, "a", NULL, 1, "body"));
 }
 
 /* Proves that bad input is refused as such, before any provider sees it. */
@@ -146,7 +165,7 @@ static void test_create_invalid(void **state)
     }
     DO(f, good);
     good.job_create.jid = QP_STR("b");
-    assert_used_number_fails_the_commit(f, good);
+    assert_used_fails_the_commit(f, good);
 }
 
 /* Proves that job_set changes what it names and nothing else, with the counters, and only while the
@@ -310,15 +329,9 @@ static void test_attributes(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    CONFORM(test_create),
-    CONFORM(test_create_duplicate),
-    CONFORM(test_create_invalid),
-    CONFORM(test_create_again_elsewhere),
-    CONFORM(test_set),
-    CONFORM(test_close),
-    CONFORM(test_close_invalid),
-    CONFORM(test_finish),
-    CONFORM(test_attributes),
-    CONFORM(test_pause_and_resume),
+    CONFORM(test_create),         CONFORM(test_create_duplicate),       CONFORM(test_create_fresh),
+    CONFORM(test_create_invalid), CONFORM(test_create_again_elsewhere), CONFORM(test_set),
+    CONFORM(test_close),          CONFORM(test_close_invalid),          CONFORM(test_finish),
+    CONFORM(test_attributes),     CONFORM(test_pause_and_resume),
 };
 CONFORM_TOPIC(jobs);

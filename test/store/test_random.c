@@ -77,6 +77,7 @@ static void commit_on(struct round *r, int kind)
     assert_int_equal(buf_rc(&r->answers[kind]), QP_OK);
     commit_done(&c);
     statetext_print(stores[kind].s, STATETEXT_NO_MARK, &r->states[kind]);
+    (void)storetest_cache_check(&stores[kind]);
 }
 
 static void check_invariants(struct round *r)

@@ -8,14 +8,23 @@
 
 #include <cmocka.h>
 
+#include "store/cache.h"
+
 #define GUIDS 65536
+#define SMALL_CACHE_SIZE 20000 /* two generations of a dozen rows */
 
 static char guids[GUIDS][LIMIT_GUID_SIZE];
 
 const char *storetest_name(enum storetest_kind kind)
 {
-    static const char *const names[STORETEST_KINDS] = {"memory", "memory-rows", "sqlite"};
+    static const char *const names[STORETEST_KINDS] = {"memory", "memory-rows", "sqlite",
+                                                       "sqlite-small"};
     return names[kind];
+}
+
+static bool is_file(enum storetest_kind kind)
+{
+    return kind == STORETEST_SQLITE || kind == STORETEST_SQLITE_SMALL;
 }
 
 static void open_store(struct storetest *f)
@@ -23,8 +32,9 @@ static void open_store(struct storetest *f)
     struct store_options options = {.vfs = f->vfs};
     struct qp_err err = {0};
     int rc;
-    if (f->kind == STORETEST_SQLITE) {
+    if (is_file(f->kind)) {
         options.path = f->path;
+        options.cache_size = f->kind == STORETEST_SQLITE_SMALL ? SMALL_CACHE_SIZE : 0;
     } else {
         options.memory = f->memory;
     }
@@ -44,7 +54,7 @@ void storetest_init(struct storetest *f, enum storetest_kind kind, uint64_t seed
     assert_non_null(mkdtemp(f->dir));
     (void)snprintf(f->path, sizeof f->path, "%s/store.db", f->dir);
     f->memory = NULL;
-    if (kind != STORETEST_SQLITE) {
+    if (!is_file(kind)) {
         struct memory_options options = {.mode =
                                              kind == STORETEST_MEMORY ? MEMORY_SERIAL : MEMORY_ROWS,
                                          .stepwise = kind == STORETEST_MEMORY_ROWS};
@@ -187,4 +197,30 @@ size_t storetest_count(struct storetest *f, enum table_id table)
     struct scan all = {.table = table, .index = -1, .limit = SIZE_MAX};
     assert_int_equal(store_scan(f->s, &all, &count, count_row, &err), QP_OK);
     return count;
+}
+
+struct cache_check {
+    struct storetest *f;
+    size_t count;
+};
+
+static int check_cached(void *context, enum table_id table, const void *row)
+{
+    struct cache_check *check = context;
+    const struct table *t = &tables[table];
+    const void *there = storetest_row(check->f, table, row);
+    assert_non_null(there);
+    for (size_t i = 0; i < t->column_count; i++) {
+        assert_true(column_equal(&t->columns[i], row, there));
+    }
+    check->count++;
+    return QP_OK;
+}
+
+size_t storetest_cache_check(struct storetest *f)
+{
+    struct cache_check check = {f, 0};
+    const struct cache *cache = store_cache(f->s);
+    assert_true(cache == NULL || cache_each(cache, &check, check_cached) == QP_OK);
+    return check.count;
 }

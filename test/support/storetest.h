@@ -14,6 +14,7 @@ enum storetest_kind {
     STORETEST_MEMORY,
     STORETEST_MEMORY_ROWS, /* row locks, one op per step */
     STORETEST_SQLITE,
+    STORETEST_SQLITE_SMALL, /* a cache that has room for a few rows only */
     STORETEST_KINDS
 };
 
@@ -49,6 +50,9 @@ qp_str storetest_guid(unsigned number);
 const void *storetest_row(struct storetest *f, enum table_id table, const void *key);
 /* All columns but rev are equal. */
 bool storetest_row_equal(enum table_id table, const void *a, const void *b);
+/* Every row in the store's cache is what the store has; none on stores without a cache. Returns how
+ * many there are. */
+size_t storetest_cache_check(struct storetest *f);
 /* How many rows a table has. */
 size_t storetest_count(struct storetest *f, enum table_id table);
 

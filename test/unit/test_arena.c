@@ -92,7 +92,7 @@ static void blocks_double(void **state)
 static void rounds_reuse_blocks(void **state)
 {
     struct arena a;
-    size_t blocks = 0;
+    long long blocks = 0;
 
     (void)state;
     testenv_init(&t, 1);

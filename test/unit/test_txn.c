@@ -200,12 +200,43 @@ static void test_refusals(void **state)
     assert_int_equal(x.rc, QP_E_CORRUPT);
 }
 
+static int64_t *counter(void)
+{
+    struct counter_row key = {.ns = 1, .workflow = QP_STR("w")};
+    struct counter_row *row = txn_edit(&x, TABLE_counter, &key);
+    assert_non_null(row);
+    return &row->n;
+}
+
+/* Proves that a row which changes in place from op to op of a bundle is undone with the bundle, and
+* not with the one before it. */
+static void test_in_place(void **state)
+{
+    struct counter_row row = {.ns = 1, .workflow = QP_STR("w"), .n = 1};
+    int64_t *first;
+    (void)state;
+    assert_non_null(txn_add(&x, TABLE_counter, &row));
+    txn_begin_bundle(&x);
+    txn_begin_op(&x);
+    first = counter();
+    *first = 2;
+    txn_begin_op(&x);
+    assert_ptr_equal(counter(), first);
+    *counter() = 3;
+    txn_undo_bundle(&x);
+    txn_begin_bundle(&x);
+    txn_begin_op(&x);
+    assert_ptr_not_equal(counter(), first);
+    assert_int_equal(*counter(), 1);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(test_rows_are_written_once), CASE(test_undo),    CASE(test_undo_of_one_op),
-        CASE(test_scan_sees_changes),     CASE(test_numbers), CASE(test_refusals),
+        CASE(test_in_place),       CASE(test_rows_are_written_once), CASE(test_undo),
+        CASE(test_undo_of_one_op), CASE(test_scan_sees_changes),     CASE(test_numbers),
+        CASE(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -642,7 +642,7 @@ static int configure_writer(struct opening *o)
     (void)sqlite3_wal_hook(p->db, sqlite_wal_grew, p);        /* returns the former context */
     (void)sqlite3_commit_hook(p->db, sqlite_may_commit, p);   /* returns the former context */
     (void)sqlite3_set_authorizer(p->db, sqlite_authorize, p); /* cannot fail */
-    return rc;
+    return rc == QP_OK ? sqlite_news_init(p, o->err) : rc;
 }
 
 static int open_writer(struct opening *o)
@@ -753,8 +753,10 @@ int sqlite_open(const struct qp_env *env, const struct store_options *options,
         mem_free(env, p);
         return err_set(err, QP_E_NOMEM, "open store: out of memory");
     }
-    p->base =
-        (struct provider){.calls = &sqlite_calls, .env = env, .read_only = options->read_only};
+    p->base = (struct provider){.calls = &sqlite_calls,
+                                .env = env,
+                                .read_only = options->read_only,
+                                .exclusive = !options->read_only}; /* by the lock file */
     p->lock_fd = -1;
     p->pid = (int32_t)getpid();
     buf_init(&p->sql, env, 0);

@@ -1,7 +1,8 @@
 /* provider.c - the SQLite provider: rows in, rows out, one transaction at a time
  *
  *   I1  every change of the file goes through one connection, inside BEGIN IMMEDIATE .. COMMIT
- *   I2  every statement that changes a row compares its revision, and must change exactly one row
+ *   I2  every statement that changes a row compares its revision, and must change exactly one row;
+ *       one that adds rows (insert.c) must add as many as it was given
  *   I3  after a failed fsync nothing more is written or told: the page cache may hold what the disk
  *       does not
  *
@@ -361,7 +362,7 @@ static int bind_changes(sqlite3_stmt *s, const struct table *t, enum table_state
 {
     int code = SQLITE_OK;
     for (size_t i = 0; i < t->column_count && code == SQLITE_OK; i++) {
-        if (kind == STATEMENT_INSERT || sqlite_update_sets(kind, t->columns[i].role)) {
+        if (sqlite_update_sets(kind, t->columns[i].role)) {
             code = sqlite_bind_column(s, (*place)++, &t->columns[i], after);
         }
     }
@@ -373,14 +374,11 @@ static int bind_write(sqlite3_stmt *s, const struct table *t, enum table_stateme
 {
     int place = 1;
     int code = after != NULL ? bind_changes(s, t, kind, after, &place) : SQLITE_OK;
-    if (code == SQLITE_OK && before != NULL) {
-        code = bind_key(s, place, t, before);
-        place += (int)t->key_count;
-    }
-    if (code == SQLITE_OK && before != NULL) {
-        code = sqlite_bind_column(s, place, &t->columns[t->column_count - 1], before);
-    }
-    return code;
+    code = code == SQLITE_OK ? bind_key(s, place, t, before) : code;
+    place += (int)t->key_count;
+    return code == SQLITE_OK
+               ? sqlite_bind_column(s, place, &t->columns[t->column_count - 1], before)
+               : code;
 }
 
 static int sqlite_write(struct provider *base, enum table_id table, const void *before,
@@ -388,12 +386,15 @@ static int sqlite_write(struct provider *base, enum table_id table, const void *
 {
     struct sqlite_provider *p = self(base);
     const struct table *t = &tables[table];
-    enum table_statement kind = before == NULL  ? STATEMENT_INSERT
-                                : after == NULL ? STATEMENT_DELETE
-                                                : update_kind(t, before, after);
+    enum table_statement kind;
     sqlite3_stmt *s;
     int code;
-    int rc = sqlite_table_statement(p, table, kind, &s, err);
+    int rc;
+    if (before == NULL) {
+        return sqlite_insert(base, table, &after, 1, err);
+    }
+    kind = after == NULL ? STATEMENT_DELETE : update_kind(t, before, after);
+    rc = sqlite_table_statement(p, table, kind, &s, err);
     if (rc != QP_OK) {
         return rc;
     }
@@ -501,6 +502,7 @@ const struct provider_calls sqlite_calls = {
     .load = sqlite_load,
     .scan = sqlite_scan,
     .write = sqlite_write,
+    .insert = sqlite_insert,
     .commit = sqlite_commit,
     .rollback = sqlite_rollback,
     .host_begin = sqlite_host_begin,

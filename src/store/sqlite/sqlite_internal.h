@@ -41,6 +41,17 @@ enum plain_statement {
 
 #define SCAN_SHAPES ((TABLE_COUNT + INDEX_COUNT) * (INDEX_COLUMNS_MAX + 1) * 2)
 
+/* The new rows of one table, while they are written (insert.c). */
+struct sqlite_news {
+    const struct qp_env *env;
+    enum table_id table;
+    const void *const *rows;
+    size_t count;
+};
+
+/* What SQLite is told to expect of them; it changes no plan. */
+#define SQLITE_INSERT_ROWS 100
+
 struct sqlite_provider {
     struct provider base;
     sqlite3 *db;
@@ -52,6 +63,7 @@ struct sqlite_provider {
     int wal_pages;
     int64_t schema_version;
     struct buf sql;
+    struct sqlite_news news[TABLE_COUNT];
     sqlite3_stmt *of_table[TABLE_COUNT][STATEMENT_KINDS];
     sqlite3_stmt *plain[PLAIN_KINDS];
     sqlite3_stmt *scans[SCAN_SHAPES];
@@ -71,6 +83,11 @@ void sqlite_statements_done(struct sqlite_provider *p);
 bool sqlite_update_sets(enum table_statement kind, enum column_role role);
 /* Binds one column of a row at a place; SQLITE_OK or SQLite's code. */
 int sqlite_bind_column(sqlite3_stmt *s, int place, const struct column *c, const void *row);
+
+/* insert.c: the tables of new rows, for a connection that writes; and the writing of them. */
+int sqlite_news_init(struct sqlite_provider *p, struct qp_err *err) QP_MUST_USE;
+int sqlite_insert(struct provider *base, enum table_id table, const void *const *rows, size_t count,
+                  struct qp_err *err) QP_MUST_USE;
 
 /* open.c */
 void sqlite_provider_close(struct provider *base);

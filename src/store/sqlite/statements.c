@@ -27,13 +27,10 @@ static int prepare(struct sqlite_provider *p, qp_str text, sqlite3_stmt **out, s
     return code == SQLITE_OK ? QP_OK : sqlite_fail(p, code, err, "prepare a statement");
 }
 
-static void add_columns(struct buf *b, const struct table *t, const char *format)
+static void add_columns(struct buf *b, const struct table *t)
 {
     for (size_t i = 0; i < t->column_count; i++) {
-        buf_text(b, i > 0 ? "," : "");
-        buf_text(b, format[0] == '?' ? "?" : "\"");
-        buf_text(b, format[0] == '?' ? "" : t->columns[i].name);
-        buf_text(b, format[0] == '?' ? "" : "\"");
+        buf_printf(b, "%s\"%s\"", i > 0 ? "," : "", t->columns[i].name);
     }
 }
 
@@ -67,16 +64,16 @@ static void write_table_text(struct buf *b, const struct table *t, enum table_st
     switch (kind) {
     case STATEMENT_LOAD:
         buf_text(b, "SELECT ");
-        add_columns(b, t, "name");
+        add_columns(b, t);
         buf_printf(b, " FROM qp_%s", t->name);
         add_key_condition(b, t);
         break;
     case STATEMENT_INSERT:
-        buf_printf(b, "INSERT INTO qp_%s(", t->name);
-        add_columns(b, t, "name");
-        buf_text(b, ") VALUES(");
-        add_columns(b, t, "?");
-        buf_text(b, ")");
+        buf_printf(b, "INSERT OR FAIL INTO qp_%s(", t->name);
+        add_columns(b, t);
+        buf_text(b, ") SELECT ");
+        add_columns(b, t);
+        buf_printf(b, " FROM qp_new_%s", t->name);
         break;
     case STATEMENT_UPDATE_HOT:
     case STATEMENT_UPDATE:
@@ -161,7 +158,7 @@ static void write_scan_text(struct buf *b, const struct scan *scan,
 {
     const struct table *t = &tables[scan->table];
     buf_text(b, "SELECT ");
-    add_columns(b, t, "name");
+    add_columns(b, t);
     buf_printf(b, " FROM qp_%s", t->name);
     if (scan->index >= 0) {
         buf_printf(b, " INDEXED BY qp_%s", indexes[scan->index].name);

@@ -1,0 +1,47 @@
+/* cache.h - rows as the last commits left them, so that the next one need not ask for them
+ *
+ * Every row in it is a copy of what is committed. It is filled when a commit has gone through, from
+ * what that commit loaded and wrote, and a commit that begins takes its rows from here before it
+ * asks the provider. That is right only while nobody else writes: a provider says so
+ * (provider.exclusive), and the store has no cache otherwise. docs/adr/0008 says why, and what
+ * happens if a row in it were wrong.
+ *
+ * It owns its rows and its memory, which is bounded: see cache_create. A row that is not in it is
+ * simply not known; so whoever is in doubt clears it, and memory that runs out is no error. Not
+ * thread-safe: it belongs to one store handle.
+ */
+#ifndef QP_STORE_CACHE_H
+#define QP_STORE_CACHE_H
+
+#include "store/rows.h"
+
+struct cache;
+struct store;
+
+/* `size` bounds the memory for rows and for finding them. NULL: no memory. */
+struct cache *cache_create(const struct qp_env *env, size_t size) QP_MUST_USE;
+void cache_destroy(struct cache *c); /* NULL is allowed */
+
+/* Where a row is looked for: its table, its encoded key (row_encode_key), and a hash of both. */
+struct cache_key {
+    enum table_id table;
+    uint64_t hash;
+    qp_str key;
+};
+
+/* The row as the cache has it, to be copied before the cache is touched again; NULL: not known.
+ * *out_old: it will go before long, unless it is put again. */
+const void *cache_find(const struct cache *c, const struct cache_key *key, bool *out_old);
+/* Keeps a copy, in place of the one that it may have. Tables and rows that are not worth it are
+ * forgotten instead. */
+void cache_put(struct cache *c, const struct cache_key *key, const void *row);
+void cache_forget(struct cache *c, const struct cache_key *key);
+void cache_clear(struct cache *c); /* NULL is allowed */
+
+/* Every row that it would find, for tests; stops at the first visit that does not return QP_OK. */
+typedef int (*cache_visit)(void *context, enum table_id table, const void *row);
+int cache_each(const struct cache *c, void *context, cache_visit visit);
+/* The cache of a handle, for tests; NULL: it has none. */
+const struct cache *store_cache(const struct store *s);
+
+#endif
