@@ -26,7 +26,7 @@
 
 static_assert((FAILPOINT_COUNT & (FAILPOINT_COUNT - 1)) == 0, "slots are found by masking");
 
-enum action { ACTION_OFF, ACTION_KILL, ACTION_ERROR, ACTION_DELAY };
+enum action { ACTION_OFF, ACTION_KILL, ACTION_ERROR, ACTION_DELAY, ACTION_CALL };
 
 /* What a spec says. */
 struct order {
@@ -46,6 +46,8 @@ struct point {
 
 static struct point points[FAILPOINT_COUNT];
 static struct point star = {.name = "*"};
+static void (*on_call)(void *context); /* of ACTION_CALL */
+static void *on_call_context;
 static atomic_int armed_count; /* orders that are not OFF */
 static int point_count;        /* under intern_lock */
 static pthread_mutex_t intern_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -111,6 +113,12 @@ void failpoint_reset(void)
     atomic_store(&star.hits, 0);
 }
 
+void failpoint_on_call(void (*call)(void *context), void *context)
+{
+    on_call = call;
+    on_call_context = context;
+}
+
 /* Visits what was hit since the last reset. */
 void failpoint_each(void (*visit)(void *context, const char *name, int64_t hits), void *context)
 {
@@ -139,6 +147,11 @@ static int act(const struct point *point, int64_t hits)
         struct timespec wait = {order->delay_ms / 1000, order->delay_ms % 1000 * 1000000};
 
         (void)nanosleep(&wait, NULL); /* a shorter delay is a delay, too */
+        return QP_OK;
+    }
+    if (order->action == ACTION_CALL) {
+        QP_ASSERT(on_call != NULL);
+        on_call(on_call_context);
         return QP_OK;
     }
     (void)kill(getpid(), SIGKILL); /* cannot fail: the process may signal itself */
@@ -218,7 +231,7 @@ static bool is_named(const struct point *point, const char *name, size_t size)
 
 /* -------------------------------------------------------------------------------- reading specs */
 
-/* kill | error | delay(ms) | off, then nothing, @n or @n+ */
+/* kill | error | delay(ms) | call | off, then nothing, @n or @n+ */
 static bool parse_order(const char *text, struct order *out_order)
 {
     struct order order = {.from = 1};
@@ -234,6 +247,8 @@ static bool parse_order(const char *text, struct order *out_order)
             !skip_word(&at, ")")) {
             return false;
         }
+    } else if (skip_word(&at, "call")) {
+        order.action = ACTION_CALL;
     } else if (skip_word(&at, "off")) {
         order.action = ACTION_OFF;
     } else {

@@ -53,7 +53,7 @@
 #define LIMIT_PRIORITY 9                           /* 0 is served first */
 #define LIMIT_PAGE_ROWS 1000
 #define LIMIT_IDS_PER_BLOCK 65536   /* numbers that one node reserves at a time */
-#define LIMIT_WAL_PAGES 1000        /* checkpoint when the write-ahead log has this many pages */
+#define LIMIT_WAL_PAGES 4000        /* checkpoint when the write-ahead log has this many pages */
 #define LIMIT_HOST_CALLBACK_MS 5000 /* a host callback inside a commit */
 #define LIMIT_CACHE_SIZE                                                                           \
     (32 * 1024 * 1024)                   /* rows kept between commits, where one process writes */
@@ -61,6 +61,7 @@
 
 /* Engine */
 #define LIMIT_FUSE_OPS 4000 /* ops of one bundle, past which children become messages */
+#define LIMIT_FUSE_SIZE (LIMIT_ARENA_SIZE / 4) /* memory of one commit, likewise */
 #define LIMIT_FUSE_DEPTH 8  /* generations that one bundle takes */
 #define LIMIT_DELIVERIES                                                                           \
     20 /* of a message without an answer, then it is a dead letter; configurable */

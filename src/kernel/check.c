@@ -448,7 +448,8 @@ static int order_strs(const void *a, const void *b)
     return str_compare(*(const qp_str *)a, *(const qp_str *)b);
 }
 
-/* Where something will come: a message in any state, a hook, a key, a child without its answer. */
+/* Where something will come: a message in any state, a hook, a key, the edge of a scope, a child
+ * without its answer. */
 static void load_wakes(struct check *c)
 {
     EACH_ROW(c, msg, m)
@@ -462,6 +463,12 @@ static void load_wakes(struct check *c)
     EACH_ROW(c, key_wait, w)
     {
         rows_push(c, &c->wakes, &w->addr);
+    }
+    EACH_ROW(c, sem, sem)
+    {
+        if (str_is_none(sem->closed_by)) {
+            rows_push(c, &c->wakes, &sem->owner_addr);
+        }
     }
     EACH_ROW(c, job, child)
     {

@@ -1,9 +1,9 @@
 /* check_ledger.c - the rules about digits and semaphores: groups A, G, S, C and H of
- * check_rules.def  Two rules depend on the kind of job: S3 and S4 need to know what an obligation
- * is, which is defined here for the jobs of one activity (single.h). Other kinds bring their
- * definition with their engine. */
-#include "kernel/check_internal.h"
-#include "kernel/check_kind.h"
+ * check_rules.def
+ *
+ * What an obligation is, for S4, stands in check_work.h.
+ */
+#include "kernel/check_work.h"
 
 #define RESERVED_WEIGHT INT64_C(100000000) /* activity: digits 5 to 7 */
 #define RESERVED_RADIX 1000
@@ -71,30 +71,6 @@ void rule_A4(struct check *c)
             found_act(c, act, "it has Leg2 entries, and Leg1 is not complete");
         }
     }
-}
-
-static int order_by_addr(const void *a, const void *b)
-{
-    return str_compare(((const struct guid_row *)a)->addr, ((const struct guid_row *)b)->addr);
-}
-
-/* The GUIDs of an activity: from..to of c->rows[TABLE_guid]. */
-struct range {
-    size_t from;
-    size_t to;
-};
-
-static struct range guids_of(const struct check *c, qp_str addr)
-{
-    const struct check_rows *r = &c->rows[TABLE_guid];
-    struct range range;
-    range.from = rows_seek(r, &(struct guid_row){.addr = addr}, order_by_addr);
-    for (range.to = range.from; range.to < r->count; range.to++) {
-        if (!str_equal(((const struct guid_row *)r->rows[range.to])->addr, addr)) {
-            break;
-        }
-    }
-    return range;
 }
 
 /* How many GUIDs of an activity have a ledger for which this holds. */
@@ -305,12 +281,25 @@ static int64_t sum_add(int64_t sum, int64_t delta)
     return sum != INT64_MIN && i64_add(sum, delta, &out) ? out : INT64_MIN;
 }
 
+static int order_by_scope(const void *a, const void *b)
+{
+    int64_t x = ((const struct move_row *)a)->scope;
+    int64_t y = ((const struct move_row *)b)->scope;
+    return (x > y) - (x < y);
+}
+
+/* The moves are loaded in the order of their scopes. */
 static void check_scope(struct check *c, const struct sem_row *sem)
 {
+    const struct check_rows *moves = &c->rows[TABLE_move];
+    size_t at = rows_seek(moves, &(struct move_row){.scope = sem->scope}, order_by_scope);
     int64_t sum = sem->opening;
-    EACH_ROW(c, move, move)
-    {
-        sum = move->scope == sem->scope ? sum_add(sum, move->delta) : sum;
+    for (; at < moves->count; at++) {
+        const struct move_row *move = moves->rows[at];
+        if (move->scope != sem->scope) {
+            break;
+        }
+        sum = sum_add(sum, move->delta);
     }
     if (sum != sem->count) {
         found(c,
@@ -364,24 +353,21 @@ void rule_S2(struct check *c)
 void rule_S3(struct check *c)
 {
     const struct job_row *job = c->job;
-    if (job_is_single(c) && job->state == JOB_COMPLETED && job->sem > job->threshold) {
+    if (job->state != JOB_OPEN && job_took_its_turn(c) && job->sem > job->threshold) {
         found(c,
               evidence(c, "semaphore %lld, threshold %lld", (long long)job->sem,
                        (long long)job->threshold),
-              "the job is completed, and its semaphore is above the threshold");
+              "the job closed by its semaphore, which is above the threshold");
     }
 }
 
 void rule_S4(struct check *c)
 {
-    int64_t open = 0;
-    if (!job_is_single(c) || c->job->state != JOB_OPEN) {
+    int64_t open;
+    if (!job_took_its_turn(c)) {
         return;
     }
-    EACH_ROW(c, act, act)
-    {
-        open += act_is_waiting(act);
-    }
+    open = obligations_open(c);
     if (open != c->job->sem) {
         found(c,
               evidence(c, "semaphore %lld, obligations %lld", (long long)c->job->sem,

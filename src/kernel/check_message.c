@@ -4,8 +4,7 @@
  * commit: who was passed over while the store worked is late, who waits in a store that stands
  * still is not.
  */
-#include "kernel/check_internal.h"
-#include "kernel/check_kind.h"
+#include "kernel/check_work.h"
 
 static void found_message(struct check *c, const struct msg_row *m, const char *what)
 {
@@ -15,40 +14,49 @@ static void found_message(struct check *c, const struct msg_row *m, const char *
           "a message of topic '%.*s': %s", CHECK_ECHO(m->topic), what);
 }
 
-static bool has_activity(const struct check *c, qp_str addr)
+static int order_strs(const void *a, const void *b)
 {
-    EACH_ROW(c, act, act)
-    {
-        if (str_equal(act->addr, addr)) {
-            return true;
-        }
-    }
-    return false;
+    return str_compare(*(const qp_str *)a, *(const qp_str *)b);
 }
 
-/* Activities that a GUID spawned, and messages that will become one. */
-static int64_t count_children(const struct check *c, qp_str guid)
+/* Whose children there are, by GUID: of activities, and of messages that will become one. */
+static struct check_rows list_parents(struct check *c)
 {
-    int64_t count = 0;
+    struct check_rows parents = {0};
     EACH_ROW(c, act, act)
     {
-        count += str_equal(act->parent_guid, guid);
+        rows_push(c, &parents, &act->parent_guid);
     }
     EACH_ROW(c, msg, m)
     {
-        count += str_equal(m->parent_guid, guid) && !has_activity(c, m->addr);
+        if (message_is_child(c, m)) {
+            rows_push(c, &parents, &m->parent_guid);
+        }
+    }
+    rows_sort(&parents, order_strs);
+    return parents;
+}
+
+static int64_t count_children(const struct check_rows *parents, const qp_str *guid)
+{
+    int64_t count = 0;
+    for (size_t i = rows_seek(parents, guid, order_strs);
+         i < parents->count && str_equal(*(const qp_str *)parents->rows[i], *guid); i++) {
+        count++;
     }
     return count;
 }
 
 void rule_M1(struct check *c)
 {
-    if (!job_is_single(c)) {
-        return;
+    struct check_rows parents;
+    if (!job_took_its_turn(c)) {
+        return; /* a sweep may have taken children that had not entered */
     }
+    parents = list_parents(c);
     EACH_ROW(c, guid, guid)
     {
-        int64_t children = count_children(c, guid->guid);
+        int64_t children = count_children(&parents, &guid->guid);
         if (guid->n >= 0 && guid->n != children) {
             found(c, evidence_guid(c, guid), "a GUID of activity '%.*s' spawned %lld, and has %lld",
                   CHECK_ECHO(guid->addr), (long long)guid->n, (long long)children);
@@ -79,11 +87,6 @@ void rule_M2(struct check *c)
     }
 }
 
-static int order_strs(const void *a, const void *b)
-{
-    return str_compare(*(const qp_str *)a, *(const qp_str *)b);
-}
-
 static bool will_wake(const struct check *c, qp_str addr)
 {
     size_t at = rows_seek(&c->wakes, &addr, order_strs);
@@ -98,9 +101,10 @@ void rule_M3(struct check *c)
     EACH_ROW(c, act, act)
     {
         if (act_is_waiting(act) && !will_wake(c, act->addr)) {
-            found(c, evidence_ledger(c, act->ledger),
-                  "activity '%.*s' waits, and nothing will wake it: no message, hook, key or child",
-                  CHECK_ECHO(act->addr));
+            found(
+                c, evidence_ledger(c, act->ledger),
+                "activity '%.*s' waits, and nothing will wake it: no message, hook, key, scope or child",
+                CHECK_ECHO(act->addr));
         }
     }
 }

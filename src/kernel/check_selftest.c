@@ -55,6 +55,7 @@ struct seed {
     {                                                                                              \
         .kind = EDIT_DEL, .table = TABLE_##t, .job = (j)                                           \
     }
+#define ONE_MORE(j) SET(job, j, NULL, sem, 2), SET(act, j, "trigger,0", delta, 2)
 #define SEED(rule, ...) {rule, {__VA_ARGS__}},
 
 struct world {

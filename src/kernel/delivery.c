@@ -2,13 +2,14 @@
  *
  *   I1  the message's token is compared in every bundle that works for it: whoever lost it changes nothing
  *   I2  its ack is in the bundle of its last step, never outside of one (H16)
- *   I3  what failed is delivered again, later each time (H7); what failed too often is kept as a
+ *   I3  a try is written before the work that it counts, and only for what is worked on
+ *   I4  what failed is delivered again, later each time (H7); what failed too often is kept as a
  *       dead letter, with its job parked, and never dropped
  */
 
 #include "kernel/engine_internal.h"
 
-struct delivery *delivery_new(struct engine *e, const struct msg_row *row)
+struct delivery *delivery_new(struct engine *e, const struct msg_row *row, int64_t tries)
 {
     struct delivery *d = mem_alloc(&e->env, sizeof *d);
     if (d == NULL) {
@@ -20,8 +21,10 @@ struct delivery *delivery_new(struct engine *e, const struct msg_row *row)
         mem_free(&e->env, d);
         return NULL;
     }
-    d->suspect = row->tries > 1 || e->options.stepwise;
-    d->state = row->tries > e->options.max_deliveries ? DELIVERY_POISON : DELIVERY_WORK;
+    d->row->tries = tries;
+    d->begun = tries == 1;
+    d->suspect = tries > 1 || e->options.stepwise;
+    d->state = tries > e->options.max_deliveries ? DELIVERY_POISON : DELIVERY_WORK;
     d->failure = QP_OK;
     return d;
 }
@@ -104,6 +107,15 @@ static int ack_last(struct bundle *b, const struct msg_row *m)
     const void *row = NULL;
     int rc = bundle_get(b, TABLE_msg, m, &row);
     return rc == QP_OK && row != NULL ? ack(b, m) : rc;
+}
+
+/* A suspect is counted in a commit of its own before anything is done for it: so only what was begun
+ * is suspected, and not all that was claimed with it. */
+static int decide_begin(struct delivery *d, struct bundle *b)
+{
+    struct op op = {.kind = OP_msg_fence, .msg_fence = {.ref = ref_of(d->row), .tries = 1}};
+    d->outcome.more = true;
+    return step_op(b, &op);
 }
 
 /* A first delivery acks first, so that a sweep of its job does not meet it. */
@@ -189,7 +201,7 @@ int delivery_decide(void *context, struct bundle *b)
     d->outcome = (struct outcome){0};
     switch (d->state) {
     case DELIVERY_WORK:
-        rc = decide_work(d, b);
+        rc = d->begun ? decide_work(d, b) : decide_begin(d, b);
         break;
     case DELIVERY_FAILED:
         rc = decide_failed(d, b);
@@ -227,6 +239,7 @@ bool delivery_after(struct delivery *d, int rc)
     }
     e->stats.late += d->outcome.late;
     e->stats.buried += d->state == DELIVERY_POISON;
-    d->entered = true;
+    d->entered = d->begun;
+    d->begun = true;
     return d->state == DELIVERY_WORK && d->outcome.more;
 }

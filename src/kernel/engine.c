@@ -15,6 +15,7 @@
 
 static void commands_fail(struct engine *e, struct command *first, int rc, const char *why);
 static bool is_serving(const struct engine *e);
+static bool may_be_alone(const struct engine *e, const struct service *s);
 
 /* ------------------------------------------------------------------------------- open and close */
 
@@ -166,14 +167,16 @@ int engine_number(struct engine *e, int64_t *out_number, struct qp_err *err)
 void engine_serve(struct engine *e, struct service *s)
 {
     s->hungry = true;
+    s->pushes = true;
+    s->whole = s->room;
     s->next = e->services;
     e->services = s;
 }
 
-void engine_submit(struct engine *e, struct command *c)
+/* At the end of the queue. */
+static void command_add(struct engine *e, struct command *c)
 {
     c->next = NULL;
-    c->engine = e;
     if (e->last_command == NULL || e->commands == NULL) {
         e->commands = c;
     } else {
@@ -181,6 +184,13 @@ void engine_submit(struct engine *e, struct command *c)
     }
     e->last_command = c;
     e->command_count++;
+}
+
+void engine_submit(struct engine *e, struct command *c)
+{
+    c->engine = e;
+    c->again = false;
+    command_add(e, c);
 }
 
 static void batch_add(struct engine *e, struct delivery *d)
@@ -194,12 +204,20 @@ static void batch_add(struct engine *e, struct delivery *d)
     e->last_delivery = d;
 }
 
+static void batch_put_back(struct engine *e, struct delivery *d)
+{
+    d->next = e->batch;
+    e->last_delivery = e->batch == NULL ? d : e->last_delivery;
+    e->batch = d;
+}
+
 /* What one round works on. */
 struct round {
     struct engine *engine;
     struct command *commands;
     struct delivery *batch;
     struct op_msg_claim *claim; /* of the engine's stream */
+    int64_t *tries;             /* of what it claimed */
     struct bundle *claimed;
     struct outcome served; /* tasks that were claimed from their streams */
     struct bundle *serving;
@@ -308,6 +326,25 @@ static int tidy_decide(void *context, struct bundle *b)
     return retention_page(b, &r->tidy_more);
 }
 
+/* What was delivered before is counted when its turn comes (decide_begin). */
+static int claim_uncount(struct round *r, struct bundle *b)
+{
+    size_t count = r->claim->out_count;
+    int rc = QP_OK;
+    r->tries = arena_alloc(&b->commit->arena, (count + 1) * sizeof *r->tries);
+    if (r->tries == NULL) {
+        return QP_E_NOMEM;
+    }
+    for (size_t i = 0; i < count && rc == QP_OK; i++) {
+        const struct msg_row *m = r->claim->out_messages[i];
+        struct op op = {.kind = OP_msg_fence,
+                        .msg_fence = {.ref = {m->ns, m->job, m->guid, m->token}, .tries = -1}};
+        r->tries[i] = m->tries;
+        rc = m->tries > 1 ? step_op(b, &op) : QP_OK;
+    }
+    return rc;
+}
+
 /* The next batch of the engine's stream, named in the node's row. */
 static int claim_decide(void *context, struct bundle *b)
 {
@@ -325,6 +362,7 @@ static int claim_decide(void *context, struct bundle *b)
         .topic = ENGINE_TOPIC, .want = LIMIT_ROUND_MESSAGES, .holder = e->kernel.epoch};
     r->claim = &op->msg_claim;
     rc = bundle_run(b);
+    rc = rc == QP_OK ? claim_uncount(r, b) : rc;
     if (rc != QP_OK || op->msg_claim.out_count == 0) {
         return rc;
     }
@@ -335,10 +373,20 @@ static int claim_decide(void *context, struct bundle *b)
     return rc == QP_OK ? step_op(b, &name) : rc;
 }
 
+/* Back into its stream, as if it had not been claimed. */
+static int task_give_back(struct bundle *b, const struct msg_row *m)
+{
+    struct op op = {
+        .kind = OP_msg_retry,
+        .msg_retry = {.ref = {m->ns, m->job, m->guid, m->token}, .error = m->error, .untry = true}};
+    return step_op(b, &op);
+}
+
 /* A claimed task: for its worker, or, after too many deliveries without an answer, for nobody. */
 static int task_take(struct engine *e, struct bundle *b, struct outcome *o, struct service *s,
                      const struct msg_row *m)
 {
+    int64_t suspicion;
     struct handed *h = ARENA_NEW(&b->commit->arena, struct handed);
     const void *act = NULL;
     const void *job = NULL;
@@ -354,7 +402,12 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
     if (act == NULL || job == NULL) {
         return message_bury(b, m, "its activity is not there");
     }
-    if (m->tries - 1 - ((const struct act_row *)act)->attempt >= e->options.max_deliveries) {
+    suspicion = m->tries - 1 - ((const struct act_row *)act)->attempt;
+    if (suspicion > 0 && s->pushes && (!may_be_alone(e, s) || o->handed != NULL)) {
+        s->held_back = true;
+        return task_give_back(b, m);
+    }
+    if (suspicion >= e->options.max_deliveries) {
         o->buried++;
         return message_bury(b, m, "delivered too often without an answer: it may crash its worker");
     }
@@ -387,11 +440,31 @@ int engine_claim(struct engine *e, struct bundle *b, struct service *s, int64_t 
                               .lease_ms = s->lease_ms,
                               .holder = s->lease_ms > 0 ? 0 : e->kernel.epoch};
     rc = bundle_run(b);
-    s->hungry = rc != QP_OK || (int64_t)op->msg_claim.out_count == op->msg_claim.want;
+    s->drained = rc == QP_OK && (int64_t)op->msg_claim.out_count < op->msg_claim.want;
+    s->held_back = false;
     for (size_t i = 0; i < op->msg_claim.out_count && rc == QP_OK; i++) {
         rc = task_take(e, b, o, s, op->msg_claim.out_messages[i]);
     }
+    s->drained = s->drained || s->held_back; /* what was given back is not there for us now */
     return rc;
+}
+
+/* A task that was delivered before is alone: nothing of its service is in anybody's hands, or will be
+ * after this round, and no message that may kill us is still to come. Else it would be suspected with
+ * whoever does. */
+static bool may_be_alone(const struct engine *e, const struct service *s)
+{
+    for (const struct delivery *d = e->batch; d != NULL; d = d->next) {
+        if (d->row->tries > 1) {
+            return false;
+        }
+    }
+    return e->looked && s->room >= s->whole && s->promised == 0;
+}
+
+static bool wants_tasks(const struct engine *e, const struct service *s)
+{
+    return (s->hungry || (s->held_back && may_be_alone(e, s))) && s->promised < s->room;
 }
 
 /* Tasks from their streams, for workers that have room. */
@@ -401,7 +474,8 @@ static int serve_decide(void *context, struct bundle *b)
     int rc = QP_OK;
     r->served = (struct outcome){0};
     for (struct service *s = r->engine->services; s != NULL && rc == QP_OK; s = s->next) {
-        if (s->hungry && s->promised < s->room) {
+        s->drained = false;
+        if (wants_tasks(r->engine, s)) {
             rc = engine_claim(r->engine, b, s, s->room - s->promised, &r->served);
         }
     }
@@ -411,7 +485,7 @@ static int serve_decide(void *context, struct bundle *b)
 static bool is_serving(const struct engine *e)
 {
     for (const struct service *s = e->services; s != NULL; s = s->next) {
-        if (s->hungry && s->room > 0) {
+        if (wants_tasks(e, s)) {
             return true;
         }
     }
@@ -572,12 +646,28 @@ static void commands_fail(struct engine *e, struct command *first, int rc, const
     }
 }
 
+/* Stale may be the task of a command, or our own run, which others have ended: what it puts is then
+ * refused like the task of a worker that lost it. So it is decided again when the run was looked after. */
+static bool command_comes_again(struct engine *e, struct command *c, int rc)
+{
+    if (rc != QP_E_STALE || e->options.lease_ms == 0 || (c->again && !e->over)) {
+        return false;
+    }
+    c->again = true;
+    e->renew_at = 0;
+    command_add(e, c);
+    return true;
+}
+
 static void answer_commands(struct engine *e, struct command *first)
 {
     while (first != NULL) {
         struct command *c = first;
         int rc = c->bundle->rc;
         first = c->next;
+        if (command_comes_again(e, c, rc)) {
+            continue;
+        }
         if (rc == QP_OK) {
             note_outcome(e, &c->outcome);
         }
@@ -596,7 +686,8 @@ static void answer_batch(struct engine *e, struct delivery *first)
             note_outcome(e, &d->outcome);
         }
         if (delivery_after(d, rc)) {
-            batch_add(e, d);
+            /* What was begun is ended before the next suspect begins. */
+            (d->row->tries > 1 ? batch_put_back : batch_add)(e, d);
         } else {
             delivery_free(d);
         }
@@ -615,8 +706,9 @@ static void take_claimed(struct round *r)
         return;
     }
     e->hungry = r->claim->out_count == (size_t)r->claim->want;
+    e->looked = e->looked || !e->hungry;
     for (size_t i = 0; i < r->claim->out_count; i++) {
-        struct delivery *d = delivery_new(e, r->claim->out_messages[i]);
+        struct delivery *d = delivery_new(e, r->claim->out_messages[i], r->tries[i]);
         if (d == NULL) {
             e->over = true; /* ours, and nobody works on it: the run gives everything back */
         } else {
@@ -629,6 +721,10 @@ static void take_served(struct round *r)
 {
     struct engine *e = r->engine;
     if (r->serving != NULL && r->serving->rc == QP_OK) {
+        /* Known only now: a look that was not committed has found nothing. */
+        for (struct service *s = e->services; s != NULL; s = s->next) {
+            s->hungry = s->hungry && !s->drained;
+        }
         note_outcome(e, &r->served);
     }
     if (r->serving != NULL && r->serving->rc == QP_E_STALE) {
@@ -725,9 +821,12 @@ static int round_runs(struct round *r, struct qp_err *err)
     int rc = QP_OK;
     if (r->now >= e->renew_at) {
         rc = run_end_others(e, false, err);
-        /* Others put messages and timers without our hearing of it. */
+        /* Others put messages, tasks and timers without our hearing of it. */
         e->hungry = true;
         e->wake_at = 0;
+        for (struct service *s = e->services; s != NULL; s = s->next) {
+            s->hungry = true;
+        }
     }
     return rc == QP_OK && e->over ? run_again(e, err) : rc;
 }

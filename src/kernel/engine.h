@@ -57,6 +57,10 @@ struct service {
     void (*give)(void *context, struct task *task);
     size_t extra_size; /* bytes behind the struct task that are the owner's; zeroed */
     int64_t promised;  /* in the round that is being decided */
+    bool pushes;       /* it is served by rounds, and not only claimed from */
+    int64_t whole;     /* room when nothing is in hand */
+    bool held_back;    /* a task that was delivered before waits until it can be alone */
+    bool drained;      /* nothing more was in the stream, in that round */
     bool hungry;       /* there may be something in the stream */
     struct service *next;
 };
@@ -71,6 +75,7 @@ struct command {
     struct engine *engine;
     struct outcome outcome;
     struct bundle *bundle;
+    bool again; /* it was refused once, perhaps because our run was over */
 };
 
 struct engine_options {

@@ -24,6 +24,7 @@ struct delivery {
     struct msg_row *row; /* a copy of its own */
     enum delivery_state state;
     bool suspect;
+    bool begun; /* its try is written; a first delivery is counted by its claim */
     bool entered;
     int failure; /* the code that it failed with */
     struct outcome outcome;
@@ -40,6 +41,7 @@ struct engine {
     qp_ms renew_at; /* the run's lease */
     qp_ms wake_at;  /* nothing is due before */
     bool hungry;    /* there may be messages in the engine's stream */
+    bool looked;    /* and what runs that are over left there was claimed */
     bool over;      /* the run was ended by somebody else: a new one must be entered */
     bool alternate; /* the last round was a suspect's */
     int failed;     /* QP_OK, or why nothing goes any more */
@@ -58,7 +60,7 @@ struct engine {
 int outcome_seal(struct outcome *o, struct bundle *b) QP_MUST_USE;
 
 /* delivery.c: the decision on one message; what comes of it after the commit. */
-struct delivery *delivery_new(struct engine *e, const struct msg_row *row);
+struct delivery *delivery_new(struct engine *e, const struct msg_row *row, int64_t tries);
 void delivery_free(struct delivery *d);
 int delivery_decide(void *context, struct bundle *b) QP_MUST_USE;
 /* True: it stays in the batch for another round. */

@@ -32,6 +32,7 @@ int run_end(struct engine *e, int64_t epoch, enum node_state state, struct qp_er
     } while (rc == QP_OK && adopt.msg_adopt.out_more);
     rc = rc == QP_OK ? engine_op(e, &over, err) : rc;
     e->hungry = true;
+    e->looked = false;
     for (struct service *s = e->services; s != NULL; s = s->next) {
         s->hungry = true;
     }

@@ -388,7 +388,8 @@ static int join_arrive(struct turn *t, const struct child *c)
 static bool may_fuse(const struct turn *t)
 {
     return !t->stepwise && !t->kernel->stepwise && t->depth < LIMIT_FUSE_DEPTH &&
-           t->bundle->op_count < LIMIT_FUSE_OPS;
+           t->bundle->op_count < LIMIT_FUSE_OPS &&
+           t->bundle->commit->arena.total < LIMIT_FUSE_SIZE; /* a round has many bundles */
 }
 
 static int child_fuse(struct turn *t, const struct child *c, qp_str guid)

@@ -14,7 +14,7 @@
  * step 2 reads what step 1 has stored, not what it has seen.
  *
  * Fused and stepwise. A first delivery takes all its steps in one bundle, and its children their
- * Leg1 with it, as long as LIMIT_FUSE_OPS and LIMIT_FUSE_DEPTH allow; further children become
+ * Leg1 with it, as long as LIMIT_FUSE_OPS, _SIZE and _DEPTH allow; further children become
  * ENTER messages. A message that is suspect (delivered before, and not finished) goes one step per
  * commit, entry mark first, and fuses nothing: if one of its steps kills the engine, the marks say
  * which. The digits end the same.

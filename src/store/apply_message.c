@@ -372,10 +372,22 @@ int apply_msg_fence(struct txn *t, struct op_msg_fence *op)
     const struct msg_row *m =
         txn_get(t, TABLE_msg,
                 &(struct msg_row){.ns = op->ref.ns, .job = op->ref.job, .guid = op->ref.guid});
+    struct msg_row *edit;
+    int rc;
     if (t->rc != QP_OK) {
         return t->rc;
     }
-    return m != NULL && m->state == MSG_HELD && m->token == op->ref.token ? QP_OK : QP_E_STALE;
+    if (op->tries == 0) { /* the common case writes nothing */
+        return m != NULL && m->state == MSG_HELD && m->token == op->ref.token ? QP_OK : QP_E_STALE;
+    }
+    rc = msg_fenced(t, &op->ref, &edit);
+    if (rc == QP_OK && edit->tries + op->tries < 0) {
+        rc = QP_E_INVALID;
+    }
+    if (rc == QP_OK) {
+        edit->tries += op->tries;
+    }
+    return rc;
 }
 
 int apply_msg_extend(struct txn *t, struct op_msg_extend *op)

@@ -381,13 +381,15 @@ struct op_msg_claim {
 
 /* The four that need a claim. All compare: the message is there, HELD, and its token is ours (else
  * QP_E_STALE).
- *   fence   nothing moves (a pending completion keeps its task)
+ *   fence   nothing moves (a pending completion keeps its task), but for the tries: whoever claims
+ *           more than it works on takes back a try, and gives it when it begins
  *   extend  the lease ends lease_ms from now
  *   ack     the message is gone
  *   retry   READY again, or DELAYED when delay_ms > 0; error is kept on it; untry gives the try
  *           back */
 struct op_msg_fence {
     struct msg_ref ref;
+    int64_t tries; /* is added to its tries */
 };
 struct op_msg_extend {
     struct msg_ref ref;
