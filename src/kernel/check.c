@@ -1,7 +1,8 @@
 /* check.c - the walk: jobs by key, one loaded at a time, every rule asked; then the whole store
  *
- *   I1  findings of a job are told only when its row did not move while it was loaded
- *   I2  findings about the whole store are told only when no commit came between the scans
+ *   I1  findings of a job are told only when its row did not move while it was loaded: a reader has a
+ *       snapshot per page of jobs, so there it never does
+ *   I2  findings about the whole store are told only when no commit came between the scans, likewise
  *   I3  a job whose retention time is over may be half deleted, and is not asked
  */
 #include "kernel/check_internal.h"
@@ -550,6 +551,13 @@ static int page_row(void *context, const void *row)
     return QP_OK;
 }
 
+/* The first failure is the one to report. */
+static void snapshot_end(struct check *c)
+{
+    int rc = store_snapshot_end(c->store, c->rc == QP_OK ? c->err : NULL);
+    c->rc = c->rc == QP_OK ? rc : c->rc;
+}
+
 static void check_jobs(struct check *c, struct teller *t)
 {
     struct job_row prefix = {.ns = c->ns};
@@ -564,11 +572,13 @@ static void check_jobs(struct check *c, struct teller *t)
                             .after = begun ? &after : NULL,
                             .limit = LIMIT_CHECK_PAGE_JOBS};
         page.count = 0;
-        c->rc = store_scan(c->store, &scan, &page, page_row, c->err);
+        c->rc = store_snapshot_begin(c->store, c->err);
+        c->rc = c->rc == QP_OK ? store_scan(c->store, &scan, &page, page_row, c->err) : c->rc;
         for (size_t i = 0; i < page.count && c->rc == QP_OK && !t->result.truncated; i++) {
             check_one(c, t, page.refs[i]);
             after = (struct job_row){.ns = page.refs[i].ns, .job = page.refs[i].job};
         }
+        snapshot_end(c);
         begun = true;
     }
 }
@@ -583,10 +593,15 @@ static int64_t head_rev(struct check *c)
 static void check_whole(struct check *c, struct teller *t)
 {
     for (int round = 0; round < LIMIT_CHECK_ROUNDS && c->rc == QP_OK; round++) {
-        int64_t rev = head_rev(c);
+        int64_t rev;
+        bool still;
+        c->rc = store_snapshot_begin(c->store, c->err);
+        rev = head_rev(c);
         found_reset(c);
         ask_rules(c, true);
-        if (head_rev(c) == rev) {
+        still = head_rev(c) == rev;
+        snapshot_end(c);
+        if (still) {
             tell(c, t);
             return;
         }

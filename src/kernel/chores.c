@@ -180,6 +180,31 @@ int sweep_page(struct bundle *b, const struct msg_row *m)
     return rc == QP_OK ? step_op(b, &next) : rc;
 }
 
+/* The end of an open job comes as a message, once: it is worked on, and counted, as any other. */
+static int expire(struct bundle *b, const struct job_row *job)
+{
+    struct op never = {.kind = OP_job_set,
+                       .job_set = {.ref = {job->ns, job->job}, .what = JOB_SET_EXPIRE}};
+    struct op end = {.kind = OP_msg_put,
+                     .msg_put = {.ref = {job->ns, job->job},
+                                 .kind = MESSAGE_END,
+                                 .topic = ENGINE_TOPIC,
+                                 .addr = TRIGGER_ADDRESS,
+                                 .payload = QP_STR("timed out: the job's time is over"),
+                                 .code = JOB_FAILED,
+                                 .once = true}};
+    int rc = step_guid(b, job->owner_guid, QP_STR("expire"), &end.msg_put.guid);
+    rc = rc == QP_OK ? step_op(b, &never) : rc;
+    return rc == QP_OK ? step_op(b, &end) : rc;
+}
+
+static int job_forget(struct bundle *b, const struct job_row *job)
+{
+    struct op op = {.kind = OP_job_delete,
+                    .job_delete = {.ref = {job->ns, job->job}, .limit = LIMIT_SWEEP_ROWS}};
+    return step_op(b, &op);
+}
+
 int retention_page(struct bundle *b, bool *out_more)
 {
     struct scan scan = {.table = TABLE_job,
@@ -191,17 +216,11 @@ int retention_page(struct bundle *b, bool *out_more)
     *out_more = false;
     for (size_t i = 0; i < due.count && rc == QP_OK; i++) {
         const struct job_row *job = due.rows[i];
-        struct op *op;
         if (job->expire_at > bundle_now(b)) {
             return QP_OK;
         }
-        op = bundle_op(b, OP_job_delete);
-        if (op == NULL) {
-            return b->commit->rc;
-        }
-        op->job_delete =
-            (struct op_job_delete){.ref = {job->ns, job->job}, .limit = LIMIT_SWEEP_ROWS};
-        rc = bundle_run(b);
+        rc = job->completions > 0 ? job_forget(b, job) : expire(b, job);
+        rc = rc == QP_OK ? bundle_run(b) : rc;
         *out_more = true;
     }
     return rc;

@@ -26,8 +26,8 @@ int fanout_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
 /* One page of a SWEEP message, likewise. */
 int sweep_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
 
-/* Retention: rows of jobs whose time to be kept is over, LIMIT_RETENTION_JOBS jobs and LIMIT_SWEEP_ROWS rows
- * of each. out_more: come again at once. */
+/* Jobs whose time is over, LIMIT_RETENTION_JOBS of them: one that is open is sent its END, of one that
+ * is finished LIMIT_SWEEP_ROWS rows go. out_more: come again at once. */
 int retention_page(struct bundle *b, bool *out_more) QP_MUST_USE;
 
 #endif

@@ -99,6 +99,7 @@ int job_state_close(struct txn *t, struct job_row *job, qp_str guid, int64_t sta
     }
     job->closed_by = guid;
     job->state = state;
+    job->expire_at = 0; /* its own time is over; how long it is kept is said when it finishes */
     if (!str_is_none(job->custom_id)) {
         txn_drop(t, TABLE_job_custom,
                  &(struct job_custom_row){
@@ -154,6 +155,7 @@ static struct job_row job_new(const struct txn *t, const struct op_job_create *o
         .priority = op->priority,
         .limit_key = op->limit_key,
         .threshold = op->threshold,
+        .expire_at = op->expire_ms > 0 ? t->now + op->expire_ms : 0,
         .created_at = t->now,
         .updated_at = t->now,
         .state = JOB_OPEN,
@@ -222,8 +224,12 @@ int apply_job_set(struct txn *t, struct op_job_set *op)
         rc = QP_E_INVALID;
     }
     rc = rc == QP_OK && (op->what & JOB_SET_ERROR) != 0 ? error_check(op->error) : rc;
+    rc = rc == QP_OK && (op->expire_ms < 0 || op->expire_ms > LIMIT_TIMER_MS) ? QP_E_INVALID : rc;
     if (rc != QP_OK) {
         return rc;
+    }
+    if ((op->what & JOB_SET_EXPIRE) != 0) {
+        job->expire_at = op->expire_ms > 0 ? t->now + op->expire_ms : 0;
     }
     if ((op->what & JOB_SET_CANCELLED) != 0) {
         job->cancelled = op->cancelled;

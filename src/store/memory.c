@@ -624,6 +624,7 @@ static const struct provider_calls memory_calls = {
     .host_begin = memory_host,
     .host_end = memory_host_end,
     .native = memory_native,
+    .snapshot = memory_host_end, /* tables in memory have no second state */
     .idle = memory_host,
     .schema_version = memory_schema_version,
     .close = memory_close,

@@ -44,6 +44,8 @@ struct provider_calls {
     int (*host_begin)(struct provider *p, struct qp_err *err);
     int (*host_end)(struct provider *p, bool keep, struct qp_err *err);
     void *(*native)(struct provider *p);
+    /* A reader's own: from begin to end all reads see one state. */
+    int (*snapshot)(struct provider *p, bool begin, struct qp_err *err);
     /* Between transactions: a moment for housekeeping (checkpoint). */
     int (*idle)(struct provider *p, struct qp_err *err);
     int64_t (*schema_version)(const struct provider *p);

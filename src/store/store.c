@@ -605,6 +605,17 @@ static int read_check(const struct store *s, struct qp_err *err)
                : err_set(err, stopped_by(s), "the store has stopped working; open it again");
 }
 
+int store_snapshot_begin(struct store *s, struct qp_err *err)
+{
+    int rc = read_check(s, err);
+    return rc == QP_OK && !s->writable ? s->provider->calls->snapshot(s->provider, true, err) : rc;
+}
+
+int store_snapshot_end(struct store *s, struct qp_err *err)
+{
+    return s->writable ? QP_OK : s->provider->calls->snapshot(s->provider, false, err);
+}
+
 int store_get(struct store *s, struct arena *arena, enum table_id table, const void *key,
               const void **out_row, struct qp_err *err)
 {

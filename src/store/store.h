@@ -133,6 +133,7 @@ struct op_job_create {
     int64_t priority;
     qp_str limit_key;
     int64_t threshold;
+    int64_t expire_ms; /* when its time is over (job_row.expire_at); 0: never */
     bool fresh;
     int64_t out_job;
     bool out_owner;
@@ -143,6 +144,7 @@ enum job_set_what {
     JOB_SET_CANCELLED = 2,
     JOB_SET_PARKED = 4,
     JOB_SET_ERROR = 8,
+    JOB_SET_EXPIRE = 16,
 };
 
 /* Sets what `what` names. Compares: the job is open (else QP_E_CLOSED). parked none means "not
@@ -155,6 +157,7 @@ struct op_job_set {
     qp_str parked;
     qp_str error;
     qp_str fingerprint;
+    int64_t expire_ms; /* from now; 0: never */
 };
 
 /* Closes a job out of its turn: interrupt, failure, cancellation, expiry (H9). The GUID that does
@@ -745,6 +748,12 @@ const struct qp_env *store_env(const struct store *s);
 /* The store's clock: wall time, but it never goes back. When the wall clock falls behind it (it was
  * set back), it goes on at half speed until the wall has caught up. */
 qp_ms store_now(struct store *s);
+
+/* From begin to end all reads of a read-only handle see one state, and cost less; writers go on
+ * meanwhile, but cannot make their log shorter, so it should not be long. Without effect on handles that
+ * write. */
+int store_snapshot_begin(struct store *s, struct qp_err *err) QP_MUST_USE;
+int store_snapshot_end(struct store *s, struct qp_err *err);
 
 /* Reads, between commits: committed state only. A row's text lives in `arena`. QP_E_NOT_FOUND when
  * there is none. */

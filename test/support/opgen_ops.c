@@ -167,7 +167,8 @@ static void make_job_set(struct opgen *g, struct op_job_set *op)
 {
     static const int64_t words[] = {STATUS_RUNNING, STATUS_RETRYING, STATUS_WAITING, STATUS_PARKED};
     op->ref = job_of(g, job_is_open);
-    op->what = (int)opgen_below(g, 16);
+    op->what = (int)opgen_below(g, 32);
+    op->expire_ms = opgen_chance(g, 50) ? 0 : 100;
     op->status = ONE_OF(g, words);
     op->cancelled = (int64_t)opgen_below(g, 2);
     op->parked = ONE_OF(g, texts);

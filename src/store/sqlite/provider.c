@@ -205,6 +205,22 @@ static int shrink(struct sqlite_provider *p, struct qp_err *err)
     return rc;
 }
 
+/* A transaction that only reads: the first read takes the snapshot. */
+static int sqlite_snapshot(struct provider *base, bool begin, struct qp_err *err)
+{
+    struct sqlite_provider *p = self(base);
+    int rc;
+    if (!begin) {
+        rc = p->active ? run_plain(p, PLAIN_COMMIT, err, "end of a snapshot") : QP_OK;
+        p->active = false;
+        return rc;
+    }
+    rc = check_ready(p, err);
+    rc = rc == QP_OK ? run_plain(p, PLAIN_SNAPSHOT, err, "snapshot") : rc;
+    p->active = rc == QP_OK;
+    return rc;
+}
+
 static int sqlite_idle(struct provider *base, struct qp_err *err)
 {
     struct sqlite_provider *p = self(base);
@@ -508,6 +524,7 @@ const struct provider_calls sqlite_calls = {
     .host_begin = sqlite_host_begin,
     .host_end = sqlite_host_end,
     .native = sqlite_native,
+    .snapshot = sqlite_snapshot,
     .idle = sqlite_idle,
     .schema_version = schema_version,
     .close = sqlite_provider_close,

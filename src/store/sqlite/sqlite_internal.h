@@ -30,6 +30,7 @@ enum table_statement {
 
 enum plain_statement {
     PLAIN_BEGIN,
+    PLAIN_SNAPSHOT,
     PLAIN_COMMIT,
     PLAIN_ROLLBACK,
     PLAIN_SAVEPOINT,

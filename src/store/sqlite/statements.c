@@ -7,6 +7,7 @@
 
 static const char *const plain_texts[PLAIN_KINDS] = {
     [PLAIN_BEGIN] = "BEGIN IMMEDIATE",
+    [PLAIN_SNAPSHOT] = "BEGIN",
     [PLAIN_COMMIT] = "COMMIT",
     [PLAIN_ROLLBACK] = "ROLLBACK",
     [PLAIN_SAVEPOINT] = "SAVEPOINT qp_host",
