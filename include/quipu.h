@@ -247,6 +247,7 @@ struct qp_start {
     qp_str input;          /* JSON */
     struct qp_retry retry; /* zeroed: the default */
     int priority;          /* 0 is served first, 9 last */
+    qp_ms timeout_ms;      /* after which it has failed, whatever it is doing; 0: never */
     qp_tx tx;              /* NULL, or writes that commit with the job, or not at all */
     void *tx_context;
     /* For qp_job_start_async. `started` gets QP_OK when the job is on disk, or why it is not;
@@ -430,7 +431,6 @@ struct qp_check_result {
     int64_t errors;
     int64_t warnings;
     bool truncated; /* the limit was reached: there may be more */
-    bool moving; /* somebody writes: what moved too fast, or the whole-store rules, was left out */
 };
 
 /* Called for every finding, in the order of jobs. Another code than QP_OK ends the check, which

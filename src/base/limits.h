@@ -81,7 +81,6 @@
 /* Checking */
 #define LIMIT_CHECK_FINDINGS 1000      /* after which a check stops; configurable */
 #define LIMIT_CHECK_PAGE_JOBS 256      /* jobs whose numbers are read ahead */
-#define LIMIT_CHECK_ROUNDS 3           /* how often a job that moves is loaded again */
 #define LIMIT_CHECK_TEXT_SIZE 512      /* the sentence of a finding */
 #define LIMIT_CHECK_LAG_MS (60 * 1000) /* timers and leases may be this late */
 

@@ -226,8 +226,6 @@ static int finish_json(struct fsck *f, const struct qp_check_result *result)
     json_put_i64(w, result->warnings);
     json_key(w, QP_STR("truncated"));
     json_put_bool(w, result->truncated);
-    json_key(w, QP_STR("moving"));
-    json_put_bool(w, result->moving);
     json_end_object(w);
     buf_byte(&f->out, '\n');
     return json_writer_done(w);
@@ -240,11 +238,6 @@ static void print_summary(const struct qp_check_result *result)
                   (long long)result->warnings); /* talk; main checks what matters */
     if (result->truncated) {
         (void)fputs("quipu: fsck: there may be more; run it again with a higher --limit\n", stderr);
-    }
-    if (result->moving) {
-        (void)fputs("quipu: fsck: the file is being written to, and not everything could be "
-                    "compared; stop the server and run it again\n",
-                    stderr);
     }
 }
 

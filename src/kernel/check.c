@@ -1,8 +1,8 @@
 /* check.c - the walk: jobs by key, one loaded at a time, every rule asked; then the whole store
  *
- *   I1  findings of a job are told only when its row did not move while it was loaded: a reader has a
- *       snapshot per page of jobs, so there it never does
- *   I2  findings about the whole store are told only when no commit came between the scans, likewise
+ *   I1  a job is loaded from one snapshot: a reader's lasts for a page of jobs, and a handle that writes
+ *       is asked between its own commits
+ *   I2  so are the rows that a rule about the whole store compares
  *   I3  a job whose retention time is over may be half deleted, and is not asked
  */
 #include "kernel/check_internal.h"
@@ -512,28 +512,19 @@ static bool is_fading(const struct check *c, const struct job_row *job)
     return job->completions == 1 && job->expire_at > 0 && job->expire_at <= c->now;
 }
 
-/* Loads and asks; again when the job moved meanwhile. A job that is gone is in order. */
+/* A job that is gone is in order. */
 static void check_one(struct check *c, struct teller *t, struct job_ref ref)
 {
-    struct job_row key = {.ns = ref.ns, .job = ref.job};
-    for (int round = 0; round < LIMIT_CHECK_ROUNDS && c->rc == QP_OK; round++) {
-        const struct job_row *job = check_get(c, TABLE_job, &key);
-        int64_t rev = job == NULL ? 0 : job->rev;
-        found_reset(c);
-        if (job == NULL || is_fading(c, job)) {
-            return;
-        }
-        load_job(c, job);
-        ask_rules(c, false);
-        job = check_get(c, TABLE_job, &key);
-        if (job != NULL && job->rev == rev) {
-            tell(c, t);
-            t->result.jobs++;
-            return;
-        }
-    }
-    t->result.moving = true;
+    const struct job_row *job =
+        check_get(c, TABLE_job, &(struct job_row){.ns = ref.ns, .job = ref.job});
     found_reset(c);
+    if (job == NULL || is_fading(c, job)) {
+        return;
+    }
+    load_job(c, job);
+    ask_rules(c, false);
+    tell(c, t);
+    t->result.jobs++;
 }
 
 /* ------------------------------------------------------------------------------------- the walk */
@@ -583,38 +574,30 @@ static void check_jobs(struct check *c, struct teller *t)
     }
 }
 
-static int64_t head_rev(struct check *c)
+static void load_clock(struct check *c)
 {
     const struct head_row *head = check_get(c, TABLE_head, &(struct head_row){.ns = 0});
     c->now = head == NULL ? 0 : head->clock;
-    return head == NULL ? 0 : head->rev;
 }
 
 static void check_whole(struct check *c, struct teller *t)
 {
-    for (int round = 0; round < LIMIT_CHECK_ROUNDS && c->rc == QP_OK; round++) {
-        int64_t rev;
-        bool still;
-        c->rc = store_snapshot_begin(c->store, c->err);
-        rev = head_rev(c);
-        found_reset(c);
-        ask_rules(c, true);
-        still = head_rev(c) == rev;
-        snapshot_end(c);
-        if (still) {
-            tell(c, t);
-            return;
-        }
+    if (c->rc != QP_OK) {
+        return;
     }
-    t->result.moving = true;
+    c->rc = store_snapshot_begin(c->store, c->err);
+    load_clock(c);
     found_reset(c);
+    ask_rules(c, true);
+    snapshot_end(c);
+    tell(c, t);
 }
 
 static void check_all(struct check *c, struct teller *t)
 {
     struct job_name_row name = {.ns = c->ns, .jid = c->options->job};
     const struct job_name_row *row;
-    (void)head_rev(c); /* for the clock */
+    load_clock(c);
     if (str_is_none(name.jid)) {
         check_jobs(c, t);
         if (!t->result.truncated) {
@@ -622,10 +605,13 @@ static void check_all(struct check *c, struct teller *t)
         }
         return;
     }
+    c->rc = c->rc == QP_OK ? store_snapshot_begin(c->store, c->err) : c->rc;
     row = check_get(c, TABLE_job_name, &name);
     if (row != NULL) {
         check_one(c, t, (struct job_ref){c->ns, row->job});
-    } else if (c->rc == QP_OK) {
+    }
+    snapshot_end(c);
+    if (row == NULL && c->rc == QP_OK) {
         c->rc = err_set(c->err, QP_E_NOT_FOUND, "there is no job '%.*s'", CHECK_ECHO(name.jid));
     }
 }

@@ -5,9 +5,8 @@
  * after the jobs. Memory is bounded by the largest job and by the number of lanes, hooks, keys and
  * workflows. Nothing is written: the store may be opened for reading only.
  *
- * A store that is being written to: a job is loaded again when its row moved while it was loaded,
- * and the rules about the whole store count only when no commit came between (else result.moving
- * says that they were left out).
+ * A store that is being written to by others is read in snapshots: a page of jobs, then the rules about
+ * the whole store.
  *
  * The names in a finding live until its visit returns.
  */

@@ -403,7 +403,8 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
         return message_bury(b, m, "its activity is not there");
     }
     suspicion = m->tries - 1 - ((const struct act_row *)act)->attempt;
-    if (suspicion > 0 && s->pushes && (!may_be_alone(e, s) || o->handed != NULL)) {
+    if (suspicion > 0 && suspicion == e->options.max_deliveries - 1 && s->pushes &&
+        (!may_be_alone(e, s) || o->handed != NULL)) {
         s->held_back = true;
         return task_give_back(b, m);
     }
@@ -449,9 +450,9 @@ int engine_claim(struct engine *e, struct bundle *b, struct service *s, int64_t 
     return rc;
 }
 
-/* A task that was delivered before is alone: nothing of its service is in anybody's hands, or will be
- * after this round, and no message that may kill us is still to come. Else it would be suspected with
- * whoever does. */
+/* The last try of a task is made alone: nothing of its service is in anybody's hands, or will be after
+ * this round, and no message that may kill us is still to come. So whoever kills us every time is
+ * buried, and not all who were in hand with it. */
 static bool may_be_alone(const struct engine *e, const struct service *s)
 {
     for (const struct delivery *d = e->batch; d != NULL; d = d->next) {

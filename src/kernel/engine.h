@@ -59,7 +59,7 @@ struct service {
     int64_t promised;  /* in the round that is being decided */
     bool pushes;       /* it is served by rounds, and not only claimed from */
     int64_t whole;     /* room when nothing is in hand */
-    bool held_back;    /* a task that was delivered before waits until it can be alone */
+    bool held_back;    /* a task that has one try left waits until it can be alone */
     bool drained;      /* nothing more was in the stream, in that round */
     bool hungry;       /* there may be something in the stream */
     struct service *next;

@@ -38,4 +38,14 @@ static inline struct guard guard_digit(int64_t weight, int64_t value)
 /* A ledger as the document prints it; `out` has room for fifteen digits and a NUL. */
 void ledger_text(int64_t ledger, char out[16]);
 
+/* What the digits of an activity's or a GUID's ledger say, for people:
+ *
+ *   201100000000001   Leg1 entered once, complete; 1 Leg2 entry; finalized
+ *   000111100000003   ordinal 3: work done, children spawned, closed the job, completion done
+ *
+ * Any number has words: one that no protocol can have made is called impossible, with the reason. */
+#define LEDGER_WORDS_SIZE 128
+void ledger_words(int64_t ledger, char out[LEDGER_WORDS_SIZE]);
+void guid_words(int64_t ledger, char out[LEDGER_WORDS_SIZE]);
+
 #endif

@@ -12,14 +12,17 @@ static int number_of(qp_str value, double min, double max, double *out_number, s
 {
     char text[32] = {0};
     char *end = text;
+    double number = 0;
     if (value.n > 0 && value.n < sizeof text) {
         memcpy(text, value.p, value.n);
-        *out_number = strtod(text, &end);
+        number = strtod(text, &end);
     }
-    if (end == text || *end != '\0' || !(*out_number >= min && *out_number <= max)) {
+    if (end == text || end != text + value.n || /* also when a NUL stands in it */
+        !(number >= min && number <= max)) {
         return err_set(err, QP_E_INVALID, "retry policy: '%.*s' is not a number from %g to %g",
                        STR_ARG(value), min, max);
     }
+    *out_number = number;
     return QP_OK;
 }
 

@@ -1,0 +1,175 @@
+/* test_chores.c - work in pages: the text of a fan-out, sweeping, retention (fan-out itself:
+ * test_engine_signals.c) */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "kernel/chores.h"
+#include "support/enginetest.h"
+
+static struct enginetest x;
+
+static const struct actor empty[] = {{.name = "trigger", .category = 'D'}, {0}};
+
+/* What a fan-out message says is read as it was written; anything else is refused. */
+static void test_fanout_text(void **state)
+{
+    static const qp_str bad[] = {{"", 0},        {"1 2", 3},        {"1 2 3\n", 6},
+                                 {"x y z\n", 6}, {"1 2 9\nabc", 9}, {NULL, 0}};
+    static const struct fanout good[] = {
+        {0, 0, {"", 0}, {"", 0}},
+        {5, 7, {"key", 3}, {"payload", 7}},
+        {INT64_MAX, INT64_MAX, {"a\nb", 3}, {"\n\n", 2}},
+    };
+    struct arena a;
+    (void)state;
+    testenv_init(&x.f.t, 1);
+    arena_init(&a, &x.f.t.env, 0);
+    for (size_t i = 0; i < ARRAY_COUNT(good); i++) {
+        struct fanout f;
+        qp_str text;
+        assert_int_equal(fanout_payload(&a, &good[i], &text), QP_OK);
+        assert_int_equal(fanout_parse(text, &f), QP_OK);
+        assert_int_equal(f.snapshot, good[i].snapshot);
+        assert_int_equal(f.seq, good[i].seq);
+        assert_true(str_equal(f.key, good[i].key));
+        assert_true(str_equal(f.payload, good[i].payload));
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        struct fanout f;
+        assert_int_equal(fanout_parse(bad[i], &f), QP_E_CORRUPT);
+    }
+    arena_done(&a);
+    testenv_done(&x.f.t);
+}
+
+/* ------------------------------------------------------------------------------------------- sweep */
+
+#define CHILDREN (LIMIT_SWEEP_ROWS * 2 + 50)
+
+/* A job with many who wait. */
+static char many_names[CHILDREN * 8];
+static const struct actor *many(void)
+{
+    static struct actor cast[CHILDREN + 2];
+    static char names[CHILDREN][8];
+    size_t used = 0;
+    for (int i = 0; i < CHILDREN; i++) {
+        (void)snprintf(names[i], sizeof names[i], "h%d", i);
+        used += (size_t)snprintf(many_names + used, sizeof many_names - used, "%s%s",
+                                 i == 0 ? "" : " ", names[i]);
+        cast[i + 1] = (struct actor){
+            .name = names[i], .category = 'A', .deed = DEED_HOOK, .topic = "h", .key = names[i]};
+    }
+    cast[0] = (struct actor){.name = "trigger", .category = 'D', .next = many_names};
+    return cast;
+}
+
+/* What a closed job waited for goes in pages, each a commit; the engine dies after any of them. */
+static void test_sweep_in_pages(void **state)
+{
+    (void)state;
+    for (int rounds = 1; rounds <= 4; rounds++) {
+        struct request_end r = {.ns = STORE_NS_DEFAULT, .jid = QP_STR("a"), .state = JOB_CANCELLED};
+        struct qp_err err;
+        size_t left;
+        bool busy;
+        enginetest_init(&x, STORETEST_MEMORY, many());
+        enginetest_open(&x);
+        assert_int_equal(enginetest_start(&x, "a"), QP_OK);
+        assert_int_equal(storetest_count(&x.f, TABLE_hook_wait), CHILDREN);
+        request_end(&r);
+        r.command.answer = enginetest_answered;
+        engine_submit(x.e, &r.command);
+        left = CHILDREN;
+        for (int i = 0; i < rounds; i++) {
+            size_t now;
+            assert_int_equal(enginetest_round(&x, &busy, &err), QP_OK);
+            now = storetest_count(&x.f, TABLE_hook_wait);
+            assert_true(left - now <= LIMIT_SWEEP_ROWS);
+            left = now;
+        }
+        enginetest_crash(&x);
+        enginetest_settle(&x);
+        assert_int_equal(storetest_count(&x.f, TABLE_hook_wait), 0);
+        assert_int_equal(storetest_count(&x.f, TABLE_msg), 0);
+        assert_int_equal(enginetest_job(&x, x.job)->state, JOB_CANCELLED);
+        enginetest_done(&x);
+    }
+}
+
+/* --------------------------------------------------------------------------------------- retention */
+
+static void start_many(int from, int count)
+{
+    static char names[200][16];
+    static struct request_start requests[200];
+    for (int i = 0; i < count; i++) {
+        (void)snprintf(names[i], sizeof names[i], "job%d", from + i);
+        enginetest_fill_start(&x, &requests[i], names[i], "{}");
+        requests[i].command.answer = enginetest_answered;
+        engine_submit(x.e, &requests[i].command);
+    }
+    enginetest_settle(&x);
+}
+
+/* Finished jobs are kept keep_ms, and then go, a bounded number per commit; younger and open ones stay. */
+static void test_retention(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < STORETEST_KINDS; kind++) {
+        size_t before = 120;
+        bool busy = true;
+        struct qp_err err;
+        enginetest_init(&x, (enum storetest_kind)kind, empty);
+        x.options.keep_ms = 10000;
+        enginetest_open(&x);
+        start_many(0, 120);
+        enginetest_wait(&x, 5000);
+        start_many(120, 10);
+        enginetest_wait(&x, 4999);
+        assert_int_equal(storetest_count(&x.f, TABLE_job), 130);
+        assert_true(engine_deadline(x.e) <= store_now(x.f.s) + 1);
+        testenv_advance_ms(&x.f.t, 1);
+        while (busy) {
+            size_t now;
+            assert_int_equal(enginetest_round(&x, &busy, &err), QP_OK);
+            now = storetest_count(&x.f, TABLE_job);
+            assert_true(before + 10 - now <= LIMIT_RETENTION_JOBS);
+            before = now - 10;
+        }
+        assert_int_equal(storetest_count(&x.f, TABLE_job), 10);
+        assert_int_equal(storetest_count(&x.f, TABLE_act), 10);
+        enginetest_wait(&x, 5000);
+        assert_int_equal(storetest_count(&x.f, TABLE_job), 0);
+        assert_int_equal(storetest_count(&x.f, TABLE_job_name), 0);
+        assert_int_equal(enginetest_start(&x, "job0"), QP_OK); /* the id is free again */
+        enginetest_done(&x);
+    }
+}
+
+/* keep_ms 0 keeps for ever. */
+static void test_kept_for_ever(void **state)
+{
+    (void)state;
+    enginetest_init(&x, STORETEST_MEMORY, empty);
+    enginetest_open(&x);
+    start_many(0, 3);
+    enginetest_wait(&x, LIMIT_TIMER_MS / 2);
+    assert_int_equal(storetest_count(&x.f, TABLE_job), 3);
+    enginetest_done(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fanout_text),
+        cmocka_unit_test(test_sweep_in_pages),
+        cmocka_unit_test(test_retention),
+        cmocka_unit_test(test_kept_for_ever),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

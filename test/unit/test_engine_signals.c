@@ -1,0 +1,267 @@
+/* test_engine_signals.c - signals through an engine: H12 (to all that wait) and H13 (early and late) */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "support/enginetest.h"
+
+static struct enginetest x;
+static struct cast sender;
+
+#define TRIGGER(children)                                                                          \
+    {                                                                                              \
+        .name = "trigger", .category = 'D', .next = (children)                                     \
+    }
+#define HOOK(actor, hook_key, children)                                                            \
+    {                                                                                              \
+        .name = (actor), .category = 'A', .deed = DEED_HOOK, .topic = "h", .key = (hook_key),      \
+        .next = (children)                                                                         \
+    }
+#define SENDER(what)                                                                               \
+    {                                                                                              \
+        .name = "s", .category = 'B', .deed = (what), .topic = "h", .key = "k"                     \
+    }
+
+static const struct actor waiter[] = {TRIGGER("h"), HOOK("h", "@", NULL), {0}};
+static const struct actor twice[] = {TRIGGER("h"), HOOK("h", "@", "g"), HOOK("g", "@", NULL), {0}};
+static const struct actor pair[] = {
+    TRIGGER("h g"), HOOK("h", "k", NULL), HOOK("g", "k", NULL), {0}};
+static const struct actor one[] = {TRIGGER("h"), HOOK("h", "k", NULL), {0}};
+static const struct actor all[] = {TRIGGER("s"), SENDER(DEED_SIGNAL_ALL), {0}};
+static const struct actor single[] = {TRIGGER("s"), SENDER(DEED_SIGNAL), {0}};
+static const struct actor both_topics[] = {TRIGGER("s"), SENDER(DEED_SIGNALS), {0}};
+static const struct actor two_topics[] = {
+    TRIGGER("h g"),
+    HOOK("h", "k", NULL),
+    {.name = "g", .category = 'A', .deed = DEED_HOOK, .topic = "other", .key = "k"},
+    {0}};
+
+/* Jobs of the first cast wait, those of the second send. */
+static void setup(enum storetest_kind kind, const struct actor *waits, const struct actor *sends)
+{
+    enginetest_init(&x, kind, waits);
+    cast_init(&sender, CAST_SECOND, sends);
+    x.programs[1] = &sender.program;
+    x.options.program_count = 2;
+    enginetest_open(&x);
+}
+
+static void start_many(const char *prefix, int count)
+{
+    static char names[1200][16];
+    static struct request_start requests[1200];
+    assert_true(count <= (int)ARRAY_COUNT(names));
+    for (int i = 0; i < count; i++) {
+        (void)snprintf(names[i], sizeof names[i], "%s%04d", prefix, i);
+        enginetest_fill_start(&x, &requests[i], names[i], "{}");
+        requests[i].command.answer = enginetest_answered;
+        engine_submit(x.e, &requests[i].command);
+    }
+    enginetest_settle(&x);
+}
+
+/* The sender's job, as far as the engine gets in so many rounds; -1: to its end. */
+static void send_all(const char *jid, int rounds)
+{
+    struct request_start r;
+    struct qp_err err;
+    bool busy = true;
+    enginetest_fill_start(&x, &r, jid, "{}");
+    r.start.job.kind = CAST_SECOND;
+    r.command.answer = enginetest_answered;
+    engine_submit(x.e, &r.command);
+    while (busy && rounds-- != 0) {
+        assert_int_equal(enginetest_round(&x, &busy, &err), QP_OK);
+    }
+    x.job = r.job.job;
+}
+
+struct tally {
+    int64_t completed;
+    int64_t entries; /* Leg2 entries of all activities but triggers */
+};
+
+static int tally_job(void *context, const void *row)
+{
+    const struct job_row *job = row;
+    struct tally *t = context;
+    t->completed += job->kind == CAST_KIND && job->state == JOB_COMPLETED;
+    return QP_OK;
+}
+
+static int tally_act(void *context, const void *row)
+{
+    const struct act_row *act = row;
+    struct tally *t = context;
+    t->entries += act->category == 'A' ? act->ledger % 100000000 : 0;
+    return QP_OK;
+}
+
+static struct tally tally(void)
+{
+    struct tally t = {0};
+    struct qp_err err;
+    struct scan jobs = {.table = TABLE_job, .index = -1, .limit = SIZE_MAX};
+    struct scan acts = {.table = TABLE_act, .index = -1, .limit = SIZE_MAX};
+    assert_int_equal(store_scan(x.f.s, &jobs, &t, tally_job, &err), QP_OK);
+    assert_int_equal(store_scan(x.f.s, &acts, &t, tally_act, &err), QP_OK);
+    return t;
+}
+
+/* --------------------------------------------------------------------------------------------- H12 */
+
+#define WAITERS (LIMIT_FANOUT_TARGETS * 2 + 7)
+
+/* 1007 wait; the engine dies after any number of rounds of the fan-out: each waiter gets one signal, in
+ * pages of 500, and the sender is finished with the first of them. */
+static void test_H12_fanout_cursor(void **state)
+{
+    (void)state;
+    for (int rounds = 1; rounds <= 6; rounds++) {
+        struct tally t;
+        setup(STORETEST_MEMORY, waiter, all);
+        start_many("w", WAITERS);
+        send_all("s", rounds);
+        t = tally();
+        assert_true(rounds > 3 || t.completed <= LIMIT_FANOUT_TARGETS * rounds);
+        enginetest_crash(&x);
+        enginetest_settle(&x);
+        t = tally();
+        assert_int_equal(t.completed, WAITERS);
+        assert_int_equal(t.entries, WAITERS);
+        assert_int_equal(enginetest_job(&x, x.job)->state, JOB_COMPLETED);
+        assert_int_equal(storetest_count(&x.f, TABLE_msg), 0);
+        assert_int_equal(storetest_count(&x.f, TABLE_hook_wait), 0);
+        enginetest_done(&x);
+    }
+}
+
+/* Whoever waits again, or for the first time, after the signal was sent is not meant by it, also when
+ * the pages come later. */
+static void test_H12_snapshot(void **state)
+{
+    (void)state;
+    setup(STORETEST_SQLITE, twice, all);
+    start_many("w", LIMIT_FANOUT_TARGETS + 3);
+    send_all("s", 1); /* it is sent, and no page is done */
+    assert_int_equal(tally().entries, 0);
+    start_many("x", 20); /* these come too late, and so do the second hooks of the first */
+    enginetest_settle(&x);
+    assert_int_equal(tally().entries, LIMIT_FANOUT_TARGETS + 3);
+    assert_int_equal(tally().completed, 0);
+    assert_int_equal(storetest_count(&x.f, TABLE_hook_wait), LIMIT_FANOUT_TARGETS + 23);
+    send_all("s2", -1); /* a second signal is another one */
+    assert_int_equal(tally().completed, LIMIT_FANOUT_TARGETS + 3);
+    assert_int_equal(tally().entries, 2 * (LIMIT_FANOUT_TARGETS + 3) + 20);
+    enginetest_done(&x);
+}
+
+/* Two activities of one job that wait at one key are two targets. */
+static void test_H12_two_waiters_of_one_job(void **state)
+{
+    (void)state;
+    setup(STORETEST_MEMORY, pair, all);
+    start_many("w", 1);
+    send_all("s", -1);
+    assert_int_equal(tally().entries, 2);
+    assert_int_equal(tally().completed, 1);
+    enginetest_done(&x);
+}
+
+/* --------------------------------------------------------------------------------------------- H13 */
+
+/* Registration and signal meet, whoever comes first. */
+static void test_H13_any_order(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < STORETEST_KINDS; kind++) {
+        for (int early = 0; early < 2; early++) {
+            setup((enum storetest_kind)kind, one, single);
+            if (early) {
+                assert_int_equal(enginetest_signal(&x, "h", "k", 1, 1000), QP_OK);
+                assert_int_equal(storetest_count(&x.f, TABLE_hook_sig), 1);
+            }
+            assert_int_equal(enginetest_start(&x, "a"), QP_OK);
+            if (!early) {
+                assert_int_equal(storetest_count(&x.f, TABLE_hook_wait), 1);
+                assert_int_equal(enginetest_signal(&x, "h", "k", 1, 1000), QP_OK);
+            }
+            assert_int_equal(enginetest_job(&x, x.job)->state, JOB_COMPLETED);
+            assert_string_equal(enginetest_digits(&x, "h,0,0"), "201100000000001 000111100000001");
+            assert_int_equal(storetest_count(&x.f, TABLE_hook), 0);
+            enginetest_done(&x);
+        }
+    }
+}
+
+/* An early signal of an activity waits like one from outside, and dies with nothing: a restart between
+ * the two changes nothing. */
+static void test_H13_early_from_activity(void **state)
+{
+    (void)state;
+    setup(STORETEST_SQLITE, one, single);
+    send_all("s", -1);
+    enginetest_crash(&x);
+    assert_int_equal(enginetest_start(&x, "a"), QP_OK);
+    assert_int_equal(enginetest_job(&x, x.job)->state, JOB_COMPLETED);
+    enginetest_done(&x);
+}
+
+/* A kept signal is kept as long as it says, and not longer. */
+static void test_H13_time_to_live(void **state)
+{
+    (void)state;
+    setup(STORETEST_MEMORY, one, single);
+    assert_int_equal(enginetest_signal(&x, "h", "k", 1, 1000), QP_OK);
+    enginetest_wait(&x, 999);
+    assert_int_equal(storetest_count(&x.f, TABLE_hook_sig), 1);
+    enginetest_wait(&x, 1);
+    assert_int_equal(storetest_count(&x.f, TABLE_hook_sig), 0);
+    assert_int_equal(enginetest_start(&x, "a"), QP_OK);
+    assert_int_equal(enginetest_job(&x, x.job)->state, JOB_OPEN);
+    assert_int_equal(enginetest_signal(&x, "h", "k", 2, 0), QP_OK);
+    assert_int_equal(enginetest_job(&x, x.job)->state, JOB_COMPLETED);
+    enginetest_done(&x);
+}
+
+/* The sender's GUID is the signal's: kept twice, it is refused; delivered twice, it enters once. */
+static void test_H13_signal_twice(void **state)
+{
+    (void)state;
+    setup(STORETEST_MEMORY, one, single);
+    assert_int_equal(enginetest_signal(&x, "h", "k", 1, 1000), QP_OK);
+    assert_int_equal(enginetest_signal(&x, "h", "k", 1, 1000), QP_E_EXISTS);
+    assert_int_equal(enginetest_start(&x, "a"), QP_OK);
+    assert_string_equal(enginetest_digits(&x, "h,0,0"), "201100000000001 000111100000001");
+    enginetest_done(&x);
+}
+
+/* One activity signals two topics with the same key, and one job waits at both: two signals. */
+static void test_H13_two_topics_one_key(void **state)
+{
+    (void)state;
+    setup(STORETEST_MEMORY, two_topics, both_topics);
+    assert_int_equal(enginetest_start(&x, "a"), QP_OK);
+    send_all("s", -1);
+    assert_int_equal(enginetest_job(&x, x.job)->state, JOB_COMPLETED);
+    assert_int_equal(tally().completed, 1);
+    enginetest_done(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_H12_fanout_cursor),
+        cmocka_unit_test(test_H12_snapshot),
+        cmocka_unit_test(test_H12_two_waiters_of_one_job),
+        cmocka_unit_test(test_H13_any_order),
+        cmocka_unit_test(test_H13_early_from_activity),
+        cmocka_unit_test(test_H13_time_to_live),
+        cmocka_unit_test(test_H13_signal_twice),
+        cmocka_unit_test(test_H13_two_topics_one_key),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

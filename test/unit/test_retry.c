@@ -1,0 +1,96 @@
+/* test_retry.c - retry policies: how they are read, written, and what they say */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "kernel/retry.h"
+#include "support/testenv.h"
+
+/* What is read; what is missing is the default. */
+static void test_parse(void **state)
+{
+    static const struct {
+        const char *text;
+        struct retry retry;
+    } cases[] = {
+        {"", {5, 1000, 2, 60000}},
+        {"attempts=3", {3, 1000, 2, 60000}},
+        {"cap=10,backoff=7,factor=1.5,attempts=2", {2, 7, 1.5, 10}},
+        {"attempts=1,attempts=9", {9, 1000, 2, 60000}},
+        {"backoff=0,cap=0,factor=1", {5, 0, 1, 0}},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct retry r;
+        struct retry again;
+        char text[RETRY_TEXT_SIZE];
+        size_t size;
+        assert_int_equal(retry_parse(str_from(cases[i].text), &r, NULL), QP_OK);
+        assert_int_equal(r.attempts, cases[i].retry.attempts);
+        assert_int_equal(r.backoff_ms, cases[i].retry.backoff_ms);
+        assert_true(r.factor == cases[i].retry.factor);
+        assert_int_equal(r.cap_ms, cases[i].retry.cap_ms);
+        /* and as text it is the same again */
+        size = retry_format(&r, text);
+        assert_int_equal(size, strlen(text));
+        assert_int_equal(retry_parse(str_from(text), &again, NULL), QP_OK);
+        assert_int_equal(again.attempts, r.attempts);
+        assert_int_equal(again.cap_ms, r.cap_ms);
+    }
+}
+
+/* What is refused says why, and leaves the result alone. */
+static void test_refused(void **state)
+{
+    static const qp_str cases[] = {
+        {"attempts=0", 10},    {"attempts=", 9},   {"attempts=x", 10},  {"attempts=-1", 11},
+        {"backoff=-1", 10},    {"factor=0.5", 10}, {"factor=nan", 10},  {"cap=1e99", 8},
+        {"tries=3", 7},        {"=3", 2},          {"attempts", 8},     {"attempts=3 ", 11},
+        {"attempts=5\0x", 12}, {",", 1},           {"attempts=inf", 12}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct retry r = {.attempts = 77};
+        struct qp_err err = {0};
+        if (retry_parse(cases[i], &r, &err) != QP_E_INVALID) {
+            fail_msg("case %zu was accepted", i);
+        }
+        assert_int_equal(r.attempts, 77);
+        assert_true(strlen(err.text) > 0);
+    }
+}
+
+/* The waits grow by the factor, up to the cap; after the last attempt there is none. */
+static void test_delay(void **state)
+{
+    static const struct {
+        const char *text;
+        qp_ms waits[6];
+    } cases[] = {
+        {"attempts=5,backoff=1000,factor=2,cap=60000", {1000, 2000, 4000, 8000, -1}},
+        {"attempts=6,backoff=10,factor=3,cap=100", {10, 30, 90, 100, 100, -1}},
+        {"attempts=4,backoff=10,factor=1,cap=100", {10, 10, 10, -1}},
+        {"attempts=3,backoff=500,factor=2,cap=100", {100, 100, -1}},
+        {"attempts=1", {-1}},
+        {"attempts=3,backoff=0", {0, 0, -1}},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct retry r;
+        int64_t failures = 1;
+        assert_int_equal(retry_parse(str_from(cases[i].text), &r, NULL), QP_OK);
+        for (; cases[i].waits[failures - 1] >= 0; failures++) {
+            assert_int_equal(retry_delay(&r, failures), cases[i].waits[failures - 1]);
+        }
+        assert_int_equal(retry_delay(&r, failures), -1);
+        assert_int_equal(retry_delay(&r, failures + 100), -1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parse), cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_delay)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
