@@ -288,7 +288,7 @@ LANE_CHECK    := $(LINT) $(LANE_PROGRAMS) $(TEST_SCRIPTS)
 space := $(subst ,, )
 fuzz_command = $(if $(FUZZERS),tools/fuzz@$(subst $(space),@,$(FUZZERS)))
 
-.PHONY: check check-lane torture torture-lane
+.PHONY: check check-lane torture torture-lane mutants
 check: deps ## everything of the short lane: builds, lint, all tests; last line: N passed, N failed
 	$(Q)$(MAKE) WERROR=1 check-lane
 check-lane: all $(LANE_PROGRAMS) $(FUZZERS) $(BENCHES)
@@ -296,7 +296,9 @@ check-lane: all $(LANE_PROGRAMS) $(FUZZERS) $(BENCHES)
 torture: deps ## the long lane: the same tests without sampling, fuzzing, benchmark smoke
 	$(Q)$(MAKE) WERROR=1 torture-lane
 torture-lane: all $(LANE_PROGRAMS) $(FUZZERS) $(BENCHES)
-	$(Q)QP_LANE=torture FUZZ_SECONDS=$(FUZZ_SECONDS) BENCH_SMOKE=1 $(RUN) $(LANE_CHECK) $(fuzz_command) $(BENCHES)
+	$(Q)QP_LANE=torture FUZZ_SECONDS=$(FUZZ_SECONDS) BENCH_SMOKE=1 $(RUN) $(LANE_CHECK) $(fuzz_command) $(BENCHES) tools/mutants
+mutants: ## remove the guards of the ledger protocol one by one: a test must notice (part of torture)
+	$(Q)tools/mutants
 
 # ----------------------------------------------------------------------------------------------------------- rest
 

@@ -417,7 +417,9 @@ static int commit_decide(struct store *s, struct commit *c)
         return t->rc;
     }
     if (b->transient) {
-        bundle_clear(b); /* a thousand bundles use the memory of one */
+        size_t host_calls = b->host_call_count; /* commit_has_work asks for it */
+        bundle_clear(b);                        /* a thousand bundles use the memory of one */
+        b->host_call_count = host_calls;
     }
     bundle_end(c, rc);
     return QP_OK;

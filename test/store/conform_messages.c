@@ -224,6 +224,25 @@ static void test_stale_token(void **state)
     (void)REFUSED(f, QP_E_STALE, with_token(2, MSG(100, 1, second)));
 }
 
+/* Proves that a holder can take back a try and count it again, and no more than there are. */
+static void test_fence_counts_tries(void **state)
+{
+    struct storetest *f = *state;
+    struct msg_ref ref;
+    conform_job(f, 100);
+    DO(f, put(1));
+    (void)conform_claim(f, NS, 1, 1000, NULL);
+    ref = MSG(100, 1, conform_msg_row(f, 100, 1)->token);
+    DO(f, OP(msg_fence, .ref = ref, .tries = -1));
+    assert_int_equal(conform_msg_row(f, 100, 1)->tries, 0);
+    (void)REFUSED(f, QP_E_INVALID, OP(msg_fence, .ref = ref, .tries = -1));
+    DO(f, OP(msg_fence, .ref = ref, .tries = 1));
+    assert_int_equal(conform_msg_row(f, 100, 1)->tries, 1);
+    assert_int_equal(conform_msg_row(f, 100, 1)->token, ref.token);
+    ref.token++;
+    (void)REFUSED(f, QP_E_STALE, OP(msg_fence, .ref = ref, .tries = 1));
+}
+
 /* Proves that no token is given twice: a message that goes and is published again under its GUID is
  * not open to whoever held it before. */
 static void test_token_of_a_former_life(void **state)
@@ -582,6 +601,7 @@ static const struct CMUnitTest tests[] = {
     CONFORM(test_claim_gives),
     CONFORM(test_claim_invalid),
     CONFORM(test_stale_token),
+    CONFORM(test_fence_counts_tries),
     CONFORM(test_token_of_a_former_life),
     CONFORM(test_late_but_alone),
     CONFORM(test_extend),
