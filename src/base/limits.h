@@ -62,7 +62,7 @@
 /* Engine */
 #define LIMIT_FUSE_OPS 4000 /* ops of one bundle, past which children become messages */
 #define LIMIT_FUSE_SIZE (LIMIT_ARENA_SIZE / 4) /* memory of one commit, likewise */
-#define LIMIT_FUSE_DEPTH 8  /* generations that one bundle takes */
+#define LIMIT_FUSE_DEPTH 8                     /* generations that one bundle takes */
 #define LIMIT_DELIVERIES                                                                           \
     20 /* of a message without an answer, then it is a dead letter; configurable */
 #define LIMIT_FANOUT_TARGETS 500  /* per page */

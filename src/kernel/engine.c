@@ -592,10 +592,11 @@ static struct task *task_new(struct engine *e, const struct handed *h)
     size_t size = h->topic.n + h->jid.n + h->act->addr.n + h->act->input.n + h->act->policy.n + 1;
     struct service *service = h->place;
     struct task *task = mem_alloc(&e->env, sizeof *task + service->extra_size + size);
-    char *place = (char *)(task + 1) + service->extra_size;
+    char *place;
     if (task == NULL) {
         return NULL;
     }
+    place = (char *)(task + 1) + service->extra_size;
     task->service = service;
     memcpy(task->guid, h->guid.p, LIMIT_GUID_SIZE);
     task->ref = (struct msg_ref){.ns = h->act->ns,

@@ -43,10 +43,11 @@ static struct op create(int64_t number, const char *jid)
 
 static struct op put(int64_t number, unsigned guid)
 {
-    return (struct op){
-        .kind = OP_msg_put,
-        .msg_put = {
-            .ref = REF(number), .guid = storetest_guid(guid), .topic = QP_STR("t"), .lease_ms = 1000}};
+    return (struct op){.kind = OP_msg_put,
+                       .msg_put = {.ref = REF(number),
+                                   .guid = storetest_guid(guid),
+                                   .topic = QP_STR("t"),
+                                   .lease_ms = 1000}};
 }
 
 static struct op pause_job(int64_t number)
