@@ -9,18 +9,18 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/env.h"
 #include "base/hash.h"
+#include "place.h"
 #include "store/store.h"
 
 #define CLAIM 100
 #define PAYLOAD QP_STR("{\"order\":12345,\"amount\":\"99.95\",\"currency\":\"EUR\"}")
 
 struct stream {
-    char path[300];
+    char path[320];
     struct store *store;
     struct commit commit;
     int64_t epoch;
@@ -28,19 +28,6 @@ struct stream {
     double seconds;
     int64_t claimed;
 };
-
-static _Noreturn void die(const char *what, const char *why)
-{
-    (void)fprintf(stderr, "bench_backlog: %s: %s\n", what, why);
-    exit(1);
-}
-
-static double now_s(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 /* Resident memory, in MiB. */
 static double resident_mib(void)
@@ -146,35 +133,26 @@ static void stream_round(struct stream *s)
 
 static void stream_close(struct stream *s)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm", "-qplock"};
-    char name[sizeof s->path + 16];
     struct qp_err err;
     commit_done(&s->commit);
     if (store_close(s->store, &err) != QP_OK) {
         die("close", err.text);
     }
-    for (size_t i = 0; i < ARRAY_COUNT(suffixes); i++) {
-        (void)snprintf(name, sizeof name, "%s%s", s->path, suffixes[i]);
-        (void)unlink(name);
-    }
+    file_remove(s->path);
 }
 
 int main(void)
 {
     bool smoke = getenv("BENCH_SMOKE") != NULL;
-    const char *tmp = getenv("TMPDIR");
     static const int64_t sizes[] = {1000, 1000000};
     static struct stream streams[ARRAY_COUNT(sizes)];
     double memory[ARRAY_COUNT(sizes)];
     int rounds = smoke ? 5 : 400;
-    char dir[256];
-    (void)snprintf(dir, sizeof dir, "%s/quipu-bench.XXXXXX", tmp != NULL ? tmp : "/tmp");
-    if (mkdtemp(dir) == NULL) {
-        die("temporary directory", dir);
-    }
+    struct place place;
+    place_make(&place);
     for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) {
         double before = resident_mib();
-        stream_open(&streams[i], dir, smoke && sizes[i] > 10000 ? 10000 : sizes[i]);
+        stream_open(&streams[i], place.dir, smoke && sizes[i] > 10000 ? 10000 : sizes[i]);
         memory[i] = resident_mib() - before;
     }
     for (int round = 0; round < rounds; round++) {
@@ -194,6 +172,6 @@ int main(void)
     for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) {
         stream_close(&streams[i]);
     }
-    (void)rmdir(dir);
+    place_remove(&place);
     return 0;
 }

@@ -12,10 +12,10 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "kernel/single.h"
+#include "place.h"
 #include "reference.h"
 #include "run/handle.h"
 #include "support/faultvfs.h"
@@ -24,19 +24,6 @@
 #define OUTPUT "{\"charged\":true,\"reference\":\"tx-0001\"}"
 #define CHAIN_KIND 100
 #define ROUNDS 3
-
-static _Noreturn void die(const char *what, const char *why)
-{
-    (void)fprintf(stderr, "bench_engine: %s: %s\n", what, why);
-    exit(1);
-}
-
-static double now_s(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 /* ------------------------------------------------------------------------- a chain of ten steps */
 
@@ -201,22 +188,11 @@ static struct figures engine_run(const char *path, int64_t jobs, int64_t in_flig
 
 /* -------------------------------------------------------------------------------------- the table */
 
-static void remove_file(const char *path)
-{
-    static const char *const suffixes[] = {"", "-wal", "-shm", "-qplock", "-journal"};
-    char name[320];
-    for (size_t i = 0; i < ARRAY_COUNT(suffixes); i++) {
-        (void)snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
-        (void)unlink(name);
-    }
-}
-
-static void table(const char *dir, int steps, bool smoke)
+static void table(const struct place *place, int steps, bool smoke)
 {
     static const int64_t in_flight[] = {1, 10, 100, 1000};
     static const int64_t jobs_of[] = {1000, 8000, 40000, 60000};
-    char path[300];
-    (void)snprintf(path, sizeof path, "%s/x.db", dir);
+    const char *path = place->path;
     for (size_t i = 0; i < ARRAY_COUNT(in_flight); i++) {
         double reference = 0;
         struct figures f = {0};
@@ -225,9 +201,9 @@ static void table(const char *dir, int steps, bool smoke)
         jobs = jobs > in_flight[i] ? jobs : in_flight[i];
         for (int round = 0; round < rounds; round++) {
             reference += reference_run(path, FAULTVFS_NAME, jobs, in_flight[i], steps) / rounds;
-            remove_file(path);
+            file_remove(path);
             struct figures one = engine_run(path, jobs, in_flight[i], steps);
-            remove_file(path);
+            file_remove(path);
             f.jobs_per_s += one.jobs_per_s / rounds;
             f.syncs_per_job += one.syncs_per_job / rounds;
             f.p50_ms += one.p50_ms / rounds;
@@ -244,9 +220,8 @@ static void table(const char *dir, int steps, bool smoke)
 }
 
 /* The engine alone, once, as BENCH_ONE says. */
-static void one(const char *dir, const char *what)
+static void one(struct place *place, const char *what)
 {
-    char path[300];
     char *end;
     int steps = (int)strtol(what, &end, 10);
     int64_t in_flight = *end == ':' ? strtoll(end + 1, &end, 10) : 0;
@@ -255,26 +230,20 @@ static void one(const char *dir, const char *what)
     if ((steps != 1 && steps != 10) || in_flight < 1 || jobs < 1) {
         die("BENCH_ONE", "steps (1 or 10):in flight:jobs");
     }
-    (void)snprintf(path, sizeof path, "%s/x.db", dir);
-    f = engine_run(path, jobs, in_flight, steps);
+    f = engine_run(place->path, jobs, in_flight, steps);
     printf("%.0f jobs/s, %.4f fdatasync per job\n", f.jobs_per_s, f.syncs_per_job);
-    remove_file(path);
-    (void)rmdir(dir);
+    place_remove(place);
 }
 
 int main(void)
 {
-    const char *tmp = getenv("TMPDIR");
     bool smoke = getenv("BENCH_SMOKE") != NULL;
-    char dir[256];
-    (void)snprintf(dir, sizeof dir, "%s/quipu-bench.XXXXXX", tmp != NULL ? tmp : "/tmp");
-    if (mkdtemp(dir) == NULL) {
-        die("temporary directory", dir);
-    }
+    struct place place;
+    place_make(&place);
     faultvfs_init(FAULTVFS_SYNC_REAL, false);
     (void)sqlite3_vfs_register(sqlite3_vfs_find(FAULTVFS_NAME), 1);
     if (getenv("BENCH_ONE") != NULL) {
-        one(dir, getenv("BENCH_ONE"));
+        one(&place, getenv("BENCH_ONE"));
         return 0;
     }
     printf("SQLite %s, synchronous=FULL, in-process workers\n", sqlite3_libversion());
@@ -282,8 +251,8 @@ int main(void)
            "ratio", "fdatasync", "p50", "p99");
     printf("%5s %9s %12s %12s %7s %14s %9s %9s\n", "", "", "jobs/s", "jobs/s", "", "per job", "ms",
            "ms");
-    table(dir, 1, smoke);
-    table(dir, 10, smoke);
-    (void)rmdir(dir);
+    table(&place, 1, smoke);
+    table(&place, 10, smoke);
+    place_remove(&place);
     return 0;
 }

@@ -13,22 +13,17 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/env.h"
 #include "kernel/ledger.h"
 #include "kernel/single.h"
+#include "place.h"
 #include "support/faultvfs.h"
 
 #define INPUT "{\"order\":12345,\"amount\":\"99.95\",\"currency\":\"EUR\"}"
 #define OUTPUT "{\"charged\":true,\"reference\":\"tx-0001\"}"
 #define WAVE 4000 /* jobs that are created before they are completed, at most */
-
-struct place {
-    char dir[256];
-    char path[300];
-};
 
 struct figures {
     double seconds;
@@ -37,40 +32,6 @@ struct figures {
     int64_t rows;
     int64_t syncs;
 };
-
-static double now_s(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static _Noreturn void die(const char *what, const char *why)
-{
-    (void)fprintf(stderr, "bench_store: %s: %s\n", what, why);
-    exit(1);
-}
-
-static void place_make(struct place *p)
-{
-    const char *tmp = getenv("TMPDIR");
-    (void)snprintf(p->dir, sizeof p->dir, "%s/quipu-bench.XXXXXX", tmp != NULL ? tmp : "/tmp");
-    if (mkdtemp(p->dir) == NULL) {
-        die("temporary directory", p->dir);
-    }
-    (void)snprintf(p->path, sizeof p->path, "%s/bench.db", p->dir);
-}
-
-static void place_remove(const struct place *p)
-{
-    static const char *const suffixes[] = {"", "-wal", "-shm", "-qplock"};
-    char name[320];
-    for (size_t i = 0; i < ARRAY_COUNT(suffixes); i++) {
-        (void)snprintf(name, sizeof name, "%s%s", p->path, suffixes[i]);
-        (void)unlink(name);
-    }
-    (void)rmdir(p->dir);
-}
 
 static void guid_make(int64_t job, char purpose, char out[LIMIT_GUID_SIZE])
 {

@@ -4,7 +4,8 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "place.h"
 
 static const char schema[] =
     "CREATE TABLE job(id INTEGER PRIMARY KEY, jid TEXT, state INTEGER, sem INTEGER, input BLOB, output BLOB);"
@@ -124,13 +125,6 @@ static void end_job(struct reference *r, int64_t job, int steps)
     run(r, ACT_UPDATE, job * 16 + steps, job);
     run(r, JOB_UPDATE, job, job);
     run(r, LOG_INSERT, ++r->log_id, job);
-}
-
-static double now_s(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 double reference_run(const char *path, const char *vfs, int64_t jobs, int64_t in_flight, int steps)
