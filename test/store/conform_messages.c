@@ -241,6 +241,10 @@ static void test_fence_counts_tries(void **state)
     assert_int_equal(conform_msg_row(f, 100, 1)->token, ref.token);
     ref.token++;
     (void)REFUSED(f, QP_E_STALE, OP(msg_fence, .ref = ref, .tries = 1));
+    ref.token--;
+    DO(f, OP(msg_fence, .ref = ref, .tries = -1));
+    DO(f, OP(msg_retry, .ref = ref, .untry = true)); /* there is none left to give back */
+    assert_int_equal(conform_msg_row(f, 100, 1)->tries, 0);
 }
 
 /* Proves that no token is given twice: a message that goes and is published again under its GUID is

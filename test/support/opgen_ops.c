@@ -486,7 +486,7 @@ static struct msg_ref claim_of(struct opgen *g, opgen_like like)
 static void make_msg_fence(struct opgen *g, struct op_msg_fence *op)
 {
     op->ref = claim_of(g, msg_is_held);
-    op->tries = (int64_t)opgen_below(g, 4) - 2; /* -2 is more than many have */
+    op->tries = (int64_t)opgen_below(g, 3) - 2; /* -2 is more than many have */
 }
 
 static void make_msg_extend(struct opgen *g, struct op_msg_extend *op)
