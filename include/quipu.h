@@ -194,7 +194,7 @@ QP_API void qp_options_init(struct qp_options *options);
 
 /* Opens the file, or makes it. One process may write to a file at a time: another one gets
  * QP_E_LOCKED. What a process that died was working on is ready to be claimed again when this
- * returns. */
+ * returns; tasks of workers with a lease are when that is over. */
 QP_API QP_MUST_USE int qp_open(const struct qp_options *options, qp **out_engine,
                                struct qp_err *err);
 
@@ -210,11 +210,13 @@ QP_API int qp_close(qp *engine, struct qp_err *err);
 QP_API QP_MUST_USE int qp_start_threads(qp *engine, int workers, struct qp_err *err);
 
 /* Drives the engine on this thread until qp_stop (QP_OK), or until the store fails (its code). Workers'
- * functions run here, between commits, unless there are threads for them. */
+ * functions run here, between commits, unless there are threads for them. QP_E_EXISTS: another thread
+ * drives it; QP_E_INVALID: this one does, and is inside a worker's function or a callback. */
 QP_API QP_MUST_USE int qp_run(qp *engine, struct qp_err *err);
+/* Ends the qp_run that is going on, or else the next one. */
 QP_API void qp_stop(qp *engine);
 
-/* For a host's own loop: does what there is to do now, and returns. */
+/* For a host's own loop: does what there is to do now, and returns. Answers as qp_run does. */
 QP_API QP_MUST_USE int qp_poll(qp *engine, struct qp_err *err);
 /* Becomes readable when qp_poll should be called: a file descriptor for poll(2), not to be read. */
 QP_API int qp_fd(const qp *engine);
@@ -288,7 +290,9 @@ QP_API QP_MUST_USE int qp_job_get(qp *engine, qp_str id, struct qp_job *out_job,
 QP_API void qp_job_done(qp *engine, struct qp_job *job);
 
 /* Waits until the job has ended, at most timeout_ms (< 0: as long as it takes), and tells what became of
- * it as qp_job_get does. QP_E_TIMEOUT: it has not. Drives the engine while nobody else does. */
+ * it as qp_job_get does. QP_E_TIMEOUT: it has not. Drives the engine while nobody else does.
+ * QP_E_INVALID inside a worker's function on the thread that drives; QP_E_CLOSED when the engine is
+ * closed meanwhile. */
 QP_API QP_MUST_USE int qp_job_wait(qp *engine, qp_str id, qp_ms timeout_ms, struct qp_job *out_job,
                                    struct qp_err *err);
 
@@ -372,7 +376,7 @@ struct qp_worker {
                        for so long loses it, and should use qp_task_heartbeat */
     int64_t in_hand; /* tasks fetched ahead, at most; 0: 1024 */
 };
-/* Before anybody drives the engine. QP_E_EXISTS: the topic has a worker. */
+/* At any time. QP_E_EXISTS: the topic has a worker. */
 QP_API QP_MUST_USE int qp_worker_add(qp *engine, const struct qp_worker *worker,
                                      struct qp_err *err);
 

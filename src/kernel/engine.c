@@ -14,23 +14,8 @@
 #include "kernel/engine_internal.h"
 
 static void commands_fail(struct engine *e, struct command *first, int rc, const char *why);
-static bool is_serving(const struct engine *e);
-static bool may_be_alone(const struct engine *e, const struct service *s);
 
 /* ------------------------------------------------------------------------------- open and close */
-
-static void *reserve(void *context, int64_t ns, qp_str topic, qp_ms *out_lease_ms)
-{
-    struct engine *e = context;
-    for (struct service *s = e->services; s != NULL; s = s->next) {
-        if (str_equal(s->topic, topic) && (s->ns == 0 || s->ns == ns) && s->promised < s->room) {
-            s->promised++;
-            *out_lease_ms = s->lease_ms;
-            return s;
-        }
-    }
-    return NULL;
-}
 
 static void engine_setup(struct engine *e, const struct engine_options *o)
 {
@@ -49,7 +34,7 @@ static void engine_setup(struct engine *e, const struct engine_options *o)
                                 .stepwise = o->stepwise,
                                 .keep_ms = o->keep_ms,
                                 .context = e,
-                                .reserve = reserve};
+                                .reserve = serve_reserve};
     commit_init(&e->commit, e->store);
 }
 
@@ -163,15 +148,6 @@ int engine_number(struct engine *e, int64_t *out_number, struct qp_err *err)
 }
 
 /* ----------------------------------------------------------------------------------------- collect */
-
-void engine_serve(struct engine *e, struct service *s)
-{
-    s->hungry = true;
-    s->pushes = true;
-    s->whole = s->room;
-    s->next = e->services;
-    e->services = s;
-}
 
 /* At the end of the queue. */
 static void command_add(struct engine *e, struct command *c)
@@ -373,124 +349,12 @@ static int claim_decide(void *context, struct bundle *b)
     return rc == QP_OK ? step_op(b, &name) : rc;
 }
 
-/* Back into its stream, as if it had not been claimed. */
-static int task_give_back(struct bundle *b, const struct msg_row *m)
-{
-    struct op op = {
-        .kind = OP_msg_retry,
-        .msg_retry = {.ref = {m->ns, m->job, m->guid, m->token}, .error = m->error, .untry = true}};
-    return step_op(b, &op);
-}
-
-/* A claimed task: for its worker, or, after too many deliveries without an answer, for nobody. */
-static int task_take(struct engine *e, struct bundle *b, struct outcome *o, struct service *s,
-                     const struct msg_row *m)
-{
-    int64_t suspicion;
-    struct handed *h = ARENA_NEW(&b->commit->arena, struct handed);
-    const void *act = NULL;
-    const void *job = NULL;
-    int rc = h == NULL
-                 ? QP_E_NOMEM
-                 : bundle_get(b, TABLE_act,
-                              &(struct act_row){.ns = m->ns, .job = m->job, .addr = m->addr}, &act);
-    rc = rc == QP_OK ? bundle_get(b, TABLE_job, &(struct job_row){.ns = m->ns, .job = m->job}, &job)
-                     : rc;
-    if (rc != QP_OK) {
-        return rc;
-    }
-    if (act == NULL || job == NULL) {
-        return message_bury(b, m, "its activity is not there");
-    }
-    suspicion = m->tries - 1 - ((const struct act_row *)act)->attempt;
-    if (suspicion > 0 && suspicion == e->options.max_deliveries - 1 && s->pushes &&
-        (!may_be_alone(e, s) || o->handed != NULL)) {
-        s->held_back = true;
-        return task_give_back(b, m);
-    }
-    if (suspicion >= e->options.max_deliveries) {
-        o->buried++;
-        return message_bury(b, m, "delivered too often without an answer: it may crash its worker");
-    }
-    *h = (struct handed){.next = o->handed,
-                         .place = s,
-                         .message = m,
-                         .topic = m->topic,
-                         .guid = m->guid,
-                         .token = m->token,
-                         .tries = m->tries,
-                         .act = act,
-                         .jid = ((const struct job_row *)job)->jid};
-    o->handed = h;
-    o->handed_count++;
-    return QP_OK;
-}
-
-int engine_claim(struct engine *e, struct bundle *b, struct service *s, int64_t room,
-                 struct outcome *o)
-{
-    struct op *op = bundle_op(b, OP_msg_claim);
-    int rc;
-    if (op == NULL) {
-        return b->commit->rc;
-    }
-    op->msg_claim =
-        (struct op_msg_claim){.ns = s->ns,
-                              .topic = s->topic,
-                              .want = room < LIMIT_CLAIM_MESSAGES ? room : LIMIT_CLAIM_MESSAGES,
-                              .lease_ms = s->lease_ms,
-                              .holder = s->lease_ms > 0 ? 0 : e->kernel.epoch};
-    rc = bundle_run(b);
-    s->drained = rc == QP_OK && (int64_t)op->msg_claim.out_count < op->msg_claim.want;
-    s->held_back = false;
-    for (size_t i = 0; i < op->msg_claim.out_count && rc == QP_OK; i++) {
-        rc = task_take(e, b, o, s, op->msg_claim.out_messages[i]);
-    }
-    s->drained = s->drained || s->held_back; /* what was given back is not there for us now */
-    return rc;
-}
-
-/* The last try of a task is made alone: nothing of its service is in anybody's hands, or will be after
- * this round, and no message that may kill us is still to come. So whoever kills us every time is
- * buried, and not all who were in hand with it. */
-static bool may_be_alone(const struct engine *e, const struct service *s)
-{
-    for (const struct delivery *d = e->batch; d != NULL; d = d->next) {
-        if (d->row->tries > 1) {
-            return false;
-        }
-    }
-    return e->looked && s->room >= s->whole && s->promised == 0;
-}
-
-static bool wants_tasks(const struct engine *e, const struct service *s)
-{
-    return (s->hungry || (s->held_back && may_be_alone(e, s))) && s->promised < s->room;
-}
-
 /* Tasks from their streams, for workers that have room. */
 static int serve_decide(void *context, struct bundle *b)
 {
     struct round *r = context;
-    int rc = QP_OK;
     r->served = (struct outcome){0};
-    for (struct service *s = r->engine->services; s != NULL && rc == QP_OK; s = s->next) {
-        s->drained = false;
-        if (wants_tasks(r->engine, s)) {
-            rc = engine_claim(r->engine, b, s, s->room - s->promised, &r->served);
-        }
-    }
-    return rc;
-}
-
-static bool is_serving(const struct engine *e)
-{
-    for (const struct service *s = e->services; s != NULL; s = s->next) {
-        if (wants_tasks(e, s)) {
-            return true;
-        }
-    }
-    return false;
+    return serve_claim(r->engine, b, &r->served);
 }
 
 /* The run's lease, when a third of it is over. */
@@ -523,7 +387,7 @@ static void add_due(struct round *r)
 static void add_claims(struct round *r)
 {
     struct engine *e = r->engine;
-    if (is_serving(e)) {
+    if (serve_is_wanted(e)) {
         r->serving = commit_decided(&e->commit, "serve", serve_decide, r);
     }
     if (e->hungry && e->batch == NULL) {
@@ -571,67 +435,9 @@ static void collect(struct round *r)
 
 /* ------------------------------------------------------------------------------------------ answer */
 
-void task_free(const struct qp_env *env, struct task *task)
-{
-    mem_free(env, task);
-}
-
-/* Copies a text behind the task. */
-static qp_str keep(char **place, qp_str s)
-{
-    qp_str copy = {s.p == NULL ? NULL : *place, s.n};
-    if (s.n > 0) {
-        memcpy(*place, s.p, s.n);
-        *place += s.n;
-    }
-    return copy;
-}
-
-static struct task *task_new(struct engine *e, const struct handed *h)
-{
-    size_t size = h->topic.n + h->jid.n + h->act->addr.n + h->act->input.n + h->act->policy.n + 1;
-    struct service *service = h->place;
-    struct task *task = mem_alloc(&e->env, sizeof *task + service->extra_size + size);
-    char *place;
-    if (task == NULL) {
-        return NULL;
-    }
-    place = (char *)(task + 1) + service->extra_size;
-    task->service = service;
-    memcpy(task->guid, h->guid.p, LIMIT_GUID_SIZE);
-    task->ref = (struct msg_ref){.ns = h->act->ns,
-                                 .job = h->act->job,
-                                 .guid = {(const char *)task->guid, LIMIT_GUID_SIZE},
-                                 .token = h->token};
-    task->topic = keep(&place, h->topic);
-    task->jid = keep(&place, h->jid);
-    task->addr = keep(&place, h->act->addr);
-    task->input = keep(&place, h->act->input);
-    task->policy = keep(&place, h->act->policy);
-    task->tries = h->tries;
-    task->failures = h->act->attempt;
-    return task;
-}
-
-/* The tasks of a list, each to its service. One for which there is no memory is ours and stuck: then
- * this run gives back all that it holds, and a new one begins. */
-static void hand_out(struct engine *e, const struct handed *h)
-{
-    for (; h != NULL; h = h->next) {
-        struct service *s = h->place;
-        struct task *task = task_new(e, h);
-        if (task == NULL) {
-            e->over = true;
-            continue;
-        }
-        s->room--;
-        s->give(s->context, task);
-    }
-}
-
 static void note_outcome(struct engine *e, const struct outcome *o)
 {
-    hand_out(e, o->handed);
+    serve_hand_out(e, o->handed);
     e->stats.buried += o->buried;
     if (o->ended.job != 0 && e->options.ended != NULL) {
         e->options.ended(e->options.context, o->ended, o->ended_state);
@@ -754,9 +560,7 @@ static void note_ready(struct engine *e)
 {
     if (e->commit.ready_count > 0) {
         e->hungry = true;
-        for (struct service *s = e->services; s != NULL; s = s->next) {
-            s->hungry = true;
-        }
+        serve_look_again(e);
     }
 }
 
@@ -813,7 +617,7 @@ static bool has_work(const struct round *r)
 {
     const struct engine *e = r->engine;
     return e->commands != NULL || e->batch != NULL || e->hungry || r->now >= e->wake_at ||
-           r->now >= e->renew_at || is_serving(e);
+           r->now >= e->renew_at || serve_is_wanted(e);
 }
 
 /* What others left behind, and our own lease. */
@@ -826,9 +630,7 @@ static int round_runs(struct round *r, struct qp_err *err)
         /* Others put messages, tasks and timers without our hearing of it. */
         e->hungry = true;
         e->wake_at = 0;
-        for (struct service *s = e->services; s != NULL; s = s->next) {
-            s->hungry = true;
-        }
+        serve_look_again(e);
     }
     return rc == QP_OK && e->over ? run_again(e, err) : rc;
 }

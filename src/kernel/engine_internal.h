@@ -68,6 +68,16 @@ bool delivery_after(struct delivery *d, int rc);
 /* A dead letter, and its job parked. */
 int message_bury(struct bundle *b, const struct msg_row *m, const char *why) QP_MUST_USE;
 
+/* serve.c: tasks for the workers of this process. */
+void *serve_reserve(void *engine, int64_t ns, qp_str topic, qp_ms *out_lease_ms);
+/* Whether a service has room for what may be in its stream; the claims for all that have. */
+bool serve_is_wanted(const struct engine *e);
+int serve_claim(struct engine *e, struct bundle *b, struct outcome *o) QP_MUST_USE;
+/* Something may have come into any stream. */
+void serve_look_again(struct engine *e);
+/* After the commit: to each its worker. */
+void serve_hand_out(struct engine *e, const struct handed *h);
+
 /* run.c: the run of this node, and those of others. */
 int run_enter(struct engine *e, struct qp_err *err) QP_MUST_USE;
 int run_end(struct engine *e, int64_t epoch, enum node_state state, struct qp_err *err) QP_MUST_USE;

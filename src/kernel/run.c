@@ -33,9 +33,7 @@ int run_end(struct engine *e, int64_t epoch, enum node_state state, struct qp_er
     rc = rc == QP_OK ? engine_op(e, &over, err) : rc;
     e->hungry = true;
     e->looked = false;
-    for (struct service *s = e->services; s != NULL; s = s->next) {
-        s->hungry = true;
-    }
+    serve_look_again(e);
     return rc == QP_E_STALE ? QP_OK : rc; /* somebody else was faster: it is over */
 }
 

@@ -30,21 +30,31 @@ static void inbox_add(qp *q, struct call *c)
         q->last_call->next = c;
     }
     q->last_call = c;
-    q->inbox_count++;
 }
 
 int call_put(qp *q, struct call *c)
 {
     int rc = QP_OK;
     (void)pthread_mutex_lock(&q->lock);
-    if (q->inbox_count >= LIMIT_COMMANDS) {
+    if (q->sealed) {
+        rc = QP_E_CLOSED;
+    } else if (q->waiting_count >= LIMIT_COMMANDS) {
         rc = QP_E_LIMIT;
     } else {
+        q->waiting_count++;
         inbox_add(q, c);
         kick(q);
     }
     (void)pthread_mutex_unlock(&q->lock);
     return rc;
+}
+
+void call_left(qp *q)
+{
+    (void)pthread_mutex_lock(&q->lock);
+    QP_ASSERT(q->waiting_count > 0);
+    q->waiting_count--;
+    (void)pthread_mutex_unlock(&q->lock);
 }
 
 void call_done(qp *q, struct call *c, int rc)
@@ -56,8 +66,7 @@ void call_done(qp *q, struct call *c, int rc)
     (void)pthread_mutex_unlock(&q->lock);
 }
 
-/* Under the lock: is this thread the driver? */
-static bool am_driver(const qp *q)
+bool am_driver(const qp *q)
 {
     return q->driven && pthread_equal(q->driver, pthread_self()) != 0;
 }
@@ -87,7 +96,7 @@ int call_do(qp *q, struct call *c, struct qp_err *err)
     c->err = err;
     (void)pthread_mutex_lock(&q->lock);
     nested = am_driver(q);
-    if (nested && q->in_round) {
+    if (nested && q->in_engine) {
         (void)pthread_mutex_unlock(&q->lock);
         return err_set(err, QP_E_INVALID,
                        "called from a callback of the engine, where nothing may wait");
@@ -188,14 +197,31 @@ int qp_open(const struct qp_options *options, qp **out_engine, struct qp_err *er
     return handle_open(options, programs, ARRAY_COUNT(programs), out_engine, err);
 }
 
+static int options_check(const struct qp_options *o, struct qp_err *err)
+{
+    if (o->size != sizeof *o) {
+        return err_set(err, QP_E_INVALID, "qp_open: options were not set up with qp_options_init");
+    }
+    if (o->env != NULL && o->env->size != sizeof *o->env) {
+        return err_set(err, QP_E_INVALID, "qp_open: env was not set up with qp_env_init");
+    }
+    if (o->keep_ms < 0 || o->keep_ms > LIMIT_TIMER_MS) {
+        return err_set(err, QP_E_INVALID, "qp_open: keep_ms is 0 to ten years");
+    }
+    if (o->max_deliveries < 0 || o->max_deliveries > INT32_MAX) {
+        return err_set(err, QP_E_INVALID, "qp_open: max_deliveries is 0 to %d", INT32_MAX);
+    }
+    return QP_OK;
+}
+
 int handle_open(const struct qp_options *options, const struct program *const *programs,
                 size_t program_count, qp **out_engine, struct qp_err *err)
 {
     struct qp_env env;
     qp *q;
-    int rc;
-    if (options->size != sizeof *options) {
-        return err_set(err, QP_E_INVALID, "qp_open: options were not set up with qp_options_init");
+    int rc = options_check(options, err);
+    if (rc != QP_OK) {
+        return rc;
     }
     qp_env_init(&env);
     env = options->env != NULL ? *options->env : env;
@@ -223,19 +249,59 @@ int handle_open(const struct qp_options *options, const struct program *const *p
 
 /* ------------------------------------------------------------------------------------------ close */
 
-/* What the workers have finished is committed before we go; what fails then is done again by whoever
- * opens the file next. */
+/* A failure that may pass is met this often before we give up. */
+#define CLOSE_TRIES 3
+
+/* Whether somebody's work is not yet committed. */
+static bool is_unfinished(qp *q)
+{
+    bool more;
+    (void)pthread_mutex_lock(&q->lock);
+    more = q->finished != NULL || q->inbox != NULL || q->waiting_count > 0;
+    (void)pthread_mutex_unlock(&q->lock);
+    return more || q->unsent != NULL || q->unanswered > 0;
+}
+
+/* What the workers have finished, and what was asked for, is committed before we go; what fails then is
+ * done again by whoever opens the file next. */
 static void commit_finished(qp *q)
 {
-    bool more = true;
+    int failures = 0;
     int rc = QP_OK;
     struct qp_err err;
-    while (rc == QP_OK && more) {
+    for (qp_task *t = pool_rest(q); t != NULL;) {
+        qp_task *next = t->next;
+        task_give_back(t);
+        t = next;
+    }
+    while ((rc == QP_OK || (may_pass(rc) && failures < CLOSE_TRIES)) && is_unfinished(q)) {
         bool busy;
         rc = loop_turn(q, false, &busy, &err);
-        (void)pthread_mutex_lock(&q->lock);
-        more = q->finished != NULL || q->inbox != NULL;
-        (void)pthread_mutex_unlock(&q->lock);
+        failures += rc != QP_OK;
+    }
+}
+
+/* From here on nothing new comes in. */
+static void seal(qp *q)
+{
+    (void)pthread_mutex_lock(&q->lock);
+    q->sealed = true;
+    (void)pthread_mutex_unlock(&q->lock);
+    for (struct worker *w = q->workers; w != NULL; w = w->next) {
+        w->service.room = INT64_MIN / 2; /* nothing for workers that are gone, ever */
+    }
+}
+
+/* The engine's thread ends, and no function waits for the end of a job any more. */
+static void end_thread(qp *q)
+{
+    (void)pthread_mutex_lock(&q->lock);
+    q->closing = true;
+    (void)pthread_cond_broadcast(&q->changed);
+    (void)pthread_mutex_unlock(&q->lock);
+    qp_stop(q);
+    if (q->thread_started) {
+        (void)pthread_join(q->thread, NULL);
     }
 }
 
@@ -246,15 +312,12 @@ int qp_close(qp *q, struct qp_err *err)
     if (q == NULL) {
         return QP_OK;
     }
-    qp_stop(q);
-    if (q->thread_started) {
-        (void)pthread_join(q->thread, NULL);
-    }
+    end_thread(q);
     pool_stop(q);
-    for (struct worker *w = q->workers; w != NULL; w = w->next) {
-        w->service.room = 0; /* nothing new for workers that are gone */
-    }
+    seal(q);
+    drive_begin(q); /* so that a callback cannot drive as well */
     commit_finished(q);
+    q->in_engine = true;
     rc = engine_close(q->engine, err);
     while (q->held != NULL) {
         task_drop(q->held);

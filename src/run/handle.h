@@ -37,6 +37,8 @@ struct watch {
     struct watch *next;
     struct job_ref job;
     void (*ended)(qp *q, struct watch *w, enum job_state state);
+    void (*drop)(qp *q,
+                 struct watch *w); /* the engine closes before the job has ended; may be NULL */
 };
 
 /* All watches, by job; owned by the driver. */
@@ -63,10 +65,16 @@ struct qp_task {
     struct task *task;
     struct worker *worker; /* NULL: claimed by hand */
     struct request_result result;
+    struct request_op back;  /* it was not begun, and the engine closes */
+    struct request_op renew; /* its lease, while it waits for a thread */
+    bool renewed_last;       /* since its function has begun: the rest is up to heartbeats */
+    qp_ms leased_at;         /* when it was claimed, or last renewed */
+    atomic_bool begun;
     struct buf output;
     struct buf error;
-    int code;
+    int code; /* 0: nothing was said of an error */
     bool fatal;
+    bool refused;   /* the last output was none: the task cannot end well */
     bool failed;    /* the function returned an error */
     bool converted; /* what it brought was refused, so the refusal is its result */
     int64_t pending_count;
@@ -82,7 +90,7 @@ struct pool {
     qp_task *first; /* under the pool's lock */
     qp_task *last;
     size_t count;
-    bool stopping;
+    atomic_bool stopping; /* set under the pool's lock, so that nobody sleeps over it */
     pthread_t *threads;
     int thread_count;
     /* the driver's own: given in this round, not yet shown to the threads */
@@ -98,13 +106,16 @@ struct qp {
     int64_t ns;
     struct pool pool;
     struct worker *workers;
+    struct service by_hand; /* of tasks that were claimed without a worker */
     qp_task *held;
     struct watches watches;
-    qp_task *unsent; /* results that a commit has failed for */
+    qp_task *unsent;    /* results that a commit has failed for */
+    int64_t unanswered; /* results that the engine has */
     int event_fd;
-    qp_ms idle_at; /* when the store may tidy up, if nothing happens before */
-    bool in_round; /* the driver is inside the engine */
-    bool threaded; /* qp_start_threads was called */
+    qp_ms idle_at;  /* when the store may tidy up, if nothing happens before; 0: it is tidy */
+    qp_ms renew_at; /* leases of tasks that wait for a thread; 0: there are none */
+    qp_ms again_at; /* after a failure that may pass: when to try again; 0: none */
+    bool in_engine; /* the driver is inside the engine, or answers somebody: nothing may wait */
     pthread_t thread;
     bool thread_started;
 
@@ -114,15 +125,20 @@ struct qp {
     struct uuid_source uuids;
     struct call *inbox;
     struct call *last_call;
-    size_t inbox_count;
+    size_t waiting_count; /* async starts, from call_put to their answer */
     qp_task *finished;
     qp_task *last_finished;
     bool driven;
     pthread_t driver;
-    bool kicked; /* the event is set */
-    bool stop;
-    bool answered; /* somebody should look */
-    qp_ms deadline;
+    bool running;   /* qp_run has it, here or on the engine's own thread */
+    bool threaded;  /* qp_start_threads was called */
+    bool kicked;    /* the event is set */
+    bool stop;      /* asked for; whoever heeds it takes it back */
+    bool closing;   /* nobody waits for the end of a job any more */
+    bool sealed;    /* no more async starts */
+    bool answered;  /* somebody should look */
+    qp_ms due_at;   /* when the next turn is due by itself, by the wall; INT64_MAX: never */
+    int64_t due_us; /* the same by the monotonic clock: whichever comes first */
     bool busy;
 };
 
@@ -134,23 +150,28 @@ int handle_open(const struct qp_options *options, const struct program *const *p
 int job_start_async(qp *q, const struct qp_start *start, int64_t kind,
                     struct qp_err *err) QP_MUST_USE;
 
-/* handle.c: calls. call_do waits for the answer; call_put does not. */
+/* handle.c: calls. call_do waits for the answer; call_put does not, and tells call_left when it was
+ * answered. */
 int call_do(qp *q, struct call *c, struct qp_err *err);
 int call_put(qp *q, struct call *c) QP_MUST_USE;
+void call_left(qp *q);
 /* On the driver: the call is answered. */
 void call_done(qp *q, struct call *c, int rc);
 /* Under the lock: whoever sleeps on the event looks at the inbox. */
 void kick(qp *q);
+/* Under the lock: is this thread the driver? */
+bool am_driver(const qp *q);
 
 /* loop.c: one turn of the driver. `work` lets it run workers' functions itself. */
 int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err);
-/* Becomes the driver, when nobody is; waits otherwise. */
+/* Becomes the driver, when nobody is; waits otherwise. Not on the driver's own thread. */
 void drive_begin(qp *q);
 void drive_end(qp *q);
-/* Until *flag, which is under the lock, or the time: true when it is set. Drives when nobody does. */
-bool wait_until(qp *q, const bool *flag, int64_t until_us);
-/* Sleeps until the event, the deadline, or `until` (monotonic us; < 0: any time). Only as driver. */
-void drive_sleep(qp *q, int64_t until_us);
+/* A failure that may pass is waited for; others end the run. */
+bool may_pass(int rc);
+/* Until *flag, which is under the lock (QP_OK), or the time (QP_E_TIMEOUT), or the store fails for good, or
+ * the engine is closed (QP_E_CLOSED). Drives when nobody does. */
+int wait_until(qp *q, const bool *flag, int64_t until_us, struct qp_err *err) QP_MUST_USE;
 
 /* pool.c */
 int pool_init(struct pool *p);
@@ -158,9 +179,14 @@ int pool_start(qp *q, int threads, struct qp_err *err) QP_MUST_USE;
 void pool_give(void *context, struct task *task);
 /* What was given in this round goes to the threads. */
 void pool_flush(qp *q);
-/* Runs what waits on this thread. */
+/* As driver: runs what waits, for a while, when there are no threads for it. */
 void pool_run_here(qp *q);
+/* On a thread, or as driver: what has been done goes to the driver. */
+void pool_finish(qp *q, qp_task *first);
+/* Ends the threads, when their functions have returned. */
 void pool_stop(qp *q);
+/* Only then: what nobody has begun. */
+qp_task *pool_rest(qp *q);
 void pool_done(qp *q);
 
 /* tasks.c */
@@ -169,7 +195,15 @@ void task_drop(qp_task *task);
 void task_run(qp_task *task);
 /* On the driver: what the function said goes to the engine. */
 void task_submit(qp_task *task);
+/* On the driver: it was never begun, and goes back as if it had not been claimed. */
+void task_give_back(qp_task *task);
+/* On the driver, before what has arrived: leases of tasks whose functions have not begun, or just have, begin
+ * anew. A task that waits for one of our threads is not silent. */
+void tasks_renew(qp *q, qp_ms now);
 void tasks_cancel(qp *q, struct job_ref job);
+
+/* workers.c: a topic that users may name. */
+int topic_check(qp_str topic, struct qp_err *err) QP_MUST_USE;
 
 /* watch.c */
 int watch_add(qp *q, struct watch *w) QP_MUST_USE;

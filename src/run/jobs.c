@@ -1,4 +1,4 @@
-/* jobs.c - starting, reading, waiting for and ending jobs; signals; workers */
+/* jobs.c - starting, reading, waiting for and ending jobs; signals */
 #include <stdio.h>
 
 #include "base/hash.h"
@@ -46,29 +46,34 @@ struct starting {
     char policy[RETRY_TEXT_SIZE];
 };
 
+/* What kernel/retry.c reads back. */
+#define RETRY_ATTEMPTS_MOST 1000000000
+
 static int policy_check(const struct qp_retry *r, struct qp_err *err)
 {
-    bool good = r->attempts >= 0 && r->backoff_ms >= 0 && r->backoff_ms <= LIMIT_TIMER_MS &&
-                r->cap_ms >= 0 && r->cap_ms <= LIMIT_TIMER_MS &&
+    bool good = r->attempts >= 0 && r->attempts <= RETRY_ATTEMPTS_MOST && r->backoff_ms >= 0 &&
+                r->backoff_ms <= LIMIT_TIMER_MS && r->cap_ms >= 0 && r->cap_ms <= LIMIT_TIMER_MS &&
                 (r->factor == 0 || (r->factor >= 1 && r->factor <= 1000));
     return good ? QP_OK
-                : err_set(err, QP_E_INVALID,
-                          "retry: attempts, backoff_ms and cap_ms are not negative and at most ten "
-                          "years, factor is 1 to 1000");
+                : err_set(
+                      err, QP_E_INVALID,
+                      "retry: attempts are 0 to %d, backoff_ms and cap_ms 0 to ten years, factor "
+                      "is 0 or 1 to 1000",
+                      RETRY_ATTEMPTS_MOST);
 }
 
 static int start_check(const qp *q, const struct qp_start *start, struct qp_err *err)
 {
-    int rc = name_check(start->topic, "topic", err);
-    if (rc == QP_OK && start->topic.n >= 6 && memcmp(start->topic.p, "quipu:", 6) == 0) {
-        rc = err_set(err, QP_E_INVALID, "topic: names that begin with quipu: are the engine's own");
-    }
+    int rc = topic_check(start->topic, err);
     if (rc == QP_OK && !str_is_none(start->id)) {
         rc = id_check(start->id, "job id", err);
     }
     if (rc == QP_OK && (start->priority < 0 || start->priority > LIMIT_PRIORITY)) {
         rc = err_set(err, QP_E_INVALID, "priority: %d, it is 0 to %d", start->priority,
                      LIMIT_PRIORITY);
+    }
+    if (rc == QP_OK && (start->timeout_ms < 0 || start->timeout_ms > LIMIT_TIMER_MS)) {
+        rc = err_set(err, QP_E_INVALID, "timeout_ms: it is 0 to ten years");
     }
     rc = rc == QP_OK ? policy_check(&start->retry, err) : rc;
     if (rc == QP_OK && start->input.n > LIMIT_PAYLOAD_SIZE) {
@@ -83,7 +88,8 @@ static int start_check(const qp *q, const struct qp_start *start, struct qp_err 
 }
 
 /* The id that was given, or a new one. */
-static int start_id(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE])
+static int start_id(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE],
+                    struct qp_err *err)
 {
     unsigned char uuid[UUID_SIZE];
     int rc;
@@ -95,11 +101,12 @@ static int start_id(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE]
     (void)pthread_mutex_lock(&q->lock);
     rc = uuid_next(&q->uuids, &q->env, uuid);
     (void)pthread_mutex_unlock(&q->lock);
-    if (rc == QP_OK) {
-        uuid_format(uuid, out_id);
-        out_id[UUID_TEXT_SIZE] = '\0';
+    if (rc != QP_OK) {
+        return err_set(err, rc, "no id can be made: the source of chance fails");
     }
-    return rc;
+    uuid_format(uuid, out_id);
+    out_id[UUID_TEXT_SIZE] = '\0';
+    return QP_OK;
 }
 
 /* None, when all of it is the default: then nothing needs to be kept. */
@@ -130,6 +137,12 @@ static void starting_ended(qp *q, struct watch *w, enum job_state state)
     starting_free(q, s);
 }
 
+/* The engine closes, and its owner hears no more. */
+static void starting_dropped(qp *q, struct watch *w)
+{
+    starting_free(q, (struct starting *)((char *)w - offsetof(struct starting, watch)));
+}
+
 /* The job was there: under its own number, and perhaps it has ended already. */
 static bool watch_again(qp *q, struct starting *s)
 {
@@ -155,6 +168,7 @@ static bool watch_again(qp *q, struct starting *s)
 static void start_answered_async(qp *q, struct starting *s, int rc)
 {
     bool there = rc == QP_OK || rc == QP_E_EXISTS;
+    call_left(q);
     if (s->start.started != NULL) {
         s->start.started(s->start.context, there ? QP_OK : rc, s->id);
     }
@@ -198,7 +212,8 @@ static int start_run_checked(qp *q, struct starting *s, struct qp_err *err)
                                     .jid = str_from(s->id),
                                     .kind = s->kind,
                                     .workflow = s->start.topic,
-                                    .priority = s->start.priority},
+                                    .priority = s->start.priority,
+                                    .expire_ms = s->start.timeout_ms},
                             .input = s->start.input,
                             .policy = start_policy(s),
                             .fresh = str_is_none(s->start.id)};
@@ -207,6 +222,7 @@ static int start_run_checked(qp *q, struct starting *s, struct qp_err *err)
     s->request.host_context = s->start.tx_context;
     s->watch.job = start->job.ref;
     s->watch.ended = starting_ended;
+    s->watch.drop = starting_dropped;
     if (rc == QP_OK && s->async && s->start.ended != NULL) {
         rc = watch_add(q, &s->watch);
         s->watched = rc == QP_OK;
@@ -232,7 +248,7 @@ int qp_job_start(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE], s
 {
     struct starting s = {.call = {.run = start_run, .q = q}, .start = *start};
     int rc = start_check(q, start, err);
-    rc = rc == QP_OK ? start_id(q, start, s.id) : rc;
+    rc = rc == QP_OK ? start_id(q, start, s.id, err) : rc;
     if (rc != QP_OK) {
         return err_wrap(err, rc, "start");
     }
@@ -269,11 +285,15 @@ int job_start_async(qp *q, const struct qp_start *start, int64_t kind, struct qp
     s->start = *start;
     s->start.topic.p = texts;
     s->start.input.p = texts + start->topic.n;
-    rc = start_id(q, start, s->id);
-    rc = rc == QP_OK ? call_put(q, &s->call) : rc;
+    rc = start_id(q, start, s->id, err);
+    if (rc == QP_OK) {
+        rc = call_put(q, &s->call);
+        rc = rc == QP_E_LIMIT ? err_set(err, rc, "%d starts wait already", LIMIT_COMMANDS) : rc;
+        rc = rc == QP_E_CLOSED ? err_set(err, rc, "the engine is being closed") : rc;
+    }
     if (rc != QP_OK) {
         starting_free(q, s);
-        return err_set(err, rc, "start: %s", qp_code_text(rc));
+        return err_wrap(err, rc, "start");
     }
     return QP_OK;
 }
@@ -285,22 +305,21 @@ struct reading {
     struct watch watch;
     qp_str id;
     struct qp_job *job;
-    bool wait; /* until it has ended */
-    bool watching;
-    bool ended;
+    bool wait;     /* until it has ended */
+    bool watched;  /* it had not, when it was read; the caller's from then on */
+    bool watching; /* the driver's */
+    bool ended;    /* under the lock */
 };
 
 /* One block with the texts. */
-static int job_fill(qp *q, const struct job_row *job, const struct act_row *act,
+static int job_fill(qp *q, const struct job_row *job, const struct act_row *act, qp_str output,
                     struct qp_job *out_job)
 {
-    qp_str output = job->output.p != NULL || act == NULL ? job->output : act->output;
     qp_str error = job->parked.p != NULL ? job->parked : job->error;
     char *memory = mem_alloc(&q->env, output.n + error.n + 1);
     if (memory == NULL) {
         return QP_E_NOMEM;
     }
-    output = job->state == JOB_COMPLETED ? output : QP_NONE;
     if (output.n > 0) {
         memcpy(memory, output.p, output.n);
     }
@@ -346,6 +365,25 @@ static void reading_ended(qp *q, struct watch *w, enum job_state state)
     (void)pthread_mutex_unlock(&q->lock);
 }
 
+/* Of a completed job: its own, or that of the response which closed it. */
+static int job_output(qp *q, struct arena *arena, const struct job_row *job, qp_str *out_output)
+{
+    struct guid_row key = {
+        .ns = job->ns, .job = job->job, .addr = QP_STR(SINGLE_ADDRESS), .guid = job->closed_by};
+    struct guid_row closing = {0};
+    int rc = QP_OK;
+    if (job->state == JOB_COMPLETED && job->output.p == NULL && job->closed_by.p != NULL) {
+        rc = store_guid(q->store, arena, &key, &closing, NULL);
+    }
+    if (rc == QP_OK || rc == QP_E_NOT_FOUND) {
+        *out_output = job->state != JOB_COMPLETED ? QP_NONE
+                      : job->output.p != NULL     ? job->output
+                                                  : closing.output;
+        rc = QP_OK;
+    }
+    return rc;
+}
+
 /* Reads the job, or, while it has not ended, waits for its end. */
 static int read_job(qp *q, struct reading *r)
 {
@@ -359,12 +397,13 @@ static int read_job(qp *q, struct reading *r)
         r->watch.job = (struct job_ref){job->ns, job->job};
         r->watch.ended = reading_ended;
         rc = watch_add(q, &r->watch);
-        r->watching = rc == QP_OK;
+        r->watched = r->watching = rc == QP_OK;
     } else if (rc == QP_OK) {
         struct act_row key = {.ns = job->ns, .job = job->job, .addr = QP_STR(SINGLE_ADDRESS)};
+        qp_str output = QP_NONE;
         rc = store_get(q->store, &arena, TABLE_act, &key, &act, NULL);
-        rc = rc == QP_OK || rc == QP_E_NOT_FOUND ? job_fill(q, job, act, r->job) : rc;
-        r->ended = true;
+        rc = rc == QP_OK || rc == QP_E_NOT_FOUND ? job_output(q, &arena, job, &output) : rc;
+        rc = rc == QP_OK ? job_fill(q, job, act, output, r->job) : rc;
     }
     arena_done(&arena);
     return rc;
@@ -373,13 +412,18 @@ static int read_job(qp *q, struct reading *r)
 static void reading_run(qp *q, struct call *c)
 {
     struct reading *r = (struct reading *)c;
-    call_done(q, c, read_job(q, r));
+    int rc = read_job(q, r);
+    if (rc == QP_E_NOMEM) {
+        (void)job_error(c->err, rc, r->id, "job", qp_code_text(rc));
+    }
+    call_done(q, c, rc);
 }
 
 int qp_job_get(qp *q, qp_str id, struct qp_job *out_job, struct qp_err *err)
 {
     struct reading r = {.call = {.run = reading_run, .q = q}, .id = id, .job = out_job};
-    return call_do(q, &r.call, err);
+    int rc = id_check(id, "job id", err);
+    return rc == QP_OK ? call_do(q, &r.call, err) : rc;
 }
 
 void qp_job_done(qp *q, struct qp_job *job)
@@ -398,23 +442,31 @@ static void unwatch_run(qp *q, struct call *c)
     call_done(q, c, QP_OK);
 }
 
+/* The monotonic time of a timeout; one of more than ten years is for ever. */
+static int64_t until_us(const qp *q, qp_ms timeout_ms)
+{
+    return timeout_ms < 0 || timeout_ms > LIMIT_TIMER_MS
+               ? -1
+               : q->env.monotonic_us(q->env.context) + timeout_ms * INT64_C(1000);
+}
+
 int qp_job_wait(qp *q, qp_str id, qp_ms timeout_ms, struct qp_job *out_job, struct qp_err *err)
 {
     struct reading r = {
         .call = {.run = reading_run, .q = q}, .id = id, .job = out_job, .wait = true};
-    int64_t until =
-        timeout_ms < 0 ? -1 : q->env.monotonic_us(q->env.context) + timeout_ms * INT64_C(1000);
-    int rc = call_do(q, &r.call, err);
-    if (rc != QP_OK || !r.watching) {
+    int64_t until = until_us(q, timeout_ms);
+    struct qp_err why;
+    int rc = id_check(id, "job id", err);
+    rc = rc == QP_OK ? call_do(q, &r.call, err) : rc;
+    if (rc != QP_OK || !r.watched) {
         return rc;
     }
-    if (wait_until(q, &r.ended, until)) {
-        return qp_job_get(q, id, out_job, err);
+    rc = wait_until(q, &r.ended, until, &why);
+    if (rc != QP_OK) {
+        r.call.run = unwatch_run;
+        (void)call_do(q, &r.call, NULL); /* it cannot fail */
     }
-    r.call.run = unwatch_run;
-    (void)call_do(q, &r.call, NULL); /* it cannot fail */
-    return r.ended ? qp_job_get(q, id, out_job, err)
-                   : job_error(err, QP_E_TIMEOUT, id, "wait for", "it has not ended in time");
+    return r.ended ? qp_job_get(q, id, out_job, err) : job_error(err, rc, id, "wait for", why.text);
 }
 
 /* ------------------------------------------------------------------ ends, pauses, signals, host */
@@ -450,16 +502,31 @@ static void asking_run(qp *q, struct call *c)
     engine_submit(q->engine, &a->command);
 }
 
+static int reason_check(qp_str reason, struct qp_err *err)
+{
+    if (reason.n > LIMIT_ERROR_TEXT_SIZE) {
+        return err_set(err, QP_E_TOO_LARGE, "reason: %zu bytes, the limit is %d", reason.n,
+                       LIMIT_ERROR_TEXT_SIZE);
+    }
+    if (utf8_valid_prefix(reason) < reason.n) {
+        return err_set(err, QP_E_INVALID, "reason: not valid UTF-8 at offset %zu",
+                       utf8_valid_prefix(reason));
+    }
+    return QP_OK;
+}
+
 static int end_job(qp *q, qp_str id, enum job_state state, const char *reason, const char *what,
                    struct qp_err *err)
 {
     struct asking a = {.call = {.run = asking_run, .q = q}, .what = what, .id = id};
+    int rc = id_check(id, "job id", err);
     a.end.ns = q->ns;
     a.end.jid = id;
     a.end.state = state;
     a.end.error = str_from(reason != NULL ? reason : what);
-    if (a.end.error.n > LIMIT_ERROR_TEXT_SIZE) {
-        return job_error(err, QP_E_TOO_LARGE, id, what, "the reason is too long");
+    rc = rc == QP_OK ? reason_check(a.end.error, err) : rc;
+    if (rc != QP_OK) {
+        return err_wrap(err, rc, "%s", what);
     }
     request_end(&a.end);
     return call_do(q, &a.call, err);
@@ -478,10 +545,11 @@ int qp_job_interrupt(qp *q, qp_str id, const char *reason, struct qp_err *err)
 int qp_job_retry(qp *q, qp_str id, struct qp_err *err)
 {
     struct asking a = {.call = {.run = asking_run, .q = q}, .what = "retry", .id = id};
+    int rc = id_check(id, "job id", err);
     a.unpark.ns = q->ns;
     a.unpark.jid = id;
     request_unpark(&a.unpark);
-    return call_do(q, &a.call, err);
+    return rc == QP_OK ? call_do(q, &a.call, err) : err_wrap(err, rc, "retry");
 }
 
 /* Ops on a job by its number: found on the driver, in the turn that asks. */
@@ -512,15 +580,19 @@ static void pause_run(qp *q, struct call *c)
 int qp_job_pause(qp *q, qp_str id, struct qp_err *err)
 {
     struct asking a = {.call = {.run = pause_run, .q = q}, .what = "pause", .id = id};
+    int rc = id_check(id, "job id", err);
     a.op.op = (struct op){.kind = OP_job_pause};
     request_op(&a.op);
-    return call_do(q, &a.call, err);
+    return rc == QP_OK ? call_do(q, &a.call, err) : err_wrap(err, rc, "pause");
 }
 
 int qp_job_resume(qp *q, qp_str id, struct qp_err *err)
 {
     struct asking a = {.call = {.run = pause_run, .q = q}, .what = "resume", .id = id};
-    int rc;
+    int rc = id_check(id, "job id", err);
+    if (rc != QP_OK) {
+        return err_wrap(err, rc, "resume");
+    }
     do {
         a.op.op = (struct op){.kind = OP_job_resume,
                               .job_resume = {.status = STATUS_RUNNING, .limit = LIMIT_SWEEP_ROWS}};
@@ -531,7 +603,8 @@ int qp_job_resume(qp *q, qp_str id, struct qp_err *err)
 }
 
 /* A signal's GUID: from its id, or a new one. */
-static int signal_guid(qp *q, const struct qp_signal *signal, unsigned char out_guid[UUID_SIZE])
+static int signal_guid(qp *q, const struct qp_signal *signal, unsigned char out_guid[UUID_SIZE],
+                       struct qp_err *err)
 {
     int rc;
     if (!str_is_none(signal->id)) {
@@ -541,7 +614,8 @@ static int signal_guid(qp *q, const struct qp_signal *signal, unsigned char out_
     (void)pthread_mutex_lock(&q->lock);
     rc = uuid_next(&q->uuids, &q->env, out_guid);
     (void)pthread_mutex_unlock(&q->lock);
-    return rc;
+    return rc == QP_OK ? QP_OK
+                       : err_set(err, rc, "signal: no id can be made: the source of chance fails");
 }
 
 static int signal_check(const qp *q, const struct qp_signal *s, struct qp_err *err)
@@ -550,13 +624,17 @@ static int signal_check(const qp *q, const struct qp_signal *s, struct qp_err *e
     rc = rc == QP_OK ? id_check(s->key, "key", err) : rc;
     rc = rc == QP_OK && !str_is_none(s->id) ? id_check(s->id, "signal id", err) : rc;
     if (rc == QP_OK && (s->ttl_ms < 0 || s->ttl_ms > LIMIT_TIMER_MS)) {
-        rc = err_set(err, QP_E_INVALID, "ttl_ms: it is 0 to ten years");
+        rc = err_set(err, QP_E_INVALID, "ttl_ms: %lld, it is 0 to %lld (ten years)",
+                     (long long)s->ttl_ms, (long long)LIMIT_TIMER_MS);
     }
     if (rc == QP_OK && s->payload.n > LIMIT_PAYLOAD_SIZE) {
         rc = err_set(err, QP_E_TOO_LARGE, "payload: %zu bytes, the limit is %d", s->payload.n,
                      LIMIT_PAYLOAD_SIZE);
     }
-    rc = rc == QP_OK ? json_check(&q->env, s->payload, NULL, err) : rc;
+    if (rc == QP_OK) {
+        rc = json_check(&q->env, s->payload, NULL, err);
+        rc = rc == QP_OK ? QP_OK : err_wrap(err, rc, "payload");
+    }
     return rc == QP_OK ? QP_OK : err_wrap(err, rc, "signal");
 }
 
@@ -565,7 +643,7 @@ int qp_signal_send(qp *q, const struct qp_signal *signal, struct qp_err *err)
     struct asking a = {.call = {.run = asking_run, .q = q}, .what = "signal", .id = signal->key};
     unsigned char guid[UUID_SIZE];
     int rc = signal_check(q, signal, err);
-    rc = rc == QP_OK ? signal_guid(q, signal, guid) : rc;
+    rc = rc == QP_OK ? signal_guid(q, signal, guid, err) : rc;
     if (rc != QP_OK) {
         return rc;
     }
@@ -584,139 +662,10 @@ int qp_signal_send(qp *q, const struct qp_signal *signal, struct qp_err *err)
 int qp_exec(qp *q, qp_tx tx, void *context, struct qp_err *err)
 {
     struct asking a = {.call = {.run = asking_run, .q = q}, .what = "exec", .id = QP_STR("host")};
+    if (tx == NULL) {
+        return err_set(err, QP_E_INVALID, "exec: no function");
+    }
     a.op.op = (struct op){.kind = OP_host_call, .host_call = {tx, context}};
     request_op(&a.op);
     return call_do(q, &a.call, err);
-}
-
-/* ---------------------------------------------------------------------------------------- workers */
-
-static struct worker *worker_find(const qp *q, qp_str topic, bool by_hand)
-{
-    struct worker *w = q->workers;
-    while (w != NULL && !(str_equal(w->service.topic, topic) && (w->work == NULL) == by_hand)) {
-        w = w->next;
-    }
-    return w;
-}
-
-static struct worker *worker_make(qp *q, const struct qp_worker *worker)
-{
-    struct worker *w = mem_alloc(&q->env, sizeof *w);
-    if (w == NULL) {
-        return NULL;
-    }
-    memcpy(w->topic, worker->topic.p, worker->topic.n);
-    w->q = q;
-    w->work = worker->work;
-    w->context = worker->context;
-    w->service = (struct service){.ns = q->ns,
-                                  .topic = {w->topic, worker->topic.n},
-                                  .lease_ms = worker->lease_ms,
-                                  .context = w,
-                                  .give = pool_give,
-                                  .extra_size = sizeof(struct qp_task)};
-    w->next = q->workers;
-    q->workers = w;
-    return w;
-}
-
-static int worker_check(const struct qp_worker *worker, struct qp_err *err)
-{
-    int rc = name_check(worker->topic, "topic", err);
-    if (rc == QP_OK && worker->work == NULL) {
-        rc = err_set(err, QP_E_INVALID, "worker: no function");
-    }
-    if (rc == QP_OK && (worker->lease_ms < 0 || worker->lease_ms > LIMIT_LEASE_MS ||
-                        worker->in_hand < 0 || worker->in_hand > LIMIT_TASKS_IN_HAND_HARD)) {
-        rc = err_set(err, QP_E_INVALID, "worker: a lease is 0 to 24 h, in_hand 0 to %d",
-                     LIMIT_TASKS_IN_HAND_HARD);
-    }
-    return rc;
-}
-
-int qp_worker_add(qp *q, const struct qp_worker *worker, struct qp_err *err)
-{
-    struct worker *w;
-    int rc = worker_check(worker, err);
-    if (rc != QP_OK) {
-        return rc;
-    }
-    drive_begin(q);
-    w = worker_find(q, worker->topic, false);
-    if (w != NULL) {
-        rc = err_set(err, QP_E_EXISTS, "worker: the topic '%.*s' has one", STR_ARG(worker->topic));
-    } else {
-        w = worker_make(q, worker);
-        rc = w == NULL ? err_set(err, QP_E_NOMEM, "worker: out of memory") : QP_OK;
-    }
-    if (rc == QP_OK) {
-        w->service.room = worker->in_hand > 0 ? worker->in_hand : LIMIT_TASKS_IN_HAND;
-        engine_serve(q->engine, &w->service);
-    }
-    drive_end(q);
-    return rc;
-}
-
-/* -------------------------------------------------------------------------------- claims by hand */
-
-struct claiming {
-    struct call call;
-    struct request_claim request;
-    qp_str topic;
-    qp_task *task;
-};
-
-/* The task goes to whoever asks for it; there is one at a time, since the driver is one. */
-static void give_by_hand(void *context, struct task *task)
-{
-    struct worker *w = context;
-    struct claiming *c = w->context;
-    c->task = task_make(w->q, w, task);
-    w->service.room++; /* its room is never counted */
-}
-
-static void claim_answered(struct engine *e, struct command *c, int rc, const char *why)
-{
-    struct request_claim *r = (struct request_claim *)c;
-    struct claiming *claiming = (struct claiming *)((char *)r - offsetof(struct claiming, request));
-    (void)e;
-    if (rc == QP_OK && claiming->task == NULL) {
-        rc = err_set(claiming->call.err, QP_E_NOT_FOUND, "no task of topic '%.*s' is ready",
-                     STR_ARG(claiming->topic));
-    } else if (rc != QP_OK) {
-        (void)err_set(claiming->call.err, rc, "claim: %s", why);
-    }
-    call_done(claiming->call.q, &claiming->call, rc);
-}
-
-static void claim_run(qp *q, struct call *c)
-{
-    struct claiming *claiming = (struct claiming *)c;
-    struct worker *w = worker_find(q, claiming->topic, true);
-    if (w == NULL) {
-        w = worker_make(q, &(struct qp_worker){.topic = claiming->topic});
-    }
-    if (w == NULL) {
-        call_done(q, c, err_set(c->err, QP_E_NOMEM, "claim: out of memory"));
-        return;
-    }
-    w->service.give = give_by_hand;
-    w->context = claiming;
-    claiming->request.service = &w->service;
-    claiming->request.want = 1;
-    request_claim(&claiming->request);
-    claiming->request.command.answer = claim_answered;
-    engine_submit(q->engine, &claiming->request.command);
-}
-
-int qp_task_claim(qp *q, qp_str topic, qp_task **out_task, struct qp_err *err)
-{
-    struct claiming c = {.call = {.run = claim_run, .q = q}, .topic = topic};
-    int rc = name_check(topic, "topic", err);
-    rc = rc == QP_OK ? call_do(q, &c.call, err) : rc;
-    if (rc == QP_OK) {
-        *out_task = c.task;
-    }
-    return rc;
 }

@@ -8,6 +8,12 @@
 
 /* After this much quiet the store may tidy up. */
 #define IDLE_MS 1000
+/* After a failure that may pass, the next try. */
+#define AGAIN_MS 100
+/* Nobody sleeps longer: the wall clock, by which timers go, may have been set forward. */
+#define SLEEP_MOST_MS (60 * 1000)
+/* Turns after which qp_poll goes back to its host, whatever there is to do. */
+#define POLL_TURNS 64
 
 void kick(qp *q)
 {
@@ -18,6 +24,11 @@ void kick(qp *q)
         ssize_t ignored = write(q->event_fd, &one, sizeof one);
         (void)ignored;
     }
+}
+
+static int64_t now_us(const qp *q)
+{
+    return q->env.monotonic_us(q->env.context);
 }
 
 void drive_begin(qp *q)
@@ -57,7 +68,6 @@ static struct arrived take_arrived(qp *q)
     }
     a = (struct arrived){q->inbox, q->finished};
     q->inbox = q->last_call = NULL;
-    q->inbox_count = 0;
     q->finished = q->last_finished = NULL;
     (void)pthread_mutex_unlock(&q->lock);
     return a;
@@ -84,11 +94,35 @@ static void run_arrived(qp *q, struct arrived a)
     }
 }
 
+/* When the next turn is due by itself. After a failure nothing is due before the next try. */
+static qp_ms due_at(const qp *q)
+{
+    qp_ms at = engine_deadline(q->engine);
+    if (q->again_at > 0) {
+        return q->again_at;
+    }
+    at = q->renew_at > 0 && q->renew_at < at ? q->renew_at : at;
+    return q->idle_at > 0 && q->idle_at < at ? q->idle_at : at;
+}
+
+/* What a turn has brought for the times to come. */
+static void note_turn(qp *q, int rc, bool committed)
+{
+    qp_ms now = store_now(q->store);
+    q->again_at = (rc != QP_OK && may_pass(rc)) || q->unsent != NULL ? now + AGAIN_MS : 0;
+    q->idle_at = committed ? now + IDLE_MS : q->idle_at;
+}
+
 /* Whoever waits for an answer, and whoever wants to know how long to sleep. */
 static void publish(qp *q, bool busy)
 {
+    qp_ms at = due_at(q);
+    qp_ms left = at - store_now(q->store);
+    int64_t now = now_us(q);
+    left = left < LIMIT_TIMER_MS ? left : LIMIT_TIMER_MS;
     (void)pthread_mutex_lock(&q->lock);
-    q->deadline = engine_deadline(q->engine);
+    q->due_at = at;
+    q->due_us = now + left * 1000;
     q->busy = busy;
     if (q->answered) {
         q->answered = false;
@@ -100,11 +134,14 @@ static void publish(qp *q, bool busy)
 int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err)
 {
     bool busy = false;
+    int64_t commits = engine_stats(q->engine).commits;
     int rc;
+    q->in_engine = true;
+    tasks_renew(q, store_now(q->store));
     run_arrived(q, take_arrived(q));
-    q->in_round = true;
     rc = engine_round(q->engine, &busy, err);
-    q->in_round = false;
+    q->in_engine = false;
+    note_turn(q, rc, engine_stats(q->engine).commits > commits);
     pool_flush(q);
     if (work) {
         pool_run_here(q);
@@ -117,33 +154,22 @@ int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err)
 /* Whether somebody waits for the driver already. Under the lock. */
 static bool has_arrived(const qp *q)
 {
-    return q->inbox != NULL || q->finished != NULL || q->stop;
-}
-
-static int64_t now_us(const qp *q)
-{
-    return q->env.monotonic_us(q->env.context);
+    return q->inbox != NULL || q->finished != NULL;
 }
 
 /* How long to sleep, in milliseconds for poll. */
 static int sleep_ms(qp *q, int64_t until_us)
 {
-    qp_ms now = store_now(q->store);
-    qp_ms deadline = engine_deadline(q->engine);
-    int64_t ms = q->unsent != NULL ? 100 : INT32_MAX;
-    if (q->idle_at > 0 && q->idle_at - now < ms) {
-        ms = q->idle_at - now;
-    }
-    if (deadline - now < ms) {
-        ms = deadline - now;
-    }
+    int64_t due = due_at(q) - store_now(q->store);
+    int64_t ms = due < SLEEP_MOST_MS ? due : SLEEP_MOST_MS;
     if (until_us >= 0 && (until_us - now_us(q)) / 1000 + 1 < ms) {
         ms = (until_us - now_us(q)) / 1000 + 1;
     }
     return ms < 0 ? 0 : (int)ms;
 }
 
-void drive_sleep(qp *q, int64_t until_us)
+/* Sleeps until the event, or what is due, or the time (monotonic; < 0: any). Only as driver. */
+static void drive_sleep(qp *q, int64_t until_us)
 {
     struct pollfd event = {.fd = q->event_fd, .events = POLLIN};
     bool arrived;
@@ -175,51 +201,64 @@ static void wait_driven(qp *q, int64_t until_us)
     (void)pthread_cond_timedwait(&q->changed, &q->lock, &until);
 }
 
-/* One turn, and a sleep if there was nothing to do. Under the lock, which is released meanwhile. */
-static bool wait_driving(qp *q, int64_t until_us)
+bool may_pass(int rc)
 {
-    struct qp_err err;
+    return qp_code_class(rc) == QP_CLASS_RETRY || qp_code_class(rc) == QP_CLASS_LIMIT;
+}
+
+/* One turn, and a sleep if there was nothing to do and the flag is not set. Under the lock, which is
+ * released meanwhile. */
+static int wait_driving(qp *q, const bool *flag, int64_t until_us, struct qp_err *err)
+{
     bool busy = false;
+    bool set;
     int rc;
     q->driven = true;
     q->driver = pthread_self();
     (void)pthread_mutex_unlock(&q->lock);
-    rc = loop_turn(q, true, &busy, &err);
-    if (rc == QP_OK && !busy) {
+    rc = loop_turn(q, true, &busy, err);
+    rc = may_pass(rc) ? QP_OK : rc;
+    (void)pthread_mutex_lock(&q->lock);
+    set = *flag; /* only the driver sets it, and that is us */
+    (void)pthread_mutex_unlock(&q->lock);
+    if (rc == QP_OK && !busy && !set) {
         drive_sleep(q, until_us);
     }
     (void)pthread_mutex_lock(&q->lock);
     q->driven = false;
     (void)pthread_cond_broadcast(&q->changed);
-    return rc == QP_OK;
+    return rc;
 }
 
-bool wait_until(qp *q, const bool *flag, int64_t until_us)
+int wait_until(qp *q, const bool *flag, int64_t until_us, struct qp_err *err)
 {
-    bool going = true;
-    bool set;
+    int rc = QP_OK;
     (void)pthread_mutex_lock(&q->lock);
-    while (!*flag && going && (until_us < 0 || now_us(q) < until_us)) {
-        if (q->driven) {
+    while (!*flag && rc == QP_OK) {
+        if (am_driver(q)) {
+            rc =
+                err_set(err, QP_E_INVALID,
+                        "a function on the engine's own thread cannot wait for a job: start worker "
+                        "threads");
+        } else if (q->closing) {
+            rc = err_set(err, QP_E_CLOSED, "the engine is being closed");
+        } else if (until_us >= 0 && now_us(q) >= until_us) {
+            rc = err_set(err, QP_E_TIMEOUT, "it has not ended in time");
+        } else if (q->driven) {
             wait_driven(q, until_us);
         } else {
-            going = wait_driving(q, until_us);
+            rc = wait_driving(q, flag, until_us, err);
         }
     }
-    set = *flag;
+    rc = *flag ? QP_OK : rc;
     (void)pthread_mutex_unlock(&q->lock);
-    return set;
+    return rc;
 }
 
 /* The log goes into the file when nothing else is to be done. */
-static int tidy_when_idle(qp *q, bool busy, struct qp_err *err)
+static int tidy_when_idle(qp *q, struct qp_err *err)
 {
-    qp_ms now = store_now(q->store);
-    if (busy) {
-        q->idle_at = now + IDLE_MS;
-        return QP_OK;
-    }
-    if (q->idle_at == 0 || now < q->idle_at) {
+    if (q->idle_at == 0 || store_now(q->store) < q->idle_at) {
         return QP_OK;
     }
     q->idle_at = 0;
@@ -235,26 +274,48 @@ static bool is_stopped(qp *q)
     return stop;
 }
 
-/* A failure that may pass is waited for; others end the run. */
-static bool may_pass(int rc)
+/* Until qp_stop, or the store fails. Whoever calls it has set `running`. */
+static int run(qp *q, struct qp_err *err)
 {
-    return qp_code_class(rc) == QP_CLASS_RETRY || qp_code_class(rc) == QP_CLASS_LIMIT;
+    int rc = QP_OK;
+    bool busy;
+    drive_begin(q);
+    while ((rc == QP_OK || may_pass(rc)) && !is_stopped(q)) {
+        rc = loop_turn(q, true, &busy, err);
+        rc = rc == QP_OK ? tidy_when_idle(q, err) : rc;
+        /* Who stops us from here on sets the event, and we do not sleep. */
+        if (!busy && (rc == QP_OK || may_pass(rc)) && !is_stopped(q)) {
+            drive_sleep(q, -1);
+        }
+    }
+    (void)pthread_mutex_lock(&q->lock);
+    q->stop = false;
+    q->running = false;
+    (void)pthread_mutex_unlock(&q->lock);
+    drive_end(q);
+    return may_pass(rc) ? QP_OK : rc;
+}
+
+/* Whether this thread may become the driver for longer than a call. */
+static int may_drive(qp *q, bool to_run, struct qp_err *err)
+{
+    int rc = QP_OK;
+    (void)pthread_mutex_lock(&q->lock);
+    if (am_driver(q)) {
+        rc = err_set(err, QP_E_INVALID, "this thread drives the engine already");
+    } else if (q->running) {
+        rc = err_set(err, QP_E_EXISTS, "the engine is driven already, by qp_run or its own thread");
+    } else {
+        q->running = to_run;
+    }
+    (void)pthread_mutex_unlock(&q->lock);
+    return rc;
 }
 
 int qp_run(qp *q, struct qp_err *err)
 {
-    int rc = QP_OK;
-    bool busy = true;
-    drive_begin(q);
-    while ((rc == QP_OK || may_pass(rc)) && !is_stopped(q)) {
-        rc = loop_turn(q, true, &busy, err);
-        rc = rc == QP_OK ? tidy_when_idle(q, busy, err) : rc;
-        if (!busy) {
-            drive_sleep(q, rc == QP_OK ? -1 : now_us(q) + 100 * 1000);
-        }
-    }
-    drive_end(q);
-    return may_pass(rc) ? QP_OK : rc;
+    int rc = may_drive(q, true, err);
+    return rc == QP_OK ? run(q, err) : err_wrap(err, rc, "run");
 }
 
 void qp_stop(qp *q)
@@ -269,16 +330,22 @@ int qp_poll(qp *q, struct qp_err *err)
 {
     bool busy = true;
     bool more = true;
-    int rc = QP_OK;
+    int rc = may_drive(q, false, err);
+    if (rc != QP_OK) {
+        return err_wrap(err, rc, "poll");
+    }
     drive_begin(q);
-    while (rc == QP_OK && more) {
+    for (int i = 0; i < POLL_TURNS && rc == QP_OK && more; i++) {
         rc = loop_turn(q, true, &busy, err);
         (void)pthread_mutex_lock(&q->lock);
-        more = busy || has_arrived(q);
-        more = more && !q->stop;
+        more = (busy || has_arrived(q)) && !q->stop;
         (void)pthread_mutex_unlock(&q->lock);
     }
-    rc = rc == QP_OK ? tidy_when_idle(q, false, err) : rc;
+    rc = rc == QP_OK ? tidy_when_idle(q, err) : rc;
+    publish(q, busy);
+    (void)pthread_mutex_lock(&q->lock);
+    q->stop = false;
+    (void)pthread_mutex_unlock(&q->lock);
     drive_end(q);
     return rc;
 }
@@ -290,24 +357,27 @@ int qp_fd(const qp *q)
 
 int64_t qp_next_deadline(qp *q)
 {
-    qp_ms deadline;
     qp_ms now = q->env.wall_ms(q->env.context);
+    int64_t mono = now_us(q);
+    int64_t by_wall;
+    int64_t left;
     bool waiting;
     (void)pthread_mutex_lock(&q->lock);
-    deadline = q->deadline;
+    by_wall = q->due_at == INT64_MAX ? INT64_MAX : q->due_at - now;
+    left = q->due_us <= mono ? 0 : (q->due_us - mono + 999) / 1000;
     waiting = q->busy || has_arrived(q);
     (void)pthread_mutex_unlock(&q->lock);
-    if (waiting || deadline <= now) {
+    if (waiting || by_wall <= 0) {
         return 0;
     }
-    return deadline == INT64_MAX ? -1 : deadline - now;
+    return by_wall == INT64_MAX ? -1 : by_wall < left ? by_wall : left;
 }
 
 static void *thread_main(void *context)
 {
     qp *q = context;
     struct qp_err err;
-    int rc = qp_run(q, &err);
+    int rc = run(q, &err);
     if (rc != QP_OK) {
         log_write(&q->env, QP_LOG_ERROR, LOG_MSG("the engine has stopped"),
                   LOG_TEXT("why", err.text));
@@ -315,23 +385,42 @@ static void *thread_main(void *context)
     return NULL; /* every call from now on is told */
 }
 
+/* Takes the right to start them, once. */
+static int threads_begin(qp *q, struct qp_err *err)
+{
+    int rc = QP_OK;
+    (void)pthread_mutex_lock(&q->lock);
+    if (q->threaded || q->running) {
+        rc = err_set(err, QP_E_EXISTS, "start threads: %s",
+                     q->threaded ? "they were started before" : "qp_run drives the engine");
+    } else {
+        q->threaded = q->running = true;
+    }
+    (void)pthread_mutex_unlock(&q->lock);
+    return rc;
+}
+
 int qp_start_threads(qp *q, int workers, struct qp_err *err)
 {
     int rc;
     if (workers < 0 || workers > LIMIT_WORKER_THREADS) {
-        return err_set(err, QP_E_INVALID, "start threads: 0 to %d workers", LIMIT_WORKER_THREADS);
+        return err_set(err, QP_E_INVALID, "start threads: %d workers, there may be 0 to %d",
+                       workers, LIMIT_WORKER_THREADS);
     }
-    if (q->threaded) {
-        return err_set(err, QP_E_EXISTS, "start threads: they were started before");
-    }
-    rc = pool_start(q, workers, err);
+    rc = threads_begin(q, err);
     if (rc != QP_OK) {
         return rc;
     }
-    q->threaded = true;
-    if (pthread_create(&q->thread, NULL, thread_main, q) != 0) {
-        return err_set(err, QP_E_LIMIT, "start threads: the system refuses another thread");
+    rc = pool_start(q, workers, err);
+    if (rc == QP_OK && pthread_create(&q->thread, NULL, thread_main, q) != 0) {
+        pool_stop(q);
+        rc = err_set(err, QP_E_LIMIT, "start threads: the system refuses another thread");
     }
-    q->thread_started = true;
-    return QP_OK;
+    q->thread_started = rc == QP_OK;
+    if (rc != QP_OK) {
+        (void)pthread_mutex_lock(&q->lock);
+        q->threaded = q->running = false;
+        (void)pthread_mutex_unlock(&q->lock);
+    }
+    return rc;
 }

@@ -9,6 +9,8 @@
 /* A thread takes more than one only from a long queue, so that a slow function does not keep
  * others waiting while threads are idle. */
 #define TAKE_MOST 16
+/* So long the driver runs functions before it commits what they brought. */
+#define RUN_HERE_US 10000
 
 int pool_init(struct pool *p)
 {
@@ -79,8 +81,7 @@ static qp_task *take(struct pool *p, size_t most)
     return first;
 }
 
-/* The finished go back to the driver. */
-static void finish(qp *q, qp_task *first)
+void pool_finish(qp *q, qp_task *first)
 {
     qp_task *last = first;
     while (last->next != NULL) {
@@ -97,10 +98,32 @@ static void finish(qp *q, qp_task *first)
     (void)pthread_mutex_unlock(&q->lock);
 }
 
-static void run_list(qp_task *first)
+/* Back to the front of the queue, in their order. */
+static void put_back(struct pool *p, qp_task *first)
+{
+    qp_task *last = first;
+    size_t count = 1;
+    while (last->next != NULL) {
+        last = last->next;
+        count++;
+    }
+    (void)pthread_mutex_lock(&p->lock);
+    p->last = p->first == NULL ? last : p->last;
+    last->next = p->first;
+    p->first = first;
+    p->count += count;
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+/* Runs one after the other; when the pool is stopped meanwhile, the rest goes back. */
+static void run_list(struct pool *p, qp_task *first)
 {
     for (qp_task *t = first; t != NULL; t = t->next) {
         task_run(t);
+        if (atomic_load(&p->stopping) && t->next != NULL) {
+            put_back(p, t->next);
+            t->next = NULL;
+        }
     }
 }
 
@@ -111,30 +134,57 @@ static void *thread_main(void *context)
     qp_task *tasks;
     do {
         (void)pthread_mutex_lock(&p->lock);
-        while (p->first == NULL && !p->stopping) {
+        while (p->first == NULL && !atomic_load(&p->stopping)) {
             (void)pthread_cond_wait(&p->work, &p->lock);
         }
         size_t share = p->count / (4 * (size_t)p->thread_count) + 1;
-        tasks = p->stopping ? NULL : take(p, share < TAKE_MOST ? share : TAKE_MOST);
+        tasks = atomic_load(&p->stopping) ? NULL : take(p, share < TAKE_MOST ? share : TAKE_MOST);
         (void)pthread_mutex_unlock(&p->lock);
         if (tasks != NULL) {
-            run_list(tasks);
-            finish(q, tasks);
+            run_list(p, tasks);
+            pool_finish(q, tasks);
         }
     } while (tasks != NULL);
     return NULL;
 }
 
+/* The next task for the driver itself. */
+static qp_task *take_here(struct pool *p)
+{
+    qp_task *task;
+    (void)pthread_mutex_lock(&p->lock);
+    task = p->thread_count > 0 ? NULL : take(p, 1);
+    (void)pthread_mutex_unlock(&p->lock);
+    return task;
+}
+
+static bool is_wanted_elsewhere(qp *q, int64_t until_us)
+{
+    bool stop;
+    (void)pthread_mutex_lock(&q->lock);
+    stop = q->stop || q->closing;
+    (void)pthread_mutex_unlock(&q->lock);
+    return stop || q->env.monotonic_us(q->env.context) >= until_us;
+}
+
 void pool_run_here(qp *q)
 {
-    struct pool *p = &q->pool;
-    qp_task *tasks;
-    (void)pthread_mutex_lock(&p->lock);
-    tasks = p->thread_count > 0 ? NULL : take(p, SIZE_MAX);
-    (void)pthread_mutex_unlock(&p->lock);
-    if (tasks != NULL) {
-        run_list(tasks);
-        finish(q, tasks);
+    int64_t until_us = q->env.monotonic_us(q->env.context) + RUN_HERE_US;
+    qp_task *first = NULL;
+    qp_task *last = NULL;
+    qp_task *task = take_here(&q->pool);
+    while (task != NULL) {
+        task_run(task);
+        if (first == NULL) {
+            first = task;
+        } else {
+            last->next = task;
+        }
+        last = task;
+        task = is_wanted_elsewhere(q, until_us) ? NULL : take_here(&q->pool);
+    }
+    if (first != NULL) {
+        pool_finish(q, first);
     }
 }
 
@@ -164,23 +214,40 @@ int pool_start(qp *q, int threads, struct qp_err *err)
     return QP_OK;
 }
 
+/* After it the pool is as if it had never been started: functions may run on the driver. */
 void pool_stop(qp *q)
 {
     struct pool *p = &q->pool;
     (void)pthread_mutex_lock(&p->lock);
-    p->stopping = true;
+    atomic_store(&p->stopping, true);
     (void)pthread_cond_broadcast(&p->work);
     (void)pthread_mutex_unlock(&p->lock);
     for (int i = 0; i < p->thread_count; i++) {
         (void)pthread_join(p->threads[i], NULL);
     }
+    (void)pthread_mutex_lock(&p->lock);
     p->thread_count = 0;
+    atomic_store(&p->stopping, false);
+    (void)pthread_mutex_unlock(&p->lock);
+    mem_free(&q->env, p->threads);
+    p->threads = NULL;
+}
+
+qp_task *pool_rest(qp *q)
+{
+    struct pool *p = &q->pool;
+    qp_task *rest;
+    pool_flush(q);
+    (void)pthread_mutex_lock(&p->lock);
+    rest = take(p, SIZE_MAX);
+    (void)pthread_mutex_unlock(&p->lock);
+    return rest;
 }
 
 void pool_done(qp *q)
 {
     struct pool *p = &q->pool;
-    mem_free(&q->env, p->threads);
+    QP_ASSERT(p->threads == NULL);
     (void)pthread_cond_destroy(&p->work);
     (void)pthread_mutex_destroy(&p->lock);
 }

@@ -24,6 +24,12 @@ qp_task *task_make(qp *q, struct worker *w, struct task *task)
         q->held->previous_held = t;
     }
     q->held = t;
+    if (w != NULL && w->service.lease_ms > 0) {
+        qp_ms at;
+        t->leased_at = store_now(q->store);
+        at = t->leased_at + w->service.lease_ms / 3;
+        q->renew_at = q->renew_at == 0 || at < q->renew_at ? at : q->renew_at;
+    }
     return t;
 }
 
@@ -102,19 +108,23 @@ int qp_task_output(qp_task *t, qp_str json)
 {
     struct qp_err err;
     int rc = output_check(t, json, &err);
-    if (rc != QP_OK) {
+    t->refused = true;
+    if (rc != QP_OK && rc != QP_E_NOMEM) {
         (void)qp_task_fail(t, &(struct qp_failure){.message = err.text, .fatal = 1});
+    }
+    if (rc != QP_OK) {
         return rc;
     }
     buf_reset(&t->output);
     buf_str(&t->output, json);
+    t->refused = buf_rc(&t->output) != QP_OK;
     return buf_rc(&t->output);
 }
 
 /* The sentence, cut at a character when it is too long. */
 static qp_str sentence(const char *message)
 {
-    qp_str text = str_from(message != NULL ? message : "");
+    qp_str text = str_from(message != NULL ? message : "the worker gave no reason");
     text.n = text.n > LIMIT_ERROR_TEXT_SIZE ? LIMIT_ERROR_TEXT_SIZE : text.n;
     text.n = utf8_valid_prefix(text);
     return text;
@@ -137,9 +147,12 @@ void qp_task_tx(qp_task *t, qp_tx tx, void *context)
 
 void task_run(qp_task *t)
 {
-    int rc = t->worker->work(t->worker->context, t);
-    t->failed = rc != QP_OK;
-    if (t->failed && t->error.n == 0) {
+    int rc;
+    atomic_store(&t->begun, true);
+    rc = t->worker->work(t->worker->context, t);
+    t->failed = rc != QP_OK || t->refused;
+    if (t->failed && t->code == 0) {
+        rc = rc == QP_OK ? QP_E_NOMEM : rc; /* the only refusal that says nothing itself */
         (void)qp_task_fail(t, &(struct qp_failure){.message = qp_code_text(rc)});
     }
 }
@@ -192,7 +205,15 @@ static void convert(qp_task *t, int rc)
     (void)qp_task_fail(t, &(struct qp_failure){.message = rc == QP_E_ABORTED
                                                               ? "the task's own writes refused"
                                                               : qp_code_text(rc)});
-    unsent_add(t);
+    t->next = NULL;
+    pool_finish(t->q, t);
+}
+
+/* Whether the same result may be committed later. What a host's callback took too long for is no
+ * failure of the store. */
+static bool comes_again(int rc)
+{
+    return rc == QP_E_NOMEM || (qp_code_class(rc) == QP_CLASS_RETRY && rc != QP_E_TIMEOUT);
 }
 
 static void result_answered(struct engine *e, struct command *c, int rc, const char *why)
@@ -201,7 +222,8 @@ static void result_answered(struct engine *e, struct command *c, int rc, const c
     qp_task *t = (qp_task *)((char *)r - offsetof(struct qp_task, result));
     qp *q = t->q;
     (void)e;
-    if (qp_code_class(rc) == QP_CLASS_RETRY && rc != QP_E_TIMEOUT && rc != QP_E_CLOSED) {
+    q->unanswered--;
+    if (comes_again(rc)) {
         unsent_add(t);
         return;
     }
@@ -222,7 +244,64 @@ void task_submit(qp_task *t)
 {
     result_fill(t);
     t->result.command.answer = result_answered;
+    t->q->unanswered++;
     engine_submit(t->q->engine, &t->result.command);
+}
+
+/* Who has lost it is told by its heartbeats and by its result. */
+static void renew_answered(struct engine *e, struct command *c, int rc, const char *why)
+{
+    (void)e;
+    (void)c;
+    (void)rc;
+    (void)why;
+}
+
+/* Commands are answered in their order: this one before the task's result, which comes later. */
+void tasks_renew(qp *q, qp_ms now)
+{
+    if (q->renew_at == 0 || now < q->renew_at) {
+        return;
+    }
+    q->renew_at = 0;
+    for (qp_task *t = q->held; t != NULL; t = t->next_held) {
+        qp_ms lease_ms = t->task->service->lease_ms;
+        if (lease_ms == 0 || t->renewed_last || now - t->leased_at >= lease_ms) {
+            continue; /* none, or up to heartbeats, or over */
+        }
+        t->leased_at = now;
+        t->renewed_last = atomic_load(&t->begun);
+        t->renew.op = (struct op){.kind = OP_msg_extend,
+                                  .msg_extend = {.ref = t->task->ref, .lease_ms = lease_ms}};
+        request_op(&t->renew);
+        t->renew.command.answer = renew_answered;
+        engine_submit(q->engine, &t->renew.command);
+        if (q->renew_at == 0 || now + lease_ms / 3 < q->renew_at) {
+            q->renew_at = now + lease_ms / 3;
+        }
+    }
+}
+
+/* Whatever the answer: what was not given back is ready when the run or its lease is over. */
+static void back_answered(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct request_op *r = (struct request_op *)c;
+    qp_task *t = (qp_task *)((char *)r - offsetof(struct qp_task, back));
+    (void)e;
+    (void)rc;
+    (void)why;
+    t->q->unanswered--;
+    task_drop(t);
+}
+
+void task_give_back(qp_task *t)
+{
+    t->back.op =
+        (struct op){.kind = OP_msg_retry, .msg_retry = {.ref = t->task->ref, .untry = true}};
+    request_op(&t->back);
+    t->back.command.answer = back_answered;
+    t->q->unanswered++;
+    engine_submit(t->q->engine, &t->back.command);
 }
 
 /* -------------------------------------------------------------------- calls that a task makes */
@@ -290,7 +369,7 @@ int qp_task_pending(qp_task *t, qp_str json, struct qp_err *err)
 int qp_task_heartbeat(qp_task *t, struct qp_err *err)
 {
     struct task_call tc = {.call = {.run = run_op, .q = t->q}, .task = t};
-    qp_ms lease_ms = t->worker->service.lease_ms;
+    qp_ms lease_ms = t->task->service->lease_ms;
     if (lease_ms > 0) {
         tc.op.op = (struct op){.kind = OP_msg_extend,
                                .msg_extend = {.ref = t->task->ref, .lease_ms = lease_ms}};

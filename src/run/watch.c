@@ -85,6 +85,14 @@ void watch_job_ended(void *context, struct job_ref job, enum job_state state)
 
 void watches_done(qp *q)
 {
+    for (size_t i = 0; i < q->watches.slot_count; i++) {
+        while (q->watches.slots[i] != NULL) {
+            struct watch *w = q->watches.slots[i];
+            q->watches.slots[i] = w->next;
+            QP_ASSERT(w->drop != NULL); /* who waits on its own stack has left */
+            w->drop(q, w);
+        }
+    }
     mem_free(&q->env, q->watches.slots);
     q->watches = (struct watches){0};
 }

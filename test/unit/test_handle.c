@@ -26,15 +26,20 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+static void remove_files(void)
 {
     static const char *const suffixes[] = {"", "-wal", "-shm", "-qplock", ".new"};
     char name[320];
-    (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(suffixes); i++) {
         (void)snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
         (void)unlink(name);
     }
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    remove_files();
     (void)rmdir(dir);
     return 0;
 }
@@ -181,6 +186,19 @@ static void test_bad_input(void **state)
     (void)state;
     memset(long_text, 'x', sizeof long_text - 1);
     assert_int_equal(qp_open(&options, &q, &err), QP_E_INVALID);
+    assert_non_null(strstr(err.text, "qp_options_init"));
+    qp_options_init(&options);
+    options.keep_ms = -1;
+    assert_int_equal(qp_open(&options, &q, &err), QP_E_INVALID);
+    assert_non_null(strstr(err.text, "keep_ms"));
+    options.keep_ms = 0;
+    options.max_deliveries = -1;
+    assert_int_equal(qp_open(&options, &q, &err), QP_E_INVALID);
+    assert_non_null(strstr(err.text, "max_deliveries"));
+    options.max_deliveries = 0;
+    options.env = &(struct qp_env){0};
+    assert_int_equal(qp_open(&options, &q, &err), QP_E_INVALID);
+    assert_non_null(strstr(err.text, "qp_env_init"));
     q = must_open(NULL);
     assert_int_equal(start(q, "", "1", &err), QP_E_INVALID);
     assert_int_equal(start(q, long_text, "1", &err), QP_E_TOO_LARGE);
@@ -249,6 +267,150 @@ static void test_without_memory(void **state)
     testenv_done(&t);
 }
 
+/* ------------------------------------------------------------------------ workers, without memory */
+
+struct life {
+    bool one_attempt; /* the function does well, and is not asked again */
+    int started;      /* with QP_OK */
+    int refused;
+    int ended;
+    char status[32];
+};
+
+static void on_started(void *context, int code, const char *id)
+{
+    struct life *l = context;
+    (void)id;
+    l->started += code == QP_OK;
+    l->refused += code != QP_OK;
+    assert_true(code == QP_OK || code == QP_E_NOMEM);
+}
+
+static void on_ended(void *context, const char *status)
+{
+    struct life *l = context;
+    l->ended++;
+    (void)snprintf(l->status, sizeof l->status, "%s", status);
+}
+
+static int no_writes(void *context, void *native)
+{
+    (void)context;
+    (void)native;
+    return QP_OK;
+}
+
+/* Fails once, brings a pending output, writes with its commit. */
+static int work(void *context, qp_task *task)
+{
+    struct qp_err err = {0};
+    int rc;
+    if (((const struct life *)context)->one_attempt) {
+        do { /* memory comes back */
+            rc = qp_task_output(task, QP_STR("[2]"));
+        } while (rc == QP_E_NOMEM);
+        return rc;
+    }
+    if (qp_task_attempt(task) == 1) {
+        return qp_task_fail(task, &(struct qp_failure){.message = "once"});
+    }
+    rc = qp_task_pending(task, QP_STR("[1]"), &err);
+    rc = rc == QP_OK ? qp_task_heartbeat(task, &err) : rc;
+    qp_task_tx(task, no_writes, NULL);
+    return rc == QP_OK ? qp_task_output(task, QP_STR("[2]")) : rc;
+}
+
+/* All that a program with workers and a loop of its own does. QP_OK, or the first code that was no
+ * failure of a poll: those are asked again. */
+static int working_life(const char *file, struct life *l)
+{
+    struct qp_err err = {0};
+    struct qp_job job;
+    qp *q = NULL;
+    int rc = try_open(file, NULL, &q);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    rc = qp_worker_add(q, &(struct qp_worker){.topic = QP_STR("work"), .work = work, .context = l},
+                       &err);
+    if (rc == QP_OK) {
+        rc = qp_job_start_async(q,
+                                &(struct qp_start){.topic = QP_STR("work"),
+                                                   .id = QP_STR("a"),
+                                                   .input = QP_STR("{}"),
+                                                   .retry = {.attempts = l->one_attempt ? 1 : 9},
+                                                   .context = l,
+                                                   .started = on_started,
+                                                   .ended = on_ended},
+                                &err);
+    }
+    for (int i = 0; i < 100 && rc == QP_OK && l->ended + l->refused == 0; i++) {
+        int polled = qp_poll(q, &err);
+        assert_true(polled == QP_OK || polled == QP_E_NOMEM);
+        testenv_advance_ms(&t, 60 * 1000);
+    }
+    rc = rc == QP_OK && l->started > 0 ? qp_job_wait(q, QP_STR("a"), 0, &job, &err) : rc;
+    if (rc == QP_OK && l->started > 0) {
+        assert_true(str_equal(job.output, QP_STR("[2]")));
+        qp_job_done(q, &job);
+    }
+    (void)qp_close(q, &err); /* closing frees in every case */
+    return rc;
+}
+
+/* From the n-th allocation on all fail: every call comes back, and closing leaves nothing. */
+static void test_workers_without_any_memory(void **state)
+{
+    bool failed = true;
+    (void)state;
+    for (int64_t n = 1; failed; n++) {
+        struct life l = {0};
+        int rc;
+        testenv_fail_from(&t, n);
+        rc = working_life(NULL, &l);
+        failed = testenv_failed(&t);
+        assert_true(rc == QP_OK || rc == QP_E_NOMEM);
+        assert_true(failed || (rc == QP_OK && l.ended == 1));
+        assert_int_equal(atomic_load(&t.live_blocks), 0);
+    }
+    testenv_fail_at(&t, 0);
+    testenv_done(&t);
+}
+
+/* The n-th allocation fails, in memory and on a file: an error that somebody is told, or a later try;
+ * no crash, no leak, no hang, and a job that was started ends well, also when its function may not be
+ * asked a second time. */
+static void test_workers_without_memory(void **state)
+{
+    const char *const files[] = {NULL, path};
+    bool sampled = getenv("QP_LANE") == NULL || strcmp(getenv("QP_LANE"), "torture") != 0;
+    (void)state;
+    for (size_t i = 0; i < 2 * ARRAY_COUNT(files); i++) {
+        const char *file = files[i % 2];
+        int64_t step = file != NULL && sampled ? 13 : 1;
+        bool failed = true;
+        for (int64_t n = 1; failed; n += step) {
+            struct life l = {.one_attempt = i >= 2};
+            int rc;
+            testenv_fail_at(&t, n);
+            rc = working_life(file, &l);
+            failed = testenv_failed(&t);
+            assert_true(rc == QP_OK || rc == QP_E_NOMEM);
+            assert_true(failed || (rc == QP_OK && l.ended == 1));
+            if (rc == QP_OK && l.started > 0) {
+                assert_string_equal(l.status, "completed");
+                assert_int_equal(l.ended, 1);
+            }
+            assert_int_equal(atomic_load(&t.live_blocks), 0);
+            testenv_fail_at(&t, 0);
+            if (file != NULL) {
+                remove_files();
+            }
+        }
+    }
+    testenv_done(&t);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -260,6 +422,8 @@ int main(void)
         CASE(test_bad_input),
         CASE(test_a_second_engine_is_refused),
         CASE(test_without_memory),
+        CASE(test_workers_without_memory),
+        CASE(test_workers_without_any_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,220 @@
+/* serve.c - tasks for the workers of this process: claimed, handed out, suspected
+ *
+ *   I1  a task is handed out after the commit in which it was claimed for us, and once per claim
+ *   I2  no more than `room` tasks of a service are in hand
+ *   I3  a task that was delivered `max_deliveries` times without an answer is buried; its last try is
+ *       made alone, so that it is not buried for what others did
+ *
+ * If we crash after the commit and before the worker has the task, or while it has it, the task's row says
+ * that this run holds it; whoever ends the run makes it READY again, with one try more.
+ */
+#include "kernel/engine_internal.h"
+
+void engine_serve(struct engine *e, struct service *s)
+{
+    s->hungry = true;
+    s->pushes = true;
+    s->whole = s->room;
+    s->next = e->services;
+    e->services = s;
+}
+
+/* A place at a worker, for a task that is about to be born. */
+void *serve_reserve(void *context, int64_t ns, qp_str topic, qp_ms *out_lease_ms)
+{
+    struct engine *e = context;
+    for (struct service *s = e->services; s != NULL; s = s->next) {
+        if (str_equal(s->topic, topic) && (s->ns == 0 || s->ns == ns) && s->promised < s->room) {
+            s->promised++;
+            *out_lease_ms = s->lease_ms;
+            return s;
+        }
+    }
+    return NULL;
+}
+
+/* ----------------------------------------------------------------------------------------- claims */
+
+/* The last try of a task is made alone: nothing of its service is in anybody's hands, or will be after
+ * this round, and no message that may kill us is still to come. So whoever kills us every time is
+ * buried, and not all who were in hand with it. */
+static bool may_be_alone(const struct engine *e, const struct service *s)
+{
+    for (const struct delivery *d = e->batch; d != NULL; d = d->next) {
+        if (d->row->tries > 1) {
+            return false;
+        }
+    }
+    return e->looked && s->room >= s->whole && s->promised == 0;
+}
+
+/* Back into its stream, as if it had not been claimed. */
+static int task_give_back(struct bundle *b, const struct msg_row *m)
+{
+    struct op op = {
+        .kind = OP_msg_retry,
+        .msg_retry = {.ref = {m->ns, m->job, m->guid, m->token}, .error = m->error, .untry = true}};
+    return step_op(b, &op);
+}
+
+/* A claimed task: for its worker, or, after too many deliveries without an answer, for nobody. */
+static int task_take(struct engine *e, struct bundle *b, struct outcome *o, struct service *s,
+                     const struct msg_row *m)
+{
+    int64_t suspicion;
+    struct handed *h = ARENA_NEW(&b->commit->arena, struct handed);
+    const void *act = NULL;
+    const void *job = NULL;
+    int rc = h == NULL
+                 ? QP_E_NOMEM
+                 : bundle_get(b, TABLE_act,
+                              &(struct act_row){.ns = m->ns, .job = m->job, .addr = m->addr}, &act);
+    rc = rc == QP_OK ? bundle_get(b, TABLE_job, &(struct job_row){.ns = m->ns, .job = m->job}, &job)
+                     : rc;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    if (act == NULL || job == NULL) {
+        return message_bury(b, m, "its activity is not there");
+    }
+    suspicion = m->tries - 1 - ((const struct act_row *)act)->attempt;
+    if (suspicion > 0 && suspicion == e->options.max_deliveries - 1 && s->pushes &&
+        (!may_be_alone(e, s) || o->handed != NULL)) {
+        s->held_back = true;
+        return task_give_back(b, m);
+    }
+    if (suspicion >= e->options.max_deliveries) {
+        o->buried++;
+        return message_bury(b, m, "delivered too often without an answer: it may crash its worker");
+    }
+    *h = (struct handed){.next = o->handed,
+                         .place = s,
+                         .message = m,
+                         .topic = m->topic,
+                         .guid = m->guid,
+                         .token = m->token,
+                         .tries = m->tries,
+                         .act = act,
+                         .jid = ((const struct job_row *)job)->jid};
+    o->handed = h;
+    o->handed_count++;
+    return QP_OK;
+}
+
+int engine_claim(struct engine *e, struct bundle *b, struct service *s, int64_t room,
+                 struct outcome *o)
+{
+    struct op *op = bundle_op(b, OP_msg_claim);
+    int rc;
+    if (op == NULL) {
+        return b->commit->rc;
+    }
+    op->msg_claim =
+        (struct op_msg_claim){.ns = s->ns,
+                              .topic = s->topic,
+                              .want = room < LIMIT_CLAIM_MESSAGES ? room : LIMIT_CLAIM_MESSAGES,
+                              .lease_ms = s->lease_ms,
+                              .holder = s->lease_ms > 0 ? 0 : e->kernel.epoch};
+    rc = bundle_run(b);
+    s->drained = rc == QP_OK && (int64_t)op->msg_claim.out_count < op->msg_claim.want;
+    s->held_back = false;
+    for (size_t i = 0; i < op->msg_claim.out_count && rc == QP_OK; i++) {
+        rc = task_take(e, b, o, s, op->msg_claim.out_messages[i]);
+    }
+    s->drained = s->drained || s->held_back; /* what was given back is not there for us now */
+    return rc;
+}
+
+static bool wants_tasks(const struct engine *e, const struct service *s)
+{
+    return (s->hungry || (s->held_back && may_be_alone(e, s))) && s->promised < s->room;
+}
+
+int serve_claim(struct engine *e, struct bundle *b, struct outcome *o)
+{
+    int rc = QP_OK;
+    for (struct service *s = e->services; s != NULL && rc == QP_OK; s = s->next) {
+        s->drained = false;
+        if (wants_tasks(e, s)) {
+            rc = engine_claim(e, b, s, s->room - s->promised, o);
+        }
+    }
+    return rc;
+}
+
+bool serve_is_wanted(const struct engine *e)
+{
+    for (const struct service *s = e->services; s != NULL; s = s->next) {
+        if (wants_tasks(e, s)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void serve_look_again(struct engine *e)
+{
+    for (struct service *s = e->services; s != NULL; s = s->next) {
+        s->hungry = true;
+    }
+}
+
+/* -------------------------------------------------------------------------------------- handing out */
+
+void task_free(const struct qp_env *env, struct task *task)
+{
+    mem_free(env, task);
+}
+
+/* Copies a text behind the task. */
+static qp_str keep(char **place, qp_str s)
+{
+    qp_str copy = {s.p == NULL ? NULL : *place, s.n};
+    if (s.n > 0) {
+        memcpy(*place, s.p, s.n);
+        *place += s.n;
+    }
+    return copy;
+}
+
+static struct task *task_new(struct engine *e, const struct handed *h)
+{
+    size_t size = h->topic.n + h->jid.n + h->act->addr.n + h->act->input.n + h->act->policy.n + 1;
+    struct service *service = h->place;
+    struct task *task = mem_alloc(&e->env, sizeof *task + service->extra_size + size);
+    char *place;
+    if (task == NULL) {
+        return NULL;
+    }
+    place = (char *)(task + 1) + service->extra_size;
+    task->service = service;
+    memcpy(task->guid, h->guid.p, LIMIT_GUID_SIZE);
+    task->ref = (struct msg_ref){.ns = h->act->ns,
+                                 .job = h->act->job,
+                                 .guid = {(const char *)task->guid, LIMIT_GUID_SIZE},
+                                 .token = h->token};
+    task->topic = keep(&place, h->topic);
+    task->jid = keep(&place, h->jid);
+    task->addr = keep(&place, h->act->addr);
+    task->input = keep(&place, h->act->input);
+    task->policy = keep(&place, h->act->policy);
+    task->tries = h->tries;
+    task->failures = h->act->attempt;
+    return task;
+}
+
+/* The tasks of a list, each to its service. One for which there is no memory is ours and stuck: then
+ * this run gives back all that it holds, and a new one begins. */
+void serve_hand_out(struct engine *e, const struct handed *h)
+{
+    for (; h != NULL; h = h->next) {
+        struct service *s = h->place;
+        struct task *task = task_new(e, h);
+        if (task == NULL) {
+            e->over = true;
+            continue;
+        }
+        s->room--;
+        s->give(s->context, task);
+    }
+}
