@@ -163,13 +163,57 @@ static void test_kept_for_ever(void **state)
     enginetest_done(&x);
 }
 
+static const struct actor one_task[] = {
+    {.name = "trigger", .category = 'D', .next = "pay"},
+    {.name = "pay", .category = 'A', .deed = DEED_TASK, .topic = "t"},
+    {0}};
+
+static void start_for(const char *jid, qp_ms expire_ms)
+{
+    struct request_start r;
+    enginetest_fill_start(&x, &r, jid, "{}");
+    r.start.job.expire_ms = expire_ms;
+    assert_int_equal(enginetest_ask(&x, &r.command), QP_OK);
+    x.job = r.job.job;
+}
+
+/* An open job ends as failed when its time is over, not before; the worker's answer comes too late. One
+ * that ended before is not touched. */
+static void expiry(void)
+{
+    int64_t in_time;
+    const struct job_row *job;
+    start_for("in time", 1000);
+    in_time = x.job;
+    assert_int_equal(enginetest_work(&x), 1);
+    assert_int_equal(enginetest_job(&x, in_time)->expire_at, 0);
+    start_for("too late", 1000);
+    enginetest_wait(&x, 999);
+    assert_int_equal(enginetest_job(&x, x.job)->state, JOB_OPEN);
+    enginetest_wait(&x, 1);
+    job = enginetest_job(&x, x.job);
+    assert_int_equal(job->state, JOB_FAILED);
+    assert_int_equal(job->completions, 1);
+    assert_memory_equal(job->error.p, "timed out", 9);
+    assert_int_equal(enginetest_rows(&x, TABLE_msg, x.job), 0);
+    assert_int_equal(enginetest_result(&x, enginetest_task(&x, "too late", NULL), RESULT_DONE, "1"),
+                     QP_E_STALE);
+    assert_int_equal(enginetest_job(&x, in_time)->state, JOB_COMPLETED);
+    enginetest_forget(&x, enginetest_task(&x, "too late", NULL));
+}
+
+static void test_expiry(void **state)
+{
+    (void)state;
+    enginetest_each(&x, one_task, false, expiry);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fanout_text),
-        cmocka_unit_test(test_sweep_in_pages),
-        cmocka_unit_test(test_retention),
-        cmocka_unit_test(test_kept_for_ever),
+        cmocka_unit_test(test_fanout_text), cmocka_unit_test(test_sweep_in_pages),
+        cmocka_unit_test(test_retention),   cmocka_unit_test(test_kept_for_ever),
+        cmocka_unit_test(test_expiry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
