@@ -56,7 +56,7 @@
 #define LIMIT_WAL_PAGES 4000        /* checkpoint when the write-ahead log has this many pages */
 #define LIMIT_HOST_CALLBACK_MS 5000 /* a host callback inside a commit */
 #define LIMIT_CACHE_SIZE                                                                           \
-    (32 * 1024 * 1024)                   /* rows kept between commits, where one process writes */
+    (16 * 1024 * 1024)                   /* rows kept between commits, where one process writes */
 #define LIMIT_CACHE_ROW_SIZE (16 * 1024) /* a row with more text is not kept */
 
 /* Engine */

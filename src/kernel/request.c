@@ -38,11 +38,14 @@ static int result_turn(struct engine *e, struct request_result *r, struct bundle
 {
     const struct task *task = r->task;
     struct site site = {.ref = {task->ref.ns, task->ref.job}, .addr = task->addr};
-    char purpose[40];
+    qp_str purpose = QP_STR("response");
+    char pending[40];
     int rc;
-    (void)snprintf(purpose, sizeof purpose, "pending %lld", (long long)r->pending_index);
-    rc = step_guid(b, task->ref.guid,
-                   r->kind == RESULT_PENDING ? str_from(purpose) : QP_STR("response"), &site.guid);
+    if (r->kind == RESULT_PENDING) {
+        (void)snprintf(pending, sizeof pending, "pending %lld", (long long)r->pending_index);
+        purpose = str_from(pending);
+    }
+    rc = step_guid(b, task->ref.guid, purpose, &site.guid);
     return rc == QP_OK ? turn_init(out_turn, engine_kernel(e), b, &r->command.outcome, &site) : rc;
 }
 

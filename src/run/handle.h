@@ -179,6 +179,8 @@ int pool_start(qp *q, int threads, struct qp_err *err) QP_MUST_USE;
 void pool_give(void *context, struct task *task);
 /* What was given in this round goes to the threads. */
 void pool_flush(qp *q);
+/* Tasks that no thread has taken yet; 0 without threads. */
+size_t pool_waiting(qp *q);
 /* As driver: runs what waits, for a while, when there are no threads for it. */
 void pool_run_here(qp *q);
 /* On a thread, or as driver: what has been done goes to the driver. */

@@ -15,6 +15,12 @@
 /* Turns after which qp_poll goes back to its host, whatever there is to do. */
 #define POLL_TURNS 64
 
+/* How long a round waits for results that are about to come: a part of what the last one took, and
+ * never long; and how often it looks. */
+#define GATHER_SHARE 4
+#define GATHER_MOST_US 2000
+#define GATHER_LOOK_US 100
+
 void kick(qp *q)
 {
     if (!q->kicked) {
@@ -265,6 +271,22 @@ static int tidy_when_idle(qp *q, struct qp_err *err)
     return store_idle(q->store, err);
 }
 
+/* Every commit waits for the disk, however little is in it. So while the threads of the pool work off
+ * their queue fast, the round waits for what they are about to bring; with an empty queue, or one that
+ * does not get shorter, it begins at once. */
+static void gather(qp *q, int64_t last_round_us)
+{
+    int64_t left = last_round_us / GATHER_SHARE;
+    size_t before = pool_waiting(q);
+    left = left < GATHER_MOST_US ? left : GATHER_MOST_US;
+    for (; before > 0 && left >= GATHER_LOOK_US; left -= GATHER_LOOK_US) {
+        size_t now;
+        (void)nanosleep(&(struct timespec){.tv_nsec = GATHER_LOOK_US * 1000}, NULL); /* or less */
+        now = pool_waiting(q);
+        before = now < before ? now : 0;
+    }
+}
+
 static bool is_stopped(qp *q)
 {
     bool stop;
@@ -279,9 +301,14 @@ static int run(qp *q, struct qp_err *err)
 {
     int rc = QP_OK;
     bool busy;
+    int64_t round_us = 0;
     drive_begin(q);
     while ((rc == QP_OK || may_pass(rc)) && !is_stopped(q)) {
+        int64_t from;
+        gather(q, round_us);
+        from = now_us(q);
         rc = loop_turn(q, true, &busy, err);
+        round_us = now_us(q) - from;
         rc = rc == QP_OK ? tidy_when_idle(q, err) : rc;
         /* Who stops us from here on sets the event, and we do not sleep. */
         if (!busy && (rc == QP_OK || may_pass(rc)) && !is_stopped(q)) {

@@ -167,6 +167,16 @@ static bool is_wanted_elsewhere(qp *q, int64_t until_us)
     return stop || q->env.monotonic_us(q->env.context) >= until_us;
 }
 
+size_t pool_waiting(qp *q)
+{
+    struct pool *p = &q->pool;
+    size_t count;
+    (void)pthread_mutex_lock(&p->lock);
+    count = p->thread_count > 0 ? p->count : 0;
+    (void)pthread_mutex_unlock(&p->lock);
+    return count;
+}
+
 void pool_run_here(qp *q)
 {
     int64_t until_us = q->env.monotonic_us(q->env.context) + RUN_HERE_US;

@@ -37,9 +37,11 @@ static const bool may_follow[MSG_STATES][MSG_STATES] = {
 static int64_t lane_default_max(struct txn *t, const struct msg_row *m)
 {
     const struct lane_row *any =
-        txn_get(t, TABLE_lane,
-                &(struct lane_row){.ns = m->ns, .topic = m->topic, .limit_key = QP_STR("*")});
-    return any == NULL || m->limit_key.n == 0 ? 0 : any->max;
+        m->limit_key.n == 0
+            ? NULL /* the setting is for keys */
+            : txn_get(t, TABLE_lane,
+                      &(struct lane_row){.ns = m->ns, .topic = m->topic, .limit_key = QP_STR("*")});
+    return any == NULL ? 0 : any->max;
 }
 
 /* The lane of a message, made when it is not there. One without a setting of its own follows the

@@ -32,11 +32,21 @@ struct cache_key {
 /* The row as the cache has it, to be copied before the cache is touched again; NULL: not known.
  * *out_old: it will go before long, unless it is put again. */
 const void *cache_find(const struct cache *c, const struct cache_key *key, bool *out_old);
+/* The next calls will be about this hash and this row: so that they need not wait for memory. */
+void cache_expect(const struct cache *c, uint64_t hash, const void *row);
+/* A commit begins to tell what it has done, with the calls that follow. */
+void cache_begin(struct cache *c);
 /* Keeps a copy, in place of the one that it may have. Tables and rows that are not worth it are
- * forgotten instead. */
-void cache_put(struct cache *c, const struct cache_key *key, const void *row);
+ * forgotten instead. `born`: a job that the commit has made, so there was nothing of it before. */
+void cache_put(struct cache *c, const struct cache_key *key, const void *row, bool born);
 void cache_forget(struct cache *c, const struct cache_key *key);
 void cache_clear(struct cache *c); /* NULL is allowed */
+
+/* What is not there is known too: of a job that is whole (born in a commit that was told here, and
+ * not so long ago), every row that was ever written has left a trace. So a row of it has never been
+ * when there is none. */
+bool cache_is_whole(const struct cache *c, const struct cache_key *job);
+bool cache_has_none(const struct cache *c, const struct cache_key *key);
 
 /* Every row that it would find, for tests; stops at the first visit that does not return QP_OK. */
 typedef int (*cache_visit)(void *context, enum table_id table, const void *row);

@@ -23,6 +23,8 @@
 
 struct provider;
 
+#define WRITE_ALL_MAX 256 /* enough to forget the fixed costs of a call */
+
 struct provider_calls {
     const char *name;
     int (*begin)(struct provider *p, struct qp_err *err);
@@ -34,10 +36,10 @@ struct provider_calls {
                 struct qp_err *err);
     int (*write)(struct provider *p, enum table_id table, const void *before, const void *after,
                  struct qp_err *err);
-    /* Many new rows of one table, as if each were written with `before` NULL; NULL: the provider
-     * takes them one by one. */
-    int (*insert)(struct provider *p, enum table_id table, const void *const *rows, size_t count,
-                  struct qp_err *err);
+    /* Many rows of one table, up to WRITE_ALL_MAX, as if each were written: all new (`before` NULL),
+     * all to go (`after` NULL), or all changed. NULL: the provider takes them one by one. */
+    int (*write_all)(struct provider *p, enum table_id table, const void *const *before,
+                     const void *const *after, size_t count, struct qp_err *err);
     int (*commit)(struct provider *p, struct qp_err *err);
     void (*rollback)(struct provider *p);
     /* A nested transaction around a host callback, and the connection that the callback may use. */

@@ -20,7 +20,11 @@ STORE_TABLES(TEXTS)
 
 #define COUNT_KEY 1
 #define COUNT_FIXED 0
+#define COUNT_RARE 0
+#define COUNT_NUMBER 0
 #define COUNT_HOT 0
+#define COUNT_LATER 0
+#define COUNT_SELDOM 0
 #define COUNT_INDEXED 0
 #define KEY_COUNT(table, column, kind, role) +COUNT_##role
 /* The tables whose first key column is the job's number, and so hold nothing of a job that is not
@@ -29,6 +33,19 @@ STORE_TABLES(TEXTS)
     (TABLE_##table == TABLE_job || TABLE_##table == TABLE_attr || TABLE_##table == TABLE_act ||    \
      TABLE_##table == TABLE_guid || TABLE_##table == TABLE_sem || TABLE_##table == TABLE_move ||   \
      TABLE_##table == TABLE_msg || TABLE_##table == TABLE_event || TABLE_##table == TABLE_data)
+/* The place of each column among the others. */
+#define COLUMN_PLACE(table, column, kind, role) PLACE_##table##_##column,
+#define COLUMN_PLACES(table, list) enum { PLACE_##table##_ns, list(COLUMN_PLACE, table) };
+STORE_TABLES(COLUMN_PLACES)
+#define IS_NUMBER_KEY 0
+#define IS_NUMBER_FIXED 0
+#define IS_NUMBER_RARE 0
+#define IS_NUMBER_NUMBER 1
+#define IS_NUMBER_HOT 0
+#define IS_NUMBER_LATER 0
+#define IS_NUMBER_SELDOM 0
+#define IS_NUMBER_INDEXED 0
+#define NUMBER(table, column, kind, role) +IS_NUMBER_##role *PLACE_##table##_##column
 #define DESCRIBE(table, list)                                                                      \
     {#table,                                                                                       \
      table##_columns,                                                                              \
@@ -37,7 +54,8 @@ STORE_TABLES(TEXTS)
      sizeof(struct table##_row),                                                                   \
      table##_texts,                                                                                \
      ARRAY_COUNT(table##_texts) - 1,                                                               \
-     KEYED_BY_JOB(table)},
+     KEYED_BY_JOB(table),                                                                          \
+     (TABLE_##table == TABLE_job) * PLACE_job_job list(NUMBER, table)},
 
 const struct table tables[TABLE_COUNT] = {STORE_TABLES(DESCRIBE)};
 
@@ -112,11 +130,15 @@ static char *encode_str(char *out, qp_str value)
         return out;
     }
     *out++ = 1;
-    for (size_t i = 0; i < value.n; i++) {
-        *out++ = value.p[i];
-        if (value.p[i] == '\0') {
+    while (value.n > 0) {
+        const char *zero = memchr(value.p, 0, value.n);
+        size_t n = zero == NULL ? value.n : (size_t)(zero - value.p) + 1;
+        memcpy(out, value.p, n);
+        out += n;
+        if (zero != NULL) {
             *out++ = 1;
         }
+        value = (qp_str){value.p + n, value.n - n};
     }
     *out++ = 0;
     *out++ = 0;
@@ -230,19 +252,6 @@ bool row_is_sound(enum table_id table, const void *row)
     }
 }
 
-bool column_equal(const struct column *c, const void *a, const void *b)
-{
-    qp_str x;
-    qp_str y;
-    if (c->kind == KIND_I64) {
-        return row_i64(c, a) == row_i64(c, b);
-    }
-    x = row_str(c, a);
-    y = row_str(c, b);
-    /* A text that was not touched is the same bytes at the same place. */
-    return x.n == y.n && (x.p == y.p || str_equal(x, y));
-}
-
 static qp_str text_at(const void *row, size_t offset)
 {
     qp_str text;
@@ -260,9 +269,15 @@ size_t row_text_size(enum table_id table, const void *row)
     return size;
 }
 
-/* Copies the struct and, behind it, every text; `memory` has room for both. */
-static void *row_copy_into(void *memory, const struct table *t, const void *row)
+/* One byte more, so that an empty text at the end still points into the block. */
+size_t row_copy_size(enum table_id table, const void *row)
 {
+    return tables[table].row_size + row_text_size(table, row) + 1;
+}
+
+void *row_copy_into(void *memory, enum table_id table, const void *row)
+{
+    const struct table *t = &tables[table];
     char *end = (char *)memory + t->row_size;
     memcpy(memory, row, t->row_size);
     for (size_t i = 0; i < t->text_count; i++) {
@@ -280,17 +295,14 @@ static void *row_copy_into(void *memory, const struct table *t, const void *row)
 
 void *row_clone(const struct qp_env *env, enum table_id table, const void *row)
 {
-    const struct table *t = &tables[table];
-    /* One byte more, so that an empty text at the end still points into the block. */
-    void *memory = mem_alloc(env, t->row_size + row_text_size(table, row) + 1);
-    return memory == NULL ? NULL : row_copy_into(memory, t, row);
+    void *memory = mem_alloc(env, row_copy_size(table, row));
+    return memory == NULL ? NULL : row_copy_into(memory, table, row);
 }
 
 void *row_copy(struct arena *a, enum table_id table, const void *row)
 {
-    const struct table *t = &tables[table];
-    void *memory = arena_alloc(a, t->row_size + row_text_size(table, row) + 1);
-    return memory == NULL ? NULL : row_copy_into(memory, t, row);
+    void *memory = arena_room(a, row_copy_size(table, row));
+    return memory == NULL ? NULL : row_copy_into(memory, table, row);
 }
 
 bool act_first_guid(const struct act_row *act, struct guid_row *out_guid)

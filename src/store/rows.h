@@ -53,7 +53,17 @@ enum msg_owner { OWNER_JOB, OWNER_SCHEDULE, OWNER_SYSTEM };
 enum node_state { NODE_RUNNING, NODE_LEFT, NODE_DEAD };
 
 enum column_kind { KIND_I64, KIND_TEXT, KIND_BLOB };
-enum column_role { ROLE_KEY, ROLE_FIXED, ROLE_HOT, ROLE_INDEXED, ROLE_REV };
+enum column_role {
+    ROLE_KEY,
+    ROLE_FIXED,
+    ROLE_RARE,
+    ROLE_NUMBER,
+    ROLE_HOT,
+    ROLE_LATER,
+    ROLE_SELDOM,
+    ROLE_INDEXED,
+    ROLE_REV
+};
 
 #define ROW_TYPE_I64 int64_t
 #define ROW_TYPE_TEXT qp_str
@@ -98,6 +108,7 @@ struct table {
     const size_t *texts; /* offsets of the columns that are text or bytes */
     size_t text_count;
     bool keyed_by_job; /* the first key column after ns is the job's number */
+    size_t number;     /* of the column that alone is unique in the whole table; 0: none is */
 };
 
 #define INDEX_COLUMNS_MAX 8
@@ -157,11 +168,31 @@ void row_encode_key(struct buf *out, enum table_id table, const void *row);
 bool row_is_sound(enum table_id table, const void *row);
 
 /* Two rows have the same in one column; none and empty differ. */
-bool column_equal(const struct column *c, const void *a, const void *b);
+static inline bool column_equal(const struct column *c, const void *a, const void *b)
+{
+    qp_str x;
+    qp_str y;
+    if (c->kind == KIND_I64) {
+        return row_i64(c, a) == row_i64(c, b);
+    }
+    x = row_str(c, a);
+    y = row_str(c, b);
+    /* A text that was not touched is the same bytes at the same place. */
+    return x.n == y.n && (x.p == y.p || str_equal(x, y));
+}
+/* 0, or no text. */
+static inline bool column_is_none(const struct column *c, const void *row)
+{
+    return c->kind == KIND_I64 ? row_i64(c, row) == 0 : str_is_none(row_str(c, row));
+}
 
 /* A copy in one block of memory from env, text included; freed with mem_free. NULL when memory is
  * short. */
 void *row_clone(const struct qp_env *env, enum table_id table, const void *row) QP_MUST_USE;
+/* The bytes that a copy takes, text included; and a copy in memory that has as many. Nothing of the
+ * row may lie there. */
+size_t row_copy_size(enum table_id table, const void *row);
+void *row_copy_into(void *memory, enum table_id table, const void *row);
 /* A copy in an arena, text included. */
 void *row_copy(struct arena *a, enum table_id table, const void *row) QP_MUST_USE;
 

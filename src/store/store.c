@@ -29,6 +29,7 @@ struct store {
     int refusing;         /* QP_OK, or the code that every further call gets; see stopped_by */
     uint64_t hash_seed;
     int64_t commits;
+    size_t entries; /* of the last commit: the next one will probably know as many rows */
     int64_t rows_written;
     bool writable;
     bool marks; /* keeps the clean-shutdown marker: not for memory that handles share */
@@ -110,7 +111,7 @@ static int store_mark(struct store *s, int64_t clean, struct qp_err *err)
         commit_done(&c);
         return rc;
     }
-    rc = txn_init(&t, s, p, &c.arena, err);
+    rc = txn_init(&t, s, p, &c.arena, 0, err);
     if (rc == QP_OK) {
         txn_begin_op(&t);
         head = txn_edit(&t, TABLE_head, &(struct head_row){.ns = 0});
@@ -246,7 +247,7 @@ static int commit_start(struct store *s, struct commit *c)
     }
     c->txn = ARENA_NEW(&c->arena, struct txn);
     rc = c->txn == NULL ? err_set(&c->err, QP_E_NOMEM, "commit: out of memory")
-                        : txn_init(c->txn, s, s->provider, &c->arena, &c->err);
+                        : txn_init(c->txn, s, s->provider, &c->arena, s->entries, &c->err);
     if (rc != QP_OK) {
         return commit_abort(s, c, rc);
     }
@@ -507,6 +508,7 @@ static int commit_finish(struct store *s, struct commit *c)
     }
     s->commits++;
     s->rows_written += t->rows_written;
+    s->entries = t->entry_count;
     txn_keep(t);
     rc = FP("commit.after");
     if (rc != QP_OK) {

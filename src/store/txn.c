@@ -6,7 +6,7 @@
 #include "store/feed.h"
 
 #define SLOTS_MIN 256
-#define NEWS_MAX 256 /* rows that a provider is given at once: enough to forget its fixed costs */
+#define AHEAD 8 /* entries between asking for memory and using it: see txn_keep */
 
 static const char *const write_points[TABLE_COUNT] = {
 #define WRITE_POINT(table, list) "write." #table,
@@ -14,8 +14,6 @@ static const char *const write_points[TABLE_COUNT] = {
 #undef WRITE_POINT
 };
 
-static struct txn_entry **slot_find(struct txn_entry **slots, size_t slot_count,
-                                    enum table_id table, uint64_t hash, qp_str key);
 static struct txn_entry *entry_load(struct txn *t, enum table_id table, const void *key);
 static int table_flush(struct txn *t, enum table_id table);
 
@@ -27,10 +25,13 @@ static void *fail_memory(struct txn *t)
 }
 
 int txn_init(struct txn *t, struct store *s, struct provider *p, struct arena *arena,
-             struct qp_err *err)
+             size_t entries, struct qp_err *err)
 {
     *t = (struct txn){
         .store = s, .provider = p, .arena = arena, .err = err, .slot_count = SLOTS_MIN};
+    while (t->slot_count / 2 < entries) {
+        t->slot_count *= 2;
+    }
     buf_init(&t->key, p->env, LIMIT_ADDRESS_SIZE * 8);
     buf_init(&t->job_key, p->env, LIMIT_ADDRESS_SIZE * 8);
     buf_init(&t->feed, p->env, 0);
@@ -49,30 +50,34 @@ void txn_done(struct txn *t)
     buf_done(&t->feed);
 }
 
-static struct txn_entry **slot_find(struct txn_entry **slots, size_t slot_count,
-                                    enum table_id table, uint64_t hash, qp_str key)
+static struct txn_slot *slot_find(const struct txn *t, enum table_id table, uint64_t hash,
+                                  qp_str key)
 {
-    size_t i = (size_t)hash & (slot_count - 1);
-    while (slots[i] != NULL) {
-        if (slots[i]->hash == hash && slots[i]->table == table && str_equal(slots[i]->key, key)) {
+    size_t i = (size_t)hash & (t->slot_count - 1);
+    while (t->slots[i].entry != NULL) {
+        const struct txn_entry *e = t->slots[i].entry;
+        if (t->slots[i].hash == hash && e->table == table && str_equal(e->key, key)) {
             break;
         }
-        i = (i + 1) & (slot_count - 1);
+        i = (i + 1) & (t->slot_count - 1);
     }
-    return &slots[i];
+    return &t->slots[i];
 }
 
 static bool slots_grow(struct txn *t)
 {
     size_t count = t->slot_count * 2;
-    struct txn_entry **slots = arena_alloc(t->arena, count * sizeof *slots);
+    struct txn_slot *slots = arena_alloc(t->arena, count * sizeof *slots);
     if (slots == NULL) {
         return false;
     }
     for (size_t i = 0; i < t->slot_count; i++) {
-        struct txn_entry *e = t->slots[i];
-        if (e != NULL) {
-            *slot_find(slots, count, e->table, e->hash, e->key) = e;
+        size_t to = (size_t)t->slots[i].hash & (count - 1);
+        while (t->slots[i].entry != NULL && slots[to].entry != NULL) {
+            to = (to + 1) & (count - 1);
+        }
+        if (t->slots[i].entry != NULL) {
+            slots[to] = t->slots[i]; /* no two have the same key */
         }
     }
     t->slots = slots;
@@ -81,8 +86,8 @@ static bool slots_grow(struct txn *t)
 }
 
 /* The place of a row, known or not yet; its encoded key stays in `scratch` until the next call. */
-static struct txn_entry **place_find(struct txn *t, struct buf *scratch, enum table_id table,
-                                     const void *key, uint64_t *out_hash)
+static struct txn_slot *place_find(struct txn *t, struct buf *scratch, enum table_id table,
+                                   const void *key, uint64_t *out_hash)
 {
     buf_reset(scratch);
     row_encode_key(scratch, table, key);
@@ -94,11 +99,11 @@ static struct txn_entry **place_find(struct txn *t, struct buf *scratch, enum ta
         return fail_memory(t);
     }
     *out_hash = hash_bytes(t->hash_seed + (uint64_t)table, scratch->p, scratch->n);
-    return slot_find(t->slots, t->slot_count, table, *out_hash, buf_slice(scratch));
+    return slot_find(t, table, *out_hash, buf_slice(scratch));
 }
 
-static struct txn_entry **entry_slot(struct txn *t, enum table_id table, const void *key,
-                                     uint64_t *out_hash)
+static struct txn_slot *entry_slot(struct txn *t, enum table_id table, const void *key,
+                                   uint64_t *out_hash)
 {
     return place_find(t, &t->key, table, key, out_hash);
 }
@@ -113,37 +118,15 @@ static struct txn_entry *entry_new(struct txn *t, enum table_id table, uint64_t 
     }
     e->table = table;
     e->hash = hash;
-    *slot_find(t->slots, t->slot_count, table, hash, e->key) = e;
+    *slot_find(t, table, hash, e->key) = (struct txn_slot){hash, e};
     t->entry_count++;
+    if (t->newest == NULL) {
+        t->first = e;
+    } else {
+        t->newest->next = e;
+    }
+    t->newest = e;
     return e;
-}
-
-/* A job that this commit creates has no rows at the provider yet, so there is nothing to ask for.
- * Mostly it is the one that was created last, or none was. */
-static bool job_is_born_here(struct txn *t, enum table_id table, const void *key)
-{
-    struct job_row job = {0};
-    struct txn_entry **slot;
-    uint64_t hash;
-    if (!tables[table].keyed_by_job || table == TABLE_job || t->born.job == 0) {
-        return false;
-    }
-    job.ns = row_i64(&tables[table].columns[0], key);
-    job.job = row_i64(&tables[table].columns[1], key);
-    if (job.ns == t->born.ns && job.job == t->born.job) {
-        return true;
-    }
-    slot = place_find(t, &t->job_key, TABLE_job, &job, &hash);
-    return slot != NULL && *slot != NULL && (*slot)->born;
-}
-
-/* The row as the last commits left it; NULL: not known, or no memory. Copied, since what a commit
- * hands out lives longer than the cache may keep a row. */
-static void *row_from_cache(struct txn *t, const struct cache_key *key, bool *out_old)
-{
-    const void *row = t->cache == NULL ? NULL : cache_find(t->cache, key, out_old);
-    void *copy = row == NULL ? NULL : row_copy(t->arena, key->table, row);
-    return row != NULL && copy == NULL ? fail_memory(t) : copy;
 }
 
 /* The ops of a bundle ask for the same job, activity and counters again and again: comparing a key
@@ -159,11 +142,50 @@ static bool is_last(const struct txn *t, enum table_id table, const void *key)
     return equal;
 }
 
+/* The entry of the job that a row belongs to; NULL: it has none, or the job was not asked for. Mostly
+ * it is the one that was asked for last. */
+static const struct txn_entry *entry_of_job(struct txn *t, enum table_id table, const void *key)
+{
+    const struct txn_entry *last = t->last[TABLE_job];
+    struct job_row job = {0};
+    const struct txn_slot *slot;
+    uint64_t hash;
+    if (!tables[table].keyed_by_job || table == TABLE_job || last == NULL) {
+        return NULL;
+    }
+    job.ns = row_i64(&tables[table].columns[0], key);
+    job.job = row_i64(&tables[table].columns[1], key);
+    if (is_last(t, TABLE_job, &job)) {
+        return last;
+    }
+    slot = place_find(t, &t->job_key, TABLE_job, &job, &hash);
+    return slot == NULL ? NULL : slot->entry;
+}
+
+/* True: there is no such row, so nobody needs to be asked. A job that this commit creates has no
+ * rows at the provider yet; of one that is whole the cache has a trace of each. */
+static bool is_known_absent(struct txn *t, const struct cache_key *place, const void *key)
+{
+    const struct txn_entry *job = entry_of_job(t, place->table, key);
+    return job != NULL &&
+           (job->born || (job->whole && t->cache != NULL && cache_has_none(t->cache, place)));
+}
+
+/* The row as the last commits left it; NULL: not known, or no memory. Copied, since what a commit
+ * hands out lives longer than the cache may keep a row. */
+static void *row_from_cache(struct txn *t, const struct cache_key *key, bool *out_old)
+{
+    const void *row = t->cache == NULL ? NULL : cache_find(t->cache, key, out_old);
+    void *copy = row == NULL ? NULL : row_copy(t->arena, key->table, row);
+    return row != NULL && copy == NULL ? fail_memory(t) : copy;
+}
+
 static struct txn_entry *entry_load(struct txn *t, enum table_id table, const void *key)
 {
     uint64_t hash;
-    struct txn_entry **slot;
+    const struct txn_slot *slot;
     struct txn_entry *e;
+    struct cache_key place;
     void *row = NULL;
     bool keep = true;
     if (t->rc != QP_OK) {
@@ -173,12 +195,13 @@ static struct txn_entry *entry_load(struct txn *t, enum table_id table, const vo
         return t->last[table];
     }
     slot = entry_slot(t, table, key, &hash);
-    if (slot == NULL || *slot != NULL) {
-        t->last[table] = slot == NULL ? t->last[table] : *slot;
-        return slot == NULL ? NULL : *slot;
+    if (slot == NULL || slot->entry != NULL) {
+        t->last[table] = slot == NULL ? t->last[table] : slot->entry;
+        return slot == NULL ? NULL : slot->entry;
     }
-    row = row_from_cache(t, &(struct cache_key){table, hash, buf_slice(&t->key)}, &keep);
-    if (row == NULL && t->rc == QP_OK && !job_is_born_here(t, table, key) && t->rc == QP_OK) {
+    place = (struct cache_key){table, hash, buf_slice(&t->key)};
+    row = row_from_cache(t, &place, &keep);
+    if (row == NULL && t->rc == QP_OK && !is_known_absent(t, &place, key) && t->rc == QP_OK) {
         t->rc = t->provider->calls->load(t->provider, t->arena, table, key, &row, t->err);
     }
     e = t->rc == QP_OK ? entry_new(t, table, hash) : NULL;
@@ -186,6 +209,8 @@ static struct txn_entry *entry_load(struct txn *t, enum table_id table, const vo
         e->stored = row;
         e->current = row;
         e->keep = keep && row != NULL;
+        e->whole = table == TABLE_job && row != NULL && t->cache != NULL &&
+                   cache_is_whole(t->cache, &place);
         t->last[table] = e;
     }
     return e;
@@ -246,7 +271,7 @@ void *txn_edit(struct txn *t, enum table_id table, const void *key)
     if (is_own_copy(t, e)) {
         return e->current;
     }
-    row = arena_alloc(t->arena, tables[table].row_size);
+    row = arena_room(t->arena, tables[table].row_size);
     if (row == NULL) {
         return fail_memory(t);
     }
@@ -261,7 +286,7 @@ void *txn_edit(struct txn *t, enum table_id table, const void *key)
 /* Puts a row where there is none. */
 static void *entry_fill(struct txn *t, struct txn_entry *e, const void *row)
 {
-    void *copy = arena_alloc(t->arena, tables[e->table].row_size);
+    void *copy = arena_room(t->arena, tables[e->table].row_size);
     if (e->current != NULL) {
         /* Numbers only grow and names were looked up: only a file that counts wrongly gives one out
          * twice. */
@@ -278,9 +303,7 @@ static void *entry_fill(struct txn *t, struct txn_entry *e, const void *row)
     e->current = copy;
     t->bundle_size += row_text_size(e->table, row);
     if (e->table == TABLE_job && e->stored == NULL) {
-        const struct job_row *job = row;
         e->born = true;
-        t->born = (struct job_ref){job->ns, job->job};
     }
     return copy;
 }
@@ -294,8 +317,10 @@ void *txn_add(struct txn *t, enum table_id table, const void *row)
 void *txn_add_new(struct txn *t, enum table_id table, const void *row)
 {
     uint64_t hash;
-    struct txn_entry **slot = t->rc == QP_OK ? entry_slot(t, table, row, &hash) : NULL;
-    struct txn_entry *e = slot == NULL ? NULL : *slot != NULL ? *slot : entry_new(t, table, hash);
+    const struct txn_slot *slot = t->rc == QP_OK ? entry_slot(t, table, row, &hash) : NULL;
+    struct txn_entry *e = slot == NULL          ? NULL
+                          : slot->entry != NULL ? slot->entry
+                                                : entry_new(t, table, hash);
     t->last[table] = e != NULL ? e : t->last[table];
     return e == NULL || e->current != NULL ? NULL : entry_fill(t, e, row);
 }
@@ -323,8 +348,8 @@ static int gather_row(void *context, const void *row)
     struct gather *g = context;
     struct txn *t = g->t;
     uint64_t hash;
-    struct txn_entry **slot = entry_slot(t, g->table, row, &hash);
-    struct txn_entry *e = slot == NULL ? NULL : *slot;
+    const struct txn_slot *slot = entry_slot(t, g->table, row, &hash);
+    struct txn_entry *e = slot == NULL ? NULL : slot->entry;
     if (slot == NULL) {
         return t->rc;
     }
@@ -462,24 +487,33 @@ static void note_due(struct txn *t, const struct txn_entry *e)
     }
 }
 
+static const struct column *rev_column(enum table_id table)
+{
+    return &tables[table].columns[tables[table].column_count - 1];
+}
+
 /* The row is about to be written: its revision, and the tests' chance to stop it. */
 static int entry_prepare(struct txn *t, struct txn_entry *e)
 {
     const struct table *table = &tables[e->table];
-    const struct column *rev = &table->columns[table->column_count - 1];
+    const struct column *rev = rev_column(e->table);
+    int64_t before = e->stored == NULL ? e->gone_rev : row_i64(rev, e->stored);
     t->rc = FP(write_points[e->table]);
     if (t->rc != QP_OK) {
         return err_set(t->err, t->rc, "write %s: failpoint", table->name);
     }
     if (e->current != NULL) {
-        row_set_i64(rev, e->current, e->stored == NULL ? 1 : row_i64(rev, e->stored) + 1);
+        row_set_i64(rev, e->current, before + 1);
     }
     return QP_OK;
 }
 
-static void entry_written(struct txn *t, struct txn_entry *e)
+/* The provider has `row` now, or nothing. */
+static void entry_written(struct txn *t, struct txn_entry *e, void *row)
 {
-    e->stored = e->current;
+    bool comes_again = row == NULL && e->current != NULL;
+    e->gone_rev = comes_again ? row_i64(rev_column(e->table), e->stored) : 0;
+    e->stored = row;
     e->op_serial = 0; /* the stored row must not change in place any more */
     e->keep = true;
     t->rows_written++;
@@ -494,64 +528,125 @@ static int entry_flush(struct txn *t, struct txn_entry *e)
     }
     t->rc = t->provider->calls->write(t->provider, e->table, e->stored, e->current, t->err);
     if (t->rc == QP_OK) {
-        entry_written(t, e);
+        entry_written(t, e, e->current);
     }
     return t->rc;
 }
 
-/* New rows of one table, on their way to the provider together. */
-struct news {
+/* Rows of one table on their way to the provider together: all new, all changed, or all to go. */
+struct batch {
     size_t count;
-    struct txn_entry *entries[NEWS_MAX];
-    const void *rows[NEWS_MAX];
+    struct txn_entry *entries[WRITE_ALL_MAX];
+    const void *before[WRITE_ALL_MAX];
+    const void *after[WRITE_ALL_MAX];
 };
 
-static int news_flush(struct txn *t, struct news *news)
+static int batch_flush(struct txn *t, struct batch *b)
 {
-    if (news->count == 0 || t->rc != QP_OK) {
+    if (b->count == 0 || t->rc != QP_OK) {
         return t->rc;
     }
-    t->rc = t->provider->calls->insert(t->provider, news->entries[0]->table, news->rows,
-                                       news->count, t->err);
-    for (size_t i = 0; i < news->count && t->rc == QP_OK; i++) {
-        entry_written(t, news->entries[i]);
+    t->rc = t->provider->calls->write_all(t->provider, b->entries[0]->table,
+                                          b->before[0] == NULL ? NULL : b->before,
+                                          b->after[0] == NULL ? NULL : b->after, b->count, t->err);
+    for (size_t i = 0; i < b->count && t->rc == QP_OK; i++) {
+        entry_written(t, b->entries[i], b->after[0] == NULL ? NULL : b->entries[i]->current);
     }
-    news->count = 0;
+    b->count = 0;
     return t->rc;
 }
 
-static int news_add(struct txn *t, struct news *news, struct txn_entry *e)
+static int batch_add(struct txn *t, struct batch *b, struct txn_entry *e, const void *after)
 {
     if (entry_prepare(t, e) != QP_OK) {
         return t->rc;
     }
-    news->entries[news->count] = e;
-    news->rows[news->count++] = e->current;
-    return news->count == NEWS_MAX ? news_flush(t, news) : QP_OK;
+    b->entries[b->count] = e;
+    b->before[b->count] = e->stored;
+    b->after[b->count++] = after;
+    return b->count == WRITE_ALL_MAX ? batch_flush(t, b) : QP_OK;
 }
 
-/* Each changed row by itself, but the new ones together where the provider can. Rows of one table
- * do not depend on each other, so their order is free. */
-static int table_flush(struct txn *t, enum table_id table)
+/* True for a row that the provider has and that will not be there, or not under its number. */
+static bool must_go(const struct txn_entry *e)
 {
-    struct txn_entry *e = t->changed_first[table];
-    bool together = t->provider->calls->insert != NULL;
-    struct news news;
-    news.count = 0;
-    while (e != NULL) {
-        struct txn_entry *next = e->next_changed;
-        bool is_new = together && e->stored == NULL && e->current != NULL;
-        if ((is_new ? news_add(t, &news, e) : entry_flush(t, e)) != QP_OK) {
+    const struct table *t = &tables[e->table];
+    const struct column *number = &t->columns[t->number];
+    return e->stored != NULL && e->current != e->stored &&
+           (e->current == NULL ||
+            (t->number > 0 && row_i64(number, e->stored) != row_i64(number, e->current)));
+}
+
+/* Rows go before others come: a number that a bundle gave back when it failed is given out again. */
+static int table_remove(struct txn *t, enum table_id table)
+{
+    struct batch gone;
+    gone.count = 0;
+    for (struct txn_entry *e = t->changed_first[table]; e != NULL; e = e->next_changed) {
+        if (must_go(e) && batch_add(t, &gone, e, NULL) != QP_OK) {
             break;
         }
+    }
+    return batch_flush(t, &gone);
+}
+
+static int table_write_all(struct txn *t, enum table_id table)
+{
+    struct batch news;
+    struct batch changes;
+    news.count = 0;
+    changes.count = 0;
+    for (struct txn_entry *e = t->changed_first[table]; e != NULL && t->rc == QP_OK;
+         e = e->next_changed) {
+        if (e->current != e->stored) {
+            (void)batch_add(t, e->stored == NULL ? &news : &changes, e,
+                            e->current); /* rc carries it */
+        }
+    }
+    (void)batch_flush(t, &changes); /* rc carries it */
+    return batch_flush(t, &news);
+}
+
+/* Row by row; what could not be written yet stays on the list, when it has to wait for another
+ * commit. */
+static int table_write_each(struct txn *t, enum table_id table)
+{
+    struct txn_entry *e = t->changed_first[table];
+    while (e != NULL && entry_flush(t, e) == QP_OK) {
+        struct txn_entry *next = e->next_changed;
         e->listed = false;
         e->next_changed = NULL;
         e = next;
     }
-    t->changed_first[table] =
-        e; /* what could not be written yet, when it has to wait for another commit */
+    t->changed_first[table] = e;
     t->changed_last[table] = e == NULL ? NULL : t->changed_last[table];
-    return news_flush(t, &news);
+    return t->rc;
+}
+
+static void changed_clear(struct txn *t, enum table_id table)
+{
+    struct txn_entry *e = t->changed_first[table];
+    while (e != NULL) {
+        struct txn_entry *next = e->next_changed;
+        e->listed = false;
+        e->next_changed = NULL;
+        e = next;
+    }
+    t->changed_first[table] = NULL;
+    t->changed_last[table] = NULL;
+}
+
+/* Each changed row once, together where the provider can. Rows of one table do not depend on each
+ * other, except that two may have the same number one after the other. */
+static int table_flush(struct txn *t, enum table_id table)
+{
+    if (t->provider->calls->write_all == NULL) {
+        return table_write_each(t, table);
+    }
+    if (table_remove(t, table) == QP_OK && table_write_all(t, table) == QP_OK) {
+        changed_clear(t, table);
+    }
+    return t->rc;
 }
 
 int txn_flush(struct txn *t)
@@ -564,20 +659,32 @@ int txn_flush(struct txn *t)
     return t->rc;
 }
 
+static void entry_keep(struct txn *t, const struct txn_entry *e)
+{
+    struct cache_key key = {e->table, e->hash, e->key};
+    if (e->keep && e->stored != NULL) {
+        cache_put(t->cache, &key, e->stored, e->born);
+    } else if (e->keep) {
+        cache_forget(t->cache, &key);
+    }
+}
+
+/* A thousand bundles leave entries all over the memory, and the cache's places for them are all over
+ * it too: both are asked for some entries ahead. */
 void txn_keep(struct txn *t)
 {
-    for (size_t i = 0; i < t->slot_count && t->cache != NULL; i++) {
-        const struct txn_entry *e = t->slots[i];
-        struct cache_key key;
-        if (e == NULL || !e->keep) {
-            continue;
+    const struct txn_entry *ahead = t->first;
+    size_t lead = 0;
+    if (t->cache == NULL) {
+        return;
+    }
+    cache_begin(t->cache);
+    for (const struct txn_entry *e = t->first; e != NULL; e = e->next) {
+        for (; ahead != NULL && lead < AHEAD; ahead = ahead->next, lead++) {
+            cache_expect(t->cache, ahead->hash, ahead->keep ? ahead->stored : NULL);
         }
-        key = (struct cache_key){e->table, e->hash, e->key};
-        if (e->stored != NULL) {
-            cache_put(t->cache, &key, e->stored);
-        } else {
-            cache_forget(t->cache, &key);
-        }
+        entry_keep(t, e);
+        lead--;
     }
 }
 

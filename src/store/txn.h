@@ -23,16 +23,25 @@
 #include "store/provider.h"
 
 struct txn_entry {
+    struct txn_entry *next; /* in the order in which they became known */
     enum table_id table;
     bool born;   /* a job that this commit creates: the provider can have no rows of it */
+    bool whole;  /* a job of which the cache has a trace of every row */
     bool listed; /* on the list of changed entries */
     bool keep;   /* the cache does not know it yet as it is stored */
     uint64_t hash;
     qp_str key;
     void *stored;
     void *current;
+    int64_t gone_rev;   /* the revision of a row that went in this flush and comes again; else 0 */
     uint64_t op_serial; /* the op that last saved it for undo */
     struct txn_entry *next_changed;
+};
+
+/* The hash stands beside the pointer, so that probing does not touch entries that do not fit. */
+struct txn_slot {
+    uint64_t hash;
+    struct txn_entry *entry; /* NULL: free */
 };
 
 struct txn_undo {
@@ -54,9 +63,11 @@ struct txn {
     struct provider *provider;
     struct cache *cache; /* what the last commits left; NULL: there is none, or no trust in it */
     struct arena *arena;
-    struct txn_entry **slots; /* open addressing, a power of two */
+    struct txn_slot *slots; /* open addressing, a power of two */
     size_t slot_count;
     size_t entry_count;
+    struct txn_entry *first; /* of all entries */
+    struct txn_entry *newest;
     struct txn_entry *last[TABLE_COUNT];          /* asked for last: ops come back to it */
     struct txn_entry *changed_first[TABLE_COUNT]; /* by table, in order of the first change */
     struct txn_entry *changed_last[TABLE_COUNT];
@@ -71,9 +82,8 @@ struct txn {
     struct buf job_key; /* and of its job */
     size_t bundle_size; /* bytes of new rows; LIMIT_BUNDLE_SIZE is checked after each op */
     qp_ms now;
-    struct job_ref born; /* the job that was created last in this commit; job 0: none was */
-    int bundle_rc;       /* a key that is too long: it ends this bundle */
-    int rc;              /* a failure of the provider or of memory: it ends the whole commit */
+    int bundle_rc; /* a key that is too long: it ends this bundle */
+    int rc;        /* a failure of the provider or of memory: it ends the whole commit */
     struct qp_err *err;
     struct stop stop;
     int64_t rows_written;
@@ -86,8 +96,9 @@ struct txn {
     size_t op_index;
 };
 
+/* `entries`: how many it will probably have. */
 int txn_init(struct txn *t, struct store *s, struct provider *p, struct arena *arena,
-             struct qp_err *err) QP_MUST_USE;
+             size_t entries, struct qp_err *err) QP_MUST_USE;
 void txn_done(struct txn *t);
 
 /* NULL: there is no such row, or t->rc says why it could not be read. `key` has the key columns

@@ -188,6 +188,65 @@ static void test_wrong_row(void **state)
     (void)storetest_cache_check(&f);
 }
 
+static void behind(const char *sql)
+{
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(f.path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_changes(db), 1);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static const struct job_row *job(int64_t number)
+{
+    return storetest_row(&f, TABLE_job, &(struct job_row){.ns = STORE_NS_DEFAULT, .job = number});
+}
+
+/* Proves the same of rows that are written together, and of one that has gone: it does not come to
+ * life again. */
+static void test_wrong_rows(void **state)
+{
+    static const char *const wrong[] = {"UPDATE qp_job SET rev=rev+1 WHERE job=101",
+                                        "DELETE FROM qp_job WHERE job=101"};
+    (void)state;
+    run(create(100, "a"));
+    run(create(101, "b"));
+    run(create(102, "c"));
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
+        struct op ops[] = {pause_job(100), pause_job(101), pause_job(102)};
+        struct commit c;
+        run((struct op){.kind = OP_job_resume, .job_resume = {.ref = REF(100), .limit = 1}});
+        run((struct op){.kind = OP_job_resume, .job_resume = {.ref = REF(101), .limit = 1}});
+        behind(wrong[i]);
+        commit_init(&c, f.s);
+        for (size_t k = 0; k < ARRAY_COUNT(ops); k++) {
+            *bundle_op(commit_bundle(&c, "one"), OP_job_pause) = ops[k];
+        }
+        assert_int_equal(store_commit(f.s, &c), QP_E_CONFLICT);
+        commit_done(&c);
+        assert_int_equal(storetest_cache_check(&f), 0);
+        assert_int_equal(job(100)->paused, 0);
+    }
+    assert_null(job(101));
+}
+
+/* Proves that a row that came behind the store's back, where it knows that there is none, is found
+ * out by its key, and that the commit after it finds it. */
+static void test_wrong_absence(void **state)
+{
+    struct op again;
+    (void)state;
+    run(create(100, "a"));
+    run(put(100, 2));
+    behind("INSERT INTO qp_msg(ns,job,guid,topic,limit_key,ord,state,wake_at,rev) "
+           "SELECT ns,job,zeroblob(16),topic,limit_key,ord+1000,state,wake_at,rev FROM qp_msg");
+    again = put(100, 3);
+    again.msg_put.guid = (qp_str){"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16};
+    assert_int_equal(commit_one(again), QP_E_CONFLICT);
+    assert_int_equal(storetest_cache_check(&f), 0);
+    assert_int_equal(storetest_op(&f, &again), QP_E_EXISTS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +255,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_rollback, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_host_call, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wrong_row, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_wrong_rows, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_wrong_absence, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

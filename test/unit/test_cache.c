@@ -56,7 +56,7 @@ static void put(int64_t job, const char *topic)
 {
     struct msg_row row = message(job, topic);
     struct cache_key key = key_of(TABLE_msg, &row);
-    cache_put(c, &key, &row);
+    cache_put(c, &key, &row, false);
 }
 
 static const struct msg_row *find(int64_t job)
@@ -125,7 +125,7 @@ static void test_limit(void **state)
         const void *found = cache_find(c, &key, &old);
         assert_non_null(found);
         if (old) {
-            cache_put(c, &key, &row);
+            cache_put(c, &key, &row, false);
         }
         put(job, "topic");
         expect(job, "topic");
@@ -165,20 +165,75 @@ static void test_not_kept(void **state)
     struct cache_key key = key_of(TABLE_job, &job);
     bool old;
     (void)state;
-    cache_put(c, &key, &job);
+    cache_put(c, &key, &job, false);
     assert_non_null(cache_find(c, &key, &old));
     job.state = JOB_COMPLETED;
-    cache_put(c, &key, &job);
+    cache_put(c, &key, &job, false);
     assert_null(cache_find(c, &key, &old));
     key = key_of(TABLE_act, &act);
-    cache_put(c, &key, &act);
+    cache_put(c, &key, &act, false);
     assert_non_null(cache_find(c, &key, &old));
     act.input = (qp_str){large, sizeof large};
-    cache_put(c, &key, &act);
+    cache_put(c, &key, &act, false);
     assert_null(cache_find(c, &key, &old));
     key = key_of(TABLE_job_name, &name);
-    cache_put(c, &key, &name);
+    cache_put(c, &key, &name, false);
     assert_null(cache_find(c, &key, &old));
+}
+
+static void put_job(int64_t number, bool born)
+{
+    struct job_row job = {.ns = 1, .job = number, .state = JOB_OPEN};
+    struct cache_key key = key_of(TABLE_job, &job);
+    cache_put(c, &key, &job, born);
+}
+
+static bool is_whole(int64_t number)
+{
+    struct job_row job = {.ns = 1, .job = number};
+    struct cache_key key = key_of(TABLE_job, &job);
+    return cache_is_whole(c, &key);
+}
+
+static bool has_none(int64_t job)
+{
+    struct msg_row row = message(job, NULL);
+    struct cache_key key = key_of(TABLE_msg, &row);
+    return cache_has_none(c, &key);
+}
+
+/* Proves that a job is whole when its birth was told, and as long as all that was told of it since
+ * has left a trace: rows that went, rows that are not worth it, and rows told before the job. */
+static void test_whole(void **state)
+{
+    bool was_whole = false;
+    (void)state;
+    cache_begin(c);
+    put(1, "before the job");
+    put_job(1, true);
+    put_job(2, false);
+    assert_true(is_whole(1));
+    assert_false(is_whole(2));
+    assert_false(is_whole(3));
+    assert_false(has_none(1));
+    assert_true(has_none(2));
+    forget(1);
+    forget(3);
+    assert_false(has_none(1));
+    assert_false(has_none(3));
+    for (int64_t job = 10; job < 5000; job++) {
+        cache_begin(c);
+        put(job, "topic");
+        put_job(1, false); /* it goes on, and stays known */
+        was_whole = is_whole(1);
+        assert_true(!was_whole || !has_none(1));
+    }
+    assert_false(was_whole); /* by now its first rows are forgotten */
+    cache_begin(c);
+    put_job(7, true);
+    assert_true(is_whole(7));
+    cache_clear(c);
+    assert_false(is_whole(7));
 }
 
 /* Proves that a cache without room for a row knows none, and still takes them all. */
@@ -190,6 +245,8 @@ static void test_no_room(void **state)
     assert_non_null(c);
     put(1, "a");
     expect(1, NULL);
+    put_job(1, true);
+    assert_false(is_whole(1));
     forget(1);
     cache_clear(c);
 }
@@ -201,6 +258,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_limit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_ghosts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_not_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_whole, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_room, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

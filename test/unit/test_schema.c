@@ -40,7 +40,9 @@ static void test_columns_are_those_of_rows_def(void **state)
             assert_true(c < d->column_count);
             assert_string_equal(sqlite3_column_text(s, 0), d->columns[c].name);
             assert_string_equal(sqlite3_column_text(s, 1), types[d->columns[c].kind]);
-            assert_int_equal(sqlite3_column_int(s, 2), c < d->key_count ? c + 1 : 0);
+            assert_int_equal(sqlite3_column_int(s, 2), d->number > 0      ? c == d->number
+                                                       : c < d->key_count ? c + 1
+                                                                          : 0);
         }
         assert_int_equal(c, d->column_count);
         (void)sqlite3_finalize(s);

@@ -8,7 +8,9 @@
 #include "store/sqlite/sqlite_internal.h"
 
 /* clang-format off: SQL reads better as it is written */
-/* 1: all that the store names from the start */
+/* 1: all that the store names from the start. A table whose rows have a number of their own is a tree by that number, where
+ * new rows come to the end and a change finds its row at once, with its key as an index; the others are trees by their key. The
+ * defaults of the former are for what a statement leaves out because it is none (batch.c). */
 static const char *const migration_1[] = {
     "CREATE TABLE qp_space("
     "  ns INTEGER NOT NULL, name TEXT, created_at INTEGER NOT NULL,"
@@ -25,18 +27,18 @@ static const char *const migration_1[] = {
     "  state INTEGER NOT NULL, intent BLOB, rev INTEGER NOT NULL,"
     "  PRIMARY KEY(ns,epoch)) STRICT, WITHOUT ROWID",
     "CREATE TABLE qp_job("
-    "  ns INTEGER NOT NULL, job INTEGER NOT NULL, jid TEXT, kind INTEGER NOT NULL,"
-    "  workflow TEXT, version TEXT, custom_id TEXT, parent_job INTEGER NOT NULL,"
+    "  ns INTEGER NOT NULL DEFAULT 0, job INTEGER PRIMARY KEY NOT NULL, jid TEXT, kind INTEGER NOT NULL DEFAULT 0,"
+    "  workflow TEXT, version TEXT, custom_id TEXT, parent_job INTEGER NOT NULL DEFAULT 0,"
     "  parent_addr TEXT, parent_guid BLOB, forked_from TEXT, owner_guid BLOB,"
-    "  body_hash BLOB, priority INTEGER NOT NULL, limit_key TEXT,"
-    "  threshold INTEGER NOT NULL, created_at INTEGER NOT NULL,"
-    "  sem INTEGER NOT NULL CHECK(sem>=0), opened INTEGER NOT NULL, closed_by BLOB,"
-    "  completions INTEGER NOT NULL, seq INTEGER NOT NULL, paused INTEGER NOT NULL,"
-    "  cancelled INTEGER NOT NULL, parked TEXT, updated_at INTEGER NOT NULL,"
-    "  closed_at INTEGER NOT NULL, error TEXT, fingerprint TEXT, output BLOB,"
-    "  state INTEGER NOT NULL, status INTEGER NOT NULL, expire_at INTEGER NOT NULL,"
+    "  body_hash BLOB, priority INTEGER NOT NULL DEFAULT 0, limit_key TEXT,"
+    "  threshold INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL DEFAULT 0,"
+    "  sem INTEGER NOT NULL DEFAULT 0 CHECK(sem>=0), opened INTEGER NOT NULL DEFAULT 0, closed_by BLOB,"
+    "  completions INTEGER NOT NULL DEFAULT 0, seq INTEGER NOT NULL DEFAULT 0, paused INTEGER NOT NULL DEFAULT 0,"
+    "  cancelled INTEGER NOT NULL DEFAULT 0, parked TEXT, updated_at INTEGER NOT NULL DEFAULT 0,"
+    "  closed_at INTEGER NOT NULL DEFAULT 0, error TEXT, fingerprint TEXT, output BLOB,"
+    "  state INTEGER NOT NULL DEFAULT 0, status INTEGER NOT NULL DEFAULT 0, expire_at INTEGER NOT NULL DEFAULT 0,"
     "  rev INTEGER NOT NULL,"
-    "  PRIMARY KEY(ns,job)) STRICT, WITHOUT ROWID",
+    "  UNIQUE(ns,job)) STRICT",
     "CREATE TABLE qp_job_name("
     "  ns INTEGER NOT NULL, jid TEXT NOT NULL, job INTEGER NOT NULL,"
     "  rev INTEGER NOT NULL,"
@@ -54,18 +56,18 @@ static const char *const migration_1[] = {
     "  shard INTEGER NOT NULL, \"n\" INTEGER NOT NULL, rev INTEGER NOT NULL,"
     "  PRIMARY KEY(ns,workflow,status,shard)) STRICT, WITHOUT ROWID",
     "CREATE TABLE qp_act("
-    "  ns INTEGER NOT NULL, job INTEGER NOT NULL, addr TEXT NOT NULL,"
-    "  kind INTEGER NOT NULL, category INTEGER NOT NULL, cyclic INTEGER NOT NULL,"
-    "  parent_guid BLOB, topic TEXT, policy TEXT, input BLOB, \"at\" INTEGER NOT NULL,"
-    "  seq INTEGER NOT NULL, pos INTEGER NOT NULL,"
-    "  ledger INTEGER NOT NULL CHECK(ledger BETWEEN 0 AND 999999999999999),"
-    "  attempt INTEGER NOT NULL, escalated INTEGER NOT NULL, error TEXT,"
-    "  folded_n INTEGER NOT NULL, folded_delta INTEGER NOT NULL, guid BLOB,"
-    "  guid_ledger INTEGER NOT NULL CHECK(guid_ledger BETWEEN 0 AND 999999999999999),"
-    "  n INTEGER NOT NULL, delta INTEGER NOT NULL, code INTEGER NOT NULL, output BLOB,"
-    "  guid_at INTEGER NOT NULL, guid_seq INTEGER NOT NULL, guid_pos INTEGER NOT NULL,"
-    "  guid_rows INTEGER NOT NULL, rev INTEGER NOT NULL,"
-    "  PRIMARY KEY(ns,job,addr)) STRICT, WITHOUT ROWID",
+    "  ns INTEGER NOT NULL DEFAULT 0, job INTEGER NOT NULL DEFAULT 0, addr TEXT NOT NULL DEFAULT '',"
+    "  kind INTEGER NOT NULL DEFAULT 0, category INTEGER NOT NULL DEFAULT 0, cyclic INTEGER NOT NULL DEFAULT 0,"
+    "  parent_guid BLOB, topic TEXT, policy TEXT, input BLOB, \"at\" INTEGER NOT NULL DEFAULT 0,"
+    "  seq INTEGER NOT NULL DEFAULT 0, pos INTEGER PRIMARY KEY NOT NULL,"
+    "  ledger INTEGER NOT NULL DEFAULT 0 CHECK(ledger BETWEEN 0 AND 999999999999999),"
+    "  attempt INTEGER NOT NULL DEFAULT 0, escalated INTEGER NOT NULL DEFAULT 0, error TEXT,"
+    "  folded_n INTEGER NOT NULL DEFAULT 0, folded_delta INTEGER NOT NULL DEFAULT 0, guid BLOB,"
+    "  guid_ledger INTEGER NOT NULL DEFAULT 0 CHECK(guid_ledger BETWEEN 0 AND 999999999999999),"
+    "  n INTEGER NOT NULL DEFAULT 0, delta INTEGER NOT NULL DEFAULT 0, code INTEGER NOT NULL DEFAULT 0, output BLOB,"
+    "  guid_at INTEGER NOT NULL DEFAULT 0, guid_seq INTEGER NOT NULL DEFAULT 0, guid_pos INTEGER NOT NULL DEFAULT 0,"
+    "  guid_rows INTEGER NOT NULL DEFAULT 0, rev INTEGER NOT NULL,"
+    "  UNIQUE(ns,job,addr)) STRICT",
     "CREATE TABLE qp_guid("
     "  ns INTEGER NOT NULL, job INTEGER NOT NULL, addr TEXT NOT NULL,"
     "  guid BLOB NOT NULL, \"at\" INTEGER NOT NULL, seq INTEGER NOT NULL,"
@@ -85,14 +87,14 @@ static const char *const migration_1[] = {
     "  guid BLOB NOT NULL, addr TEXT, delta INTEGER NOT NULL, rev INTEGER NOT NULL,"
     "  PRIMARY KEY(ns,job,scope,guid)) STRICT, WITHOUT ROWID",
     "CREATE TABLE qp_msg("
-    "  ns INTEGER NOT NULL, job INTEGER NOT NULL, guid BLOB NOT NULL,"
-    "  owner INTEGER NOT NULL, kind INTEGER NOT NULL, topic TEXT, addr TEXT,"
-    "  parent_guid BLOB, payload BLOB, code INTEGER NOT NULL,"
-    "  priority INTEGER NOT NULL, limit_key TEXT, ord INTEGER NOT NULL,"
-    "  \"at\" INTEGER NOT NULL, token INTEGER NOT NULL, tries INTEGER NOT NULL,"
-    "  worker TEXT, error TEXT, state INTEGER NOT NULL, wake_at INTEGER NOT NULL,"
-    "  holder INTEGER NOT NULL, rev INTEGER NOT NULL,"
-    "  PRIMARY KEY(ns,job,guid)) STRICT, WITHOUT ROWID",
+    "  ns INTEGER NOT NULL DEFAULT 0, job INTEGER NOT NULL DEFAULT 0, guid BLOB NOT NULL DEFAULT x'',"
+    "  owner INTEGER NOT NULL DEFAULT 0, kind INTEGER NOT NULL DEFAULT 0, topic TEXT, addr TEXT,"
+    "  parent_guid BLOB, payload BLOB, code INTEGER NOT NULL DEFAULT 0,"
+    "  priority INTEGER NOT NULL DEFAULT 0, limit_key TEXT, ord INTEGER PRIMARY KEY NOT NULL,"
+    "  \"at\" INTEGER NOT NULL DEFAULT 0, token INTEGER NOT NULL DEFAULT 0, tries INTEGER NOT NULL DEFAULT 0,"
+    "  worker TEXT, error TEXT, state INTEGER NOT NULL DEFAULT 0, wake_at INTEGER NOT NULL DEFAULT 0,"
+    "  holder INTEGER NOT NULL DEFAULT 0, rev INTEGER NOT NULL,"
+    "  UNIQUE(ns,job,guid)) STRICT",
     "CREATE TABLE qp_lane("
     "  ns INTEGER NOT NULL, topic TEXT NOT NULL, limit_key TEXT NOT NULL,"
     "  own INTEGER NOT NULL, ready INTEGER NOT NULL CHECK(ready>=0),"
@@ -157,11 +159,11 @@ static const char *const migration_1[] = {
     "  PRIMARY KEY(ns,ikey)) STRICT, WITHOUT ROWID",
     "CREATE UNIQUE INDEX qp_space_name ON qp_space(name)",
     "CREATE INDEX qp_job_status ON qp_job(ns,status) WHERE status NOT IN (0,5)",
-    "CREATE INDEX qp_job_expire ON qp_job(expire_at) WHERE expire_at>0",
+    "CREATE INDEX qp_job_expire ON qp_job(expire_at,ns) WHERE expire_at>0",
     "CREATE INDEX qp_job_parent ON qp_job(ns,parent_job) WHERE parent_guid IS NOT NULL",
     "CREATE INDEX qp_attr_value ON qp_attr(ns,name,\"value\")",
     "CREATE INDEX qp_msg_ready ON qp_msg(ns,topic,limit_key,priority,ord) WHERE state=1",
-    "CREATE INDEX qp_msg_wake ON qp_msg(wake_at) WHERE wake_at>0",
+    "CREATE INDEX qp_msg_wake ON qp_msg(wake_at,ns,job,guid) WHERE wake_at>0",
     "CREATE INDEX qp_lane_open ON qp_lane(topic,served) WHERE ready>0 AND (max=0 OR held<max)",
     "CREATE INDEX qp_lane_open_ns ON qp_lane(ns,topic,served) WHERE ready>0 AND (max=0 OR held<max)",
     "CREATE INDEX qp_hook_wait_job ON qp_hook_wait(ns,job)",

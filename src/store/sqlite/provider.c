@@ -2,7 +2,7 @@
  *
  *   I1  every change of the file goes through one connection, inside BEGIN IMMEDIATE .. COMMIT
  *   I2  every statement that changes a row compares its revision, and must change exactly one row;
- *       one that adds rows (insert.c) must add as many as it was given
+ *       one that writes many (batch.c) must change as many as it was given
  *   I3  after a failed fsync nothing more is written or told: the page cache may hold what the disk
  *       does not
  *
@@ -356,19 +356,21 @@ static int sqlite_scan(struct provider *base, const struct scan *scan, void *con
     return rc;
 }
 
-/* Which update: the one that leaves the indexes alone, when no indexed column changed. A row that
+/* Which update: the one of the columns that change with every step, when no other did. A row that
  * was deleted and made again in one commit is another row under the same key: all of it changes. */
-static enum table_statement update_kind(const struct table *t, const void *before,
+enum table_statement sqlite_update_kind(const struct table *t, const void *before,
                                         const void *after)
 {
     enum table_statement kind = STATEMENT_UPDATE_HOT;
-    for (size_t i = 0; i < t->column_count; i++) {
-        enum column_role role = t->columns[i].role;
-        if ((role == ROLE_INDEXED || role == ROLE_FIXED) &&
-            !column_equal(&t->columns[i], before, after)) {
-            kind = role == ROLE_FIXED || kind == STATEMENT_UPDATE_ALL ? STATEMENT_UPDATE_ALL
-                                                                      : STATEMENT_UPDATE;
+    for (size_t i = t->key_count; i < t->column_count - 1; i++) {
+        const struct column *c = &t->columns[i];
+        if (c->role == ROLE_HOT || c->role == ROLE_LATER || column_equal(c, before, after)) {
+            continue;
         }
+        if (c->role != ROLE_SELDOM && c->role != ROLE_INDEXED) {
+            return STATEMENT_UPDATE_ALL;
+        }
+        kind = STATEMENT_UPDATE;
     }
     return kind;
 }
@@ -378,11 +380,22 @@ static int bind_changes(sqlite3_stmt *s, const struct table *t, enum table_state
 {
     int code = SQLITE_OK;
     for (size_t i = 0; i < t->column_count && code == SQLITE_OK; i++) {
-        if (sqlite_update_sets(kind, t->columns[i].role)) {
+        if (sqlite_writes(kind, t->columns[i].role)) {
             code = sqlite_bind_column(s, (*place)++, &t->columns[i], after);
         }
     }
     return code;
+}
+
+/* What add_row_condition compares. */
+static int bind_row(sqlite3_stmt *s, int place, const struct table *t, const void *before)
+{
+    int count = t->number > 0 ? 1 : (int)t->key_count;
+    int code = t->number > 0 ? sqlite_bind_column(s, place, &t->columns[t->number], before)
+                             : bind_key(s, place, t, before);
+    return code == SQLITE_OK
+               ? sqlite_bind_column(s, place + count, &t->columns[t->column_count - 1], before)
+               : code;
 }
 
 static int bind_write(sqlite3_stmt *s, const struct table *t, enum table_statement kind,
@@ -390,15 +403,11 @@ static int bind_write(sqlite3_stmt *s, const struct table *t, enum table_stateme
 {
     int place = 1;
     int code = after != NULL ? bind_changes(s, t, kind, after, &place) : SQLITE_OK;
-    code = code == SQLITE_OK ? bind_key(s, place, t, before) : code;
-    place += (int)t->key_count;
-    return code == SQLITE_OK
-               ? sqlite_bind_column(s, place, &t->columns[t->column_count - 1], before)
-               : code;
+    return code == SQLITE_OK ? bind_row(s, place, t, before) : code;
 }
 
-static int sqlite_write(struct provider *base, enum table_id table, const void *before,
-                        const void *after, struct qp_err *err)
+int sqlite_write(struct provider *base, enum table_id table, const void *before, const void *after,
+                 struct qp_err *err)
 {
     struct sqlite_provider *p = self(base);
     const struct table *t = &tables[table];
@@ -407,9 +416,9 @@ static int sqlite_write(struct provider *base, enum table_id table, const void *
     int code;
     int rc;
     if (before == NULL) {
-        return sqlite_insert(base, table, &after, 1, err);
+        return sqlite_write_all(base, table, NULL, &after, 1, err);
     }
-    kind = after == NULL ? STATEMENT_DELETE : update_kind(t, before, after);
+    kind = after == NULL ? STATEMENT_DELETE : sqlite_update_kind(t, before, after);
     rc = sqlite_table_statement(p, table, kind, &s, err);
     if (rc != QP_OK) {
         return rc;
@@ -518,7 +527,7 @@ const struct provider_calls sqlite_calls = {
     .load = sqlite_load,
     .scan = sqlite_scan,
     .write = sqlite_write,
-    .insert = sqlite_insert,
+    .write_all = sqlite_write_all,
     .commit = sqlite_commit,
     .rollback = sqlite_rollback,
     .host_begin = sqlite_host_begin,

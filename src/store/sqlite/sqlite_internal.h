@@ -21,10 +21,14 @@ extern const int64_t sqlite_schema_version;
 enum table_statement {
     STATEMENT_LOAD,
     STATEMENT_INSERT,
+    STATEMENT_INSERT_PLAIN, /* without what is none in most rows that are born */
     STATEMENT_UPDATE_HOT,
     STATEMENT_UPDATE,
     STATEMENT_UPDATE_ALL, /* a row that went and came again: its fixed columns change, too */
     STATEMENT_DELETE,
+    STATEMENT_CHANGE_HOT, /* as the updates and the deletion, for many rows at once (batch.c) */
+    STATEMENT_CHANGE,
+    STATEMENT_REMOVE,
     STATEMENT_KINDS
 };
 
@@ -42,7 +46,7 @@ enum plain_statement {
 
 #define SCAN_SHAPES ((TABLE_COUNT + INDEX_COUNT) * (INDEX_COLUMNS_MAX + 1) * 2)
 
-/* The new rows of one table, while they are written (insert.c). */
+/* Rows of one table, while they are written together (batch.c). */
 struct sqlite_news {
     const struct qp_env *env;
     enum table_id table;
@@ -80,20 +84,26 @@ int sqlite_plain_statement(struct sqlite_provider *p, enum plain_statement kind,
 int sqlite_scan_statement(struct sqlite_provider *p, const struct scan *scan, sqlite3_stmt **out,
                           struct qp_err *err) QP_MUST_USE;
 void sqlite_statements_done(struct sqlite_provider *p);
-/* Whether an update of this kind sets columns of this role. */
-bool sqlite_update_sets(enum table_statement kind, enum column_role role);
+/* Whether a statement of this kind writes columns of this role. */
+bool sqlite_writes(enum table_statement kind, enum column_role role);
 /* Binds one column of a row at a place; SQLITE_OK or SQLite's code. */
 int sqlite_bind_column(sqlite3_stmt *s, int place, const struct column *c, const void *row);
 
-/* insert.c: the tables of new rows, for a connection that writes; and the writing of them. */
+/* batch.c: the tables of rows to be written, for a connection that writes; and the writing of
+ * them. */
 int sqlite_news_init(struct sqlite_provider *p, struct qp_err *err) QP_MUST_USE;
-int sqlite_insert(struct provider *base, enum table_id table, const void *const *rows, size_t count,
-                  struct qp_err *err) QP_MUST_USE;
+int sqlite_write_all(struct provider *base, enum table_id table, const void *const *before,
+                     const void *const *after, size_t count, struct qp_err *err) QP_MUST_USE;
 
 /* open.c */
 void sqlite_provider_close(struct provider *base);
 /* provider.c */
 extern const struct provider_calls sqlite_calls;
+int sqlite_write(struct provider *base, enum table_id table, const void *before, const void *after,
+                 struct qp_err *err) QP_MUST_USE;
+/* Which update a change needs. */
+enum table_statement sqlite_update_kind(const struct table *t, const void *before,
+                                        const void *after);
 int sqlite_fail(struct sqlite_provider *p, int code, struct qp_err *err, const char *what);
 /* What failed has been told, but it means something else to the caller: another code, and words
  * before the detail. */

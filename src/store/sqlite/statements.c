@@ -43,21 +43,88 @@ static void add_key_condition(struct buf *b, const struct table *t)
     }
 }
 
-bool sqlite_update_sets(enum table_statement kind, enum column_role role)
+/* The row itself, in the state in which it was read. */
+static void add_row_condition(struct buf *b, const struct table *t)
 {
-    return role == ROLE_HOT || role == ROLE_REV ||
-           (role == ROLE_INDEXED && kind != STATEMENT_UPDATE_HOT) ||
-           (role == ROLE_FIXED && kind == STATEMENT_UPDATE_ALL);
+    if (t->number > 0) {
+        buf_printf(b, " WHERE \"%s\"=?", t->columns[t->number].name);
+    } else {
+        add_key_condition(b, t);
+    }
+    buf_text(b, " AND rev=?");
+}
+
+bool sqlite_writes(enum table_statement kind, enum column_role role)
+{
+    bool many = kind == STATEMENT_CHANGE_HOT || kind == STATEMENT_CHANGE;
+    bool all = kind == STATEMENT_INSERT || kind == STATEMENT_UPDATE_ALL;
+    switch (role) {
+    case ROLE_HOT:
+    case ROLE_REV:
+        return true;
+    case ROLE_LATER:
+        return kind != STATEMENT_INSERT_PLAIN;
+    case ROLE_SELDOM:
+        return all || kind == STATEMENT_UPDATE || kind == STATEMENT_CHANGE;
+    case ROLE_INDEXED:
+        return kind != STATEMENT_UPDATE_HOT && kind != STATEMENT_CHANGE_HOT;
+    case ROLE_NUMBER:
+        return all || many || kind == STATEMENT_INSERT_PLAIN;
+    case ROLE_FIXED:
+        return all || kind == STATEMENT_INSERT_PLAIN;
+    case ROLE_RARE:
+        return all;
+    case ROLE_KEY:
+        return kind == STATEMENT_INSERT || kind == STATEMENT_INSERT_PLAIN;
+    }
+    return false;
 }
 
 static void add_changes(struct buf *b, const struct table *t, enum table_statement kind)
 {
     for (size_t i = 0; i < t->column_count - 1; i++) {
-        if (sqlite_update_sets(kind, t->columns[i].role)) {
+        if (sqlite_writes(kind, t->columns[i].role)) {
             buf_printf(b, "\"%s\"=?,", t->columns[i].name);
         }
     }
     buf_text(b, "rev=?");
+}
+
+/* The columns that a statement takes from the table of rows; the number says which row it is. */
+static void add_taken(struct buf *b, const struct table *t, enum table_statement kind)
+{
+    const char *comma = "";
+    for (size_t i = 0; i < t->column_count; i++) {
+        if (sqlite_writes(kind, t->columns[i].role) || (t->number > 0 && i == t->number)) {
+            buf_printf(b, "%s\"%s\"", comma, t->columns[i].name);
+            comma = ",";
+        }
+    }
+}
+
+static void add_insert(struct buf *b, const struct table *t, enum table_statement kind)
+{
+    buf_printf(b, "INSERT OR FAIL INTO qp_%s(", t->name);
+    add_taken(b, t, kind);
+    buf_text(b, ") SELECT ");
+    add_taken(b, t, kind);
+    buf_printf(b, " FROM qp_new_%s", t->name);
+}
+
+/* The row is there, so the insertion becomes an update of it: SQLite does that for row after row with
+ * one cursor, where UPDATE .. FROM would first put all of them into a table of its own. */
+static void add_change(struct buf *b, const struct table *t, enum table_statement kind)
+{
+    add_insert(b, t, kind);
+    buf_printf(b, " WHERE true ON CONFLICT(\"%s\") DO UPDATE SET ", t->columns[t->number].name);
+    for (size_t i = 0; i < t->column_count; i++) {
+        const char *name = t->columns[i].name;
+        if (sqlite_writes(kind, t->columns[i].role) && i != t->number) {
+            buf_printf(b, "\"%s\"=excluded.\"%s\"%s", name, name,
+                       i + 1 < t->column_count ? "," : "");
+        }
+    }
+    buf_printf(b, " WHERE qp_%s.rev=excluded.rev-1", t->name);
 }
 
 static void write_table_text(struct buf *b, const struct table *t, enum table_statement kind)
@@ -70,24 +137,27 @@ static void write_table_text(struct buf *b, const struct table *t, enum table_st
         add_key_condition(b, t);
         break;
     case STATEMENT_INSERT:
-        buf_printf(b, "INSERT OR FAIL INTO qp_%s(", t->name);
-        add_columns(b, t);
-        buf_text(b, ") SELECT ");
-        add_columns(b, t);
-        buf_printf(b, " FROM qp_new_%s", t->name);
+    case STATEMENT_INSERT_PLAIN:
+        add_insert(b, t, kind);
         break;
     case STATEMENT_UPDATE_HOT:
     case STATEMENT_UPDATE:
     case STATEMENT_UPDATE_ALL:
         buf_printf(b, "UPDATE qp_%s SET ", t->name);
         add_changes(b, t, kind);
-        add_key_condition(b, t);
-        buf_text(b, " AND rev=?");
+        add_row_condition(b, t);
         break;
     case STATEMENT_DELETE:
         buf_printf(b, "DELETE FROM qp_%s", t->name);
-        add_key_condition(b, t);
-        buf_text(b, " AND rev=?");
+        add_row_condition(b, t);
+        break;
+    case STATEMENT_CHANGE_HOT:
+    case STATEMENT_CHANGE:
+        add_change(b, t, kind);
+        break;
+    case STATEMENT_REMOVE:
+        buf_printf(b, "DELETE FROM qp_%s WHERE \"%s\" IN (SELECT \"%s\" FROM qp_new_%s) AND rev=?",
+                   t->name, t->columns[t->number].name, t->columns[t->number].name, t->name);
         break;
     case STATEMENT_KINDS:
         break;
@@ -154,6 +224,17 @@ static void add_after(struct buf *b, const struct table *t, const struct scan *s
     buf_text(b, ")");
 }
 
+/* There is at most one such row, and nothing to order. */
+static bool is_one_row(const struct table *t, const struct scan *scan,
+                       const struct index_columns *order)
+{
+    bool one = scan->prefix_count == order->count;
+    for (size_t i = 0; i < scan->prefix_count && t->number > 0; i++) {
+        one = one || order->column[i] == t->number;
+    }
+    return one;
+}
+
 static void write_scan_text(struct buf *b, const struct scan *scan,
                             const struct index_columns *order)
 {
@@ -163,6 +244,8 @@ static void write_scan_text(struct buf *b, const struct scan *scan,
     buf_printf(b, " FROM qp_%s", t->name);
     if (scan->index >= 0) {
         buf_printf(b, " INDEXED BY qp_%s", indexes[scan->index].name);
+    } else if (t->number > 0) {
+        buf_printf(b, " INDEXED BY sqlite_autoindex_qp_%s_1", t->name); /* of its key */
     }
     buf_printf(b, " WHERE %s", scan->index >= 0 ? index_conditions[scan->index] : "1");
     for (size_t i = 0; i < scan->prefix_count; i++) {
@@ -171,7 +254,7 @@ static void write_scan_text(struct buf *b, const struct scan *scan,
     if (scan->after != NULL) {
         add_after(b, t, scan, order);
     }
-    if (scan->prefix_count < order->count) {
+    if (!is_one_row(t, scan, order)) {
         buf_text(b, " ORDER BY ");
         add_order(b, t, order, scan->prefix_count, "");
     }
