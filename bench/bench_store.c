@@ -360,7 +360,7 @@ static void bare_open(struct bare_db *b, const struct place *place)
                         FAULTVFS_NAME) != SQLITE_OK ||
         sqlite3_exec(
             b->db,
-            "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA mmap_size=0; PRAGMA cache_size=-65536;"
+            "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA mmap_size=0; PRAGMA cache_size=-16384;"
             "PRAGMA temp_store=MEMORY; PRAGMA wal_autocheckpoint=0;",
             NULL, NULL, NULL) != SQLITE_OK) {
         die("open", sqlite3_errmsg(b->db));

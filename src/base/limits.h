@@ -52,7 +52,9 @@
 #define LIMIT_TIMER_MS (3653LL * 24 * 3600 * 1000) /* ten years */
 #define LIMIT_PRIORITY 9                           /* 0 is served first */
 #define LIMIT_PAGE_ROWS 1000
-#define LIMIT_IDS_PER_BLOCK 65536   /* numbers that one node reserves at a time */
+#define LIMIT_IDS_PER_BLOCK 65536 /* numbers that one node reserves at a time */
+#define LIMIT_PAGE_CACHE_KIB                                                                       \
+    16384 /* SQLite's pages in memory; more is slower, for the processor's caches */
 #define LIMIT_WAL_PAGES 4000        /* checkpoint when the write-ahead log has this many pages */
 #define LIMIT_HOST_CALLBACK_MS 5000 /* a host callback inside a commit */
 #define LIMIT_CACHE_SIZE                                                                           \

@@ -31,7 +31,6 @@
 
 #define PATH_SIZE_MAX 3072 /* leaves room for what SQLite and we append, below PATH_MAX */
 #define BUSY_TIMEOUT_MS 5000
-#define CACHE_KIB 65536
 
 struct opening {
     struct sqlite_provider *p;
@@ -636,9 +635,9 @@ static int configure_writer(struct opening *o)
     rc = rc == QP_OK
              ? exec(p, relaxed ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL", o->err)
              : rc;
-    rc = rc == QP_OK ? exec(p, "PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-65536;", o->err)
+    rc = rc == QP_OK ? exec(p, "PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-16384;", o->err)
                      : rc;
-    static_assert(CACHE_KIB == 65536, "the pragma above says the same number");
+    static_assert(LIMIT_PAGE_CACHE_KIB == 16384, "the pragma above says the same number");
     (void)sqlite3_wal_hook(p->db, sqlite_wal_grew, p);        /* returns the former context */
     (void)sqlite3_commit_hook(p->db, sqlite_may_commit, p);   /* returns the former context */
     (void)sqlite3_set_authorizer(p->db, sqlite_authorize, p); /* cannot fail */
