@@ -721,6 +721,14 @@ static int open_file(struct opening *o)
     return o->options->read_only ? open_reader(o) : open_writer(o);
 }
 
+/* Nothing was written since the log was made: SQLite may remove it, and writes nothing when it does. */
+static bool log_is_empty(const struct sqlite_provider *p)
+{
+    const char *name = sqlite3_db_filename(p->db, "main");
+    struct stat log;
+    return name != NULL && stat(sqlite3_filename_wal(name), &log) == 0 && log.st_size == 0;
+}
+
 void sqlite_provider_close(struct provider *base)
 {
     struct sqlite_provider *p = (struct sqlite_provider *)base;
@@ -728,7 +736,7 @@ void sqlite_provider_close(struct provider *base)
         if (p->active) {
             p->base.calls->rollback(base);
         }
-        if (base->failure != QP_OK || p->pid != (int32_t)getpid()) {
+        if ((base->failure != QP_OK && !log_is_empty(p)) || p->pid != (int32_t)getpid()) {
             (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
                                     NULL); /* write nothing more */
         }
