@@ -1,6 +1,7 @@
 /* badcases.c - broken, foreign and odd files, and what opening each of them must say (see badcases.h) */
 #include "store/badcases.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -372,6 +373,29 @@ static void make_garbage_wal(void)
     files_put(name, bad.good + PAGE, (size_t)3 * PAGE);
 }
 
+/* A checkpoint that lost its power for the second time: of the first page its magic is new again, the application id
+ * behind it still rubbish, and the log has the whole page. */
+static void make_torn_header(void)
+{
+    static const char rubbish[4] = {0x5a, 0x3c, 0x11, 0x70};
+    char name[300];
+    sqlite3 *db;
+    int fd;
+    (void)snprintf(name, sizeof name, "%s/../killed.db", bad.dir);
+    files_put(name, bad.good, bad.good_size);
+    assert_int_equal(sqlite3_open(name, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(db, "PRAGMA wal_autocheckpoint=0; CREATE TABLE host(x);", NULL, NULL, NULL),
+        SQLITE_OK);
+    take_copy(name, "");
+    take_copy(name, "-wal");
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    assert_int_equal(unlink(name), 0);
+    fd = open(bad.path, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(pwrite(fd, rubbish, sizeof rubbish, 68), sizeof rubbish);
+    assert_int_equal(close(fd), 0);
+}
+
 /* The log of another quipu file, of the same age and size: SQLite takes it for this file's. */
 static void make_other_wal(void)
 {
@@ -580,6 +604,7 @@ const struct bad bad_cases[] = {
     DAMAGED("log of another file", other_wal, ""),
     REFUSED("log is a directory", wal_directory, IO, "unable to open"),
     WORKS("rubbish for a log", garbage_wal),
+    WORKS("header torn, and whole in the log", torn_header),
     /* odd, but whole */
     MADE_ANEW("nothing", nothing),
     MADE_ANEW("left over from a creation", leftover),

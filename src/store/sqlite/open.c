@@ -455,7 +455,7 @@ static int check_header(struct opening *o)
         return err_set(
             o->err, QP_E_FOREIGN,
             "'%s': is a SQLite file of another program (application id 0x%08llx); nothing was changed",
-            o->path, (unsigned long long)id);
+            o->path, (unsigned long long)(uint32_t)id);
     }
     return rc == QP_OK ? query(p, "PRAGMA user_version", &p->schema_version, NULL, 0, o->err) : rc;
 }
@@ -594,29 +594,39 @@ static int raw_name(const struct opening *o, struct buf *out)
     return buf_rc(out);
 }
 
-/* A first look at the file alone, without locks and logs: before we know whose it is, SQLite must
- * neither roll back a journal into it nor move a log into it. With a log beside it a file that
- * cannot be read proves nothing: the log may mend it, and what it is will be seen through it. (Ours
- * have no journal: they are born with a log.) */
-static int look(struct opening *o)
+/* One look by a connection that writes nothing. */
+static int look_by(struct opening *o, const char *name, int flags)
 {
     struct sqlite_provider *p = o->p;
-    bool unreadable;
-    int rc = raw_name(o, &p->sql);
-    rc = rc == QP_OK ? connect_to(o, p->sql.p, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI)
-                     : err_set(o->err, rc, "open store: out of memory");
-    rc = rc == QP_OK ? check_header(o) : rc;
-    unreadable = rc != QP_OK && p->db != NULL && sqlite3_errcode(p->db) != SQLITE_OK;
+    int rc = connect_to(o, name, SQLITE_OPEN_READONLY | flags);
+    if (rc == QP_OK) {
+        (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL); /* cannot fail */
+        rc = check_header(o);
+    }
     if (rc == QP_OK && p->schema_version > sqlite_schema_version) {
         rc = check_version(o);
     }
     disconnect(p);
     p->base.failure = QP_OK; /* of the look, which is over */
+    return rc;
+}
+
+/* Whose file is it? First by the file alone, without locks and logs: before we know whose it is,
+ * SQLite must neither roll back a journal into it nor move a log into it. With a log beside it a bad
+ * answer proves nothing: a loss of power during a checkpoint leaves any part of the first page old,
+ * new or rubbish, and the log mends it. So the file is then looked at through its log, as any reader
+ * would. (Ours have no journal: they are born with a log.) */
+static int look(struct opening *o)
+{
+    struct sqlite_provider *p = o->p;
+    int rc = raw_name(o, &p->sql);
+    rc = rc == QP_OK ? look_by(o, p->sql.p, SQLITE_OPEN_URI)
+                     : err_set(o->err, rc, "open store: out of memory");
     if (rc == QP_OK && has_log(o, "-journal")) {
         return refuse(o, QP_E_CORRUPT,
                       "a rollback journal lies beside it, which quipu never makes; move it away");
     }
-    return unreadable && has_log(o, "-wal") ? QP_OK : rc;
+    return rc != QP_OK && has_log(o, "-wal") ? look_by(o, o->path, 0) : rc;
 }
 
 /* Our own settings, after the file is known to be ours: until here nothing could have written to
