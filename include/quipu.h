@@ -205,8 +205,9 @@ QP_API int qp_close(qp *engine, struct qp_err *err);
 
 /* ------------------------------------------------------------------------------------- running */
 
-/* Starts `workers` threads for the functions of qp_worker_add, and one for the engine. With 0
- * workers the engine's thread runs them itself, one after the other. Once per handle. */
+/* Starts `workers` threads for the functions of qp_worker_add, and two for the engine: one decides
+ * what comes next while the other writes. With 0 workers the engine's thread runs them itself, one after
+ * the other. Once per handle. */
 QP_API QP_MUST_USE int qp_start_threads(qp *engine, int workers, struct qp_err *err);
 
 /* Drives the engine on this thread until qp_stop (QP_OK), or until the store fails (its code). Workers'

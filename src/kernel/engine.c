@@ -36,6 +36,10 @@ static void engine_setup(struct engine *e, const struct engine_options *o)
                                 .context = e,
                                 .reserve = serve_reserve};
     commit_init(&e->commit, e->store);
+    for (int i = 0; i < ENGINE_ROUNDS; i++) {
+        e->rounds[i] = (struct round){.engine = e, .place = i};
+        commit_init(&e->rounds[i].commit, e->store);
+    }
 }
 
 int engine_open(const struct engine_options *options, struct engine **out_engine,
@@ -72,6 +76,9 @@ void engine_abandon(struct engine *e)
         delivery_free(d);
     }
     commit_done(&e->commit);
+    for (int i = 0; i < ENGINE_ROUNDS; i++) {
+        commit_done(&e->rounds[i].commit);
+    }
     mem_free(&env, e);
 }
 
@@ -105,10 +112,20 @@ struct engine_stats engine_stats(const struct engine *e)
 
 /* --------------------------------------------------------------------------------- single commits */
 
-/* What the store said about its last commit, or else what the code means. */
-static const char *commit_text(const struct engine *e, int rc)
+/* What the store said about a commit, or else what the code means. */
+static const char *commit_text(const struct commit *c, int rc)
 {
-    return e->commit.err.text[0] != '\0' ? e->commit.err.text : qp_code_text(rc);
+    return c->err.text[0] != '\0' ? c->err.text : qp_code_text(rc);
+}
+
+/* What is decided is committed, and will be answered by the next round: an op of its own stands on
+ * nothing that may still fail. */
+static void rounds_commit(struct engine *e)
+{
+    if (e->open != NULL && e->open->commit.state == COMMIT_RUNNING) {
+        store_write(e->store, &e->open->commit, false);
+    }
+    store_settle(e->store);
 }
 
 int engine_op(struct engine *e, struct op *op, struct qp_err *err)
@@ -116,6 +133,7 @@ int engine_op(struct engine *e, struct op *op, struct qp_err *err)
     struct bundle *b;
     struct op *place;
     int rc;
+    rounds_commit(e);
     commit_reset(&e->commit);
     b = commit_bundle(&e->commit, "system");
     place = bundle_op(b, op->kind);
@@ -124,7 +142,7 @@ int engine_op(struct engine *e, struct op *op, struct qp_err *err)
     }
     rc = store_commit(e->store, &e->commit);
     if (rc != QP_OK) {
-        return err_set(err, rc, "%s", commit_text(e, rc));
+        return err_set(err, rc, "%s", commit_text(&e->commit, rc));
     }
     *op = *place;
     return b->rc == QP_OK ? QP_OK : err_set(err, b->rc, "%s", qp_code_text(b->rc));
@@ -186,24 +204,6 @@ static void batch_put_back(struct engine *e, struct delivery *d)
     e->last_delivery = e->batch == NULL ? d : e->last_delivery;
     e->batch = d;
 }
-
-/* What one round works on. */
-struct round {
-    struct engine *engine;
-    struct command *commands;
-    struct delivery *batch;
-    struct op_msg_claim *claim; /* of the engine's stream */
-    int64_t *tries;             /* of what it claimed */
-    struct bundle *claimed;
-    struct outcome served; /* tasks that were claimed from their streams */
-    struct bundle *serving;
-    struct bundle *waking;
-    struct bundle *tidying;
-    struct bundle *renewing;
-    bool more;      /* due things are left */
-    bool tidy_more; /* jobs that are over are left */
-    qp_ms now;
-};
 
 static struct command *take_commands(struct engine *e)
 {
@@ -365,7 +365,7 @@ static void add_renewal(struct round *r)
     if (r->now < e->renew_at) {
         return;
     }
-    r->renewing = commit_bundle(&e->commit, "renew");
+    r->renewing = commit_bundle(&r->commit, "renew");
     op = bundle_op(r->renewing, OP_node_put);
     if (op != NULL) {
         op->node_put =
@@ -378,8 +378,8 @@ static void add_due(struct round *r)
 {
     struct engine *e = r->engine;
     if (r->now >= e->wake_at) {
-        r->waking = commit_decided(&e->commit, "wake", wake_decide, r);
-        r->tidying = commit_decided(&e->commit, "retention", tidy_decide, r);
+        r->waking = commit_decided(&r->commit, "wake", wake_decide, r);
+        r->tidying = commit_decided(&r->commit, "retention", tidy_decide, r);
     }
 }
 
@@ -388,49 +388,64 @@ static void add_claims(struct round *r)
 {
     struct engine *e = r->engine;
     if (serve_is_wanted(e)) {
-        r->serving = commit_decided(&e->commit, "serve", serve_decide, r);
+        r->serving = commit_decided(&r->commit, "serve", serve_decide, r);
     }
     if (e->hungry && e->batch == NULL) {
-        r->claimed = commit_decided(&e->commit, "claim", claim_decide, r);
+        r->claimed = commit_decided(&r->commit, "claim", claim_decide, r);
     }
 }
 
-static struct bundle *add_transient(struct engine *e, const char *label, bundle_decide decide,
+static struct bundle *add_transient(struct round *r, const char *label, bundle_decide decide,
                                     void *context)
 {
-    struct bundle *b = commit_decided(&e->commit, label, decide, context);
+    struct bundle *b = commit_decided(&r->commit, label, decide, context);
     if (b != NULL) {
         b->transient = true;
     }
     return b;
 }
 
+static void commands_join(struct round *r, struct command *first)
+{
+    for (struct command *c = first; c != NULL; c = c->next) {
+        c->bundle = add_transient(r, c->label, command_decide, c);
+        *(r->last_command == NULL ? &r->commands : &r->last_command->next) = c;
+        r->last_command = c;
+    }
+}
+
+static void batch_join(struct round *r, struct delivery *first)
+{
+    for (struct delivery *d = first; d != NULL; d = d->next) {
+        d->bundle = add_transient(r, "message", delivery_decide, d);
+        *(r->last_delivery == NULL ? &r->batch : &r->last_delivery->next) = d;
+        r->last_delivery = d;
+    }
+}
+
+/* What has come since the round was opened. */
 static void collect(struct round *r)
+{
+    struct engine *e = r->engine;
+    commands_join(r, take_commands(e));
+    batch_join(r, take_batch(e));
+}
+
+/* The first of a round: a suspect alone, or what is due and whatever else there is. */
+static void collect_first(struct round *r)
 {
     struct engine *e = r->engine;
     struct delivery *suspect = e->alternate ? NULL : take_suspect(e);
     e->alternate = suspect != NULL;
-    commit_reset(&e->commit);
-    for (struct service *s = e->services; s != NULL; s = s->next) {
-        s->promised = 0;
-    }
     add_renewal(r);
     if (suspect != NULL) {
-        r->batch = suspect;
-        suspect->bundle = commit_decided(&e->commit, "suspect", delivery_decide, suspect);
+        r->batch = r->last_delivery = suspect;
+        suspect->bundle = commit_decided(&r->commit, "suspect", delivery_decide, suspect);
         e->stats.suspects++;
         return;
     }
     add_due(r);
-    r->commands = take_commands(e);
-    r->batch = take_batch(e);
-    for (struct command *c = r->commands; c != NULL; c = c->next) {
-        c->bundle = add_transient(e, c->label, command_decide, c);
-    }
-    for (struct delivery *d = r->batch; d != NULL; d = d->next) {
-        d->bundle = add_transient(e, "message", delivery_decide, d);
-    }
-    add_claims(r);
+    collect(r);
 }
 
 /* ------------------------------------------------------------------------------------------ answer */
@@ -544,7 +559,7 @@ static void take_served(struct round *r)
 static int note_due(struct round *r, struct qp_err *err)
 {
     struct engine *e = r->engine;
-    qp_ms due = e->commit.due_at;
+    qp_ms due = r->commit.due_at;
     if (r->waking != NULL) {
         if (r->more || r->tidy_more) {
             e->wake_at = 0;
@@ -556,9 +571,10 @@ static int note_due(struct round *r, struct qp_err *err)
     return QP_OK;
 }
 
-static void note_ready(struct engine *e)
+static void note_ready(const struct round *r)
 {
-    if (e->commit.ready_count > 0) {
+    struct engine *e = r->engine;
+    if (r->commit.ready_count > 0) {
         e->hungry = true;
         serve_look_again(e);
     }
@@ -568,7 +584,7 @@ static int answer(struct round *r, struct qp_err *err)
 {
     struct engine *e = r->engine;
     e->stats.commits++;
-    note_ready(e);
+    note_ready(r);
     take_served(r); /* before the batch: its claims may have exhausted a stream */
     take_claimed(r);
     if (r->renewing != NULL) {
@@ -584,8 +600,8 @@ static int answer(struct round *r, struct qp_err *err)
 static int round_failed(struct round *r, int rc, struct qp_err *err)
 {
     struct engine *e = r->engine;
-    struct qp_err why = e->commit.err;
-    (void)err_set(err, rc, "commit: %s", commit_text(e, rc));
+    struct qp_err why = r->commit.err;
+    (void)err_set(err, rc, "commit: %s", commit_text(&r->commit, rc));
     if (qp_code_class(rc) != QP_CLASS_RETRY && qp_code_class(rc) != QP_CLASS_LIMIT) {
         e->failed = rc;
     }
@@ -613,19 +629,17 @@ static int run_again(struct engine *e, struct qp_err *err)
     return rc == QP_OK ? run_enter(e, err) : rc;
 }
 
-static bool has_work(const struct round *r)
+static bool has_work(const struct engine *e, qp_ms now)
 {
-    const struct engine *e = r->engine;
-    return e->commands != NULL || e->batch != NULL || e->hungry || r->now >= e->wake_at ||
-           r->now >= e->renew_at || serve_is_wanted(e);
+    return e->commands != NULL || e->batch != NULL || e->hungry || now >= e->wake_at ||
+           now >= e->renew_at || serve_is_wanted(e);
 }
 
 /* What others left behind, and our own lease. */
-static int round_runs(struct round *r, struct qp_err *err)
+static int look_after_runs(struct engine *e, qp_ms now, struct qp_err *err)
 {
-    struct engine *e = r->engine;
     int rc = QP_OK;
-    if (r->now >= e->renew_at) {
+    if (now >= e->renew_at) {
         rc = run_end_others(e, false, err);
         /* Others put messages, tasks and timers without our hearing of it. */
         e->hungry = true;
@@ -645,28 +659,175 @@ static int engine_refuse(struct engine *e, struct qp_err *err)
     return err_set(err, e->failed, "%s", why);
 }
 
-int engine_round(struct engine *e, bool *out_busy, struct qp_err *err)
+/* A round whose commit is done, one way or the other. */
+static int round_end(struct round *r, struct qp_err *err)
 {
-    struct round r = {.engine = e, .now = store_now(e->store)};
-    int rc = e->failed != QP_OK ? engine_refuse(e, err) : QP_OK;
-    rc = rc == QP_OK ? round_runs(&r, err) : rc;
-    if (rc != QP_OK || !has_work(&r)) {
-        *out_busy = false;
-        return rc;
+    struct engine *e = r->engine;
+    int rc = r->commit.rc;
+    e->open = e->open == r ? NULL : e->open;
+    e->writing = e->writing == r ? NULL : e->writing;
+    for (struct service *s = e->services; s != NULL; s = s->next) {
+        s->promised[r->place] = 0; /* it has them now, or not at all */
     }
-    collect(&r);
+    rc = rc == QP_OK ? FP("engine.committed") : rc;
+    return rc == QP_OK ? answer(r, err) : round_failed(r, rc, err);
+}
+
+/* The round that is being written, if there is one. */
+static int writing_end(struct engine *e, struct qp_err *err)
+{
+    if (e->writing == NULL) {
+        return QP_OK;
+    }
+    if (e->writing->commit.state == COMMIT_RUNNING) {
+        store_settle(e->store);
+    }
+    return round_end(e->writing, err);
+}
+
+/* What is done is answered, in order. */
+static int rounds_end(struct engine *e, struct qp_err *err)
+{
+    int rc = e->writing != NULL && !store_is_writing(e->store) ? writing_end(e, err) : QP_OK;
+    if (rc == QP_OK && e->open != NULL && e->open->commit.state == COMMIT_DONE) {
+        rc = round_end(e->open, err);
+    }
+    return rc;
+}
+
+static void round_open(struct engine *e, qp_ms now)
+{
+    struct round *r = &e->rounds[e->writing == &e->rounds[0] ? 1 : 0];
+    struct commit commit;
+    commit_reset(&r->commit);
+    commit = r->commit;
+    *r = (struct round){.engine = e, .place = r->place, .now = now};
+    r->commit = commit;
+    e->open = r;
     e->stats.rounds++;
+}
+
+/* Claims, and what is due, go by what is stored, and a suspect must not draw others into its fall. */
+static bool must_be_alone(const struct engine *e, qp_ms now)
+{
+    return e->batch != NULL || e->hungry || now >= e->wake_at || now >= e->renew_at ||
+           serve_is_wanted(e);
+}
+
+/* Everything in one commit, which is done on return. */
+static int round_alone(struct engine *e, qp_ms now, struct qp_err *err)
+{
+    struct round *r;
+    int rc;
+    round_open(e, now);
+    r = e->open;
+    collect_first(r);
+    if (!(r->batch != NULL && r->batch->suspect && r->batch->state == DELIVERY_WORK)) {
+        add_claims(r);
+    }
     rc = FP("engine.collected");
-    rc = rc == QP_OK ? store_commit(e->store, &e->commit) : rc;
     if (rc == QP_OK) {
-        rc = FP("engine.committed");
+        (void)store_commit(e->store, &r->commit); /* the commit says it */
+    } else {
+        r->commit.rc = rc;
+    }
+    return round_end(r, err);
+}
+
+/* Small commits are over before another thread has begun with them. */
+#define ELSEWHERE_MIN 32
+/* Many are enough: who came first has waited long. */
+#define OPEN_MOST LIMIT_ROUND_COMMANDS
+
+/* What has come joins the open round; it goes to the writer when that has nothing else to do. */
+static int round_ahead(struct engine *e, qp_ms now, struct qp_err *err)
+{
+    struct round *r;
+    bool here;
+    int rc;
+    if (e->open == NULL) {
+        round_open(e, now);
+    }
+    r = e->open;
+    collect(r);
+    rc = FP("engine.collected");
+    if (rc != QP_OK) {
+        store_give_up(e->store, &r->commit, rc);
+    } else {
+        rc = store_decide(e->store, &r->commit);
     }
     if (rc != QP_OK) {
-        *out_busy = false;
-        return round_failed(&r, rc, err);
+        (void)writing_end(e, err); /* in order; what it says is said of this one, too */
+        return round_end(r, err);
     }
-    rc = answer(&r, err);
-    *out_busy = has_work(&r) || e->over;
+    here = store_has_reached(&r->commit) || r->commit.bundle_count < ELSEWHERE_MIN;
+    if (store_is_writing(e->store) && r->commit.bundle_count < OPEN_MOST &&
+        !store_has_reached(&r->commit)) {
+        return QP_OK;
+    }
+    store_write(e->store, &r->commit, !here);
+    rc = writing_end(e, err);
+    if (r->commit.state == COMMIT_DONE) {
+        int own = round_end(r, err);
+        return rc != QP_OK ? rc : own;
+    }
+    e->open = NULL;
+    e->writing = r;
+    return rc;
+}
+
+/* With a writer: what can be decided by what is known goes ahead, everything else waits for the rounds
+ * before it. */
+static int round_overlapping(struct engine *e, qp_ms now, struct qp_err *err)
+{
+    int rc;
+    if (!must_be_alone(e, now) && (e->open != NULL || e->commands != NULL)) {
+        return round_ahead(e, now, err);
+    }
+    rounds_commit(e);
+    rc = rounds_end(e, err);
+    return rc == QP_OK ? round_alone(e, now, err) : rc;
+}
+
+int engine_round(struct engine *e, bool *out_busy, struct qp_err *err)
+{
+    qp_ms now = store_now(e->store);
+    int rc = rounds_end(e, err);
+    *out_busy = false;
+    if (rc == QP_OK && e->failed != QP_OK) {
+        rc = engine_refuse(e, err);
+    }
+    rc = rc == QP_OK ? look_after_runs(e, now, err) : rc;
+    rc = rc == QP_OK ? rounds_end(e, err) : rc;
+    if (rc != QP_OK || (e->open == NULL && !has_work(e, now))) {
+        return rc;
+    }
+    rc = e->overlaps ? round_overlapping(e, now, err) : round_alone(e, now, err);
+    *out_busy = rc == QP_OK && (has_work(e, now) || e->over);
+    return rc;
+}
+
+void engine_use_writer(struct engine *e, const struct store_writer *writer)
+{
+    QP_ASSERT(!engine_is_writing(e));
+    store_use_writer(e->store, writer);
+    e->overlaps = writer != NULL;
+}
+
+bool engine_is_writing(const struct engine *e)
+{
+    return e->open != NULL || e->writing != NULL;
+}
+
+int engine_rest(struct engine *e, struct qp_err *err)
+{
+    int rc;
+    rounds_commit(e);
+    rc = rounds_end(e, err);
+    while (engine_is_writing(e)) { /* the second fails with the first, and says so too */
+        struct qp_err ignored;
+        (void)rounds_end(e, &ignored);
+    }
     return rc;
 }
 

@@ -20,6 +20,10 @@
  * If we crash before a round's commit, it was never begun: the batch is still named, and suspect.
  * If we crash after it and before the answers, all of it stands; whoever waits asks again and is told so.
  *
+ * With a writer two rounds overlap: one is decided, on rows as they will be, while the one before it is
+ * written. Answers come in order, each after its own commit. If the first fails, so does the second, since
+ * what it was decided on is not there.
+ *
  * Deterministic: with the same store, the same env and the same commands it does the same. One
  * thread at a time.
  */
@@ -29,6 +33,8 @@
 #include "kernel/turn.h"
 
 struct engine;
+
+#define ENGINE_ROUNDS 2 /* one is written while the next is decided */
 
 /* A task in the hands of this process: one block of memory, task_free. */
 struct task {
@@ -55,13 +61,13 @@ struct service {
     int64_t room;
     void *context;
     void (*give)(void *context, struct task *task);
-    size_t extra_size; /* bytes behind the struct task that are the owner's; zeroed */
-    int64_t promised;  /* in the round that is being decided */
-    bool pushes;       /* it is served by rounds, and not only claimed from */
-    int64_t whole;     /* room when nothing is in hand */
-    bool held_back;    /* a task that has one try left waits until it can be alone */
-    bool drained;      /* nothing more was in the stream, in that round */
-    bool hungry;       /* there may be something in the stream */
+    size_t extra_size;               /* bytes behind the struct task that are the owner's; zeroed */
+    int64_t promised[ENGINE_ROUNDS]; /* in rounds that are not answered yet */
+    bool pushes;                     /* it is served by rounds, and not only claimed from */
+    int64_t whole;                   /* room when nothing is in hand */
+    bool held_back;                  /* a task that has one try left waits until it can be alone */
+    bool drained;                    /* nothing more was in the stream, in that round */
+    bool hungry;                     /* there may be something in the stream */
     struct service *next;
 };
 
@@ -109,6 +115,15 @@ void engine_submit(struct engine *e, struct command *c);
 int engine_round(struct engine *e, bool *out_busy, struct qp_err *err) QP_MUST_USE;
 /* Rounds until there is nothing more to do now. */
 int engine_settle(struct engine *e, struct qp_err *err) QP_MUST_USE;
+
+/* Lends the engine a thread that writes, so that a round is decided while the one before it is being
+ * written (store.h). NULL: there is none any more; the engine must be at rest. */
+void engine_use_writer(struct engine *e, const struct store_writer *writer);
+/* Whether something was decided that is not answered yet: engine_round must be called again, at the
+ * latest when the writer is done. */
+bool engine_is_writing(const struct engine *e);
+/* Until nothing is. */
+int engine_rest(struct engine *e, struct qp_err *err) QP_MUST_USE;
 
 /* When the next round is due by itself (store time); INT64_MAX: never. */
 qp_ms engine_deadline(const struct engine *e);

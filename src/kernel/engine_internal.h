@@ -31,10 +31,44 @@ struct delivery {
     struct bundle *bundle; /* in the round that is being decided */
 };
 
+/* What one commit works on. Without a writer there is one at a time. With one, the rounds overlap:
+ *
+ *           collect, decide          the one before is through       the writer is done
+ *   (none) ----------------> open --------------------------> writing ----------------> answered
+ *             |          ^
+ *             +----------+ while the writer works, what arrives joins the open round
+ *
+ * Only a round that needs nothing of the store but rows that are known is written elsewhere; one that
+ * claims, or looks for what is due, waits for the one before it and is ended at once. */
+struct round {
+    struct engine *engine;
+    struct commit commit;
+    int place; /* of the two */
+    struct command *commands;
+    struct command *last_command;
+    struct delivery *batch;
+    struct delivery *last_delivery;
+    struct op_msg_claim *claim; /* of the engine's stream */
+    int64_t *tries;             /* of what it claimed */
+    struct bundle *claimed;
+    struct outcome served; /* tasks that were claimed from their streams */
+    struct bundle *serving;
+    struct bundle *waking;
+    struct bundle *tidying;
+    struct bundle *renewing;
+    bool more;      /* due things are left */
+    bool tidy_more; /* jobs that are over are left */
+    qp_ms now;
+};
+
 struct engine {
     struct qp_env env;
     struct store *store;
-    struct commit commit;
+    struct commit commit; /* of single ops */
+    struct round rounds[ENGINE_ROUNDS];
+    struct round *open;
+    struct round *writing;
+    bool overlaps; /* there is a writer */
     struct kernel kernel;
     struct engine_options options;
     const struct program *programs[LIMIT_PROGRAMS];

@@ -19,13 +19,23 @@ void engine_serve(struct engine *e, struct service *s)
     e->services = s;
 }
 
+/* To rounds that are not answered yet. */
+static int64_t promised(const struct service *s)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < ENGINE_ROUNDS; i++) {
+        sum += s->promised[i];
+    }
+    return sum;
+}
+
 /* A place at a worker, for a task that is about to be born. */
 void *serve_reserve(void *context, int64_t ns, qp_str topic, qp_ms *out_lease_ms)
 {
     struct engine *e = context;
     for (struct service *s = e->services; s != NULL; s = s->next) {
-        if (str_equal(s->topic, topic) && (s->ns == 0 || s->ns == ns) && s->promised < s->room) {
-            s->promised++;
+        if (str_equal(s->topic, topic) && (s->ns == 0 || s->ns == ns) && promised(s) < s->room) {
+            s->promised[e->open->place]++;
             *out_lease_ms = s->lease_ms;
             return s;
         }
@@ -45,7 +55,7 @@ static bool may_be_alone(const struct engine *e, const struct service *s)
             return false;
         }
     }
-    return e->looked && s->room >= s->whole && s->promised == 0;
+    return e->looked && s->room >= s->whole && promised(s) == 0;
 }
 
 /* Back into its stream, as if it had not been claimed. */
@@ -127,7 +137,7 @@ int engine_claim(struct engine *e, struct bundle *b, struct service *s, int64_t 
 
 static bool wants_tasks(const struct engine *e, const struct service *s)
 {
-    return (s->hungry || (s->held_back && may_be_alone(e, s))) && s->promised < s->room;
+    return (s->hungry || (s->held_back && may_be_alone(e, s))) && promised(s) < s->room;
 }
 
 int serve_claim(struct engine *e, struct bundle *b, struct outcome *o)
@@ -136,7 +146,7 @@ int serve_claim(struct engine *e, struct bundle *b, struct outcome *o)
     for (struct service *s = e->services; s != NULL && rc == QP_OK; s = s->next) {
         s->drained = false;
         if (wants_tasks(e, s)) {
-            rc = engine_claim(e, b, s, s->room - s->promised, o);
+            rc = engine_claim(e, b, s, s->room - promised(s), o);
         }
     }
     return rc;

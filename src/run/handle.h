@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "base/uuid.h"
 #include "kernel/request.h"
+#include "run/writer.h"
 
 /* Something that a caller wants of the driver. It belongs to the driver until it is done. */
 struct call {
@@ -112,12 +113,13 @@ struct qp {
     qp_task *unsent;    /* results that a commit has failed for */
     int64_t unanswered; /* results that the engine has */
     int event_fd;
-    qp_ms idle_at;  /* when the store may tidy up, if nothing happens before; 0: it is tidy */
-    qp_ms renew_at; /* leases of tasks that wait for a thread; 0: there are none */
-    qp_ms again_at; /* after a failure that may pass: when to try again; 0: none */
-    bool in_engine; /* the driver is inside the engine, or answers somebody: nothing may wait */
-    pthread_t thread;
+    qp_ms idle_at;    /* when the store may tidy up, if nothing happens before; 0: it is tidy */
+    qp_ms renew_at;   /* leases of tasks that wait for a thread; 0: there are none */
+    qp_ms again_at;   /* after a failure that may pass: when to try again; 0: none */
+    bool in_engine;   /* the driver is inside the engine, or answers somebody: nothing may wait */
+    pthread_t thread; /* drives the engine, with the writer beside it */
     bool thread_started;
+    struct writer writer;
 
     pthread_mutex_t lock;
     pthread_cond_t changed;

@@ -296,25 +296,46 @@ static bool is_stopped(qp *q)
     return stop;
 }
 
-/* Until qp_stop, or the store fails. Whoever calls it has set `running`. */
-static int run(qp *q, struct qp_err *err)
+/* While the writer works there is no hurry: what arrives is decided in the meantime. */
+#define WRITER_LOOK_US 200
+
+/* Nothing more to do at once: until something comes, or is due, or has been written. */
+static void rest(qp *q, struct writer *writer)
+{
+    if (engine_is_writing(q->engine)) {
+        writer_wait_for(writer, WRITER_LOOK_US);
+    } else {
+        drive_sleep(q, -1);
+    }
+}
+
+/* Until qp_stop, or the store fails. Whoever calls it has set `running`. `writer` may be NULL. */
+static int run(qp *q, struct writer *writer, struct qp_err *err)
 {
     int rc = QP_OK;
+    int left;
     bool busy;
     int64_t round_us = 0;
     drive_begin(q);
+    engine_use_writer(q->engine, writer == NULL ? NULL : &writer->calls);
     while ((rc == QP_OK || may_pass(rc)) && !is_stopped(q)) {
         int64_t from;
-        gather(q, round_us);
+        if (!engine_is_writing(q->engine)) {
+            gather(q, round_us);
+        }
         from = now_us(q);
         rc = loop_turn(q, true, &busy, err);
         round_us = now_us(q) - from;
         rc = rc == QP_OK ? tidy_when_idle(q, err) : rc;
         /* Who stops us from here on sets the event, and we do not sleep. */
         if (!busy && (rc == QP_OK || may_pass(rc)) && !is_stopped(q)) {
-            drive_sleep(q, -1);
+            rest(q, writer);
         }
     }
+    left = engine_rest(q->engine, err);
+    rc = rc == QP_OK || may_pass(rc) ? left : rc;
+    engine_use_writer(q->engine, NULL);
+    publish(q, false);
     (void)pthread_mutex_lock(&q->lock);
     q->stop = false;
     q->running = false;
@@ -342,7 +363,7 @@ static int may_drive(qp *q, bool to_run, struct qp_err *err)
 int qp_run(qp *q, struct qp_err *err)
 {
     int rc = may_drive(q, true, err);
-    return rc == QP_OK ? run(q, err) : err_wrap(err, rc, "run");
+    return rc == QP_OK ? run(q, NULL, err) : err_wrap(err, rc, "run");
 }
 
 void qp_stop(qp *q)
@@ -404,7 +425,8 @@ static void *thread_main(void *context)
 {
     qp *q = context;
     struct qp_err err;
-    int rc = run(q, &err);
+    int rc = run(q, &q->writer, &err);
+    writer_stop(&q->writer);
     if (rc != QP_OK) {
         log_write(&q->env, QP_LOG_ERROR, LOG_MSG("the engine has stopped"),
                   LOG_TEXT("why", err.text));
@@ -438,10 +460,16 @@ int qp_start_threads(qp *q, int workers, struct qp_err *err)
     if (rc != QP_OK) {
         return rc;
     }
-    rc = pool_start(q, workers, err);
-    if (rc == QP_OK && pthread_create(&q->thread, NULL, thread_main, q) != 0) {
-        pool_stop(q);
-        rc = err_set(err, QP_E_LIMIT, "start threads: the system refuses another thread");
+    rc = writer_start(&q->writer, err);
+    if (rc == QP_OK) {
+        rc = pool_start(q, workers, err);
+        if (rc == QP_OK && pthread_create(&q->thread, NULL, thread_main, q) != 0) {
+            pool_stop(q);
+            rc = err_set(err, QP_E_LIMIT, "start threads: the system refuses another thread");
+        }
+        if (rc != QP_OK) {
+            writer_stop(&q->writer);
+        }
     }
     q->thread_started = rc == QP_OK;
     if (rc != QP_OK) {

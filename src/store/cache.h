@@ -1,8 +1,9 @@
 /* cache.h - rows as the last commits left them, so that the next one need not ask for them
  *
- * Every row in it is a copy of what is committed. It is filled when a commit has gone through, from
- * what that commit loaded and wrote, and a commit that begins takes its rows from here before it
- * asks the provider. That is right only while nobody else writes: a provider says so
+ * Every row in it is a copy of what is committed, or is on its way to be: it is filled when all ops of
+ * a commit are done, from what that commit loaded and made of it, and cleared should the commit
+ * fail. A commit that begins takes its rows from here before it asks the provider. That is right only
+ * while nobody else writes: a provider says so
  * (provider.exclusive), and the store has no cache otherwise. docs/adr/0008 says why, and what
  * happens if a row in it were wrong.
  *

@@ -42,7 +42,7 @@ static void *commit_fail(struct commit *c, int code, const char *text)
 struct bundle *commit_bundle(struct commit *c, const char *label)
 {
     struct bundle *b;
-    QP_ASSERT(c->state == COMMIT_FILLING);
+    QP_ASSERT(c->state == COMMIT_FILLING || c->state == COMMIT_RUNNING);
     if (c->bundle_count == LIMIT_COMMIT_BUNDLES) {
         return commit_fail(c, QP_E_LIMIT, "too many bundles in one commit");
     }

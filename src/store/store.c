@@ -31,6 +31,9 @@ struct store {
     int64_t commits;
     size_t entries; /* of the last commit: the next one will probably know as many rows */
     int64_t rows_written;
+    const struct store_writer *writer;
+    struct commit *written; /* in the writer's hands */
+    struct commit *ahead;   /* decided in front of it */
     bool writable;
     bool marks; /* keeps the clean-shutdown marker: not for memory that handles share */
 };
@@ -68,7 +71,7 @@ qp_ms store_now(struct store *s)
  * on its own account. */
 static int stopped_by(const struct store *s)
 {
-    return s->refusing != QP_OK ? s->refusing : s->provider->failure;
+    return s->refusing != QP_OK || s->written != NULL ? s->refusing : s->provider->failure;
 }
 
 /* ------------------------------------------------------------------------------- open and close */
@@ -112,6 +115,7 @@ static int store_mark(struct store *s, int64_t clean, struct qp_err *err)
         return rc;
     }
     rc = txn_init(&t, s, p, &c.arena, 0, err);
+    t.begun = true;
     if (rc == QP_OK) {
         txn_begin_op(&t);
         head = txn_edit(&t, TABLE_head, &(struct head_row){.ns = 0});
@@ -187,6 +191,7 @@ int store_close(struct store *s, struct qp_err *err)
         return QP_OK;
     }
     env = s->env;
+    store_settle(s);
     if (s->marks && stopped_by(s) == QP_OK) {
         rc = store_mark(s, 1, err);
     } else if (stopped_by(s) != QP_OK) {
@@ -226,8 +231,11 @@ static void commit_end(struct commit *c, int rc)
  * knows. */
 static int commit_abort(struct store *s, struct commit *c, int rc)
 {
-    s->provider->calls->rollback(s->provider);
-    cache_clear(s->cache); /* it was not told anything; but what went wrong may be what it knows */
+    if (c->txn != NULL && c->txn->begun) {
+        s->provider->calls->rollback(s->provider);
+    }
+    cache_clear(
+        s->cache); /* what it was told is not so, and what went wrong may be what it knows */
     bundles_fail(c, rc, rc == QP_E_UNKNOWN_OUTCOME);
     if (qp_code_class(rc) == QP_CLASS_FATAL || rc == QP_E_UNKNOWN_OUTCOME) {
         s->refusing = rc == QP_E_UNKNOWN_OUTCOME ? QP_E_FSYNC : rc;
@@ -239,7 +247,7 @@ static int commit_abort(struct store *s, struct commit *c, int rc)
 static int commit_start(struct store *s, struct commit *c)
 {
     int rc = FP("commit.begin");
-    if (rc == QP_OK) {
+    if (rc == QP_OK && s->writer == NULL) {
         rc = s->provider->calls->begin(s->provider, &c->err);
     }
     if (rc != QP_OK) {
@@ -248,9 +256,13 @@ static int commit_start(struct store *s, struct commit *c)
     c->txn = ARENA_NEW(&c->arena, struct txn);
     rc = c->txn == NULL ? err_set(&c->err, QP_E_NOMEM, "commit: out of memory")
                         : txn_init(c->txn, s, s->provider, &c->arena, s->entries, &c->err);
+    if (rc != QP_OK && s->writer == NULL) {
+        s->provider->calls->rollback(s->provider);
+    }
     if (rc != QP_OK) {
         return commit_abort(s, c, rc);
     }
+    c->txn->begun = s->writer == NULL;
     c->txn->hash_seed = s->hash_seed;
     c->txn->cache = s->cache;
     c->txn->now = store_now(s);
@@ -277,8 +289,9 @@ static int bundle_host_calls(struct store *s, struct commit *c, struct bundle *b
     struct provider *p = s->provider;
     struct op_place place;
     size_t index = 0;
-    int rc = p->calls->host_begin(p, &c->err);
+    int rc = store_reach(s, c->txn);
     int end;
+    rc = rc == QP_OK ? p->calls->host_begin(p, &c->err) : rc;
     /* It has the connection: what it may do there is not ours to know. */
     cache_clear(s->cache);
     c->txn->cache = NULL;
@@ -302,6 +315,7 @@ static int bundle_host_calls(struct store *s, struct commit *c, struct bundle *b
 static void bundle_begin(struct txn *t, struct bundle *b)
 {
     t->bundle = b;
+    t->last_bundle = b != NULL ? b : t->last_bundle;
     t->op = b == NULL ? NULL : bundle_first(b, &t->place);
     t->op_index = 0;
     txn_begin_bundle(t);
@@ -488,38 +502,75 @@ static bool commit_has_work(const struct commit *c)
     return false;
 }
 
-static int commit_finish(struct store *s, struct commit *c)
+/* All ops are done: what is left of the commit is to be written. */
+static int commit_close(struct commit *c)
 {
-    struct provider *p = s->provider;
     struct txn *t = c->txn;
-    int rc;
-    if (!commit_has_work(c)) {
-        p->calls->rollback(p);
-        commit_end(c, QP_OK);
-        return QP_OK;
-    }
-    rc = clock_keep(t);
+    int rc = clock_keep(t);
     rc = rc == QP_OK ? txn_feed_close(t) : rc;
+    if (rc == QP_OK) {
+        txn_keep(t);
+    }
+    return rc;
+}
+
+/* On the writer's thread, or on ours. */
+static int commit_write(struct commit *c)
+{
+    struct txn *t = c->txn;
+    struct provider *p = t->provider;
+    int rc = t->begun ? QP_OK : p->calls->begin(p, &c->err);
+    t->begun = rc == QP_OK;
     rc = rc == QP_OK ? txn_flush(t) : rc;
     rc = rc == QP_OK ? FP("commit.before") : rc;
-    rc = rc == QP_OK ? p->calls->commit(p, &c->err) : rc;
-    if (rc != QP_OK) {
-        return rc;
-    }
+    return rc == QP_OK ? p->calls->commit(p, &c->err) : rc;
+}
+
+/* The provider has it. */
+static void commit_through(struct store *s, struct commit *c)
+{
+    int rc;
     s->commits++;
-    s->rows_written += t->rows_written;
-    s->entries = t->entry_count;
-    txn_keep(t);
+    s->rows_written += c->txn->rows_written;
+    s->entries = c->txn->entry_count;
     rc = FP("commit.after");
     if (rc != QP_OK) {
         cache_clear(s->cache);
         bundles_fail(c, QP_E_UNKNOWN_OUTCOME,
                      true); /* a test plays a lost answer: it is committed, and nobody knows */
-        commit_end(c, QP_E_UNKNOWN_OUTCOME);
-        return QP_OK;
+        rc = QP_E_UNKNOWN_OUTCOME;
+    }
+    commit_end(c, rc);
+}
+
+/* True when nothing is to be written: then it is done. */
+static bool commit_is_empty(struct commit *c)
+{
+    struct provider *p = c->txn->provider;
+    if (commit_has_work(c)) {
+        return false;
+    }
+    if (c->txn->begun) {
+        p->calls->rollback(p);
     }
     commit_end(c, QP_OK);
-    return QP_OK;
+    return true;
+}
+
+static int commit_finish(struct store *s, struct commit *c)
+{
+    int rc;
+    if (commit_is_empty(c)) {
+        return QP_OK;
+    }
+    rc = commit_close(c);
+    store_settle(s);
+    rc = rc == QP_OK ? c->txn->rc : rc; /* of the commit that this one stands on */
+    rc = rc == QP_OK ? commit_write(c) : rc;
+    if (rc == QP_OK) {
+        commit_through(s, c);
+    }
+    return rc;
 }
 
 /* One step: an op, or the end. */
@@ -557,7 +608,8 @@ static int commit_refuse(struct commit *c, int rc)
     return rc;
 }
 
-int store_submit(struct store *s, struct commit *c)
+/* From the caller's hands into ours, if it can be carried out at all. */
+static int commit_take(struct store *s, struct commit *c)
 {
     QP_ASSERT(c->store == s && c->state == COMMIT_FILLING);
     if (c->rc != QP_OK) {
@@ -574,10 +626,17 @@ int store_submit(struct store *s, struct commit *c)
             c, err_set(&c->err, QP_E_READONLY, "the store is opened for reading only"));
     }
     c->state = COMMIT_RUNNING;
-    while (c->state == COMMIT_RUNNING && !s->provider->stepwise) {
+    return QP_OK;
+}
+
+int store_submit(struct store *s, struct commit *c)
+{
+    int rc = commit_take(s, c);
+    QP_ASSERT(rc != QP_OK || s->ahead == NULL);
+    while (rc == QP_OK && c->state == COMMIT_RUNNING && !s->provider->stepwise) {
         (void)commit_advance(s, c); /* cannot be busy: the outcome is in c->rc */
     }
-    return QP_OK;
+    return rc;
 }
 
 int store_step(struct store *s, struct commit *c)
@@ -599,10 +658,134 @@ int store_commit(struct store *s, struct commit *c)
     return c->rc;
 }
 
+/* ------------------------------------------------------------------- deciding while others write */
+
+void store_use_writer(struct store *s, const struct store_writer *writer)
+{
+    QP_ASSERT(s->written == NULL && s->ahead == NULL);
+    s->writer = s->provider->exclusive ? writer : NULL;
+}
+
+bool store_is_writing(const struct store *s)
+{
+    return s->written != NULL && s->writer->is_busy(s->writer->context);
+}
+
+bool store_has_reached(const struct commit *c)
+{
+    return c->txn != NULL && c->txn->begun;
+}
+
+/* What was decided on a commit that failed was decided on rows that are not there. */
+static void ahead_fail(struct store *s, const struct commit *failed)
+{
+    if (s->ahead != NULL && s->ahead->txn != NULL && s->ahead->txn->rc == QP_OK) {
+        s->ahead->txn->rc = failed->rc;
+        s->ahead->err = failed->err;
+    }
+}
+
+void store_settle(struct store *s)
+{
+    struct commit *c = s->written;
+    if (c == NULL) {
+        return;
+    }
+    s->writer->wait(s->writer->context);
+    s->written = NULL;
+    if (c->write_rc == QP_OK) {
+        commit_through(s, c);
+    } else {
+        (void)commit_abort(s, c, c->write_rc); /* it says so itself */
+    }
+    if (c->rc != QP_OK) {
+        ahead_fail(s, c);
+    }
+}
+
+int store_reach(struct store *s, struct txn *t)
+{
+    if (t->begun) {
+        return QP_OK;
+    }
+    store_settle(s);
+    if (t->rc == QP_OK) {
+        t->rc = s->provider->calls->begin(s->provider, t->err);
+        t->begun = t->rc == QP_OK;
+    }
+    return t->rc;
+}
+
+/* The bundles that were added since the last time. */
+static void commit_go_on(struct txn *t, const struct commit *c)
+{
+    struct bundle *next = t->last_bundle == NULL ? c->first : t->last_bundle->next;
+    if (t->bundle == NULL && next != NULL) {
+        bundle_begin(t, next);
+    }
+}
+
+int store_decide(struct store *s, struct commit *c)
+{
+    int rc = c->state == COMMIT_FILLING ? commit_take(s, c) : QP_OK;
+    QP_ASSERT(!s->provider->stepwise && (s->ahead == NULL || s->ahead == c));
+    if (rc != QP_OK) {
+        return rc;
+    }
+    s->ahead = c;
+    if (c->rc != QP_OK) {
+        (void)commit_abort(s, c, c->rc); /* a bundle could not be added */
+    } else if (c->txn != NULL) {
+        commit_go_on(c->txn, c);
+    }
+    while (c->state == COMMIT_RUNNING && (c->txn == NULL || c->txn->bundle != NULL)) {
+        (void)commit_advance(s, c); /* cannot be busy: the outcome is in c->rc */
+    }
+    s->ahead = c->state == COMMIT_RUNNING ? c : NULL;
+    return c->state == COMMIT_RUNNING ? QP_OK : c->rc;
+}
+
+static void write_elsewhere(void *argument)
+{
+    struct commit *c = argument;
+    c->write_rc = commit_write(c);
+}
+
+void store_give_up(struct store *s, struct commit *c, int rc)
+{
+    QP_ASSERT(c->state != COMMIT_DONE);
+    s->ahead = NULL;
+    (void)commit_abort(s, c, rc); /* it says so itself */
+}
+
+void store_write(struct store *s, struct commit *c, bool elsewhere)
+{
+    int rc;
+    QP_ASSERT(s->ahead == c && c->state == COMMIT_RUNNING);
+    if (!elsewhere || s->writer == NULL || commit_is_empty(c)) {
+        while (c->state == COMMIT_RUNNING) {
+            (void)commit_advance(s, c); /* as in store_decide */
+        }
+        s->ahead = NULL;
+        return;
+    }
+    rc = commit_close(c);
+    store_settle(s);
+    rc = rc == QP_OK ? c->txn->rc : rc; /* of the commit that this one stands on */
+    if (rc != QP_OK) {
+        store_give_up(s, c, rc);
+        return;
+    }
+    s->ahead = NULL;
+    s->written = c;
+    s->writer->begin(s->writer->context, write_elsewhere, c);
+}
+
 /* ---------------------------------------------------------------------------------------- reads */
 
-static int read_check(const struct store *s, struct qp_err *err)
+static int read_check(struct store *s, struct qp_err *err)
 {
+    store_settle(s);
     /* After a failed fsync what is read may not be on disk: it must not be told to anybody. */
     return stopped_by(s) == QP_OK
                ? QP_OK

@@ -660,6 +660,7 @@ struct commit {
     int rc; /* of the transaction; QP_OK also when all bundles failed and nothing was written */
     struct qp_err err;
     struct txn *txn;
+    int write_rc;        /* the writer's finding */
     int64_t ready_count; /* after completion: no more messages than this became READY in it */
     qp_ms due_at; /* and the earliest time at which something that it wrote is due; 0: none */
 };
@@ -742,6 +743,40 @@ int store_submit(struct store *s, struct commit *c) QP_MUST_USE;
 int store_step(struct store *s, struct commit *c) QP_MUST_USE;
 /* Submit, and step until done. Returns c->rc. QP_E_BUSY when nobody else can let it go on. */
 int store_commit(struct store *s, struct commit *c);
+
+/* The same in two parts, for who has more to decide while the disk works. With a writer, which the
+ * store's owner lends it, store_write returns while another thread writes the rows and commits; the
+ * next commit is decided meanwhile, on what this one will have made of the rows. So it fails when
+ * this one does, with the same code. Only for providers that nobody else writes to; with others, and
+ * without a writer, store_write is done on return.
+ *
+ *   FILLING --store_decide, as often as there are new bundles--> RUNNING --store_write--> RUNNING
+ *      --store_settle--> DONE
+ *
+ * At most one commit is being written, and one is decided in front of it. What asks the provider for
+ * something, a row that is not known or a scan, waits for the writer first; so does every other call
+ * of this header. */
+struct store_writer {
+    void *context;
+    /* Calls work(argument) on another thread. */
+    void (*begin)(void *context, void (*work)(void *argument), void *argument);
+    bool (*is_busy)(void *context);
+    void (*wait)(void *context); /* until it is not */
+};
+/* NULL: there is none any more. Nothing may be in its hands. */
+void store_use_writer(struct store *s, const struct store_writer *writer);
+/* Carries out the bundles that were added since; those that fail are told by their rc, as ever. QP_OK, or
+ * the commit has failed and is done. */
+int store_decide(struct store *s, struct commit *c) QP_MUST_USE;
+/* True when it has asked the provider for something: then it must be written before anything else is read. */
+bool store_has_reached(const struct commit *c);
+/* `elsewhere`: by the writer, if there is one. */
+void store_write(struct store *s, struct commit *c, bool elsewhere);
+/* Nothing of it is to happen; every bundle gets the code. */
+void store_give_up(struct store *s, struct commit *c, int rc);
+/* Whether the writer works; and until it does not: then the commit that it wrote is done. */
+bool store_is_writing(const struct store *s);
+void store_settle(struct store *s);
 
 const struct qp_env *store_env(const struct store *s);
 

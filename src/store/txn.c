@@ -201,7 +201,8 @@ static struct txn_entry *entry_load(struct txn *t, enum table_id table, const vo
     }
     place = (struct cache_key){table, hash, buf_slice(&t->key)};
     row = row_from_cache(t, &place, &keep);
-    if (row == NULL && t->rc == QP_OK && !is_known_absent(t, &place, key) && t->rc == QP_OK) {
+    if (row == NULL && t->rc == QP_OK && !is_known_absent(t, &place, key) && t->rc == QP_OK &&
+        store_reach(t->store, t) == QP_OK) {
         t->rc = t->provider->calls->load(t->provider, t->arena, table, key, &row, t->err);
     }
     e = t->rc == QP_OK ? entry_new(t, table, hash) : NULL;
@@ -383,7 +384,8 @@ int txn_scan(struct txn *t, const struct scan *scan, struct bundle_rows *out_row
     struct gather g = {t, scan->table, out_rows, scan->limit, 0};
     QP_ASSERT(scan->limit <= LIMIT_BUNDLE_OPS);
     *out_rows = (struct bundle_rows){0};
-    if (t->rc != QP_OK || table_flush(t, scan->table) != QP_OK) {
+    if (t->rc != QP_OK || store_reach(t->store, t) != QP_OK ||
+        table_flush(t, scan->table) != QP_OK) {
         return t->rc;
     }
     out_rows->rows = arena_alloc(t->arena, scan->limit * sizeof *out_rows->rows);
@@ -435,7 +437,7 @@ int txn_feed_close(struct txn *t)
     row.pos = head->pos;
     row.first = head->pos - t->feed_count + 1;
     t->feed_count = 0; /* it is done once, also when the end of the commit is tried again */
-    return txn_add(t, TABLE_feed, &row) == NULL ? t->rc : QP_OK;
+    return txn_add_new(t, TABLE_feed, &row) == NULL ? t->rc : QP_OK;
 }
 
 struct txn_mark txn_mark(const struct txn *t)
@@ -492,19 +494,24 @@ static const struct column *rev_column(enum table_id table)
     return &tables[table].columns[tables[table].column_count - 1];
 }
 
+/* The revision that a changed row will have. */
+static void entry_revise(struct txn_entry *e)
+{
+    const struct column *rev = rev_column(e->table);
+    int64_t before = e->stored == NULL ? e->gone_rev : row_i64(rev, e->stored);
+    if (e->current != NULL && e->current != e->stored) {
+        row_set_i64(rev, e->current, before + 1);
+    }
+}
+
 /* The row is about to be written: its revision, and the tests' chance to stop it. */
 static int entry_prepare(struct txn *t, struct txn_entry *e)
 {
-    const struct table *table = &tables[e->table];
-    const struct column *rev = rev_column(e->table);
-    int64_t before = e->stored == NULL ? e->gone_rev : row_i64(rev, e->stored);
     t->rc = FP(write_points[e->table]);
     if (t->rc != QP_OK) {
-        return err_set(t->err, t->rc, "write %s: failpoint", table->name);
+        return err_set(t->err, t->rc, "write %s: failpoint", tables[e->table].name);
     }
-    if (e->current != NULL) {
-        row_set_i64(rev, e->current, before + 1);
-    }
+    entry_revise(e);
     return QP_OK;
 }
 
@@ -659,12 +666,19 @@ int txn_flush(struct txn *t)
     return t->rc;
 }
 
-static void entry_keep(struct txn *t, const struct txn_entry *e)
+/* True for a row that the cache does not know as it will be. */
+static bool is_news(const struct txn_entry *e)
+{
+    return e->keep || e->current != e->stored;
+}
+
+static void entry_keep(struct txn *t, struct txn_entry *e)
 {
     struct cache_key key = {e->table, e->hash, e->key};
-    if (e->keep && e->stored != NULL) {
-        cache_put(t->cache, &key, e->stored, e->born);
-    } else if (e->keep) {
+    entry_revise(e);
+    if (is_news(e) && e->current != NULL) {
+        cache_put(t->cache, &key, e->current, e->born);
+    } else if (is_news(e)) {
         cache_forget(t->cache, &key);
     }
 }
@@ -679,9 +693,9 @@ void txn_keep(struct txn *t)
         return;
     }
     cache_begin(t->cache);
-    for (const struct txn_entry *e = t->first; e != NULL; e = e->next) {
+    for (struct txn_entry *e = t->first; e != NULL; e = e->next) {
         for (; ahead != NULL && lead < AHEAD; ahead = ahead->next, lead++) {
-            cache_expect(t->cache, ahead->hash, ahead->keep ? ahead->stored : NULL);
+            cache_expect(t->cache, ahead->hash, is_news(ahead) ? ahead->current : NULL);
         }
         entry_keep(t, e);
         lead--;

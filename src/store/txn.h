@@ -12,7 +12,7 @@
  * the next flush writes the former row again.
  *
  * Where nobody else writes, rows that the last commits knew come from the store's cache (cache.h)
- * instead of the provider, and go back to it after the commit (txn_keep).
+ * instead of the provider, and go back to it when all ops are done (txn_keep).
  *
  * All memory is the commit's arena: rows die together, when the commit is done.
  */
@@ -72,6 +72,7 @@ struct txn {
     struct txn_entry *changed_first[TABLE_COUNT]; /* by table, in order of the first change */
     struct txn_entry *changed_last[TABLE_COUNT];
     struct txn_undo *undo;
+    bool begun; /* the provider's transaction is (store_reach) */
     struct txn_mark bundle_mark;
     struct buf feed; /* the journal entries of this commit (feed.h) */
     int64_t feed_count;
@@ -91,7 +92,8 @@ struct txn {
     int64_t ready_count; /* messages that became READY; those of bundles that failed count too */
     /* where a stepwise commit stands */
     struct bundle *bundle;
-    struct op *op; /* the next one of the bundle; NULL: all are done */
+    struct bundle *last_bundle; /* that was begun: others may be added behind it */
+    struct op *op;              /* the next one of the bundle; NULL: all are done */
     struct op_place place;
     size_t op_index;
 };
@@ -136,16 +138,21 @@ void txn_undo_op(struct txn *t, const struct txn_mark *mark);
 int txn_journal(struct txn *t, const struct feed_entry *entry) QP_MUST_USE;
 int txn_feed_close(struct txn *t) QP_MUST_USE;
 
+/* All ops are done: gives every changed row its revision, and tells the cache what the rows are from
+ * now on. Should they not be committed, the cache is cleared. */
+void txn_keep(struct txn *t);
 /* Writes what changed to the provider. */
 int txn_flush(struct txn *t) QP_MUST_USE;
-/* After the provider's commit: tells the cache what the rows are now. */
-void txn_keep(struct txn *t);
 /* True when a flush would write something, or has. */
 bool txn_is_dirty(const struct txn *t);
 
 /* Two rows contradict each other: the file is damaged, and the commit ends. Returns
  * QP_E_CORRUPT. */
 int txn_corrupt(struct txn *t, enum table_id table, const char *what);
+
+/* store.c: before the provider is asked for anything: the commit before this one is through, and the
+ * provider's transaction has begun. */
+int store_reach(struct store *s, struct txn *t) QP_MUST_USE;
 
 /* Of a decided bundle (commit.c): the next op that was not carried out yet, NULL when there is none;
  * empty again, to be decided anew. */

@@ -24,6 +24,7 @@ static int set_up(void **state)
     assert_int_equal(memory_open(&t.env, &options, &p, &err), QP_OK);
     assert_int_equal(p->calls->begin(p, &err), QP_OK);
     assert_int_equal(txn_init(&x, NULL, p, &arena, 0, &err), QP_OK);
+    x.begun = true;
     txn_begin_bundle(&x);
     txn_begin_op(&x);
     return 0;
