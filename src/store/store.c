@@ -234,8 +234,8 @@ static int commit_abort(struct store *s, struct commit *c, int rc)
     if (c->txn != NULL && c->txn->begun) {
         s->provider->calls->rollback(s->provider);
     }
-    cache_clear(
-        s->cache); /* what it was told is not so, and what went wrong may be what it knows */
+    /* What it was told is not so, and what went wrong may be what it knows. */
+    cache_clear(s->cache);
     bundles_fail(c, rc, rc == QP_E_UNKNOWN_OUTCOME);
     if (qp_code_class(rc) == QP_CLASS_FATAL || rc == QP_E_UNKNOWN_OUTCOME) {
         s->refusing = rc == QP_E_UNKNOWN_OUTCOME ? QP_E_FSYNC : rc;
