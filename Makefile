@@ -115,7 +115,7 @@ language_for = $(if $(filter examples/%,$(1)),$(LANGUAGE_examples),$(LANGUAGE)) 
                $(if $(filter $(LIBRARY_SRC),$(1)),-fPIC,-fPIE)
 
 LIBS      := -Wl,--as-needed -lsqlite3 -ljansson -lcrypto -lpthread -lm
-TEST_LIBS := -lcmocka $(LIBS)
+TEST_LIBS := -lcmocka -lpq $(LIBS)
 
 # ------------------------------------------------------------------------------------------------------ variants
 
