@@ -208,6 +208,8 @@ static void put_change(struct wire_params *out, size_t place, const struct chang
         wire_array_i64(out, row_i64(column, key_of(c)));
     } else if (column->role == ROLE_SUM) {
         wire_array_i64(out, after - before);
+    } else if (c->after == NULL && strcmp(column->name, "own") == 0) {
+        wire_array_i64(out, -1 - before); /* see add_own */
     } else if (c->after == NULL || (c->before != NULL && before == after)) {
         wire_array_null(out);
     } else {

@@ -355,7 +355,9 @@ static int block_take(struct postgres_provider *p, enum txn_series series, struc
     int rc = postgres_send(p, series == SERIES_ID ? PLAIN_IDS : PLAIN_ORDERS,
                            (struct wire_answer){postgres_take_i64, &first, false}, err);
     rc = rc == QP_OK ? postgres_wait(p, err) : lost_is_busy(p, rc, err);
-    if (rc == QP_OK) {
+    if (rc == QP_OK && first == b->end) {
+        b->end += size; /* nobody came between: it goes on */
+    } else if (rc == QP_OK) {
         *b = (struct provider_block){first, first, first + size};
     }
     return rc;

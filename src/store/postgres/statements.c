@@ -12,7 +12,9 @@
  */
 #include "store/postgres/postgres_internal.h"
 
-#define NOT_HUSK "(ready<>0 OR held<>0 OR own<>0 OR limit_key='')"
+/* `own` is below zero on a row that was taken away, whatever its key. */
+#define NOT_HUSK "(ready<>0 OR held<>0 OR own>0 OR (own=0 AND limit_key=''))"
+#define R_IS_HUSK "r.ready=0 AND r.held=0 AND (r.own<0 OR (r.own=0 AND r.limit_key<>''))"
 
 static const char *const index_conditions[INDEX_COUNT] = {
 #define CONDITION(name, table, columns, sql, condition) sql,
@@ -222,6 +224,15 @@ static void add_delete(struct buf *b, const char *schema, const struct table *t)
     add_end(b, schema, t->key_count + 1);
 }
 
+/* -1: it is taken away, unless others have something in it, or a setting; -2: with its setting, which
+ * this very transaction had made. */
+static void add_own(struct buf *b)
+{
+    buf_text(b, "own=CASE WHEN d.own<0 AND r.ready+d.ready=0 AND r.held+d.held=0"
+                " AND (r.own<=0 OR d.own=-2) THEN -1"
+                " WHEN d.own>=0 THEN d.own ELSE greatest(r.own,0) END,");
+}
+
 /* Differences to rows that were there when they were read; what did not change comes as NULL. One that
  * housekeeping took away since makes the commit run again. */
 static void add_add(struct buf *b, const char *schema, const struct table *t)
@@ -232,6 +243,8 @@ static void add_add(struct buf *b, const char *schema, const struct table *t)
         const char *name = t->columns[i].name;
         if (t->columns[i].role == ROLE_SUM) {
             buf_printf(b, "\"%s\"=r.\"%s\"+d.\"%s\",", name, name, name);
+        } else if (strcmp(name, "own") == 0) {
+            add_own(b);
         } else {
             buf_printf(b, "\"%s\"=coalesce(d.\"%s\",r.\"%s\"),", name, name, name);
         }
@@ -259,13 +272,12 @@ static void add_add_new(struct buf *b, const char *schema, const struct table *t
             buf_printf(b, "\"%s\"=r.\"%s\"+excluded.\"%s\",", name, name, name);
         } else {
             buf_printf(b,
-                       "\"%s\"=CASE WHEN excluded.own=1 OR (r.ready=0 AND r.held=0 AND r.own=0"
-                       " AND r.limit_key<>'') THEN excluded.\"%s\" ELSE r.\"%s\" END,",
+                       "\"%s\"=CASE WHEN excluded.own=1 OR (" R_IS_HUSK
+                       ") THEN excluded.\"%s\" ELSE r.\"%s\" END,",
                        name, name, name);
         }
     }
-    buf_text(b, lane ? "rev=CASE WHEN r.ready=0 AND r.held=0 AND r.own=0 AND r.limit_key<>''"
-                       " THEN excluded.rev ELSE r.rev+1 END"
+    buf_text(b, lane ? "rev=CASE WHEN " R_IS_HUSK " THEN excluded.rev ELSE r.rev+1 END"
                      : "rev=r.rev+1");
 }
 
