@@ -556,7 +556,7 @@ static enum scan_lock lock_of_scan(const struct postgres_provider *p, const stru
     return scan->skip_locked ? SCAN_SKIP : SCAN_LOCK;
 }
 
-static int scan_send(struct scanning *sc, const struct scan *scan, size_t limit, struct qp_err *err)
+static int scan_once(struct scanning *sc, const struct scan *scan, size_t limit, struct qp_err *err)
 {
     struct postgres_provider *p = sc->p;
     const struct table *t = &tables[scan->table];
@@ -578,6 +578,20 @@ static int scan_send(struct scanning *sc, const struct scan *scan, size_t limit,
                            (struct wire_answer){postgres_take_i64, &p->xid, false}, err);
     }
     return rc == QP_OK ? postgres_wait(p, err) : lost_is_busy(p, rc, err);
+}
+
+/* As load_free: a page that was asked for by nobody's transaction is asked for again. */
+static int scan_send(struct scanning *sc, const struct scan *scan, size_t limit, struct qp_err *err)
+{
+    struct postgres_provider *p = sc->p;
+    int rc = scan_once(sc, scan, limit, err);
+    if (rc == QP_E_BUSY && p->wire.lost && !p->active && !p->in_snapshot) {
+        PQclear(sc->result);
+        sc->result = NULL;
+        rc = check_ready(p, err);
+        rc = rc == QP_OK ? scan_once(sc, scan, limit, err) : rc;
+    }
+    return rc;
 }
 
 /* A lane with a limit counts only what it is while we hold it; one that another holds is passed
