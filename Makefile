@@ -114,8 +114,8 @@ language_for = $(if $(filter examples/%,$(1)),$(LANGUAGE_examples),$(LANGUAGE)) 
                $(if $(filter test/% bench/%,$(1)),-Itest -I$(B)/generated -Wno-unused-parameter) \
                $(if $(filter $(LIBRARY_SRC),$(1)),-fPIC,-fPIE)
 
-LIBS      := -Wl,--as-needed -lsqlite3 -ljansson -lcrypto -lpthread -lm
-TEST_LIBS := -lcmocka -lpq $(LIBS)
+LIBS      := -Wl,--as-needed -lsqlite3 -lpq -ljansson -lcrypto -lpthread -lm
+TEST_LIBS := -lcmocka $(LIBS)
 
 # ------------------------------------------------------------------------------------------------------ variants
 

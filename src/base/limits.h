@@ -61,6 +61,20 @@
     (16 * 1024 * 1024)                   /* rows kept between commits, where one process writes */
 #define LIMIT_CACHE_ROW_SIZE (16 * 1024) /* a row with more text is not kept */
 
+/* Stores that are shared */
+#define LIMIT_COMMIT_ENTRIES 1048575     /* of the journal, in one commit */
+#define LIMIT_COMMIT_TRIES 10            /* of a commit that meets others */
+#define LIMIT_FETCH_SEQ 64               /* a job with a longer journal is not fetched as a whole */
+#define LIMIT_FETCH_ROW_SIZE (64 * 1024) /* nor a row with more text, together with others */
+#define LIMIT_ORDERS_PER_BLOCK 4096      /* numbers of messages that one handle takes at a time */
+#define LIMIT_COUNTER_SHARDS 16
+#define LIMIT_RECONNECT_TRIES 9
+#define LIMIT_RECONNECT_MS 20          /* before the second try; then twice as long each time */
+#define LIMIT_STATEMENT_MS (60 * 1000) /* of one statement on a server */
+#define LIMIT_LOCK_MS 5000             /* waiting for a row of another */
+#define LIMIT_CLOCK_KEEP_MS 1000       /* how far the kept clock may be behind */
+#define LIMIT_HUSK_ROWS 1000           /* empty lanes that housekeeping takes away at a time */
+
 /* Engine */
 #define LIMIT_FUSE_OPS 4000 /* ops of one bundle, past which children become messages */
 #define LIMIT_FUSE_SIZE (LIMIT_ARENA_SIZE / 4) /* memory of one commit, likewise */

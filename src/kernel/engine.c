@@ -810,8 +810,7 @@ int engine_round(struct engine *e, bool *out_busy, struct qp_err *err)
 void engine_use_writer(struct engine *e, const struct store_writer *writer)
 {
     QP_ASSERT(!engine_is_writing(e));
-    store_use_writer(e->store, writer);
-    e->overlaps = writer != NULL;
+    e->overlaps = store_use_writer(e->store, writer);
 }
 
 bool engine_is_writing(const struct engine *e)

@@ -60,7 +60,8 @@ static int event_note(struct txn *t, struct job_ref ref, enum event_kind kind, q
 
 static int counter_add(struct txn *t, const struct job_row *job, int64_t status, int64_t n)
 {
-    struct counter_row key = {.ns = job->ns, .workflow = job->workflow, .status = status};
+    struct counter_row key = {
+        .ns = job->ns, .workflow = job->workflow, .status = status, .shard = t->provider->shard};
     struct counter_row *counter = txn_edit(t, TABLE_counter, &key);
     if (counter == NULL && t->rc == QP_OK) {
         counter = txn_add(t, TABLE_counter, &key);

@@ -49,14 +49,17 @@ static int64_t lane_default_max(struct txn *t, const struct msg_row *m)
 static struct lane_row *lane_edit(struct txn *t, const struct msg_row *m)
 {
     struct lane_row key = {.ns = m->ns, .topic = m->topic, .limit_key = m->limit_key};
-    struct lane_row *lane = txn_edit(t, TABLE_lane, &key);
+    struct lane_row *lane;
+    /* The setting first: where others write, those who make the same lane wait for each other there. */
+    int64_t max = lane_default_max(t, m);
+    lane = t->rc == QP_OK ? txn_edit(t, TABLE_lane, &key) : NULL;
     if (lane == NULL && t->rc == QP_OK) {
         /* At the end of the rotation: a key that drains and fills again overtakes nobody. */
         t->rc = txn_number(t, SERIES_ORD, 1, &key.served);
         lane = t->rc == QP_OK ? txn_add(t, TABLE_lane, &key) : NULL;
     }
     if (lane != NULL && lane->own == 0) {
-        lane->max = lane_default_max(t, m);
+        lane->max = max;
     }
     return t->rc == QP_OK ? lane : NULL;
 }
@@ -87,7 +90,8 @@ static int lane_count(struct txn *t, const struct msg_row *m, enum msg_state fro
     lane->ready += ready;
     t->ready_count += ready > 0;
     lane->held += held;
-    if (lane->ready < 0 || lane->held < 0) {
+    /* What many write is a hint here; the server compares the sum. */
+    if (!t->provider->shared && (lane->ready < 0 || lane->held < 0)) {
         return txn_corrupt(t, TABLE_lane, "it counts fewer messages than there are");
     }
     return lane_tidy(t, lane);
@@ -110,11 +114,17 @@ int msg_move(struct txn *t, struct msg_row *m, enum msg_state state, int64_t wak
     return t->rc != QP_OK ? t->rc : lane_count(t, m, from, state);
 }
 
-/* 1 paused, 0 not (or nobody's job), or a negative code. */
+/* 1 paused, 0 not (or nobody's job), or a negative code. That it is not is a hint, where others write:
+ * a message that becomes READY after all is set aside by the claim that meets it. A claim that waited
+ * for the job here, with messages in its hands, would be waited for by whoever has the job. */
 static int job_is_paused(struct txn *t, int64_t ns, int64_t job, int64_t owner)
 {
     const struct job_row *row = NULL;
     if (owner == OWNER_JOB) {
+        row = txn_peek(t, TABLE_job, &(struct job_row){.ns = ns, .job = job});
+    }
+    if (row != NULL && row->paused != 0) {
+        /* Whoever sets a message aside holds the job: its resumption must find it. */
         row = txn_get(t, TABLE_job, &(struct job_row){.ns = ns, .job = job});
     }
     return t->rc != QP_OK ? t->rc : (row != NULL && row->paused != 0);

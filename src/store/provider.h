@@ -11,6 +11,14 @@
  * QP_E_CONFLICT, and nothing of the transaction may commit. Rows come back with the revision that
  * they will have in `after->rev`, set by the caller.
  *
+ * A provider is exclusive (nobody else writes), shared (many handles write, of many processes), or
+ * neither. On a shared one
+ *   - begin may be answered late: the transaction is open, and its time known, when expect returns
+ *   - a row that was loaded is locked until the end, but for those of peek and of tables with SUM
+ *     columns, which are written as differences (rows.def)
+ *   - numbers come from number(), and head's own are not touched
+ *   - QP_E_CONFLICT and QP_E_BUSY mean: rolled back, and worth another try from the commit's start
+ *
  * Errors: QP_E_BUSY (somebody else is in the way: roll back, try again later), QP_E_FULL, QP_E_IO,
  * QP_E_NOMEM (roll back; the handle goes on), QP_E_FSYNC, QP_E_CORRUPT (the handle refuses all
  * further work), and from commit alone QP_E_UNKNOWN_OUTCOME. No code of SQLite or PostgreSQL and no
@@ -25,6 +33,11 @@ struct provider;
 
 #define WRITE_ALL_MAX 256 /* enough to forget the fixed costs of a call */
 
+/* What expect hands over: a row of a job that was named. */
+typedef int (*provider_visit)(void *context, enum table_id table, const void *row);
+
+enum txn_series { SERIES_POS, SERIES_ORD, SERIES_ID };
+
 struct provider_calls {
     const char *name;
     int (*begin)(struct provider *p, struct qp_err *err);
@@ -32,8 +45,24 @@ struct provider_calls {
      * in. */
     int (*load)(struct provider *p, struct arena *arena, enum table_id table, const void *key,
                 void **out_row, struct qp_err *err);
+    /* As load, but the row is not locked: it is what was committed when it was read. NULL: load. */
+    int (*peek)(struct provider *p, struct arena *arena, enum table_id table, const void *key,
+                void **out_row, struct qp_err *err);
     int (*scan)(struct provider *p, const struct scan *scan, void *context, store_visit visit,
                 struct qp_err *err);
+    /* The commit will work on these jobs, which are in order and named once (there may be none): locks
+     * them, and visits their rows, and those of `fetched_tables` of every job whose seq is at most
+     * LIMIT_FETCH_SEQ; *out_left: some of these were too large and left out. A row lives until its
+     * visit returns. NULL: nothing is gained by knowing. */
+    int (*expect)(struct provider *p, const struct job_ref *jobs, size_t count, void *context,
+                  provider_visit visit, bool *out_left, struct qp_err *err);
+    /* Numbers of a series. SERIES_POS: the position before the first one of this transaction, which
+     * may take LIMIT_COMMIT_ENTRIES. NULL: they are in the head row. */
+    int (*number)(struct provider *p, enum txn_series series, int64_t count, int64_t *out_first,
+                  struct qp_err *err);
+    /* Whatever is committed from now on has this position or a higher one. NULL: so has all that is
+     * not there yet. */
+    int (*settled)(struct provider *p, int64_t *out_pos, struct qp_err *err);
     int (*write)(struct provider *p, enum table_id table, const void *before, const void *after,
                  struct qp_err *err);
     /* Many rows of one table, up to WRITE_ALL_MAX, as if each were written: all new (`before` NULL),
@@ -44,6 +73,9 @@ struct provider_calls {
     void (*rollback)(struct provider *p);
     /* A nested transaction around a host callback, and the connection that the callback may use. */
     int (*host_begin)(struct provider *p, struct qp_err *err);
+    /* After a callback that agreed: QP_E_ABORTED when a statement of it failed, and nothing of it can
+     * stay. NULL: then that is the callback's own business. */
+    int (*host_check)(struct provider *p);
     int (*host_end)(struct provider *p, bool keep, struct qp_err *err);
     void *(*native)(struct provider *p);
     /* A reader's own: from begin to end all reads see one state. */
@@ -54,6 +86,15 @@ struct provider_calls {
     void (*close)(struct provider *p);
 };
 
+extern const bool fetched_tables[TABLE_COUNT];
+
+/* Numbers that a handle took ahead: given out up to `next`, until `end`. */
+struct provider_block {
+    int64_t first;
+    int64_t next;
+    int64_t end;
+};
+
 struct provider {
     const struct provider_calls *calls;
     const struct qp_env *env;
@@ -61,12 +102,25 @@ struct provider {
     bool opened_unclean; /* the clean-shutdown marker was missing */
     bool read_only;
     bool exclusive; /* nobody but this handle writes: what it knows of a row stays true (cache.h) */
-    int failure;    /* a failed fsync, or damage: everything is refused with this code, reads too */
+    bool shared;    /* others write at the same time; see above */
+    qp_ms
+        server_ms; /* the time of a clock that all handles share, when it was told last; 0: none */
+    int64_t server_us; /* monotonic time at which it was */
+    qp_ms clock_ms;    /* of the last commit; a shared provider keeps it now and then */
+    int64_t shard;     /* of the counters that this handle adds to */
+    struct provider_block
+        blocks[SERIES_ID + 1]; /* what a bundle took goes back when it is undone */
+    int failure; /* a failed fsync, or damage: everything is refused with this code, reads too */
 };
 
 int memory_open(const struct qp_env *env, const struct store_options *options,
                 struct provider **out_provider, struct qp_err *err) QP_MUST_USE;
 int sqlite_open(const struct qp_env *env, const struct store_options *options,
                 struct provider **out_provider, struct qp_err *err) QP_MUST_USE;
+/* `path` is a URL: postgresql://.. or postgres://.. */
+int postgres_open(const struct qp_env *env, const struct store_options *options,
+                  struct provider **out_provider, struct qp_err *err) QP_MUST_USE;
+/* The SQL that makes the schema, for those who apply it themselves. */
+int postgres_dump_sql(const char *schema, struct buf *out) QP_MUST_USE;
 
 #endif

@@ -26,6 +26,7 @@ STORE_TABLES(TEXTS)
 #define COUNT_LATER 0
 #define COUNT_SELDOM 0
 #define COUNT_INDEXED 0
+#define COUNT_SUM 0
 #define KEY_COUNT(table, column, kind, role) +COUNT_##role
 /* The tables whose first key column is the job's number, and so hold nothing of a job that is not
  * born yet. */
@@ -45,6 +46,7 @@ STORE_TABLES(COLUMN_PLACES)
 #define IS_NUMBER_LATER 0
 #define IS_NUMBER_SELDOM 0
 #define IS_NUMBER_INDEXED 0
+#define IS_NUMBER_SUM 0
 #define NUMBER(table, column, kind, role) +IS_NUMBER_##role *PLACE_##table##_##column
 #define DESCRIBE(table, list)                                                                      \
     {#table,                                                                                       \
@@ -55,7 +57,8 @@ STORE_TABLES(COLUMN_PLACES)
      table##_texts,                                                                                \
      ARRAY_COUNT(table##_texts) - 1,                                                               \
      KEYED_BY_JOB(table),                                                                          \
-     (TABLE_##table == TABLE_job) * PLACE_job_job list(NUMBER, table)},
+     (TABLE_##table == TABLE_job) * PLACE_job_job list(NUMBER, table),                             \
+     TABLE_##table == TABLE_counter || TABLE_##table == TABLE_lane},
 
 const struct table tables[TABLE_COUNT] = {STORE_TABLES(DESCRIBE)};
 

@@ -62,6 +62,7 @@ enum column_role {
     ROLE_LATER,
     ROLE_SELDOM,
     ROLE_INDEXED,
+    ROLE_SUM,
     ROLE_REV
 };
 
@@ -109,6 +110,7 @@ struct table {
     size_t text_count;
     bool keyed_by_job; /* the first key column after ns is the job's number */
     size_t number;     /* of the column that alone is unique in the whole table; 0: none is */
+    bool additive;     /* it has SUM columns (rows.def) */
 };
 
 #define INDEX_COLUMNS_MAX 8

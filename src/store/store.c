@@ -35,7 +35,7 @@ struct store {
     struct commit *written; /* in the writer's hands */
     struct commit *ahead;   /* decided in front of it */
     bool writable;
-    bool marks; /* keeps the clean-shutdown marker: not for memory that handles share */
+    bool marks; /* keeps the clean-shutdown marker: not where handles share the store */
 };
 
 static void bundle_begin(struct txn *t, struct bundle *b);
@@ -50,10 +50,18 @@ const struct cache *store_cache(const struct store *s)
     return s->cache;
 }
 
+/* The server's, where there is one: as it was told last, and what has passed since. */
+static qp_ms wall_now(const struct store *s, int64_t us)
+{
+    const struct provider *p = s->provider;
+    return p->server_ms > 0 ? p->server_ms + (us - p->server_us) / 1000
+                            : s->env.wall_ms(s->env.context);
+}
+
 qp_ms store_now(struct store *s)
 {
-    qp_ms wall = s->env.wall_ms(s->env.context);
     int64_t us = s->env.monotonic_us(s->env.context);
+    qp_ms wall = wall_now(s, us);
     /* While the wall is behind, half of what has really passed: it catches up, and time still
      * moves. */
     qp_ms slow = s->clock + (us - s->clock_set_us) / 2000;
@@ -134,10 +142,16 @@ static int store_mark(struct store *s, int64_t clean, struct qp_err *err)
     return rc;
 }
 
+static bool is_url(const char *path)
+{
+    return strncmp(path, "postgres://", 11) == 0 || strncmp(path, "postgresql://", 13) == 0;
+}
+
 static int provider_open(struct store *s, const struct store_options *options, struct qp_err *err)
 {
-    return options->path == NULL ? memory_open(&s->env, options, &s->provider, err)
-                                 : sqlite_open(&s->env, options, &s->provider, err);
+    return options->path == NULL   ? memory_open(&s->env, options, &s->provider, err)
+           : is_url(options->path) ? postgres_open(&s->env, options, &s->provider, err)
+                                   : sqlite_open(&s->env, options, &s->provider, err);
 }
 
 static int cache_open(struct store *s, const struct store_options *options, struct qp_err *err)
@@ -167,7 +181,7 @@ int store_open(const struct qp_env *env, const struct store_options *options,
     rc = rc == QP_OK ? provider_open(s, options, err) : rc;
     rc = rc == QP_OK ? store_enter(s, err) : rc;
     rc = rc == QP_OK ? cache_open(s, options, err) : rc;
-    s->marks = s->writable && options->memory == NULL;
+    s->marks = rc == QP_OK && s->writable && options->memory == NULL && !s->provider->shared;
     if (rc == QP_OK && s->marks) {
         rc = store_mark(s, 0, err);
     }
@@ -234,14 +248,76 @@ static int commit_abort(struct store *s, struct commit *c, int rc)
     if (c->txn != NULL && c->txn->begun) {
         s->provider->calls->rollback(s->provider);
     }
+    if (c->txn != NULL && rc != QP_E_UNKNOWN_OUTCOME) {
+        txn_give_back(c->txn);
+    }
     /* What it was told is not so, and what went wrong may be what it knows. */
     cache_clear(s->cache);
     bundles_fail(c, rc, rc == QP_E_UNKNOWN_OUTCOME);
-    if (qp_code_class(rc) == QP_CLASS_FATAL || rc == QP_E_UNKNOWN_OUTCOME) {
+    if (qp_code_class(rc) == QP_CLASS_FATAL ||
+        (rc == QP_E_UNKNOWN_OUTCOME && !s->provider->shared)) {
         s->refusing = rc == QP_E_UNKNOWN_OUTCOME ? QP_E_FSYNC : rc;
     }
     commit_end(c, rc);
     return QP_OK;
+}
+
+/* The job of an op that begins by naming one: all but those that make it, or have none. */
+static struct job_ref job_of_op(const struct op *op)
+{
+    switch (op->kind) {
+    case OP_space_create:
+    case OP_ids_reserve:
+    case OP_node_put:
+    case OP_job_create:
+    case OP_msg_claim:
+    case OP_msg_adopt:
+    case OP_lane_limit:
+    case OP_hook_close:
+    case OP_hook_signal:
+    case OP_key_acquire:
+    case OP_key_extend:
+    case OP_key_release:
+    case OP_wake:
+    case OP_feed_trim:
+    case OP_audit_add:
+    case OP_idem_put:
+    case OP_host_call:
+    case OP_COUNT:
+        return (struct job_ref){0, 0};
+    default:
+        return op->job_set.ref; /* which all others begin with, those of messages too */
+    }
+}
+
+static struct job_ref job_of_bundle(const struct bundle *b)
+{
+    struct op_place place;
+    struct job_ref ref = b->job;
+    struct op *op = b->decide == NULL ? bundle_first(b, &place) : NULL;
+    for (; op != NULL && ref.job == 0; op = bundle_next(&place)) {
+        ref = job_of_op(op);
+    }
+    return ref;
+}
+
+/* Tells the provider which jobs the commit is about, as far as that is known. */
+static int commit_expect(struct commit *c)
+{
+    struct job_ref *jobs;
+    size_t count = 0;
+    if (c->txn->provider->calls->expect == NULL) {
+        return QP_OK;
+    }
+    jobs = arena_room(&c->arena, (c->bundle_count + 1) * sizeof *jobs);
+    if (jobs == NULL) {
+        return err_set(&c->err, QP_E_NOMEM, "commit: out of memory");
+    }
+    for (const struct bundle *b = c->first; b != NULL; b = b->next) {
+        jobs[count] = job_of_bundle(b);
+        count += jobs[count].job > 0;
+    }
+    return txn_expect(c->txn, jobs, count);
 }
 
 static int commit_start(struct store *s, struct commit *c)
@@ -265,9 +341,31 @@ static int commit_start(struct store *s, struct commit *c)
     c->txn->begun = s->writer == NULL;
     c->txn->hash_seed = s->hash_seed;
     c->txn->cache = s->cache;
+    rc = commit_expect(c);
     c->txn->now = store_now(s);
     bundle_begin(c->txn, c->first);
-    return QP_OK;
+    return rc;
+}
+
+/* Others were in the way: from the start, a little later each time. The memory of the former try stays
+ * until the end, since ops may point into it. */
+static bool commit_again(struct store *s, struct commit *c, int rc)
+{
+    if (!s->provider->shared || (rc != QP_E_BUSY && rc != QP_E_CONFLICT && rc != QP_E_TIMEOUT) ||
+        ++c->tries >= LIMIT_COMMIT_TRIES) {
+        return false;
+    }
+    if (c->txn != NULL) { /* else there is no transaction yet */
+        s->provider->calls->rollback(s->provider);
+        txn_give_back(c->txn);
+        txn_done(c->txn);
+        c->txn = NULL;
+    }
+    for (struct bundle *b = c->first; b != NULL; b = b->next) {
+        b->rc = QP_E_BUSY;
+        b->stop = (struct stop){0};
+    }
+    return true;
 }
 
 /* One callback, within its time. */
@@ -276,6 +374,9 @@ static int host_call(struct store *s, const struct op_host_call *op)
     int64_t from = s->env.monotonic_us(s->env.context);
     int rc = op->call(op->context, s->provider->calls->native(s->provider));
     int64_t took_us = s->env.monotonic_us(s->env.context) - from;
+    if (rc == QP_OK && s->provider->calls->host_check != NULL) {
+        rc = s->provider->calls->host_check(s->provider);
+    }
     if (rc != QP_OK) {
         return QP_E_ABORTED;
     }
@@ -481,6 +582,10 @@ static int clock_keep(struct txn *t)
 {
     struct head_row *head;
     txn_begin_op(t);
+    if (t->provider->shared) {
+        t->provider->clock_ms = t->now;
+        return QP_OK; /* it would be a row that all wait for: housekeeping keeps the clock */
+    }
     head = txn_edit(t, TABLE_head, &(struct head_row){.ns = 0});
     if (head != NULL && head->clock < t->now) { /* another handle may have been here later */
         head->clock = t->now;
@@ -582,10 +687,14 @@ static int commit_advance(struct store *s, struct commit *c)
         if (rc == QP_E_BUSY && s->provider->stepwise) {
             return QP_E_BUSY;
         }
-        if (rc != QP_OK) {
-            bundles_fail(c, rc, false);
-            commit_end(c, rc);
+        if (rc == QP_OK || commit_again(s, c, rc)) {
+            return QP_OK;
         }
+        if (c->txn != NULL) {
+            return commit_abort(s, c, rc);
+        }
+        bundles_fail(c, rc, false);
+        commit_end(c, rc);
         return QP_OK;
     }
     if (c->txn->bundle == NULL) {
@@ -597,7 +706,7 @@ static int commit_advance(struct store *s, struct commit *c)
         c->txn->rc = QP_OK; /* the next step tries again */
         return QP_E_BUSY;
     }
-    return rc == QP_OK ? QP_OK : commit_abort(s, c, rc);
+    return rc == QP_OK || commit_again(s, c, rc) ? QP_OK : commit_abort(s, c, rc);
 }
 
 static int commit_refuse(struct commit *c, int rc)
@@ -660,10 +769,11 @@ int store_commit(struct store *s, struct commit *c)
 
 /* ------------------------------------------------------------------- deciding while others write */
 
-void store_use_writer(struct store *s, const struct store_writer *writer)
+bool store_use_writer(struct store *s, const struct store_writer *writer)
 {
     QP_ASSERT(s->written == NULL && s->ahead == NULL);
     s->writer = s->provider->exclusive ? writer : NULL;
+    return s->writer != NULL;
 }
 
 bool store_is_writing(const struct store *s)
@@ -902,6 +1012,8 @@ int store_dump(struct store *s, struct buf *out, struct qp_err *err)
 
 struct feed_reader {
     int64_t after;
+    int64_t settled; /* what comes later has this position or a higher one */
+    bool over;
     void *context;
     store_feed_visit visit;
 };
@@ -913,6 +1025,10 @@ static int feed_row(void *context, const void *row)
     qp_str rest = f->entries;
     struct feed_entry entry = {.pos = f->first, .at = f->at};
     int rc = QP_OK;
+    if (f->pos >= r->settled) {
+        r->over = true;
+        return QP_E_LIMIT; /* ends the scan */
+    }
     for (; rc == QP_OK && feed_read(&rest, &entry); entry.pos++) {
         rc = entry.pos > r->after ? r->visit(r->context, &entry) : QP_OK;
     }
@@ -922,7 +1038,8 @@ static int feed_row(void *context, const void *row)
 int store_feed(struct store *s, int64_t after, size_t commits, void *context,
                store_feed_visit visit, struct qp_err *err)
 {
-    struct feed_reader reader = {after, context, visit};
+    struct feed_reader reader = {
+        .after = after, .settled = INT64_MAX, .context = context, .visit = visit};
     struct feed_row prefix = {.pos = after};
     struct scan scan = {.table = TABLE_feed,
                         .index = -1,
@@ -930,7 +1047,12 @@ int store_feed(struct store *s, int64_t after, size_t commits, void *context,
                         .prefix_count = 1,
                         .after = &prefix,
                         .limit = commits};
-    return store_scan(s, &scan, &reader, feed_row, err);
+    int rc = read_check(s, err);
+    if (rc == QP_OK && s->provider->calls->settled != NULL) {
+        rc = s->provider->calls->settled(s->provider, &reader.settled, err);
+    }
+    rc = rc == QP_OK ? store_scan(s, &scan, &reader, feed_row, err) : rc;
+    return rc == QP_E_LIMIT && reader.over ? QP_OK : rc;
 }
 
 int store_idle(struct store *s, struct qp_err *err)

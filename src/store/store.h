@@ -26,7 +26,8 @@
  *
  * Outcome: any submit may end in QP_E_UNKNOWN_OUTCOME: the commit was asked for and its answer was
  * lost. Never repeat it blindly: open the store again, read the digit, and go on from what it says
- * (H17). The handle itself is finished then, as after QP_E_FSYNC: it refuses everything, reads too.
+ * (H17). The handle of a file is finished then, as after QP_E_FSYNC: it refuses everything, reads too.
+ * That of a server goes on: it is the line that broke, not the disk.
  *
  * If we crash before the commit, nothing of any of its bundles exists. If we crash after it, all of
  * it does. There is no third case, and so no repair at start: what is in the tables is what was
@@ -584,7 +585,7 @@ struct op_idem_put {
 };
 
 /* The host's own writes, inside the transaction, on the thread that writes; runs after the bundle's
- * other ops. `native` is the provider's connection (sqlite3 *), or NULL (memory). A code other than
+ * other ops. `native` is the provider's connection (sqlite3 *, PGconn *), or NULL (memory). A code other than
  * QP_OK rolls the bundle back, and with it what the callback wrote, and is reported as
  * QP_E_ABORTED; so does a callback that took longer than LIMIT_HOST_CALLBACK_MS, with QP_E_TIMEOUT,
  * since everybody waits for it. */
@@ -639,6 +640,7 @@ struct bundle {
     size_t host_call_count;
     bundle_decide decide; /* NULL: the ops were given with the bundle */
     void *context;
+    struct job_ref job; /* that it will work on, if that is known beforehand; 0: it is not */
     bool transient; /* its ops go when it has been carried out: nobody looks at what they put out */
     struct op_place taken; /* of a decided bundle: how far its ops are carried out */
     struct bundle *next;
@@ -661,6 +663,7 @@ struct commit {
     struct qp_err err;
     struct txn *txn;
     int write_rc;        /* the writer's finding */
+    int tries;           /* how often it began anew, because others were in the way */
     int64_t ready_count; /* after completion: no more messages than this became READY in it */
     qp_ms due_at; /* and the earliest time at which something that it wrote is due; 0: none */
 };
@@ -716,7 +719,7 @@ struct op *bundle_op_at(const struct bundle *b, size_t index);
 enum store_durability { DURABILITY_FULL, DURABILITY_RELAXED };
 
 struct store_options {
-    const char *path; /* SQLite: the file. NULL: memory */
+    const char *path; /* SQLite: the file; PostgreSQL: a URL, postgresql://.. NULL: memory */
     bool read_only;
     bool must_exist; /* do not create */
     bool full_check; /* SQLite: check every page when opening */
@@ -724,6 +727,7 @@ struct store_options {
     const char *vfs;       /* SQLite: name of the VFS, NULL for the usual one */
     struct memory *memory; /* memory: share these tables (see memory.h); NULL for private ones */
     size_t cache_size;     /* bytes of rows kept between commits; 0: LIMIT_CACHE_SIZE. For tests */
+    bool host_clock;       /* PostgreSQL: time is the environment's, not the server's. For tests */
 };
 
 /* Errors are sentences that name the file and the next thing to do; see docs/errors.md for the
@@ -763,8 +767,8 @@ struct store_writer {
     bool (*is_busy)(void *context);
     void (*wait)(void *context); /* until it is not */
 };
-/* NULL: there is none any more. Nothing may be in its hands. */
-void store_use_writer(struct store *s, const struct store_writer *writer);
+/* NULL: there is none any more. Nothing may be in its hands. False: there is none now. */
+bool store_use_writer(struct store *s, const struct store_writer *writer);
 /* Carries out the bundles that were added since; those that fail are told by their rc, as ever. QP_OK, or
  * the commit has failed and is done. */
 int store_decide(struct store *s, struct commit *c) QP_MUST_USE;
@@ -849,7 +853,7 @@ int store_dump(struct store *s, struct buf *out, struct qp_err *err) QP_MUST_USE
 int store_idle(struct store *s, struct qp_err *err);
 
 struct store_info {
-    const char *provider; /* "memory", "sqlite" */
+    const char *provider; /* "memory", "sqlite", "postgres" */
     int64_t schema_version;
     bool
         opened_unclean; /* the last writer did not close it; a writer's finding, false for readers */

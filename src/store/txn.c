@@ -5,6 +5,8 @@
 #include "base/hash.h"
 #include "store/feed.h"
 
+#include <stdlib.h>
+
 #define SLOTS_MIN 256
 #define AHEAD 8 /* entries between asking for memory and using it: see txn_keep */
 
@@ -35,6 +37,7 @@ int txn_init(struct txn *t, struct store *s, struct provider *p, struct arena *a
     buf_init(&t->key, p->env, LIMIT_ADDRESS_SIZE * 8);
     buf_init(&t->job_key, p->env, LIMIT_ADDRESS_SIZE * 8);
     buf_init(&t->feed, p->env, 0);
+    t->start = txn_mark(t);
     t->slots = arena_alloc(arena, t->slot_count * sizeof *t->slots);
     if (t->slots == NULL) {
         (void)fail_memory(t); /* rc carries it */
@@ -167,8 +170,8 @@ static const struct txn_entry *entry_of_job(struct txn *t, enum table_id table, 
 static bool is_known_absent(struct txn *t, const struct cache_key *place, const void *key)
 {
     const struct txn_entry *job = entry_of_job(t, place->table, key);
-    return job != NULL &&
-           (job->born || (job->whole && t->cache != NULL && cache_has_none(t->cache, place)));
+    return job != NULL && (job->born || (job->fetched && fetched_tables[place->table]) ||
+                           (job->whole && t->cache != NULL && cache_has_none(t->cache, place)));
 }
 
 /* The row as the last commits left it; NULL: not known, or no memory. Copied, since what a commit
@@ -178,6 +181,24 @@ static void *row_from_cache(struct txn *t, const struct cache_key *key, bool *ou
     const void *row = t->cache == NULL ? NULL : cache_find(t->cache, key, out_old);
     void *copy = row == NULL ? NULL : row_copy(t->arena, key->table, row);
     return row != NULL && copy == NULL ? fail_memory(t) : copy;
+}
+
+/* A row that was only peeked at: now it is locked, and read again. Nobody has changed it here. */
+static struct txn_entry *entry_confirm(struct txn *t, struct txn_entry *e, const void *key)
+{
+    void *row = NULL;
+    if (e == NULL || !e->peeked) {
+        return e;
+    }
+    QP_ASSERT(e->current == e->stored);
+    t->rc = t->provider->calls->load(t->provider, t->arena, e->table, key, &row, t->err);
+    if (t->rc != QP_OK) {
+        return NULL;
+    }
+    e->stored = row;
+    e->current = row;
+    e->peeked = false;
+    return e;
 }
 
 static struct txn_entry *entry_load(struct txn *t, enum table_id table, const void *key)
@@ -192,12 +213,12 @@ static struct txn_entry *entry_load(struct txn *t, enum table_id table, const vo
         return NULL;
     }
     if (is_last(t, table, key)) {
-        return t->last[table];
+        return entry_confirm(t, t->last[table], key);
     }
     slot = entry_slot(t, table, key, &hash);
     if (slot == NULL || slot->entry != NULL) {
         t->last[table] = slot == NULL ? t->last[table] : slot->entry;
-        return slot == NULL ? NULL : slot->entry;
+        return slot == NULL ? NULL : entry_confirm(t, slot->entry, key);
     }
     place = (struct cache_key){table, hash, buf_slice(&t->key)};
     row = row_from_cache(t, &place, &keep);
@@ -221,6 +242,89 @@ const void *txn_get(struct txn *t, enum table_id table, const void *key)
 {
     struct txn_entry *e = entry_load(t, table, key);
     return e == NULL ? NULL : e->current;
+}
+
+const void *txn_peek(struct txn *t, enum table_id table, const void *key)
+{
+    uint64_t hash;
+    const struct txn_slot *slot;
+    struct txn_entry *e;
+    void *row = NULL;
+    if (t->provider->calls->peek == NULL) {
+        return txn_get(t, table, key);
+    }
+    slot = t->rc == QP_OK ? entry_slot(t, table, key, &hash) : NULL;
+    if (slot == NULL || slot->entry != NULL) {
+        return slot == NULL ? NULL : slot->entry->current;
+    }
+    t->rc = t->provider->calls->peek(t->provider, t->arena, table, key, &row, t->err);
+    e = t->rc == QP_OK ? entry_new(t, table, hash) : NULL;
+    if (e == NULL) {
+        return NULL;
+    }
+    e->stored = row;
+    e->current = row;
+    e->peeked = true;
+    return row;
+}
+
+/* A row of a job that the commit is about. */
+static int fetch_row(void *context, enum table_id table, const void *row)
+{
+    struct txn *t = context;
+    uint64_t hash;
+    const struct txn_slot *slot = entry_slot(t, table, row, &hash);
+    struct txn_entry *e = slot == NULL || slot->entry != NULL ? NULL : entry_new(t, table, hash);
+    if (e == NULL) {
+        return t->rc;
+    }
+    e->stored = row_copy(t->arena, table, row);
+    e->current = e->stored;
+    e->fetched = table == TABLE_job && ((const struct job_row *)row)->seq <= LIMIT_FETCH_SEQ;
+    if (e->stored == NULL) {
+        (void)fail_memory(t); /* rc carries it */
+    } else if (table == TABLE_job) {
+        t->last[TABLE_job] = e;
+    }
+    return t->rc;
+}
+
+static int job_compare(const void *a, const void *b)
+{
+    const struct job_ref *x = a;
+    const struct job_ref *y = b;
+    return x->job != y->job ? (x->job > y->job) - (x->job < y->job)
+                            : (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+/* Some rows were too large to come with the others: what is not there is not known any more. */
+static void forget_absence(struct txn *t)
+{
+    for (struct txn_entry *e = t->first; e != NULL; e = e->next) {
+        e->fetched = false;
+    }
+}
+
+int txn_expect(struct txn *t, struct job_ref *jobs, size_t count)
+{
+    size_t kept = 0;
+    bool left = false;
+    if (t->provider->calls->expect == NULL) {
+        return QP_OK;
+    }
+    if (count > 0) {
+        qsort(jobs, count, sizeof *jobs, job_compare);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (kept == 0 || job_compare(&jobs[kept - 1], &jobs[i]) != 0) {
+            jobs[kept++] = jobs[i];
+        }
+    }
+    t->rc = t->provider->calls->expect(t->provider, jobs, kept, t, fetch_row, &left, t->err);
+    if (left) {
+        forget_absence(t);
+    }
+    return t->rc;
 }
 
 static void changed_list(struct txn *t, struct txn_entry *e)
@@ -398,11 +502,28 @@ int txn_scan(struct txn *t, const struct scan *scan, struct bundle_rows *out_row
     return t->rc;
 }
 
+/* Positions of one transaction follow each other, one for each journal entry. */
+static int number_of_provider(struct txn *t, enum txn_series series, int64_t count,
+                              int64_t *out_first)
+{
+    int64_t first = 0;
+    if (series == SERIES_POS && t->feed_count + count > LIMIT_COMMIT_ENTRIES) {
+        return QP_E_LIMIT;
+    }
+    t->rc = t->provider->calls->number(t->provider, series, count, &first, t->err);
+    *out_first = series == SERIES_POS ? first + t->feed_count + 1 : first;
+    return t->rc;
+}
+
 int txn_number(struct txn *t, enum txn_series series, int64_t count, int64_t *out_first)
 {
-    struct head_row *head = txn_edit(t, TABLE_head, &(struct head_row){.ns = 0});
+    struct head_row *head;
     int64_t *last;
     QP_ASSERT(count > 0);
+    if (t->provider->calls->number != NULL) {
+        return number_of_provider(t, series, count, out_first);
+    }
+    head = txn_edit(t, TABLE_head, &(struct head_row){.ns = 0});
     if (head == NULL) {
         t->rc = t->rc != QP_OK ? t->rc : err_set(t->err, QP_E_CORRUPT, "the head row is missing");
         return t->rc;
@@ -425,24 +546,49 @@ int txn_journal(struct txn *t, const struct feed_entry *entry)
 
 int txn_feed_close(struct txn *t)
 {
-    const struct head_row *head;
     struct feed_row row = {.at = t->now, .entries = buf_slice(&t->feed)};
     if (t->feed_count == 0) {
         return QP_OK;
     }
-    head = txn_get(t, TABLE_head, &(struct head_row){.ns = 0});
-    if (head == NULL) {
+    if (t->provider->calls->number != NULL) {
+        t->rc = t->provider->calls->number(t->provider, SERIES_POS, 0, &row.first, t->err);
+        row.pos = row.first + t->feed_count;
+        row.first++;
+    } else {
+        const struct head_row *head = txn_get(t, TABLE_head, &(struct head_row){.ns = 0});
+        row.pos = head == NULL ? 0 : head->pos;
+        row.first = row.pos - t->feed_count + 1;
+    }
+    if (t->rc != QP_OK) {
         return t->rc;
     }
-    row.pos = head->pos;
-    row.first = head->pos - t->feed_count + 1;
     t->feed_count = 0; /* it is done once, also when the end of the commit is tried again */
     return txn_add_new(t, TABLE_feed, &row) == NULL ? t->rc : QP_OK;
 }
 
 struct txn_mark txn_mark(const struct txn *t)
 {
-    return (struct txn_mark){t->undo, t->feed.n, t->feed_count};
+    const struct provider_block *blocks = t->provider->blocks;
+    return (struct txn_mark){
+        t->undo, t->feed.n, t->feed_count, {0, blocks[SERIES_ORD].next, blocks[SERIES_ID].next}};
+}
+
+/* What was taken since goes back, unless it was of a block that is used up by now. */
+static void numbers_return(struct txn *t, const struct txn_mark *mark)
+{
+    for (int i = SERIES_ORD; i <= SERIES_ID; i++) {
+        struct provider_block *b = &t->provider->blocks[i];
+        if (mark->given[i] >= b->first && mark->given[i] <= b->next) {
+            b->next = mark->given[i];
+        } else {
+            b->next = b->first; /* the block came after the mark */
+        }
+    }
+}
+
+void txn_give_back(struct txn *t)
+{
+    numbers_return(t, &t->start);
 }
 
 void txn_begin_bundle(struct txn *t)
@@ -472,6 +618,7 @@ void txn_undo_op(struct txn *t, const struct txn_mark *mark)
     }
     t->feed.n = mark->feed_size;
     t->feed_count = mark->feed_count;
+    numbers_return(t, mark);
 }
 
 void txn_undo_bundle(struct txn *t)
@@ -656,11 +803,14 @@ static int table_flush(struct txn *t, enum table_id table)
     return t->rc;
 }
 
+/* What everybody adds to comes last: whoever writes it is waited for from then on. */
 int txn_flush(struct txn *t)
 {
-    for (int table = 0; table < TABLE_COUNT && t->rc == QP_OK; table++) {
-        if (t->changed_first[table] != NULL) {
-            (void)table_flush(t, (enum table_id)table); /* rc carries it */
+    for (int round = 0; round < 2; round++) {
+        for (int table = 0; table < TABLE_COUNT && t->rc == QP_OK; table++) {
+            if (t->changed_first[table] != NULL && tables[table].additive == (round == 1)) {
+                (void)table_flush(t, (enum table_id)table); /* rc carries it */
+            }
         }
     }
     return t->rc;

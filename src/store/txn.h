@@ -25,10 +25,12 @@
 struct txn_entry {
     struct txn_entry *next; /* in the order in which they became known */
     enum table_id table;
-    bool born;   /* a job that this commit creates: the provider can have no rows of it */
-    bool whole;  /* a job of which the cache has a trace of every row */
-    bool listed; /* on the list of changed entries */
-    bool keep;   /* the cache does not know it yet as it is stored */
+    bool born;    /* a job that this commit creates: the provider can have no rows of it */
+    bool whole;   /* a job of which the cache has a trace of every row */
+    bool listed;  /* on the list of changed entries */
+    bool keep;    /* the cache does not know it yet as it is stored */
+    bool peeked;  /* read without a lock: it is read again before anybody builds on it */
+    bool fetched; /* a job of which all rows of fetched_tables are known */
     uint64_t hash;
     qp_str key;
     void *stored;
@@ -56,6 +58,7 @@ struct txn_mark {
     struct txn_undo *undo;
     size_t feed_size;
     int64_t feed_count;
+    int64_t given[SERIES_ID + 1]; /* of the provider's blocks of numbers */
 };
 
 struct txn {
@@ -72,7 +75,8 @@ struct txn {
     struct txn_entry *changed_first[TABLE_COUNT]; /* by table, in order of the first change */
     struct txn_entry *changed_last[TABLE_COUNT];
     struct txn_undo *undo;
-    bool begun; /* the provider's transaction is (store_reach) */
+    bool begun;            /* the provider's transaction is (store_reach) */
+    struct txn_mark start; /* before the first bundle */
     struct txn_mark bundle_mark;
     struct buf feed; /* the journal entries of this commit (feed.h) */
     int64_t feed_count;
@@ -106,6 +110,9 @@ void txn_done(struct txn *t);
 /* NULL: there is no such row, or t->rc says why it could not be read. `key` has the key columns
  * filled in. */
 const void *txn_get(struct txn *t, enum table_id table, const void *key);
+/* The row as it was committed when it was read, or as this commit has left it: another may be changing
+ * it. For those who must not wait, and do not mind. */
+const void *txn_peek(struct txn *t, enum table_id table, const void *key);
 /* The row, to be changed in place. */
 void *txn_edit(struct txn *t, enum table_id table, const void *key);
 /* A new row, copied from `row` (its texts are not: they live as long as the commit). The key must
@@ -120,10 +127,13 @@ void txn_drop(struct txn *t, enum table_id table, const void *key);
 /* The rows of a range, in order, as the ops have left them. The array is the arena's. */
 int txn_scan(struct txn *t, const struct scan *scan, struct bundle_rows *out_rows) QP_MUST_USE;
 
+/* The commit will work on these jobs: on a shared provider they are locked, and their rows read, in one
+ * go. Opens the transaction for good; see provider.h. */
+int txn_expect(struct txn *t, struct job_ref *jobs, size_t count) QP_MUST_USE;
+
 /* Numbers that only grow: the feed position, the order of messages (also tokens and places in a
  * queue), and the numbers of jobs, nodes and records. Taken from the head row, and given back with
  * everything else when a bundle is undone; a provider with many writers has sequences instead. */
-enum txn_series { SERIES_POS, SERIES_ORD, SERIES_ID };
 int txn_number(struct txn *t, enum txn_series series, int64_t count,
                int64_t *out_first) QP_MUST_USE;
 
@@ -133,6 +143,8 @@ void txn_begin_op(struct txn *t);
 struct txn_mark txn_mark(const struct txn *t);
 void txn_undo_bundle(struct txn *t);
 void txn_undo_op(struct txn *t, const struct txn_mark *mark);
+/* Nothing of this commit will ever be: the numbers that it took may be given out again. */
+void txn_give_back(struct txn *t);
 
 /* One journal entry more: for the feed row of this commit, which txn_feed_close adds. */
 int txn_journal(struct txn *t, const struct feed_entry *entry) QP_MUST_USE;

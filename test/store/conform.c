@@ -14,6 +14,11 @@ void conform_use(enum storetest_kind kind)
     kind_in_use = kind;
 }
 
+bool conform_is_shared(const struct storetest *f)
+{
+    return f->kind == STORETEST_POSTGRES;
+}
+
 int conform_setup(void **state)
 {
     storetest_init(&fixture, kind_in_use, 1);
@@ -146,6 +151,9 @@ static void dump_head(struct storetest *f, struct buf *out)
 {
     const struct head_row *head = storetest_row(f, TABLE_head, &(struct head_row){.ns = 0});
     assert_non_null(head);
+    if (conform_is_shared(f)) {
+        return; /* what others may have been given is in it, too */
+    }
     buf_printf(out, "head{pos=%lld ord=%lld next_id=%lld}\n", (long long)head->pos,
                (long long)head->ord, (long long)head->next_id);
 }

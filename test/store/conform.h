@@ -56,6 +56,9 @@ void conform_use(enum storetest_kind kind);
 int conform_setup(void **state);
 int conform_teardown(void **state);
 
+/* True on a provider that gives numbers to many writers: they grow, and are not dense. */
+bool conform_is_shared(const struct storetest *f);
+
 /* What must hold between the tables of any committed state; fails the test when it does not. */
 void conform_check(struct storetest *f);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #define ADDR QP_STR("w")
+#define SETTLE_TRIES 100000
 
 /* Proves that a journal entry is numbered within its job and in the feed, and keeps what it was
  * given. */
@@ -21,7 +22,7 @@ static void test_event(void **state)
     assert_str(e->addr, ADDR);
     assert_str(e->detail, QP_STR("d"));
     assert_int_equal(e->at, store_now(f->s));
-    assert_int_equal(e->pos, 3);
+    assert_true(conform_is_shared(f) ? e->pos > 3 : e->pos == 3);
     (void)REFUSED(f, QP_E_NOT_FOUND, OP(event_add, .ref = JOB(101), .kind = 5));
 }
 
@@ -87,23 +88,30 @@ static void test_folded_gap(void **state)
 struct feed {
     int64_t last;
     size_t count;
+    bool sparse; /* positions grow, but do not follow each other */
 };
 
 static int follow(void *context, const struct feed_entry *entry)
 {
     struct feed *feed = context;
-    assert_int_equal(entry->pos, feed->last + 1);
+    assert_true(feed->sparse ? entry->pos > feed->last : entry->pos == feed->last + 1);
     assert_true(entry->ns == NS && entry->seq > 0);
     feed->last = entry->pos;
     feed->count++;
     return QP_OK;
 }
 
-/* Everything in the feed after what was seen. */
-static void catch_up(struct storetest *f, struct feed *feed)
+/* Everything in the feed after what was seen, until there are as many: on a server that others use, too,
+ * it comes when no older transaction is open any more. */
+static void catch_up(struct storetest *f, struct feed *feed, size_t count)
 {
     struct qp_err err;
-    assert_int_equal(store_feed(f->s, feed->last, SIZE_MAX, feed, follow, &err), QP_OK);
+    int tries = conform_is_shared(f) ? SETTLE_TRIES : 1;
+    feed->sparse = conform_is_shared(f);
+    do {
+        assert_int_equal(store_feed(f->s, feed->last, SIZE_MAX, feed, follow, &err), QP_OK);
+    } while (feed->count < count && --tries > 0);
+    assert_int_equal(feed->count, count);
 }
 
 /* Proves I5: a reader that follows the feed by position, across jobs, failures and restarts, sees
@@ -111,10 +119,10 @@ static void catch_up(struct storetest *f, struct feed *feed)
 static void test_feed(void **state)
 {
     struct storetest *f = *state;
-    struct feed feed = {0, 0};
+    struct feed feed = {0};
     conform_job(f, 100);
     conform_job(f, 101);
-    catch_up(f, &feed); /* the triggers of both */
+    catch_up(f, &feed, 4); /* the triggers of both */
     feed.count = 0;
     for (int i = 0; i < 12; i++) {
         DO(f, OP(event_add, .ref = JOB(100 + i % 2), .kind = i));
@@ -123,17 +131,14 @@ static void test_feed(void **state)
                           OP(event_add, .ref = JOB(998), .kind = i));
         }
         if (i % 4 == 0) {
-            catch_up(f, &feed);
-            assert_int_equal(feed.count, (size_t)i + 1);
+            catch_up(f, &feed, (size_t)i + 1);
         }
         if (i % 5 == 0) {
             storetest_reopen(f);
         }
     }
-    catch_up(f, &feed);
-    assert_int_equal(feed.count, 12);
-    catch_up(f, &feed);
-    assert_int_equal(feed.count, 12);
+    catch_up(f, &feed, 12);
+    catch_up(f, &feed, 12);
 }
 
 static int find_row(void *context, const struct feed_entry *entry)
@@ -182,16 +187,18 @@ static void test_feed_leads_to_rows(void **state)
 static void test_feed_trim(void **state)
 {
     struct storetest *f = *state;
-    struct feed feed = {0, 0};
+    struct feed feed = {0};
     struct op_feed_trim out;
+    int64_t upto = 0;
     conform_job(f, 100);
     for (int i = 0; i < 6; i++) {
         DO(f, OP(event_add, .ref = JOB(100), .kind = i));
+        catch_up(f, &feed, 2 + (size_t)i + 1);
+        upto = i == 3 ? feed.last : upto;
     }
-    catch_up(f, &feed);
-    out = RUN(f, feed_trim, .upto = feed.last - 2, .limit = 3);
+    out = RUN(f, feed_trim, .upto = upto, .limit = 3);
     assert_true(out.out_more);
-    out = RUN(f, feed_trim, .upto = feed.last - 2, .limit = LIMIT_SWEEP_ROWS);
+    out = RUN(f, feed_trim, .upto = upto, .limit = LIMIT_SWEEP_ROWS);
     assert_false(out.out_more);
     assert_int_equal(storetest_count(f, TABLE_feed), 2);
     assert_int_equal(storetest_count(f, TABLE_event), 6);

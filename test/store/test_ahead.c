@@ -61,7 +61,7 @@ static int set_up(void **state)
 {
     (void)state;
     storetest_init(&f, STORETEST_SQLITE, 1);
-    store_use_writer(f.s, &late_writer);
+    assert_true(store_use_writer(f.s, &late_writer));
     late.writes = 0;
     return 0;
 }
@@ -71,7 +71,7 @@ static int tear_down(void **state)
     (void)state;
     assert_int_equal(failpoint_set(NULL), QP_OK);
     store_settle(f.s);
-    store_use_writer(f.s, NULL);
+    assert_false(store_use_writer(f.s, NULL));
     storetest_done(&f);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* test_conformance.c - every provider keeps every contract of store.h: the same tests, once per
  * provider
  *
- * usage: test_conformance [PATTERN]      (only the tests whose names match, as in test_host_*)
+ * usage: test_conformance [PATTERN [PROVIDER]]     (only the tests whose names match, as in test_host_*)
  */
 #include <sqlite3.h>
 
@@ -44,7 +44,10 @@ int main(int argc, char **argv)
         cmocka_set_test_filter(argv[1]);
     }
     use_quick_disk();
-    for (int kind = 0; kind < STORETEST_KINDS; kind++) {
+    for (int kind = 0; kind < STORETEST_ALL; kind++) {
+        if (argc > 2 && strcmp(argv[2], storetest_name((enum storetest_kind)kind)) != 0) {
+            continue;
+        }
         conform_use((enum storetest_kind)kind);
         failed += _cmocka_run_group_tests(storetest_name((enum storetest_kind)kind), tests, count,
                                           NULL, NULL);

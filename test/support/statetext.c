@@ -7,6 +7,8 @@ struct printing {
     struct buf *out;
     enum table_id table;
     int without;
+    void *context;
+    statetext_translate translate;
 };
 
 static int print_row(void *context, const void *row)
@@ -20,6 +22,9 @@ static int print_row(void *context, const void *row)
     } copy;
     QP_ASSERT(t->row_size <= sizeof copy);
     memcpy(&copy, row, t->row_size);
+    if (p->translate != NULL) {
+        p->translate(p->context, p->table, &copy);
+    }
     if (p->table == TABLE_head && (p->without & STATETEXT_NO_MARK) != 0) {
         copy.head.clean = 0;
         copy.head.rev = 0;
@@ -37,10 +42,16 @@ static int print_row(void *context, const void *row)
 
 void statetext_print(struct store *s, int without, struct buf *out)
 {
+    statetext_print_as(s, without, NULL, NULL, out);
+}
+
+void statetext_print_as(struct store *s, int without, void *context, statetext_translate translate,
+                        struct buf *out)
+{
     struct qp_err err = {0};
     buf_reset(out);
     for (int table = 0; table < TABLE_COUNT; table++) {
-        struct printing p = {out, (enum table_id)table, without};
+        struct printing p = {out, (enum table_id)table, without, context, translate};
         struct scan all = {.table = p.table, .index = -1, .limit = SIZE_MAX};
         int rc = store_scan(s, &all, &p, print_row, &err);
         QP_ASSERT(rc == QP_OK);

@@ -21,6 +21,11 @@ enum statetext_without {
 /* Replaces what is in `out`; the text ends with a NUL that is counted in out->n. */
 void statetext_print(struct store *s, int without, struct buf *out);
 
+/* The same, of rows as `translate` makes them: it may change a copy of each. */
+typedef void (*statetext_translate)(void *context, enum table_id table, void *row);
+void statetext_print_as(struct store *s, int without, void *context, statetext_translate translate,
+                        struct buf *out);
+
 bool statetext_equal(const struct buf *a, const struct buf *b);
 /* Prints the first line of each that differs, to stderr. */
 void statetext_show(const struct buf *a, const struct buf *b);

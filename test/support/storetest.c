@@ -1,6 +1,7 @@
 /* storetest.c - see storetest.h */
 #include "support/storetest.h"
 
+#include <postgresql/libpq-fe.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <cmocka.h>
 
 #include "store/cache.h"
+#include "support/pgserver.h"
 
 #define GUIDS 65536
 #define SMALL_CACHE_SIZE 20000 /* two generations of a dozen rows */
@@ -17,8 +19,8 @@ static char guids[GUIDS][LIMIT_GUID_SIZE];
 
 const char *storetest_name(enum storetest_kind kind)
 {
-    static const char *const names[STORETEST_KINDS] = {"memory", "memory-rows", "sqlite",
-                                                       "sqlite-small"};
+    static const char *const names[STORETEST_ALL] = {"memory", "memory-rows", "sqlite",
+                                                     "sqlite-small", "postgres"};
     return names[kind];
 }
 
@@ -32,7 +34,11 @@ static void open_store(struct storetest *f)
     struct store_options options = {.vfs = f->vfs};
     struct qp_err err = {0};
     int rc;
-    if (is_file(f->kind)) {
+    if (f->kind == STORETEST_POSTGRES) {
+        options.path = f->path;
+        options.host_clock = true;
+        options.durability = DURABILITY_RELAXED; /* thousands of commits, none of which must last */
+    } else if (is_file(f->kind)) {
         options.path = f->path;
         options.cache_size = f->kind == STORETEST_SQLITE_SMALL ? SMALL_CACHE_SIZE : 0;
     } else {
@@ -42,6 +48,44 @@ static void open_store(struct storetest *f)
     if (rc != QP_OK) {
         fail_msg("open %s store: %s", storetest_name(f->kind), err.text);
     }
+}
+
+/* What the last test left goes, as if the schema were new: making it anew takes a hundred times as
+ * long. */
+static void postgres_empty(const char *url)
+{
+    PGconn *c = PQconnectdb(url);
+    PGresult *r = PQexec(c, "SELECT to_regclass('quipu.head') IS NOT NULL");
+    char sql[4096] =
+        "BEGIN;SET LOCAL search_path=quipu;SELECT setval('orders',1,false),setval('ids',"
+        "2,false);";
+    assert_int_equal(PQresultStatus(r), PGRES_TUPLES_OK);
+    if (PQgetvalue(r, 0, 0)[0] == 't') {
+        for (int i = 0; i < TABLE_COUNT; i++) {
+            size_t n = strlen(sql);
+            (void)snprintf(sql + n, sizeof sql - n, "DELETE FROM %s;", tables[i].name);
+        }
+        strncat(sql,
+                "INSERT INTO head(ns,next_id,clean,rev) VALUES(0,2,1,1);"
+                "INSERT INTO space(ns,name,rev) VALUES(1,'default',1);COMMIT",
+                sizeof sql - strlen(sql) - 1);
+        PQclear(r);
+        r = PQexec(c, sql);
+        if (PQresultStatus(r) != PGRES_COMMAND_OK) {
+            fail_msg("empty the schema: %s", PQresultErrorMessage(r));
+        }
+    }
+    PQclear(r);
+    PQfinish(c);
+}
+
+/* One database serves all tests of a program. */
+static void postgres_init(struct storetest *f)
+{
+    static const char *url;
+    url = url != NULL ? url : pgserver_shared();
+    postgres_empty(url);
+    (void)snprintf(f->path, sizeof f->path, "%s", url);
 }
 
 void storetest_init(struct storetest *f, enum storetest_kind kind, uint64_t seed)
@@ -54,7 +98,9 @@ void storetest_init(struct storetest *f, enum storetest_kind kind, uint64_t seed
     assert_non_null(mkdtemp(f->dir));
     (void)snprintf(f->path, sizeof f->path, "%s/store.db", f->dir);
     f->memory = NULL;
-    if (!is_file(kind)) {
+    if (kind == STORETEST_POSTGRES) {
+        postgres_init(f);
+    } else if (!is_file(kind)) {
         struct memory_options options = {.mode =
                                              kind == STORETEST_MEMORY ? MEMORY_SERIAL : MEMORY_ROWS,
                                          .stepwise = kind == STORETEST_MEMORY_ROWS};
@@ -83,7 +129,7 @@ void storetest_done(struct storetest *f)
         fail_msg("close: %s", err.text);
     }
     memory_destroy(f->memory);
-    for (size_t i = 0; i < ARRAY_COUNT(suffixes); i++) {
+    for (size_t i = 0; is_file(f->kind) && i < ARRAY_COUNT(suffixes); i++) {
         (void)snprintf(name, sizeof name, "%s%s", f->path, suffixes[i]);
         (void)unlink(name);
     }

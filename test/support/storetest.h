@@ -14,8 +14,10 @@ enum storetest_kind {
     STORETEST_MEMORY,
     STORETEST_MEMORY_ROWS, /* row locks, one op per step */
     STORETEST_SQLITE,
-    STORETEST_SQLITE_SMALL, /* a cache that has room for a few rows only */
-    STORETEST_KINDS
+    STORETEST_SQLITE_SMALL,               /* a cache that has room for a few rows only */
+    STORETEST_KINDS,                      /* that need no server */
+    STORETEST_POSTGRES = STORETEST_KINDS, /* a server of the test's own; time is the test's, too */
+    STORETEST_ALL
 };
 
 struct storetest {
@@ -25,7 +27,7 @@ struct storetest {
         *memory; /* the tables of the memory kinds: they outlive the handle, as a file does */
     struct store *s;
     char dir[256];
-    char path[320];
+    char path[320]; /* or the URL */
     const char *vfs;
 };
 

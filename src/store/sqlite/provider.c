@@ -367,7 +367,7 @@ enum table_statement sqlite_update_kind(const struct table *t, const void *befor
         if (c->role == ROLE_HOT || c->role == ROLE_LATER || column_equal(c, before, after)) {
             continue;
         }
-        if (c->role != ROLE_SELDOM && c->role != ROLE_INDEXED) {
+        if (c->role != ROLE_SELDOM && c->role != ROLE_INDEXED && c->role != ROLE_SUM) {
             return STATEMENT_UPDATE_ALL;
         }
         kind = STATEMENT_UPDATE;

@@ -67,6 +67,7 @@ bool sqlite_writes(enum table_statement kind, enum column_role role)
     case ROLE_SELDOM:
         return all || kind == STATEMENT_UPDATE || kind == STATEMENT_CHANGE;
     case ROLE_INDEXED:
+    case ROLE_SUM:
         return kind != STATEMENT_UPDATE_HOT && kind != STATEMENT_CHANGE_HOT;
     case ROLE_NUMBER:
         return all || many || kind == STATEMENT_INSERT_PLAIN;

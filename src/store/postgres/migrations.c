@@ -1,0 +1,189 @@
+/* migrations.c - the schema of the PostgreSQL store, by number, forward only
+ *
+ * As in sqlite/migrations.c: one that was released is never edited, the next change is the next
+ * number, and a test compares the columns with rows.def. `meta` has the number of the last one that
+ * ran, and which cluster the tables are in; all that are missing run in one transaction.
+ *
+ * Texts are bytea: they are bytes that we compare and order as bytes, and PostgreSQL's text takes
+ * neither a NUL nor what is not UTF-8. Rows that change leave room on their pages (fillfactor), so
+ * that a change needs no entry in any index; tables whose rows come and go all the time are vacuumed
+ * by their count, not by their size. A lane is found by its topic: no index has a column of it that
+ * changes.
+ */
+#include "store/postgres/postgres_internal.h"
+
+/* clang-format off: SQL reads better as it is written */
+/* 1: all that the store names from the start. The sequences hand out blocks, see postgres_number. */
+static const char *const migration_1[] = {
+    "CREATE TABLE space("
+    "  ns bigint NOT NULL, name bytea, created_at bigint NOT NULL DEFAULT 0, rev bigint NOT NULL,"
+    "  PRIMARY KEY(ns))",
+    "CREATE TABLE head("
+    "  ns bigint NOT NULL, pos bigint NOT NULL DEFAULT 0, ord bigint NOT NULL DEFAULT 0,"
+    "  clock bigint NOT NULL DEFAULT 0, next_id bigint NOT NULL DEFAULT 0, clean bigint NOT NULL DEFAULT 0,"
+    "  rev bigint NOT NULL, PRIMARY KEY(ns)) WITH (fillfactor=50)",
+    "CREATE TABLE node("
+    "  ns bigint NOT NULL, epoch bigint NOT NULL, name bytea, started_at bigint NOT NULL DEFAULT 0,"
+    "  lease_until bigint NOT NULL DEFAULT 0, state bigint NOT NULL DEFAULT 0, intent bytea,"
+    "  rev bigint NOT NULL, PRIMARY KEY(ns,epoch)) WITH (fillfactor=50, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=500)",
+    "CREATE TABLE job("
+    "  ns bigint NOT NULL, job bigint NOT NULL, jid bytea, kind bigint NOT NULL DEFAULT 0, workflow bytea,"
+    "  version bytea, custom_id bytea, parent_job bigint NOT NULL DEFAULT 0, parent_addr bytea,"
+    "  parent_guid bytea, forked_from bytea, owner_guid bytea, body_hash bytea,"
+    "  priority bigint NOT NULL DEFAULT 0, limit_key bytea, threshold bigint NOT NULL DEFAULT 0,"
+    "  created_at bigint NOT NULL DEFAULT 0, sem bigint NOT NULL DEFAULT 0 CHECK(sem>=0),"
+    "  opened bigint NOT NULL DEFAULT 0, closed_by bytea, completions bigint NOT NULL DEFAULT 0,"
+    "  seq bigint NOT NULL DEFAULT 0, paused bigint NOT NULL DEFAULT 0, cancelled bigint NOT NULL DEFAULT 0,"
+    "  parked bytea, updated_at bigint NOT NULL DEFAULT 0, closed_at bigint NOT NULL DEFAULT 0, error bytea,"
+    "  fingerprint bytea, output bytea, state bigint NOT NULL DEFAULT 0, status bigint NOT NULL DEFAULT 0,"
+    "  expire_at bigint NOT NULL DEFAULT 0, rev bigint NOT NULL, PRIMARY KEY(ns,job)) WITH (fillfactor=70)",
+    "CREATE TABLE job_name("
+    "  ns bigint NOT NULL, jid bytea NOT NULL, job bigint NOT NULL DEFAULT 0, rev bigint NOT NULL,"
+    "  PRIMARY KEY(ns,jid))",
+    "CREATE TABLE job_custom("
+    "  ns bigint NOT NULL, workflow bytea NOT NULL, custom_id bytea NOT NULL, job bigint NOT NULL DEFAULT 0,"
+    "  rev bigint NOT NULL, PRIMARY KEY(ns,workflow,custom_id))",
+    "CREATE TABLE attr("
+    "  ns bigint NOT NULL, job bigint NOT NULL, name bytea NOT NULL, \"value\" bytea, rev bigint NOT NULL,"
+    "  PRIMARY KEY(ns,job,name))",
+    "CREATE TABLE counter("
+    "  ns bigint NOT NULL, workflow bytea NOT NULL, status bigint NOT NULL, shard bigint NOT NULL,"
+    "  n bigint NOT NULL DEFAULT 0, rev bigint NOT NULL, PRIMARY KEY(ns,workflow,status,shard)) WITH (fillfactor=50, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=500)",
+    "CREATE TABLE act("
+    "  ns bigint NOT NULL, job bigint NOT NULL, addr bytea NOT NULL, kind bigint NOT NULL DEFAULT 0,"
+    "  category bigint NOT NULL DEFAULT 0, cyclic bigint NOT NULL DEFAULT 0, parent_guid bytea, topic bytea,"
+    "  policy bytea, input bytea, \"at\" bigint NOT NULL DEFAULT 0, seq bigint NOT NULL DEFAULT 0,"
+    "  pos bigint NOT NULL DEFAULT 0,"
+    "  ledger bigint NOT NULL DEFAULT 0 CHECK(ledger BETWEEN 0 AND 999999999999999),"
+    "  attempt bigint NOT NULL DEFAULT 0, escalated bigint NOT NULL DEFAULT 0, error bytea,"
+    "  folded_n bigint NOT NULL DEFAULT 0, folded_delta bigint NOT NULL DEFAULT 0, guid bytea,"
+    "  guid_ledger bigint NOT NULL DEFAULT 0 CHECK(guid_ledger BETWEEN 0 AND 999999999999999),"
+    "  n bigint NOT NULL DEFAULT 0, delta bigint NOT NULL DEFAULT 0, code bigint NOT NULL DEFAULT 0,"
+    "  output bytea, guid_at bigint NOT NULL DEFAULT 0, guid_seq bigint NOT NULL DEFAULT 0,"
+    "  guid_pos bigint NOT NULL DEFAULT 0, guid_rows bigint NOT NULL DEFAULT 0, rev bigint NOT NULL,"
+    "  PRIMARY KEY(ns,job,addr)) WITH (fillfactor=80)",
+    "CREATE TABLE guid("
+    "  ns bigint NOT NULL, job bigint NOT NULL, addr bytea NOT NULL, guid bytea NOT NULL,"
+    "  \"at\" bigint NOT NULL DEFAULT 0, seq bigint NOT NULL DEFAULT 0, pos bigint NOT NULL DEFAULT 0,"
+    "  ledger bigint NOT NULL DEFAULT 0 CHECK(ledger BETWEEN 0 AND 999999999999999),"
+    "  n bigint NOT NULL DEFAULT 0, delta bigint NOT NULL DEFAULT 0, code bigint NOT NULL DEFAULT 0,"
+    "  output bytea, rev bigint NOT NULL, PRIMARY KEY(ns,job,addr,guid)) WITH (fillfactor=80)",
+    "CREATE TABLE sem("
+    "  ns bigint NOT NULL, job bigint NOT NULL, scope bigint NOT NULL, opening bigint NOT NULL DEFAULT 0,"
+    "  threshold bigint NOT NULL DEFAULT 0, owner_addr bytea, owner_guid bytea, topic bytea,"
+    "  \"count\" bigint NOT NULL DEFAULT 0 CHECK(\"count\">=0), closed_by bytea, rev bigint NOT NULL,"
+    "  PRIMARY KEY(ns,job,scope)) WITH (fillfactor=80)",
+    "CREATE TABLE move("
+    "  ns bigint NOT NULL, job bigint NOT NULL, scope bigint NOT NULL, guid bytea NOT NULL, addr bytea,"
+    "  delta bigint NOT NULL DEFAULT 0, rev bigint NOT NULL, PRIMARY KEY(ns,job,scope,guid))",
+    "CREATE TABLE msg("
+    "  ns bigint NOT NULL, job bigint NOT NULL, guid bytea NOT NULL, owner bigint NOT NULL DEFAULT 0,"
+    "  kind bigint NOT NULL DEFAULT 0, topic bytea, addr bytea, parent_guid bytea, payload bytea,"
+    "  code bigint NOT NULL DEFAULT 0, priority bigint NOT NULL DEFAULT 0, limit_key bytea,"
+    "  ord bigint NOT NULL DEFAULT 0, \"at\" bigint NOT NULL DEFAULT 0, token bigint NOT NULL DEFAULT 0,"
+    "  tries bigint NOT NULL DEFAULT 0, worker bytea, error bytea, state bigint NOT NULL DEFAULT 0,"
+    "  wake_at bigint NOT NULL DEFAULT 0, holder bigint NOT NULL DEFAULT 0, rev bigint NOT NULL,"
+    "  PRIMARY KEY(ns,job,guid)) WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000)",
+    "CREATE TABLE lane("
+    "  ns bigint NOT NULL, topic bytea NOT NULL, limit_key bytea NOT NULL, own bigint NOT NULL DEFAULT 0,"
+    "  ready bigint NOT NULL DEFAULT 0 CHECK(ready>=0), held bigint NOT NULL DEFAULT 0 CHECK(held>=0),"
+    "  \"max\" bigint NOT NULL DEFAULT 0, served bigint NOT NULL DEFAULT 0, rev bigint NOT NULL,"
+    "  PRIMARY KEY(ns,topic,limit_key)) WITH (fillfactor=50, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=500)",
+    "CREATE TABLE hook("
+    "  ns bigint NOT NULL, topic bytea NOT NULL, hkey bytea NOT NULL, waiting bigint NOT NULL DEFAULT 0,"
+    "  pending bigint NOT NULL DEFAULT 0, pending_size bigint NOT NULL DEFAULT 0, rev bigint NOT NULL,"
+    "  PRIMARY KEY(ns,topic,hkey)) WITH (fillfactor=70)",
+    "CREATE TABLE hook_wait("
+    "  ns bigint NOT NULL, topic bytea NOT NULL, hkey bytea NOT NULL, seq bigint NOT NULL,"
+    "  job bigint NOT NULL DEFAULT 0, addr bytea, parent_guid bytea, msg_topic bytea,"
+    "  keep bigint NOT NULL DEFAULT 0, \"at\" bigint NOT NULL DEFAULT 0, rev bigint NOT NULL,"
+    "  PRIMARY KEY(ns,topic,hkey,seq))",
+    "CREATE TABLE hook_sig("
+    "  ns bigint NOT NULL, topic bytea NOT NULL, hkey bytea NOT NULL, seq bigint NOT NULL, guid bytea,"
+    "  payload bytea, code bigint NOT NULL DEFAULT 0, keep bigint NOT NULL DEFAULT 0,"
+    "  expire_at bigint NOT NULL DEFAULT 0, \"at\" bigint NOT NULL DEFAULT 0, rev bigint NOT NULL,"
+    "  PRIMARY KEY(ns,topic,hkey,seq))",
+    "CREATE TABLE key("
+    "  ns bigint NOT NULL, scope bigint NOT NULL, name bytea NOT NULL, capacity bigint NOT NULL DEFAULT 0,"
+    "  held bigint NOT NULL DEFAULT 0 CHECK(held>=0), waiting bigint NOT NULL DEFAULT 0,"
+    "  rev bigint NOT NULL, PRIMARY KEY(ns,scope,name)) WITH (fillfactor=70)",
+    "CREATE TABLE key_hold("
+    "  ns bigint NOT NULL, scope bigint NOT NULL, name bytea NOT NULL, token bigint NOT NULL,"
+    "  job bigint NOT NULL DEFAULT 0, addr bytea, guid bytea, units bigint NOT NULL DEFAULT 0,"
+    "  \"at\" bigint NOT NULL DEFAULT 0, lease_until bigint NOT NULL DEFAULT 0, rev bigint NOT NULL,"
+    "  PRIMARY KEY(ns,scope,name,token))",
+    "CREATE TABLE key_wait("
+    "  ns bigint NOT NULL, scope bigint NOT NULL, name bytea NOT NULL, seq bigint NOT NULL,"
+    "  job bigint NOT NULL DEFAULT 0, addr bytea, guid bytea, units bigint NOT NULL DEFAULT 0,"
+    "  lease_ms bigint NOT NULL DEFAULT 0, msg_topic bytea, \"at\" bigint NOT NULL DEFAULT 0,"
+    "  rev bigint NOT NULL, PRIMARY KEY(ns,scope,name,seq))",
+    "CREATE TABLE event("
+    "  ns bigint NOT NULL, job bigint NOT NULL, seq bigint NOT NULL, kind bigint NOT NULL DEFAULT 0,"
+    "  addr bytea, detail bytea, \"at\" bigint NOT NULL DEFAULT 0, pos bigint NOT NULL DEFAULT 0,"
+    "  rev bigint NOT NULL, PRIMARY KEY(ns,job,seq))",
+    "CREATE TABLE feed("
+    "  ns bigint NOT NULL, pos bigint NOT NULL, first bigint NOT NULL DEFAULT 0,"
+    "  \"at\" bigint NOT NULL DEFAULT 0, entries bytea, rev bigint NOT NULL, PRIMARY KEY(ns,pos))",
+    "CREATE TABLE data("
+    "  ns bigint NOT NULL, job bigint NOT NULL, name bytea NOT NULL, \"value\" bytea,"
+    "  updated_at bigint NOT NULL DEFAULT 0, rev bigint NOT NULL, PRIMARY KEY(ns,job,name))",
+    "CREATE TABLE audit("
+    "  ns bigint NOT NULL, id bigint NOT NULL, \"at\" bigint NOT NULL DEFAULT 0, actor bytea, action bytea,"
+    "  target bytea, outcome bytea, detail bytea, rev bigint NOT NULL, PRIMARY KEY(ns,id))",
+    "CREATE TABLE idem("
+    "  ns bigint NOT NULL, ikey bytea NOT NULL, body_hash bytea, status bigint NOT NULL DEFAULT 0,"
+    "  answer bytea, \"at\" bigint NOT NULL DEFAULT 0, expire_at bigint NOT NULL DEFAULT 0,"
+    "  rev bigint NOT NULL, PRIMARY KEY(ns,ikey))",
+    "CREATE UNIQUE INDEX space_name ON space(name)",
+    "CREATE INDEX job_status ON job(ns,status,job) WHERE status NOT IN (0,5)",
+    "CREATE INDEX job_expire ON job(expire_at,ns,job) WHERE expire_at>0",
+    "CREATE INDEX job_parent ON job(ns,parent_job,job) WHERE parent_guid IS NOT NULL",
+    "CREATE INDEX attr_value ON attr(ns,name,\"value\",job)",
+    "CREATE INDEX msg_ready ON msg(ns,topic,limit_key,priority,ord) WHERE state=1",
+    "CREATE INDEX msg_wake ON msg(wake_at,ns,job,guid) WHERE wake_at>0",
+    "CREATE INDEX hook_wait_job ON hook_wait(ns,job,topic,hkey,seq)",
+    "CREATE INDEX hook_sig_expire ON hook_sig(expire_at,ns,topic,hkey,seq)",
+    "CREATE INDEX key_hold_lease ON key_hold(lease_until,ns,scope,name,token) WHERE lease_until>0",
+    "CREATE INDEX key_hold_job ON key_hold(ns,job,guid,scope,name,token)",
+    "CREATE INDEX key_wait_job ON key_wait(ns,job,guid,scope,name,seq)",
+    "CREATE INDEX idem_expire ON idem(expire_at,ns,ikey)",
+    "CREATE SEQUENCE orders INCREMENT 4096 START 1",
+    "CREATE SEQUENCE ids INCREMENT 131072 START 2",
+    "CREATE FUNCTION expect(got bigint, wanted bigint) RETURNS bigint LANGUAGE plpgsql AS $$"
+    "BEGIN"
+    "  IF got <> wanted THEN"
+    "    RAISE EXCEPTION 'a row has changed since it was read' USING ERRCODE = 'QP001';"
+    "  END IF;"
+    "  RETURN got;"
+    "END $$",
+    "INSERT INTO head(ns,next_id,clean,rev) VALUES(0,2,1,1)",
+    "INSERT INTO space(ns,name,rev) VALUES(1,'default',1)",
+    "CREATE TABLE meta(version bigint NOT NULL, cluster bigint NOT NULL)",
+    "INSERT INTO meta SELECT 0, system_identifier FROM pg_control_system()",
+    NULL,
+};
+
+const char *const *const postgres_migrations[] = {migration_1};
+/* clang-format on */
+
+const int64_t postgres_schema_version = (int64_t)ARRAY_COUNT(postgres_migrations);
+
+void postgres_migration_text(struct buf *out, const char *schema, int64_t from)
+{
+    buf_printf(out, "CREATE SCHEMA IF NOT EXISTS %s;\nSET LOCAL search_path TO %s;\n", schema,
+               schema);
+    for (int64_t i = from; i < postgres_schema_version; i++) {
+        for (const char *const *sql = postgres_migrations[i]; *sql != NULL; sql++) {
+            buf_printf(out, "%s;\n", *sql);
+        }
+    }
+    buf_printf(out, "UPDATE meta SET version = %lld;\n", (long long)postgres_schema_version);
+}
+
+int postgres_dump_sql(const char *schema, struct buf *out)
+{
+    buf_text(out, "BEGIN;\n");
+    postgres_migration_text(out, schema, 0);
+    buf_text(out, "COMMIT;\n");
+    return buf_rc(out);
+}
