@@ -61,6 +61,11 @@
     (16 * 1024 * 1024)                   /* rows kept between commits, where one process writes */
 #define LIMIT_CACHE_ROW_SIZE (16 * 1024) /* a row with more text is not kept */
 
+/* Moving a store */
+#define LIMIT_COPY_ROWS 4096              /* per transaction */
+#define LIMIT_COPY_SIZE (8 * 1024 * 1024) /* per transaction, unless one row has more */
+#define LIMIT_STORE_NAME_SIZE 4096        /* a path, or a URL without its password */
+
 /* Engine */
 #define LIMIT_FUSE_OPS 4000 /* ops of one bundle, past which children become messages */
 #define LIMIT_FUSE_SIZE (LIMIT_ARENA_SIZE / 4) /* memory of one commit, likewise */
