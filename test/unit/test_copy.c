@@ -161,7 +161,7 @@ static int verify_both(void *context, struct store *from, struct store *to, stru
 }
 
 /* Moved after n half steps, with tasks in hand; false when it was done before. */
-static bool moved_at(const struct shape_case *c, size_t way, int64_t n)
+static bool moved_at(const struct shape_case *c, size_t way, bool stepwise, int64_t n)
 {
     struct copy_options options = {.to_name = "there", .verify = verify_both};
     int verified = 0;
@@ -171,7 +171,7 @@ static bool moved_at(const struct shape_case *c, size_t way, int64_t n)
                             .store = p.from.s,
                             .time = &p.from.t,
                             .input = c->input,
-                            .stepwise = n % 3 == 0,
+                            .stepwise = stepwise,
                             .workers = WORKERS};
     shaperun_init(&run);
     for (int64_t i = 0; i < n && alive; i++) {
@@ -204,12 +204,19 @@ static void jobs_in_flight_come_to_the_same_end(void **state)
         int64_t moves = 0;
         bool alive = true;
         for (int64_t n = 1 + (int64_t)(seed % 20); alive; n += stride) {
-            alive = moved_at(&shapes[i], (size_t)moves % ARRAY_COUNT(ways), n);
+            alive = moved_at(&shapes[i], (size_t)moves % ARRAY_COUNT(ways), moves % 2 != 0, n);
             moves++;
         }
         assert_true(moves > 1);
         printf("%s: moved %lld times\n", shapes[i].shape->program->name, (long long)moves);
     }
+}
+
+/* Here one message creates an activity, with what it brought as its input, and a second one of the same
+ * round brings it to its task: the input must live until the task is made. */
+static void an_input_outlives_its_message(void **state)
+{
+    assert_true(moved_at(&shapes[2], 0, false, 14));
 }
 
 /* --------------------------------------------------------------------------------------------- pages */
@@ -621,6 +628,7 @@ int main(void)
         cmocka_unit_test(they_go_on_alike),
         cmocka_unit_test(the_clock_does_not_go_back),
         cmocka_unit_test(jobs_in_flight_come_to_the_same_end),
+        cmocka_unit_test(an_input_outlives_its_message),
         cmocka_unit_test(large_tables_go_in_pages),
         cmocka_unit_test(shards_are_summed),
         cmocka_unit_test(own_numbers_are_read_and_raised),
