@@ -105,31 +105,31 @@ void store_heed(struct store *s, const struct head_row *head)
     s->marks = s->owns_mark && (head->clean == HEAD_IN_USE || head->clean == HEAD_CLEAN);
 }
 
-/* Half of a copy is of no use to anybody, and what has moved on must not go on in two places. */
+/* Half of a copy is of no use to anybody, and what has moved on must not go on in two places. A URL is
+ * not repeated: it may have a password. */
 static int state_check(struct store *s, const struct store_options *options, int64_t state,
                        struct qp_err *err)
 {
+    bool is_file = options->path != NULL && strstr(options->path, "://") == NULL;
+    const char *name = is_file ? options->path : "the store";
+    const char *quote = is_file ? "'" : "";
     char target[LIMIT_STORE_NAME_SIZE] = "";
-    const char *name =
-        options->path == NULL || strstr(options->path, "://") != NULL ? "the store" : options->path;
     int rc;
     if (options->moving || (state == HEAD_MOVED && options->read_only)) {
         return QP_OK;
     }
     if (state == HEAD_FILLING) {
         return err_set(err, QP_E_CONFLICT,
-                       "%s: is half of a copy that was cut off; run the same quipu migrate again, "
-                       "or remove it",
-                       name);
+                       "%s%s%s: is half of a copy that was cut off; run the same quipu migrate "
+                       "again, or remove it",
+                       quote, name, quote);
     }
-    if (state != HEAD_MOVED) {
-        return QP_OK;
-    }
-    rc = copy_target(s, target, err);
-    return rc != QP_OK
-               ? rc
-               : err_set(err, QP_E_READONLY,
-                         "%s: was moved to %s; work there, this can be read only", name, target);
+    rc = state == HEAD_MOVED ? copy_target(s, target, err) : QP_OK;
+    return rc == QP_OK && state == HEAD_MOVED
+               ? err_set(err, QP_E_READONLY,
+                         "%s%s%s: was moved to %s; work there, this can be read only", quote, name,
+                         quote, target)
+               : rc;
 }
 
 /* Reads the head row: where the clock stands, and whether it is a store to work on. */
