@@ -5,6 +5,7 @@
  *   I2  the source says MOVED before the destination can be used, so no moment has two of them
  *   I3  what is copied is one state: the source's numbers are the same at the end as they were at the
  *       beginning, and every commit of an engine takes some
+ *   I4  nobody else has written to the destination's head row since it said FILLING
  *
  *   source        IN_USE ------------------------------------ 4 --> MOVED
  *   destination   empty, FILLING -- 1 --> FILLING -- 2, 3 -->         -- 5 --> IN_USE
@@ -232,20 +233,34 @@ static int check_destination(struct copy *c)
 
 struct step {
     struct copy *copy;
+    struct store *store;
     copy_change change;
 };
+
+/* Where several can write, another copy may have begun to fill the same destination. */
+static int check_alone(const struct copy *c, struct txn *t)
+{
+    struct head_row now;
+    int rc = store_head(t->provider, &now, t->err);
+    return rc == QP_OK && now.rev != c->to_head.rev
+               ? err_set(t->err, QP_E_CONFLICT,
+                         "the destination: somebody else writes to it; wait until they are done")
+               : rc;
+}
 
 static int step_change(void *context, struct txn *t)
 {
     const struct step *step = context;
-    int rc = step->change(step->copy, t);
+    struct copy *c = step->copy;
+    int rc = step->store == c->options->to ? check_alone(c, t) : QP_OK;
+    rc = rc == QP_OK ? step->change(c, t) : rc;
     rc = rc == QP_OK && t->rc != QP_OK ? t->rc : rc;
     return rc == QP_OK ? FP("copy.before") : rc;
 }
 
 static int transact(struct copy *c, struct store *s, copy_change change)
 {
-    struct step step = {c, change};
+    struct step step = {c, s, change};
     int rc = store_transact(s, &step, step_change, c->err);
     if (rc == QP_OK) {
         store_heed(s, s == c->options->to ? &c->to_head : &c->left);

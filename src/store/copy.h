@@ -39,8 +39,8 @@ struct copy_options {
 /* QP_OK: `to` is what `from` was, `from` is refused for writing from now on (but with keep_source).
  *
  * QP_E_LOCKED: an engine is at work on the source. QP_E_READONLY: the source was moved already.
- * QP_E_EXISTS: the destination is not empty. QP_E_CONFLICT: the source was written to meanwhile, or
- * is itself half of a copy. After any other code than QP_OK the source is what it was, or says that
+ * QP_E_EXISTS: the destination is not empty. QP_E_CONFLICT: source or destination were written to
+ * meanwhile, or the source is itself half of a copy. After any other code than QP_OK the source is what it was, or says that
  * it was moved to this destination; the same copy can be made again, and finishes it, also into a new
  * destination when the first one is lost. */
 int store_copy(const struct copy_options *options, struct copy_progress *out_progress,
