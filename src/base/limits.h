@@ -75,6 +75,11 @@
 #define LIMIT_CLOCK_KEEP_MS 1000       /* how far the kept clock may be behind */
 #define LIMIT_HUSK_ROWS 1000           /* empty lanes that housekeeping takes away at a time */
 
+/* Moving a store */
+#define LIMIT_COPY_ROWS 4096              /* per transaction */
+#define LIMIT_COPY_SIZE (8 * 1024 * 1024) /* per transaction, unless one row has more */
+#define LIMIT_STORE_NAME_SIZE 4096        /* a path, or a URL without its password */
+
 /* Engine */
 #define LIMIT_FUSE_OPS 4000 /* ops of one bundle, past which children become messages */
 #define LIMIT_FUSE_SIZE (LIMIT_ARENA_SIZE / 4) /* memory of one commit, likewise */

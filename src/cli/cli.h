@@ -7,12 +7,16 @@
 #ifndef QP_CLI_CLI_H
 #define QP_CLI_CLI_H
 
+#include <quipu.h>
+
 /* Exit codes are an interface: scripts depend on them. A number is never used again for something
  * else. */
 enum cli_exit {
     EXIT_OK = 0,
     EXIT_ERROR = 1,
     EXIT_USAGE = 2,
+    EXIT_NOT_FOUND = 3,
+    EXIT_CONFLICT = 4,    /* what is there does not allow it */
     EXIT_VIOLATIONS = 13, /* fsck found what must not be */
 };
 
@@ -27,7 +31,11 @@ struct command {
  * terminal are shown as \xNN, whatever they come from; the message is cut at a fixed length. */
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Prints what went wrong, with the same care, and where to look. */
+void cli_error(const char *command, const struct qp_err *err, int rc);
+
 int command_fsck(int argc, char **argv);
+int command_migrate(int argc, char **argv);
 int command_version(int argc, char **argv);
 int command_help(int argc, char **argv);
 

@@ -244,14 +244,9 @@ static void print_summary(const struct qp_check_result *result)
 /* -------------------------------------------------------------------------------------- running */
 
 /* A rule that is not there is a mistake of whoever typed it. */
-static int fail(const struct fsck *f, const struct qp_err *err, int rc)
+static int fail(const struct qp_err *err, int rc)
 {
-    struct buf text;
-    buf_init(&text, &f->env, 0);
-    print_safe(&text, str_from(err->text[0] != '\0' ? err->text : qp_code_text(rc)));
-    (void)fprintf(stderr, "quipu: fsck: %.*s; see quipu help fsck\n",
-                  STR_ARG(buf_slice(&text))); /* nobody is left to tell */
-    buf_done(&text);
+    cli_error("fsck", err, rc);
     return rc == QP_E_INVALID ? EXIT_USAGE : EXIT_ERROR;
 }
 
@@ -260,7 +255,7 @@ static int run_selftest(struct fsck *f)
     struct qp_err err = {0};
     int rc = check_selftest(&f->env, &err);
     if (rc != QP_OK) {
-        return fail(f, &err, rc);
+        return fail(&err, rc);
     }
     (void)puts(is_json(f) ? "{\"ok\":true}"
                           : "selftest: every rule finds its seeds"); /* main checks */
@@ -287,7 +282,7 @@ static int run_check(struct fsck *f)
     }
     buf_done(&f->out);
     if (rc != QP_OK) {
-        return fail(f, &err, rc);
+        return fail(&err, rc);
     }
     return result.errors > 0 ? EXIT_VIOLATIONS : EXIT_OK;
 }

@@ -19,6 +19,8 @@ static const struct command commands[] = {
      "[--db FILE] [FILE] [--ns NAME] [--job ID] [--rule A1,S,..] [--limit N] [--max-tries N] "
      "[-o text|json] [--selftest]",
      "check a file against the rules of the protocol", command_fsck},
+    {"migrate", "--from PLACE --to PLACE [--keep-source] [--no-check] [-o text|json]",
+     "move a store to another file or database, with its jobs in flight", command_migrate},
     {"version", "[-o text|json]", "print the version", command_version},
 };
 
@@ -35,6 +37,7 @@ static const struct {
 static const struct command *find_command(const char *name);
 static const char *nearest_command(const char *name);
 static void print_list(FILE *out);
+static void print_safe(const char *text);
 
 int main(int argc, char **argv)
 {
@@ -85,6 +88,21 @@ int cli_usage(const char *format, ...)
     va_end(arguments);
 
     (void)fputs("quipu: ", stderr);
+    print_safe(text);
+    (void)fputc('\n', stderr);
+    return EXIT_USAGE;
+}
+
+void cli_error(const char *command, const struct qp_err *err, int rc)
+{
+    (void)fprintf(stderr, "quipu: %s: ", command); /* nobody is left to tell */
+    print_safe(err->text[0] != '\0' ? err->text : qp_code_text(rc));
+    (void)fprintf(stderr, "; see quipu help %s\n", command);
+}
+
+/* Foreign text on a terminal. */
+static void print_safe(const char *text)
+{
     for (const char *p = text; *p != '\0'; p++) {
         unsigned char byte = (unsigned char)*p;
         if (byte < 0x20 || byte >= 0x7f) {
@@ -93,8 +111,6 @@ int cli_usage(const char *format, ...)
             (void)fputc(byte, stderr);
         }
     }
-    (void)fputc('\n', stderr);
-    return EXIT_USAGE;
 }
 
 static const struct command *find_command(const char *name)

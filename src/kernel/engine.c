@@ -450,9 +450,20 @@ static void collect_first(struct round *r)
 
 /* ------------------------------------------------------------------------------------------ answer */
 
+/* Before anybody is answered: the rows that a task is made of may have texts of any command or message of
+ * this round, and each of these goes when it was answered. */
+static void hand_out(struct round *r)
+{
+    for (const struct command *c = r->commands; c != NULL; c = c->next) {
+        serve_hand_out(r->engine, c->bundle->rc == QP_OK ? c->outcome.handed : NULL);
+    }
+    for (const struct delivery *d = r->batch; d != NULL; d = d->next) {
+        serve_hand_out(r->engine, d->bundle->rc == QP_OK ? d->outcome.handed : NULL);
+    }
+}
+
 static void note_outcome(struct engine *e, const struct outcome *o)
 {
-    serve_hand_out(e, o->handed);
     e->stats.buried += o->buried;
     if (o->ended.job != 0 && e->options.ended != NULL) {
         e->options.ended(e->options.context, o->ended, o->ended_state);
@@ -548,6 +559,7 @@ static void take_served(struct round *r)
         for (struct service *s = e->services; s != NULL; s = s->next) {
             s->hungry = s->hungry && !s->drained;
         }
+        serve_hand_out(e, r->served.handed);
         note_outcome(e, &r->served);
     }
     if (r->serving != NULL && r->serving->rc == QP_E_STALE) {
@@ -591,6 +603,7 @@ static int answer(struct round *r, struct qp_err *err)
         e->over = e->over || r->renewing->rc == QP_E_STALE;
         e->renew_at = r->now + e->options.lease_ms / 3;
     }
+    hand_out(r);
     answer_commands(e, r->commands);
     answer_batch(e, r->batch);
     return note_due(r, err);

@@ -49,7 +49,9 @@ static int find_over(void *context, const void *row)
 {
     const struct node_row *node = row;
     struct find_over *f = context;
-    bool over = f->all || (node->lease_until > 0 && node->lease_until < f->now);
+    /* A run without a lease had its store for itself: if others work here now, it came with a copy of
+     * that store (store/copy.h), and is over. */
+    bool over = f->all || node->lease_until < f->now;
     if (f->epoch == 0 && over && node->epoch != f->engine->kernel.epoch) {
         f->epoch = node->epoch;
         (void)snprintf(f->intent, sizeof f->intent, "%.*s", STR_ARG(node->intent));

@@ -80,6 +80,11 @@ struct provider_calls {
     void *(*native)(struct provider *p);
     /* A reader's own: from begin to end all reads see one state. */
     int (*snapshot)(struct provider *p, bool begin, struct qp_err *err);
+    /* Of a provider whose numbers (enum txn_series) are not those of its head row: what the head row
+     * would say (pos, ord, next_id), and that all further ones are to be above. NULL: the head row
+     * has them. */
+    int (*read_numbers)(struct provider *p, struct head_row *head, struct qp_err *err);
+    int (*raise_numbers)(struct provider *p, const struct head_row *head, struct qp_err *err);
     /* Between transactions: a moment for housekeeping (checkpoint). */
     int (*idle)(struct provider *p, struct qp_err *err);
     int64_t (*schema_version)(const struct provider *p);

@@ -190,7 +190,7 @@ static bool count_is_sound(int64_t count)
 static bool head_is_sound(const struct head_row *r)
 {
     return count_is_sound(r->pos) && count_is_sound(r->ord) && count_is_sound(r->next_id) &&
-           r->clock < INT64_C(1) << 62;
+           r->clock < INT64_C(1) << 62 && r->clean >= HEAD_IN_USE && r->clean <= HEAD_MOVED;
 }
 
 static bool job_is_sound(const struct job_row *r)

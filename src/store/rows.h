@@ -50,6 +50,14 @@ enum event_kind {
 
 enum msg_owner { OWNER_JOB, OWNER_SCHEDULE, OWNER_SYSTEM };
 
+/* What the head row says of the whole store, in `clean`. CLEAN: its last writer closed it properly.
+ *
+ *   IN_USE <--open, close--> CLEAN        a store that works
+ *   IN_USE --copy begins--> FILLING --copy ends--> IN_USE      the destination of a move (copy.h)
+ *   IN_USE --its copy is whole--> MOVED                        the source of one, for good
+ */
+enum head_state { HEAD_IN_USE, HEAD_CLEAN, HEAD_FILLING, HEAD_MOVED };
+
 enum node_state { NODE_RUNNING, NODE_LEFT, NODE_DEAD };
 
 enum column_kind { KIND_I64, KIND_TEXT, KIND_BLOB };

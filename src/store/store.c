@@ -18,6 +18,7 @@
 
 #include "base/env.h"
 #include "base/failpoint.h"
+#include "store/copy.h"
 #include "store/feed.h"
 
 struct store {
@@ -35,7 +36,8 @@ struct store {
     struct commit *written; /* in the writer's hands */
     struct commit *ahead;   /* decided in front of it */
     bool writable;
-    bool marks; /* keeps the clean-shutdown marker: not where handles share the store */
+    bool owns_mark; /* may keep the clean-shutdown marker: not where handles share the store */
+    bool marks;     /* keeps it: not in a store that was moved, or is half of a copy */
 };
 
 static void bundle_begin(struct txn *t, struct bundle *b);
@@ -43,6 +45,11 @@ static void bundle_begin(struct txn *t, struct bundle *b);
 const struct qp_env *store_env(const struct store *s)
 {
     return &s->env;
+}
+
+struct provider *store_provider(struct store *s)
+{
+    return s->provider;
 }
 
 const struct cache *store_cache(const struct store *s)
@@ -84,67 +91,128 @@ static int stopped_by(const struct store *s)
 
 /* ------------------------------------------------------------------------------- open and close */
 
-/* Reads the head row: where the clock stands. Marks the file as in use, so that a missing mark
- * means a crash. */
-static int store_enter(struct store *s, struct qp_err *err)
+int store_head(struct provider *p, struct head_row *out_head, struct qp_err *err)
 {
-    struct provider *p = s->provider;
     struct arena arena;
     void *row = NULL;
     int rc;
-    arena_init(&arena, &s->env, 0);
+    arena_init(&arena, p->env, 0);
     rc = p->calls->load(p, &arena, TABLE_head, &(struct head_row){.ns = 0}, &row, err);
     if (rc == QP_OK && row == NULL) {
         rc = err_set(err, QP_E_CORRUPT, "the head row is missing: the file is damaged");
     }
     if (rc == QP_OK) {
-        const struct head_row *head = row;
-        s->clock = head->clock;
-        s->clock_set_us = s->env.monotonic_us(s->env.context);
-        p->opened_unclean =
-            s->writable && head->clean == 0; /* a reader may have a writer beside it */
+        *out_head = *(const struct head_row *)row;
+        rc = p->calls->read_numbers != NULL ? p->calls->read_numbers(p, out_head, err) : QP_OK;
     }
     arena_done(&arena);
     return rc;
 }
 
-/* Writes the clean-shutdown marker, 1 when closing and 0 when opening. */
-static int store_mark(struct store *s, int64_t clean, struct qp_err *err)
+void store_heed(struct store *s, const struct head_row *head)
 {
-    struct commit c;
-    struct txn t;
-    struct head_row *head;
-    struct provider *p = s->provider;
+    s->clock = head->clock > s->clock ? head->clock : s->clock;
+    s->clock_set_us = s->env.monotonic_us(s->env.context);
+    s->marks = s->owns_mark && (head->clean == HEAD_IN_USE || head->clean == HEAD_CLEAN);
+}
+
+/* Half of a copy is of no use to anybody, and what has moved on must not go on in two places. A URL is
+ * not repeated: it may have a password. */
+static int state_check(struct store *s, const struct store_options *options, int64_t state,
+                       struct qp_err *err)
+{
+    bool is_file = options->path != NULL && strstr(options->path, "://") == NULL;
+    const char *name = is_file ? options->path : "the store";
+    const char *quote = is_file ? "'" : "";
+    char target[LIMIT_STORE_NAME_SIZE] = "";
     int rc;
-    commit_init(&c, s);
-    rc = p->calls->begin(p, err);
+    if (options->moving || (state == HEAD_MOVED && options->read_only)) {
+        return QP_OK;
+    }
+    if (state == HEAD_FILLING) {
+        return err_set(err, QP_E_CONFLICT,
+                       "%s%s%s: is half of a copy that was cut off; run the same quipu migrate "
+                       "again, or remove it",
+                       quote, name, quote);
+    }
+    rc = state == HEAD_MOVED ? copy_target(s, target, err) : QP_OK;
+    return rc == QP_OK && state == HEAD_MOVED
+               ? err_set(err, QP_E_READONLY,
+                         "%s%s%s: was moved to %s; work there, this can be read only", quote, name,
+                         quote, target)
+               : rc;
+}
+
+/* Reads the head row: where the clock stands, and whether it is a store to work on. */
+static int store_enter(struct store *s, const struct store_options *options, struct qp_err *err)
+{
+    struct head_row head;
+    int rc = store_head(s->provider, &head, err);
+    if (rc == QP_OK) {
+        s->owns_mark = s->writable && options->memory == NULL && !s->provider->shared;
+        store_heed(s, &head);
+        s->provider->opened_unclean =
+            s->writable && head.clean == HEAD_IN_USE; /* a reader may have a writer beside it */
+        rc = state_check(s, options, head.clean, err);
+    }
+    return rc;
+}
+
+int store_transact(struct store *s, void *context, store_change change, struct qp_err *err)
+{
+    struct provider *p = s->provider;
+    struct arena arena;
+    struct txn t;
+    int rc;
+    store_settle(s);
+    rc = stopped_by(s) != QP_OK ? err_set(err, stopped_by(s), "the store has stopped working")
+         : !s->writable ? err_set(err, QP_E_READONLY, "the store is opened for reading only")
+                        : p->calls->begin(p, err);
     if (rc != QP_OK) {
-        commit_done(&c);
         return rc;
     }
-    rc = txn_init(&t, s, p, &c.arena, 0, err);
+    arena_init(&arena, &s->env, 0);
+    rc = txn_init(&t, s, p, &arena, 0, err);
     t.begun = true;
     if (rc == QP_OK) {
+        t.now = store_now(s);
         txn_begin_op(&t);
-        head = txn_edit(&t, TABLE_head, &(struct head_row){.ns = 0});
-        if (head != NULL) {
-            head->clean = clean;
-            head->clock = store_now(s);
-        }
-        rc = txn_flush(&t);
+        rc = change(context, &t);
+        rc = rc == QP_OK ? txn_flush(&t) : rc;
     }
     rc = rc == QP_OK ? p->calls->commit(p, err) : rc;
     if (rc != QP_OK) {
         p->calls->rollback(p);
     }
+    if (qp_code_class(rc) == QP_CLASS_FATAL || rc == QP_E_UNKNOWN_OUTCOME) {
+        s->refusing = rc == QP_E_UNKNOWN_OUTCOME ? QP_E_FSYNC : rc;
+    }
+    cache_clear(s->cache);
     txn_done(&t);
-    commit_done(&c);
+    arena_done(&arena);
     return rc;
 }
 
 static bool is_url(const char *path)
 {
     return strncmp(path, "postgres://", 11) == 0 || strncmp(path, "postgresql://", 13) == 0;
+}
+
+static int mark_head(void *context, struct txn *t)
+{
+    const enum head_state *state = context;
+    struct head_row *head = txn_edit(t, TABLE_head, &(struct head_row){.ns = 0});
+    if (head != NULL) {
+        head->clean = *state;
+        head->clock = t->now;
+    }
+    return t->rc;
+}
+
+/* Marks the file as in use when it is opened, so that a missing mark means a crash. */
+static int store_mark(struct store *s, enum head_state state, struct qp_err *err)
+{
+    return store_transact(s, &state, mark_head, err);
 }
 
 static int provider_open(struct store *s, const struct store_options *options, struct qp_err *err)
@@ -179,11 +247,10 @@ int store_open(const struct qp_env *env, const struct store_options *options,
         rc = err_set(err, rc, "open store: no entropy");
     }
     rc = rc == QP_OK ? provider_open(s, options, err) : rc;
-    rc = rc == QP_OK ? store_enter(s, err) : rc;
+    rc = rc == QP_OK ? store_enter(s, options, err) : rc;
     rc = rc == QP_OK ? cache_open(s, options, err) : rc;
-    s->marks = rc == QP_OK && s->writable && options->memory == NULL && !s->provider->shared;
     if (rc == QP_OK && s->marks) {
-        rc = store_mark(s, 0, err);
+        rc = store_mark(s, HEAD_IN_USE, err);
     }
     if (rc != QP_OK) {
         if (s->provider != NULL) {
@@ -207,7 +274,7 @@ int store_close(struct store *s, struct qp_err *err)
     env = s->env;
     store_settle(s);
     if (s->marks && stopped_by(s) == QP_OK) {
-        rc = store_mark(s, 1, err);
+        rc = store_mark(s, HEAD_CLEAN, err);
     } else if (stopped_by(s) != QP_OK) {
         rc = err_set(err, stopped_by(s),
                      "close store: it had stopped working, so it is not marked as clean");
@@ -1071,6 +1138,7 @@ void store_info(const struct store *s, struct store_info *out_info)
         .provider = s->provider->calls->name,
         .schema_version = s->provider->calls->schema_version(s->provider),
         .opened_unclean = s->provider->opened_unclean,
+        .exclusive = s->provider->exclusive,
         .refusing = stopped_by(s) != QP_OK,
         .commits = s->commits,
         .rows_written = s->rows_written,

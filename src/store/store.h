@@ -722,6 +722,7 @@ struct store_options {
     const char *path; /* SQLite: the file; PostgreSQL: a URL, postgresql://.. NULL: memory */
     bool read_only;
     bool must_exist; /* do not create */
+    bool moving;     /* for copy.h: also a store that was moved away, or half of a copy */
     bool full_check; /* SQLite: check every page when opening */
     enum store_durability durability;
     const char *vfs;       /* SQLite: name of the VFS, NULL for the usual one */
@@ -857,6 +858,7 @@ struct store_info {
     int64_t schema_version;
     bool
         opened_unclean; /* the last writer did not close it; a writer's finding, false for readers */
+    bool exclusive;     /* nobody else can write to it as long as this handle is open */
     bool refusing;      /* a failed fsync, or damage: all further work is refused */
     int64_t commits;
     int64_t rows_written;

@@ -166,6 +166,18 @@ int txn_corrupt(struct txn *t, enum table_id table, const char *what);
  * provider's transaction has begun. */
 int store_reach(struct store *s, struct txn *t) QP_MUST_USE;
 
+/* A transaction without bundles (store.c): `change` makes of the rows what it likes, or writes rows
+ * as they are through t->provider; then they are flushed and committed. Another code than QP_OK
+ * takes all of it back. The cache forgets what it knows. */
+typedef int (*store_change)(void *context, struct txn *t);
+int store_transact(struct store *s, void *context, store_change change,
+                   struct qp_err *err) QP_MUST_USE;
+struct provider *store_provider(struct store *s);
+/* The head row as it stands, with the provider's own numbers where it has some. */
+int store_head(struct provider *p, struct head_row *out_head, struct qp_err *err) QP_MUST_USE;
+/* The head row says this now: where the clock stands, and whether closing has to mark it. */
+void store_heed(struct store *s, const struct head_row *head);
+
 /* Of a decided bundle (commit.c): the next op that was not carried out yet, NULL when there is none;
  * empty again, to be decided anew. */
 struct op *bundle_take(struct bundle *b);

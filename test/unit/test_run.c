@@ -190,6 +190,23 @@ static void test_lease(void **state)
     enginetest_done(&x);
 }
 
+/* A run without a lease had its store for itself: found where nodes have leases, it came with a copy
+ * (store/copy.h), and what it held is taken up. */
+static void test_run_without_lease(void **state)
+{
+    (void)state;
+    enginetest_init(&x, STORETEST_MEMORY, worker);
+    enginetest_open(&x);
+    start_many(2);
+    x.options.lease_ms = 3000;
+    enginetest_crash(&x);
+    assert_int_equal(engine_stats(x.e).runs_ended, 1);
+    assert_int_equal(storetest_count(&x.f, TABLE_node), 1);
+    assert_int_equal(enginetest_work(&x), 2);
+    assert_int_equal(x.ended, 2);
+    enginetest_done(&x);
+}
+
 /* A task that one node has put is found by another that serves its topic, though it heard nothing of it. */
 static void test_tasks_of_another_node(void **state)
 {
@@ -216,9 +233,13 @@ static void test_tasks_of_another_node(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_leave),          cmocka_unit_test(test_take_over_pages),
-        cmocka_unit_test(test_last_try_alone), cmocka_unit_test(test_over_holds_nothing),
-        cmocka_unit_test(test_lease),          cmocka_unit_test(test_tasks_of_another_node),
+        cmocka_unit_test(test_leave),
+        cmocka_unit_test(test_take_over_pages),
+        cmocka_unit_test(test_last_try_alone),
+        cmocka_unit_test(test_over_holds_nothing),
+        cmocka_unit_test(test_lease),
+        cmocka_unit_test(test_tasks_of_another_node),
+        cmocka_unit_test(test_run_without_lease),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
