@@ -395,12 +395,13 @@ static void add_claims(struct round *r)
     }
 }
 
-static struct bundle *add_transient(struct engine *e, const char *label, bundle_decide decide,
-                                    void *context)
+static struct bundle *add_transient(struct engine *e, const char *label, struct job_ref job,
+                                    bundle_decide decide, void *context)
 {
     struct bundle *b = commit_decided(&e->commit, label, decide, context);
     if (b != NULL) {
         b->transient = true;
+        b->job = job;
     }
     return b;
 }
@@ -425,10 +426,11 @@ static void collect(struct round *r)
     r->commands = take_commands(e);
     r->batch = take_batch(e);
     for (struct command *c = r->commands; c != NULL; c = c->next) {
-        c->bundle = add_transient(e, c->label, command_decide, c);
+        c->bundle = add_transient(e, c->label, c->job, command_decide, c);
     }
     for (struct delivery *d = r->batch; d != NULL; d = d->next) {
-        d->bundle = add_transient(e, "message", delivery_decide, d);
+        struct job_ref job = {d->row->ns, d->row->job};
+        d->bundle = add_transient(e, "message", job, delivery_decide, d);
     }
     add_claims(r);
 }
