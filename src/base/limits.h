@@ -62,9 +62,9 @@
 #define LIMIT_CACHE_ROW_SIZE (16 * 1024) /* a row with more text is not kept */
 
 /* Stores that are shared */
-#define LIMIT_COMMIT_ENTRIES 1048575 /* of the journal, in one commit */
-#define LIMIT_COMMIT_TRIES 10        /* of a commit that meets others */
-#define LIMIT_FETCH_SEQ 64           /* a job with a longer journal is not fetched as a whole */
+#define LIMIT_COMMIT_ENTRIES 1048575     /* of the journal, in one commit */
+#define LIMIT_COMMIT_TRIES 10            /* of a commit that meets others */
+#define LIMIT_FETCH_SEQ 64               /* a job with a longer journal is not fetched as a whole */
 #define LIMIT_FETCH_ROW_SIZE (64 * 1024) /* nor a row with more text, together with others */
 #define LIMIT_ORDERS_PER_BLOCK 4096      /* numbers of messages that one handle takes at a time */
 #define LIMIT_COUNTER_SHARDS 16

@@ -14,7 +14,7 @@ enum storetest_kind {
     STORETEST_MEMORY,
     STORETEST_MEMORY_ROWS, /* row locks, one op per step */
     STORETEST_SQLITE,
-    STORETEST_SQLITE_SMALL, /* a cache that has room for a few rows only */
+    STORETEST_SQLITE_SMALL,               /* a cache that has room for a few rows only */
     STORETEST_KINDS,                      /* that need no server */
     STORETEST_POSTGRES = STORETEST_KINDS, /* a server of the test's own; time is the test's, too */
     STORETEST_ALL

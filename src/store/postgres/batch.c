@@ -221,7 +221,7 @@ static int add_changes(struct postgres_provider *p, enum table_id table, const v
                        const void *const *after, size_t count, struct qp_err *err)
 {
     const struct table *t = &tables[table];
-    struct change changes[WRITE_ALL_MAX];
+    struct change changes[WRITE_ALL_MAX] = {{0}};
     for (size_t i = 0; i < count; i++) {
         changes[i] =
             (struct change){t, before == NULL ? NULL : before[i], after == NULL ? NULL : after[i]};
