@@ -7,9 +7,8 @@
  *   I2  the end of the socket is the end of the cluster: the guardian then stops the server and
  *       removes the directory
  *   I3  the port belongs to the cluster from the first moment on, also while the server is down: a
- *       socket of ours stays bound to it without listening. Who asks the kernel for a free port does
- *       not get this one; the server may bind it as well, since both sockets allow it
- *       (SO_REUSEADDR).
+ *       socket of ours stays bound to it without listening. Who asks the kernel for a free port
+ *       does not get this one; the server may bind it as well, since both allow it (SO_REUSEADDR)
  *
  * If the test program dies, I2. If the guardian is killed, the server gets a signal from the kernel
  * and ends; the directory stays.
@@ -26,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -164,6 +164,26 @@ static bool guardian_obey(struct pgserver *s, char command)
     return false;
 }
 
+/* A killed server leaves its postmaster.pid, whose seventh line has the key and the number of a
+ * piece of System V shared memory, which outlives all processes. The next server would free it;
+ * here there is none to come. */
+static void guardian_free_memory(const struct pgserver *s)
+{
+    char line[200] = "";
+    char name[300];
+    char *number;
+    int lines = 0;
+    FILE *file;
+    (void)snprintf(name, sizeof name, "%s/postmaster.pid", s->data);
+    file = fopen(name, "re"); /* the exec to come closes it */
+    while (file != NULL && lines < 7 && fgets(line, sizeof line, file) != NULL) {
+        lines++;
+    }
+    if (lines == 7 && strtoul(line, &number, 10) != 0) {
+        (void)shmctl((int)strtol(number, NULL, 10), IPC_RMID, NULL);
+    }
+}
+
 /* Holds no descriptor of the test, so that nobody waits for an end that it keeps open; and is in no
  * process group of the test, so that nobody ends both with one signal. */
 static void guardian_detach(int channel)
@@ -189,6 +209,7 @@ static _Noreturn void guardian_main(struct pgserver *s, int channel)
         (void)!write(GUARDIAN_CHANNEL, &answer, 1); /* who does not listen is gone: read tells */
     }
     (void)guardian_end(s, SIGQUIT);
+    guardian_free_memory(s);
     (void)execl("/bin/rm", "rm", "-rf", s->dir, NULL);
     _exit(1);
 }
@@ -287,7 +308,8 @@ static void reserve_port(struct pgserver *s)
     QP_ASSERT(setsockopt(s->port_fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) == 0);
 }
 
-/* Dynamic shared memory goes to files of the cluster: a killed server leaves nothing elsewhere. */
+/* Dynamic shared memory goes to files of the cluster: a killed server leaves nothing elsewhere. And
+ * recovery first syncs every file there is, which takes a second when it does so one by one. */
 static void write_settings(const struct pgserver *s, const char *const *settings)
 {
     char name[300];
@@ -298,7 +320,7 @@ static void write_settings(const struct pgserver *s, const char *const *settings
     (void)fprintf(file,
                   "listen_addresses = '127.0.0.1'\nport = %d\nunix_socket_directories = '%s'\n"
                   "shared_buffers = 64MB\nmax_connections = 100\nfsync = on\n"
-                  "dynamic_shared_memory_type = mmap\n",
+                  "dynamic_shared_memory_type = mmap\nrecovery_init_sync_method = syncfs\n",
                   s->port, s->dir);
     for (size_t i = 0; settings[i] != NULL; i++) {
         (void)fprintf(file, "%s\n", settings[i]);

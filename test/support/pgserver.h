@@ -1,9 +1,9 @@
 /* pgserver.h - a private PostgreSQL cluster on a free port of the loopback, for a test
  *
  * The cluster lives in a directory below $TMPDIR and ends with the program, however the program
- * ends: a guardian process runs the server, takes it down and its directory away when the test's end
- * of a socket is closed, which is so also when the test is killed. Children that the test forks hold
- * that end, too.
+ * ends: a guardian process runs the server, takes it down and its directory away when the test's
+ * end of a socket is closed, which is so also when the test is killed. Children that the test forks
+ * hold that end, too.
  *
  * Started by root, the server runs as the user postgres, who must be able to get to $TMPDIR.
  *
