@@ -163,6 +163,7 @@ static int result_decide(struct engine *e, struct command *c, struct bundle *b)
 void request_result(struct request_result *r)
 {
     r->command.label = "result";
+    r->command.job = (struct job_ref){r->task->ref.ns, r->task->ref.job};
     r->command.decide = result_decide;
     r->retry_ms = -1;
 }

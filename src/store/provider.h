@@ -70,6 +70,8 @@ struct provider_calls {
     int (*write_all)(struct provider *p, enum table_id table, const void *const *before,
                      const void *const *after, size_t count, struct qp_err *err);
     int (*commit)(struct provider *p, struct qp_err *err);
+    /* Others were in the way `tries` times: lets some time pass. NULL: nothing is gained by that. */
+    void (*wait)(struct provider *p, int tries);
     void (*rollback)(struct provider *p);
     /* A nested transaction around a host callback, and the connection that the callback may use. */
     int (*host_begin)(struct provider *p, struct qp_err *err);

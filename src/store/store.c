@@ -432,6 +432,7 @@ static bool commit_again(struct store *s, struct commit *c, int rc)
         b->rc = QP_E_BUSY;
         b->stop = (struct stop){0};
     }
+    s->provider->calls->wait(s->provider, c->tries);
     return true;
 }
 

@@ -221,7 +221,7 @@ static int add_changes(struct postgres_provider *p, enum table_id table, const v
                        const void *const *after, size_t count, struct qp_err *err)
 {
     const struct table *t = &tables[table];
-    struct change changes[WRITE_ALL_MAX];
+    struct change changes[WRITE_ALL_MAX] = {{0}};
     for (size_t i = 0; i < count; i++) {
         changes[i] =
             (struct change){t, before == NULL ? NULL : before[i], after == NULL ? NULL : after[i]};
@@ -255,11 +255,9 @@ static int write_head(struct postgres_provider *p, const struct head_row *head, 
     return rc == QP_OK ? wire_send(&p->wire, s, &p->params, (struct wire_answer){0}, err) : rc;
 }
 
-int postgres_write_all(struct provider *base, enum table_id table, const void *const *before,
-                       const void *const *after, size_t count, struct qp_err *err)
+static int write_part(struct postgres_provider *p, enum table_id table, const void *const *before,
+                      const void *const *after, size_t count, struct qp_err *err)
 {
-    struct postgres_provider *p = self(base);
-    QP_ASSERT(count > 0 && count <= WRITE_ALL_MAX && p->active);
     if (table == TABLE_feed && before == NULL) {
         p->feed_pos = ((const struct feed_row *)after[count - 1])->pos;
     }
@@ -275,6 +273,31 @@ int postgres_write_all(struct provider *base, enum table_id table, const void *c
     }
     return after == NULL ? delete_rows(p, table, before, count, err)
                          : write_changes(p, table, before, after, count, err);
+}
+
+/* How many rows go together: as many as there are, unless they have much text. */
+static size_t part_count(enum table_id table, const void *const *rows, size_t count)
+{
+    size_t size = 0;
+    size_t n = 0;
+    while (n < count && (n == 0 || size < LIMIT_BUNDLE_SIZE)) {
+        size += row_text_size(table, rows[n++]);
+    }
+    return n;
+}
+
+int postgres_write_all(struct provider *base, enum table_id table, const void *const *before,
+                       const void *const *after, size_t count, struct qp_err *err)
+{
+    struct postgres_provider *p = self(base);
+    int rc = QP_OK;
+    QP_ASSERT(count > 0 && count <= WRITE_ALL_MAX && p->active);
+    for (size_t from = 0, n = 0; from < count && rc == QP_OK; from += n) {
+        n = part_count(table, (after != NULL ? after : before) + from, count - from);
+        rc = write_part(p, table, before == NULL ? NULL : before + from,
+                        after == NULL ? NULL : after + from, n, err);
+    }
+    return rc;
 }
 
 int postgres_write(struct provider *base, enum table_id table, const void *before,

@@ -25,9 +25,11 @@
 #define STATUS_PAUSE_MS 100
 #define LOCKED_MIN 256
 
+/* What the steps of a job read. A job with a short journal has few of each; of named data it may have any
+ * number. */
 const bool fetched_tables[TABLE_COUNT] = {
     [TABLE_act] = true,  [TABLE_guid] = true, [TABLE_sem] = true,
-    [TABLE_move] = true, [TABLE_msg] = true,  [TABLE_data] = true,
+    [TABLE_move] = true, [TABLE_msg] = true,
 };
 
 static struct postgres_provider *self(struct provider *base)
@@ -94,6 +96,10 @@ static int send_clock(struct postgres_provider *p, struct qp_err *err)
 /* Between transactions: the connection is there. */
 static int check_ready(struct postgres_provider *p, struct qp_err *err)
 {
+    if (p->wire.lost && p->in_snapshot) {
+        return err_set(err, QP_E_BUSY, "%s: the connection was lost, and the snapshot with it",
+                       p->place);
+    }
     return p->active || !p->wire.lost ? QP_OK : postgres_reconnect(p, err);
 }
 
@@ -205,6 +211,17 @@ static void postgres_rollback(struct provider *base)
         rollback(p);
     }
     p->active = false;
+}
+
+/* None the first time, then up to twice as long each time, by chance: two that met would else meet
+ * again. */
+static void postgres_let_pass(struct provider *base, int tries)
+{
+    unsigned char chance = 0;
+    int most_ms = tries < 2 ? 0 : 1 << (tries < 9 ? tries : 8);
+    if (base->env->entropy(base->env->context, &chance, sizeof chance) == QP_OK && most_ms > 0) {
+        wire_pause(1 + most_ms * chance / 256);
+    }
 }
 
 struct outcome {
@@ -833,6 +850,7 @@ const struct provider_calls postgres_calls = {
     .write = postgres_write,
     .write_all = postgres_write_all,
     .commit = postgres_commit,
+    .wait = postgres_let_pass,
     .rollback = postgres_rollback,
     .host_begin = postgres_host_begin,
     .host_check = postgres_host_check,

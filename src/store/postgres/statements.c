@@ -44,7 +44,8 @@ static const char *const plain_texts[PLAIN_KINDS] = {
     [PLAIN_KEEP_CLOCK] = "UPDATE %s.head SET clock=$1::bigint WHERE ns=0 AND clock<$1::bigint"
                          " AND pg_try_advisory_xact_lock(5855313491)",
     [PLAIN_HUSKS] = "DELETE FROM %s.lane WHERE ctid=ANY(ARRAY(SELECT ctid FROM %s.lane"
-                    " WHERE NOT " NOT_HUSK " LIMIT $1::bigint FOR UPDATE SKIP LOCKED))",
+                    " WHERE (SELECT pg_try_advisory_xact_lock(5855313491)) AND NOT " NOT_HUSK
+                    " LIMIT $1::bigint FOR UPDATE SKIP LOCKED))",
     [PLAIN_HEAD] =
         "SELECT greatest(setval('%s.orders',greatest($1::bigint+1,(SELECT last_value+4096"
         " FROM %s.orders)),false), setval('%s.ids',greatest($2::bigint,"
