@@ -140,6 +140,9 @@ static void blank_head(void *context, enum table_id table, void *row)
     if (table == TABLE_head) {
         *(struct head_row *)row = (struct head_row){0};
     }
+    if (table == TABLE_job) {
+        ((struct job_row *)row)->rev = 0; /* moves there with every row of the job (txn_touch) */
+    }
 }
 
 static void translate(void *context, enum table_id table, void *row)

@@ -732,17 +732,17 @@ static int take_rows(void *context, const PGresult *result, struct qp_err *err)
     return rc;
 }
 
-static void put_jobs(struct wire_params *out, const struct job_ref *jobs, size_t count)
+static void put_jobs(struct wire_params *out, const struct job_list *list)
 {
     wire_params_reset(out);
-    wire_array_begin(out, false, count);
-    for (size_t i = 0; i < count; i++) {
-        wire_array_i64(out, jobs[i].ns);
+    wire_array_begin(out, false, list->count);
+    for (size_t i = 0; i < list->count; i++) {
+        wire_array_i64(out, list->jobs[i].ns);
     }
     wire_array_end(out);
-    wire_array_begin(out, false, count);
-    for (size_t i = 0; i < count; i++) {
-        wire_array_i64(out, jobs[i].job);
+    wire_array_begin(out, false, list->count);
+    for (size_t i = 0; i < list->count; i++) {
+        wire_array_i64(out, list->jobs[i].job);
     }
     wire_array_end(out);
 }
@@ -758,24 +758,26 @@ static int fetch_send(struct postgres_provider *p, struct fetching *f, struct qp
 
 /* The jobs are locked by the first statement, in order; those behind it see what was committed before
  * it had the locks. */
-static int postgres_expect(struct provider *base, const struct job_ref *jobs, size_t count,
-                           void *context, provider_visit visit, bool *out_left, struct qp_err *err)
+static int postgres_expect(struct provider *base, const struct job_list *locked,
+                           const struct job_list *fetched, void *context, provider_visit visit,
+                           bool *out_left, struct qp_err *err)
 {
     struct postgres_provider *p = self(base);
     struct fetching fetches[TABLE_COUNT];
     int rc = QP_OK;
     *out_left = false;
-    put_jobs(&p->params, jobs, count);
-    for (int i = 0; i < TABLE_COUNT && rc == QP_OK && count > 0; i++) {
-        if (i == TABLE_job || fetched_tables[i]) {
+    for (int i = 0; i < TABLE_COUNT && rc == QP_OK; i++) {
+        const struct job_list *list = i == TABLE_job || i == TABLE_msg ? locked : fetched;
+        if ((i == TABLE_job || fetched_tables[i]) && list->count > 0) {
             fetches[i] = (struct fetching){p, (enum table_id)i, context, visit, out_left};
+            put_jobs(&p->params, list);
             rc = fetch_send(p, &fetches[i], err);
         }
     }
-    for (size_t i = 0; i < count && rc == QP_OK; i++) {
-        rc = locked_add(p, jobs[i].job, err);
+    for (size_t i = 0; i < locked->count && rc == QP_OK; i++) {
+        rc = locked_add(p, locked->jobs[i].job, err);
     }
-    if (rc == QP_OK && count > 0) {
+    if (rc == QP_OK && locked->count > 0 && p->xid == 0) {
         rc = postgres_send(p, PLAIN_XID, (struct wire_answer){postgres_take_i64, &p->xid, false},
                            err);
     }
