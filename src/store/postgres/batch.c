@@ -244,11 +244,13 @@ static int add_changes(struct postgres_provider *p, enum table_id table, const v
 
 /* --------------------------------------------------------------------------------------- the door */
 
-/* Only a copy of a whole store writes the head: what was given out there is not given out here. */
+/* Only a copy of a whole store writes the head: what was given out there is not given out here. The
+ * position becomes the one that all later ones are added to, for handles that are opened then. */
 static int write_head(struct postgres_provider *p, const struct head_row *head, struct qp_err *err)
 {
     struct wire_statement *s;
     int rc = postgres_plain_statement(p, PLAIN_HEAD, &s, err);
+    memset(p->base.blocks, 0, sizeof p->base.blocks);
     wire_params_reset(&p->params);
     wire_param_i64(&p->params, head->ord);
     wire_param_i64(&p->params, head->next_id);

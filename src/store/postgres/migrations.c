@@ -36,7 +36,7 @@ static const char *const migration_1[] = {
     "  seq bigint NOT NULL DEFAULT 0, paused bigint NOT NULL DEFAULT 0, cancelled bigint NOT NULL DEFAULT 0,"
     "  parked bytea, updated_at bigint NOT NULL DEFAULT 0, closed_at bigint NOT NULL DEFAULT 0, error bytea,"
     "  fingerprint bytea, output bytea, state bigint NOT NULL DEFAULT 0, status bigint NOT NULL DEFAULT 0,"
-    "  expire_at bigint NOT NULL DEFAULT 0, rev bigint NOT NULL, PRIMARY KEY(ns,job)) WITH (fillfactor=70)",
+    "  expire_at bigint NOT NULL DEFAULT 0, rev bigint NOT NULL, PRIMARY KEY(ns,job)) WITH (fillfactor=50)",
     "CREATE TABLE job_name("
     "  ns bigint NOT NULL, jid bytea NOT NULL, job bigint NOT NULL DEFAULT 0, rev bigint NOT NULL,"
     "  PRIMARY KEY(ns,jid))",
@@ -61,7 +61,7 @@ static const char *const migration_1[] = {
     "  n bigint NOT NULL DEFAULT 0, delta bigint NOT NULL DEFAULT 0, code bigint NOT NULL DEFAULT 0,"
     "  output bytea, guid_at bigint NOT NULL DEFAULT 0, guid_seq bigint NOT NULL DEFAULT 0,"
     "  guid_pos bigint NOT NULL DEFAULT 0, guid_rows bigint NOT NULL DEFAULT 0, rev bigint NOT NULL,"
-    "  PRIMARY KEY(ns,job,addr)) WITH (fillfactor=80)",
+    "  PRIMARY KEY(ns,job,addr)) WITH (fillfactor=50)",
     "CREATE TABLE guid("
     "  ns bigint NOT NULL, job bigint NOT NULL, addr bytea NOT NULL, guid bytea NOT NULL,"
     "  \"at\" bigint NOT NULL DEFAULT 0, seq bigint NOT NULL DEFAULT 0, pos bigint NOT NULL DEFAULT 0,"
