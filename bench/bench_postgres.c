@@ -2,11 +2,12 @@
  *
  * A private cluster with its defaults (fsync on, autovacuum on), in $TMPDIR. The same load as
  * bench_engine (load.h), in turns with the rows of the reference through a bare pipeline in the same
- * batch sizes (reference_pg.h). Then: two processes beside one; and how large the tables and
- * indexes are after many jobs.
+ * batch sizes (reference_pg.h). Then: two processes beside one; claims from a backlog of 1,000 and of
+ * 1,000,000, also while a long transaction lets nothing be vacuumed; and how large the tables and indexes
+ * are after many jobs.
  *
- * BENCH_SMOKE=1 only shows that it runs. BENCH_ONE=steps:in-flight:jobs runs the engine alone, once;
- * BENCH_URL names a server to use instead of a private one.
+ * BENCH_SMOKE=1 only shows that it runs. BENCH_ONE=steps:in-flight:jobs runs the engine and the
+ * reference once, BENCH_ONE=backlog that part alone; BENCH_URL names a server to use instead of a private one.
  */
 #include <postgresql/libpq-fe.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include "load.h"
 #include "place.h"
 #include "reference_pg.h"
+#include "stream.h"
 #include "support/pgserver.h"
 
 #define ROUNDS 3
@@ -107,6 +109,71 @@ static void processes(void)
            speed[1] / speed[0]);
 }
 
+/* ------------------------------------------------------------------------------------- a backlog */
+
+static const int64_t backlogs[] = {1000, 1000000};
+static struct stream streams[ARRAY_COUNT(backlogs)];
+
+/* Rounds in turns for so long; what is told is of this time alone. */
+static void turns(double seconds, const char *when)
+{
+    double from = now_s();
+    double speed[ARRAY_COUNT(backlogs)];
+    for (size_t i = 0; i < ARRAY_COUNT(backlogs); i++) {
+        streams[i].seconds = 0;
+        streams[i].claimed = 0;
+    }
+    while (now_s() - from < seconds) {
+        for (size_t i = 0; i < ARRAY_COUNT(backlogs); i++) {
+            stream_round(&streams[i]);
+        }
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(backlogs); i++) {
+        speed[i] = (double)streams[i].claimed / streams[i].seconds;
+    }
+    printf("%-42s %12.0f %12.0f %7.2f\n", when, speed[0], speed[1], speed[1] / speed[0]);
+    (void)fflush(stdout);
+}
+
+/* From here on nothing that dies can be taken away. */
+static PGconn *horizon_pin(void)
+{
+    PGconn *conn = PQconnectdb(url);
+    PGresult *result =
+        PQexec(conn, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_current_xact_id()");
+    if (PQresultStatus(result) != PGRES_TUPLES_OK) {
+        die("long transaction", PQerrorMessage(conn));
+    }
+    PQclear(result);
+    return conn;
+}
+
+static void backlog(void)
+{
+    PGconn *pinned;
+    double minute = smoke ? 2 : 60;
+    for (size_t i = 0; i < ARRAY_COUNT(backlogs); i++) {
+        char path[600];
+        (void)snprintf(path, sizeof path, "%s%cschema=b%lld", url,
+                       strchr(url, '?') == NULL ? '?' : '&', (long long)backlogs[i]);
+        stream_open(&streams[i], path, smoke && backlogs[i] > 10000 ? 10000 : backlogs[i]);
+    }
+    printf("\n%-42s %12s %12s %7s\n", "claims, messages/s, with a backlog of", "1,000", "1,000,000",
+           "ratio");
+    turns(minute / 6, "");
+    pinned = horizon_pin();
+    turns(minute / 3, "horizon pinned, first third of a minute");
+    turns(minute / 3, "second");
+    turns(minute / 3, "last");
+    PQfinish(pinned);
+    turns(minute / 6, "released");
+    for (size_t i = 0; i < ARRAY_COUNT(backlogs); i++) {
+        stream_close(&streams[i]);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- sizes */
+
 /* Bytes of all tables and of all indexes. */
 static void sizes(double out_mib[2])
 {
@@ -159,7 +226,9 @@ int main(void)
     struct pgserver *server = getenv("BENCH_URL") == NULL ? pgserver_start() : NULL;
     smoke = getenv("BENCH_SMOKE") != NULL;
     url = server == NULL ? getenv("BENCH_URL") : pgserver_url(server, "bench");
-    if (getenv("BENCH_ONE") != NULL) {
+    if (getenv("BENCH_ONE") != NULL && strcmp(getenv("BENCH_ONE"), "backlog") == 0) {
+        backlog();
+    } else if (getenv("BENCH_ONE") != NULL) {
         one(getenv("BENCH_ONE"));
     } else {
         printf("PostgreSQL, fsync=on, in-process workers, private cluster with its defaults\n");
@@ -169,6 +238,7 @@ int main(void)
         table(1);
         table(10);
         processes();
+        backlog();
         growth();
     }
     if (server != NULL) {
