@@ -542,6 +542,17 @@ struct gather {
     size_t size;
 };
 
+static const struct column *rev_column(enum table_id table);
+
+/* Where others write, a row that was read under its job's lock may be another by the time that a scan meets
+ * it: a claim changes messages without the job. */
+static bool is_outdated(const struct txn *t, const struct txn_entry *e, const void *row)
+{
+    const struct column *rev = rev_column(e->table);
+    return t->provider->shared && !tables[e->table].additive &&
+           (e->stored == NULL || row_i64(rev, e->stored) != row_i64(rev, row));
+}
+
 /* A row of a scan: what the ops know already beats what was read, and what was read becomes
  * known. */
 static int gather_row(void *context, const void *row)
@@ -559,11 +570,12 @@ static int gather_row(void *context, const void *row)
         return QP_E_LIMIT; /* ends the scan */
     }
     g->size += row_text_size(g->table, row);
-    if (e == NULL) {
-        e = entry_new(t, g->table, hash);
+    if (e == NULL || e->peeked) { /* what was only peeked at has been read again, and better, now */
+        e = e == NULL ? entry_new(t, g->table, hash) : e;
         if (e == NULL) {
             return t->rc;
         }
+        e->peeked = false;
         e->stored = row_copy(t->arena, g->table, row);
         e->current = e->stored;
         if (e->stored == NULL) {
@@ -572,6 +584,11 @@ static int gather_row(void *context, const void *row)
         }
     }
     QP_ASSERT(g->out->count < g->capacity);
+    if (is_outdated(t, e, row)) {
+        t->rc = err_set(t->err, QP_E_CONFLICT, "%s: the row has changed since it was read",
+                        tables[g->table].name);
+        return t->rc;
+    }
     if (e->current == NULL) {
         return txn_corrupt(t, g->table, "a row that was deleted is still found");
     }
