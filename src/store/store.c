@@ -810,8 +810,10 @@ static int commit_take(struct store *s, struct commit *c)
 
 int store_submit(struct store *s, struct commit *c)
 {
-    int rc = commit_take(s, c);
-    QP_ASSERT(rc != QP_OK || s->ahead == NULL);
+    int rc;
+    QP_ASSERT(s->ahead == NULL);
+    store_settle(s); /* it stands on nothing that may still fail */
+    rc = commit_take(s, c);
     while (rc == QP_OK && c->state == COMMIT_RUNNING && !s->provider->stepwise) {
         (void)commit_advance(s, c); /* cannot be busy: the outcome is in c->rc */
     }
