@@ -323,7 +323,7 @@ struct op_sem_open {
  *   move
  * Compares: the guards on the GUID's ledger; count + delta >= 0 (else QP_E_UNDERFLOW); the GUID has
  * not moved this scope (else QP_E_DONE). A closed job still counts: later deltas are applied and
- * are no edge (H9). */
+ * are no edge (H9); one that was closed before it was opened takes a move by nothing. */
 struct op_sem_move {
     struct job_ref ref;
     qp_str addr;

@@ -726,9 +726,9 @@ static void test_refused(void **state)
     (void)snprintf(url, sizeof url, "postgresql://postgres@%s:%s/ascii", PQhost(c), PQport(c));
     refused(url, QP_E_UNSUPPORTED, "UTF8", false);
     (void)sql(c, "DROP DATABASE ascii");
-    (void)sql(c, "UPDATE quipu.meta SET version=99");
+    (void)sql(c, "UPDATE quipu.meta SET version=version+100");
     refused(f.path, QP_E_NEWER, "newer", false);
-    (void)sql(c, "UPDATE quipu.meta SET version=1");
+    (void)sql(c, "UPDATE quipu.meta SET version=version-100");
     (void)snprintf(url, sizeof url, "%s?schema=none", f.path);
     refused(url, QP_E_NOT_FOUND, "no store", true);
     (void)snprintf(url, sizeof url, "%s?schema=No+way", f.path);
