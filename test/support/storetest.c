@@ -24,6 +24,16 @@ const char *storetest_name(enum storetest_kind kind)
     return names[kind];
 }
 
+int storetest_kinds(void)
+{
+#ifdef __SANITIZE_THREAD__
+    const char *lane = getenv("QP_LANE");
+    return lane != NULL && strcmp(lane, "torture") == 0 ? STORETEST_ALL : STORETEST_KINDS;
+#else
+    return STORETEST_ALL;
+#endif
+}
+
 static bool is_file(enum storetest_kind kind)
 {
     return kind == STORETEST_SQLITE || kind == STORETEST_SQLITE_SMALL;

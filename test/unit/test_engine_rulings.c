@@ -537,7 +537,7 @@ static void ceiling(void)
 static void test_H7_ceiling_escalates(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < STORETEST_KINDS; kind++) {
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
         enginetest_init(&x, (enum storetest_kind)kind, worker);
         x.options.stepwise = true;
         x.options.ceilings = (struct ceilings){.leg1 = 3, .leg2 = 3};
@@ -626,7 +626,7 @@ static const struct actor bad[] = {TRIGGER("s"), SLEEP("s", 1000, NULL), {0}};
 static void test_H7_backoff_and_dead_letter(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < STORETEST_KINDS; kind++) {
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
         int64_t deliveries = kind == STORETEST_MEMORY ? 20 : 3;
         enginetest_init(&x, (enum storetest_kind)kind, bad);
         x.options.max_deliveries = kind == STORETEST_MEMORY ? 0 : deliveries; /* 0: 20 */
