@@ -38,6 +38,8 @@ int storetest_kinds(void);
 
 /* A new store of this kind, open. Asserts that it works. */
 void storetest_init(struct storetest *f, enum storetest_kind kind, uint64_t seed);
+/* Another handle on the same store, for the caller to close; not on a file, which has one writer. */
+struct store *storetest_second(struct storetest *f);
 /* Closes and opens again, as a restart does; the state must survive. */
 void storetest_reopen(struct storetest *f);
 /* Closes, removes the files, asserts that no memory is left. */
