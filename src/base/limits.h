@@ -92,6 +92,8 @@
 #define LIMIT_COMMANDS 65536      /* that wait */
 #define LIMIT_TASKS_IN_HAND 1024  /* per topic, that one process fetches ahead; configurable */
 #define LIMIT_TASKS_IN_HAND_HARD 65536
+#define LIMIT_RUN_LEASE_MS 10000 /* of a process, where several share a store; configurable */
+#define LIMIT_RUN_LEASE_LEAST_MS 1000
 #define LIMIT_PROGRAMS 16
 #define LIMIT_WORKER_THREADS 1024
 #define LIMIT_RETENTION_JOBS 50          /* per commit */

@@ -1144,6 +1144,7 @@ void store_info(const struct store *s, struct store_info *out_info)
         .schema_version = s->provider->calls->schema_version(s->provider),
         .opened_unclean = s->provider->opened_unclean,
         .exclusive = s->provider->exclusive,
+        .shared = s->provider->shared,
         .refusing = stopped_by(s) != QP_OK,
         .commits = s->commits,
         .rows_written = s->rows_written,
