@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -553,6 +554,36 @@ static void test_open_transaction_blocks_nobody(void **state)
     (void)job_is("waiting", JOB_COMPLETED);
 }
 
+/* A host's own writes, inside an engine's commit. */
+static int host_starts(void *context, void *native)
+{
+    PGresult *r = PQexec(native, "SELECT quipu.start('t', '{}', 'second')");
+    bool good = PQresultStatus(r) == PGRES_TUPLES_OK;
+    PQclear(r);
+    return good ? *(const int *)context : QP_E_ABORTED;
+}
+
+/* They may start a job, too: it is there when the engine's own bundle is. */
+static void test_start_in_host_callback(void **state)
+{
+    int refuses = QP_E_ABORTED;
+    int agrees = QP_OK;
+    struct request_start r;
+    (void)state;
+    enginetest_fill_start(&x, &r, "first", "{}");
+    r.host = host_starts;
+    r.host_context = &refuses;
+    assert_int_equal(enginetest_ask(&x, &r.command), QP_E_ABORTED);
+    assert_int_equal(sql_count(other, "SELECT count(*) FROM quipu.job"), 0);
+    r.host_context = &agrees;
+    assert_int_equal(enginetest_ask(&x, &r.command), QP_OK);
+    assert_int_equal(sql_count(other, "SELECT count(*) FROM quipu.job"), 2);
+    look();
+    assert_int_equal(enginetest_work(&x), 2);
+    (void)job_is("second", JOB_COMPLETED);
+    (void)job_is("first", JOB_OPEN); /* it waits for its signal */
+}
+
 /* Ended, paused or out of time before its START is delivered; the last one's is put off by hand. */
 static void test_unbegun(void **state)
 {
@@ -615,6 +646,9 @@ static void test_complete_stale(void **state)
 
     assert_int_equal(api_start("b", "t", "{}"), QP_OK);
     task = enginetest_task(&x, "b", NULL);
+    (void)sql(other, "UPDATE quipu.job SET state=3 WHERE jid='b'"); /* ended, but not swept yet */
+    sql_refused(app, complete_text(task), "QP003", stale);
+    (void)sql(other, "UPDATE quipu.job SET state=0 WHERE jid='b'");
     assert_int_equal(enginetest_end(&x, "b", JOB_CANCELLED), QP_OK);
     sql_refused(app, complete_text(task), "QP003", stale);
     enginetest_forget(&x, task);
@@ -927,6 +961,125 @@ static void test_malformed_messages(void **state)
     enginetest_check(&x);
 }
 
+/* ------------------------------------------------------------------------------------- all at once */
+
+#define SHOPS 3
+#define SALES 40
+
+struct shop {
+    pthread_t thread;
+    int number;
+    uint64_t chance;
+    atomic_int backend;
+    atomic_bool done;
+};
+
+/* False: something was refused, or the line is dead; the transaction is over either way. */
+static bool shop_says(PGconn *c, const char *text)
+{
+    PGresult *r = PQexec(c, text);
+    bool good = PQresultStatus(r) == PGRES_COMMAND_OK || PQresultStatus(r) == PGRES_TUPLES_OK;
+    const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
+    /* killed, or chosen to break a deadlock; nothing else may go wrong */
+    QP_ASSERT(good || state == NULL || strncmp(state, "57P", 3) == 0 ||
+              strcmp(state, "40P01") == 0);
+    PQclear(r);
+    return good;
+}
+
+/* A sale and its job, in either order; now and then it thinks better of it. */
+static void shop_sells(struct shop *s, PGconn *c, int number)
+{
+    char row[128];
+    char job[128];
+    bool row_first = testenv_random_below(&s->chance, 2) == 0;
+    const char *ends = testenv_random_below(&s->chance, 4) == 0 ? "ROLLBACK" : "COMMIT";
+    (void)snprintf(row, sizeof row, "INSERT INTO public.sale VALUES('%d-%d')", s->number, number);
+    (void)snprintf(job, sizeof job, "SELECT quipu.start('t', '{}', '%d-%d')", s->number, number);
+    if (shop_says(c, "BEGIN") && shop_says(c, row_first ? row : job) &&
+        shop_says(c, row_first ? job : row)) {
+        (void)shop_says(c, ends); /* whatever it says: both or neither */
+    }
+}
+
+static void *shop_runs(void *context)
+{
+    struct shop *s = context;
+    for (int i = 0; i < SALES; i++) {
+        PGconn *c = PQconnectdb(x.f.path);
+        (void)PQsetNoticeReceiver(c, no_notice, NULL);
+        atomic_store(&s->backend, PQbackendPID(c));
+        shop_sells(s, c, i);
+        PQfinish(c);
+    }
+    atomic_store(&s->done, true);
+    return NULL;
+}
+
+/* A task is answered by its worker, or by SQL, which may roll back. */
+static void answer_one(uint64_t *chance)
+{
+    struct task *task = x.tasks;
+    switch (testenv_random_below(chance, 3)) {
+    case 0:
+        assert_int_equal(enginetest_result(&x, task, RESULT_DONE, "1"), QP_OK);
+        break;
+    case 1:
+        (void)sql(app, complete_text(task));
+        break;
+    default:
+        (void)sql(app, "BEGIN");
+        (void)sql(app, complete_text(task));
+        (void)sql(app, "ROLLBACK");
+        return;
+    }
+    enginetest_forget(&x, task);
+}
+
+/* Shops sell while the engine works, their backends are killed at any moment, and tasks are answered both ways: at
+ * the end there is a job for each sale and a sale for each job, and each was done once. */
+static void test_all_at_once(void **state)
+{
+    static struct shop shops[SHOPS];
+    uint64_t chance = testenv_seed();
+    int64_t sales;
+    int busy = SHOPS;
+    char text[128];
+    (void)state;
+    for (int i = 0; i < SHOPS; i++) {
+        shops[i] = (struct shop){.number = i, .chance = chance + (uint64_t)i + 1};
+        assert_int_equal(pthread_create(&shops[i].thread, NULL, shop_runs, &shops[i]), 0);
+    }
+    while (busy > 0 || x.tasks != NULL) {
+        enginetest_wait(&x, LOOK_MS);
+        for (int i = 0; i < 10 && x.tasks != NULL; i++) {
+            answer_one(&chance);
+        }
+        (void)snprintf(text, sizeof text, "SELECT pg_terminate_backend(%d)",
+                       atomic_load(&shops[testenv_random_below(&chance, SHOPS)].backend));
+        (void)sql(other, busy > 0 ? text : "SELECT 1");
+        busy = 0;
+        for (int i = 0; i < SHOPS; i++) {
+            busy += !atomic_load(&shops[i].done);
+        }
+        enginetest_wait(&x, busy == 0 ? LOOK_MS : 0);
+    }
+    for (int i = 0; i < SHOPS; i++) {
+        assert_int_equal(pthread_join(shops[i].thread, NULL), 0);
+    }
+    for (int i = 0; i < 2 || x.tasks != NULL; i++) {
+        look();
+        (void)enginetest_work(&x);
+    }
+    sales = sql_count(other, "SELECT count(*) FROM public.sale");
+    assert_int_equal(sql_count(other, "SELECT count(*) FROM public.sale s JOIN quipu.job j"
+                                      " ON j.jid=convert_to(s.id,'UTF8') WHERE j.state=1"),
+                     sales);
+    assert_int_equal(sql_count(other, "SELECT count(*) FROM quipu.job"), sales);
+    assert_int_equal(x.ended, sales);
+    assert_true(sales > 0);
+}
+
 /* -------------------------------------------------------------------------------------------- rights */
 
 /* A role that may only execute the functions can do that and no more, whatever temporary tables it makes;
@@ -1013,6 +1166,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_start_beside_engine, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_many_and_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_open_transaction_blocks_nobody, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_start_in_host_callback, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_unbegun, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_complete_stale, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_complete_then_ended_or_paused, set_up, tear_down),
@@ -1024,6 +1178,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bad_input, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_good_input, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_malformed_messages, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_all_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_rights, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_moved, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_dump_has_them, set_up, tear_down),
