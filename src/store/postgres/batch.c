@@ -262,6 +262,7 @@ int postgres_write_all(struct provider *base, enum table_id table, const void *c
     QP_ASSERT(count > 0 && count <= WRITE_ALL_MAX && p->active);
     if (table == TABLE_feed && before == NULL) {
         p->feed_pos = ((const struct feed_row *)after[count - 1])->pos;
+        p->feed_at = ((const struct feed_row *)after[count - 1])->at;
     }
     if (tables[table].additive) {
         return add_changes(p, table, before, after, count, err);

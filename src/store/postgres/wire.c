@@ -99,14 +99,29 @@ static void ignore_notice(void *context, const PGresult *result)
     (void)result;
 }
 
+/* What the URL says about the first of these beats what is said here. */
+static const char *const names[] = {
+    "fallback_application_name", "connect_timeout",  "keepalives_idle",
+    "keepalives_interval",       "keepalives_count", "tcp_user_timeout",
+    "client_encoding",           "dbname",           NULL};
+#define VALUES(url)                                                                                \
+    {                                                                                              \
+        "quipu", "10", "10", "5", "3", "30000", "UTF8", url, NULL                                  \
+    }
+
+PGconn *wire_dial(const char *url)
+{
+    const char *const values[] = VALUES(url);
+    PGconn *conn = PQconnectStartParams(names, values, 1);
+    if (conn != NULL) {
+        (void)PQsetNoticeReceiver(conn, ignore_notice, NULL); /* returns the former one */
+    }
+    return conn;
+}
+
 int wire_open(struct wire *w, const char *url, struct qp_err *err)
 {
-    /* What the URL says about the first of these beats what is said here. */
-    static const char *const names[] = {
-        "fallback_application_name", "connect_timeout",  "keepalives_idle",
-        "keepalives_interval",       "keepalives_count", "tcp_user_timeout",
-        "client_encoding",           "dbname",           NULL};
-    const char *const values[] = {"quipu", "10", "10", "5", "3", "30000", "UTF8", url, NULL};
+    const char *const values[] = VALUES(url);
     PQfinish(w->conn);
     buf_reset(&w->answers);
     w->lost = false;
