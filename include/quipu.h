@@ -180,7 +180,8 @@ typedef struct qp qp;
 
 struct qp_options {
     size_t size;      /* sizeof(struct qp_options): set by qp_options_init */
-    const char *path; /* the file; made, with mode 0600, when it is not there. NULL: in memory */
+    const char *path; /* the file; made, with mode 0600, when it is not there. Or the URL of a
+                         PostgreSQL database, postgresql://user@host/database. NULL: in memory */
     const struct qp_env
         *env; /* NULL: the usual one. With threads its functions are called from all */
     const char *namespace_name; /* NULL: "default" */
@@ -188,13 +189,20 @@ struct qp_options {
     int64_t
         max_deliveries; /* of a message or task without an answer (crashes, lost leases) before it is
                                set aside as a dead letter and its job is parked; 0: 20 */
+    qp_ms
+        lease_ms; /* where several processes share a database: when this one is silent for so long,
+                       others take up what it held. 0: 10 s; 1 s to a day. A file has no use for it */
 };
 
 QP_API void qp_options_init(struct qp_options *options);
 
 /* Opens the file, or makes it. One process may write to a file at a time: another one gets
  * QP_E_LOCKED. What a process that died was working on is ready to be claimed again when this
- * returns; tasks of workers with a lease are when that is over. */
+ * returns; tasks of workers with a lease are when that is over.
+ *
+ * A PostgreSQL database, in which a schema "quipu" is made (or another: ?schema=name), takes any
+ * number of processes. They share the work: whoever has a worker for a topic gets its tasks. What a
+ * process that died was working on is taken up by another one when its lease_ms is over. */
 QP_API QP_MUST_USE int qp_open(const struct qp_options *options, qp **out_engine,
                                struct qp_err *err);
 
@@ -237,8 +245,8 @@ struct qp_retry {
 };
 
 /* Host writes that belong to a commit of the engine: runs on the thread that commits, inside the
- * transaction. `native` is the connection (sqlite3 *); NULL in memory. It writes to tables of its own, does
- * not begin or end transactions, and returns QP_OK. Another code, or longer than 5 s, takes its own
+ * transaction. `native` is the connection: sqlite3 *, or PGconn * of libpq; NULL in memory. It writes
+ * to tables of its own, does not begin or end transactions, and returns QP_OK. Another code, or longer than 5 s, takes its own
  * writes back and the engine's with them. */
 typedef int (*qp_tx)(void *context, void *native);
 
@@ -420,7 +428,7 @@ struct qp_finding {
 
 struct qp_check_options {
     size_t size;                /* sizeof(struct qp_check_options): set by qp_check_options_init */
-    const char *path;           /* the file; it is opened for reading only */
+    const char *path;           /* the file, or URL; it is opened for reading only */
     const struct qp_env *env;   /* NULL: the usual one */
     const char *namespace_name; /* only this one; NULL: all */
     const char *job;            /* only the job with this id, of the namespace or of "default" */
@@ -442,7 +450,7 @@ struct qp_check_result {
  * then returns it. */
 typedef int (*qp_check_visit)(void *context, const struct qp_finding *finding);
 
-/* Checks a file against the rules of the protocol, page by page and job by job, without changing
+/* Checks a file or database against the rules of the protocol, page by page and job by job, without changing
  * it; another process may be working on it. QP_OK: it was checked, and out_result says what was
  * found. QP_E_NOT_FOUND: no such file, namespace or job. QP_E_INVALID: no such rule. Other codes:
  * it could not be checked (a foreign, newer or damaged file). `visit` may be NULL. */

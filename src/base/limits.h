@@ -97,11 +97,12 @@
 #define LIMIT_COMMANDS 65536      /* that wait */
 #define LIMIT_TASKS_IN_HAND 1024  /* per topic, that one process fetches ahead; configurable */
 #define LIMIT_TASKS_IN_HAND_HARD 65536
+#define LIMIT_RUN_LEASE_MS 10000 /* of a process, where several share a store; configurable */
+#define LIMIT_RUN_LEASE_LEAST_MS 1000
 #define LIMIT_PROGRAMS 16
 #define LIMIT_WORKER_THREADS 1024
-#define LIMIT_RETENTION_JOBS 50  /* per commit */
-#define LIMIT_RUN_LEASE_MS 10000 /* of an engine, where others are: then they take up its work */
-#define LIMIT_LOOK_MS 1000       /* between two looks for what others have put, where others are */
+#define LIMIT_RETENTION_JOBS 50 /* per commit */
+#define LIMIT_LOOK_MS 1000      /* between two looks for what others have put, where others are */
 #define LIMIT_DUE_MS 100 /* before another look at what is due and in somebody else's hands */
 #define LIMIT_BACKOFF_MS (5 * 60 * 1000) /* between two deliveries of a message that failed */
 #define LIMIT_SIGNAL_TTL_MS                                                                        \

@@ -674,6 +674,8 @@ static int run_again(struct engine *e, struct qp_err *err)
         e->batch = d->next;
         delivery_free(d);
     }
+    log_write(&e->env, QP_LOG_WARN, LOG_MSG("this run is over, another one begins"),
+              LOG_I64("epoch", e->kernel.epoch));
     rc = run_end(e, e->kernel.epoch, NODE_LEFT, err);
     return rc == QP_OK ? run_enter(e, err) : rc;
 }

@@ -1,7 +1,8 @@
 /* handle.c - opening, closing, and calls on the engine (see handle.h)
  *
  * If we crash, nothing here is lost that was answered: a call is answered after its commit. What a
- * process that died held is taken up by the next one that opens the file (engine_open).
+ * process that died held is taken up by the next one that opens the file (engine_open), or, where
+ * several share a database, by another one when the run's lease is over.
  */
 #include "run/handle.h"
 
@@ -131,6 +132,24 @@ static int enter_namespace(qp *q, const char *name, struct qp_err *err)
     return rc == QP_E_EXISTS ? QP_OK : rc;
 }
 
+/* Whoever has the store for itself needs no lease: it is over when another opens it. */
+static qp_ms run_lease_ms(const qp *q, const struct qp_options *options)
+{
+    return !q->shared ? 0 : options->lease_ms > 0 ? options->lease_ms : LIMIT_RUN_LEASE_MS;
+}
+
+static int store_enter(qp *q, const struct qp_options *options, struct qp_err *err)
+{
+    struct store_options of_store = {.path = options->path};
+    struct store_info info;
+    int rc = store_open(&q->env, &of_store, &q->store, err);
+    if (rc == QP_OK) {
+        store_info(q->store, &info);
+        q->shared = info.shared;
+    }
+    return rc;
+}
+
 /* A host polls one descriptor: what we set ourselves, and what others hint at. */
 static int join_events(qp *q, struct qp_err *err)
 {
@@ -151,7 +170,6 @@ static int engine_enter(qp *q, const struct qp_options *options,
                         const struct program *const *programs, size_t program_count,
                         struct qp_err *err)
 {
-    struct store_options of_store = {.path = options->path};
     struct engine_options of_engine = {.name = "embedded",
                                        .keep_ms = options->keep_ms,
                                        .max_deliveries = options->max_deliveries,
@@ -159,14 +177,9 @@ static int engine_enter(qp *q, const struct qp_options *options,
                                        .program_count = program_count,
                                        .context = q,
                                        .ended = watch_job_ended};
-    struct store_info info = {0};
-    int rc = store_open(&q->env, &of_store, &q->store, err);
-    if (rc == QP_OK) {
-        store_info(q->store, &info);
-    }
-    q->shared = info.shared;
+    int rc = store_enter(q, options, err);
     of_engine.store = q->store;
-    of_engine.lease_ms = info.shared ? LIMIT_RUN_LEASE_MS : 0;
+    of_engine.lease_ms = run_lease_ms(q, options);
     rc = rc == QP_OK ? join_events(q, err) : rc;
     rc = rc == QP_OK ? engine_open(&of_engine, &q->engine, err) : rc;
     return rc == QP_OK ? enter_namespace(q, options->namespace_name, err) : rc;
@@ -239,6 +252,10 @@ static int options_check(const struct qp_options *o, struct qp_err *err)
     }
     if (o->max_deliveries < 0 || o->max_deliveries > INT32_MAX) {
         return err_set(err, QP_E_INVALID, "qp_open: max_deliveries is 0 to %d", INT32_MAX);
+    }
+    if (o->lease_ms != 0 &&
+        (o->lease_ms < LIMIT_RUN_LEASE_LEAST_MS || o->lease_ms > LIMIT_LEASE_MS)) {
+        return err_set(err, QP_E_INVALID, "qp_open: lease_ms is 0, or 1 s to a day");
     }
     return QP_OK;
 }

@@ -105,7 +105,7 @@ struct qp {
     struct store *store;
     struct engine *engine;
     int64_t ns;
-    bool shared; /* others work on the store, too */
+    bool shared; /* other processes work on the store, too */
     struct pool pool;
     struct worker *workers;
     struct service by_hand; /* of tasks that were claimed without a worker */

@@ -128,10 +128,10 @@ static void publish(qp *q, bool busy)
     qp_ms at = due_at(q);
     qp_ms left = at - store_now(q->store);
     int64_t now = now_us(q);
+    qp_ms wall = q->env.wall_ms(q->env.context);
     left = left < LIMIT_TIMER_MS ? left : LIMIT_TIMER_MS;
     (void)pthread_mutex_lock(&q->lock);
-    /* The store's clock may be a server's, and far from ours. */
-    q->due_at = at == INT64_MAX ? INT64_MAX : q->env.wall_ms(q->env.context) + left;
+    q->due_at = at == INT64_MAX ? at : wall + left; /* the store's clock may be a server's */
     q->due_us = now + left * 1000;
     q->busy = busy;
     if (q->answered) {

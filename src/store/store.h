@@ -877,7 +877,7 @@ struct store_info {
     bool
         opened_unclean; /* the last writer did not close it; a writer's finding, false for readers */
     bool exclusive;     /* nobody else can write to it as long as this handle is open */
-    bool shared;        /* a server's: many handles write */
+    bool shared;        /* other processes may be writing to it now */
     bool refusing;      /* a failed fsync, or damage: all further work is refused */
     int64_t commits;
     int64_t rows_written;

@@ -697,6 +697,32 @@ static void test_server_clock(void **state)
     PQfinish(c);
 }
 
+/* The first time it loses the line, and says what a host would say. */
+static int lose_line(void *context, void *native)
+{
+    int *calls = context;
+    PGresult *r = PQexec(native, ++*calls == 1 ? "SELECT pg_terminate_backend(pg_backend_pid())"
+                                               : "INSERT INTO kept VALUES(1)");
+    bool good = PQresultStatus(r) == PGRES_COMMAND_OK;
+    PQclear(r);
+    return good ? QP_OK : QP_E_ABORTED;
+}
+
+/* Proves that a line which breaks under a host callback is no refusal of the host's: the commit is made
+ * again, and the callback called again. */
+static void test_line_lost_under_host(void **state)
+{
+    PGconn *c = sql_open(f.path);
+    int calls = 0;
+    struct op op = {.kind = OP_host_call, .host_call = {lose_line, &calls}};
+    (void)state;
+    (void)sql(c, "CREATE TABLE kept(n int)");
+    assert_int_equal(commit_ops(f.s, &op, 1), QP_OK);
+    assert_int_equal(calls, 2);
+    assert_int_equal(sql(c, "SELECT count(*) FROM kept"), 1);
+    PQfinish(c);
+}
+
 /* Proves that housekeeping takes away what is left of lanes, and keeps the clock. */
 static void test_housekeeping(void **state)
 {
@@ -775,6 +801,7 @@ int main(int argc, char **argv)
         TEST(test_dumped_schema),
         TEST(test_server_clock),
         TEST(test_housekeeping),
+        TEST(test_line_lost_under_host),
     };
     if (argc > 1) {
         cmocka_set_test_filter(argv[1]);

@@ -835,6 +835,10 @@ static int postgres_host_end(struct provider *base, bool keep, struct qp_err *er
     PGTransactionStatusType status = PQtransactionStatus(p->wire.conn);
     int rc;
     p->in_host = false;
+    if (PQstatus(p->wire.conn) != CONNECTION_OK) {
+        p->wire.lost = true; /* it broke under the callback, whose fault it is not */
+        return err_set(err, QP_E_BUSY, "%s: the connection was lost in a host callback", p->place);
+    }
     if (status != PQTRANS_INTRANS && status != PQTRANS_INERROR) {
         p->wire.lost = true; /* whatever it left there: another one is better */
         return err_set(err, QP_E_ABORTED, "%s: a host callback ended the transaction", p->place);
@@ -844,6 +848,9 @@ static int postgres_host_end(struct provider *base, bool keep, struct qp_err *er
                           "SET LOCAL enable_hashjoin=off; SET LOCAL enable_mergejoin=off"
                         : "ROLLBACK TO qp_host; RELEASE qp_host",
                    NULL, NULL, err);
+    if (rc != QP_OK && p->wire.lost) {
+        return lost_is_busy(p, rc, err);
+    }
     if (rc != QP_OK) {
         p->wire.lost = true;
         return err_set(err, QP_E_ABORTED, "%s: a host callback left the savepoint", p->place);
