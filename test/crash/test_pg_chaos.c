@@ -81,7 +81,7 @@ static struct child me;
 /* Before anything is done: who reads the log knows of every call. */
 static void note(const char *format, ...)
 {
-    char line[160];
+    char line[200];
     va_list args;
     int n;
     va_start(args, format);
@@ -98,13 +98,16 @@ static qp_ms shifted_ms(void *context)
     return me.usual.wall_ms(me.usual.context) + me.offset_ms;
 }
 
-/* A run that ended before its time, by the word of whoever found it. */
+/* A run that ended before its time, by the word of whoever found it; and an engine that gave up. */
 static void on_log(void *context, enum qp_log_level level, const char *line, size_t size)
 {
     (void)context;
     (void)level;
     if (memmem(line, size, "run is over", 11) != NULL) {
         note("L %d", me.number);
+    } else if (memmem(line, size, "has stopped", 11) != NULL) {
+        note("X %.*s", size < 140 ? (int)size : 140, line);
+        abort();
     }
 }
 
@@ -301,6 +304,8 @@ static void engine_spawn(int number)
     w.engines[number] = child;
 }
 
+static void read_logs(void);
+
 /* An engine that ended by itself has met something that it could not stand. */
 static void engines_live(void)
 {
@@ -308,6 +313,7 @@ static void engines_live(void)
         int status = 0;
         if (w.engines[i] > 0 && waitpid(w.engines[i], &status, WNOHANG) != 0) {
             w.engines[i] = 0;
+            read_logs(); /* perhaps it has said why */
             fail_msg("QP_SEED=%llu: engine %d has ended, status %d", (unsigned long long)w.seed, i,
                      status);
         }
@@ -457,8 +463,8 @@ static void strike(const struct fault *fault, int64_t ms)
     do {
         fault->strike();
     } while (now_ms() < until);
-    printf("%-12s %lld results, at most %lld ms without\n", fault->name,
-           (long long)(w.effects - from), (long long)w.worst_ms);
+    print_message("%-12s %lld results, at most %lld ms without\n", fault->name,
+                  (long long)(w.effects - from), (long long)w.worst_ms);
 }
 
 /* ---------------------------------------------------------------------------------------- afterwards */
@@ -490,7 +496,7 @@ static void read_line(const char *line)
         *job = (struct job){.acknowledged = line[0] == 'S', .calls = line[0] == 'C'};
         memcpy(job->id, line + 2, n - 3);
     } else if (line[0] == 'X') {
-        fail_msg("QP_SEED=%llu: an engine could not close: %s", (unsigned long long)w.seed, line);
+        fail_msg("QP_SEED=%llu: %s", (unsigned long long)w.seed, line);
     }
 }
 
@@ -498,7 +504,7 @@ static void read_logs(void)
 {
     for (int i = 0; i < ENGINES; i++) {
         char path[300];
-        char line[200];
+        char line[240];
         FILE *f;
         (void)snprintf(path, sizeof path, "%s/log-%d", w.dir, i);
         f = fopen(path, "r");
@@ -580,10 +586,11 @@ static void check_calls(void)
     int64_t acknowledged = ask("SELECT count(*) FROM public.said WHERE acknowledged");
     int64_t most = ask("SELECT max(calls) FROM public.said");
     int64_t again = ask("SELECT count(*) FROM public.said WHERE calls>1");
-    printf("%lld starts acknowledged, %lld effects, %lld runs over, %lld kills, %lld jobs called "
-           "again, %lld times at most, %lld ms without a result at most\n",
-           (long long)acknowledged, (long long)w.effects, (long long)runs_over, (long long)w.kills,
-           (long long)again, (long long)most, (long long)w.worst_ms);
+    print_message(
+        "%lld starts acknowledged, %lld effects, %lld runs over, %lld kills, %lld jobs called "
+        "again, %lld times at most, %lld ms without a result at most\n",
+        (long long)acknowledged, (long long)w.effects, (long long)runs_over, (long long)w.kills,
+        (long long)again, (long long)most, (long long)w.worst_ms);
     assert_true(acknowledged > 0);
     assert_true(runs_over >= w.kills); /* each was found */
     if (most > 1 + runs_over) {
