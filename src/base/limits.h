@@ -72,8 +72,13 @@
 #define LIMIT_RECONNECT_MS 20          /* before the second try; then twice as long each time */
 #define LIMIT_STATEMENT_MS (60 * 1000) /* of one statement on a server */
 #define LIMIT_LOCK_MS 5000             /* waiting for a row of another */
-#define LIMIT_CLOCK_KEEP_MS 1000       /* how far the kept clock may be behind */
-#define LIMIT_HUSK_ROWS 1000           /* empty lanes that housekeeping takes away at a time */
+#define LIMIT_SILENCE_MS 7000      /* of who has a transaction open: then others have its rows */
+#define LIMIT_CLOCK_KEEP_MS 1000   /* how far the kept clock may be behind */
+#define LIMIT_HUSK_ROWS 1000       /* empty lanes and counters that housekeeping takes at a time */
+#define LIMIT_HINT_GAP_MS 20       /* between two hints of one handle that there is something */
+#define LIMIT_HINT_ANSWER_MS 10000 /* of the line for hints: then it is taken for dead */
+#define LIMIT_HINT_PAUSE_MS 100    /* before it is made again; then twice as long each time */
+#define LIMIT_HINT_PAUSE_MOST_MS 10000
 
 /* Moving a store */
 #define LIMIT_COPY_ROWS 4096              /* per transaction */
@@ -96,7 +101,9 @@
 #define LIMIT_RUN_LEASE_LEAST_MS 1000
 #define LIMIT_PROGRAMS 16
 #define LIMIT_WORKER_THREADS 1024
-#define LIMIT_RETENTION_JOBS 50          /* per commit */
+#define LIMIT_RETENTION_JOBS 50 /* per commit */
+#define LIMIT_LOOK_MS 1000      /* between two looks for what others have put, where others are */
+#define LIMIT_DUE_MS 100 /* before another look at what is due and in somebody else's hands */
 #define LIMIT_BACKOFF_MS (5 * 60 * 1000) /* between two deliveries of a message that failed */
 #define LIMIT_SIGNAL_TTL_MS                                                                        \
     (7LL * 24 * 3600 * 1000) /* a signal that nobody waits for; configurable */
@@ -114,6 +121,7 @@
 
 static_assert(LIMIT_PAYLOAD_SIZE <= LIMIT_PAYLOAD_HARD_SIZE, "default within hard limit");
 static_assert(LIMIT_PAYLOAD_HARD_SIZE <= LIMIT_BUNDLE_SIZE, "a payload fits into a bundle");
+static_assert(LIMIT_HOST_CALLBACK_MS < LIMIT_SILENCE_MS, "a host callback may be silent");
 static_assert(LIMIT_BUNDLE_SIZE < LIMIT_ARENA_SIZE, "a bundle fits into an arena");
 
 #endif

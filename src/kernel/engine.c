@@ -15,6 +15,12 @@
 
 static void commands_fail(struct engine *e, struct command *first, int rc, const char *why);
 
+/* Whether nobody else works on the store. */
+static bool is_alone(const struct engine *e)
+{
+    return e->options.lease_ms == 0;
+}
+
 /* ------------------------------------------------------------------------------- open and close */
 
 static void engine_setup(struct engine *e, const struct engine_options *o)
@@ -569,28 +575,52 @@ static void take_served(struct round *r)
     }
 }
 
-/* When to look again for what is due: known from the index after a look, else from what was written. */
+/* When to look again for what is due: known from the index after a look, else from what was written.
+ * What is due and still there after a look is in the hands of others, who may be long about it. */
 static int note_due(struct round *r, struct qp_err *err)
 {
     struct engine *e = r->engine;
     qp_ms due = r->commit.due_at;
-    if (r->waking != NULL) {
-        if (r->more || r->tidy_more) {
-            e->wake_at = 0;
-            return QP_OK;
-        }
-        return store_due(e->store, &e->wake_at, err);
+    int rc;
+    if (r->waking == NULL) {
+        e->wake_at = due > 0 && due < e->wake_at ? due : e->wake_at;
+        return QP_OK;
     }
-    e->wake_at = due > 0 && due < e->wake_at ? due : e->wake_at;
-    return QP_OK;
+    if (r->more || r->tidy_more) {
+        e->wake_at = 0;
+        return QP_OK;
+    }
+    rc = store_due(e->store, &due, err);
+    if (rc == QP_OK) {
+        e->wake_at = due <= r->now && !is_alone(e) ? r->now + LIMIT_DUE_MS : due;
+    }
+    return rc;
 }
 
+/* Messages that the commit itself has claimed again. */
+static int64_t taken_count(const struct round *r)
+{
+    int64_t count = r->claimed != NULL && r->claimed->rc == QP_OK && r->claim != NULL
+                        ? (int64_t)r->claim->out_count
+                        : 0;
+    for (const struct handed *h = r->served.handed; h != NULL; h = h->next) {
+        count++;
+    }
+    return count;
+}
+
+/* Others are told of what became READY and was not taken, and of what is due before they would look. */
 static void note_ready(const struct round *r)
 {
     struct engine *e = r->engine;
+    qp_ms due = r->commit.due_at;
     if (r->commit.ready_count > 0) {
         e->hungry = true;
         serve_look_again(e);
+    }
+    if (!is_alone(e) &&
+        (r->commit.ready_count > taken_count(r) || (due > 0 && due < r->now + LIMIT_LOOK_MS))) {
+        store_wake_others(e->store);
     }
 }
 
@@ -611,13 +641,19 @@ static int answer(struct round *r, struct qp_err *err)
     return note_due(r, err);
 }
 
-/* Nothing of it happened: whoever asked is told, what was claimed is still in hand. */
+/* Nothing of it happened: whoever asked is told, what was claimed is still in hand. If nobody knows whether
+ * it happened, whoever asked is told that, and the digits tell the rest (H17). */
 static int round_failed(struct round *r, int rc, struct qp_err *err)
 {
     struct engine *e = r->engine;
     struct qp_err why = r->commit.err;
-    (void)err_set(err, rc, "commit: %s", commit_text(&r->commit, rc));
-    if (qp_code_class(rc) != QP_CLASS_RETRY && qp_code_class(rc) != QP_CLASS_LIMIT) {
+    bool goes_on = rc == QP_E_UNKNOWN_OUTCOME && !is_alone(e);
+    int told = goes_on ? QP_E_BUSY : rc;
+    (void)err_set(err, told, "commit: %s", commit_text(&r->commit, rc));
+    if (goes_on) {
+        e->over =
+            true; /* it may have claimed what we do not know of: a new run gives it all back */
+    } else if (qp_code_class(rc) != QP_CLASS_RETRY && qp_code_class(rc) != QP_CLASS_LIMIT) {
         e->failed = rc;
     }
     while (r->batch != NULL) {
@@ -626,7 +662,7 @@ static int round_failed(struct round *r, int rc, struct qp_err *err)
         batch_add(e, d);
     }
     commands_fail(e, r->commands, rc, why.text[0] != '\0' ? why.text : qp_code_text(rc));
-    return rc;
+    return told;
 }
 
 /* ------------------------------------------------------------------------------------------- round */
@@ -640,6 +676,8 @@ static int run_again(struct engine *e, struct qp_err *err)
         e->batch = d->next;
         delivery_free(d);
     }
+    log_write(&e->env, QP_LOG_WARN, LOG_MSG("this run is over, another one begins"),
+              LOG_I64("epoch", e->kernel.epoch));
     rc = run_end(e, e->kernel.epoch, NODE_LEFT, err);
     return rc == QP_OK ? run_enter(e, err) : rc;
 }
@@ -650,18 +688,35 @@ static bool has_work(const struct engine *e, qp_ms now)
            now >= e->renew_at || serve_is_wanted(e);
 }
 
-/* What others left behind, and our own lease. */
+/* What others left behind, and our own lease. Whether an op of this has happened may be unknown: all of
+ * them may be done again. */
 static int look_after_runs(struct engine *e, qp_ms now, struct qp_err *err)
 {
-    int rc = QP_OK;
-    if (now >= e->renew_at) {
-        rc = run_end_others(e, false, err);
-        /* Others put messages, tasks and timers without our hearing of it. */
-        e->hungry = true;
-        e->wake_at = 0;
-        serve_look_again(e);
+    int rc = now >= e->renew_at ? run_end_others(e, false, err) : QP_OK;
+    rc = rc == QP_OK && e->over ? run_again(e, err) : rc;
+    return rc == QP_E_UNKNOWN_OUTCOME ? err_wrap(err, QP_E_BUSY, "run") : rc;
+}
+
+/* Others put messages, tasks and timers without our hearing of it. What is due is asked for, and not worked
+ * on at once: mostly there is nothing, and to ask takes no locks. */
+static int look_around(struct engine *e, qp_ms now, struct qp_err *err)
+{
+    int rc;
+    if (now < e->look_at) {
+        return QP_OK;
     }
-    return rc == QP_OK && e->over ? run_again(e, err) : rc;
+    rc = store_due(e->store, &e->wake_at, err);
+    if (rc == QP_OK) {
+        e->hungry = true;
+        serve_look_again(e);
+        e->look_at = is_alone(e) ? INT64_MAX : now + LIMIT_LOOK_MS;
+    }
+    return rc;
+}
+
+void engine_look_again(struct engine *e)
+{
+    e->look_at = 0;
 }
 
 /* After a failure of the store for good: nobody waits for nothing. */
@@ -813,6 +868,7 @@ int engine_round(struct engine *e, bool *out_busy, struct qp_err *err)
         rc = engine_refuse(e, err);
     }
     rc = rc == QP_OK ? look_after_runs(e, now, err) : rc;
+    rc = rc == QP_OK ? look_around(e, now, err) : rc;
     rc = rc == QP_OK ? rounds_end(e, err) : rc;
     if (rc != QP_OK || (e->open == NULL && !has_work(e, now))) {
         return rc;
@@ -857,5 +913,6 @@ int engine_settle(struct engine *e, struct qp_err *err)
 
 qp_ms engine_deadline(const struct engine *e)
 {
-    return e->wake_at < e->renew_at ? e->wake_at : e->renew_at;
+    qp_ms at = e->wake_at < e->renew_at ? e->wake_at : e->renew_at;
+    return at < e->look_at ? at : e->look_at;
 }

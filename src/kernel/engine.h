@@ -126,6 +126,10 @@ bool engine_is_writing(const struct engine *e);
 /* Until nothing is. */
 int engine_rest(struct engine *e, struct qp_err *err) QP_MUST_USE;
 
+/* Others may have put something: the next round looks for it. Without it the engine looks by itself, every
+ * LIMIT_LOOK_MS, where it is not alone on its store. */
+void engine_look_again(struct engine *e);
+
 /* When the next round is due by itself (store time); INT64_MAX: never. */
 qp_ms engine_deadline(const struct engine *e);
 

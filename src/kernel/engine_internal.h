@@ -74,6 +74,7 @@ struct engine {
     const struct program *programs[LIMIT_PROGRAMS];
     qp_ms renew_at; /* the run's lease */
     qp_ms wake_at;  /* nothing is due before */
+    qp_ms look_at;  /* what others have put is looked for */
     bool hungry;    /* there may be messages in the engine's stream */
     bool looked;    /* and what runs that are over left there was claimed */
     bool over;      /* the run was ended by somebody else: a new one must be entered */

@@ -88,6 +88,7 @@ int run_enter(struct engine *e, struct qp_err *err)
         e->kernel.epoch = enter.node_put.out_epoch;
         e->renew_at =
             e->options.lease_ms > 0 ? store_now(e->store) + e->options.lease_ms / 3 : INT64_MAX;
+        e->look_at = e->options.lease_ms > 0 ? 0 : INT64_MAX;
         e->over = false;
     }
     return rc;

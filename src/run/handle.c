@@ -6,6 +6,7 @@
  */
 #include "run/handle.h"
 
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -149,6 +150,22 @@ static int store_enter(qp *q, const struct qp_options *options, struct qp_err *e
     return rc;
 }
 
+/* A host polls one descriptor: what we set ourselves, and what others hint at. */
+static int join_events(qp *q, struct qp_err *err)
+{
+    struct epoll_event e = {.events = EPOLLIN};
+    q->wake_fd = store_wake_fd(q->store);
+    if (q->wake_fd < 0) {
+        return QP_OK;
+    }
+    q->both_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (q->both_fd < 0 || epoll_ctl(q->both_fd, EPOLL_CTL_ADD, q->event_fd, &e) != 0 ||
+        epoll_ctl(q->both_fd, EPOLL_CTL_ADD, q->wake_fd, &e) != 0) {
+        return err_set(err, QP_E_LIMIT, "qp_open: the system refuses another file descriptor");
+    }
+    return QP_OK;
+}
+
 static int engine_enter(qp *q, const struct qp_options *options,
                         const struct program *const *programs, size_t program_count,
                         struct qp_err *err)
@@ -163,6 +180,7 @@ static int engine_enter(qp *q, const struct qp_options *options,
     int rc = store_enter(q, options, err);
     of_engine.store = q->store;
     of_engine.lease_ms = run_lease_ms(q, options);
+    rc = rc == QP_OK ? join_events(q, err) : rc;
     rc = rc == QP_OK ? engine_open(&of_engine, &q->engine, err) : rc;
     return rc == QP_OK ? enter_namespace(q, options->namespace_name, err) : rc;
 }
@@ -182,6 +200,8 @@ static int changed_init(qp *q)
 static int handle_init(qp *q, struct qp_err *err)
 {
     q->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    q->both_fd = q->event_fd;
+    q->wake_fd = -1;
     if (q->event_fd < 0) {
         return err_set(err, QP_E_LIMIT, "qp_open: the system refuses another file descriptor");
     }
@@ -201,6 +221,9 @@ static void handle_free(qp *q)
     pool_done(q);
     (void)pthread_cond_destroy(&q->changed);
     (void)pthread_mutex_destroy(&q->lock);
+    if (q->both_fd >= 0 && q->both_fd != q->event_fd) {
+        (void)close(q->both_fd);
+    }
     (void)close(q->event_fd);
     while (q->workers != NULL) {
         struct worker *w = q->workers;

@@ -114,6 +114,8 @@ struct qp {
     qp_task *unsent;    /* results that a commit has failed for */
     int64_t unanswered; /* results that the engine has */
     int event_fd;
+    int wake_fd;      /* hints of others that share the store; -1: there are none */
+    int both_fd;      /* an epoll of the two, for hosts with a loop of their own; or event_fd */
     qp_ms idle_at;    /* when the store may tidy up, if nothing happens before; 0: it is tidy */
     qp_ms renew_at;   /* leases of tasks that wait for a thread; 0: there are none */
     qp_ms again_at;   /* after a failure that may pass: when to try again; 0: none */
@@ -140,7 +142,7 @@ struct qp {
     bool closing;   /* nobody waits for the end of a job any more */
     bool sealed;    /* no more async starts */
     bool answered;  /* somebody should look */
-    qp_ms due_at;   /* when the next turn is due by itself, by the wall; INT64_MAX: never */
+    qp_ms due_at;   /* when the next turn is due by itself, by our wall; INT64_MAX: never */
     int64_t due_us; /* the same by the monotonic clock: whichever comes first */
     bool busy;
 };

@@ -116,7 +116,10 @@ static void note_turn(qp *q, int rc, bool committed)
 {
     qp_ms now = store_now(q->store);
     q->again_at = (rc != QP_OK && may_pass(rc)) || q->unsent != NULL ? now + AGAIN_MS : 0;
-    q->idle_at = committed ? now + IDLE_MS : q->idle_at;
+    /* Where many share a store, it is hardly ever quiet: then it is time to tidy up all the same. */
+    if (committed && (q->idle_at == 0 || !q->shared)) {
+        q->idle_at = now + IDLE_MS;
+    }
 }
 
 /* Whoever waits for an answer, and whoever wants to know how long to sleep. */
@@ -144,6 +147,9 @@ int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err)
     int64_t commits = engine_stats(q->engine).commits;
     int rc;
     q->in_engine = true;
+    if (store_wake_take(q->store)) {
+        engine_look_again(q->engine);
+    }
     tasks_renew(q, store_now(q->store));
     run_arrived(q, take_arrived(q));
     rc = engine_round(q->engine, &busy, err);
@@ -175,16 +181,18 @@ static int sleep_ms(qp *q, int64_t until_us)
     return ms < 0 ? 0 : (int)ms;
 }
 
-/* Sleeps until the event, or what is due, or the time (monotonic; < 0: any). Only as driver. */
+/* Sleeps until the event, a hint of others, or what is due, or the time (monotonic; < 0: any). Only as driver. */
 static void drive_sleep(qp *q, int64_t until_us)
 {
-    struct pollfd event = {.fd = q->event_fd, .events = POLLIN};
+    struct pollfd events[] = {{.fd = q->event_fd, .events = POLLIN},
+                              {.fd = q->wake_fd, .events = POLLIN}}; /* -1 is passed over */
     bool arrived;
     (void)pthread_mutex_lock(&q->lock);
     arrived = has_arrived(q);
     (void)pthread_mutex_unlock(&q->lock);
     if (!arrived) {
-        (void)poll(&event, 1, sleep_ms(q, until_us)); /* a signal only makes it look earlier */
+        /* A signal only makes it look earlier. */
+        (void)poll(events, ARRAY_COUNT(events), sleep_ms(q, until_us));
     }
 }
 
@@ -401,7 +409,7 @@ int qp_poll(qp *q, struct qp_err *err)
 
 int qp_fd(const qp *q)
 {
-    return q->event_fd;
+    return q->both_fd;
 }
 
 int64_t qp_next_deadline(qp *q)

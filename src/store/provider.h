@@ -92,6 +92,12 @@ struct provider_calls {
      * has them. */
     int (*read_numbers)(struct provider *p, struct head_row *head, struct qp_err *err);
     int (*raise_numbers)(struct provider *p, const struct head_row *head, struct qp_err *err);
+    /* In a transaction: whether it may do what one handle does for all. NULL: it is the only one. */
+    int (*tidies)(struct provider *p, bool *out_may, struct qp_err *err);
+    /* Hints between handles: see store_wake_fd. NULL: there are none. */
+    int (*wake_fd)(struct provider *p);
+    bool (*wake_take)(struct provider *p);
+    void (*wake_others)(struct provider *p);
     /* Between transactions: a moment for housekeeping (checkpoint). */
     int (*idle)(struct provider *p, struct qp_err *err);
     int64_t (*schema_version)(const struct provider *p);

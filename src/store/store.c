@@ -570,6 +570,17 @@ int bundle_scan(struct bundle *b, const struct scan *scan, struct bundle_rows *o
     return rc != QP_OK ? rc : txn_scan(t, scan, out_rows);
 }
 
+int bundle_tidies(struct bundle *b, bool *out_may)
+{
+    struct txn *t = b->commit->txn;
+    if (t->rc == QP_OK && t->provider->calls->tidies != NULL) {
+        t->rc = t->provider->calls->tidies(t->provider, out_may, t->err);
+    } else {
+        *out_may = true;
+    }
+    return t->rc;
+}
+
 qp_ms bundle_now(const struct bundle *b)
 {
     return b->commit->txn->now;
@@ -1125,6 +1136,26 @@ int store_feed(struct store *s, int64_t after, size_t commits, void *context,
     }
     rc = rc == QP_OK ? store_scan(s, &scan, &reader, feed_row, err) : rc;
     return rc == QP_E_LIMIT && reader.over ? QP_OK : rc;
+}
+
+int store_wake_fd(struct store *s)
+{
+    struct provider *p = s->provider;
+    return p->calls->wake_fd != NULL ? p->calls->wake_fd(p) : -1;
+}
+
+bool store_wake_take(struct store *s)
+{
+    struct provider *p = s->provider;
+    return p->calls->wake_take != NULL && p->calls->wake_take(p);
+}
+
+void store_wake_others(struct store *s)
+{
+    struct provider *p = s->provider;
+    if (p->calls->wake_others != NULL) {
+        p->calls->wake_others(p);
+    }
 }
 
 int store_idle(struct store *s, struct qp_err *err)

@@ -704,6 +704,9 @@ struct bundle_rows {
 };
 int bundle_scan(struct bundle *b, const struct scan *scan,
                 struct bundle_rows *out_rows) QP_MUST_USE;
+/* Whether this commit may do what one handle does for all, such as retention: where many share a store,
+ * one at a time may, and the others leave it to that one. */
+int bundle_tidies(struct bundle *b, bool *out_may) QP_MUST_USE;
 /* The commit's time, which everything in it happens at. */
 qp_ms bundle_now(const struct bundle *b);
 
@@ -848,6 +851,21 @@ int store_due(struct store *s, qp_ms *out_at, struct qp_err *err) QP_MUST_USE;
 /* All tables as text, in key order: equal states print equal bytes. For tests and `quipu
  * export`. */
 int store_dump(struct store *s, struct buf *out, struct qp_err *err) QP_MUST_USE;
+
+/* Hints between the handles of a store that many share. A hint says "look again", and nothing more: it
+ * may come late, twice, or not at all, so whoever waits for what others put looks by itself now and then,
+ * and only sooner when it was hinted at. None of this waits for anybody, or fails.
+ *
+ *   fd      a descriptor to poll for reading, the same one as long as the handle is open; -1: there
+ *           are no hints. When it is readable, call take. The first call begins to listen
+ *   take    true when others may have put something since the last call; and once after the line for
+ *           hints was made anew, since what was said meanwhile was not heard
+ *   others  tells them, after a commit that left messages READY. Outside of any transaction, and not more
+ *           often than every LIMIT_HINT_GAP_MS: what comes in between is told at the end of that time,
+ *           by take */
+int store_wake_fd(struct store *s);
+bool store_wake_take(struct store *s);
+void store_wake_others(struct store *s);
 
 /* A moment between commits for housekeeping: SQLite gives free pages back and checkpoints its log
  * here. Call it when there is nothing better to do; the log is also checkpointed by itself when it

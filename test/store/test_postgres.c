@@ -796,6 +796,105 @@ static void test_server_clock(void **state)
     PQfinish(c);
 }
 
+struct theft {
+    struct store *thief;
+    int64_t epoch;
+    struct msg_ref ref;
+    int calls;
+};
+
+/* Acks a message of its run; the first time, the run is ended by another handle meanwhile. */
+static int ack_stolen(void *context, struct bundle *b)
+{
+    struct theft *t = context;
+    struct op adopt = {.kind = OP_msg_adopt, .msg_adopt = {.epoch = t->epoch, .limit = 10}};
+    struct op *ack = bundle_op(b, OP_msg_ack);
+    ack->msg_ack.ref = t->ref;
+    if (++t->calls == 1) {
+        int rc = bundle_run(b);
+        assert_int_equal(commit_ops(t->thief, &adopt, 1), QP_OK);
+        return rc;
+    }
+    return bundle_run(b);
+}
+
+/* Proves that a sum which would fall below zero, since a message was taken away that this commit believed
+ * to hold, is a conflict like any other and not damage: a claim behind it has the sums written before the
+ * message is compared. */
+static void test_stale_sum(void **state)
+{
+    struct store *mine = open_with(f.path, true);
+    struct op enter = {.kind = OP_node_put,
+                       .node_put = {.name = QP_STR("n"), .lease_ms = 1, .state = NODE_RUNNING}};
+    struct op claim = {.kind = OP_msg_claim, .msg_claim = {.ns = NS, .topic = TOPIC, .want = 1}};
+    struct theft theft = {.thief = f.s};
+    struct commit c;
+    struct bundle *acking;
+    int64_t job = reserve(f.s, 1);
+    (void)state;
+    make_job(f.s, job);
+    assert_int_equal(put(f.s, job, 1, QP_NONE), QP_OK);
+    assert_int_equal(commit_ops(f.s, &enter, 1), QP_OK);
+    theft.epoch = claim.msg_claim.holder = enter.node_put.out_epoch;
+    assert_int_equal(commit_ops(mine, &claim, 1), QP_OK);
+    theft.ref = (struct msg_ref){NS, job, storetest_guid(1), 0};
+    theft.ref.token =
+        ((const struct msg_row *)storetest_row(
+             &f, TABLE_msg, &(struct msg_row){.ns = NS, .job = job, .guid = storetest_guid(1)}))
+            ->token;
+    commit_init(&c, mine);
+    acking = commit_decided(&c, "ack", ack_stolen, &theft);
+    acking->job = (struct job_ref){NS, job};
+    *bundle_op(commit_bundle(&c, "claim"), OP_msg_claim) = claim;
+    assert_int_equal(store_commit(mine, &c), QP_OK);
+    assert_int_equal(theft.calls, 2);
+    assert_int_equal(acking->rc, QP_E_STALE);
+    commit_done(&c);
+    assert_int_equal(lane(QP_STR(""))->held, 1); /* the claim behind it has it now */
+    assert_int_equal(store_close(mine, NULL), QP_OK);
+}
+
+/* The first time it loses the line, and says what a host would say. */
+static int lose_line(void *context, void *native)
+{
+    int *calls = context;
+    PGresult *r = PQexec(native, ++*calls == 1 ? "SELECT pg_terminate_backend(pg_backend_pid())"
+                                               : "INSERT INTO kept VALUES(1)");
+    bool good = PQresultStatus(r) == PGRES_COMMAND_OK;
+    PQclear(r);
+    return good ? QP_OK : QP_E_ABORTED;
+}
+
+/* Proves that a line which breaks under a host callback is no refusal of the host's: the commit is made
+ * again, and the callback called again. */
+static void test_line_lost_under_host(void **state)
+{
+    PGconn *c = sql_open(f.path);
+    int calls = 0;
+    struct op op = {.kind = OP_host_call, .host_call = {lose_line, &calls}};
+    (void)state;
+    (void)sql(c, "CREATE TABLE kept(n int)");
+    assert_int_equal(commit_ops(f.s, &op, 1), QP_OK);
+    assert_int_equal(calls, 2);
+    assert_int_equal(sql(c, "SELECT count(*) FROM kept"), 1);
+    PQfinish(c);
+}
+
+/* Proves that numbers which were taken ahead are not used after the line was lost: a server that crashed
+ * may have forgotten them, and give them to another. */
+static void test_numbers_after_a_loss(void **state)
+{
+    PGconn *c = sql_open(f.path);
+    int64_t before = reserve(f.s, 1);
+    (void)state;
+    assert_int_equal(reserve(f.s, 1), before + 1);
+    assert_int_equal(sql(c, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE"
+                            " application_name='quipu' AND datname=current_database()"),
+                     1);
+    assert_true(reserve(f.s, 1) >= before + LIMIT_IDS_PER_BLOCK);
+    PQfinish(c);
+}
+
 /* Proves that housekeeping takes away what is left of lanes, and keeps the clock. */
 static void test_housekeeping(void **state)
 {
@@ -875,6 +974,9 @@ int main(int argc, char **argv)
         TEST(test_dumped_schema),
         TEST(test_server_clock),
         TEST(test_housekeeping),
+        TEST(test_line_lost_under_host),
+        TEST(test_stale_sum),
+        TEST(test_numbers_after_a_loss),
     };
     if (argc > 1) {
         cmocka_set_test_filter(argv[1]);

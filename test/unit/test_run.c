@@ -230,6 +230,63 @@ static void test_tasks_of_another_node(void **state)
     enginetest_done(&x);
 }
 
+static void start_elsewhere(struct request_start *r, const char *jid)
+{
+    struct qp_err err;
+    enginetest_fill_start(&x, r, jid, "{}");
+    r->command.answer = enginetest_answered;
+    engine_submit(y.e, &r->command);
+    assert_int_equal(engine_settle(y.e, &err), QP_OK);
+}
+
+/* However long the lease, what others put is found within LIMIT_LOOK_MS; at once by who is told to look. */
+static void test_look(void **state)
+{
+    static struct request_start r[2];
+    struct qp_err err;
+    (void)state;
+    enginetest_init(&x, STORETEST_MEMORY, worker);
+    x.options.lease_ms = 600000;
+    enginetest_open(&x);
+    enginetest_settle(&x);
+    second_node(600000);
+    start_elsewhere(&r[0], "a");
+    enginetest_wait(&x, LIMIT_LOOK_MS - 1);
+    assert_null(x.tasks);
+    assert_int_equal(engine_deadline(x.e), store_now(x.f.s) + 1);
+    enginetest_wait(&x, 1);
+    assert_int_equal(enginetest_work(&x), 1);
+    start_elsewhere(&r[1], "b");
+    enginetest_settle(&x);
+    assert_null(x.tasks);
+    engine_look_again(x.e);
+    enginetest_settle(&x);
+    assert_int_equal(enginetest_work(&x), 1);
+    assert_int_equal(engine_close(y.e, &err), QP_OK);
+    enginetest_done(&x);
+}
+
+/* An engine that has nothing to do makes one round per look, and one per renewal of its lease. */
+static void test_idle(void **state)
+{
+    const qp_ms lease_ms = 30000;
+    int64_t rounds;
+    qp_ms until;
+    (void)state;
+    enginetest_init(&x, STORETEST_MEMORY, worker);
+    x.options.lease_ms = lease_ms;
+    enginetest_open(&x);
+    enginetest_settle(&x);
+    rounds = engine_stats(x.e).rounds;
+    until = store_now(x.f.s) + lease_ms;
+    while (engine_deadline(x.e) <= until) {
+        enginetest_wait(&x, engine_deadline(x.e) - store_now(x.f.s));
+    }
+    assert_in_range(engine_stats(x.e).rounds - rounds, lease_ms / LIMIT_LOOK_MS,
+                    lease_ms / LIMIT_LOOK_MS + 3);
+    enginetest_done(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +297,8 @@ int main(void)
         cmocka_unit_test(test_lease),
         cmocka_unit_test(test_tasks_of_another_node),
         cmocka_unit_test(test_run_without_lease),
+        cmocka_unit_test(test_look),
+        cmocka_unit_test(test_idle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

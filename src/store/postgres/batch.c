@@ -296,6 +296,7 @@ static int write_part(struct postgres_provider *p, enum table_id table, const vo
 {
     if (table == TABLE_feed && before == NULL) {
         p->feed_pos = ((const struct feed_row *)after[count - 1])->pos;
+        p->feed_at = ((const struct feed_row *)after[count - 1])->at;
     }
     if (tables[table].additive) {
         return add_changes(p, table, before, after, count, err);

@@ -115,7 +115,8 @@ static int url_place(const struct opening *o)
 
 /* ---------------------------------------------------------------------------------- the connection */
 
-/* Plans are made while tables are small and kept when they are large: so only those are allowed that
+/* Whoever falls silent with a transaction open, stopped or cut off, loses it soon: others wait for its
+ * rows. Plans are made while tables are small and kept when they are large: so only those are allowed that
  * stay right. What a stricter setting of the server's says about commits is left alone. */
 static int configure(struct postgres_provider *p, struct qp_err *err)
 {
@@ -129,7 +130,7 @@ static int configure(struct postgres_provider *p, struct qp_err *err)
         "SET enable_mergejoin=off; SET bytea_output=hex;"
         "SELECT set_config('synchronous_commit','%s',false)"
         " WHERE %s current_setting('synchronous_commit') IN ('off','local')",
-        LIMIT_STATEMENT_MS, LIMIT_LOCK_MS, LIMIT_STATEMENT_MS, p->relaxed ? "off" : "on",
+        LIMIT_STATEMENT_MS, LIMIT_LOCK_MS, LIMIT_SILENCE_MS, p->relaxed ? "off" : "on",
         p->relaxed ? "true OR" : "");
     QP_ASSERT(n > 0 && (size_t)n < sizeof text);
     if (p->base.read_only) {
@@ -326,11 +327,14 @@ static int connection_begin(struct postgres_provider *p, struct qp_err *err)
     return rc;
 }
 
+/* Numbers that were taken ahead are forgotten: if it was the server that crashed, it may not know of them
+ * any more, and give them to others. */
 int postgres_reconnect(struct postgres_provider *p, struct qp_err *err)
 {
     int pause_ms = LIMIT_RECONNECT_MS;
     int rc = QP_E_IO;
     p->in_snapshot = false;
+    memset(p->base.blocks, 0, sizeof p->base.blocks);
     for (int i = 0; i < LIMIT_RECONNECT_TRIES && rc != QP_OK; i++) {
         if (i > 0) {
             wire_pause(pause_ms);
@@ -369,6 +373,7 @@ void postgres_close(struct provider *base)
     if (!p->wire.lost && !base->read_only && base->clock_ms > 0) {
         (void)postgres_keep_clock(p, NULL); /* the next one to open it may have an earlier clock */
     }
+    postgres_wake_done(&p->wake);
     wire_done(&p->wire);
     wire_params_done(&p->params);
     postgres_statements_done(p);
@@ -393,6 +398,7 @@ int postgres_open(const struct qp_env *env, const struct store_options *options,
         .calls = &postgres_calls, .env = env, .read_only = options->read_only, .shared = true};
     p->relaxed = options->durability == DURABILITY_RELAXED;
     p->host_clock = options->host_clock;
+    postgres_wake_init(&p->wake);
     wire_init(&p->wire, env);
     wire_params_init(&p->params, env);
     buf_init(&p->sql, env, 0);

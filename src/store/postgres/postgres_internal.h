@@ -1,6 +1,7 @@
 /* postgres_internal.h - shared by the files of the PostgreSQL provider; nobody else includes it
  *
- * A handle has one connection. Between begin and commit it is in one transaction, READ COMMITTED, and
+ * A handle has one connection, and a second one for hints (wake.c) when somebody waits for them, or has some to
+ * give. On the first, between begin and commit it is in one transaction, READ COMMITTED, and
  * what must not change under us is locked when it is loaded (provider.c).
  */
 #ifndef QP_STORE_POSTGRES_INTERNAL_H
@@ -51,8 +52,11 @@ enum plain_statement {
     PLAIN_IDS,
     PLAIN_SETTLED,
     PLAIN_STATUS,
+    PLAIN_PROOF,
+    PLAIN_TIDIES,
     PLAIN_KEEP_CLOCK,
     PLAIN_HUSKS,
+    PLAIN_ZEROES,
     PLAIN_HEAD,
     PLAIN_KINDS
 };
@@ -67,6 +71,22 @@ struct postgres_locked {
     int64_t *jobs;
     size_t size; /* a power of two */
     size_t count;
+};
+
+enum wake_state { WAKE_OFF, WAKE_DOWN, WAKE_DIALLING, WAKE_BUSY, WAKE_FREE };
+
+/* The line for hints (wake.c). */
+struct postgres_wake {
+    enum wake_state state;
+    PGconn *conn;
+    int fd; /* an epoll of the two below */
+    int timer_fd;
+    int socket;   /* of the line, as far as it is watched; -1: not */
+    int pause_ms; /* before the line is made again */
+    bool deaf;    /* LISTEN has not been answered */
+    bool news;    /* others have said something, or may have */
+    bool owed;    /* we have something to say */
+    bool resting; /* the last time that we did is not long ago */
 };
 
 struct postgres_provider {
@@ -85,8 +105,11 @@ struct postgres_provider {
     int64_t pos_base; /* what is added to all positions; see postgres_number */
     int64_t xid;      /* of this transaction; 0: it has none yet, or nobody knows */
     int64_t feed_pos; /* of the feed row that it wrote; 0: none. The proof that it was committed */
+    int64_t feed_at;  /* and its time */
+    bool had_host;    /* a host callback has written in it */
     int64_t idle_us;  /* monotonic time of the last housekeeping */
     struct postgres_locked locked;
+    struct postgres_wake wake;
     struct buf sql;
     struct wire_statement of_table[TABLE_COUNT][STATEMENT_KINDS];
     struct wire_statement plain[PLAIN_KINDS];
@@ -112,6 +135,13 @@ int postgres_write(struct provider *base, enum table_id table, const void *befor
                    const void *after, struct qp_err *err) QP_MUST_USE;
 int postgres_write_all(struct provider *base, enum table_id table, const void *const *before,
                        const void *const *after, size_t count, struct qp_err *err) QP_MUST_USE;
+
+/* wake.c */
+void postgres_wake_init(struct postgres_wake *w);
+void postgres_wake_done(struct postgres_wake *w);
+int postgres_wake_fd(struct provider *base);
+bool postgres_wake_take(struct provider *base);
+void postgres_wake_others(struct provider *base);
 
 /* open.c */
 void postgres_close(struct provider *base);

@@ -186,6 +186,7 @@ static int postgres_begin(struct provider *base, struct qp_err *err)
     p->active = rc == QP_OK;
     p->xid = 0;
     p->feed_pos = 0;
+    p->had_host = false;
     locked_clear(&p->locked);
     return lost_is_busy(p, rc, err);
 }
@@ -247,13 +248,19 @@ static int ask_outcome(struct postgres_provider *p, struct outcome *out, struct 
     wire_params_reset(&p->params);
     wire_param_i64(&p->params, p->xid);
     wire_param_i64(&p->params, p->feed_pos);
+    wire_param_i64(&p->params, p->feed_at);
     rc = rc == QP_OK ? wire_send(&p->wire, s, &p->params,
                                  (struct wire_answer){take_outcome, out, false}, err)
                      : rc;
     return rc == QP_OK ? wire_wait(&p->wire, err) : rc;
 }
 
-/* COMMIT was sent and its answer did not come. The old server process may still be at it. */
+/* COMMIT was sent and its answer did not come. The old server process may still be at it.
+ *
+ * A server that crashed before the transaction was on disk has forgotten its id, too, and gives it to
+ * another one: that this one is committed says nothing. So what was written is looked for: the feed row, at
+ * its position and with its time, which another of the same id cannot have. What has none changes nothing
+ * that is not compared again: claims by their token, leases by their run. */
 static int resolve(struct postgres_provider *p, struct qp_err *err)
 {
     struct outcome o = {.status = STATUS_IN_PROGRESS};
@@ -268,19 +275,33 @@ static int resolve(struct postgres_provider *p, struct qp_err *err)
             break; /* it does not know such a transaction: this is not the server that we asked */
         }
     }
-    if (rc == QP_OK && o.status == STATUS_COMMITTED && (p->feed_pos == 0 || o.proof > 0)) {
+    if (rc == QP_OK && (p->feed_pos == 0 ? o.status == STATUS_COMMITTED : o.proof > 0)) {
         return QP_OK;
     }
-    if (rc == QP_OK && o.proof > 0) {
-        return QP_OK; /* too old for the server to remember, but what it wrote is there */
-    }
-    if (rc == QP_OK && o.status == STATUS_ABORTED) {
+    if (rc == QP_OK && (o.status == STATUS_ABORTED || o.status == STATUS_COMMITTED)) {
         return err_set(err, QP_E_BUSY, "%s: the connection was lost before the commit", p->place);
     }
     return err_set(err, QP_E_UNKNOWN_OUTCOME,
                    "%s: the connection was lost during the commit, and the server does not say "
                    "how it ended",
                    p->place);
+}
+
+/* The writes of a host need a proof of their own, when there is nothing else to show for them. */
+static int add_proof(struct postgres_provider *p, struct qp_err *err)
+{
+    struct wire_statement *s;
+    int rc;
+    if (!p->had_host || p->feed_pos != 0) {
+        return QP_OK;
+    }
+    rc = postgres_plain_statement(p, PLAIN_PROOF, &s, err);
+    p->feed_pos = p->pos_base + (p->xid << POSTGRES_POS_BITS);
+    p->feed_at = p->base.server_ms;
+    wire_params_reset(&p->params);
+    wire_param_i64(&p->params, p->feed_pos);
+    wire_param_i64(&p->params, p->feed_at);
+    return rc == QP_OK ? wire_send(&p->wire, s, &p->params, (struct wire_answer){0}, err) : rc;
 }
 
 static int know_xid(struct postgres_provider *p, struct qp_err *err)
@@ -297,6 +318,7 @@ static int postgres_commit(struct provider *base, struct qp_err *err)
 {
     struct postgres_provider *p = self(base);
     int rc = know_xid(p, err);
+    rc = rc == QP_OK ? add_proof(p, err) : rc;
     rc = rc == QP_OK ? postgres_send(p, PLAIN_COMMIT, (struct wire_answer){0}, err) : rc;
     if (rc != QP_OK) {
         return lost_is_busy(p, rc, err);
@@ -341,12 +363,20 @@ int postgres_keep_clock(struct postgres_provider *p, struct qp_err *err)
     return rc == QP_OK ? postgres_wait(p, err) : lost_is_busy(p, rc, err);
 }
 
-/* One node at a time keeps the clock and takes husks away; the others do not wait for it. */
+static int send_removal(struct postgres_provider *p, enum plain_statement kind, struct qp_err *err)
+{
+    struct wire_statement *s;
+    int rc = postgres_plain_statement(p, kind, &s, err);
+    wire_params_reset(&p->params);
+    wire_param_i64(&p->params, LIMIT_HUSK_ROWS);
+    return rc == QP_OK ? wire_send(&p->wire, s, &p->params, (struct wire_answer){0}, err) : rc;
+}
+
+/* One node at a time keeps the clock and takes husks and zeroes away; the others do not wait for it. */
 static int postgres_idle(struct provider *base, struct qp_err *err)
 {
     struct postgres_provider *p = self(base);
     int64_t now_us = base->env->monotonic_us(base->env->context);
-    struct wire_statement *s;
     int rc = check_ready(p, err);
     if (rc != QP_OK || base->read_only ||
         now_us - p->idle_us < LIMIT_CLOCK_KEEP_MS * INT64_C(1000)) {
@@ -355,11 +385,20 @@ static int postgres_idle(struct provider *base, struct qp_err *err)
     p->idle_us = now_us;
     rc = send_clock(p, err);
     rc = rc == QP_OK ? postgres_keep_clock(p, err) : lost_is_busy(p, rc, err);
-    rc = rc == QP_OK ? postgres_plain_statement(p, PLAIN_HUSKS, &s, err) : rc;
-    wire_params_reset(&p->params);
-    wire_param_i64(&p->params, LIMIT_HUSK_ROWS);
-    rc = rc == QP_OK ? wire_send(&p->wire, s, &p->params, (struct wire_answer){0}, err) : rc;
-    return rc == QP_OK ? postgres_wait(p, err) : rc;
+    rc = rc == QP_OK ? send_removal(p, PLAIN_HUSKS, err) : rc;
+    rc = rc == QP_OK ? send_removal(p, PLAIN_ZEROES, err) : rc;
+    return rc == QP_OK ? postgres_wait(p, err) : lost_is_busy(p, rc, err);
+}
+
+static int postgres_tidies(struct provider *base, bool *out_may, struct qp_err *err)
+{
+    struct postgres_provider *p = self(base);
+    int64_t may = 0;
+    int rc =
+        postgres_send(p, PLAIN_TIDIES, (struct wire_answer){postgres_take_i64, &may, false}, err);
+    rc = rc == QP_OK ? postgres_wait(p, err) : lost_is_busy(p, rc, err);
+    *out_may = may != 0;
+    return rc;
 }
 
 /* -------------------------------------------------------------------------------------- numbers */
@@ -798,6 +837,7 @@ static int postgres_host_begin(struct provider *base, struct qp_err *err)
                                  NULL, NULL, err)
                      : rc;
     p->in_host = rc == QP_OK;
+    p->had_host = true;
     return lost_is_busy(p, rc, err);
 }
 
@@ -814,6 +854,10 @@ static int postgres_host_end(struct provider *base, bool keep, struct qp_err *er
     PGTransactionStatusType status = PQtransactionStatus(p->wire.conn);
     int rc;
     p->in_host = false;
+    if (PQstatus(p->wire.conn) != CONNECTION_OK) {
+        p->wire.lost = true; /* it broke under the callback, whose fault it is not */
+        return err_set(err, QP_E_BUSY, "%s: the connection was lost in a host callback", p->place);
+    }
     if (status != PQTRANS_INTRANS && status != PQTRANS_INERROR) {
         p->wire.lost = true; /* whatever it left there: another one is better */
         return err_set(err, QP_E_ABORTED, "%s: a host callback ended the transaction", p->place);
@@ -823,6 +867,9 @@ static int postgres_host_end(struct provider *base, bool keep, struct qp_err *er
                           "SET LOCAL enable_hashjoin=off; SET LOCAL enable_mergejoin=off"
                         : "ROLLBACK TO qp_host; RELEASE qp_host",
                    NULL, NULL, err);
+    if (rc != QP_OK && p->wire.lost) {
+        return lost_is_busy(p, rc, err);
+    }
     if (rc != QP_OK) {
         p->wire.lost = true;
         return err_set(err, QP_E_ABORTED, "%s: a host callback left the savepoint", p->place);
@@ -859,6 +906,10 @@ const struct provider_calls postgres_calls = {
     .host_end = postgres_host_end,
     .native = postgres_native,
     .snapshot = postgres_snapshot,
+    .tidies = postgres_tidies,
+    .wake_fd = postgres_wake_fd,
+    .wake_take = postgres_wake_take,
+    .wake_others = postgres_wake_others,
     .idle = postgres_idle,
     .schema_version = schema_version,
     .close = postgres_close,

@@ -16,6 +16,10 @@
 #define NOT_HUSK "(ready<>0 OR held<>0 OR own>0 OR (own=0 AND limit_key=''))"
 #define R_IS_HUSK "r.ready=0 AND r.held=0 AND (r.own<0 OR (r.own=0 AND r.limit_key<>''))"
 
+/* One node at a time keeps house, and the others do not wait for it; till the end of the transaction, so
+ * that one that falls silent does not keep it. Asked once per statement. */
+#define IS_HOUSEKEEPER "(SELECT pg_try_advisory_xact_lock(5855313491))"
+
 static const char *const index_conditions[INDEX_COUNT] = {
 #define CONDITION(name, table, columns, sql, condition) sql,
     STORE_INDEXES(CONDITION, CONDITION)
@@ -40,12 +44,18 @@ static const char *const plain_texts[PLAIN_KINDS] = {
     /* 1 committed, 2 aborted, 3 in progress, 0 nobody knows; then whether the proof is there. */
     [PLAIN_STATUS] = "SELECT CASE pg_xact_status($1::bigint::text::xid8) WHEN 'committed' THEN 1"
                      " WHEN 'aborted' THEN 2 WHEN 'in progress' THEN 3 ELSE 0 END::bigint,"
-                     " (SELECT count(*) FROM %s.feed WHERE ns=0 AND pos=$2::bigint)",
+                     " (SELECT count(*) FROM %s.feed WHERE ns=0 AND pos=$2::bigint AND"
+                     " \"at\"=$3::bigint)",
+    [PLAIN_PROOF] = "INSERT INTO %s.feed(ns,pos,first,\"at\",rev)"
+                    " VALUES(0,$1::bigint,$1::bigint+1,$2::bigint,1)",
+    [PLAIN_TIDIES] = "SELECT " IS_HOUSEKEEPER "::int::bigint",
     [PLAIN_KEEP_CLOCK] = "UPDATE %s.head SET clock=$1::bigint WHERE ns=0 AND clock<$1::bigint"
-                         " AND pg_try_advisory_xact_lock(5855313491)",
-    [PLAIN_HUSKS] = "DELETE FROM %s.lane WHERE ctid=ANY(ARRAY(SELECT ctid FROM %s.lane"
-                    " WHERE (SELECT pg_try_advisory_xact_lock(5855313491)) AND NOT " NOT_HUSK
-                    " LIMIT $1::bigint FOR UPDATE SKIP LOCKED))",
+                         " AND " IS_HOUSEKEEPER,
+    [PLAIN_HUSKS] =
+        "DELETE FROM %s.lane WHERE ctid=ANY(ARRAY(SELECT ctid FROM %s.lane"
+        " WHERE NOT " NOT_HUSK " AND " IS_HOUSEKEEPER " LIMIT $1::bigint FOR UPDATE SKIP LOCKED))",
+    [PLAIN_ZEROES] = "DELETE FROM %s.counter WHERE ctid=ANY(ARRAY(SELECT ctid FROM %s.counter"
+                     " WHERE n=0 AND " IS_HOUSEKEEPER " LIMIT $1::bigint FOR UPDATE SKIP LOCKED))",
     [PLAIN_HEAD] =
         "SELECT greatest(setval('%s.orders',greatest($1::bigint+1,(SELECT last_value+4096"
         " FROM %s.orders)),false), setval('%s.ids',greatest($2::bigint,"

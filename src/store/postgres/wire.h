@@ -66,6 +66,8 @@ void wire_done(struct wire *w);
 
 /* Connects, and leaves pipeline mode off. A connection that was there goes. */
 int wire_open(struct wire *w, const char *url, struct qp_err *err) QP_MUST_USE;
+/* A connection that is begun as wire_open's are, and not waited for; NULL: out of memory. */
+PGconn *wire_dial(const char *url);
 /* Waits; there is nothing else to do between two tries. */
 void wire_pause(int ms);
 
