@@ -812,6 +812,7 @@ static int round_alone(struct engine *e, qp_ms now, struct qp_err *err)
 /* What has come joins the open round; it goes to the writer when that has nothing else to do. */
 static int round_ahead(struct engine *e, qp_ms now, struct qp_err *err)
 {
+    struct round *before;
     struct round *r;
     bool here;
     int rc;
@@ -836,13 +837,14 @@ static int round_ahead(struct engine *e, qp_ms now, struct qp_err *err)
         return QP_OK;
     }
     store_write(e->store, &r->commit, !here);
-    rc = writing_end(e, err);
+    before = e->writing;
+    e->open = NULL;
+    e->writing = r;
+    rc = before != NULL ? round_end(before, err) : QP_OK;
     if (r->commit.state == COMMIT_DONE) {
         int own = round_end(r, err);
         return rc != QP_OK ? rc : own;
     }
-    e->open = NULL;
-    e->writing = r;
     return rc;
 }
 

@@ -67,7 +67,9 @@ static int task_give_back(struct bundle *b, const struct msg_row *m)
     return step_op(b, &op);
 }
 
-/* A claimed task: for its worker, or, after too many deliveries without an answer, for nobody. */
+/* A claimed task: for its worker, or, after too many deliveries without an answer, for nobody. Where
+ * others write, they wait for their job first and for its messages then: whoever has messages in hand
+ * does not wait for a job. What is needed of it here does not change while its task waits. */
 static int task_take(struct engine *e, struct bundle *b, struct outcome *o, struct service *s,
                      const struct msg_row *m)
 {
@@ -75,12 +77,13 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
     struct handed *h = ARENA_NEW(&b->commit->arena, struct handed);
     const void *act = NULL;
     const void *job = NULL;
-    int rc = h == NULL
-                 ? QP_E_NOMEM
-                 : bundle_get(b, TABLE_act,
-                              &(struct act_row){.ns = m->ns, .job = m->job, .addr = m->addr}, &act);
-    rc = rc == QP_OK ? bundle_get(b, TABLE_job, &(struct job_row){.ns = m->ns, .job = m->job}, &job)
-                     : rc;
+    int rc = h == NULL ? QP_E_NOMEM
+                       : bundle_peek(b, TABLE_act,
+                                     &(struct act_row){.ns = m->ns, .job = m->job, .addr = m->addr},
+                                     &act);
+    rc = rc == QP_OK
+             ? bundle_peek(b, TABLE_job, &(struct job_row){.ns = m->ns, .job = m->job}, &job)
+             : rc;
     if (rc != QP_OK) {
         return rc;
     }

@@ -69,6 +69,9 @@ struct qp_task {
     struct request_op back;  /* it was not begun, and the engine closes */
     struct request_op renew; /* its lease, while it waits for a thread */
     bool renewed_last;       /* since its function has begun: the rest is up to heartbeats */
+    bool renewing;           /* the engine has `renew`, so the task must stay */
+    bool submitted;          /* the engine has its result, or its return */
+    bool over;               /* it goes when the renewal is answered */
     qp_ms leased_at;         /* when it was claimed, or last renewed */
     atomic_bool begun;
     struct buf output;

@@ -344,6 +344,7 @@ static int run(qp *q, struct writer *writer, struct qp_err *err)
     left = engine_rest(q->engine, err);
     rc = rc == QP_OK || may_pass(rc) ? left : rc;
     engine_use_writer(q->engine, NULL);
+    pool_flush(q); /* what the last rounds have handed out */
     publish(q, false);
     (void)pthread_mutex_lock(&q->lock);
     q->stop = false;

@@ -202,6 +202,16 @@ static void result_fill(qp_task *t)
     request_result(r);
 }
 
+/* Nobody needs it any more, but for a renewal that the engine may still have. */
+static void task_end(qp_task *t)
+{
+    if (t->renewing) {
+        t->over = true;
+    } else {
+        task_drop(t);
+    }
+}
+
 static void unsent_add(qp_task *t)
 {
     t->next = t->q->unsent;
@@ -234,6 +244,7 @@ static void result_answered(struct engine *e, struct command *c, int rc, const c
     qp *q = t->q;
     (void)e;
     q->unanswered--;
+    t->submitted = false;
     if (comes_again(rc)) {
         unsent_add(t);
         return;
@@ -248,12 +259,13 @@ static void result_answered(struct engine *e, struct command *c, int rc, const c
                   LOG_STR("job", t->task->jid), LOG_TEXT("why", why));
     }
     t->worker->service.room++;
-    task_drop(t);
+    task_end(t);
 }
 
 void task_submit(qp_task *t)
 {
     result_fill(t);
+    t->submitted = true;
     t->result.command.answer = result_answered;
     t->q->unanswered++;
     engine_submit(t->q->engine, &t->result.command);
@@ -262,13 +274,19 @@ void task_submit(qp_task *t)
 /* Who has lost it is told by its heartbeats and by its result. */
 static void renew_answered(struct engine *e, struct command *c, int rc, const char *why)
 {
+    struct request_op *r = (struct request_op *)c;
+    qp_task *t = (qp_task *)((char *)r - offsetof(struct qp_task, renew));
     (void)e;
-    (void)c;
     (void)rc;
     (void)why;
+    t->renewing = false;
+    if (t->over) {
+        task_drop(t);
+    }
 }
 
-/* Commands are answered in their order: this one before the task's result, which comes later. */
+/* The last renewal may be under way still, in a round that is being written or comes again: then it is
+ * left to that, and a task whose result is under way needs none. */
 void tasks_renew(qp *q, qp_ms now)
 {
     if (q->renew_at == 0 || now < q->renew_at) {
@@ -277,9 +295,11 @@ void tasks_renew(qp *q, qp_ms now)
     q->renew_at = 0;
     for (qp_task *t = q->held; t != NULL; t = t->next_held) {
         qp_ms lease_ms = t->task->service->lease_ms;
-        if (lease_ms == 0 || t->renewed_last || now - t->leased_at >= lease_ms) {
+        if (lease_ms == 0 || t->renewed_last || t->submitted || t->renewing ||
+            now - t->leased_at >= lease_ms) {
             continue; /* none, or up to heartbeats, or over */
         }
+        t->renewing = true;
         t->leased_at = now;
         t->renewed_last = atomic_load(&t->begun);
         t->renew.op = (struct op){.kind = OP_msg_extend,
@@ -302,11 +322,12 @@ static void back_answered(struct engine *e, struct command *c, int rc, const cha
     (void)rc;
     (void)why;
     t->q->unanswered--;
-    task_drop(t);
+    task_end(t);
 }
 
 void task_give_back(qp_task *t)
 {
+    t->submitted = true;
     t->back.op =
         (struct op){.kind = OP_msg_retry, .msg_retry = {.ref = t->task->ref, .untry = true}};
     request_op(&t->back);
@@ -396,7 +417,7 @@ int qp_task_heartbeat(qp_task *t, struct qp_err *err)
 static void run_drop(qp *q, struct call *c)
 {
     struct task_call *tc = (struct task_call *)c;
-    task_drop(tc->task);
+    task_end(tc->task);
     call_done(q, c, QP_OK);
 }
 

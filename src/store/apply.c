@@ -11,10 +11,14 @@ static const char *const op_points[OP_COUNT] = {
 
 int apply_op(struct txn *t, struct op *op)
 {
+    int rc = FP(op_points[op->kind]);
     QP_ASSERT(op->kind < OP_COUNT);
-    t->rc = FP(op_points[op->kind]);
     if (t->rc != QP_OK) {
-        return err_set(t->err, t->rc, "%s: failpoint", op_points[op->kind]);
+        return t->rc; /* of the commit that this one stands on */
+    }
+    if (rc != QP_OK) {
+        t->rc = err_set(t->err, rc, "%s: failpoint", op_points[op->kind]);
+        return rc;
     }
     switch (op->kind) {
 #define OP(name)                                                                                   \

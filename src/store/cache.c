@@ -294,9 +294,11 @@ void cache_forget(struct cache *c, const struct cache_key *key)
     struct entry *old = entry_of(c->old, key);
     if (young != NULL) {
         entry_forget(c->young, young);
+        young->birth = 0; /* should it be put again, what came between is not known */
     }
     if (old != NULL) {
         entry_forget(c->old, old);
+        old->birth = 0;
     }
     if (young == NULL && old == NULL && tables[key->table].keyed_by_job) {
         tombstone_add(c, key);

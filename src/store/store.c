@@ -536,6 +536,17 @@ int bundle_get(struct bundle *b, enum table_id table, const void *key, const voi
     return t->bundle_rc;
 }
 
+int bundle_peek(struct bundle *b, enum table_id table, const void *key, const void **out_row)
+{
+    struct txn *t = b->commit->txn;
+    const void *row = t->rc == QP_OK ? txn_peek(t, table, key) : NULL;
+    if (t->rc != QP_OK) {
+        return t->rc;
+    }
+    *out_row = row;
+    return t->bundle_rc;
+}
+
 int bundle_guid(struct bundle *b, const struct guid_row *key, struct guid_row *out_guid,
                 bool *out_found)
 {
@@ -705,7 +716,11 @@ static int commit_write(struct commit *c)
 {
     struct txn *t = c->txn;
     struct provider *p = t->provider;
-    int rc = t->begun ? QP_OK : p->calls->begin(p, &c->err);
+    int rc = QP_OK;
+    if (p->failure != QP_OK) { /* a checkpoint behind the commit before this one */
+        return err_set(&c->err, p->failure, "the store has stopped working; open it again");
+    }
+    rc = t->begun ? QP_OK : p->calls->begin(p, &c->err);
     t->begun = rc == QP_OK;
     rc = rc == QP_OK ? txn_flush(t) : rc;
     rc = rc == QP_OK ? FP("commit.before") : rc;
@@ -730,10 +745,14 @@ static void commit_through(struct store *s, struct commit *c)
 }
 
 /* True when nothing is to be written: then it is done. */
-static bool commit_is_empty(struct commit *c)
+static bool commit_is_empty(struct store *s, struct commit *c)
 {
     struct provider *p = c->txn->provider;
     if (commit_has_work(c)) {
+        return false;
+    }
+    store_settle(s); /* its refusals stand on what is being written, too */
+    if (c->txn->rc != QP_OK) {
         return false;
     }
     if (c->txn->begun) {
@@ -746,7 +765,7 @@ static bool commit_is_empty(struct commit *c)
 static int commit_finish(struct store *s, struct commit *c)
 {
     int rc;
-    if (commit_is_empty(c)) {
+    if (commit_is_empty(s, c)) {
         return QP_OK;
     }
     rc = commit_close(c);
@@ -955,7 +974,7 @@ void store_write(struct store *s, struct commit *c, bool elsewhere)
 {
     int rc;
     QP_ASSERT(s->ahead == c && c->state == COMMIT_RUNNING);
-    if (!elsewhere || s->writer == NULL || commit_is_empty(c)) {
+    if (!elsewhere || s->writer == NULL || commit_is_empty(s, c)) {
         while (c->state == COMMIT_RUNNING) {
             (void)commit_advance(s, c); /* as in store_decide */
         }

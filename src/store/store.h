@@ -692,6 +692,9 @@ int bundle_run(struct bundle *b) QP_MUST_USE;
  * ops may change it where it is. */
 int bundle_get(struct bundle *b, enum table_id table, const void *key,
                const void **out_row) QP_MUST_USE;
+/* The same for who must not wait for others, and does not mind that they may be changing it. */
+int bundle_peek(struct bundle *b, enum table_id table, const void *key,
+                const void **out_row) QP_MUST_USE;
 /* A GUID wherever it stands; false: there is none. */
 int bundle_guid(struct bundle *b, const struct guid_row *key, struct guid_row *out_guid,
                 bool *out_found) QP_MUST_USE;

@@ -18,6 +18,7 @@ static const char *const write_points[TABLE_COUNT] = {
 
 static struct txn_entry *entry_load(struct txn *t, enum table_id table, const void *key);
 static int table_flush(struct txn *t, enum table_id table);
+static int table_touch(struct txn *t, enum table_id table);
 
 /* Memory ran out: the commit cannot go on, and says so. */
 static void *fail_memory(struct txn *t)
@@ -602,7 +603,7 @@ int txn_scan(struct txn *t, const struct scan *scan, struct bundle_rows *out_row
     QP_ASSERT(scan->limit <= LIMIT_BUNDLE_OPS);
     *out_rows = (struct bundle_rows){0};
     if (t->rc != QP_OK || store_reach(t->store, t) != QP_OK ||
-        table_flush(t, scan->table) != QP_OK) {
+        table_touch(t, scan->table) != QP_OK || table_flush(t, scan->table) != QP_OK) {
         return t->rc;
     }
     out_rows->rows = arena_alloc(t->arena, scan->limit * sizeof *out_rows->rows);
@@ -942,16 +943,23 @@ static int touch_job(struct txn *t, const struct txn_entry *e)
     return t->rc;
 }
 
+static int table_touch(struct txn *t, enum table_id table)
+{
+    struct txn_entry *e = t->provider->shared && tables[table].keyed_by_job && table != TABLE_job
+                              ? t->changed_first[table]
+                              : NULL;
+    for (; e != NULL && t->rc == QP_OK; e = e->next_changed) {
+        if (e->current != e->stored && (table != TABLE_msg || e->stored == NULL)) {
+            (void)touch_job(t, e); /* rc carries it */
+        }
+    }
+    return t->rc;
+}
+
 int txn_touch(struct txn *t)
 {
-    for (int table = 0; table < TABLE_COUNT && t->provider->shared; table++) {
-        struct txn_entry *e =
-            tables[table].keyed_by_job && table != TABLE_job ? t->changed_first[table] : NULL;
-        for (; e != NULL && t->rc == QP_OK; e = e->next_changed) {
-            if (e->current != e->stored && (e->table != TABLE_msg || e->stored == NULL)) {
-                (void)touch_job(t, e); /* rc carries it */
-            }
-        }
+    for (int table = 0; table < TABLE_COUNT && t->rc == QP_OK; table++) {
+        (void)table_touch(t, (enum table_id)table); /* rc carries it */
     }
     return t->rc;
 }
@@ -965,7 +973,9 @@ static bool is_news(const struct txn_entry *e)
 static void entry_keep(struct txn *t, struct txn_entry *e)
 {
     struct cache_key key = {e->table, e->hash, e->key};
-    bool may = !t->provider->shared || follows_job[e->table] || e->table == TABLE_job;
+    /* A job that others may have worked on meanwhile: of its other rows the cache knows what was. */
+    bool may = !t->provider->shared || follows_job[e->table] ||
+               (e->table == TABLE_job && (e->born || e->known));
     entry_revise(e);
     if (is_news(e) && e->current != NULL && may) {
         cache_put(t->cache, &key, e->current, e->born);

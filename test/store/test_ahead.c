@@ -233,6 +233,60 @@ static void test_reaching_waits(void **state)
     end_two(&first, &second);
 }
 
+/* Refused by what is being written, and that fails: the refusal was for nothing, and is not told. */
+static void refused_for_nothing(bool elsewhere, bool settled_before)
+{
+    struct commit first;
+    struct commit second;
+    commit_init(&first, f.s);
+    commit_init(&second, f.s);
+    add_job(&first);
+    bundle_op(first.first, OP_act_create)->act_create = (struct op_act_create){
+        .ref = job, .addr = QP_STR("0"), .category = 'A', .topic = QP_STR("t")};
+    assert_int_equal(store_decide(f.s, &first), QP_OK);
+    store_write(f.s, &first, true);
+    (void)add_activity(&second, "0");
+    assert_int_equal(store_decide(f.s, &second), QP_OK);
+    assert_int_equal(second.first->rc, QP_E_DONE);
+    assert_int_equal(failpoint_set("commit.before=error"), QP_OK);
+    if (settled_before) {
+        store_settle(f.s);
+    }
+    store_write(f.s, &second, elsewhere);
+    store_settle(f.s);
+    assert_int_equal(failpoint_set(NULL), QP_OK);
+    assert_int_equal(first.rc, QP_E_IO);
+    assert_int_equal(second.rc, QP_E_IO);
+    assert_int_equal(second.first->rc, QP_E_IO);
+    end_two(&first, &second);
+}
+
+static void test_a_refusal_fails_with_the_first(void **state)
+{
+    (void)state;
+    refused_for_nothing(true, false);
+    refused_for_nothing(false, false);
+    refused_for_nothing(true, true);
+}
+
+/* The failure is known, and a bundle joins all the same. */
+static void test_joining_what_has_failed(void **state)
+{
+    struct commit first;
+    struct commit second;
+    (void)state;
+    begin_two(&first, &second);
+    assert_int_equal(failpoint_set("commit.before=error"), QP_OK);
+    store_settle(f.s);
+    assert_int_equal(failpoint_set(NULL), QP_OK);
+    bundle_op(commit_bundle(&second, "audit"), OP_audit_add)->audit_add =
+        (struct op_audit_add){.ns = STORE_NS_DEFAULT, .action = QP_STR("a")};
+    assert_int_equal(store_decide(f.s, &second), QP_E_IO);
+    assert_int_equal(second.rc, QP_E_IO);
+    assert_int_equal(count(TABLE_audit), 0);
+    end_two(&first, &second);
+}
+
 /* Nothing of it happens, and what it stood on stays. */
 static void test_giving_up(void **state)
 {
@@ -410,6 +464,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_second_fails_with_the_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_reaching_finds_the_failure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_reaching_waits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_refusal_fails_with_the_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_joining_what_has_failed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_giving_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_whole_commit_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_whole_commit_after_a_failure, set_up, tear_down),

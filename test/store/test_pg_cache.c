@@ -171,6 +171,93 @@ static void test_in_turns(void **state)
     }
 }
 
+/* A claim that meets the job does not say so beforehand: what it read of the job says nothing about its
+ * other rows. */
+static int meet_job(void *context, struct bundle *b)
+{
+    const void *row = NULL;
+    (void)context;
+    bundle_op(b, OP_audit_add)->audit_add =
+        (struct op_audit_add){.ns = STORE_NS_DEFAULT, .action = QP_STR("a")};
+    return bundle_get(b, TABLE_job, &(struct job_row){.ns = JOB.ns, .job = JOB.job}, &row);
+}
+
+static void meet(void)
+{
+    struct commit c;
+    struct bundle *b;
+    commit_init(&c, f.s);
+    b = commit_decided(&c, "meet", meet_job, NULL);
+    assert_int_equal(store_commit(f.s, &c), QP_OK);
+    assert_int_equal(b->rc, QP_OK);
+    commit_done(&c);
+}
+
+static void test_a_job_that_was_only_met(void **state)
+{
+    struct op next = {.kind = OP_act_add,
+                      .act_add = {.ref = JOB,
+                                  .addr = QP_STR("0"),
+                                  .weight = DIGIT,
+                                  .guards = {{DIGIT, 10, 1, 1}},
+                                  .guard_count = 1,
+                                  .attempt = -1}};
+    (void)state;
+    make_job();
+    assert_int_equal(move_digit(other, "0"), QP_OK);
+    assert_int_equal(add_activity(other, "1"), QP_OK);
+    meet();
+    assert_int_equal(look_at(f.s, "0").ledger, DIGIT);
+    assert_true(look_at(f.s, "1").found);
+    meet();
+    assert_int_equal(commit_op(f.s, next), QP_OK); /* the digit of the other is there */
+}
+
+/* Longer than what is fetched as a whole. */
+static void test_a_long_job(void **state)
+{
+    (void)state;
+    make_job();
+    for (int i = 0; i < LIMIT_FETCH_SEQ + 6; i++) {
+        char addr[16];
+        (void)snprintf(addr, sizeof addr, "y%d", i);
+        assert_int_equal(add_activity(f.s, addr), QP_OK);
+    }
+    assert_int_equal(move_digit(other, "0"), QP_OK);
+    assert_int_equal(add_activity(other, "1"), QP_OK);
+    assert_int_equal(add_activity(f.s, "z"), QP_OK);
+    assert_int_equal(look_at(f.s, "0").ledger, DIGIT);
+    assert_true(look_at(f.s, "1").found);
+}
+
+/* A scan shows the server what was changed so far; the job has changed all the same. */
+static int scan_activities(void *context, struct bundle *b)
+{
+    struct act_row prefix = {.ns = JOB.ns, .job = JOB.job + 1};
+    struct scan scan = {
+        .table = TABLE_act, .index = -1, .prefix = &prefix, .prefix_count = 2, .limit = 10};
+    struct bundle_rows rows;
+    (void)context;
+    return bundle_scan(b, &scan, &rows);
+}
+
+static void test_a_change_that_was_flushed_early(void **state)
+{
+    struct commit c;
+    struct bundle *b;
+    (void)state;
+    make_job();
+    commit_init(&c, other);
+    b = commit_bundle(&c, "add");
+    bundle_op(b, OP_act_add)->act_add =
+        (struct op_act_add){.ref = JOB, .addr = QP_STR("0"), .weight = DIGIT, .attempt = -1};
+    (void)commit_decided(&c, "scan", scan_activities, NULL);
+    assert_int_equal(store_commit(other, &c), QP_OK);
+    assert_int_equal(b->rc, QP_OK);
+    commit_done(&c);
+    assert_int_equal(look_at(f.s, "0").ledger, DIGIT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +265,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_change_of_another_is_seen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_row_of_another_is_seen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_in_turns, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_job_that_was_only_met, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_long_job, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_change_that_was_flushed_early, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
