@@ -16,7 +16,9 @@
  *   - begin may be answered late: the transaction is open, and its time known, when expect returns
  *   - a row that was loaded is locked until the end, but for those of peek and of tables with SUM
  *     columns, which are written as differences (rows.def)
- *   - numbers come from number(), and head's own are not touched
+ *   - numbers come from number(). The head row says what may have been given out; it is written by a
+ *     copy alone, and then all further numbers are above those that it was given
+ *   - whoever opened it with store_options.moving keeps all others from writing
  *   - QP_E_CONFLICT and QP_E_BUSY mean: rolled back, and worth another try from the commit's start
  *
  * Errors: QP_E_BUSY (somebody else is in the way: roll back, try again later), QP_E_FULL, QP_E_IO,
@@ -87,11 +89,6 @@ struct provider_calls {
     void *(*native)(struct provider *p);
     /* A reader's own: from begin to end all reads see one state. */
     int (*snapshot)(struct provider *p, bool begin, struct qp_err *err);
-    /* Of a provider whose numbers (enum txn_series) are not those of its head row: what the head row
-     * would say (pos, ord, next_id), and that all further ones are to be above. NULL: the head row
-     * has them. */
-    int (*read_numbers)(struct provider *p, struct head_row *head, struct qp_err *err);
-    int (*raise_numbers)(struct provider *p, const struct head_row *head, struct qp_err *err);
     /* Between transactions: a moment for housekeeping (checkpoint). */
     int (*idle)(struct provider *p, struct qp_err *err);
     int64_t (*schema_version)(const struct provider *p);

@@ -7,6 +7,9 @@
  * The schema is made and brought up to date in one transaction under an advisory lock, so that any
  * number of nodes may start at once. If we crash there, nothing of it is there.
  *
+ * A copy (store/copy.h) has the lock of the store for as long as it is connected: no other handle
+ * commits meanwhile. If it loses the connection, it has lost the lock, and does not go on.
+ *
  * A URL may name the schema: postgresql://host/database?schema=name. All else in it is libpq's.
  */
 #include <stdio.h>
@@ -310,15 +313,16 @@ static int update_schema(const struct opening *o)
 static int connection_begin(struct postgres_provider *p, struct qp_err *err)
 {
     char text[256];
-    int64_t found[2] = {0};
+    int64_t found[3] = {0};
     int rc = configure(p, err);
     (void)snprintf(
         text, sizeof text,
-        "SELECT pos, floor(extract(epoch FROM clock_timestamp())*1000)::bigint FROM %s.head",
+        "SELECT pos, floor(extract(epoch FROM clock_timestamp())*1000)::bigint, rev FROM %s.head",
         p->schema);
     rc = rc == QP_OK ? wire_exec(&p->wire, text, found, take_numbers, err) : rc;
     if (rc == QP_OK) {
         p->pos_base = found[0];
+        p->head_rev = p->head_rev == 0 ? found[2] : p->head_rev; /* what it was at the first time */
         p->base.server_ms = p->host_clock ? 0 : found[1];
         p->base.server_us = p->base.env->monotonic_us(p->base.env->context);
         rc = wire_enter(&p->wire, err);
@@ -331,6 +335,9 @@ int postgres_reconnect(struct postgres_provider *p, struct qp_err *err)
     int pause_ms = LIMIT_RECONNECT_MS;
     int rc = QP_E_IO;
     p->in_snapshot = false;
+    if (p->moving) {
+        return err_set(err, QP_E_IO, "%s: the connection was lost; begin the move again", p->place);
+    }
     for (int i = 0; i < LIMIT_RECONNECT_TRIES && rc != QP_OK; i++) {
         if (i > 0) {
             wire_pause(pause_ms);
@@ -341,6 +348,21 @@ int postgres_reconnect(struct postgres_provider *p, struct qp_err *err)
         p->wire.lost = rc != QP_OK;
     }
     return rc == QP_OK ? QP_OK : err_wrap(err, rc, "%s", p->place);
+}
+
+/* Waits for the commits that are at it; those that come now are refused. */
+static int lock_store(const struct opening *o)
+{
+    struct postgres_provider *p = o->p;
+    char text[256];
+    int rc;
+    (void)snprintf(text, sizeof text,
+                   "SET lock_timeout=%d; SELECT pg_advisory_lock(" POSTGRES_STORE_LOCK ")",
+                   LIMIT_LOCK_MS, p->schema);
+    rc = wire_exec(&p->wire, text, NULL, NULL, o->err);
+    return rc == QP_E_BUSY && !p->wire.lost
+               ? refuse(o, QP_E_LOCKED, "is at work, or another quipu migrate has it; wait for it")
+               : rc;
 }
 
 static int open_store(const struct opening *o)
@@ -357,6 +379,7 @@ static int open_store(const struct opening *o)
     }
     rc = check_server(o);
     rc = rc == QP_OK ? update_schema(o) : rc;
+    rc = rc == QP_OK && p->moving ? lock_store(o) : rc;
     return rc == QP_OK ? connection_begin(p, o->err) : rc;
 }
 
@@ -393,6 +416,7 @@ int postgres_open(const struct qp_env *env, const struct store_options *options,
         .calls = &postgres_calls, .env = env, .read_only = options->read_only, .shared = true};
     p->relaxed = options->durability == DURABILITY_RELAXED;
     p->host_clock = options->host_clock;
+    p->moving = options->moving && !options->read_only;
     wire_init(&p->wire, env);
     wire_params_init(&p->params, env);
     buf_init(&p->sql, env, 0);
