@@ -131,5 +131,7 @@ int postgres_open(const struct qp_env *env, const struct store_options *options,
                   struct provider **out_provider, struct qp_err *err) QP_MUST_USE;
 /* The SQL that makes the schema, for those who apply it themselves. */
 int postgres_dump_sql(const char *schema, struct buf *out) QP_MUST_USE;
+/* The same for the schema that a URL names, or for the usual one. QP_E_INVALID: it can be no such name. */
+int postgres_dump_sql_of(const char *url, struct buf *out, struct qp_err *err) QP_MUST_USE;
 
 #endif

@@ -54,23 +54,37 @@ static bool is_schema_name(qp_str name)
     return name.n > 0 && name.n < 64; /* as long as PostgreSQL takes it */
 }
 
+/* Where a URL has "schema=name", from the ? or & on; NULL: it has none. */
+static const char *url_schema(const char *url, qp_str *out_name)
+{
+    const char *at = strstr(url, "?schema=");
+    const char *from;
+    at = at != NULL ? at : strstr(url, "&schema=");
+    from = at == NULL ? SCHEMA_DEFAULT : at + strlen("?schema=");
+    *out_name = (qp_str){from, strcspn(from, "&")};
+    return at;
+}
+
+static int refuse_schema(struct qp_err *err)
+{
+    return err_set(err, QP_E_INVALID,
+                   "the schema's name may have small letters, digits and _ only");
+}
+
 /* Takes "schema=name" out of the URL, since libpq does not know it. */
 static int url_split(const struct opening *o)
 {
     struct postgres_provider *p = o->p;
     const char *url = o->options->path;
-    const char *at = strstr(url, "?schema=");
-    qp_str name = QP_STR(SCHEMA_DEFAULT);
+    qp_str name;
+    const char *at = url_schema(url, &name);
     struct buf rest;
     int rc;
-    at = at != NULL ? at : strstr(url, "&schema=");
     buf_init(&rest, p->base.env, 0);
     if (at == NULL) {
         buf_text(&rest, url);
     } else {
-        const char *from = at + strlen("?schema=");
-        const char *end = from + strcspn(from, "&");
-        name = (qp_str){from, (size_t)(end - from)};
+        const char *end = name.p + name.n;
         buf_add(&rest, url, (size_t)(at - url) + (*end == '&' ? 1 : 0));
         buf_text(&rest, *end == '&' ? end + 1 : end);
     }
@@ -81,10 +95,21 @@ static int url_split(const struct opening *o)
     if (p->url == NULL || p->schema == NULL) {
         return err_set(o->err, QP_E_NOMEM, "open store: out of memory");
     }
-    return is_schema_name(name)
-               ? QP_OK
-               : err_set(o->err, QP_E_INVALID,
-                         "the schema's name may have small letters, digits and _ only");
+    return is_schema_name(name) ? QP_OK : refuse_schema(o->err);
+}
+
+int postgres_dump_sql_of(const char *url, struct buf *out, struct qp_err *err)
+{
+    char schema[64] = "";
+    qp_str name;
+    int rc;
+    (void)url_schema(url, &name);
+    if (!is_schema_name(name)) {
+        return refuse_schema(err);
+    }
+    (void)snprintf(schema, sizeof schema, "%.*s", STR_ARG(name));
+    rc = postgres_dump_sql(schema, out);
+    return rc == QP_OK ? rc : err_set(err, rc, "dump: out of memory");
 }
 
 static const char *value_of(const PQconninfoOption *options, const char *name)
@@ -267,8 +292,8 @@ static int migrate(const struct opening *o)
                  : wire_exec(&p->wire, p->sql.p, NULL, NULL, o->err);
         if (rc == QP_E_READONLY) {
             return refuse(o, QP_E_READONLY,
-                          "this user may not make the schema; let one who may apply what "
-                          "--dump-sql prints, and grant the use of it");
+                          "this user may not make the schema; let one who may apply what quipu "
+                          "migrate --dump-sql prints, and grant the use of it");
         }
     }
     return rc == QP_OK ? raise_positions(p, o->err) : rc;
