@@ -59,6 +59,8 @@ TEST_SRC       := $(sort $(wildcard $(TEST_DIRS:%=test/%/test_*.c)))
 TEST_OTHER_SRC := $(sort $(filter-out $(TEST_SRC),$(wildcard $(TEST_DIRS:%=test/%/*.c))))
 SUPPORT_SRC    := $(sort $(wildcard test/support/*.c))
 TEST_SCRIPTS   := $(sort $(wildcard test/*/test_*.sh))
+# What scripts need and no program of ours has: test/tools/<name>.c is built as $(B)/test/tools/<name>.
+TEST_TOOL_SRC  := $(sort $(wildcard test/tools/*.c))
 FUZZ_SRC       := $(sort $(wildcard test/fuzz/fuzz_*.c))
 
 # A benchmark is a bench/bench_*.c; the other files of the directory are shared by all of them.
@@ -66,7 +68,7 @@ BENCH_SRC       := $(sort $(wildcard bench/bench_*.c))
 BENCH_OTHER_SRC := $(sort $(filter-out $(BENCH_SRC),$(wildcard bench/*.c)))
 
 BUILT_SRC := $(LIBRARY_SRC) $(PROGRAM_SRC) $(EXAMPLE_SRC) $(TEST_SRC) $(TEST_OTHER_SRC) $(SUPPORT_SRC) $(FUZZ_SRC) \
-             $(BENCH_SRC) $(BENCH_OTHER_SRC)
+             $(TEST_TOOL_SRC) $(BENCH_SRC) $(BENCH_OTHER_SRC)
 
 # --------------------------------------------------------------------------------------------------------- flags
 
@@ -199,11 +201,19 @@ $(EXAMPLES): $(B)/%: $(B)/obj/%.o $(B)/libquipu.a
 	@echo "  LD    $@"
 	$(Q)$(CC) -pie $(LDFLAGS_release) -o $@ $^ $(LIBS)
 
-# Benchmarks may use what test/support offers; the linker takes from the archive only what they name.
+# Benchmarks and the tools of scripts may use what test/support offers; the linker takes from the archive only what they
+# name.
 $(B)/libsupport.a: $(call objects,release,$(SUPPORT_SRC)) $(B)/sources
 	$(Q)rm -f $@ && $(AR) rcsD $@ $(filter %.o,$^)
 
 $(BENCHES): $(B)/%: $(B)/obj/%.o $(call objects,release,$(BENCH_OTHER_SRC)) $(B)/libsupport.a $(B)/library.a
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	$(Q)$(CC) -pie $(LDFLAGS_release) -o $@ $^ $(TEST_LIBS)
+
+TEST_TOOLS := $(patsubst %.c,$(B)/%,$(TEST_TOOL_SRC))
+
+$(TEST_TOOLS): $(B)/%: $(B)/obj/%.o $(B)/libsupport.a $(B)/library.a
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
 	$(Q)$(CC) -pie $(LDFLAGS_release) -o $@ $^ $(TEST_LIBS)
@@ -293,11 +303,11 @@ fuzz_command = $(if $(FUZZERS),tools/fuzz@$(subst $(space),@,$(FUZZERS)))
 .PHONY: check check-lane torture torture-lane mutants
 check: deps ## everything of the short lane: builds, lint, all tests; last line: N passed, N failed
 	$(Q)$(MAKE) WERROR=1 check-lane
-check-lane: all $(LANE_PROGRAMS) $(FUZZERS) $(BENCHES)
+check-lane: all $(LANE_PROGRAMS) $(TEST_TOOLS) $(FUZZERS) $(BENCHES)
 	$(Q)QP_LANE=check FUZZ_SECONDS=0 $(RUN) $(LANE_CHECK) $(fuzz_command)
 torture: deps ## the long lane: the same tests without sampling, fuzzing, benchmark smoke
 	$(Q)$(MAKE) WERROR=1 torture-lane
-torture-lane: all $(LANE_PROGRAMS) $(FUZZERS) $(BENCHES)
+torture-lane: all $(LANE_PROGRAMS) $(TEST_TOOLS) $(FUZZERS) $(BENCHES)
 	$(Q)QP_LANE=torture FUZZ_SECONDS=$(FUZZ_SECONDS) BENCH_SMOKE=1 $(RUN) $(LANE_CHECK) $(fuzz_command) $(BENCHES) tools/mutants
 mutants: ## remove the guards of the ledger protocol one by one: a test must notice (part of torture)
 	$(Q)tools/mutants

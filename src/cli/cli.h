@@ -8,6 +8,8 @@
 #define QP_CLI_CLI_H
 
 #include <quipu.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 /* Exit codes are an interface: scripts depend on them. A number is never used again for something
  * else. */
@@ -33,6 +35,14 @@ int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Prints what went wrong, with the same care, and where to look. */
 void cli_error(const char *command, const struct qp_err *err, int rc);
+
+/* A place is where a store is: FILE, sqlite:FILE, or the URL of a database. */
+bool cli_place_is_url(const char *place);
+/* What store_open takes: the file without its prefix, or the URL as it is. */
+const char *cli_place_path(const char *place);
+/* The name by which people may see it: a whole path, so that one file has one name, or the URL without
+ * a password. `size` is enough for any path. */
+void cli_place_name(const char *place, char *out_name, size_t size);
 
 int command_fsck(int argc, char **argv);
 int command_migrate(int argc, char **argv);

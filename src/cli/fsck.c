@@ -1,4 +1,4 @@
-/* fsck.c - quipu fsck: checks a file against the rules of the protocol, and says what it found
+/* fsck.c - quipu fsck: checks a store against the rules of the protocol, and says what it found
  *
  * Findings go to stdout, one line each or, with -o json, as one object; the summary goes to stderr.
  * Exit codes: 0 nothing is broken (there may be warnings), 1 it could not be checked, 2 usage, 13
@@ -128,7 +128,7 @@ static int parse(struct fsck *f, int argc, char **argv)
     if (strcmp(f->format, "text") != 0 && strcmp(f->format, "json") != 0) {
         return cli_usage("fsck: output is text or json, not '%s'", f->format);
     }
-    f->check.path = f->check.path == NULL ? DEFAULT_FILE : f->check.path;
+    f->check.path = f->check.path == NULL ? DEFAULT_FILE : cli_place_path(f->check.path);
     return parse_numbers(f);
 }
 

@@ -16,10 +16,11 @@
 static const struct command commands[] = {
     {"help", "[command]", "list the commands, or show the usage of one", command_help},
     {"fsck",
-     "[--db FILE|URL] [FILE|URL] [--ns NAME] [--job ID] [--rule A1,S,..] [--limit N] [--max-tries N] "
+     "[--db PLACE] [PLACE] [--ns NAME] [--job ID] [--rule A1,S,..] [--limit N] [--max-tries N] "
      "[-o text|json] [--selftest]",
-     "check a file against the rules of the protocol", command_fsck},
-    {"migrate", "--from PLACE --to PLACE [--keep-source] [--no-check] [-o text|json]",
+     "check a store against the rules of the protocol", command_fsck},
+    {"migrate",
+     "--from PLACE --to PLACE [--keep-source] [--no-check] [-o text|json] | --dump-sql [--to URL]",
      "move a store to another file or database, with its jobs in flight", command_migrate},
     {"version", "[-o text|json]", "print the version", command_version},
 };

@@ -1,7 +1,8 @@
 /* migrate.c - quipu migrate: moves a store into another one, with its jobs in flight
  *
  * The result goes to stdout, in words or, with -o json, as one object; progress goes to stderr. What
- * a crash leaves is told in store/copy.c: the same command again finishes it.
+ * a crash leaves is told in store/copy.c: the same command again finishes it. With --dump-sql nothing is
+ * moved: the statements that make a database's schema are printed, for those who apply them themselves.
  *
  * Exit codes: 0 it was moved, 1 it could not be, 2 usage, 3 there is no such source, 4 source or
  * destination are not fit for it (in use, not empty, moved already), 13 fsck found violations.
@@ -10,13 +11,13 @@
 
 #include <quipu.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/env.h"
 #include "base/json.h"
 #include "kernel/check.h"
 #include "store/copy.h"
+#include "store/provider.h"
 
 #define REPORT_US 1000000 /* between two lines */
 
@@ -26,6 +27,7 @@ struct migrate {
     const char *format;
     bool keep_source;
     bool no_check;
+    bool dump_sql;
     /* the work */
     struct qp_env env;
     struct store *source;
@@ -40,6 +42,7 @@ struct migrate {
 };
 
 static int parse(struct migrate *m, int argc, char **argv);
+static int dump_sql(struct migrate *m);
 static int check_places(struct migrate *m);
 static int open_all(struct migrate *m);
 static int copy(struct migrate *m);
@@ -56,6 +59,9 @@ int command_migrate(int argc, char **argv)
     qp_env_init(&m.env);
     env_complete(&m.env);
     status = parse(&m, argc, argv);
+    if (status == EXIT_OK && m.dump_sql) {
+        return dump_sql(&m);
+    }
     status = status == EXIT_OK ? check_places(&m) : status;
     if (status != EXIT_OK) {
         return status;
@@ -93,6 +99,8 @@ static int parse_one(struct migrate *m, int argc, char **argv, int *index)
         m->keep_source = true;
     } else if (strcmp(argument, "--no-check") == 0) {
         m->no_check = true;
+    } else if (strcmp(argument, "--dump-sql") == 0) {
+        m->dump_sql = true;
     } else {
         return cli_usage("migrate: what is '%s'? see quipu help migrate", argument);
     }
@@ -105,7 +113,7 @@ static int parse(struct migrate *m, int argc, char **argv)
     for (int i = 1; i < argc && status == EXIT_OK; i++) {
         status = parse_one(m, argc, argv, &i);
     }
-    if (status != EXIT_OK) {
+    if (status != EXIT_OK || m->dump_sql) {
         return status;
     }
     if (m->from == NULL || m->to == NULL) {
@@ -119,72 +127,18 @@ static int parse(struct migrate *m, int argc, char **argv)
 
 /* ---------------------------------------------------------------------------------------- places */
 
-static bool is_postgres(const char *place)
-{
-    return strncmp(place, "postgres://", 11) == 0 || strncmp(place, "postgresql://", 13) == 0;
-}
-
-/* What store_open takes: a file without its prefix, or the URL as it is. */
-static const char *place_path(const char *place)
-{
-    return strncmp(place, "sqlite:", 7) == 0 ? place + 7 : place;
-}
-
-/* Between the user's name and the host lies a password, which nobody may read in an error or in the
- * source's note. */
-static void name_url(const char *url, char out_name[LIMIT_STORE_NAME_SIZE])
-{
-    const char *host = strstr(url, "://") + 3;
-    const char *at = strrchr(host, '@');
-    const char *colon = at == NULL ? NULL : memchr(host, ':', (size_t)(at - host));
-    const char *query = strchr(host, '?'); /* it may have one too */
-    bool secret = query != NULL && strstr(query, "password") != NULL;
-    int size = (int)(secret ? (size_t)(query - url) : strlen(url));
-    if (colon == NULL) {
-        (void)snprintf(out_name, LIMIT_STORE_NAME_SIZE, "%.*s", size, url);
-    } else {
-        (void)snprintf(out_name, LIMIT_STORE_NAME_SIZE, "%.*s%.*s", (int)(colon - url), url,
-                       (int)(size - (at - url)), at);
-    }
-}
-
-/* The whole name of a file, so that one file has one name; of one that is not there yet, that of its
- * directory. What cannot be resolved stays as it is: opening it will complain. */
-static void name_file(const char *path, char out_name[LIMIT_STORE_NAME_SIZE])
-{
-    const char *slash = strrchr(path, '/');
-    char *real = realpath(path, NULL);
-    char *directory;
-    (void)snprintf(out_name, LIMIT_STORE_NAME_SIZE, "%s", real != NULL ? real : path);
-    free(real);
-    if (real != NULL) {
-        return;
-    }
-    directory = slash == NULL ? strdup(".") : strndup(path, (size_t)(slash - path) + 1);
-    real = directory == NULL ? NULL : realpath(directory, NULL);
-    if (real != NULL) {
-        (void)snprintf(out_name, LIMIT_STORE_NAME_SIZE, "%s/%s", strcmp(real, "/") == 0 ? "" : real,
-                       slash != NULL ? slash + 1 : path);
-    }
-    free(real);
-    free(directory);
-}
-
 static int name_place(const char *place, char out_name[LIMIT_STORE_NAME_SIZE])
 {
-    const char *path = place_path(place);
+    const char *path = cli_place_path(place);
     if (path[0] == '\0' || strlen(path) >= LIMIT_STORE_NAME_SIZE) {
         return cli_usage("migrate: a place is a file or a URL, and not %s; see quipu help migrate",
                          path[0] == '\0' ? "empty" : "as long as this");
     }
-    if (is_postgres(place)) {
-        name_url(place, out_name);
-    } else if (strstr(path, "://") != NULL) {
+    if (!cli_place_is_url(place) && strstr(path, "://") != NULL) {
         return cli_usage("migrate: a place is sqlite:FILE, FILE or postgres://..., not '%.16s...'",
                          path);
-    } else {
-        name_file(path, out_name);
     }
+    cli_place_name(place, out_name, LIMIT_STORE_NAME_SIZE);
     return EXIT_OK;
 }
 
@@ -192,8 +146,8 @@ static int check_places(struct migrate *m)
 {
     int status = name_place(m->from, m->from_name);
     status = status == EXIT_OK ? name_place(m->to, m->to_name) : status;
-    if (status == EXIT_OK && (is_postgres(m->from) ? strcmp(m->from, m->to) == 0
-                                                   : strcmp(m->from_name, m->to_name) == 0)) {
+    if (status == EXIT_OK && (cli_place_is_url(m->from) ? strcmp(m->from, m->to) == 0
+                                                        : strcmp(m->from_name, m->to_name) == 0)) {
         return cli_usage("migrate: source and destination are the same: %s", m->to_name);
     }
     return status;
@@ -205,12 +159,13 @@ static int check_places(struct migrate *m)
  * cannot be moved leaves no new destination behind. */
 static int open_all(struct migrate *m)
 {
-    struct store_options source = {.path = place_path(m->from),
+    struct store_options source = {.path = cli_place_path(m->from),
                                    .must_exist = true,
                                    .moving = true,
                                    .full_check = !m->no_check};
-    struct store_options reader = {.path = place_path(m->from), .read_only = true, .moving = true};
-    struct store_options destination = {.path = place_path(m->to), .moving = true};
+    struct store_options reader = {
+        .path = cli_place_path(m->from), .read_only = true, .moving = true};
+    struct store_options destination = {.path = cli_place_path(m->to), .moving = true};
     int rc = store_open(&m->env, &source, &m->source, &m->err);
     rc = rc == QP_OK ? store_open(&m->env, &reader, &m->reader, &m->err) : rc;
     rc = rc == QP_OK ? copy_allowed(m->source, m->reader, m->to_name, &m->err) : rc;
@@ -304,6 +259,24 @@ static int close_all(struct migrate *m, int rc)
 }
 
 /* --------------------------------------------------------------------------------------- output */
+
+/* Nobody is asked, so the URL needs no server that answers. */
+static int dump_sql(struct migrate *m)
+{
+    struct buf out;
+    int rc;
+    if (m->from != NULL || (m->to != NULL && !cli_place_is_url(m->to))) {
+        return cli_usage("migrate: --dump-sql is for a database, which --to may name; see quipu "
+                         "help migrate");
+    }
+    buf_init(&out, &m->env, 0);
+    rc = postgres_dump_sql_of(m->to != NULL ? m->to : "", &out, &m->err);
+    if (rc == QP_OK) {
+        (void)fwrite(out.p, 1, out.n, stdout); /* main checks the stream */
+    }
+    buf_done(&out);
+    return rc == QP_OK ? EXIT_OK : fail(m, rc);
+}
 
 static int exit_code(const struct migrate *m, int rc)
 {

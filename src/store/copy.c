@@ -3,8 +3,9 @@
  *   I1  the destination says FILLING from before its first copied row until after its last one:
  *       nobody opens it meanwhile but another copy, which empties it and begins again
  *   I2  the source says MOVED before the destination can be used, so no moment has two of them
- *   I3  what is copied is one state: the source's numbers are the same at the end as they were at the
- *       beginning, and every commit of an engine takes some
+ *   I3  what is copied is one state: nobody else can write to the source (store_options.moving), or its
+ *       numbers are the same at the end as they were at the beginning, and every commit of an engine
+ *       takes some
  *   I4  nobody else has written to the destination's head row since it said FILLING
  *
  *   source        IN_USE ------------------------------------ 4 --> MOVED
@@ -14,7 +15,10 @@
  *   2  copy_page    the rows of every table, page by page
  *   3  (no writing) rows are counted, and the caller looks for itself
  *   4  leave        the source: MOVED, and an audit row says where to; not with keep_source
- *   5  fill_end     the source's head row as it was, and the provider's own numbers
+ *   5  fill_end     the source's head row as it was
+ *
+ * The head row of a destination gets a revision that it never had. Where several can write, that is how
+ * a handle which slept through the move learns that this is not the store that it knew.
  *
  * If we crash before 1, nothing has happened. Between 1 and 4 the source goes on as if there had been
  * nothing, and the destination is refused. Between 4 and 5 both are refused, and each says what to
@@ -308,23 +312,22 @@ static int fill_begin(struct copy *c, struct txn *t)
 
 static int fill_end(struct copy *c, struct txn *t)
 {
-    struct provider *p = t->provider;
-    int rc;
+    int64_t rev = c->to_head.rev;
     c->to_head = c->head;
     c->to_head.clean = HEAD_IN_USE;
-    rc = write_head(c, t);
-    return rc == QP_OK && p->calls->raise_numbers != NULL
-               ? p->calls->raise_numbers(p, &c->to_head, t->err)
-               : rc;
+    c->to_head.rev = c->head.rev > rev ? c->head.rev : rev + 1;
+    return write_head(c, t);
 }
 
-/* The source as it was when the copy began: nobody has taken a number since. */
+/* The source as it was when the copy began: nobody has taken a number since. Positions of a shared
+ * provider move with every transaction of its server. */
 static int check_still(const struct copy *c, struct txn *t)
 {
-    struct head_row now;
+    struct head_row now = {0};
     int rc = store_head(t->provider, &now, t->err);
-    if (rc == QP_OK && (now.pos != c->head.pos || now.ord != c->head.ord ||
-                        now.next_id != c->head.next_id || now.clean != c->head.clean)) {
+    bool moved = now.pos != c->head.pos && !t->provider->shared;
+    if (rc == QP_OK && (moved || now.ord != c->head.ord || now.next_id != c->head.next_id ||
+                        now.clean != c->head.clean || now.rev != c->head.rev)) {
         return err_set(
             t->err, QP_E_CONFLICT,
             "the source: was written to while it was copied; stop who does, and try again");

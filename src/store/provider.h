@@ -16,7 +16,9 @@
  *   - begin may be answered late: the transaction is open, and its time known, when expect returns
  *   - a row that was loaded is locked until the end, but for those of peek and of tables with SUM
  *     columns, which are written as differences (rows.def)
- *   - numbers come from number(), and head's own are not touched
+ *   - numbers come from number(). The head row says what may have been given out; it is written by a
+ *     copy alone, and then all further numbers are above those that it was given
+ *   - whoever opened it with store_options.moving keeps all others from writing
  *   - QP_E_CONFLICT and QP_E_BUSY mean: rolled back, and worth another try from the commit's start
  *
  * Errors: QP_E_BUSY (somebody else is in the way: roll back, try again later), QP_E_FULL, QP_E_IO,
@@ -87,11 +89,6 @@ struct provider_calls {
     void *(*native)(struct provider *p);
     /* A reader's own: from begin to end all reads see one state. */
     int (*snapshot)(struct provider *p, bool begin, struct qp_err *err);
-    /* Of a provider whose numbers (enum txn_series) are not those of its head row: what the head row
-     * would say (pos, ord, next_id), and that all further ones are to be above. NULL: the head row
-     * has them. */
-    int (*read_numbers)(struct provider *p, struct head_row *head, struct qp_err *err);
-    int (*raise_numbers)(struct provider *p, const struct head_row *head, struct qp_err *err);
     /* In a transaction: whether it may do what one handle does for all. NULL: it is the only one. */
     int (*tidies)(struct provider *p, bool *out_may, struct qp_err *err);
     /* Hints between handles: see store_wake_fd. NULL: there are none. */
@@ -140,5 +137,7 @@ int postgres_open(const struct qp_env *env, const struct store_options *options,
                   struct provider **out_provider, struct qp_err *err) QP_MUST_USE;
 /* The SQL that makes the schema, for those who apply it themselves. */
 int postgres_dump_sql(const char *schema, struct buf *out) QP_MUST_USE;
+/* The same for the schema that a URL names, or for the usual one. QP_E_INVALID: it can be no such name. */
+int postgres_dump_sql_of(const char *url, struct buf *out, struct qp_err *err) QP_MUST_USE;
 
 #endif

@@ -103,7 +103,6 @@ int store_head(struct provider *p, struct head_row *out_head, struct qp_err *err
     }
     if (rc == QP_OK) {
         *out_head = *(const struct head_row *)row;
-        rc = p->calls->read_numbers != NULL ? p->calls->read_numbers(p, out_head, err) : QP_OK;
     }
     arena_done(&arena);
     return rc;

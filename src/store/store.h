@@ -729,7 +729,9 @@ struct store_options {
     const char *path; /* SQLite: the file; PostgreSQL: a URL, postgresql://.. NULL: memory */
     bool read_only;
     bool must_exist; /* do not create */
-    bool moving;     /* for copy.h: also a store that was moved away, or half of a copy */
+    bool
+        moving; /* for copy.h: also a store that was moved away, or half of a copy; for writing it is
+                        had alone: QP_E_LOCKED when others are at it */
     bool full_check; /* SQLite: check every page when opening */
     enum store_durability durability;
     const char *vfs;       /* SQLite: name of the VFS, NULL for the usual one */

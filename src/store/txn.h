@@ -182,7 +182,7 @@ typedef int (*store_change)(void *context, struct txn *t);
 int store_transact(struct store *s, void *context, store_change change,
                    struct qp_err *err) QP_MUST_USE;
 struct provider *store_provider(struct store *s);
-/* The head row as it stands, with the provider's own numbers where it has some. */
+/* The head row as it stands. */
 int store_head(struct provider *p, struct head_row *out_head, struct qp_err *err) QP_MUST_USE;
 /* The head row says this now: where the clock stands, and whether closing has to mark it. */
 void store_heed(struct store *s, const struct head_row *head);

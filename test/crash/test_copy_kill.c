@@ -1,10 +1,11 @@
-/* test_copy_kill.c - a move from file to file is killed at every boundary of its transactions
+/* test_copy_kill.c - a move is killed at every boundary of its transactions: from file to file, to a
+ * database and from one
  *
  * Before and after each commit of a copy the process dies (SIGKILL). Whatever is found, it proves:
  *
- *   of the two files at most one can be opened for writing and holds jobs; when the destination can,
+ *   of the two stores at most one can be opened for writing and holds jobs; when the destination can,
  *   it holds all of the source's rows
- *   the files that cannot be opened say so with a sentence that names the way out
+ *   the stores that cannot be opened say so with a sentence that names the way out
  *   the same move again comes to its end, also when it is killed a second time, and the destination
  *   is then what the source was
  */
@@ -27,6 +28,7 @@
 
 #define COMMITS 60
 #define STRIDE 2 /* of boundaries in the check lane, on the average */
+#define STRIDE_DATABASE 8
 
 static struct storepair p;
 static struct buf wanted; /* the source as it was */
@@ -34,7 +36,8 @@ static struct buf wanted; /* the source as it was */
 static int open_file(const char *path, bool moving, bool read_only, struct store **out,
                      struct qp_err *err)
 {
-    struct store_options options = {.path = path, .moving = moving, .read_only = read_only};
+    struct store_options options = {
+        .path = path, .moving = moving, .read_only = read_only, .host_clock = true};
     return store_open(&p.from.t.env, &options, out, err);
 }
 
@@ -74,12 +77,22 @@ static bool move_killed(const char *point, int n, bool is_second)
     return WIFSIGNALED(status);
 }
 
+/* The head row has each provider's own numbers, and the shard is that of the handle that counted. */
+static void blank(void *context, enum table_id table, void *row)
+{
+    if (table == TABLE_head) {
+        *(struct head_row *)row = (struct head_row){0};
+    } else if (table == TABLE_counter) {
+        ((struct counter_row *)row)->shard = 0;
+    }
+}
+
 static bool is_whole(struct store *s)
 {
     struct buf text;
     bool equal;
     buf_init(&text, &p.from.t.env, 0);
-    statetext_print(s, STATETEXT_NO_MARK | STATETEXT_NO_CLOCK, &text);
+    statetext_print_as(s, 0, NULL, blank, &text);
     equal = statetext_equal(&wanted, &text);
     buf_done(&text);
     return equal;
@@ -155,14 +168,22 @@ static void check_rows(void)
     assert_true(all.rows > 20);
 }
 
+static const struct way {
+    enum storetest_kind from;
+    enum storetest_kind to;
+} files = {STORETEST_SQLITE, STORETEST_SQLITE},
+  databases[] = {{STORETEST_SQLITE, STORETEST_POSTGRES},
+                 {STORETEST_POSTGRES, STORETEST_SQLITE},
+                 {STORETEST_POSTGRES, STORETEST_POSTGRES}};
+
 /* False: it came to its end before the n-th boundary. */
-static bool killed_at(const char *point, int n, int again)
+static bool killed_at(const struct way *way, const char *point, int n, int again)
 {
     bool killed;
-    storepair_init(&p, STORETEST_SQLITE, STORETEST_SQLITE);
+    storepair_init(&p, way->from, way->to);
     storepair_fill(&p, 6, COMMITS);
     buf_init(&wanted, &p.from.t.env, 0);
-    statetext_print(p.from.s, STATETEXT_NO_MARK | STATETEXT_NO_CLOCK, &wanted);
+    statetext_print_as(p.from.s, 0, NULL, blank, &wanted);
     assert_int_equal(store_close(p.from.s, NULL), QP_OK);
     assert_int_equal(store_close(p.to.s, NULL), QP_OK);
     p.from.s = NULL;
@@ -190,7 +211,7 @@ static void killed_at_every_boundary(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(points); i++) {
         int kills = 0;
         int n = 1;
-        while (killed_at(points[i], n, (int)testenv_random_below(&random, 20))) {
+        while (killed_at(&files, points[i], n, (int)testenv_random_below(&random, 20))) {
             kills++;
             n += 1 + (int)testenv_random_below(&random, (uint64_t)(2 * stride - 1));
         }
@@ -203,19 +224,40 @@ static void killed_at_every_boundary(void **state)
 static void killed_at_the_last_boundaries(void **state)
 {
     int last = 1;
-    while (killed_at("copy.after", last, 0)) {
+    while (killed_at(&files, "copy.after", last, 0)) {
         last += 4;
     }
     for (int n = last - 4; n < last; n++) {
-        (void)killed_at("copy.before", n, n % 3); /* it asserts for itself, killed or not */
-        (void)killed_at("copy.after", n, n % 3);
+        (void)killed_at(&files, "copy.before", n, n % 3); /* it asserts for itself, killed or not */
+        (void)killed_at(&files, "copy.after", n, n % 3);
     }
     assert_true(last > 20);
+}
+
+/* A server takes longer for each: a few are sampled, but all of them in the long lane. */
+static void killed_between_databases(void **state)
+{
+    const char *lane = getenv("QP_LANE");
+    int stride = lane != NULL && strcmp(lane, "torture") == 0 ? 1 : STRIDE_DATABASE;
+    uint64_t random = testenv_seed();
+    for (size_t i = 0; i < ARRAY_COUNT(databases); i++) {
+        int kills = 0;
+        int n = 1 + (int)testenv_random_below(&random, (uint64_t)stride);
+        while (killed_at(&databases[i], n % 2 == 0 ? "copy.before" : "copy.after", n,
+                         (int)testenv_random_below(&random, 20))) {
+            kills++;
+            n += 1 + (int)testenv_random_below(&random, (uint64_t)(2 * stride - 1));
+        }
+        (void)killed_at(&databases[i], "copy.after", n - 1, 0); /* near the end, or at it */
+        assert_true(kills > 0);
+        printf("way %zu: %d kills, the last one before boundary %d\n", i, kills, n);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(killed_at_every_boundary),
-                                       cmocka_unit_test(killed_at_the_last_boundaries)};
+                                       cmocka_unit_test(killed_at_the_last_boundaries),
+                                       cmocka_unit_test(killed_between_databases)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

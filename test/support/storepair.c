@@ -1,7 +1,9 @@
 /* storepair.c - see storepair.h */
 #include "support/storepair.h"
 
+#include <postgresql/libpq-fe.h>
 #include <setjmp.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -11,8 +13,12 @@
 
 void storepair_reopen(struct storepair *p, struct storetest *f, bool moving)
 {
-    struct store_options options = {
-        .path = f->memory == NULL ? f->path : NULL, .memory = f->memory, .moving = moving};
+    struct store_options options = {.path = f->memory == NULL ? f->path : NULL,
+                                    .memory = f->memory,
+                                    .moving = moving,
+                                    .host_clock = true,
+                                    .durability = f->kind == STORETEST_POSTGRES ? DURABILITY_RELAXED
+                                                                                : DURABILITY_FULL};
     struct qp_err err = {0};
     assert_int_equal(store_close(f->s, &err), QP_OK);
     if (store_open(&p->from.t.env, &options, &f->s, &err) != QP_OK) {
@@ -35,10 +41,25 @@ static void join_world(struct storepair *p, struct storetest *f)
     storepair_reopen(p, f, false);
 }
 
+/* Two stores of one database: the second one in a schema of its own, which is new each time. */
+static void second_schema(struct storetest *f)
+{
+    PGconn *c = PQconnectdb(f->path);
+    PGresult *r = PQexec(c, "SET client_min_messages=error; DROP SCHEMA IF EXISTS there CASCADE");
+    size_t size = strlen(f->path);
+    assert_int_equal(PQresultStatus(r), PGRES_COMMAND_OK);
+    PQclear(r);
+    PQfinish(c);
+    (void)snprintf(f->path + size, sizeof f->path - size, "?schema=there");
+}
+
 void storepair_init(struct storepair *p, enum storetest_kind from, enum storetest_kind to)
 {
     storetest_init(&p->from, from, 1);
     storetest_init(&p->to, to, 2);
+    if (from == STORETEST_POSTGRES && to == STORETEST_POSTGRES) {
+        second_schema(&p->to);
+    }
     join_world(p, &p->to);
     opgen_init(&p->g, &p->from.t.env, 0);
     p->g.no_steps_back = true;
@@ -79,7 +100,22 @@ void storepair_commit_both(struct storepair *p)
     commit_on(p, p->to.s);
 }
 
+/* A copy has a shared store for itself, as a file is had. */
+static void have_alone(struct storepair *p, struct storetest *f)
+{
+    if (f->kind == STORETEST_POSTGRES) {
+        storepair_reopen(p, f, true);
+    }
+}
+
 int storepair_copy(struct storepair *p, bool keep_source)
+{
+    have_alone(p, &p->from);
+    have_alone(p, &p->to);
+    return storepair_copy_open(p, keep_source);
+}
+
+int storepair_copy_open(struct storepair *p, bool keep_source)
 {
     struct copy_options options = {
         .from = p->from.s, .to = p->to.s, .to_name = "there", .keep_source = keep_source};

@@ -26,8 +26,10 @@ void storepair_fill(struct storepair *p, uint64_t seed, int commits);
 /* The next commit of these on both. */
 void storepair_commit_both(struct storepair *p);
 
-/* store_copy between the two as they are open, to the name "there". */
+/* store_copy between the two, to the name "there"; a store on PostgreSQL is opened for it, and stays
+ * open like that. The second one: as they are open. */
 int storepair_copy(struct storepair *p, bool keep_source);
+int storepair_copy_open(struct storepair *p, bool keep_source);
 /* Fails when they differ in more than the marker and the clock, and in revisions if `without` says
  * so (statetext.h). */
 void storepair_assert_equal(struct storepair *p, int without);

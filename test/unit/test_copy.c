@@ -308,7 +308,7 @@ static void large_tables_go_in_pages(void **state)
     }
 }
 
-/* -------------------------------------------------------------------------------- shards and numbers */
+/* ------------------------------------------------------------------------------------------- shards */
 
 static int add_shards(void *context, struct txn *t)
 {
@@ -330,56 +330,6 @@ static void shards_are_summed(void **state)
     assert_int_equal(storetest_count(&p.to, TABLE_counter), 1);
     assert_int_equal(((const struct counter_row *)storetest_row(&p.to, TABLE_counter, &key))->n,
                      10 + 9 + 8 + 7 + 6);
-    storepair_done(&p);
-}
-
-/* A provider with numbers of its own, as far as a copy has to do with it. */
-static struct head_row own_numbers;
-
-static int numbers_read(struct provider *provider, struct head_row *head, struct qp_err *err)
-{
-    head->pos = own_numbers.pos;
-    head->ord = own_numbers.ord;
-    head->next_id = own_numbers.next_id;
-    return QP_OK;
-}
-
-static int numbers_raise(struct provider *provider, const struct head_row *head, struct qp_err *err)
-{
-    own_numbers = *head;
-    return QP_OK;
-}
-
-static void own_numbers_are_read_and_raised(void **state)
-{
-    static struct provider_calls calls;
-    const struct provider_calls *usual;
-    const struct head_row *head;
-    int64_t pos;
-    /* to such a provider */
-    storepair_init(&p, STORETEST_SQLITE, STORETEST_MEMORY);
-    storepair_fill(&p, seed, 20);
-    calls = *store_provider(p.to.s)->calls;
-    calls.raise_numbers = numbers_raise;
-    store_provider(p.to.s)->calls = &calls;
-    head = storetest_row(&p.from, TABLE_head, &(struct head_row){.ns = 0});
-    pos = head->pos;
-    must_copy(true);
-    head = storetest_row(&p.from, TABLE_head, &(struct head_row){.ns = 0});
-    assert_true(pos > 0 && own_numbers.pos == pos);
-    assert_true(own_numbers.ord == head->ord && own_numbers.next_id == head->next_id);
-    storepair_done(&p);
-    /* and from one */
-    storepair_init(&p, STORETEST_MEMORY, STORETEST_SQLITE);
-    own_numbers = (struct head_row){.pos = 70, .ord = 800, .next_id = 9000};
-    usual = store_provider(p.from.s)->calls;
-    calls = *usual;
-    calls.read_numbers = numbers_read;
-    store_provider(p.from.s)->calls = &calls;
-    must_copy(true);
-    head = storetest_row(&p.to, TABLE_head, &(struct head_row){.ns = 0});
-    assert_true(head->pos == 70 && head->ord == 800 && head->next_id == 9000);
-    store_provider(p.from.s)->calls = usual;
     storepair_done(&p);
 }
 
@@ -662,7 +612,6 @@ int main(void)
         cmocka_unit_test(an_input_outlives_its_message),
         cmocka_unit_test(large_tables_go_in_pages),
         cmocka_unit_test(shards_are_summed),
-        cmocka_unit_test(own_numbers_are_read_and_raised),
         cmocka_unit_test(a_destination_must_be_empty),
         cmocka_unit_test(a_moved_store_says_where_it_went),
         cmocka_unit_test(a_lost_destination_is_made_again),

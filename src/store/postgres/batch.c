@@ -278,17 +278,42 @@ static int add_changes(struct postgres_provider *p, enum table_id table, const v
 
 /* --------------------------------------------------------------------------------------- the door */
 
-/* Only a copy of a whole store writes the head: what was given out there is not given out here. The
- * position becomes the one that all later ones are added to, for handles that are opened then. */
-static int write_head(struct postgres_provider *p, const struct head_row *head, struct qp_err *err)
+static int raise_sequence(struct postgres_provider *p, enum plain_statement kind, int64_t next,
+                          struct qp_err *err)
 {
     struct wire_statement *s;
-    int rc = postgres_plain_statement(p, PLAIN_HEAD, &s, err);
-    memset(p->base.blocks, 0, sizeof p->base.blocks);
+    int rc = postgres_plain_statement(p, kind, &s, err);
+    memset(p->base.blocks, 0, sizeof p->base.blocks); /* they are below */
     wire_params_reset(&p->params);
-    wire_param_i64(&p->params, head->ord);
-    wire_param_i64(&p->params, head->next_id);
+    wire_param_i64(&p->params, next);
     return rc == QP_OK ? wire_send(&p->wire, s, &p->params, (struct wire_answer){0}, err) : rc;
+}
+
+/* Only a copy of a whole store writes the head. Its numbers are no columns here (see add_head): where
+ * the new row has a higher one, all further ones will be above that; else they are already.
+ *
+ * The position that was read is that of the transaction after the next one. So all positions are moved
+ * by the difference and by one transaction more. */
+static int write_head(struct postgres_provider *p, const struct head_row *before,
+                      const struct head_row *after, struct qp_err *err)
+{
+    struct wire_statement *s;
+    int64_t raise = after->pos - before->pos + (INT64_C(1) << POSTGRES_POS_BITS);
+    int rc = postgres_plain_statement(p, PLAIN_HEAD, &s, err);
+    wire_params_reset(&p->params);
+    wire_param_i64(&p->params, after->pos > before->pos ? raise : 0);
+    wire_param_i64(&p->params, after->clock);
+    wire_param_i64(&p->params, after->clean);
+    wire_param_i64(&p->params, after->rev);
+    wire_param_i64(&p->params, before->rev);
+    rc = rc == QP_OK ? wire_send(&p->wire, s, &p->params, (struct wire_answer){0}, err) : rc;
+    if (rc == QP_OK && after->ord > before->ord) {
+        rc = raise_sequence(p, PLAIN_RAISE_ORDERS, after->ord + 1, err);
+    }
+    if (rc == QP_OK && after->next_id > before->next_id) {
+        rc = raise_sequence(p, PLAIN_RAISE_IDS, after->next_id, err);
+    }
+    return rc;
 }
 
 static int write_part(struct postgres_provider *p, enum table_id table, const void *const *before,
@@ -298,15 +323,14 @@ static int write_part(struct postgres_provider *p, enum table_id table, const vo
         p->feed_pos = ((const struct feed_row *)after[count - 1])->pos;
         p->feed_at = ((const struct feed_row *)after[count - 1])->at;
     }
-    if (tables[table].additive) {
+    if (tables[table].additive && (after != NULL || !p->moving)) { /* a copy takes rows away */
         return add_changes(p, table, before, after, count, err);
     }
     if (before == NULL) {
         return write_news(p, table, after, count, err);
     }
     if (table == TABLE_head && after != NULL) {
-        int rc = write_head(p, after[0], err);
-        return rc == QP_OK ? write_changes(p, table, before, after, count, err) : rc;
+        return write_head(p, before[0], after[0], err);
     }
     return after == NULL ? delete_rows(p, table, before, count, err)
                          : write_changes(p, table, before, after, count, err);

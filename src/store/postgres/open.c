@@ -7,6 +7,9 @@
  * The schema is made and brought up to date in one transaction under an advisory lock, so that any
  * number of nodes may start at once. If we crash there, nothing of it is there.
  *
+ * A copy (store/copy.h) has the lock of the store for as long as it is connected: no other handle
+ * commits meanwhile. If it loses the connection, it has lost the lock, and does not go on.
+ *
  * A URL may name the schema: postgresql://host/database?schema=name. All else in it is libpq's.
  */
 #include <stdio.h>
@@ -51,23 +54,37 @@ static bool is_schema_name(qp_str name)
     return name.n > 0 && name.n < 64; /* as long as PostgreSQL takes it */
 }
 
+/* Where a URL has "schema=name", from the ? or & on; NULL: it has none. */
+static const char *url_schema(const char *url, qp_str *out_name)
+{
+    const char *at = strstr(url, "?schema=");
+    const char *from;
+    at = at != NULL ? at : strstr(url, "&schema=");
+    from = at == NULL ? SCHEMA_DEFAULT : at + strlen("?schema=");
+    *out_name = (qp_str){from, strcspn(from, "&")};
+    return at;
+}
+
+static int refuse_schema(struct qp_err *err)
+{
+    return err_set(err, QP_E_INVALID,
+                   "the schema's name may have small letters, digits and _ only");
+}
+
 /* Takes "schema=name" out of the URL, since libpq does not know it. */
 static int url_split(const struct opening *o)
 {
     struct postgres_provider *p = o->p;
     const char *url = o->options->path;
-    const char *at = strstr(url, "?schema=");
-    qp_str name = QP_STR(SCHEMA_DEFAULT);
+    qp_str name;
+    const char *at = url_schema(url, &name);
     struct buf rest;
     int rc;
-    at = at != NULL ? at : strstr(url, "&schema=");
     buf_init(&rest, p->base.env, 0);
     if (at == NULL) {
         buf_text(&rest, url);
     } else {
-        const char *from = at + strlen("?schema=");
-        const char *end = from + strcspn(from, "&");
-        name = (qp_str){from, (size_t)(end - from)};
+        const char *end = name.p + name.n;
         buf_add(&rest, url, (size_t)(at - url) + (*end == '&' ? 1 : 0));
         buf_text(&rest, *end == '&' ? end + 1 : end);
     }
@@ -78,10 +95,21 @@ static int url_split(const struct opening *o)
     if (p->url == NULL || p->schema == NULL) {
         return err_set(o->err, QP_E_NOMEM, "open store: out of memory");
     }
-    return is_schema_name(name)
-               ? QP_OK
-               : err_set(o->err, QP_E_INVALID,
-                         "the schema's name may have small letters, digits and _ only");
+    return is_schema_name(name) ? QP_OK : refuse_schema(o->err);
+}
+
+int postgres_dump_sql_of(const char *url, struct buf *out, struct qp_err *err)
+{
+    char schema[64] = "";
+    qp_str name;
+    int rc;
+    (void)url_schema(url, &name);
+    if (!is_schema_name(name)) {
+        return refuse_schema(err);
+    }
+    (void)snprintf(schema, sizeof schema, "%.*s", STR_ARG(name));
+    rc = postgres_dump_sql(schema, out);
+    return rc == QP_OK ? rc : err_set(err, rc, "dump: out of memory");
 }
 
 static const char *value_of(const PQconninfoOption *options, const char *name)
@@ -265,8 +293,8 @@ static int migrate(const struct opening *o)
                  : wire_exec(&p->wire, p->sql.p, NULL, NULL, o->err);
         if (rc == QP_E_READONLY) {
             return refuse(o, QP_E_READONLY,
-                          "this user may not make the schema; let one who may apply what "
-                          "--dump-sql prints, and grant the use of it");
+                          "this user may not make the schema; let one who may apply what quipu "
+                          "migrate --dump-sql prints, and grant the use of it");
         }
     }
     return rc == QP_OK ? raise_positions(p, o->err) : rc;
@@ -311,15 +339,16 @@ static int update_schema(const struct opening *o)
 static int connection_begin(struct postgres_provider *p, struct qp_err *err)
 {
     char text[256];
-    int64_t found[2] = {0};
+    int64_t found[3] = {0};
     int rc = configure(p, err);
     (void)snprintf(
         text, sizeof text,
-        "SELECT pos, floor(extract(epoch FROM clock_timestamp())*1000)::bigint FROM %s.head",
+        "SELECT pos, floor(extract(epoch FROM clock_timestamp())*1000)::bigint, rev FROM %s.head",
         p->schema);
     rc = rc == QP_OK ? wire_exec(&p->wire, text, found, take_numbers, err) : rc;
     if (rc == QP_OK) {
         p->pos_base = found[0];
+        p->head_rev = p->head_rev == 0 ? found[2] : p->head_rev; /* what it was at the first time */
         p->base.server_ms = p->host_clock ? 0 : found[1];
         p->base.server_us = p->base.env->monotonic_us(p->base.env->context);
         rc = wire_enter(&p->wire, err);
@@ -334,6 +363,9 @@ int postgres_reconnect(struct postgres_provider *p, struct qp_err *err)
     int pause_ms = LIMIT_RECONNECT_MS;
     int rc = QP_E_IO;
     p->in_snapshot = false;
+    if (p->moving) {
+        return err_set(err, QP_E_IO, "%s: the connection was lost; begin the move again", p->place);
+    }
     memset(p->base.blocks, 0, sizeof p->base.blocks);
     for (int i = 0; i < LIMIT_RECONNECT_TRIES && rc != QP_OK; i++) {
         if (i > 0) {
@@ -345,6 +377,21 @@ int postgres_reconnect(struct postgres_provider *p, struct qp_err *err)
         p->wire.lost = rc != QP_OK;
     }
     return rc == QP_OK ? QP_OK : err_wrap(err, rc, "%s", p->place);
+}
+
+/* Waits for the commits that are at it; those that come now are refused. */
+static int lock_store(const struct opening *o)
+{
+    struct postgres_provider *p = o->p;
+    char text[256];
+    int rc;
+    (void)snprintf(text, sizeof text,
+                   "SET lock_timeout=%d; SELECT pg_advisory_lock(" POSTGRES_STORE_LOCK ")",
+                   LIMIT_LOCK_MS, p->schema);
+    rc = wire_exec(&p->wire, text, NULL, NULL, o->err);
+    return rc == QP_E_BUSY && !p->wire.lost
+               ? refuse(o, QP_E_LOCKED, "is at work, or another quipu migrate has it; wait for it")
+               : rc;
 }
 
 static int open_store(const struct opening *o)
@@ -361,6 +408,7 @@ static int open_store(const struct opening *o)
     }
     rc = check_server(o);
     rc = rc == QP_OK ? update_schema(o) : rc;
+    rc = rc == QP_OK && p->moving ? lock_store(o) : rc;
     return rc == QP_OK ? connection_begin(p, o->err) : rc;
 }
 
@@ -399,6 +447,7 @@ int postgres_open(const struct qp_env *env, const struct store_options *options,
     p->relaxed = options->durability == DURABILITY_RELAXED;
     p->host_clock = options->host_clock;
     postgres_wake_init(&p->wake);
+    p->moving = options->moving && !options->read_only;
     wire_init(&p->wire, env);
     wire_params_init(&p->params, env);
     buf_init(&p->sql, env, 0);

@@ -21,6 +21,10 @@ void postgres_migration_text(struct buf *out, const char *schema, int64_t from);
 #define POSTGRES_ORDERS_PER_BLOCK LIMIT_ORDERS_PER_BLOCK
 static_assert(POSTGRES_IDS_PER_BLOCK >= LIMIT_IDS_PER_BLOCK, "a block is enough for one request");
 
+/* The lock of a store, as arguments of pg_advisory_..: every commit shares it, a copy has it alone. The
+ * oid of its head table tells the stores of a database apart; both forms have the schema for %s. */
+#define POSTGRES_STORE_LOCK "58553134,'%s.head'::regclass::oid::int"
+
 #define POSTGRES_POS_BITS 20 /* of a position: the entry within its transaction */
 static_assert(LIMIT_COMMIT_ENTRIES < 1 << POSTGRES_POS_BITS, "so many entries have a position");
 
@@ -44,7 +48,8 @@ enum plain_statement {
     PLAIN_COMMIT,
     PLAIN_ROLLBACK,
     PLAIN_SNAPSHOT,
-    PLAIN_CLOCK,
+    PLAIN_ENTER,
+    PLAIN_STATE,
     PLAIN_XID,
     PLAIN_XID_IF_ANY,
     PLAIN_LOCK_JOB,
@@ -58,6 +63,8 @@ enum plain_statement {
     PLAIN_HUSKS,
     PLAIN_ZEROES,
     PLAIN_HEAD,
+    PLAIN_RAISE_ORDERS,
+    PLAIN_RAISE_IDS,
     PLAIN_KINDS
 };
 
@@ -98,10 +105,13 @@ struct postgres_provider {
     char *schema; /* quoted */
     bool relaxed;
     bool host_clock;
+    bool moving;      /* opened for a copy: nobody else writes, see open.c */
     bool active;      /* between begin and commit or rollback */
     bool in_snapshot; /* of a reader */
     bool in_host;
     int64_t schema_version;
+    int64_t
+        head_rev; /* of the head row when it was opened: another one means another store by now */
     int64_t pos_base; /* what is added to all positions; see postgres_number */
     int64_t xid;      /* of this transaction; 0: it has none yet, or nobody knows */
     int64_t feed_pos; /* of the feed row that it wrote; 0: none. The proof that it was committed */

@@ -8,6 +8,8 @@
  *       meets. A lane with a limit is locked by everybody who looks at it, since the limit must hold
  *   I4  a position is (transaction id, entry), so it needs no lock; a reader goes no further than the
  *       oldest transaction that is still open, so that nothing can come before what it has seen
+ *   I5  a commit shares the lock of the store, which a copy has alone, and then looks at the head row:
+ *       nothing is committed while a store is copied, nor by an old handle after it was moved
  *
  *   begin .. expect -> load, scan | write (sent, not waited for) -> commit (all answers)
  *
@@ -78,19 +80,36 @@ int postgres_take_i64(void *context, const PGresult *result, struct qp_err *err)
     return QP_OK;
 }
 
-static int take_clock(void *context, const PGresult *result, struct qp_err *err)
+static int take_entry(void *context, const PGresult *result, struct qp_err *err)
 {
-    struct postgres_provider *p = context;
-    int rc = postgres_take_i64(&p->base.server_ms, result, err);
-    p->base.server_us = p->base.env->monotonic_us(p->base.env->context);
-    return rc;
+    const struct postgres_provider *p = context;
+    int64_t may_enter = 0;
+    int rc = postgres_take_i64(&may_enter, result, err);
+    return rc == QP_OK && may_enter == 0
+               ? err_set(err, QP_E_BUSY, "%s: is being moved or filled by quipu migrate", p->place)
+               : rc;
 }
 
-static int send_clock(struct postgres_provider *p, struct qp_err *err)
+/* Only a copy gives the head row another revision (batch.c). Whoever was opened before that is done
+ * for: its numbers are those of a store that is not there any more. */
+static int take_state(void *context, const PGresult *result, struct qp_err *err)
 {
-    return p->host_clock
-               ? QP_OK
-               : postgres_send(p, PLAIN_CLOCK, (struct wire_answer){take_clock, p, false}, err);
+    struct postgres_provider *p = context;
+    if (PQntuples(result) != 1 || (wire_i64(result, 0, 2) != p->head_rev && !p->moving)) {
+        p->base.failure = QP_E_READONLY;
+        return err_set(err, QP_E_READONLY,
+                       "%s: was moved, or filled by a copy, since it was opened; open it again",
+                       p->place);
+    }
+    p->base.server_ms = p->host_clock ? 0 : wire_i64(result, 0, 0);
+    p->base.server_us = p->base.env->monotonic_us(p->base.env->context);
+    p->pos_base = wire_i64(result, 0, 1);
+    return QP_OK;
+}
+
+static int send_state(struct postgres_provider *p, struct qp_err *err)
+{
+    return postgres_send(p, PLAIN_STATE, (struct wire_answer){take_state, p, false}, err);
 }
 
 /* Between transactions: the connection is there. */
@@ -182,7 +201,10 @@ static int postgres_begin(struct provider *base, struct qp_err *err)
     int rc = check_ready(p, err);
     QP_ASSERT(!p->active);
     rc = rc == QP_OK ? postgres_send(p, PLAIN_BEGIN, (struct wire_answer){0}, err) : rc;
-    rc = rc == QP_OK ? send_clock(p, err) : rc;
+    if (rc == QP_OK && !p->moving) { /* a copy has the lock already */
+        rc = postgres_send(p, PLAIN_ENTER, (struct wire_answer){take_entry, p, false}, err);
+    }
+    rc = rc == QP_OK ? send_state(p, err) : rc;
     p->active = rc == QP_OK;
     p->xid = 0;
     p->feed_pos = 0;
@@ -359,6 +381,7 @@ int postgres_keep_clock(struct postgres_provider *p, struct qp_err *err)
     int rc = postgres_plain_statement(p, PLAIN_KEEP_CLOCK, &s, err);
     wire_params_reset(&p->params);
     wire_param_i64(&p->params, p->base.clock_ms);
+    wire_param_i64(&p->params, p->head_rev);
     rc = rc == QP_OK ? wire_send(&p->wire, s, &p->params, (struct wire_answer){0}, err) : rc;
     return rc == QP_OK ? postgres_wait(p, err) : lost_is_busy(p, rc, err);
 }
@@ -383,7 +406,7 @@ static int postgres_idle(struct provider *base, struct qp_err *err)
         return rc;
     }
     p->idle_us = now_us;
-    rc = send_clock(p, err);
+    rc = send_state(p, err);
     rc = rc == QP_OK ? postgres_keep_clock(p, err) : lost_is_busy(p, rc, err);
     rc = rc == QP_OK ? send_removal(p, PLAIN_HUSKS, err) : rc;
     rc = rc == QP_OK ? send_removal(p, PLAIN_ZEROES, err) : rc;

@@ -32,7 +32,10 @@ static const char *const plain_texts[PLAIN_KINDS] = {
     [PLAIN_COMMIT] = "COMMIT",
     [PLAIN_ROLLBACK] = "ROLLBACK",
     [PLAIN_SNAPSHOT] = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-    [PLAIN_CLOCK] = "SELECT floor(extract(epoch FROM clock_timestamp())*1000)::bigint",
+    /* Two statements: what the second one sees was committed before the lock was had. */
+    [PLAIN_ENTER] = "SELECT pg_try_advisory_xact_lock_shared(" POSTGRES_STORE_LOCK ")::int::bigint",
+    [PLAIN_STATE] = "SELECT floor(extract(epoch FROM clock_timestamp())*1000)::bigint, pos, rev"
+                    " FROM %s.head WHERE ns=0",
     [PLAIN_XID] = "SELECT pg_current_xact_id()::text::bigint",
     [PLAIN_XID_IF_ANY] = "SELECT pg_current_xact_id_if_assigned()::text::bigint",
     [PLAIN_LOCK_JOB] =
@@ -50,16 +53,17 @@ static const char *const plain_texts[PLAIN_KINDS] = {
                     " VALUES(0,$1::bigint,$1::bigint+1,$2::bigint,1)",
     [PLAIN_TIDIES] = "SELECT " IS_HOUSEKEEPER "::int::bigint",
     [PLAIN_KEEP_CLOCK] = "UPDATE %s.head SET clock=$1::bigint WHERE ns=0 AND clock<$1::bigint"
-                         " AND " IS_HOUSEKEEPER,
+                         " AND rev=$2::bigint AND " IS_HOUSEKEEPER,
     [PLAIN_HUSKS] =
         "DELETE FROM %s.lane WHERE ctid=ANY(ARRAY(SELECT ctid FROM %s.lane"
         " WHERE NOT " NOT_HUSK " AND " IS_HOUSEKEEPER " LIMIT $1::bigint FOR UPDATE SKIP LOCKED))",
     [PLAIN_ZEROES] = "DELETE FROM %s.counter WHERE ctid=ANY(ARRAY(SELECT ctid FROM %s.counter"
                      " WHERE n=0 AND " IS_HOUSEKEEPER " LIMIT $1::bigint FOR UPDATE SKIP LOCKED))",
-    [PLAIN_HEAD] =
-        "SELECT greatest(setval('%s.orders',greatest($1::bigint+1,(SELECT last_value+4096"
-        " FROM %s.orders)),false), setval('%s.ids',greatest($2::bigint,"
-        "(SELECT last_value+131072 FROM %s.ids)),false))",
+    [PLAIN_HEAD] = "WITH w AS (UPDATE %s.head SET pos=pos+$1::bigint, clock=$2::bigint,"
+                   " clean=$3::bigint, rev=$4::bigint WHERE ns=0 AND rev=$5::bigint RETURNING 1)"
+                   " SELECT %s.expect(count(*),1) FROM w",
+    [PLAIN_RAISE_ORDERS] = "SELECT setval('%s.orders',$1::bigint,false)",
+    [PLAIN_RAISE_IDS] = "SELECT setval('%s.ids',$1::bigint,false)",
 };
 
 /* ------------------------------------------------------------------------------------ the pieces */
