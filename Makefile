@@ -274,7 +274,9 @@ fuzz: $(FUZZERS) ## fuzz every target for FUZZ_SECONDS
 	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) QP_BUILD=$(B) tools/fuzz $^
 fuzz-replay: $(FUZZERS) ## run the committed corpora through the fuzz targets
 	$(Q)FUZZ_SECONDS=0 QP_BUILD=$(B) tools/fuzz $^
-bench: $(BENCHES) ## run the benchmarks
+# STORE=postgres: those on a server of their own.
+STORE ?= sqlite
+bench: $(filter $(if $(filter postgres,$(STORE)),%_postgres,%),$(filter-out $(if $(filter postgres,$(STORE)),,%_postgres),$(BENCHES))) ## run the benchmarks; STORE=postgres: those of PostgreSQL
 	$(Q)set -e; for program in $^; do $$program; done
 
 # -------------------------------------------------------------------------------------------------- the two lanes

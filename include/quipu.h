@@ -349,6 +349,12 @@ QP_API int64_t qp_task_attempt(const qp_task *task);
 /* The same for all attempts and for no other task: for services that take an idempotency key. */
 #define QP_TASK_KEY_SIZE 33
 QP_API void qp_task_key(const qp_task *task, char out_key[QP_TASK_KEY_SIZE]);
+/* Names this attempt at this task, for quipu.complete and quipu.fail: SQL with which an application answers
+ * it in a transaction of its own, when the store is PostgreSQL (docs/sql-functions.md). It is to be passed on
+ * as it is; what stands in it may change. The task is still in hand after that: return QP_OK from the
+ * worker's function, or call qp_task_complete, which says QP_E_STALE. */
+#define QP_TASK_TOKEN_SIZE 96
+QP_API void qp_task_token(const qp_task *task, char out_token[QP_TASK_TOKEN_SIZE]);
 
 /* What a worker's function says of its task before it returns; the last word counts. Texts are
  * copied. The function's own code does the rest: QP_OK commits the output (null when there was

@@ -16,7 +16,7 @@
 static const struct command commands[] = {
     {"help", "[command]", "list the commands, or show the usage of one", command_help},
     {"fsck",
-     "[--db FILE] [FILE] [--ns NAME] [--job ID] [--rule A1,S,..] [--limit N] [--max-tries N] "
+     "[--db FILE|URL] [FILE|URL] [--ns NAME] [--job ID] [--rule A1,S,..] [--limit N] [--max-tries N] "
      "[-o text|json] [--selftest]",
      "check a file against the rules of the protocol", command_fsck},
     {"migrate", "--from PLACE --to PLACE [--keep-source] [--no-check] [-o text|json]",

@@ -4,10 +4,12 @@
  *   I2  its ack is in the bundle of its last step, never outside of one (H16)
  *   I3  a try is written before the work that it counts, and only for what is worked on
  *   I4  what failed is delivered again, later each time (H7); what failed too often is kept as a
- *       dead letter, with its job parked, and never dropped
+ *       dead letter, with its job parked, and never dropped; what came from outside and cannot be
+ *       understood is one at once
  */
 
 #include "kernel/engine_internal.h"
+#include "kernel/outside.h"
 
 struct delivery *delivery_new(struct engine *e, const struct msg_row *row, int64_t tries)
 {
@@ -57,6 +59,25 @@ static int ack(struct bundle *b, const struct msg_row *m)
 
 /* ------------------------------------------------------------------------------------ the decision */
 
+static int take_turn(struct turn *t, const struct msg_row *m)
+{
+    int rc = QP_OK;
+    switch ((enum message_kind)m->kind) {
+    case MESSAGE_ENTER:
+        return turn_enter(t);
+    case MESSAGE_END:
+        return turn_end_job(t, (enum job_state)m->code, m->payload);
+    case MESSAGE_START:
+        return turn_begin(t);
+    case MESSAGE_RESULT:
+        rc = turn_status(t, STATUS_RETRYING, STATUS_RUNNING);
+        break;
+    default:
+        break;
+    }
+    return rc == QP_OK ? turn_answer(t) : rc;
+}
+
 static int work_turn(struct delivery *d, struct bundle *b)
 {
     const struct msg_row *m = d->row;
@@ -72,14 +93,14 @@ static int work_turn(struct delivery *d, struct bundle *b)
     t.payload = m->payload;
     t.stepwise = d->suspect;
     t.entered = d->entered;
-    if (rc != QP_OK) {
-        return rc;
-    }
-    if (m->kind == MESSAGE_ENTER) {
-        return turn_enter(&t);
-    }
-    return m->kind == MESSAGE_END ? turn_end_job(&t, (enum job_state)m->code, m->payload)
-                                  : turn_answer(&t);
+    return rc == QP_OK ? take_turn(&t, m) : rc;
+}
+
+/* What an application wrote is looked at before it is believed. */
+static int work_outside(struct delivery *d, struct bundle *b)
+{
+    int rc = outside_check(&d->engine->env, d->row);
+    return rc == QP_OK ? work_turn(d, b) : rc;
 }
 
 static int work(struct delivery *d, struct bundle *b)
@@ -94,6 +115,11 @@ static int work(struct delivery *d, struct bundle *b)
         return fanout_page(b, d->row);
     case MESSAGE_SWEEP:
         return sweep_page(b, d->row);
+    case MESSAGE_START:
+    case MESSAGE_RESULT:
+        return work_outside(d, b);
+    case MESSAGE_SIGNAL:
+        return outside_signal(b, d->row);
     case MESSAGE_TASK:
     case MESSAGE_KINDS:
         break;
@@ -163,8 +189,9 @@ static int escalate(struct bundle *b, const struct msg_row *m, const char *why)
 
 static int decide_poison(struct delivery *d, struct bundle *b)
 {
-    const char *why = d->failure == QP_E_CEILING
-                          ? "an entry counter is at its ceiling"
+    const char *why = d->failure == QP_E_CEILING ? "an entry counter is at its ceiling"
+                      : d->failure == QP_E_MALFORMED
+                          ? "it came from outside, and is not JSON or not what the functions write"
                           : "delivered too often without an answer: it may crash the engine";
     int rc = d->failure == QP_E_CEILING ? escalate(b, d->row, why) : QP_OK;
     return rc == QP_OK ? message_bury(b, d->row, why) : rc;
@@ -185,13 +212,19 @@ static qp_ms backoff(struct engine *e, int64_t tries)
     return (qp_ms)(ms * (0.75 + 0.5 * ((double)random / UINT32_MAX)));
 }
 
+/* A signal that was there already has done what it could. */
+static bool is_done_before(const struct delivery *d)
+{
+    return d->row->kind == MESSAGE_SIGNAL && d->failure == QP_E_EXISTS;
+}
+
 static int decide_failed(struct delivery *d, struct bundle *b)
 {
     struct op op = {.kind = OP_msg_retry,
                     .msg_retry = {.ref = ref_of(d->row),
                                   .delay_ms = backoff(d->engine, d->row->tries),
                                   .error = str_from(qp_code_text(d->failure))}};
-    return step_op(b, &op);
+    return is_done_before(d) ? ack(b, d->row) : step_op(b, &op);
 }
 
 int delivery_decide(void *context, struct bundle *b)
@@ -215,6 +248,12 @@ int delivery_decide(void *context, struct bundle *b)
 
 /* --------------------------------------------------------------------------------- after the commit */
 
+/* Trying again would not help. */
+static bool is_hopeless(const struct delivery *d, int rc)
+{
+    return rc == QP_E_CEILING || (rc == QP_E_MALFORMED && outside_is(d->row));
+}
+
 /* It failed: next round it goes back, or it is buried. */
 static bool delivery_failed(struct delivery *d, int rc)
 {
@@ -227,7 +266,7 @@ static bool delivery_failed(struct delivery *d, int rc)
               LOG_STR("addr", d->row->addr), LOG_I64("job", d->row->job),
               LOG_I64("try", d->row->tries));
     d->failure = rc;
-    d->state = rc == QP_E_CEILING ? DELIVERY_POISON : DELIVERY_FAILED;
+    d->state = is_hopeless(d, rc) ? DELIVERY_POISON : DELIVERY_FAILED;
     return true;
 }
 

@@ -401,12 +401,13 @@ static void add_claims(struct round *r)
     }
 }
 
-static struct bundle *add_transient(struct round *r, const char *label, bundle_decide decide,
-                                    void *context)
+static struct bundle *add_transient(struct round *r, const char *label, struct job_ref job,
+                                    bundle_decide decide, void *context)
 {
     struct bundle *b = commit_decided(&r->commit, label, decide, context);
     if (b != NULL) {
         b->transient = true;
+        b->job = job;
     }
     return b;
 }
@@ -414,7 +415,7 @@ static struct bundle *add_transient(struct round *r, const char *label, bundle_d
 static void commands_join(struct round *r, struct command *first)
 {
     for (struct command *c = first; c != NULL; c = c->next) {
-        c->bundle = add_transient(r, c->label, command_decide, c);
+        c->bundle = add_transient(r, c->label, c->job, command_decide, c);
         *(r->last_command == NULL ? &r->commands : &r->last_command->next) = c;
         r->last_command = c;
     }
@@ -423,7 +424,8 @@ static void commands_join(struct round *r, struct command *first)
 static void batch_join(struct round *r, struct delivery *first)
 {
     for (struct delivery *d = first; d != NULL; d = d->next) {
-        d->bundle = add_transient(r, "message", delivery_decide, d);
+        struct job_ref job = {d->row->ns, d->row->job};
+        d->bundle = add_transient(r, "message", job, delivery_decide, d);
         *(r->last_delivery == NULL ? &r->batch : &r->last_delivery->next) = d;
         r->last_delivery = d;
     }

@@ -79,6 +79,7 @@ struct command {
     /* After the commit, with the bundle's code or the commit's. */
     void (*answer)(struct engine *e, struct command *c, int rc, const char *why);
     struct engine *engine;
+    struct job_ref job; /* that it is about, if that is known beforehand */
     struct outcome outcome;
     struct bundle *bundle;
     bool again; /* it was refused once, perhaps because our run was over */

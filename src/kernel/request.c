@@ -49,14 +49,6 @@ static int result_turn(struct engine *e, struct request_result *r, struct bundle
     return rc == QP_OK ? turn_init(out_turn, engine_kernel(e), b, &r->command.outcome, &site) : rc;
 }
 
-/* The status that people see follows: an activity backs off, or goes on. */
-static int show_status(struct turn *t, enum job_status from, enum job_status to)
-{
-    struct op op = {.kind = OP_job_set,
-                    .job_set = {.ref = t->site.ref, .what = JOB_SET_STATUS, .status = to}};
-    return t->job->status == (int64_t)from && t->job->closed_by.p == NULL ? turn_op(t, &op) : QP_OK;
-}
-
 /* The response of a suspect is a message of its own. */
 static int respond(struct turn *t, const struct request_result *r, int64_t code)
 {
@@ -84,7 +76,7 @@ static int decide_done(struct turn *t, struct request_result *r)
     struct op ack = {.kind = OP_msg_ack, .msg_ack = {.ref = r->task->ref}};
     int rc = turn_op(t, &ack);
     rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
-    rc = rc == QP_OK ? show_status(t, STATUS_RETRYING, STATUS_RUNNING) : rc;
+    rc = rc == QP_OK ? turn_status(t, STATUS_RETRYING, STATUS_RUNNING) : rc;
     return rc == QP_OK ? answer_with(t, r, r->code > 0 ? r->code : 200) : rc;
 }
 
@@ -111,7 +103,7 @@ static int try_again(struct turn *t, struct request_result *r, const struct act_
         .msg_retry = {.ref = r->task->ref, .delay_ms = r->retry_ms, .error = r->error}};
     int rc = turn_op(t, &retry);
     rc = rc == QP_OK ? turn_op(t, &count) : rc;
-    return rc == QP_OK ? show_status(t, STATUS_RUNNING, STATUS_RETRYING) : rc;
+    return rc == QP_OK ? turn_status(t, STATUS_RUNNING, STATUS_RETRYING) : rc;
 }
 
 static int decide_error(struct turn *t, struct request_result *r)
@@ -163,6 +155,7 @@ static int result_decide(struct engine *e, struct command *c, struct bundle *b)
 void request_result(struct request_result *r)
 {
     r->command.label = "result";
+    r->command.job = (struct job_ref){r->task->ref.ns, r->task->ref.job};
     r->command.decide = result_decide;
     r->retry_ms = -1;
 }

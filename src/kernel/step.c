@@ -60,10 +60,9 @@ int step_guid(struct bundle *b, qp_str from, qp_str purpose, qp_str *out_guid)
 
 /* ---------------------------------------------------------------------------------------- trigger */
 
-int job_incept(struct bundle *b, const struct incept *incept)
+int job_trigger(struct bundle *b, const struct incept *incept)
 {
     struct job_ref ref = incept->job.ref;
-    struct op create = {.kind = OP_job_create, .job_create = incept->job};
     struct op act = {.kind = OP_act_create,
                      .act_create = {.ref = ref,
                                     .addr = incept->addr,
@@ -75,9 +74,15 @@ int job_incept(struct bundle *b, const struct incept *incept)
         .kind = OP_guid_enter,
         .guid_enter = {
             .ref = ref, .addr = incept->addr, .guid = incept->job.owner_guid, .ledger = GUID_WORK}};
-    int rc = step_op(b, &create);
-    rc = rc == QP_OK ? step_op(b, &act) : rc;
+    int rc = step_op(b, &act);
     return rc == QP_OK ? step_op(b, &guid) : rc;
+}
+
+int job_incept(struct bundle *b, const struct incept *incept)
+{
+    struct op create = {.kind = OP_job_create, .job_create = incept->job};
+    int rc = step_op(b, &create);
+    return rc == QP_OK ? job_trigger(b, incept) : rc;
 }
 
 /* Step 2's op, for the trigger and for everybody else. */

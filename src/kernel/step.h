@@ -59,6 +59,8 @@ struct incept {
     qp_str policy;
 };
 int job_incept(struct bundle *b, const struct incept *incept) QP_MUST_USE;
+/* The same for a job that is there: its trigger and 10B. */
+int job_trigger(struct bundle *b, const struct incept *incept) QP_MUST_USE;
 
 /* Step 2 of the trigger: the semaphore opens at n, 1B; with n = 0 this is the edge (H10). */
 int step_open(struct bundle *b, const struct site *site, int64_t n) QP_MUST_USE;

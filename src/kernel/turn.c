@@ -161,6 +161,13 @@ int turn_data_put(struct turn *t, qp_str name, qp_str value)
     return turn_op(t, &op);
 }
 
+int turn_status(struct turn *t, enum job_status from, enum job_status to)
+{
+    struct op op = {.kind = OP_job_set,
+                    .job_set = {.ref = t->site.ref, .what = JOB_SET_STATUS, .status = to}};
+    return t->job->status == (int64_t)from && !job_is_closed(t) ? turn_op(t, &op) : QP_OK;
+}
+
 int turn_timer(struct turn *t, qp_str purpose, qp_ms delay_ms)
 {
     qp_str guid;
@@ -686,6 +693,54 @@ int turn_answer(struct turn *t)
 
 /* ------------------------------------------------------------------------------ beginning and end */
 
+/* The trigger of a job that has none yet: what is left of its inception. */
+static int trigger_make(struct turn *t, qp_str input)
+{
+    struct incept incept = {.job = {.ref = t->site.ref, .owner_guid = t->job->owner_guid},
+                            .addr = TRIGGER_ADDRESS,
+                            .input = input};
+    int rc = job_trigger(t->bundle, &incept);
+    return rc == QP_OK ? settle(t) : rc;
+}
+
+/* Somebody ended the job before it was opened: its own first step is not to be done any more. */
+static bool ended_unopened(const struct turn *t)
+{
+    return job_is_closed(t) && t->job->opened == 0;
+}
+
+int turn_begin(struct turn *t)
+{
+    int rc = load_ledgers(t);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    if (ended_unopened(t) || !str_equal(t->site.guid, t->job->owner_guid)) {
+        return be_late(t);
+    }
+    if (!t->has_guid) {
+        rc = trigger_make(t, t->payload);
+        if (rc != QP_OK || t->stepwise) {
+            t->outcome->more = rc == QP_OK;
+            return rc;
+        }
+    }
+    return rc == QP_OK ? steps(t) : rc;
+}
+
+/* Ended before its START was delivered, or although that could not be: the end needs a trigger to stand
+ * at. What is left of the message goes with the sweep. */
+static int trigger_of_unbegun(struct turn *t)
+{
+    struct msg_row key = {.ns = t->site.ref.ns, .job = t->site.ref.job, .guid = t->job->owner_guid};
+    const void *row = NULL;
+    int rc = bundle_get(t->bundle, TABLE_msg, &key, &row);
+    const struct msg_row *start = row;
+    return rc == QP_OK ? trigger_make(t, start == NULL || start->state == MSG_DEAD ? QP_NONE
+                                                                                   : start->payload)
+                       : rc;
+}
+
 int turn_end_job(struct turn *t, enum job_state state, qp_str error)
 {
     int rc = load_ledgers(t);
@@ -693,7 +748,8 @@ int turn_end_job(struct turn *t, enum job_state state, qp_str error)
         if (job_is_closed(t)) {
             return be_late(t);
         }
-        rc = guid_seed(t->bundle, &t->site);
+        rc = t->act == NULL ? trigger_of_unbegun(t) : QP_OK;
+        rc = rc == QP_OK ? guid_seed(t->bundle, &t->site) : rc;
         rc = rc == QP_OK ? step_work(t->bundle, &t->site, 0, QP_NONE) : rc;
         rc = rc == QP_OK ? settle(t) : rc;
     }
@@ -724,7 +780,7 @@ static int start_again(struct turn *t, qp_str body_hash)
     if (!str_equal(t->job->body_hash, body_hash)) {
         return QP_E_CONFLICT;
     }
-    if (!t->has_guid || step_next(t->guid.ledger) == STEP_ACK) {
+    if (!t->has_guid || ended_unopened(t) || step_next(t->guid.ledger) == STEP_ACK) {
         return QP_E_EXISTS;
     }
     t->program = program_of(t->kernel, t->job->kind);

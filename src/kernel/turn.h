@@ -39,8 +39,15 @@ enum message_kind {
     MESSAGE_END,    /* the job ends now: payload is the reason, code the enum job_state */
     MESSAGE_FANOUT, /* a signal to all that wait, one page at a time */
     MESSAGE_SWEEP,  /* what a closed job still waits for goes, one page at a time */
+    /* Put by an application, in a transaction of its own (outside.h). */
+    MESSAGE_START,  /* a job that has its row and its id, and nothing else yet; its input */
+    MESSAGE_SIGNAL, /* a signal to (topic, key) */
+    MESSAGE_RESULT, /* the response to a task: as ANSWER */
     MESSAGE_KINDS
 };
+/* They stand as numbers in the functions of the schema (store/postgres/functions.c). */
+static_assert(MESSAGE_TASK == 3 && MESSAGE_START == 7 && MESSAGE_SIGNAL == 8 && MESSAGE_RESULT == 9,
+              "kinds keep their numbers");
 
 /* The stream that engines serve. Topics of users have no such name. */
 #define ENGINE_TOPIC QP_STR("quipu:engine")
@@ -172,6 +179,14 @@ struct start {
 };
 int turn_start(struct turn *t, struct kernel *k, struct bundle *b, struct outcome *outcome,
                const struct start *start) QP_MUST_USE;
+
+/* A START message: the rest of the inception, and on from there. The turn's GUID is the job's owner, the
+ * payload its input. */
+int turn_begin(struct turn *t) QP_MUST_USE;
+
+/* The status that people see, from one word to another; nothing when it is none of the first, or the job
+ * is closed. */
+int turn_status(struct turn *t, enum job_status from, enum job_status to) QP_MUST_USE;
 
 /* Where a job's trigger is. */
 #define TRIGGER_ADDRESS QP_STR("trigger,0")

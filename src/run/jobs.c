@@ -8,6 +8,8 @@
 #include "kernel/single.h"
 #include "run/handle.h"
 
+#define LOOK_MS 200 /* between two looks at a job that another process may end */
+
 const char *status_word(int64_t status)
 {
     static const char *const words[STATUS_COUNT] = {"running", "retrying",  "waiting",
@@ -450,23 +452,45 @@ static int64_t until_us(const qp *q, qp_ms timeout_ms)
                : q->env.monotonic_us(q->env.context) + timeout_ms * INT64_C(1000);
 }
 
-int qp_job_wait(qp *q, qp_str id, qp_ms timeout_ms, struct qp_job *out_job, struct qp_err *err)
+/* Where others work, too, nobody tells us that a job has ended: so we look now and then. */
+static int64_t look_us(const qp *q, int64_t until)
+{
+    int64_t look = q->env.monotonic_us(q->env.context) + LOOK_MS * INT64_C(1000);
+    return q->shared && (until < 0 || look < until) ? look : until;
+}
+
+/* Reads the job, and waits if it has not ended; *out_again: look once more. */
+static int wait_for(qp *q, qp_str id, int64_t until, struct qp_job *out_job, bool *out_again,
+                    struct qp_err *err)
 {
     struct reading r = {
         .call = {.run = reading_run, .q = q}, .id = id, .job = out_job, .wait = true};
-    int64_t until = until_us(q, timeout_ms);
+    int64_t look = look_us(q, until);
     struct qp_err why;
-    int rc = id_check(id, "job id", err);
-    rc = rc == QP_OK ? call_do(q, &r.call, err) : rc;
+    int rc = call_do(q, &r.call, err);
+    *out_again = false;
     if (rc != QP_OK || !r.watched) {
         return rc;
     }
-    rc = wait_until(q, &r.ended, until, &why);
+    rc = wait_until(q, &r.ended, look, &why);
     if (rc != QP_OK) {
         r.call.run = unwatch_run;
         (void)call_do(q, &r.call, NULL); /* it cannot fail */
     }
+    *out_again = !r.ended && rc == QP_E_TIMEOUT && look != until;
     return r.ended ? qp_job_get(q, id, out_job, err) : job_error(err, rc, id, "wait for", why.text);
+}
+
+int qp_job_wait(qp *q, qp_str id, qp_ms timeout_ms, struct qp_job *out_job, struct qp_err *err)
+{
+    int64_t until = until_us(q, timeout_ms);
+    bool again = true;
+    int rc = id_check(id, "job id", err);
+    while (rc == QP_OK && again) {
+        rc = wait_for(q, id, until, out_job, &again, err);
+        rc = again ? QP_OK : rc;
+    }
+    return rc;
 }
 
 /* ------------------------------------------------------------------ ends, pauses, signals, host */

@@ -88,6 +88,17 @@ void qp_task_key(const qp_task *t, char out_key[QP_TASK_KEY_SIZE])
     out_key[QP_TASK_KEY_SIZE - 1] = '\0';
 }
 
+void qp_task_token(const qp_task *t, char out_token[QP_TASK_TOKEN_SIZE])
+{
+    const struct msg_ref *ref = &t->task->ref;
+    char key[QP_TASK_KEY_SIZE];
+    int n;
+    qp_task_key(t, key);
+    n = snprintf(out_token, QP_TASK_TOKEN_SIZE, "t1.%lld.%lld.%s.%lld", (long long)ref->ns,
+                 (long long)ref->job, key, (long long)ref->token);
+    QP_ASSERT(n > 0 && n < QP_TASK_TOKEN_SIZE);
+}
+
 int qp_task_is_cancelled(const qp_task *t)
 {
     return atomic_load(&t->cancelled);

@@ -388,6 +388,16 @@ static int move_finalize(struct txn *t, const struct op_sem_move *op)
     return ledger_add(t, &act->ledger, op->final_weight);
 }
 
+/* Opened once, and moved after that only; but a job that was ended before it was opened is moved by nothing, by
+ * the GUID that ended it. */
+static bool may_move(const struct job_row *job, const struct op_sem_move *op)
+{
+    if (op->open) {
+        return job->opened == 0;
+    }
+    return job->opened != 0 || (!str_is_none(job->closed_by) && op->delta == 0 && op->n == 0);
+}
+
 /* Scope 0: the count, the GUID's digits and the job's closing are one. */
 static int move_job(struct txn *t, struct op_sem_move *op, const struct guid_slot *guid)
 {
@@ -397,9 +407,9 @@ static int move_job(struct txn *t, struct op_sem_move *op, const struct guid_slo
     if (rc != QP_OK) {
         return rc;
     }
-    if (op->open == (job->opened != 0) || op->n < 0 || op->close_state <= JOB_OPEN ||
+    if (!may_move(job, op) || op->n < 0 || op->close_state <= JOB_OPEN ||
         op->close_state >= JOB_STATES) {
-        return QP_E_INVALID; /* opened twice, or moved before it was opened */
+        return QP_E_INVALID;
     }
     before = job->sem;
     rc = scope_count(before, op->delta, &job->sem);
@@ -409,7 +419,7 @@ static int move_job(struct txn *t, struct op_sem_move *op, const struct guid_slo
     }
     *guid->n = op->n;
     *guid->delta = op->delta;
-    job->opened = 1;
+    job->opened = job->opened != 0 || op->open;
     op->out_count = job->sem;
     op->out_edge = str_is_none(job->closed_by) && is_edge(op, before, job->sem, job->threshold);
     if (op->out_edge) {

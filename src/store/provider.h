@@ -33,6 +33,11 @@ struct provider;
 
 #define WRITE_ALL_MAX 256 /* enough to forget the fixed costs of a call */
 
+struct job_list {
+    struct job_ref *jobs;
+    size_t count;
+};
+
 /* What expect hands over: a row of a job that was named. */
 typedef int (*provider_visit)(void *context, enum table_id table, const void *row);
 
@@ -51,11 +56,11 @@ struct provider_calls {
     int (*scan)(struct provider *p, const struct scan *scan, void *context, store_visit visit,
                 struct qp_err *err);
     /* The commit will work on these jobs, which are in order and named once (there may be none): locks
-     * them, and visits their rows, and those of `fetched_tables` of every job whose seq is at most
-     * LIMIT_FETCH_SEQ; *out_left: some of these were too large and left out. A row lives until its
-     * visit returns. NULL: nothing is gained by knowing. */
-    int (*expect)(struct provider *p, const struct job_ref *jobs, size_t count, void *context,
-                  provider_visit visit, bool *out_left, struct qp_err *err);
+     * `locked`, and visits their rows and their messages; of `fetched` it visits the rows of all
+     * `fetched_tables`, when the job's seq is at most LIMIT_FETCH_SEQ. *out_left: some of these were too
+     * large and left out. A row lives until its visit returns. NULL: nothing is gained by knowing. */
+    int (*expect)(struct provider *p, const struct job_list *locked, const struct job_list *fetched,
+                  void *context, provider_visit visit, bool *out_left, struct qp_err *err);
     /* Numbers of a series. SERIES_POS: the position before the first one of this transaction, which
      * may take LIMIT_COMMIT_ENTRIES. NULL: they are in the head row. */
     int (*number)(struct provider *p, enum txn_series series, int64_t count, int64_t *out_first,
@@ -70,6 +75,8 @@ struct provider_calls {
     int (*write_all)(struct provider *p, enum table_id table, const void *const *before,
                      const void *const *after, size_t count, struct qp_err *err);
     int (*commit)(struct provider *p, struct qp_err *err);
+    /* Others were in the way `tries` times: lets some time pass. NULL: nothing is gained by that. */
+    void (*wait)(struct provider *p, int tries);
     void (*rollback)(struct provider *p);
     /* A nested transaction around a host callback, and the connection that the callback may use. */
     int (*host_begin)(struct provider *p, struct qp_err *err);

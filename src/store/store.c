@@ -224,7 +224,7 @@ static int provider_open(struct store *s, const struct store_options *options, s
 
 static int cache_open(struct store *s, const struct store_options *options, struct qp_err *err)
 {
-    if (!s->provider->exclusive) {
+    if (!s->provider->exclusive && (!s->provider->shared || !s->writable)) {
         return QP_OK;
     }
     s->cache =
@@ -428,10 +428,12 @@ static bool commit_again(struct store *s, struct commit *c, int rc)
         txn_done(c->txn);
         c->txn = NULL;
     }
+    cache_clear(s->cache); /* what it was told is not so */
     for (struct bundle *b = c->first; b != NULL; b = b->next) {
         b->rc = QP_E_BUSY;
         b->stop = (struct stop){0};
     }
+    s->provider->calls->wait(s->provider, c->tries);
     return true;
 }
 
@@ -691,6 +693,7 @@ static int commit_close(struct commit *c)
     struct txn *t = c->txn;
     int rc = clock_keep(t);
     rc = rc == QP_OK ? txn_feed_close(t) : rc;
+    rc = rc == QP_OK ? txn_touch(t) : rc;
     if (rc == QP_OK) {
         txn_keep(t);
     }
@@ -818,8 +821,10 @@ static int commit_take(struct store *s, struct commit *c)
 
 int store_submit(struct store *s, struct commit *c)
 {
-    int rc = commit_take(s, c);
-    QP_ASSERT(rc != QP_OK || s->ahead == NULL);
+    int rc;
+    QP_ASSERT(s->ahead == NULL);
+    store_settle(s); /* it stands on nothing that may still fail */
+    rc = commit_take(s, c);
     while (rc == QP_OK && c->state == COMMIT_RUNNING && !s->provider->stepwise) {
         (void)commit_advance(s, c); /* cannot be busy: the outcome is in c->rc */
     }

@@ -21,7 +21,8 @@
  *   I4  A semaphore moves only in the op that stores its signed delta on a GUID row, and closes
  *       once (H9, H10).
  *   I5  Journal sequence is dense per job; the feed position only grows, and a reader that has seen
- *       position p never finds a new entry below p.
+ *       position p never finds a new entry below p. Where commits overlap (PostgreSQL), the entries of
+ *       one job are in order by their sequence, not by their position.
  *   I6  Leases and timers are judged by the store's clock alone, which never goes back (store_now).
  *
  * Outcome: any submit may end in QP_E_UNKNOWN_OUTCOME: the commit was asked for and its answer was
@@ -322,7 +323,7 @@ struct op_sem_open {
  *   move
  * Compares: the guards on the GUID's ledger; count + delta >= 0 (else QP_E_UNDERFLOW); the GUID has
  * not moved this scope (else QP_E_DONE). A closed job still counts: later deltas are applied and
- * are no edge (H9). */
+ * are no edge (H9); one that was closed before it was opened takes a move by nothing. */
 struct op_sem_move {
     struct job_ref ref;
     qp_str addr;

@@ -165,11 +165,30 @@ static const struct txn_entry *entry_of_job(struct txn *t, enum table_id table, 
     return slot == NULL ? NULL : slot->entry;
 }
 
+/* Rows that only change together with their job's (txn_touch). */
+static const bool follows_job[TABLE_COUNT] = {
+    [TABLE_act] = true, [TABLE_guid] = true, [TABLE_sem] = true};
+
+/* True when the cache may be asked: where others write, only for rows of a job that it knows as it
+ * is. */
+static bool may_ask_cache(struct txn *t, enum table_id table, const void *key)
+{
+    const struct txn_entry *job;
+    if (t->cache == NULL || !t->provider->shared) {
+        return t->cache != NULL;
+    }
+    job = follows_job[table] ? entry_of_job(t, table, key) : NULL;
+    return job != NULL && job->known;
+}
+
 /* True: there is no such row, so nobody needs to be asked. A job that this commit creates has no
  * rows at the provider yet; of one that is whole the cache has a trace of each. */
 static bool is_known_absent(struct txn *t, const struct cache_key *place, const void *key)
 {
     const struct txn_entry *job = entry_of_job(t, place->table, key);
+    if (place->table == TABLE_counter && t->provider->shared) {
+        return true; /* nobody looks at what it says: the difference is added to whatever is there */
+    }
     return job != NULL && (job->born || (job->fetched && fetched_tables[place->table]) ||
                            (job->whole && t->cache != NULL && cache_has_none(t->cache, place)));
 }
@@ -178,7 +197,7 @@ static bool is_known_absent(struct txn *t, const struct cache_key *place, const 
  * hands out lives longer than the cache may keep a row. */
 static void *row_from_cache(struct txn *t, const struct cache_key *key, bool *out_old)
 {
-    const void *row = t->cache == NULL ? NULL : cache_find(t->cache, key, out_old);
+    const void *row = cache_find(t->cache, key, out_old);
     void *copy = row == NULL ? NULL : row_copy(t->arena, key->table, row);
     return row != NULL && copy == NULL ? fail_memory(t) : copy;
 }
@@ -221,7 +240,7 @@ static struct txn_entry *entry_load(struct txn *t, enum table_id table, const vo
         return slot == NULL ? NULL : entry_confirm(t, slot->entry, key);
     }
     place = (struct cache_key){table, hash, buf_slice(&t->key)};
-    row = row_from_cache(t, &place, &keep);
+    row = may_ask_cache(t, table, key) ? row_from_cache(t, &place, &keep) : NULL;
     if (row == NULL && t->rc == QP_OK && !is_known_absent(t, &place, key) && t->rc == QP_OK &&
         store_reach(t->store, t) == QP_OK) {
         t->rc = t->provider->calls->load(t->provider, t->arena, table, key, &row, t->err);
@@ -231,7 +250,7 @@ static struct txn_entry *entry_load(struct txn *t, enum table_id table, const vo
         e->stored = row;
         e->current = row;
         e->keep = keep && row != NULL;
-        e->whole = table == TABLE_job && row != NULL && t->cache != NULL &&
+        e->whole = table == TABLE_job && row != NULL && t->cache != NULL && !t->provider->shared &&
                    cache_is_whole(t->cache, &place);
         t->last[table] = e;
     }
@@ -268,10 +287,35 @@ const void *txn_peek(struct txn *t, enum table_id table, const void *key)
     return row;
 }
 
+/* The jobs of a commit on a shared provider; see txn_expect. */
+struct expecting {
+    struct txn *t;
+    struct job_list stale; /* the cache knew something else of them */
+};
+
+/* What the cache has of a job's other rows is so, if it has the job as it is now. */
+static void job_recognise(struct expecting *x, struct txn_entry *e)
+{
+    struct txn *t = x->t;
+    struct cache_key key = {TABLE_job, e->hash, e->key};
+    const struct job_row *job = e->stored;
+    bool old;
+    const struct job_row *cached = t->cache == NULL ? NULL : cache_find(t->cache, &key, &old);
+    bool whole = t->cache != NULL && cache_is_whole(t->cache, &key);
+    e->known = whole && cached != NULL && cached->rev == job->rev;
+    e->whole = e->known;
+    e->fetched = !whole && job->seq <= LIMIT_FETCH_SEQ;
+    if (whole && !e->known) {
+        x->stale.jobs[x->stale.count++] = (struct job_ref){job->ns, job->job};
+    }
+    t->last[TABLE_job] = e;
+}
+
 /* A row of a job that the commit is about. */
 static int fetch_row(void *context, enum table_id table, const void *row)
 {
-    struct txn *t = context;
+    struct expecting *x = context;
+    struct txn *t = x->t;
     uint64_t hash;
     const struct txn_slot *slot = entry_slot(t, table, row, &hash);
     struct txn_entry *e = slot == NULL || slot->entry != NULL ? NULL : entry_new(t, table, hash);
@@ -280,11 +324,11 @@ static int fetch_row(void *context, enum table_id table, const void *row)
     }
     e->stored = row_copy(t->arena, table, row);
     e->current = e->stored;
-    e->fetched = table == TABLE_job && ((const struct job_row *)row)->seq <= LIMIT_FETCH_SEQ;
+    e->keep = true;
     if (e->stored == NULL) {
         (void)fail_memory(t); /* rc carries it */
     } else if (table == TABLE_job) {
-        t->last[TABLE_job] = e;
+        job_recognise(x, e);
     }
     return t->rc;
 }
@@ -297,6 +341,21 @@ static int job_compare(const void *a, const void *b)
                             : (x->ns > y->ns) - (x->ns < y->ns);
 }
 
+/* In order, each once. */
+static void list_tidy(struct job_list *list)
+{
+    size_t kept = 0;
+    if (list->count > 0) {
+        qsort(list->jobs, list->count, sizeof *list->jobs, job_compare);
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        if (kept == 0 || job_compare(&list->jobs[kept - 1], &list->jobs[i]) != 0) {
+            list->jobs[kept++] = list->jobs[i];
+        }
+    }
+    list->count = kept;
+}
+
 /* Some rows were too large to come with the others: what is not there is not known any more. */
 static void forget_absence(struct txn *t)
 {
@@ -305,23 +364,60 @@ static void forget_absence(struct txn *t)
     }
 }
 
+static bool is_whole(struct txn *t, const struct job_ref *ref)
+{
+    struct job_row job = {.ns = ref->ns, .job = ref->job};
+    uint64_t hash;
+    if (t->cache == NULL || place_find(t, &t->job_key, TABLE_job, &job, &hash) == NULL) {
+        return false;
+    }
+    return cache_is_whole(t->cache, &(struct cache_key){TABLE_job, hash, buf_slice(&t->job_key)});
+}
+
+/* The rest of the jobs that others have changed since: they are locked already. */
+static int fetch_stale(struct txn *t, struct expecting *x, bool *out_left)
+{
+    struct job_list none = {NULL, 0};
+    struct job_list stale = x->stale;
+    if (stale.count == 0 || t->rc != QP_OK) {
+        return t->rc;
+    }
+    t->rc = t->provider->calls->expect(t->provider, &none, &stale, x, fetch_row, out_left, t->err);
+    for (size_t i = 0; i < stale.count && t->rc == QP_OK; i++) {
+        struct job_row key = {.ns = stale.jobs[i].ns, .job = stale.jobs[i].job};
+        struct txn_entry *e = entry_load(t, TABLE_job, &key);
+        if (e != NULL && e->stored != NULL) {
+            e->fetched = ((const struct job_row *)e->stored)->seq <= LIMIT_FETCH_SEQ;
+        }
+    }
+    return t->rc;
+}
+
 int txn_expect(struct txn *t, struct job_ref *jobs, size_t count)
 {
-    size_t kept = 0;
+    struct job_list locked = {jobs, count};
+    struct job_list fetched = {NULL, 0};
+    struct expecting x = {.t = t};
     bool left = false;
+    bool left_later = false;
     if (t->provider->calls->expect == NULL) {
         return QP_OK;
     }
-    if (count > 0) {
-        qsort(jobs, count, sizeof *jobs, job_compare);
+    list_tidy(&locked);
+    fetched.jobs = arena_room(t->arena, (locked.count + 1) * sizeof *fetched.jobs);
+    x.stale.jobs = arena_room(t->arena, (locked.count + 1) * sizeof *x.stale.jobs);
+    if (fetched.jobs == NULL || x.stale.jobs == NULL) {
+        return fail_memory(t) == NULL ? t->rc : QP_OK;
     }
-    for (size_t i = 0; i < count; i++) {
-        if (kept == 0 || job_compare(&jobs[kept - 1], &jobs[i]) != 0) {
-            jobs[kept++] = jobs[i];
+    for (size_t i = 0; i < locked.count; i++) {
+        if (!is_whole(t, &locked.jobs[i])) {
+            fetched.jobs[fetched.count++] = locked.jobs[i];
         }
     }
-    t->rc = t->provider->calls->expect(t->provider, jobs, kept, t, fetch_row, &left, t->err);
-    if (left) {
+    t->rc =
+        t->provider->calls->expect(t->provider, &locked, &fetched, &x, fetch_row, &left, t->err);
+    (void)fetch_stale(t, &x, &left_later); /* rc carries it */
+    if (left || left_later) {
         forget_absence(t);
     }
     return t->rc;
@@ -446,6 +542,17 @@ struct gather {
     size_t size;
 };
 
+static const struct column *rev_column(enum table_id table);
+
+/* Where others write, a row that was read under its job's lock may be another by the time that a scan meets
+ * it: a claim changes messages without the job. */
+static bool is_outdated(const struct txn *t, const struct txn_entry *e, const void *row)
+{
+    const struct column *rev = rev_column(e->table);
+    return t->provider->shared && !tables[e->table].additive &&
+           (e->stored == NULL || row_i64(rev, e->stored) != row_i64(rev, row));
+}
+
 /* A row of a scan: what the ops know already beats what was read, and what was read becomes
  * known. */
 static int gather_row(void *context, const void *row)
@@ -463,11 +570,12 @@ static int gather_row(void *context, const void *row)
         return QP_E_LIMIT; /* ends the scan */
     }
     g->size += row_text_size(g->table, row);
-    if (e == NULL) {
-        e = entry_new(t, g->table, hash);
+    if (e == NULL || e->peeked) { /* what was only peeked at has been read again, and better, now */
+        e = e == NULL ? entry_new(t, g->table, hash) : e;
         if (e == NULL) {
             return t->rc;
         }
+        e->peeked = false;
         e->stored = row_copy(t->arena, g->table, row);
         e->current = e->stored;
         if (e->stored == NULL) {
@@ -476,6 +584,11 @@ static int gather_row(void *context, const void *row)
         }
     }
     QP_ASSERT(g->out->count < g->capacity);
+    if (is_outdated(t, e, row)) {
+        t->rc = err_set(t->err, QP_E_CONFLICT, "%s: the row has changed since it was read",
+                        tables[g->table].name);
+        return t->rc;
+    }
     if (e->current == NULL) {
         return txn_corrupt(t, g->table, "a row that was deleted is still found");
     }
@@ -816,6 +929,33 @@ int txn_flush(struct txn *t)
     return t->rc;
 }
 
+/* Changes the row of the job that a changed row belongs to, if it was not changed anyway. */
+static int touch_job(struct txn *t, const struct txn_entry *e)
+{
+    const void *row = e->current != NULL ? e->current : e->stored;
+    struct job_row key = {.ns = row_i64(&tables[e->table].columns[0], row),
+                          .job = row_i64(&tables[e->table].columns[1], row)};
+    bool is_of_job = e->table != TABLE_msg || ((const struct msg_row *)row)->owner == OWNER_JOB;
+    if (is_of_job) {
+        (void)txn_edit(t, TABLE_job, &key); /* NULL: there is no such job, or rc says why */
+    }
+    return t->rc;
+}
+
+int txn_touch(struct txn *t)
+{
+    for (int table = 0; table < TABLE_COUNT && t->provider->shared; table++) {
+        struct txn_entry *e =
+            tables[table].keyed_by_job && table != TABLE_job ? t->changed_first[table] : NULL;
+        for (; e != NULL && t->rc == QP_OK; e = e->next_changed) {
+            if (e->current != e->stored && (e->table != TABLE_msg || e->stored == NULL)) {
+                (void)touch_job(t, e); /* rc carries it */
+            }
+        }
+    }
+    return t->rc;
+}
+
 /* True for a row that the cache does not know as it will be. */
 static bool is_news(const struct txn_entry *e)
 {
@@ -825,8 +965,9 @@ static bool is_news(const struct txn_entry *e)
 static void entry_keep(struct txn *t, struct txn_entry *e)
 {
     struct cache_key key = {e->table, e->hash, e->key};
+    bool may = !t->provider->shared || follows_job[e->table] || e->table == TABLE_job;
     entry_revise(e);
-    if (is_news(e) && e->current != NULL) {
+    if (is_news(e) && e->current != NULL && may) {
         cache_put(t->cache, &key, e->current, e->born);
     } else if (is_news(e)) {
         cache_forget(t->cache, &key);

@@ -30,6 +30,7 @@ struct txn_entry {
     bool listed;  /* on the list of changed entries */
     bool keep;    /* the cache does not know it yet as it is stored */
     bool peeked;  /* read without a lock: it is read again before anybody builds on it */
+    bool known;   /* a job whose other rows the cache has as they are: see txn_expect */
     bool fetched; /* a job of which all rows of fetched_tables are known */
     uint64_t hash;
     qp_str key;
@@ -128,7 +129,12 @@ void txn_drop(struct txn *t, enum table_id table, const void *key);
 int txn_scan(struct txn *t, const struct scan *scan, struct bundle_rows *out_rows) QP_MUST_USE;
 
 /* The commit will work on these jobs: on a shared provider they are locked, and their rows read, in one
- * go. Opens the transaction for good; see provider.h. */
+ * go. Opens the transaction for good; see provider.h.
+ *
+ * Where others write, what the cache has of a job's rows is so while the job's own row has the revision
+ * that the cache knows: whoever changes such a row moves that revision (txn_touch), and whoever
+ * has the lock on the job sees it. Only the jobs of which the cache knows nothing, or something
+ * else, are read. Messages always are: claims change them without asking for the job. */
 int txn_expect(struct txn *t, struct job_ref *jobs, size_t count) QP_MUST_USE;
 
 /* Numbers that only grow: the feed position, the order of messages (also tokens and places in a
@@ -150,6 +156,9 @@ void txn_give_back(struct txn *t);
 int txn_journal(struct txn *t, const struct feed_entry *entry) QP_MUST_USE;
 int txn_feed_close(struct txn *t) QP_MUST_USE;
 
+/* On a shared provider, when all ops are done: a job of which any row has changed is a changed job. Not
+ * for messages that were there before, which claims change. */
+int txn_touch(struct txn *t) QP_MUST_USE;
 /* All ops are done: gives every changed row its revision, and tells the cache what the rows are from
  * now on. Should they not be committed, the cache is cleared. */
 void txn_keep(struct txn *t);

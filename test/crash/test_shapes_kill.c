@@ -1,4 +1,5 @@
-/* test_shapes_kill.c - a real process on a real file, killed at random moments until its job is done
+/* test_shapes_kill.c - a real process on a real file, or on PostgreSQL, killed at random moments until
+ * its job is done
  *
  * The child runs a job of a shape (shapes.h) and appends one line per raw call, before it submits the
  * result: key, life (how many processes there were), tries. The result writes a row of the host's with
@@ -11,9 +12,11 @@
  *   at most 1 + kills calls per key, exactly 1 without a kill
  *   the expected output, fsck clean
  *
- * QP_SEED chooses the moments; the check lane kills KILLS_CHECK times, torture KILLS_TORTURE times.
+ * QP_SEED chooses the moments; the check lane kills KILLS_CHECK times, torture KILLS_TORTURE times. The
+ * server stays when its client is killed, and may still be busy with what that had sent.
  */
 #include <fcntl.h>
+#include <postgresql/libpq-fe.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -27,6 +30,7 @@
 #include <cmocka.h>
 
 #include "support/files.h"
+#include "support/pgserver.h"
 #include "support/shaperun.h"
 
 #define KILLS_CHECK 12
@@ -39,7 +43,8 @@ static const struct {
 } jobs[] = {{&shape_tree, "7"}, {&shape_flow, "0"}, {&shape_carto, "150"}};
 
 static char dir[256];
-static char path[320];
+static char path[320]; /* or the URL */
+static bool on_postgres;
 static char log_path[320];
 static uint64_t seed;
 static bool torture;
@@ -130,18 +135,57 @@ static int take_number(void *context, int count, char **values, char **names)
     return 0;
 }
 
-static int64_t query(sqlite3 *db, const char *sql)
+/* A connection to look at the host's table: one of the two. */
+struct looking {
+    sqlite3 *file;
+    PGconn *server;
+};
+
+static void look_begin(struct looking *l)
+{
+    *l = (struct looking){0};
+    if (on_postgres) {
+        l->server = PQconnectdb(path);
+        assert_int_equal(PQstatus(l->server), CONNECTION_OK);
+    } else {
+        assert_int_equal(sqlite3_open_v2(path, &l->file, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    }
+}
+
+static void look_end(struct looking *l)
+{
+    PQfinish(l->server);
+    assert_int_equal(sqlite3_close(l->file), SQLITE_OK);
+}
+
+static int64_t query_server(PGconn *c, const char *sql)
+{
+    PGresult *r = PQexec(c, sql);
+    bool has_row = PQresultStatus(r) == PGRES_TUPLES_OK && PQntuples(r) == 1;
+    int64_t number = has_row ? strtoll(PQgetvalue(r, 0, 0), NULL, 10) : -1;
+    if (!has_row && PQresultStatus(r) != PGRES_COMMAND_OK) {
+        fail_msg("%s: %s", sql, PQresultErrorMessage(r));
+    }
+    PQclear(r);
+    return number;
+}
+
+/* The number of the only row; -1: there is none. */
+static int64_t query(const struct looking *l, const char *sql)
 {
     int64_t number = -1;
     char *text = NULL;
-    if (sqlite3_exec(db, sql, take_number, &number, &text) != SQLITE_OK) {
+    if (l->server != NULL) {
+        return query_server(l->server, sql);
+    }
+    if (sqlite3_exec(l->file, sql, take_number, &number, &text) != SQLITE_OK) {
         fail_msg("%s: %s", sql, text);
     }
     return number;
 }
 
 /* The log becomes a table, beside that of the effects. Returns how many calls there were. */
-static int64_t load_calls(sqlite3 *db)
+static int64_t load_calls(const struct looking *l)
 {
     FILE *log = fopen(log_path, "r");
     char name[LIMIT_ADDRESS_SIZE + 64];
@@ -149,12 +193,12 @@ static int64_t load_calls(sqlite3 *db)
     long long tries;
     int64_t calls = 0;
     assert_non_null(log);
-    assert_int_equal(query(db, "CREATE TEMP TABLE call(name TEXT, life INTEGER, tries INTEGER)"),
+    assert_int_equal(query(l, "CREATE TEMP TABLE call(name TEXT, life INTEGER, tries INTEGER)"),
                      -1);
     while (fscanf(log, "%1080s %d %lld\n", name, &life, &tries) == 3) {
         char sql[sizeof name + 128];
         (void)snprintf(sql, sizeof sql, "INSERT INTO call VALUES('%s',%d,%lld)", name, life, tries);
-        (void)query(db, sql);
+        (void)query(l, sql);
         calls++;
     }
     (void)fclose(log);
@@ -168,35 +212,36 @@ static void check_calls(size_t job, int64_t kills)
         const char *sql;
     } rules[] = {
         {"keys with more than one effect",
-         "SELECT count(*) FROM (SELECT 1 FROM effect GROUP BY name HAVING count(*)>1)"},
+         "SELECT count(*) FROM (SELECT 1 FROM effect GROUP BY name HAVING count(*)>1) AS k"},
         {"effects without a call",
          "SELECT count(*) FROM effect WHERE name NOT IN (SELECT name FROM call)"},
         {"calls without an effect",
          "SELECT count(*) FROM call WHERE name NOT IN (SELECT name FROM effect)"},
         {"keys called twice in one life",
-         "SELECT count(*) FROM (SELECT 1 FROM call GROUP BY name,life HAVING count(*)>1)"},
+         "SELECT count(*) FROM (SELECT 1 FROM call GROUP BY name,life HAVING count(*)>1) AS k"},
         {"keys whose last call is not that of the effect",
          "SELECT count(*) FROM effect e WHERE life<>(SELECT max(life) FROM call c WHERE c.name=e.name)"},
         {"tries that do not grow",
          "SELECT count(*) FROM call a JOIN call b USING(name) WHERE a.life<b.life AND a.tries>=b.tries"},
     };
     int64_t tasks = jobs[job].shape->task_count(shape_number(str_from(jobs[job].input)));
-    sqlite3 *db = NULL;
+    struct looking l;
     int64_t calls;
-    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-    calls = load_calls(db);
+    look_begin(&l);
+    calls = load_calls(&l);
     for (size_t i = 0; i < ARRAY_COUNT(rules); i++) {
-        int64_t found = query(db, rules[i].sql);
+        int64_t found = query(&l, rules[i].sql);
         if (found != 0) {
             fail_msg("QP_SEED=%llu: %s: %lld %s", (unsigned long long)seed,
                      jobs[job].shape->program->name, (long long)found, rules[i].what);
         }
     }
-    assert_true(query(db, "SELECT max(n) FROM (SELECT count(*) n FROM call GROUP BY name)") <=
-                1 + kills);
-    assert_true(kills > 0 || calls == query(db, "SELECT count(*) FROM effect"));
-    assert_true(tasks < 0 || tasks == query(db, "SELECT count(*) FROM effect"));
-    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    assert_true(
+        query(&l, "SELECT max(n) FROM (SELECT count(*) AS n FROM call GROUP BY name) AS k") <=
+        1 + kills);
+    assert_true(kills > 0 || calls == query(&l, "SELECT count(*) FROM effect"));
+    assert_true(tasks < 0 || tasks == query(&l, "SELECT count(*) FROM effect"));
+    look_end(&l);
 }
 
 static void check_store(size_t job)
@@ -225,7 +270,11 @@ static int64_t run_job(size_t job, int64_t kills_max, int64_t span_us, uint64_t 
     int64_t kills = 0;
     int64_t begun;
     files_temporary(dir, sizeof dir, "shapes");
-    (void)snprintf(path, sizeof path, "%s/store.db", dir);
+    if (on_postgres) {
+        (void)snprintf(path, sizeof path, "%s", pgserver_shared());
+    } else {
+        (void)snprintf(path, sizeof path, "%s/store.db", dir);
+    }
     (void)snprintf(log_path, sizeof log_path, "%s/calls", dir);
     do {
         int64_t us =
@@ -244,9 +293,8 @@ static int64_t run_job(size_t job, int64_t kills_max, int64_t span_us, uint64_t 
     return begun;
 }
 
-static void killed_at_random(void **state)
+static void killed_at_random(int64_t target)
 {
-    int64_t target = torture ? KILLS_TORTURE : KILLS_CHECK;
     int64_t spans[ARRAY_COUNT(jobs)];
     int64_t kills = 0;
     int64_t runs = 0;
@@ -263,6 +311,18 @@ static void killed_at_random(void **state)
     printf("%lld kills in %lld jobs\n", (long long)kills, (long long)runs);
 }
 
+static void killed_on_a_file(void **state)
+{
+    on_postgres = false;
+    killed_at_random(torture ? KILLS_TORTURE : KILLS_CHECK);
+}
+
+static void killed_on_postgres(void **state)
+{
+    on_postgres = true;
+    killed_at_random(torture ? KILLS_TORTURE : KILLS_CHECK / 2);
+}
+
 static int setup(void **state)
 {
     const char *lane = getenv("QP_LANE");
@@ -273,6 +333,7 @@ static int setup(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(killed_at_random)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(killed_on_a_file),
+                                       cmocka_unit_test(killed_on_postgres)};
     return cmocka_run_group_tests(tests, setup, NULL);
 }

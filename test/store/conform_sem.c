@@ -156,6 +156,27 @@ static void test_open_once(void **state)
     (void)REFUSED(f, QP_E_INVALID, op);
 }
 
+/* Proves that a job which was ended before it was opened takes a move by nothing, from whoever ended it, and
+ * no other; it does not count as opened by that. */
+static void test_closed_before_opened(void **state)
+{
+    struct storetest *f = *state;
+    struct op op = move(1, 0);
+    conform_job(f, 100);
+    conform_worker(f, 100, ADDR);
+    conform_answer(f, 100, ADDR, 1);
+    (void)REFUSED(f, QP_E_INVALID, op); /* it is open */
+    DO(f, OP(job_close, .ref = JOB(100), .guid = G(1), .state = JOB_CANCELLED));
+    (void)REFUSED(f, QP_E_INVALID, move(1, 1));
+    op.sem_move.n = 1;
+    (void)REFUSED(f, QP_E_INVALID, op);
+    op.sem_move.n = 0;
+    DO(f, op);
+    assert_int_equal(conform_job_row(f, 100)->sem, 0);
+    assert_int_equal(conform_job_row(f, 100)->opened, 0);
+    assert_ledger(conform_guid_row(f, 100, ADDR, 1)->ledger, "000011000000001");
+}
+
 /* Proves H9: deltas after the close are counted to the last and are no edge; the digit of the edge
  * is on nobody else. */
 static void test_after_the_close(void **state)
@@ -317,12 +338,20 @@ static void test_scope_open(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    CONFORM(test_18_3_spawn_two), CONFORM(test_18_4_close),
-    CONFORM(test_once),           CONFORM(test_guarded),
-    CONFORM(test_underflow),      CONFORM(test_edge_is_a_crossing),
-    CONFORM(test_open_once),      CONFORM(test_after_the_close),
-    CONFORM(test_finalize),       CONFORM(test_finalize_seeded),
-    CONFORM(test_fold),           CONFORM(test_scope),
-    CONFORM(test_scope_refused),  CONFORM(test_scope_open),
+    CONFORM(test_18_3_spawn_two),
+    CONFORM(test_18_4_close),
+    CONFORM(test_once),
+    CONFORM(test_guarded),
+    CONFORM(test_underflow),
+    CONFORM(test_edge_is_a_crossing),
+    CONFORM(test_open_once),
+    CONFORM(test_closed_before_opened),
+    CONFORM(test_after_the_close),
+    CONFORM(test_finalize),
+    CONFORM(test_finalize_seeded),
+    CONFORM(test_fold),
+    CONFORM(test_scope),
+    CONFORM(test_scope_refused),
+    CONFORM(test_scope_open),
 };
 CONFORM_TOPIC(sem);

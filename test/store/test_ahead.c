@@ -263,6 +263,23 @@ static void test_a_whole_commit_waits(void **state)
     commit_done(&first);
 }
 
+/* And stands on nothing of what it has waited for, should that have failed. */
+static void test_a_whole_commit_after_a_failure(void **state)
+{
+    struct commit first;
+    struct op activity = {.kind = OP_act_create,
+                          .act_create = {.ref = job, .addr = QP_STR("0"), .category = 'A'}};
+    (void)state;
+    commit_init(&first, f.s);
+    add_job(&first);
+    assert_int_equal(store_decide(f.s, &first), QP_OK);
+    store_write(f.s, &first, true);
+    assert_int_equal(failpoint_set("commit.before=error"), QP_OK);
+    assert_int_equal(storetest_op(&f, &activity), QP_E_NOT_FOUND);
+    assert_int_equal(first.rc, QP_E_IO);
+    commit_done(&first);
+}
+
 /* ------------------------------------------------------------------------------------- at random */
 
 static struct storetest model; /* memory, one commit after the other */
@@ -395,6 +412,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_reaching_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_giving_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_whole_commit_waits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_whole_commit_after_a_failure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_random_commits, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,6 +30,8 @@
 #define ROUNDS_TORTURE 400
 #define REOPEN_EVERY 40
 #define RANGES_MAX 4096
+#define SERVER_STATE_EVERY                                                                         \
+    5                       /* commits; reading all tables over a line takes longer than a commit */
 #define CATCH_UP_MS 3600000 /* more than the clock was set back in so many commits */
 
 static struct storetest stores[STORETEST_ALL];
@@ -138,6 +140,9 @@ static void blank_head(void *context, enum table_id table, void *row)
     if (table == TABLE_head) {
         *(struct head_row *)row = (struct head_row){0};
     }
+    if (table == TABLE_job) {
+        ((struct job_row *)row)->rev = 0; /* moves there with every row of the job (txn_touch) */
+    }
 }
 
 static void translate(void *context, enum table_id table, void *row)
@@ -176,6 +181,9 @@ static void print_state(struct round *r, int kind)
 {
     if (kind == STORETEST_POSTGRES) {
         learn_range(r);
+        if (r->commit % SERVER_STATE_EVERY != 0 && !is_torture()) {
+            return;
+        }
         statetext_print_as(stores[kind].s, 0, r, translate, &r->states[kind]);
         statetext_print_as(stores[STORETEST_MEMORY].s, 0, r, blank_head, &r->without_head);
     } else {
@@ -265,8 +273,10 @@ static void run_round(struct round *r)
         compare(r, r->states, "the states");
         compare_with(r, &r->answers[0], &r->answers[STORETEST_POSTGRES], STORETEST_POSTGRES,
                      "the answers");
-        compare_with(r, &r->without_head, &r->states[STORETEST_POSTGRES], STORETEST_POSTGRES,
-                     "the states");
+        if (r->commit % SERVER_STATE_EVERY == 0 || is_torture()) {
+            compare_with(r, &r->without_head, &r->states[STORETEST_POSTGRES], STORETEST_POSTGRES,
+                         "the states");
+        }
         check_invariants(r);
         if (r->commit % REOPEN_EVERY == 0) {
             reopen_all(r);

@@ -309,7 +309,7 @@ void enginetest_done(struct enginetest *x)
 void enginetest_each(struct enginetest *x, const struct actor *actors, bool stepwise,
                      void (*test)(void))
 {
-    for (int kind = 0; kind < STORETEST_KINDS; kind++) {
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
         enginetest_init(x, (enum storetest_kind)kind, actors);
         x->options.stepwise = stepwise;
         enginetest_open(x);

@@ -1,11 +1,11 @@
 /* pgserver.h - a private PostgreSQL cluster on a free port of the loopback, for a test
  *
- * The cluster lives in a directory below $TMPDIR and ends with the program, however the program
+ * The cluster lives in a directory of /dev/shm, or below $TMPDIR where that has not room enough, and ends with the program, however the program
  * ends: a guardian process runs the server, takes it down and its directory away when the test's
  * end of a socket is closed, which is so also when the test is killed. Children that the test forks
  * hold that end, too.
  *
- * Started by root, the server runs as the user postgres, who must be able to get to $TMPDIR.
+ * Started by root, the server runs as the user postgres, who must be able to get to the directory.
  *
  * What does not work says so on stderr, with the server's log, and aborts. Calls of one server come
  * from one thread at a time.

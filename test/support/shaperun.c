@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <postgresql/libpq-fe.h>
 #include <setjmp.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -139,9 +140,45 @@ static void call_answered(struct engine *e, struct command *command, int rc, con
     call_forget(c);
 }
 
-static int host_exec(void *native, const char *sql)
+/* Whether the host's connection is one to PostgreSQL. */
+static bool is_postgres(const struct shaperun *r)
 {
-    return sqlite3_exec(native, sql, NULL, NULL, NULL) == SQLITE_OK ? QP_OK : QP_E_IO;
+    struct store_info info;
+    store_info(r->store, &info);
+    return strcmp(info.provider, "postgres") == 0;
+}
+
+/* out_row (may be NULL) gets the two numbers of the only row. */
+static int host_exec_postgres(PGconn *native, const char *sql, int64_t out_row[2])
+{
+    PGresult *result = PQexec(native, sql);
+    ExecStatusType status = PQresultStatus(result);
+    for (int i = 0; out_row != NULL && status == PGRES_TUPLES_OK && i < 2; i++) {
+        out_row[i] = strtoll(PQgetvalue(result, 0, i), NULL, 10);
+    }
+    PQclear(result);
+    return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK ? QP_OK : QP_E_IO;
+}
+
+static int host_row(void *context, int count, char **values, char **names)
+{
+    int64_t *row = context;
+    (void)names;
+    for (int i = 0; row != NULL && i < count; i++) {
+        row[i] = strtoll(values[i], NULL, 10);
+    }
+    return 0;
+}
+
+static int host_exec(const struct shaperun *r, void *native, const char *sql, int64_t out_row[2])
+{
+    if (native == NULL) {
+        return QP_OK;
+    }
+    if (is_postgres(r)) {
+        return host_exec_postgres(native, sql, out_row);
+    }
+    return sqlite3_exec(native, sql, host_row, out_row, NULL) == SQLITE_OK ? QP_OK : QP_E_IO;
 }
 
 /* The effect that shares the result's commit. No constraint: a second row would be seen. */
@@ -150,15 +187,13 @@ static int host_effect(void *context, void *native)
     const struct shaperun_call *c = context;
     char sql[KEY_SIZE + 128];
     (void)snprintf(sql, sizeof sql, "INSERT INTO effect VALUES('%s',%d)", c->name, c->run->life);
-    return native == NULL ? QP_OK : host_exec(native, sql);
+    return host_exec(c->run, native, sql, NULL);
 }
 
 static int host_create(void *context, void *native)
 {
-    (void)context;
-    return native == NULL
-               ? QP_OK
-               : host_exec(native, "CREATE TABLE IF NOT EXISTS effect(name TEXT, life INTEGER)");
+    return host_exec(context, native, "CREATE TABLE IF NOT EXISTS effect(name TEXT, life INTEGER)",
+                     NULL);
 }
 
 static void execute(struct shaperun *r, struct task *task)
@@ -282,7 +317,7 @@ static void open_engine(struct shaperun *r)
 
 void shaperun_init(struct shaperun *r)
 {
-    struct op create = {.kind = OP_host_call, .host_call = {.call = host_create}};
+    struct op create = {.kind = OP_host_call, .host_call = {.call = host_create, .context = r}};
     struct qp_err err = {0};
     r->kept = *store_env(r->store);
     r->env = &r->kept;
@@ -474,41 +509,27 @@ void shaperun_output(struct shaperun *r, char out_text[SHAPE_TEXT_SIZE])
 }
 
 struct host_count {
-    int64_t rows;
-    int64_t names;
+    const struct shaperun *run;
+    int64_t row[2]; /* effects, and their keys */
     bool native;
 };
-
-static int host_column(void *context, int count, char **values, char **names)
-{
-    struct host_count *h = context;
-    (void)count;
-    (void)names;
-    h->rows = strtoll(values[0], NULL, 10);
-    h->names = strtoll(values[1], NULL, 10);
-    return 0;
-}
 
 static int host_count(void *context, void *native)
 {
     struct host_count *h = context;
     h->native = native != NULL;
-    return native == NULL ||
-                   sqlite3_exec(native, "SELECT count(*), count(DISTINCT name) FROM effect",
-                                host_column, h, NULL) == SQLITE_OK
-               ? QP_OK
-               : QP_E_IO;
+    return host_exec(h->run, native, "SELECT count(*), count(DISTINCT name) FROM effect", h->row);
 }
 
 static void verify_host(struct shaperun *r)
 {
-    struct host_count h = {0};
+    struct host_count h = {.run = r};
     struct op count = {.kind = OP_host_call, .host_call = {.call = host_count, .context = &h}};
     struct qp_err err = {0};
     must(r, engine_op(r->engine, &count, &err), &err);
-    if (h.native && (h.rows != h.names || h.rows != (int64_t)r->sink.count)) {
-        shaperun_fail(r, "%lld effects of %lld keys, and %zu keys were called", (long long)h.rows,
-                      (long long)h.names, r->sink.count);
+    if (h.native && (h.row[0] != h.row[1] || h.row[0] != (int64_t)r->sink.count)) {
+        shaperun_fail(r, "%lld effects of %lld keys, and %zu keys were called", (long long)h.row[0],
+                      (long long)h.row[1], r->sink.count);
     }
 }
 

@@ -32,6 +32,9 @@ static int print_row(void *context, const void *row)
     if (p->table == TABLE_head && (p->without & STATETEXT_NO_CLOCK) != 0) {
         copy.head.clock = 0;
     }
+    if (p->table == TABLE_head && (p->without & STATETEXT_NO_NUMBERS) != 0) {
+        copy.head.pos = copy.head.ord = copy.head.next_id = 0;
+    }
     if ((p->without & STATETEXT_NO_REV) != 0) {
         row_set_i64(&t->columns[t->column_count - 1], &copy, 0);
     }

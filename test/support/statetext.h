@@ -16,6 +16,9 @@ enum statetext_without {
     STATETEXT_NO_CLOCK = 2,
     /* the revision of every row: how often it was written, not what it says */
     STATETEXT_NO_REV = 4,
+    /* head.pos, head.ord and head.next_id: where many write, a number that was taken by a commit
+     * that failed is gone */
+    STATETEXT_NO_NUMBERS = 8,
 };
 
 /* Replaces what is in `out`; the text ends with a NUL that is counted in out->n. */

@@ -24,13 +24,24 @@ const char *storetest_name(enum storetest_kind kind)
     return names[kind];
 }
 
+int storetest_kinds(void)
+{
+#ifdef __SANITIZE_THREAD__
+    const char *lane = getenv("QP_LANE");
+    return lane != NULL && strcmp(lane, "torture") == 0 ? STORETEST_ALL : STORETEST_KINDS;
+#else
+    return STORETEST_ALL;
+#endif
+}
+
 static bool is_file(enum storetest_kind kind)
 {
     return kind == STORETEST_SQLITE || kind == STORETEST_SQLITE_SMALL;
 }
 
-static void open_store(struct storetest *f)
+static struct store *open_store(struct storetest *f)
 {
+    struct store *s = NULL;
     struct store_options options = {.vfs = f->vfs};
     struct qp_err err = {0};
     int rc;
@@ -44,21 +55,22 @@ static void open_store(struct storetest *f)
     } else {
         options.memory = f->memory;
     }
-    rc = store_open(&f->t.env, &options, &f->s, &err);
+    rc = store_open(&f->t.env, &options, &s, &err);
     if (rc != QP_OK) {
         fail_msg("open %s store: %s", storetest_name(f->kind), err.text);
     }
+    return s;
 }
 
-/* What the last test left goes, as if the schema were new: making it anew takes a hundred times as
+/* What the last test and its host left goes, as if the schema were new: making it anew takes a hundred times as
  * long. */
 static void postgres_empty(const char *url)
 {
     PGconn *c = PQconnectdb(url);
     PGresult *r = PQexec(c, "SELECT to_regclass('quipu.head') IS NOT NULL");
     char sql[4096] =
-        "BEGIN;SET LOCAL search_path=quipu;SELECT setval('orders',1,false),setval('ids',"
-        "2,false);";
+        "BEGIN;SET LOCAL client_min_messages=warning;SET LOCAL search_path=quipu;SELECT setval('orders',1,false),setval('ids',"
+        "2,false);DROP SCHEMA public CASCADE;CREATE SCHEMA public;";
     assert_int_equal(PQresultStatus(r), PGRES_TUPLES_OK);
     if (PQgetvalue(r, 0, 0)[0] == 't') {
         for (int i = 0; i < TABLE_COUNT; i++) {
@@ -106,7 +118,13 @@ void storetest_init(struct storetest *f, enum storetest_kind kind, uint64_t seed
                                          .stepwise = kind == STORETEST_MEMORY_ROWS};
         assert_int_equal(memory_create(&f->t.env, &options, &f->memory), QP_OK);
     }
-    open_store(f);
+    f->s = open_store(f);
+}
+
+struct store *storetest_second(struct storetest *f)
+{
+    assert_false(is_file(f->kind));
+    return open_store(f);
 }
 
 void storetest_reopen(struct storetest *f)
@@ -116,7 +134,7 @@ void storetest_reopen(struct storetest *f)
     if (rc != QP_OK) {
         fail_msg("close: %s", err.text);
     }
-    open_store(f);
+    f->s = open_store(f);
 }
 
 void storetest_done(struct storetest *f)

@@ -32,9 +32,14 @@ struct storetest {
 };
 
 const char *storetest_name(enum storetest_kind kind);
+/* How many of the kinds a test of one thread runs on: all, but without a server under the thread
+ * sanitizer of the check lane, which finds nothing there and is slow. */
+int storetest_kinds(void);
 
 /* A new store of this kind, open. Asserts that it works. */
 void storetest_init(struct storetest *f, enum storetest_kind kind, uint64_t seed);
+/* Another handle on the same store, for the caller to close; not on a file, which has one writer. */
+struct store *storetest_second(struct storetest *f);
 /* Closes and opens again, as a restart does; the state must survive. */
 void storetest_reopen(struct storetest *f);
 /* Closes, removes the files, asserts that no memory is left. */

@@ -125,7 +125,7 @@ static void test_selftest(void **state)
 /* What single_start and single_complete leave is clean at every commit, on every provider. */
 static void test_clean(void **state)
 {
-    for (int kind = 0; kind < STORETEST_KINDS; kind++) {
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
         char guid[LIMIT_GUID_SIZE];
         storetest_init(&f, (enum storetest_kind)kind, 1);
         assert_clean(0);

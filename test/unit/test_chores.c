@@ -120,7 +120,7 @@ static void start_many(int from, int count)
 static void test_retention(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < STORETEST_KINDS; kind++) {
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
         size_t before = 120;
         bool busy = true;
         struct qp_err err;

@@ -118,7 +118,7 @@ static void test_suspects_alone(void **state)
 static void test_only_what_was_begun_counts(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < STORETEST_KINDS; kind++) {
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
         enginetest_init(&x, (enum storetest_kind)kind, sleeper);
         x.options.max_deliveries = 2;
         enginetest_open(&x);

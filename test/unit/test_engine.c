@@ -59,7 +59,7 @@ static void open_with_room(enum storetest_kind kind, int64_t room)
 static void test_single(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < STORETEST_KINDS; kind++) {
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
         struct request_start r;
         enginetest_init(&x, (enum storetest_kind)kind, worker);
         x.programs[0] = &single_program;
@@ -95,7 +95,7 @@ static void test_unknown_kind(void **state)
 static void test_room(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < STORETEST_KINDS; kind++) {
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
         open_with_room((enum storetest_kind)kind, 3);
         start_many("j", 8, 0);
         assert_int_equal(in_hand(), 3);

@@ -177,7 +177,7 @@ static void test_H12_two_waiters_of_one_job(void **state)
 static void test_H13_any_order(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < STORETEST_KINDS; kind++) {
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
         for (int early = 0; early < 2; early++) {
             setup((enum storetest_kind)kind, one, single);
             if (early) {

@@ -49,7 +49,7 @@ static void test_leave(void **state)
 {
     struct qp_err err;
     (void)state;
-    for (int kind = 0; kind < STORETEST_KINDS; kind++) {
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
         open_engine((enum storetest_kind)kind);
         start_many(3);
         assert_int_equal(storetest_count(&x.f, TABLE_node), 1);

@@ -98,7 +98,7 @@ static const struct job_row *job(void)
 /* Every test runs on every provider. */
 static void each_kind(void (*test)(void))
 {
-    for (int kind = 0; kind < STORETEST_KINDS; kind++) {
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
         storetest_init(&f, (enum storetest_kind)kind, 1);
         test();
         storetest_done(&f);

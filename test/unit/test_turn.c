@@ -294,7 +294,7 @@ static void test_examples(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(examples); i++) {
-        for (int kind = 0; kind < STORETEST_KINDS; kind++) {
+        for (int kind = 0; kind < storetest_kinds(); kind++) {
             play(&examples[i], (enum storetest_kind)kind, true);
             play(&examples[i], (enum storetest_kind)kind, false);
         }
@@ -360,7 +360,7 @@ static struct request_result answer_of(struct task *task)
 /* Crashes after each commit of the answer in turn; what is left is done, what is done is not. */
 static void resume(const struct actor *cast, const char *const *stops, const char *end)
 {
-    for (int kind = 0; kind < STORETEST_KINDS; kind++) {
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
         for (size_t i = 0; stops[i] != NULL; i++) {
             struct request_result r;
             enginetest_init(&x, (enum storetest_kind)kind, cast);

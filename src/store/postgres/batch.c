@@ -197,7 +197,8 @@ static int change_compare(const void *a, const void *b)
 }
 
 /* A key, a difference, or what is set: NULL where a row that was there keeps what it has. */
-static void put_change(struct wire_params *out, size_t place, const struct change *c)
+static void put_change(struct wire_params *out, size_t place, const struct change *c,
+                       enum table_statement kind)
 {
     const struct column *column = &c->t->columns[place];
     int64_t before = c->before == NULL || column->kind != KIND_I64 ? 0 : row_i64(column, c->before);
@@ -210,56 +211,89 @@ static void put_change(struct wire_params *out, size_t place, const struct chang
         wire_array_i64(out, after - before);
     } else if (c->after == NULL && strcmp(column->name, "own") == 0) {
         wire_array_i64(out, -1 - before); /* see add_own */
-    } else if (c->after == NULL || (c->before != NULL && before == after)) {
+    } else if (c->after == NULL || (kind == STATEMENT_ADD && before == after) ||
+               (kind == STATEMENT_ADD && c->before == NULL)) {
         wire_array_null(out);
     } else {
         wire_array_i64(out, after);
     }
 }
 
-static int add_changes(struct postgres_provider *p, enum table_id table, const void *const *before,
-                       const void *const *after, size_t count, struct qp_err *err)
+/* A row that we did not find, and of which something goes away all the same: another has made it since,
+ * with what goes. So it is there, and must not be inserted. */
+static bool is_new(const struct change *c)
+{
+    bool fresh = c->before == NULL;
+    for (size_t i = c->t->key_count; i < c->t->column_count && fresh; i++) {
+        const struct column *column = &c->t->columns[i];
+        fresh = column->role != ROLE_SUM || row_i64(column, c->after) >= 0;
+    }
+    return fresh || c->t != &tables[TABLE_lane];
+}
+
+static int send_changes(struct postgres_provider *p, enum table_id table,
+                        const struct change *changes, size_t count, enum table_statement kind,
+                        struct qp_err *err)
 {
     const struct table *t = &tables[table];
-    struct change changes[WRITE_ALL_MAX];
-    for (size_t i = 0; i < count; i++) {
-        changes[i] =
-            (struct change){t, before == NULL ? NULL : before[i], after == NULL ? NULL : after[i]};
+    if (count == 0) {
+        return QP_OK;
     }
-    qsort(changes, count, sizeof changes[0], change_compare);
     wire_params_reset(&p->params);
     for (size_t place = 0; place < t->column_count; place++) {
         wire_array_begin(&p->params, t->columns[place].kind != KIND_I64, count);
         for (size_t i = 0; i < count; i++) {
-            put_change(&p->params, place, &changes[i]);
+            put_change(&p->params, place, &changes[i], kind);
         }
         wire_array_end(&p->params);
     }
-    if (before == NULL) {
-        return send(p, table, STATEMENT_ADD_NEW, err);
+    if (kind == STATEMENT_ADD) {
+        wire_param_i64(&p->params, (int64_t)count);
     }
-    wire_param_i64(&p->params, (int64_t)count);
-    return send(p, table, STATEMENT_ADD, err);
+    return send(p, table, kind, err);
+}
+
+static int add_changes(struct postgres_provider *p, enum table_id table, const void *const *before,
+                       const void *const *after, size_t count, struct qp_err *err)
+{
+    struct change news[WRITE_ALL_MAX] = {{0}};
+    struct change others[WRITE_ALL_MAX] = {{0}};
+    size_t new_count = 0;
+    size_t other_count = 0;
+    int rc;
+    for (size_t i = 0; i < count; i++) {
+        struct change c = {&tables[table], before == NULL ? NULL : before[i],
+                           after == NULL ? NULL : after[i]};
+        if (before == NULL && is_new(&c)) {
+            news[new_count++] = c;
+        } else {
+            others[other_count++] = c;
+        }
+    }
+    qsort(news, new_count, sizeof news[0], change_compare);
+    qsort(others, other_count, sizeof others[0], change_compare);
+    rc = send_changes(p, table, others, other_count, STATEMENT_ADD, err);
+    return rc == QP_OK ? send_changes(p, table, news, new_count, STATEMENT_ADD_NEW, err) : rc;
 }
 
 /* --------------------------------------------------------------------------------------- the door */
 
-/* Only a copy of a whole store writes the head: what was given out there is not given out here. */
+/* Only a copy of a whole store writes the head: what was given out there is not given out here. The
+ * position becomes the one that all later ones are added to, for handles that are opened then. */
 static int write_head(struct postgres_provider *p, const struct head_row *head, struct qp_err *err)
 {
     struct wire_statement *s;
     int rc = postgres_plain_statement(p, PLAIN_HEAD, &s, err);
+    memset(p->base.blocks, 0, sizeof p->base.blocks);
     wire_params_reset(&p->params);
     wire_param_i64(&p->params, head->ord);
     wire_param_i64(&p->params, head->next_id);
     return rc == QP_OK ? wire_send(&p->wire, s, &p->params, (struct wire_answer){0}, err) : rc;
 }
 
-int postgres_write_all(struct provider *base, enum table_id table, const void *const *before,
-                       const void *const *after, size_t count, struct qp_err *err)
+static int write_part(struct postgres_provider *p, enum table_id table, const void *const *before,
+                      const void *const *after, size_t count, struct qp_err *err)
 {
-    struct postgres_provider *p = self(base);
-    QP_ASSERT(count > 0 && count <= WRITE_ALL_MAX && p->active);
     if (table == TABLE_feed && before == NULL) {
         p->feed_pos = ((const struct feed_row *)after[count - 1])->pos;
         p->feed_at = ((const struct feed_row *)after[count - 1])->at;
@@ -276,6 +310,31 @@ int postgres_write_all(struct provider *base, enum table_id table, const void *c
     }
     return after == NULL ? delete_rows(p, table, before, count, err)
                          : write_changes(p, table, before, after, count, err);
+}
+
+/* How many rows go together: as many as there are, unless they have much text. */
+static size_t part_count(enum table_id table, const void *const *rows, size_t count)
+{
+    size_t size = 0;
+    size_t n = 0;
+    while (n < count && (n == 0 || size < LIMIT_BUNDLE_SIZE)) {
+        size += row_text_size(table, rows[n++]);
+    }
+    return n;
+}
+
+int postgres_write_all(struct provider *base, enum table_id table, const void *const *before,
+                       const void *const *after, size_t count, struct qp_err *err)
+{
+    struct postgres_provider *p = self(base);
+    int rc = QP_OK;
+    QP_ASSERT(count > 0 && count <= WRITE_ALL_MAX && p->active);
+    for (size_t from = 0, n = 0; from < count && rc == QP_OK; from += n) {
+        n = part_count(table, (after != NULL ? after : before) + from, count - from);
+        rc = write_part(p, table, before == NULL ? NULL : before + from,
+                        after == NULL ? NULL : after + from, n, err);
+    }
+    return rc;
 }
 
 int postgres_write(struct provider *base, enum table_id table, const void *before,

@@ -9,6 +9,9 @@
  * that a change needs no entry in any index; tables whose rows come and go all the time are vacuumed
  * by their count, not by their size. A lane is found by its topic: no index has a column of it that
  * changes.
+ *
+ * Functions keep the search path that they are made under: temporary tables, which anybody may make, come
+ * last in it.
  */
 #include "store/postgres/postgres_internal.h"
 
@@ -36,7 +39,7 @@ static const char *const migration_1[] = {
     "  seq bigint NOT NULL DEFAULT 0, paused bigint NOT NULL DEFAULT 0, cancelled bigint NOT NULL DEFAULT 0,"
     "  parked bytea, updated_at bigint NOT NULL DEFAULT 0, closed_at bigint NOT NULL DEFAULT 0, error bytea,"
     "  fingerprint bytea, output bytea, state bigint NOT NULL DEFAULT 0, status bigint NOT NULL DEFAULT 0,"
-    "  expire_at bigint NOT NULL DEFAULT 0, rev bigint NOT NULL, PRIMARY KEY(ns,job)) WITH (fillfactor=70)",
+    "  expire_at bigint NOT NULL DEFAULT 0, rev bigint NOT NULL, PRIMARY KEY(ns,job)) WITH (fillfactor=50)",
     "CREATE TABLE job_name("
     "  ns bigint NOT NULL, jid bytea NOT NULL, job bigint NOT NULL DEFAULT 0, rev bigint NOT NULL,"
     "  PRIMARY KEY(ns,jid))",
@@ -61,7 +64,7 @@ static const char *const migration_1[] = {
     "  n bigint NOT NULL DEFAULT 0, delta bigint NOT NULL DEFAULT 0, code bigint NOT NULL DEFAULT 0,"
     "  output bytea, guid_at bigint NOT NULL DEFAULT 0, guid_seq bigint NOT NULL DEFAULT 0,"
     "  guid_pos bigint NOT NULL DEFAULT 0, guid_rows bigint NOT NULL DEFAULT 0, rev bigint NOT NULL,"
-    "  PRIMARY KEY(ns,job,addr)) WITH (fillfactor=80)",
+    "  PRIMARY KEY(ns,job,addr)) WITH (fillfactor=50)",
     "CREATE TABLE guid("
     "  ns bigint NOT NULL, job bigint NOT NULL, addr bytea NOT NULL, guid bytea NOT NULL,"
     "  \"at\" bigint NOT NULL DEFAULT 0, seq bigint NOT NULL DEFAULT 0, pos bigint NOT NULL DEFAULT 0,"
@@ -163,15 +166,15 @@ static const char *const migration_1[] = {
     NULL,
 };
 
-const char *const *const postgres_migrations[] = {migration_1};
+const char *const *const postgres_migrations[] = {migration_1, postgres_functions};
 /* clang-format on */
 
 const int64_t postgres_schema_version = (int64_t)ARRAY_COUNT(postgres_migrations);
 
 void postgres_migration_text(struct buf *out, const char *schema, int64_t from)
 {
-    buf_printf(out, "CREATE SCHEMA IF NOT EXISTS %s;\nSET LOCAL search_path TO %s;\n", schema,
-               schema);
+    buf_printf(out, "CREATE SCHEMA IF NOT EXISTS %s;\nSET LOCAL search_path TO %s, pg_temp;\n",
+               schema, schema);
     for (int64_t i = from; i < postgres_schema_version; i++) {
         for (const char *const *sql = postgres_migrations[i]; *sql != NULL; sql++) {
             buf_printf(out, "%s;\n", *sql);

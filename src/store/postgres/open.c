@@ -133,6 +133,10 @@ static int configure(struct postgres_provider *p, struct qp_err *err)
         LIMIT_STATEMENT_MS, LIMIT_LOCK_MS, LIMIT_SILENCE_MS, p->relaxed ? "off" : "on",
         p->relaxed ? "true OR" : "");
     QP_ASSERT(n > 0 && (size_t)n < sizeof text);
+    if (p->base.read_only) {
+        int rc = wire_exec(&p->wire, "SET default_transaction_read_only=on", NULL, NULL, err);
+        return rc == QP_OK ? wire_exec(&p->wire, text, NULL, NULL, err) : rc;
+    }
     return wire_exec(&p->wire, text, NULL, NULL, err);
 }
 

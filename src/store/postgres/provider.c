@@ -25,9 +25,11 @@
 #define STATUS_PAUSE_MS 100
 #define LOCKED_MIN 256
 
+/* What the steps of a job read. A job with a short journal has few of each; of named data it may have any
+ * number. */
 const bool fetched_tables[TABLE_COUNT] = {
     [TABLE_act] = true,  [TABLE_guid] = true, [TABLE_sem] = true,
-    [TABLE_move] = true, [TABLE_msg] = true,  [TABLE_data] = true,
+    [TABLE_move] = true, [TABLE_msg] = true,
 };
 
 static struct postgres_provider *self(struct provider *base)
@@ -94,6 +96,10 @@ static int send_clock(struct postgres_provider *p, struct qp_err *err)
 /* Between transactions: the connection is there. */
 static int check_ready(struct postgres_provider *p, struct qp_err *err)
 {
+    if (p->wire.lost && p->in_snapshot) {
+        return err_set(err, QP_E_BUSY, "%s: the connection was lost, and the snapshot with it",
+                       p->place);
+    }
     return p->active || !p->wire.lost ? QP_OK : postgres_reconnect(p, err);
 }
 
@@ -206,6 +212,17 @@ static void postgres_rollback(struct provider *base)
         rollback(p);
     }
     p->active = false;
+}
+
+/* None the first time, then up to twice as long each time, by chance: two that met would else meet
+ * again. */
+static void postgres_let_pass(struct provider *base, int tries)
+{
+    unsigned char chance = 0;
+    int most_ms = tries < 2 ? 0 : 1 << (tries < 9 ? tries : 8);
+    if (base->env->entropy(base->env->context, &chance, sizeof chance) == QP_OK && most_ms > 0) {
+        wire_pause(1 + most_ms * chance / 256);
+    }
 }
 
 struct outcome {
@@ -754,17 +771,17 @@ static int take_rows(void *context, const PGresult *result, struct qp_err *err)
     return rc;
 }
 
-static void put_jobs(struct wire_params *out, const struct job_ref *jobs, size_t count)
+static void put_jobs(struct wire_params *out, const struct job_list *list)
 {
     wire_params_reset(out);
-    wire_array_begin(out, false, count);
-    for (size_t i = 0; i < count; i++) {
-        wire_array_i64(out, jobs[i].ns);
+    wire_array_begin(out, false, list->count);
+    for (size_t i = 0; i < list->count; i++) {
+        wire_array_i64(out, list->jobs[i].ns);
     }
     wire_array_end(out);
-    wire_array_begin(out, false, count);
-    for (size_t i = 0; i < count; i++) {
-        wire_array_i64(out, jobs[i].job);
+    wire_array_begin(out, false, list->count);
+    for (size_t i = 0; i < list->count; i++) {
+        wire_array_i64(out, list->jobs[i].job);
     }
     wire_array_end(out);
 }
@@ -780,24 +797,26 @@ static int fetch_send(struct postgres_provider *p, struct fetching *f, struct qp
 
 /* The jobs are locked by the first statement, in order; those behind it see what was committed before
  * it had the locks. */
-static int postgres_expect(struct provider *base, const struct job_ref *jobs, size_t count,
-                           void *context, provider_visit visit, bool *out_left, struct qp_err *err)
+static int postgres_expect(struct provider *base, const struct job_list *locked,
+                           const struct job_list *fetched, void *context, provider_visit visit,
+                           bool *out_left, struct qp_err *err)
 {
     struct postgres_provider *p = self(base);
     struct fetching fetches[TABLE_COUNT];
     int rc = QP_OK;
     *out_left = false;
-    put_jobs(&p->params, jobs, count);
-    for (int i = 0; i < TABLE_COUNT && rc == QP_OK && count > 0; i++) {
-        if (i == TABLE_job || fetched_tables[i]) {
+    for (int i = 0; i < TABLE_COUNT && rc == QP_OK; i++) {
+        const struct job_list *list = i == TABLE_job || i == TABLE_msg ? locked : fetched;
+        if ((i == TABLE_job || fetched_tables[i]) && list->count > 0) {
             fetches[i] = (struct fetching){p, (enum table_id)i, context, visit, out_left};
+            put_jobs(&p->params, list);
             rc = fetch_send(p, &fetches[i], err);
         }
     }
-    for (size_t i = 0; i < count && rc == QP_OK; i++) {
-        rc = locked_add(p, jobs[i].job, err);
+    for (size_t i = 0; i < locked->count && rc == QP_OK; i++) {
+        rc = locked_add(p, locked->jobs[i].job, err);
     }
-    if (rc == QP_OK && count > 0) {
+    if (rc == QP_OK && locked->count > 0 && p->xid == 0) {
         rc = postgres_send(p, PLAIN_XID, (struct wire_answer){postgres_take_i64, &p->xid, false},
                            err);
     }
@@ -880,6 +899,7 @@ const struct provider_calls postgres_calls = {
     .write = postgres_write,
     .write_all = postgres_write_all,
     .commit = postgres_commit,
+    .wait = postgres_let_pass,
     .rollback = postgres_rollback,
     .host_begin = postgres_host_begin,
     .host_check = postgres_host_check,

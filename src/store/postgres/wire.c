@@ -39,6 +39,7 @@ static int code_of(const char *state)
     } codes[] = {
         {"QP001", QP_E_CONFLICT}, /* schema function expect: a row is not what was read */
         {"23505", QP_E_CONFLICT}, /* a row appeared since it was looked for */
+        {"23514", QP_E_CONFLICT}, /* a sum would fall below zero: what was taken off is stale */
         {"40", QP_E_BUSY},        /* serialization failure, deadlock */
         {"55P03", QP_E_BUSY},     /* lock_timeout */
         {"57014", QP_E_BUSY},     /* statement_timeout */

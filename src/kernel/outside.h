@@ -1,0 +1,37 @@
+/* outside.h - messages that an application put into the engine's stream in a transaction of its own
+ *
+ * With PostgreSQL the schema has functions (store/postgres/functions.c) that write a message together with
+ * the application's rows; the engine does the rest when it delivers it.
+ *
+ *   START   the job's own message, GUID: the job's owner. Payload: the input. The job's row and its id were
+ *           written with it (H3: the inception of this owner, which whoever delivers it resumes)
+ *   SIGNAL  of the system; GUID: the signal's, address: its topic. Payload: "ttl-in-ms size-of-key\n", the
+ *           key, the payload of the signal
+ *   RESULT  the job's own, in place of the task that it answers; GUID: that of its response (H5). Payload:
+ *           the output, code: its code
+ *
+ * The functions check what they are given, but a table is open to whoever may write it: all of it is checked
+ * here once more. What is malformed is a dead letter at once; trying again would not help.
+ */
+#ifndef QP_KERNEL_OUTSIDE_H
+#define QP_KERNEL_OUTSIDE_H
+
+#include "store/store.h"
+
+bool outside_is(const struct msg_row *message);
+
+/* The payload of a START or a RESULT is JSON that the API would have taken. QP_E_MALFORMED: it is not. */
+int outside_check(const struct qp_env *env, const struct msg_row *message) QP_MUST_USE;
+
+/* Delivers a SIGNAL, or keeps it; one that was there already is not an error. QP_E_MALFORMED. */
+int outside_signal(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
+
+/* The parts of a SIGNAL; key and payload are pieces of the message's. */
+struct outside_signal {
+    qp_ms ttl_ms;
+    qp_str key;
+    qp_str payload;
+};
+int outside_signal_parse(qp_str payload, struct outside_signal *out_signal) QP_MUST_USE;
+
+#endif
