@@ -651,8 +651,7 @@ static int round_failed(struct round *r, int rc, struct qp_err *err)
     int told = goes_on ? QP_E_BUSY : rc;
     (void)err_set(err, told, "commit: %s", commit_text(&r->commit, rc));
     if (goes_on) {
-        e->over =
-            true; /* it may have claimed what we do not know of: a new run gives it all back */
+        e->over = true; /* it may have claimed messages: a new run gives them back */
     } else if (qp_code_class(rc) != QP_CLASS_RETRY && qp_code_class(rc) != QP_CLASS_LIMIT) {
         e->failed = rc;
     }

@@ -57,7 +57,6 @@ enum plain_statement {
     PLAIN_IDS,
     PLAIN_SETTLED,
     PLAIN_STATUS,
-    PLAIN_PROOF,
     PLAIN_TIDIES,
     PLAIN_KEEP_CLOCK,
     PLAIN_HUSKS,

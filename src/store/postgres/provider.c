@@ -282,7 +282,8 @@ static int ask_outcome(struct postgres_provider *p, struct outcome *out, struct 
  * A server that crashed before the transaction was on disk has forgotten its id, too, and gives it to
  * another one: that this one is committed says nothing. So what was written is looked for: the feed row, at
  * its position and with its time, which another of the same id cannot have. What has none changes nothing
- * that is not compared again: claims by their token, leases by their run. */
+ * that is not compared again, claims by their token and leases by their run; but for the writes of a host
+ * that stand alone, of which then nobody knows. */
 static int resolve(struct postgres_provider *p, struct qp_err *err)
 {
     struct outcome o = {.status = STATUS_IN_PROGRESS};
@@ -297,33 +298,18 @@ static int resolve(struct postgres_provider *p, struct qp_err *err)
             break; /* it does not know such a transaction: this is not the server that we asked */
         }
     }
-    if (rc == QP_OK && (p->feed_pos == 0 ? o.status == STATUS_COMMITTED : o.proof > 0)) {
+    if (rc == QP_OK &&
+        (p->feed_pos == 0 ? o.status == STATUS_COMMITTED && !p->had_host : o.proof > 0)) {
         return QP_OK;
     }
-    if (rc == QP_OK && (o.status == STATUS_ABORTED || o.status == STATUS_COMMITTED)) {
+    if (rc == QP_OK &&
+        (o.status == STATUS_ABORTED || (o.status == STATUS_COMMITTED && p->feed_pos != 0))) {
         return err_set(err, QP_E_BUSY, "%s: the connection was lost before the commit", p->place);
     }
     return err_set(err, QP_E_UNKNOWN_OUTCOME,
                    "%s: the connection was lost during the commit, and the server does not say "
                    "how it ended",
                    p->place);
-}
-
-/* The writes of a host need a proof of their own, when there is nothing else to show for them. */
-static int add_proof(struct postgres_provider *p, struct qp_err *err)
-{
-    struct wire_statement *s;
-    int rc;
-    if (!p->had_host || p->feed_pos != 0) {
-        return QP_OK;
-    }
-    rc = postgres_plain_statement(p, PLAIN_PROOF, &s, err);
-    p->feed_pos = p->pos_base + (p->xid << POSTGRES_POS_BITS);
-    p->feed_at = p->base.server_ms;
-    wire_params_reset(&p->params);
-    wire_param_i64(&p->params, p->feed_pos);
-    wire_param_i64(&p->params, p->feed_at);
-    return rc == QP_OK ? wire_send(&p->wire, s, &p->params, (struct wire_answer){0}, err) : rc;
 }
 
 static int know_xid(struct postgres_provider *p, struct qp_err *err)
@@ -340,7 +326,6 @@ static int postgres_commit(struct provider *base, struct qp_err *err)
 {
     struct postgres_provider *p = self(base);
     int rc = know_xid(p, err);
-    rc = rc == QP_OK ? add_proof(p, err) : rc;
     rc = rc == QP_OK ? postgres_send(p, PLAIN_COMMIT, (struct wire_answer){0}, err) : rc;
     if (rc != QP_OK) {
         return lost_is_busy(p, rc, err);

@@ -49,8 +49,6 @@ static const char *const plain_texts[PLAIN_KINDS] = {
                      " WHEN 'aborted' THEN 2 WHEN 'in progress' THEN 3 ELSE 0 END::bigint,"
                      " (SELECT count(*) FROM %s.feed WHERE ns=0 AND pos=$2::bigint AND"
                      " \"at\"=$3::bigint)",
-    [PLAIN_PROOF] = "INSERT INTO %s.feed(ns,pos,first,\"at\",rev)"
-                    " VALUES(0,$1::bigint,$1::bigint+1,$2::bigint,1)",
     [PLAIN_TIDIES] = "SELECT " IS_HOUSEKEEPER "::int::bigint",
     [PLAIN_KEEP_CLOCK] = "UPDATE %s.head SET clock=$1::bigint WHERE ns=0 AND clock<$1::bigint"
                          " AND rev=$2::bigint AND " IS_HOUSEKEEPER,
