@@ -34,7 +34,7 @@
 #define IN_FLIGHT 400
 #define LIVES_MAX 256
 #define JOBS_MAX 400000
-#define LIFE_US 250000         /* at most; what comes before the first commit is a part of it */
+#define LIFE_US 250000        /* at most; what comes before the first commit is a part of it */
 #define SERVED_LIFE_US 600000 /* on a server */
 #define LEASE_MS 1000
 

@@ -82,6 +82,9 @@ static void blank_numbers(void *context, enum table_id table, void *row)
     if (table == TABLE_head) {
         *(struct head_row *)row = (struct head_row){0};
     }
+    if (table == TABLE_msg && str_equal(((struct msg_row *)row)->topic, QP_STR("keys"))) {
+        ((struct msg_row *)row)->payload = QP_NONE; /* who gets a key is told its token */
+    }
     for (size_t i = 0; i < t->column_count; i++) {
         if (t->columns[i].kind == KIND_I64 && is_number(table, t->columns[i].name)) {
             row_set_i64(&t->columns[i], row, 0);
