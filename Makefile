@@ -149,7 +149,7 @@ $(B)/sources: FORCE
 # The failpoints of the source, for the test that hits every one of them: FAILPOINT_LIST(X) is X("name") for each.
 $(B)/generated/failpoints.h: FORCE
 	@tools/stamp $@ "#define FAILPOINT_LIST(X) $$(tools/failpoints | sed 's/.*/X("&")/' | tr '\n' ' ')"
-$(foreach variant,$(TEST_VARIANTS),$(call objects,$(variant),test/crash/test_failpoints.c)): $(B)/generated/failpoints.h
+$(foreach variant,$(TEST_VARIANTS),$(call objects,$(variant),test/crash/test_failpoints.c test/crash/test_failpoints_server.c)): $(B)/generated/failpoints.h
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 

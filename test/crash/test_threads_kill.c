@@ -34,8 +34,8 @@
 #define IN_FLIGHT 400
 #define LIVES_MAX 256
 #define JOBS_MAX 400000
-#define LIFE_US 250000         /* at most; what comes before the first commit is a part of it */
-#define SERVED_LIFE_US 1500000 /* on a server */
+#define LIFE_US 250000        /* at most; what comes before the first commit is a part of it */
+#define SERVED_LIFE_US 600000 /* on a server */
 #define LEASE_MS 1000
 
 static char log_path[340];

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/failpoint.h"
 #include "store/postgres/postgres_internal.h"
 
 #define VERSION_MIN 130000
@@ -328,7 +329,9 @@ static int update_schema(const struct opening *o)
     rc = rc == QP_OK ? read_version(p, &p->schema_version, o->err) : rc; /* another was faster */
     rc = rc == QP_OK ? check_version(o) : rc;
     rc = rc == QP_OK ? migrate(o) : rc;
+    rc = rc == QP_OK ? FP("migrate.before") : rc;
     rc = rc == QP_OK ? wire_exec(&p->wire, "COMMIT", NULL, NULL, o->err) : rc;
+    rc = rc == QP_OK ? FP("migrate.after") : rc;
     p->schema_version = postgres_schema_version;
     return rc;
 }

@@ -45,8 +45,11 @@ static const char *const plain_texts[PLAIN_KINDS] = {
     [PLAIN_SETTLED] = "SELECT pos + (pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20)"
                       " FROM %s.head",
     /* 1 committed, 2 aborted, 3 in progress, 0 nobody knows; then whether the proof is there. */
-    [PLAIN_STATUS] = "SELECT CASE pg_xact_status($1::bigint::text::xid8) WHEN 'committed' THEN 1"
-                     " WHEN 'aborted' THEN 2 WHEN 'in progress' THEN 3 ELSE 0 END::bigint,"
+    /* A server that was killed gives out again the ids of which its log knows nothing: whatever has
+     * such an id now, or will have it, was not committed. */
+    [PLAIN_STATUS] = "SELECT CASE WHEN $1::bigint>=pg_current_xact_id()::text::bigint THEN 2 ELSE"
+                     " CASE pg_xact_status($1::bigint::text::xid8) WHEN 'committed' THEN 1"
+                     " WHEN 'aborted' THEN 2 WHEN 'in progress' THEN 3 ELSE 0 END END::bigint,"
                      " (SELECT count(*) FROM %s.feed WHERE ns=0 AND pos=$2::bigint AND"
                      " \"at\"=$3::bigint)",
     [PLAIN_TIDIES] = "SELECT " IS_HOUSEKEEPER "::int::bigint",
