@@ -211,11 +211,11 @@ static void batch_put_back(struct engine *e, struct delivery *d)
     e->batch = d;
 }
 
-static struct command *take_commands(struct engine *e)
+static struct command *take_commands(struct engine *e, size_t most)
 {
     struct command *first = e->commands;
     struct command *last = first;
-    for (size_t i = 1; i < LIMIT_ROUND_COMMANDS && last != NULL && last->next != NULL; i++) {
+    for (size_t i = 1; i < most && last != NULL && last->next != NULL; i++) {
         last = last->next;
     }
     if (last != NULL) {
@@ -431,14 +431,6 @@ static void batch_join(struct round *r, struct delivery *first)
     }
 }
 
-/* What has come since the round was opened. */
-static void collect(struct round *r)
-{
-    struct engine *e = r->engine;
-    commands_join(r, take_commands(e));
-    batch_join(r, take_batch(e));
-}
-
 /* The first of a round: a suspect alone, or what is due and whatever else there is. */
 static void collect_first(struct round *r)
 {
@@ -453,7 +445,8 @@ static void collect_first(struct round *r)
         return;
     }
     add_due(r);
-    collect(r);
+    commands_join(r, take_commands(e, LIMIT_ROUND_COMMANDS));
+    batch_join(r, take_batch(e));
 }
 
 /* ------------------------------------------------------------------------------------------ answer */
@@ -807,6 +800,9 @@ static int round_alone(struct engine *e, qp_ms now, struct qp_err *err)
 #define ELSEWHERE_MIN 32
 /* Many are enough: who came first has waited long. */
 #define OPEN_MOST LIMIT_ROUND_COMMANDS
+/* So many at a time: should the writer be done meanwhile, it does not wait for all that has come. So the rounds
+ * become as large as they must be for both to have something to do. */
+#define AHEAD_COMMANDS 128
 
 /* What has come joins the open round; it goes to the writer when that has nothing else to do. */
 static int round_ahead(struct engine *e, qp_ms now, struct qp_err *err)
@@ -819,7 +815,7 @@ static int round_ahead(struct engine *e, qp_ms now, struct qp_err *err)
         round_open(e, now);
     }
     r = e->open;
-    collect(r);
+    commands_join(r, take_commands(e, AHEAD_COMMANDS));
     rc = FP("engine.collected");
     if (rc != QP_OK) {
         store_give_up(e->store, &r->commit, rc);
@@ -833,6 +829,9 @@ static int round_ahead(struct engine *e, qp_ms now, struct qp_err *err)
     here = store_has_reached(&r->commit) || r->commit.bundle_count < ELSEWHERE_MIN;
     if (store_is_writing(e->store) && r->commit.bundle_count < OPEN_MOST &&
         !store_has_reached(&r->commit)) {
+        if (e->commands == NULL) {
+            store_prepare(e->store, &r->commit);
+        }
         return QP_OK;
     }
     store_write(e->store, &r->commit, !here);

@@ -962,6 +962,14 @@ static void write_elsewhere(void *argument)
     c->write_rc = commit_write(c);
 }
 
+void store_prepare(struct store *s, struct commit *c)
+{
+    QP_ASSERT(s->ahead == c && c->state == COMMIT_RUNNING);
+    if (c->txn->rc == QP_OK && commit_has_work(c)) {
+        txn_keep(c->txn);
+    }
+}
+
 void store_give_up(struct store *s, struct commit *c, int rc)
 {
     QP_ASSERT(c->state != COMMIT_DONE);

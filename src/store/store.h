@@ -784,6 +784,8 @@ bool store_use_writer(struct store *s, const struct store_writer *writer);
 int store_decide(struct store *s, struct commit *c) QP_MUST_USE;
 /* True when it has asked the provider for something: then it must be written before anything else is read. */
 bool store_has_reached(const struct commit *c);
+/* While there is nothing to add: a part of store_write's work, so that the writer waits less. */
+void store_prepare(struct store *s, struct commit *c);
 /* `elsewhere`: by the writer, if there is one. */
 void store_write(struct store *s, struct commit *c, bool elsewhere);
 /* Nothing of it is to happen; every bundle gets the code. */

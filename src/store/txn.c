@@ -964,10 +964,12 @@ int txn_touch(struct txn *t)
     return t->rc;
 }
 
-/* True for a row that the cache does not know as it will be. */
+/* True for a row that the cache does not know as it will be. A row may change where it is, but not
+ * without another op. */
 static bool is_news(const struct txn_entry *e)
 {
-    return e->keep || e->current != e->stored;
+    return (e->keep || e->current != e->stored) &&
+           (e->told != e->current || e->told_serial != e->op_serial || e->told_serial == 0);
 }
 
 static void entry_keep(struct txn *t, struct txn_entry *e)
@@ -976,12 +978,17 @@ static void entry_keep(struct txn *t, struct txn_entry *e)
     /* A job that others may have worked on meanwhile: of its other rows the cache knows what was. */
     bool may = !t->provider->shared || follows_job[e->table] ||
                (e->table == TABLE_job && (e->born || e->known));
+    if (!is_news(e)) {
+        return;
+    }
     entry_revise(e);
-    if (is_news(e) && e->current != NULL && may) {
+    if (e->current != NULL && may) {
         cache_put(t->cache, &key, e->current, e->born);
-    } else if (is_news(e)) {
+    } else {
         cache_forget(t->cache, &key);
     }
+    e->told = e->current;
+    e->told_serial = e->op_serial;
 }
 
 /* A thousand bundles leave entries all over the memory, and the cache's places for them are all over

@@ -38,6 +38,8 @@ struct txn_entry {
     void *current;
     int64_t gone_rev;   /* the revision of a row that went in this flush and comes again; else 0 */
     uint64_t op_serial; /* the op that last saved it for undo */
+    const void *told;   /* what the cache was told that it will be; see is_news */
+    uint64_t told_serial;
     struct txn_entry *next_changed;
 };
 
@@ -159,8 +161,9 @@ int txn_feed_close(struct txn *t) QP_MUST_USE;
 /* On a shared provider, when all ops are done: a job of which any row has changed is a changed job. Not
  * for messages that were there before, which claims change. */
 int txn_touch(struct txn *t) QP_MUST_USE;
-/* All ops are done: gives every changed row its revision, and tells the cache what the rows are from
- * now on. Should they not be committed, the cache is cleared. */
+/* No op is under way: gives every changed row its revision, and tells the cache what the rows are from
+ * now on. Should they not be committed, the cache is cleared. Whatever changes after that is told by
+ * the next call. */
 void txn_keep(struct txn *t);
 /* Writes what changed to the provider. */
 int txn_flush(struct txn *t) QP_MUST_USE;
