@@ -1118,6 +1118,30 @@ static void test_rights(void **state)
                      "REVOKE ALL ON SCHEMA quipu FROM shop; DROP ROLE shop");
 }
 
+/* While a move has the store to itself nothing can be started; and while something was, no move begins. */
+static void test_being_moved(void **state)
+{
+    PGconn *move = sql_open(x.f.path);
+    (void)state;
+    assert_int_equal(
+        sql_count(move,
+                  "SELECT pg_try_advisory_lock(58553134,'quipu.head'::regclass::oid::int)::int"),
+        1);
+    sql_refused(app, "SELECT quipu.start('t', '{}')", "QP006", "is being moved");
+    assert_int_equal(
+        sql_count(move,
+                  "SELECT pg_advisory_unlock(58553134,'quipu.head'::regclass::oid::int)::int"),
+        1);
+    (void)sql(app, "BEGIN");
+    (void)sql(app, "SELECT quipu.start('t', '{}')");
+    assert_int_equal(
+        sql_count(move,
+                  "SELECT pg_try_advisory_lock(58553134,'quipu.head'::regclass::oid::int)::int"),
+        0);
+    (void)sql(app, "ROLLBACK");
+    PQfinish(move);
+}
+
 /* A store that was moved away takes nothing more. */
 static void test_moved(void **state)
 {
@@ -1180,6 +1204,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_malformed_messages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_all_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_rights, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_being_moved, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_moved, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_dump_has_them, set_up, tear_down),
     };

@@ -44,6 +44,11 @@ static_assert(MSG_READY == 1 && MSG_HELD == 3 && OWNER_SYSTEM == 2 && HEAD_FILLI
 /* clang-format off: SQL reads better as it is written */
 const char *const postgres_functions[] = {
     "CREATE FUNCTION check_store() RETURNS void LANGUAGE plpgsql" PINNED "BEGIN\n"
+    /* As every commit of an engine does: a move has this lock alone, so none can begin before we end. */
+    "  IF NOT pg_try_advisory_xact_lock_shared(58553134, 'head'::regclass::oid::int) THEN\n"
+    "    RAISE EXCEPTION 'this store is being moved'\n"
+    "      USING ERRCODE = 'QP006', HINT = 'Wait until it is done, and use the store that it was moved to.';\n"
+    "  END IF;\n"
     "  IF EXISTS (SELECT FROM head WHERE clean >= 2) THEN\n"
     "    RAISE EXCEPTION 'this store was moved away, or is being filled by a move'\n"
     "      USING ERRCODE = 'QP006', HINT = 'Use the store that it was moved to.';\n"
