@@ -293,8 +293,11 @@ bench: $(filter $(if $(filter postgres,$(STORE)),%_postgres,%),$(filter-out $(if
 
 # What a lane runs, as one list for one runner, so that the last line is the total of everything. Tests of the store
 # and of crashes run a second time without sanitizers: faster code meets other interleavings.
-LANE_PROGRAMS := $(call test_programs,asan,$(TEST_DIRS)) $(call test_programs,test,store crash) \
-                 $(call test_programs,tsan,unit store) $(EXAMPLES)
+# Those that are one thread and a server are not: what they wait for is the server.
+SERVER_TESTS  := %/test_pg_copy %/test_pg_functions %/test_pg_places %/test_pg_cache %/test_copy_kill
+LANE_PROGRAMS := $(call test_programs,asan,$(TEST_DIRS)) \
+                 $(filter-out $(SERVER_TESTS),$(call test_programs,test,store crash) \
+                                              $(call test_programs,tsan,unit store)) $(EXAMPLES)
 LANE_CHECK    := $(LINT) $(LANE_PROGRAMS) $(TEST_SCRIPTS)
 # The runner splits a word at its @ signs into a command and its arguments.
 space := $(subst ,, )
