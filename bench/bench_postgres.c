@@ -223,7 +223,9 @@ static void one(const char *what)
 
 int main(void)
 {
-    struct pgserver *server = getenv("BENCH_URL") == NULL ? pgserver_start() : NULL;
+    struct pgserver *server;
+    pgserver_on_disk();
+    server = getenv("BENCH_URL") == NULL ? pgserver_start() : NULL;
     smoke = getenv("BENCH_SMOKE") != NULL;
     url = server == NULL ? getenv("BENCH_URL") : pgserver_url(server, "bench");
     if (getenv("BENCH_ONE") != NULL && strcmp(getenv("BENCH_ONE"), "backlog") == 0) {

@@ -797,7 +797,7 @@ static int round_alone(struct engine *e, qp_ms now, struct qp_err *err)
 }
 
 /* Small commits are over before another thread has begun with them. */
-#define ELSEWHERE_MIN 32
+#define ELSEWHERE_MIN 128
 /* Many are enough: who came first has waited long. */
 #define OPEN_MOST LIMIT_ROUND_COMMANDS
 /* So many at a time: should the writer be done meanwhile, it does not wait for all that has come. So the rounds

@@ -292,11 +292,18 @@ static bool is_roomy(const char *dir)
            (uint64_t)v.f_bavail * v.f_frsize >= MEMORY_MIN_SIZE;
 }
 
+static bool on_disk;
+
+void pgserver_on_disk(void)
+{
+    on_disk = true;
+}
+
 static void make_directory(struct pgserver *s)
 {
     char dir[sizeof s->dir] = MEMORY_DIRECTORY "/quipu-pg.XXXXXX";
     char *whole;
-    if (!is_roomy(MEMORY_DIRECTORY) || mkdtemp(dir) == NULL) {
+    if (on_disk || !is_roomy(MEMORY_DIRECTORY) || mkdtemp(dir) == NULL) {
         files_temporary(dir, sizeof dir, "pg");
     }
     whole = realpath(dir, NULL); /* the guardian lives in another directory */

@@ -11,7 +11,7 @@
 #include "base/failpoint.h"
 #include "support/enginetest.h"
 
-#define JOBS 40 /* more than a round that is written at once */
+#define JOBS 128 /* what a round takes at a time, and no fewer than are written elsewhere */
 
 static const struct actor cast[] = {
     {.name = "trigger", .category = 'D', .next = "pay"},
