@@ -262,6 +262,19 @@ static qp_str text_at(const void *row, size_t offset)
     return text;
 }
 
+bool row_is_plain(enum table_id table, const void *row)
+{
+    const struct table *t = &tables[table];
+    for (size_t i = t->key_count; i < t->column_count; i++) {
+        const struct column *c = &t->columns[i];
+        if ((c->role == ROLE_RARE || c->role == ROLE_LATER || c->role == ROLE_SELDOM) &&
+            !column_is_none(c, row)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 size_t row_text_size(enum table_id table, const void *row)
 {
     const struct table *t = &tables[table];

@@ -214,6 +214,9 @@ bool act_first_guid(const struct act_row *act, struct guid_row *out_guid);
  * a record or a job that is kept no longer. 0: never. */
 int64_t row_due_at(enum table_id table, const void *row);
 
+/* True for a row that has nothing in the columns that most new rows have nothing in (RARE, LATER, SELDOM). */
+bool row_is_plain(enum table_id table, const void *row);
+
 /* How many bytes of text and blobs a row has. */
 size_t row_text_size(enum table_id table, const void *row);
 

@@ -85,19 +85,6 @@ static int delete_rows(struct postgres_provider *p, enum table_id table, const v
     return send(p, table, STATEMENT_DELETE, err);
 }
 
-/* True for a row that has nothing in the columns that most new rows have nothing in. */
-static bool is_plain(const struct table *t, const void *row)
-{
-    for (size_t i = t->key_count; i < t->column_count; i++) {
-        const struct column *c = &t->columns[i];
-        if ((c->role == ROLE_RARE || c->role == ROLE_LATER || c->role == ROLE_SELDOM) &&
-            !column_is_none(c, row)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static enum table_statement update_kind(const struct table *t, const void *before,
                                         const void *after)
 {
@@ -131,7 +118,7 @@ static int write_news(struct postgres_provider *p, enum table_id table, const vo
     plain.count = 0;
     other.count = 0;
     for (size_t i = 0; i < count; i++) {
-        struct part *part = is_plain(&tables[table], rows[i]) ? &plain : &other;
+        struct part *part = row_is_plain(table, rows[i]) ? &plain : &other;
         part->after[part->count++] = rows[i];
     }
     if (plain.count > 0) {

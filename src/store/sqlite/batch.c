@@ -278,19 +278,6 @@ static int remove_all(struct sqlite_provider *p, enum table_id table, const void
     return rc;
 }
 
-/* True for a row that has nothing in the columns that most new rows have nothing in. */
-static bool is_plain(const struct table *t, const void *row)
-{
-    for (size_t i = t->key_count; i < t->column_count; i++) {
-        const struct column *c = &t->columns[i];
-        if ((c->role == ROLE_RARE || c->role == ROLE_LATER || c->role == ROLE_SELDOM) &&
-            !column_is_none(c, row)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static int write_news(struct sqlite_provider *p, enum table_id table, const void *const *rows,
                       size_t count, struct qp_err *err)
 {
@@ -300,7 +287,7 @@ static int write_news(struct sqlite_provider *p, enum table_id table, const void
     size_t other_count = 0;
     int rc = QP_OK;
     for (size_t i = 0; i < count; i++) {
-        if (is_plain(&tables[table], rows[i])) {
+        if (row_is_plain(table, rows[i])) {
             plain[plain_count++] = rows[i];
         } else {
             other[other_count++] = rows[i];
