@@ -13,7 +13,7 @@
 #include "store/ops.def"
 #undef OP
 
-/* Dispatch. host_call is not among them: store.c runs it at the bundle's end. */
+/* Dispatch. host_call is not among them: execute.c runs it at the bundle's end. */
 int apply_op(struct txn *t, struct op *op) QP_MUST_USE;
 
 /* t->rc, or else the code that says what a missing row means. */

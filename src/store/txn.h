@@ -174,7 +174,7 @@ bool txn_is_dirty(const struct txn *t);
  * QP_E_CORRUPT. */
 int txn_corrupt(struct txn *t, enum table_id table, const char *what);
 
-/* store.c: before the provider is asked for anything: the commit before this one is through, and the
+/* execute.c: before the provider is asked for anything: the commit before this one is through, and the
  * provider's transaction has begun. */
 int store_reach(struct store *s, struct txn *t) QP_MUST_USE;
 

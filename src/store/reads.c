@@ -1,0 +1,216 @@
+/* reads.c - what is committed: rows, ranges, the feed, dumps, what is due, hints, housekeeping
+ *
+ *   I1  a read waits for the commit that is being written, and then sees it
+ *   I2  after a failed fsync nothing is read any more: it may not be on disk
+ *
+ * Nothing here writes rows; if we crash here, nothing has happened.
+ */
+#include "store/store_internal.h"
+
+#include "store/feed.h"
+
+static int read_check(struct store *s, struct qp_err *err)
+{
+    store_settle(s);
+    /* After a failed fsync what is read may not be on disk: it must not be told to anybody. */
+    return store_stopped_by(s) == QP_OK
+               ? QP_OK
+               : err_set(err, store_stopped_by(s), "the store has stopped working; open it again");
+}
+
+int store_snapshot_begin(struct store *s, struct qp_err *err)
+{
+    int rc = read_check(s, err);
+    return rc == QP_OK && !s->writable ? s->provider->calls->snapshot(s->provider, true, err) : rc;
+}
+
+int store_snapshot_end(struct store *s, struct qp_err *err)
+{
+    return s->writable ? QP_OK : s->provider->calls->snapshot(s->provider, false, err);
+}
+
+int store_get(struct store *s, struct arena *arena, enum table_id table, const void *key,
+              const void **out_row, struct qp_err *err)
+{
+    void *row = NULL;
+    int rc = read_check(s, err);
+    rc = rc == QP_OK ? s->provider->calls->load(s->provider, arena, table, key, &row, err) : rc;
+    if (rc == QP_OK && row == NULL) {
+        return err_set(err, QP_E_NOT_FOUND, "no such row in %s", tables[table].name);
+    }
+    if (rc == QP_OK) {
+        *out_row = row;
+    }
+    return rc;
+}
+
+int store_guid(struct store *s, struct arena *arena, const struct guid_row *key,
+               struct guid_row *out_guid, struct qp_err *err)
+{
+    const void *row = NULL;
+    struct guid_row first;
+    int rc =
+        store_get(s, arena, TABLE_act,
+                  &(struct act_row){.ns = key->ns, .job = key->job, .addr = key->addr}, &row, err);
+    if (rc == QP_OK && act_first_guid(row, &first) && str_equal(first.guid, key->guid)) {
+        *out_guid = first;
+        return QP_OK;
+    }
+    rc = rc == QP_OK ? store_get(s, arena, TABLE_guid, key, &row, err) : rc;
+    if (rc == QP_OK) {
+        *out_guid = *(const struct guid_row *)row;
+    }
+    return rc;
+}
+
+int store_scan(struct store *s, const struct scan *scan, void *context, store_visit visit,
+               struct qp_err *err)
+{
+    int rc = read_check(s, err);
+    return rc == QP_OK ? s->provider->calls->scan(s->provider, scan, context, visit, err) : rc;
+}
+
+struct due {
+    enum table_id table;
+    qp_ms at;
+};
+
+static int due_row(void *context, const void *row)
+{
+    struct due *d = context;
+    int64_t at = row_due_at(d->table, row);
+    d->at = at < d->at ? at : d->at;
+    return QP_OK;
+}
+
+int store_due(struct store *s, qp_ms *out_at, struct qp_err *err)
+{
+    static const enum index_id by_time[] = {INDEX_msg_wake, INDEX_key_hold_lease,
+                                            INDEX_hook_sig_expire, INDEX_idem_expire,
+                                            INDEX_job_expire};
+    struct due d = {.at = INT64_MAX};
+    int rc = QP_OK;
+    for (size_t i = 0; i < ARRAY_COUNT(by_time) && rc == QP_OK; i++) {
+        struct scan first = {
+            .table = indexes[by_time[i]].table, .index = (int)by_time[i], .limit = 1};
+        d.table = first.table;
+        rc = store_scan(s, &first, &d, due_row, err);
+    }
+    if (rc == QP_OK) {
+        *out_at = d.at;
+    }
+    return rc;
+}
+
+struct dump {
+    struct buf *out;
+    enum table_id table;
+};
+
+static int dump_row(void *context, const void *row)
+{
+    struct dump *d = context;
+    row_print(d->out, d->table, row);
+    buf_byte(d->out, '\n');
+    return buf_rc(d->out);
+}
+
+int store_dump(struct store *s, struct buf *out, struct qp_err *err)
+{
+    int rc = QP_OK;
+    for (int table = 0; table < TABLE_COUNT && rc == QP_OK; table++) {
+        struct dump d = {out, (enum table_id)table};
+        struct scan all = {.table = d.table, .index = -1, .limit = SIZE_MAX};
+        rc = store_scan(s, &all, &d, dump_row, err);
+    }
+    return rc;
+}
+
+struct feed_reader {
+    int64_t after;
+    int64_t settled; /* what comes later has this position or a higher one */
+    bool over;
+    void *context;
+    store_feed_visit visit;
+};
+
+static int feed_row(void *context, const void *row)
+{
+    struct feed_reader *r = context;
+    const struct feed_row *f = row;
+    qp_str rest = f->entries;
+    struct feed_entry entry = {.pos = f->first, .at = f->at};
+    int rc = QP_OK;
+    if (f->pos >= r->settled) {
+        r->over = true;
+        return QP_E_LIMIT; /* ends the scan */
+    }
+    for (; rc == QP_OK && feed_read(&rest, &entry); entry.pos++) {
+        rc = entry.pos > r->after ? r->visit(r->context, &entry) : QP_OK;
+    }
+    return rc == QP_OK && rest.n > 0 ? QP_E_CORRUPT : rc;
+}
+
+int store_feed(struct store *s, int64_t after, size_t commits, void *context,
+               store_feed_visit visit, struct qp_err *err)
+{
+    struct feed_reader reader = {
+        .after = after, .settled = INT64_MAX, .context = context, .visit = visit};
+    struct feed_row prefix = {.pos = after};
+    struct scan scan = {.table = TABLE_feed,
+                        .index = -1,
+                        .prefix = &prefix,
+                        .prefix_count = 1,
+                        .after = &prefix,
+                        .limit = commits};
+    int rc = read_check(s, err);
+    if (rc == QP_OK && s->provider->calls->settled != NULL) {
+        rc = s->provider->calls->settled(s->provider, &reader.settled, err);
+    }
+    rc = rc == QP_OK ? store_scan(s, &scan, &reader, feed_row, err) : rc;
+    return rc == QP_E_LIMIT && reader.over ? QP_OK : rc;
+}
+
+int store_wake_fd(struct store *s)
+{
+    struct provider *p = s->provider;
+    return p->calls->wake_fd != NULL ? p->calls->wake_fd(p) : -1;
+}
+
+bool store_wake_take(struct store *s)
+{
+    struct provider *p = s->provider;
+    return p->calls->wake_take != NULL && p->calls->wake_take(p);
+}
+
+void store_wake_others(struct store *s)
+{
+    struct provider *p = s->provider;
+    if (p->calls->wake_others != NULL) {
+        p->calls->wake_others(p);
+    }
+}
+
+int store_idle(struct store *s, struct qp_err *err)
+{
+    int rc = read_check(s, err);
+    rc = rc == QP_OK ? s->provider->calls->idle(s->provider, err) : rc;
+    if (qp_code_class(rc) == QP_CLASS_FATAL) {
+        s->refusing = rc;
+    }
+    return rc;
+}
+
+void store_info(const struct store *s, struct store_info *out_info)
+{
+    *out_info = (struct store_info){
+        .provider = s->provider->calls->name,
+        .schema_version = s->provider->calls->schema_version(s->provider),
+        .opened_unclean = s->provider->opened_unclean,
+        .exclusive = s->provider->exclusive,
+        .shared = s->provider->shared,
+        .refusing = store_stopped_by(s) != QP_OK,
+        .commits = s->commits,
+        .rows_written = s->rows_written,
+    };
+}
