@@ -33,7 +33,7 @@
 #define KILLS_TORTURE 200
 #define IN_FLIGHT 400
 #define LIVES_MAX 256
-#define JOBS_MAX 400000
+#define FACTS_MIN 4096
 #define LIFE_US 250000        /* at most; what comes before the first commit is a part of it */
 #define SERVED_LIFE_US 600000 /* on a server */
 #define LEASE_MS 1000
@@ -141,6 +141,17 @@ struct fact {
 
 static struct fact *facts;
 static size_t fact_count;
+static size_t fact_room;
+
+static struct fact *fact_new(void)
+{
+    if (fact_count == fact_room) {
+        fact_room = fact_room == 0 ? FACTS_MIN : 2 * fact_room;
+        facts = realloc(facts, fact_room * sizeof *facts);
+        assert_non_null(facts);
+    }
+    return &facts[fact_count++];
+}
 
 /* A line that a kill has cut off was not said to anybody. */
 static void read_log(int life)
@@ -149,17 +160,16 @@ static void read_log(int life)
     char line[80];
     assert_non_null(f);
     while (fgets(line, sizeof line, f) != NULL) {
-        struct fact *fact = &facts[fact_count];
+        struct fact *fact;
         size_t n = strlen(line);
         if (n < 4 || n - 2 > sizeof fact->id || line[n - 1] != '\n') {
             continue;
         }
-        assert_true(fact_count < JOBS_MAX);
+        fact = fact_new();
         line[n - 1] = '\0';
         fact->what = line[0];
         fact->life = life;
         memcpy(fact->id, line + 2, n - 2); /* with its end */
-        fact_count++;
     }
     (void)fclose(f); /* opened for reading */
     assert_int_equal(truncate(log_path, 0), 0);
@@ -276,8 +286,6 @@ static void killed_under_load(int kills, int64_t life_us, const char *url)
     fact_count = 0;
     log_fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     assert_true(log_fd >= 0);
-    facts = calloc(JOBS_MAX, sizeof *facts);
-    assert_non_null(facts);
     for (int life = 0; life < kills; life++) {
         live((int64_t)testenv_random_below(&random, (uint64_t)life_us));
         read_log(life);
@@ -290,6 +298,8 @@ static void killed_under_load(int kills, int64_t life_us, const char *url)
     rt_close(engine);
     rt_check(rt_path, jobs_in(rt_path));
     free(facts);
+    facts = NULL;
+    fact_room = 0;
     (void)close(log_fd); /* nothing more is read from it */
     rt_end();
 }
