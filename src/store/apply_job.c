@@ -100,6 +100,7 @@ int job_state_close(struct txn *t, struct job_row *job, qp_str guid, int64_t sta
     }
     job->closed_by = guid;
     job->state = state;
+    job->paused = 0;    /* nobody could resume it: what comes now is late, not set aside */
     job->expire_at = 0; /* its own time is over; how long it is kept is said when it finishes */
     if (!str_is_none(job->custom_id)) {
         txn_drop(t, TABLE_job_custom,

@@ -305,6 +305,18 @@ static void test_pause_and_resume(void **state)
     (void)REFUSED(f, QP_E_CLOSED, OP(job_resume, .ref = JOB(100), .limit = 1));
 }
 
+/* Proves that what comes for a paused job that was closed is not set aside: nobody could bring it back. */
+static void test_closing_ends_a_pause(void **state)
+{
+    struct storetest *f = *state;
+    conform_job(f, 100);
+    DO(f, OP(job_pause, .ref = JOB(100)));
+    DO(f, OP(job_close, .ref = JOB(100), .guid = G(1), .state = JOB_INTERRUPTED));
+    assert_int_equal(conform_job_row(f, 100)->paused, 0);
+    DO(f, OP(msg_put, .ref = JOB(100), .guid = G(2), .topic = QP_STR("t")));
+    assert_int_equal(conform_msg_row(f, 100, 2)->state, MSG_READY);
+}
+
 static const struct attr_row *attr_of(struct storetest *f, qp_str name)
 {
     return storetest_row(f, TABLE_attr, &(struct attr_row){.ns = NS, .job = 100, .name = name});
@@ -339,9 +351,17 @@ static void test_attributes(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    CONFORM(test_create),         CONFORM(test_create_duplicate),       CONFORM(test_create_fresh),
-    CONFORM(test_create_invalid), CONFORM(test_create_again_elsewhere), CONFORM(test_set),
-    CONFORM(test_close),          CONFORM(test_close_invalid),          CONFORM(test_finish),
-    CONFORM(test_attributes),     CONFORM(test_pause_and_resume),
+    CONFORM(test_create),
+    CONFORM(test_create_duplicate),
+    CONFORM(test_create_fresh),
+    CONFORM(test_create_invalid),
+    CONFORM(test_create_again_elsewhere),
+    CONFORM(test_set),
+    CONFORM(test_close),
+    CONFORM(test_close_invalid),
+    CONFORM(test_finish),
+    CONFORM(test_attributes),
+    CONFORM(test_pause_and_resume),
+    CONFORM(test_closing_ends_a_pause),
 };
 CONFORM_TOPIC(jobs);
