@@ -54,7 +54,7 @@ EXAMPLE_SRC := $(sort $(wildcard examples/*.c))
 
 # A test program is a test/<directory>/test_*.c. It is linked with the library's objects, with test/support/*.c and
 # with the other .c files of its own directory. Tests may also be scripts: test/<directory>/test_*.sh.
-TEST_DIRS      := unit store crash
+TEST_DIRS      := unit store crash sim
 TEST_SRC       := $(sort $(wildcard $(TEST_DIRS:%=test/%/test_*.c)))
 TEST_OTHER_SRC := $(sort $(filter-out $(TEST_SRC),$(wildcard $(TEST_DIRS:%=test/%/*.c))))
 SUPPORT_SRC    := $(sort $(wildcard test/support/*.c))
@@ -264,6 +264,13 @@ cov: $(call test_programs,cov,$(TEST_DIRS)) ## coverage of lines and branches, p
 	$(Q)$(RUN) $^
 	$(Q)tools/coverage $(B)/cov
 
+# make sim: the seeds of the lane. SEED=S SEEDS=N: N of them from S on. SEED=S alone: one; WITHOUT=1,5 leaves out single
+# faults, PRINT=1 shows what happens.
+.PHONY: sim
+sim: $(B)/test/test/sim/test_sim ## the kernel on virtual time: SEED= SEEDS= WITHOUT= PRINT=1
+	$(Q)$< $(if $(SEEDS),--seeds $(SEEDS)) $(if $(SEED),--seed $(SEED)) $(if $(WITHOUT),--without $(WITHOUT)) \
+	    $(if $(SCENE),--scene $(SCENE)) $(if $(MODEL),--model $(MODEL)) $(if $(PRINT),--print)
+
 # ---------------------------------------------------------------------------------------------------------- lint
 
 LINT := tools/tidy tools/fmt@--check tools/doctables@--check tools/traceability tools/failpoints@--check tools/symbols tools/hardening \
@@ -296,7 +303,7 @@ bench: $(filter $(if $(filter postgres,$(STORE)),%_postgres,%),$(filter-out $(if
 # Those that are one thread and a server are not: what they wait for is the server.
 SERVER_TESTS  := %/test_pg_copy %/test_pg_functions %/test_pg_places %/test_pg_cache %/test_copy_kill
 LANE_PROGRAMS := $(call test_programs,asan,$(TEST_DIRS)) \
-                 $(filter-out $(SERVER_TESTS),$(call test_programs,test,store crash) \
+                 $(filter-out $(SERVER_TESTS),$(call test_programs,test,store crash sim) \
                                               $(call test_programs,tsan,unit store)) $(EXAMPLES)
 LANE_CHECK    := $(LINT) $(LANE_PROGRAMS) $(TEST_SCRIPTS)
 # The runner splits a word at its @ signs into a command and its arguments.

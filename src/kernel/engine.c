@@ -21,6 +21,9 @@ static bool is_alone(const struct engine *e)
     return e->options.lease_ms == 0;
 }
 
+/* Small commits are over before another thread has begun with them. */
+#define ELSEWHERE_MIN 128
+
 /* ------------------------------------------------------------------------------- open and close */
 
 static void engine_setup(struct engine *e, const struct engine_options *o)
@@ -29,6 +32,8 @@ static void engine_setup(struct engine *e, const struct engine_options *o)
     e->store = o->store;
     e->options = *o;
     e->options.max_deliveries = o->max_deliveries > 0 ? o->max_deliveries : LIMIT_DELIVERIES;
+    e->options.batch = o->batch > 0 ? o->batch : LIMIT_ROUND_MESSAGES;
+    e->options.elsewhere = o->elsewhere > 0 ? o->elsewhere : ELSEWHERE_MIN;
     e->last_number = -1;
     e->hungry = true;
     for (size_t i = 0; i < o->program_count; i++) {
@@ -341,7 +346,7 @@ static int claim_decide(void *context, struct bundle *b)
         return b->commit->rc;
     }
     op->msg_claim = (struct op_msg_claim){
-        .topic = ENGINE_TOPIC, .want = LIMIT_ROUND_MESSAGES, .holder = e->kernel.epoch};
+        .topic = ENGINE_TOPIC, .want = e->options.batch, .holder = e->kernel.epoch};
     r->claim = &op->msg_claim;
     rc = bundle_run(b);
     rc = rc == QP_OK ? claim_uncount(r, b) : rc;
@@ -796,8 +801,6 @@ static int round_alone(struct engine *e, qp_ms now, struct qp_err *err)
     return round_end(r, err);
 }
 
-/* Small commits are over before another thread has begun with them. */
-#define ELSEWHERE_MIN 128
 /* Many are enough: who came first has waited long. */
 #define OPEN_MOST LIMIT_ROUND_COMMANDS
 /* So many at a time: should the writer be done meanwhile, it does not wait for all that has come. So the rounds
@@ -826,7 +829,7 @@ static int round_ahead(struct engine *e, qp_ms now, struct qp_err *err)
         (void)writing_end(e, err); /* in order; what it says is said of this one, too */
         return round_end(r, err);
     }
-    here = store_has_reached(&r->commit) || r->commit.bundle_count < ELSEWHERE_MIN;
+    here = store_has_reached(&r->commit) || (int64_t)r->commit.bundle_count < e->options.elsewhere;
     if (store_is_writing(e->store) && r->commit.bundle_count < OPEN_MOST &&
         !store_has_reached(&r->commit)) {
         if (e->commands == NULL) {

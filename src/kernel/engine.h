@@ -91,6 +91,8 @@ struct engine_options {
     qp_ms lease_ms; /* of the run; 0: nobody else works on this store, the run lasts till it ends */
     qp_ms keep_ms;  /* finished jobs; 0: for ever */
     int64_t max_deliveries; /* 0: LIMIT_DELIVERIES */
+    int64_t batch;          /* messages per round; 0: LIMIT_ROUND_MESSAGES */
+    int64_t elsewhere;      /* bundles that make a commit worth a writer; 0: the usual number */
     struct ceilings ceilings;
     const struct program *const *programs;
     size_t program_count;

@@ -1,63 +1,11 @@
-/* memory.c - the memory provider: plain maps, an undo list, and locks
- *
- *   I1  a table's map holds one block per row, by encoded key; an index's map holds the same
- *       blocks, by encoded columns
- *   I2  between begin and commit every write is on the handle's undo list; rollback walks it
- *       backwards
- *   I3  a row that an open transaction wrote is locked by it; the lock remembers the committed row
- *       for readers (but when commits are not stepwise: then nobody can look while one is open)
+/* memory.c - the memory provider: plain maps, an undo list, and locks (see memory_internal.h)
  *
  * There is no "if we crash here": nothing in it outlives the process. What it plays is the other
  * handles' view.
  */
-#include "store/memory.h"
-
-#include "base/omap.h"
-#include "store/provider.h"
-
-struct memory {
-    struct qp_env env;
-    struct memory_options options;
-    struct omap rows[TABLE_COUNT];
-    struct omap indexes[INDEX_COUNT];
-    struct index_columns index_columns[INDEX_COUNT];
-    struct omap locks; /* by table and key; SERIAL: of written rows only, for readers */
-    struct memory_provider *writer;  /* SERIAL: who is in a transaction */
-    struct memory_provider *handles; /* that are open */
-    size_t handle_count;
-};
-
-struct lock {
-    struct memory_provider *owner;
-    bool written;
-    void *committed; /* the row as others see it while `written`; NULL: none */
-    struct lock *next_of_owner;
-    qp_str key;
-};
-
-/* One write, to be taken back: `before` and `after` are blocks of the maps, or NULL. */
-struct undo {
-    enum table_id table;
-    void *before;
-    void *after;
-    struct undo *below;
-};
-
-struct memory_provider {
-    struct provider base;
-    struct memory *memory;
-    bool owns_memory;
-    bool active;
-    struct undo *undo;
-    struct lock *locks;
-    struct memory_provider *waits_for;
-    struct memory_provider *next_handle;
-    struct buf key;
-};
+#include "store/memory_internal.h"
 
 #define KEY_SIZE_MAX (8 * LIMIT_ADDRESS_SIZE)
-
-static const struct provider_calls memory_calls; /* at the end */
 
 static struct memory_provider *self(struct provider *p)
 {
@@ -213,14 +161,18 @@ static int lock_wait(struct memory_provider *p, const struct lock *lock, enum ta
     return err_set(err, QP_E_BUSY, "%s: another transaction holds the row", tables[table].name);
 }
 
-/* ROWS: the row is ours until the transaction ends. SERIAL: the whole memory is, since begin. */
-static int row_lock(struct memory_provider *p, enum table_id table, const void *row,
-                    struct qp_err *err)
+static bool takes_locks(const struct memory_provider *p)
+{
+    return p->active && !p->looking;
+}
+
+/* SERIAL: the whole memory is ours, since begin. */
+int memory_lock(struct memory_provider *p, enum table_id table, const void *row, struct qp_err *err)
 {
     qp_str key;
     struct lock *lock;
     int rc;
-    if (p->memory->options.mode == MEMORY_SERIAL || !p->active) {
+    if (p->memory->options.mode == MEMORY_SERIAL || !takes_locks(p)) {
         return QP_OK;
     }
     p->waits_for = NULL; /* whatever it waited for, it goes on */
@@ -358,9 +310,9 @@ static int memory_load(struct provider *base, struct arena *arena, enum table_id
                        const void *key, void **out_row, struct qp_err *err)
 {
     struct memory_provider *p = self(base);
-    int rc = row_lock(p, table, key, err);
+    int rc = memory_lock(p, table, key, err);
     void *block = rc == QP_OK ? block_find(p, table, key, &rc) : NULL;
-    struct lock *lock = rc == QP_OK && !p->active ? lock_find(p, table, key) : NULL;
+    struct lock *lock = rc == QP_OK && !takes_locks(p) ? lock_find(p, table, key) : NULL;
     if (rc != QP_OK) {
         return rc;
     }
@@ -417,13 +369,13 @@ static int scan_place(struct memory_provider *p, const struct scan *scan, qp_str
 {
     struct lock *lock = NULL;
     *out_row = block;
-    if (!p->active || p->memory->options.mode == MEMORY_ROWS) {
+    if (!takes_locks(p) || p->memory->options.mode == MEMORY_ROWS) {
         lock = block != NULL ? lock_find(p, scan->table, block) : lock_of_place(p, scan, key);
     }
     if (lock == NULL || lock->owner == p) {
-        return block == NULL ? QP_OK : row_lock(p, scan->table, block, err);
+        return block == NULL ? QP_OK : memory_lock(p, scan->table, block, err);
     }
-    if (p->active) {
+    if (takes_locks(p)) {
         *out_row = NULL;
         return scan->skip_locked ? QP_OK : lock_wait(p, lock, scan->table, err);
     }
@@ -478,7 +430,7 @@ static int lock_note(struct memory_provider *p, enum table_id table, const void 
     struct lock *lock = NULL;
     qp_str key;
     int rc = QP_OK;
-    if (!p->memory->options.stepwise) {
+    if (!p->memory->options.stepwise && p->memory->options.calls == NULL) {
         return QP_OK; /* no reader comes before it is over */
     }
     rc = encode_lock(p, table, row, &key);
@@ -508,7 +460,7 @@ static int memory_write(struct provider *base, enum table_id table, const void *
     const void *key = before != NULL ? before : after;
     struct undo *u;
     void *there;
-    int rc = row_lock(p, table, key, err);
+    int rc = memory_lock(p, table, key, err);
     if (rc != QP_OK) {
         return rc;
     }
@@ -518,14 +470,14 @@ static int memory_write(struct provider *base, enum table_id table, const void *
         return err_set(err, QP_E_CONFLICT, "%s: the row has changed since it was read",
                        tables[table].name);
     }
-    u = rc == QP_OK ? mem_alloc(base->env, sizeof *u) : NULL;
+    u = rc == QP_OK ? mem_alloc(&p->memory->env, sizeof *u) : NULL;
     if (u == NULL) {
         return err_set(err, QP_E_NOMEM, "write %s: out of memory", tables[table].name);
     }
     *u = (struct undo){table, there, NULL, p->undo};
     p->undo = u;
     if (after != NULL) {
-        u->after = row_clone(base->env, table, after);
+        u->after = row_clone(&p->memory->env, table, after);
         if (u->after == NULL) {
             return err_set(err, QP_E_NOMEM, "write %s: out of memory", tables[table].name);
         }
@@ -545,8 +497,8 @@ static int memory_commit(struct provider *base, struct qp_err *err)
         if (u->before != NULL) {
             QP_ASSERT(block_each(p, u->table, u->before, map_delete_place) == QP_OK);
         }
-        mem_free(base->env, u->before);
-        mem_free(base->env, u);
+        mem_free(&p->memory->env, u->before);
+        mem_free(&p->memory->env, u);
     }
     memory_leave(p);
     return QP_OK;
@@ -566,8 +518,8 @@ static void memory_rollback(struct provider *base)
         if (u->after != NULL) {
             QP_ASSERT(block_each(p, u->table, u->after, map_delete_own) == QP_OK);
         }
-        mem_free(base->env, u->after);
-        mem_free(base->env, u);
+        mem_free(&p->memory->env, u->after);
+        mem_free(&p->memory->env, u);
     }
     memory_leave(p);
 }
@@ -613,7 +565,7 @@ static void memory_close(struct provider *base)
     mem_free(base->env, p);
 }
 
-static const struct provider_calls memory_calls = {
+const struct provider_calls memory_calls = {
     .name = "memory",
     .begin = memory_begin,
     .load = memory_load,
@@ -643,9 +595,14 @@ int memory_open(const struct qp_env *env, const struct store_options *options,
         mem_free(env, p);
         return err_set(err, rc, "open memory store: out of memory");
     }
-    p->base =
-        (struct provider){.calls = &memory_calls, .env = env, .read_only = options->read_only};
-    p->base.stepwise = m->options.stepwise;
+    p->base = (struct provider){
+        .calls = m->options.calls != NULL && !options->read_only ? m->options.calls : &memory_calls,
+        .env = env,
+        .read_only = options->read_only,
+        .stepwise = m->options.stepwise,
+        .shared = m->options.shared,
+        .exclusive = m->options.exclusive,
+    };
     p->memory = m;
     p->owns_memory = options->memory == NULL;
     m->handle_count++;

@@ -18,12 +18,18 @@
 #include "base/mem.h"
 
 struct memory;
+struct provider_calls;
 
 enum memory_mode { MEMORY_SERIAL, MEMORY_ROWS };
 
 struct memory_options {
     enum memory_mode mode;
     bool stepwise;
+    /* NULL, or what handles that write call instead of the memory provider's own: the simulator's models of
+     * SQLite and PostgreSQL, which use the same tables (memory_internal.h). The rest is what those are. */
+    const struct provider_calls *calls;
+    bool shared;
+    bool exclusive;
 };
 
 int memory_create(const struct qp_env *env, const struct memory_options *options,

@@ -1,0 +1,350 @@
+/* client.c - what clients want: each thing is asked of some node, and asked again of another, until an answer
+ * comes that no repetition would change
+ *
+ *   planned --its time--> sent --answer--> done
+ *                          |  ^
+ *                          +--+ no answer for a while: again, with the same id or GUID
+ */
+#include "sim/world.h"
+
+#include <stdio.h>
+
+#define PATIENCE_US 200000
+#define DELAY_US 500
+
+/* One request in the hands of an engine; in the node's memory. */
+struct order {
+    union {
+        struct command command; /* the first member of all */
+        struct request_start start;
+        struct request_signal signal;
+        struct request_end end;
+        struct request_unpark unpark;
+        struct request_op op;
+    };
+    struct node *node;
+    struct act *act;
+    bool answer_lost;
+};
+
+/* ------------------------------------------------------------------------------------------- planning */
+
+static struct act *act_new(struct sim *s, enum act_kind kind, qp_ms at_ms)
+{
+    struct act *a = &s->acts[s->act_count];
+    if (s->act_count >= SIM_ACTS_MAX) {
+        sim_bug("too many acts");
+    }
+    *a = (struct act){.kind = kind, .at_us = at_ms * 1000};
+    (void)snprintf((char *)a->guid, sizeof a->guid, "act-%d", s->act_count);
+    s->act_count++;
+    return a;
+}
+
+static void put(char out[NAME_SIZE], const char *text)
+{
+    if (snprintf(out, NAME_SIZE, "%s", text) >= NAME_SIZE) {
+        sim_bug("a name is too long");
+    }
+}
+
+void scene_start(struct sim *s, qp_ms at_ms, const struct scene_job *job)
+{
+    struct act *a = act_new(s, ACT_START, at_ms);
+    put(a->jid, job->jid);
+    put(a->workflow, job->workflow);
+    a->job_kind = job->kind;
+    a->expire_ms = job->expire_ms;
+    (void)snprintf(a->input, sizeof a->input, "%s", job->input);
+}
+
+void scene_signal(struct sim *s, qp_ms at_ms, const char *topic, const char *key,
+                  const char *payload)
+{
+    struct act *a = act_new(s, ACT_SIGNAL, at_ms);
+    put(a->topic, topic);
+    put(a->key, key);
+    put(a->payload, payload);
+}
+
+void scene_end_job(struct sim *s, qp_ms at_ms, const char *jid, enum job_state state)
+{
+    struct act *a = act_new(s, ACT_END, at_ms);
+    put(a->jid, jid);
+    a->state = state;
+}
+
+void scene_pause(struct sim *s, qp_ms at_ms, qp_ms for_ms, const char *jid)
+{
+    put(act_new(s, ACT_PAUSE, at_ms)->jid, jid);
+    put(act_new(s, ACT_RESUME, at_ms + for_ms)->jid, jid);
+}
+
+void scene_reserve(struct sim *s, const char *name)
+{
+    if (s->reserved_count == 0) {
+        (void)act_new(s, ACT_NUMBERS, 0);
+    }
+    if (s->reserved_count >= SIM_JOBS_MAX) {
+        sim_bug("too many numbers");
+    }
+    put(s->reserved[s->reserved_count++].name, name);
+}
+
+int64_t scene_number(const struct sim *s, const char *name)
+{
+    for (int i = 0; i < s->reserved_count; i++) {
+        if (strcmp(s->reserved[i].name, name) == 0) {
+            return s->reserved[i].number;
+        }
+    }
+    return 0;
+}
+
+void client_help(struct sim *s, enum act_kind kind, const char *jid)
+{
+    struct act *a;
+    for (int i = 0; i < s->act_count; i++) {
+        a = &s->acts[i];
+        if (a->kind == kind && strcmp(a->jid, jid) == 0) {
+            a->at_us = a->done ? s->now_us : a->at_us;
+            a->done = false;
+            return;
+        }
+    }
+    a = act_new(s, kind, s->now_us / 1000);
+    a->state = JOB_INTERRUPTED;
+    put(a->jid, jid);
+}
+
+bool scene_was_ended(const struct sim *s, const char *jid)
+{
+    size_t n = strlen(jid);
+    for (int i = 0; i < s->act_count; i++) {
+        const struct act *a = &s->acts[i];
+        if (a->kind == ACT_END && strncmp(a->jid, jid, n) == 0 &&
+            (a->jid[n] == '\0' || a->jid[n] == '.')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* -------------------------------------------------------------------------------------------- sending */
+
+static bool numbers_are_there(const struct sim *s)
+{
+    for (int i = 0; i < s->reserved_count; i++) {
+        if (s->reserved[i].number == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void send(struct sim *s, struct act *a)
+{
+    struct node *n = &s->nodes[random_below(&s->network, s->node_count)];
+    int64_t number = s->requests;
+    const struct fault *late = fault_at(s, FAULT_REQUEST_LATE, -1, number);
+    int64_t delay = random_below(&s->network, DELAY_US) + (late != NULL ? late->amount : 0);
+    bool lost = fault_at(s, FAULT_ANSWER_LOST, -1, number) != NULL;
+    if (n->up && n->letter_count < LETTERS_MAX) {
+        n->letters[n->letter_count++] = (struct letter){a, s->now_us + delay, lost};
+        n->wake_us = n->wake_us < s->now_us + delay ? n->wake_us : s->now_us + delay;
+    }
+}
+
+static bool may_send(const struct sim *s, const struct act *a)
+{
+    return !a->done && a->at_us <= s->now_us && (a->kind == ACT_NUMBERS || numbers_are_there(s));
+}
+
+void client_go_on(struct sim *s)
+{
+    for (int i = 0; i < s->act_count; i++) {
+        struct act *a = &s->acts[i];
+        if (may_send(s, a)) {
+            s->requests++;
+            send(s, a);
+            if (fault_at(s, FAULT_REQUEST_TWICE, -1, s->requests) != NULL) {
+                send(s, a);
+            }
+            a->at_us = s->now_us + PATIENCE_US + random_below(&s->network, PATIENCE_US);
+        }
+    }
+}
+
+int64_t client_next_us(const struct sim *s)
+{
+    int64_t next = NEVER;
+    for (int i = 0; i < s->act_count; i++) {
+        const struct act *a = &s->acts[i];
+        bool may = a->kind == ACT_NUMBERS || numbers_are_there(s);
+        next = !a->done && may && a->at_us < next ? a->at_us : next;
+    }
+    return next;
+}
+
+bool client_is_done(const struct sim *s)
+{
+    for (int i = 0; i < s->act_count; i++) {
+        if (!s->acts[i].done) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* -------------------------------------------------------------------------------------------- answers */
+
+/* The codes that say: it was done, now or by an earlier request. */
+static bool is_good(const struct act *a, int rc)
+{
+    return rc == QP_OK || (rc == QP_E_EXISTS && (a->kind == ACT_START || a->kind == ACT_SIGNAL));
+}
+
+static void answered(struct sim *s, struct act *a, int rc, const char *why)
+{
+    enum qp_class class = qp_code_class(rc);
+    bool again =
+        class == QP_CLASS_RETRY || class == QP_CLASS_UNKNOWN || class == QP_CLASS_FATAL ||
+        (rc == QP_E_CLOSED && a->kind != ACT_END && a->kind != ACT_PAUSE && a->kind != ACT_RESUME);
+    sim_trace(s, "client: %s%s is answered %s", a->jid, a->key, qp_code_word(rc));
+    if (a->done) {
+        return;
+    }
+    if (is_good(a, rc)) {
+        a->acknowledged = true;
+        a->done = true;
+    } else if (!again) {
+        a->refused = true;
+        a->done = true;
+        if (a->kind == ACT_START || a->kind == ACT_SIGNAL) {
+            sim_violate(s, "answer", "%s%s was refused: %s (%s)", a->jid, a->key, qp_code_word(rc),
+                        why == NULL ? "" : why);
+        }
+    }
+    a->rc = rc;
+}
+
+static void order_answered(struct engine *e, struct command *command, int rc, const char *why)
+{
+    struct order *o = (struct order *)command;
+    (void)e;
+    if (!o->answer_lost) {
+        answered(o->node->sim, o->act, rc, why);
+    }
+    mem_free(&o->node->env, o);
+}
+
+/* --------------------------------------------------------------------------------- on a node's fiber */
+
+static int take_number(struct node *n, int64_t *out)
+{
+    struct qp_err err = {0};
+    return engine_number(n->engine, out, &err);
+}
+
+static void take_numbers(struct node *n, struct act *a)
+{
+    struct sim *s = n->sim;
+    for (int i = 0; i < s->reserved_count; i++) {
+        int64_t number = 0;
+        if (s->reserved[i].number == 0 && take_number(n, &number) == QP_OK &&
+            s->reserved[i].number == 0) {
+            s->reserved[i].number = number;
+        }
+    }
+    if (numbers_are_there(s)) {
+        answered(s, a, QP_OK, NULL);
+    }
+}
+
+/* False: there is nothing to submit. */
+static bool order_fill(struct order *o)
+{
+    struct act *a = o->act;
+    struct sim *s = o->node->sim;
+    const struct seen_job *job = watch_job(s, str_from(a->jid));
+    struct job_ref ref = {STORE_NS_DEFAULT, job == NULL ? 0 : job->number};
+    switch (a->kind) {
+    case ACT_START:
+        o->start.start = (struct start){.job = {.ref = {.ns = STORE_NS_DEFAULT},
+                                                .jid = str_from(a->jid),
+                                                .kind = a->job_kind,
+                                                .workflow = str_from(a->workflow),
+                                                .expire_ms = a->expire_ms},
+                                        .input = str_from(a->input)};
+        request_start(&o->start);
+        return take_number(o->node, &o->start.start.job.ref.job) == QP_OK;
+    case ACT_SIGNAL:
+        o->signal.signal = (struct op_hook_signal){.ns = STORE_NS_DEFAULT,
+                                                   .topic = str_from(a->topic),
+                                                   .key = str_from(a->key),
+                                                   .guid = {(const char *)a->guid, sizeof a->guid},
+                                                   .payload = str_from(a->payload),
+                                                   .code = 200,
+                                                   .ttl_ms = 3600000};
+        request_signal(&o->signal);
+        return true;
+    case ACT_END:
+        o->end.ns = STORE_NS_DEFAULT;
+        o->end.jid = str_from(a->jid);
+        o->end.state = a->state;
+        o->end.error = QP_STR("{\"reason\":\"client\"}");
+        request_end(&o->end);
+        return true;
+    case ACT_UNPARK:
+        o->unpark.ns = STORE_NS_DEFAULT;
+        o->unpark.jid = str_from(a->jid);
+        request_unpark(&o->unpark);
+        return true;
+    case ACT_PAUSE:
+        o->op.op = (struct op){.kind = OP_job_pause, .job_pause = {.ref = ref}};
+        request_op(&o->op);
+        return job != NULL;
+    case ACT_RESUME:
+        o->op.op = (struct op){
+            .kind = OP_job_resume,
+            .job_resume = {.ref = ref, .status = STATUS_RUNNING, .limit = LIMIT_SWEEP_ROWS}};
+        request_op(&o->op);
+        return job != NULL;
+    case ACT_NUMBERS:
+        break;
+    }
+    return false;
+}
+
+static void read_letter(struct node *n, const struct letter *letter)
+{
+    struct order *o;
+    if (letter->act->kind == ACT_NUMBERS) {
+        take_numbers(n, letter->act);
+        return;
+    }
+    o = mem_alloc(&n->env, sizeof *o);
+    QP_ASSERT(o != NULL);
+    o->node = n;
+    o->act = letter->act;
+    o->answer_lost = letter->answer_lost;
+    o->command.answer = order_answered;
+    if (order_fill(o)) {
+        engine_submit(n->engine, &o->command);
+    } else {
+        mem_free(&n->env, o);
+    }
+}
+
+void node_read_letters(struct node *n)
+{
+    for (int i = 0; i < n->letter_count;) {
+        struct letter letter = n->letters[i];
+        if (letter.arrives_us > n->sim->now_us) {
+            i++;
+            continue;
+        }
+        n->letters[i] = n->letters[--n->letter_count];
+        read_letter(n, &letter);
+    }
+}

@@ -1,0 +1,396 @@
+/* watch.c - what must be true after every commit, and when all is over */
+#include "sim/world.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "kernel/check.h"
+#include "kernel/step.h"
+#include "store/feed.h"
+
+/* What the map of feed entries says of one. */
+static char entry_written[] = "";
+static char entry_read[] = "read";
+
+/* -------------------------------------------------------------------------------------- what is known */
+
+struct seen_job *watch_job(struct sim *s, qp_str jid)
+{
+    for (int i = 0; i < s->job_count; i++) {
+        if (str_equal(str_from(s->jobs[i].jid), jid)) {
+            return &s->jobs[i];
+        }
+    }
+    return NULL;
+}
+
+void scene_outcome(const struct sim *s, const char *jid, struct scene_end *out_end)
+{
+    *out_end = (struct scene_end){0};
+    for (int i = 0; i < s->job_count; i++) {
+        if (strcmp(s->jobs[i].jid, jid) == 0) {
+            *out_end = s->jobs[i].end;
+        }
+    }
+    for (struct omap_node *n = omap_seek(&s->sink, QP_NONE); n != NULL; n = omap_next(n)) {
+        const struct sink_key *key = omap_value(n);
+        out_end->tasks += strcmp(key->jid, jid) == 0 && key->calls > 0;
+    }
+}
+
+struct sink_key *watch_sink(struct sim *s, const struct task *task)
+{
+    char name[LIMIT_ADDRESS_SIZE + 128];
+    struct sink_key *key;
+    int n = snprintf(name, sizeof name, "%.*s/%.*s/", STR_ARG(task->jid), STR_ARG(task->addr));
+    for (size_t i = 0; i < LIMIT_GUID_SIZE; i++) {
+        n += snprintf(name + n, sizeof name - (size_t)n, "%02x", task->guid[i]);
+    }
+    key = omap_get(&s->sink, str_from(name));
+    if (key == NULL) {
+        key = mem_alloc(&s->env, sizeof *key);
+        QP_ASSERT(key != NULL);
+        (void)snprintf(key->jid, sizeof key->jid, "%.*s", STR_ARG(task->jid));
+        QP_ASSERT(omap_put(&s->sink, str_from(name), key, NULL) == QP_OK);
+    }
+    return key;
+}
+
+static void job_written(struct sim *s, const struct job_row *before, const struct job_row *after)
+{
+    struct seen_job *job = watch_job(s, after->jid);
+    int64_t completions = before == NULL ? 0 : before->completions;
+    if (job == NULL) {
+        if (s->job_count >= SIM_JOBS_MAX) {
+            sim_bug("too many jobs");
+        }
+        job = &s->jobs[s->job_count++];
+        *job = (struct seen_job){.number = after->job};
+        (void)snprintf(job->jid, sizeof job->jid, "%.*s", STR_ARG(after->jid));
+    }
+    if (job->number != after->job) {
+        sim_violate(s, "once", "%s was started twice", job->jid);
+    }
+    if (after->completions > completions) {
+        job->closed++;
+        job->end.ended = true;
+        job->end.state = (enum job_state)after->state;
+        (void)snprintf(job->end.output, sizeof job->end.output, "%.*s", STR_ARG(after->output));
+        sim_trace(s, "%s ends: %d %s", job->jid, job->end.state, job->end.output);
+    }
+    if (job->closed > 1 || after->completions > 1) {
+        sim_violate(s, "once", "%s was completed twice", job->jid);
+    }
+}
+
+static void feed_key(char out[64], const struct feed_entry *e)
+{
+    (void)snprintf(out, 64, "%" PRId64 "/%" PRId64, e->job, e->seq);
+}
+
+static void feed_written(struct sim *s, const struct feed_row *row)
+{
+    qp_str rest = row->entries;
+    struct feed_entry e = {0};
+    while (feed_read(&rest, &e)) {
+        char key[64];
+        feed_key(key, &e);
+        if (omap_get(&s->feed, str_from(key)) != NULL) {
+            sim_violate(s, "feed", "entry %s was written twice", key);
+        }
+        QP_ASSERT(omap_put(&s->feed, str_from(key), entry_written, NULL) == QP_OK);
+    }
+}
+
+static void touch(struct sim *s, int64_t job)
+{
+    for (int i = 0; i < s->touched_count; i++) {
+        if (s->touched[i] == job) {
+            return;
+        }
+    }
+    if (s->touched_count < SIM_JOBS_MAX) {
+        s->touched[s->touched_count++] = job;
+    }
+}
+
+void watch_committing(struct sim *s, const struct memory_provider *p)
+{
+    s->touched_count = 0;
+    s->result->commits++;
+    for (const struct undo *u = p->undo; u != NULL; u = u->below) {
+        const void *row = u->after != NULL ? u->after : u->before;
+        s->trace = s->trace * UINT64_C(0x100000001B3) ^ (uint64_t)(u->table + 1);
+        if (row != NULL && tables[u->table].keyed_by_job) {
+            touch(s, row_i64(&tables[u->table].columns[1], row));
+        }
+        if (u->table == TABLE_job && u->after != NULL) {
+            job_written(s, u->before, u->after);
+        } else if (u->table == TABLE_feed && u->before == NULL && u->after != NULL) {
+            feed_written(s, u->after);
+        }
+    }
+}
+
+/* --------------------------------------------------------------------------------- after every commit */
+
+struct telling {
+    struct sim *sim;
+    const char *check;
+    bool warnings;
+};
+
+static int tell(void *context, const struct qp_finding *f)
+{
+    const struct telling *t = context;
+    if (f->severity == QP_SEVERITY_ERROR || t->warnings) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "%s %s", t->check, f->rule);
+        sim_violate(t->sim, name, "%.*s: %s (%s)", STR_ARG(f->job), f->text, f->evidence);
+    }
+    return QP_OK;
+}
+
+static void check(struct sim *s, const struct check_options *options, const char *name,
+                  bool warnings)
+{
+    struct telling t = {s, name, warnings};
+    struct qp_check_result result;
+    struct qp_err err = {0};
+    int rc = check_run(s->checker, options, &t, tell, &result, &err);
+    if (rc != QP_OK && rc != QP_E_NOT_FOUND) {
+        sim_violate(s, name, "it could not be checked: %s", err.text);
+    }
+}
+
+static void check_job(struct sim *s, int64_t number)
+{
+    for (int i = 0; i < s->job_count; i++) {
+        if (s->jobs[i].number == number) {
+            check(s, &(struct check_options){.job = str_from(s->jobs[i].jid)}, "job", false);
+        }
+    }
+}
+
+void watch_committed(struct sim *s)
+{
+    for (int i = 0; i < s->touched_count; i++) {
+        check_job(s, s->touched[i]);
+    }
+    s->touched_count = 0;
+}
+
+/* -------------------------------------------------------------------------------------------- the feed */
+
+static int follow_entry(void *context, const struct feed_entry *e)
+{
+    struct sim *s = context;
+    char key[64];
+    const char *state;
+    feed_key(key, e);
+    state = omap_get(&s->feed, str_from(key));
+    if (state == NULL || *state != '\0') {
+        sim_violate(s, "feed", "entry %s was read %s", key,
+                    state == NULL ? "and never written" : "twice");
+    } else {
+        QP_ASSERT(omap_put(&s->feed, str_from(key), entry_read, NULL) == QP_OK);
+    }
+    if (e->pos <= s->feed_pos) {
+        sim_violate(s, "feed", "entry %s stands before what was read", key);
+    }
+    s->feed_pos = e->pos;
+    return QP_OK;
+}
+
+void watch_follow(struct sim *s)
+{
+    struct qp_err err = {0};
+    if (store_feed(s->outside.store, s->feed_pos, 1000, s, follow_entry, &err) != QP_OK) {
+        sim_violate(s, "feed", "%s", err.text);
+    }
+}
+
+static void feed_is_whole(struct sim *s)
+{
+    watch_follow(s);
+    for (struct omap_node *n = omap_seek(&s->feed, QP_NONE); n != NULL; n = omap_next(n)) {
+        const char *state = omap_value(n);
+        if (*state == '\0') {
+            sim_violate(s, "feed", "entry %.*s was skipped", STR_ARG(omap_key(n)));
+            return;
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------------ coverage */
+
+static const char *step_names[] = {"work", "spawn", "complete", "ack"};
+
+static int crash_act(void *context, const void *row)
+{
+    const struct act_row *act = row;
+    struct guid_row guid;
+    char name[64];
+    (void)context;
+    if (act_first_guid(act, &guid)) {
+        (void)snprintf(name, sizeof name, "crash.%c.%s", (char)act->category,
+                       step_names[step_next(guid.ledger)]);
+        sim_cover(name);
+    } else {
+        (void)snprintf(name, sizeof name, "crash.%c.leg1", (char)act->category);
+        sim_cover(name);
+    }
+    return QP_OK;
+}
+
+void watch_crash(struct sim *s, const struct node *n)
+{
+    struct scan all = {.table = TABLE_act, .index = -1, .limit = 1000};
+    struct qp_err err = {0};
+    (void)n;
+    sim_cover("crash");
+    if (store_scan(s->checker, &all, NULL, crash_act, &err) != QP_OK) {
+        sim_bug(err.text);
+    }
+}
+
+/* -------------------------------------------------------------------------------------------- the end */
+
+struct left {
+    struct sim *sim;
+    int64_t count;
+};
+
+static int count_row(void *context, const void *row)
+{
+    struct left *l = context;
+    (void)row;
+    l->count++;
+    return QP_OK;
+}
+
+static bool str_find(qp_str text, const char *word)
+{
+    return !str_is_none(text) && memmem(text.p, text.n, word, strlen(word)) != NULL;
+}
+
+static int open_job(void *context, const void *row)
+{
+    struct left *l = context;
+    const struct job_row *job = row;
+    char jid[NAME_SIZE];
+    if (job->completions > 0) {
+        return QP_OK;
+    }
+    l->count++;
+    (void)snprintf(jid, sizeof jid, "%.*s", STR_ARG(job->jid));
+    if (str_find(job->parked, "ceiling")) {
+        sim_cover("ceiling");
+        client_help(l->sim, ACT_END, jid); /* no repetition helps: somebody gives it up */
+    } else if (!str_is_none(job->parked)) {
+        sim_cover("parked");
+        client_help(l->sim, ACT_UNPARK, jid);
+    } else if (job->paused != 0) {
+        client_help(l->sim, ACT_RESUME, jid);
+    }
+    return QP_OK;
+}
+
+static int64_t count_rows(struct sim *s, enum table_id table, store_visit visit)
+{
+    struct left left = {s, 0};
+    struct scan all = {.table = table, .index = -1, .limit = SIZE_MAX};
+    struct qp_err err = {0};
+    if (store_scan(s->checker, &all, &left, visit, &err) != QP_OK) {
+        sim_bug(err.text);
+    }
+    return left.count;
+}
+
+/* Nothing is under way: no job is open, no message is left. */
+bool watch_is_quiet(struct sim *s)
+{
+    int64_t jobs = count_rows(s, TABLE_job, open_job);
+    return jobs + count_rows(s, TABLE_msg, count_row) == 0;
+}
+
+static void sink_is_right(struct sim *s)
+{
+    for (struct omap_node *n = omap_seek(&s->sink, QP_NONE); n != NULL; n = omap_next(n)) {
+        const struct sink_key *key = omap_value(n);
+        if (key->calls > 1 + key->lost + key->errors) {
+            sim_violate(s, "calls", "%.*s was called %lld times, with %lld reasons and %lld errors",
+                        STR_ARG(omap_key(n)), (long long)key->calls, (long long)key->lost,
+                        (long long)key->errors);
+        }
+    }
+}
+
+static void acts_are_kept(struct sim *s)
+{
+    for (int i = 0; i < s->act_count; i++) {
+        const struct act *a = &s->acts[i];
+        if (a->kind == ACT_START && a->acknowledged && watch_job(s, str_from(a->jid)) == NULL) {
+            sim_violate(s, "acknowledged", "the start of %s was acknowledged, and is not there",
+                        a->jid);
+        }
+    }
+}
+
+void watch_end(struct sim *s)
+{
+    char text[SCENE_TEXT_SIZE] = "";
+    acts_are_kept(s);
+    sink_is_right(s);
+    if (!s->scene->verify(s->stage, s, text)) {
+        sim_violate(s, "interpreter", "%s", text);
+    }
+}
+
+/* The whole store, when the trace is printed. */
+void watch_print(struct sim *s)
+{
+    struct buf dump;
+    struct qp_err err = {0};
+    if (!s->options.print) {
+        return;
+    }
+    buf_init(&dump, &s->env, 0);
+    if (store_dump(s->checker, &dump, &err) == QP_OK) {
+        (void)fwrite(dump.p, 1, dump.n, stderr);
+    }
+    buf_done(&dump);
+}
+
+/* After the nodes have left. */
+void watch_store(struct sim *s)
+{
+    feed_is_whole(s); /* no transaction is open that could hold it up */
+    check(s, &(struct check_options){0}, "fsck", true);
+}
+
+void watch_init(struct sim *s)
+{
+    struct qp_err err = {0};
+    struct store_options reads = {.memory = s->memory, .read_only = true};
+    /* Where many write, how far the feed can be read is the model's to say. */
+    struct store_options follows = {.memory = s->memory, .read_only = s->model != MODEL_ROWS};
+    omap_init(&s->sink, &s->env);
+    omap_init(&s->feed, &s->env);
+    if (store_open(&s->env, &reads, &s->checker, &err) != QP_OK ||
+        store_open(&s->outside.env, &follows, &s->outside.store, &err) != QP_OK) {
+        sim_bug(err.text);
+    }
+}
+
+void watch_done(struct sim *s)
+{
+    struct qp_err err = {0};
+    (void)store_close(s->checker, &err); /* it only reads */
+    (void)store_close(s->outside.store, &err);
+    for (struct omap_node *n = omap_seek(&s->sink, QP_NONE); n != NULL; n = omap_next(n)) {
+        mem_free(&s->env, omap_value(n));
+    }
+    omap_done(&s->sink);
+    omap_done(&s->feed);
+}
