@@ -20,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum plant plant_set;
+
 #define FAILPOINT_COUNT 1024 /* slots; a power of two, kept at most three quarters full */
 #define FAILPOINT_NAME_SIZE 96
 #define FAILPOINT_DELAY_MS 60000

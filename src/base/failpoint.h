@@ -15,6 +15,36 @@
 
 #include "base/base.h"
 
+/* PLANTS are bugs on purpose, one at a time, so that the simulator can show that it would find them
+ * (test/sim/test_plants.c). In the shipped objects PLANT() is the constant false. */
+#define PLANT_LIST(X)                                                                              \
+    X(blind_increment)   /* a second delivery of a GUID counts as another entry */                 \
+    X(dropped_compare)   /* the digit that ends an activity is not compared */                     \
+    X(job_before_guid)   /* a closed job refuses a GUID that is half done (H2) */                  \
+    X(ack_before_commit) /* commands are answered well, whatever becomes of the commit */          \
+    X(early_timer)       /* timers fire before their time */                                       \
+    X(lost_wake)         /* whoever gets a key that came free is not told */                       \
+    X(double_wake)       /* and is told again when the next one comes free */                      \
+    X(fresh_guid)        /* a response has a new GUID each time, and its task is not acked */      \
+    X(unfenced)          /* the token of a claim is not compared */                                \
+    X(loose_semaphore)   /* a move commits with the next one, not with its own digit */            \
+    X(skipped_position)  /* the feed is read past transactions that are still open */              \
+    X(double_release)    /* a key that was released is released again when its job ends */
+
+#ifdef QP_FAILPOINTS
+enum plant {
+    PLANT_none,
+#define PLANT_NAME(name) PLANT_##name,
+    PLANT_LIST(PLANT_NAME)
+#undef PLANT_NAME
+        PLANT_COUNT
+};
+extern enum plant plant_set; /* the one that grows */
+#define PLANT(name) (plant_set == PLANT_##name)
+#else
+#define PLANT(name) false
+#endif
+
 #ifdef QP_FAILPOINTS
 #define FP(name) failpoint_hit(name)
 /* QP_OK, or the error code to fail with. Does not return when the action is kill (SIGKILL to

@@ -71,6 +71,18 @@ static bool is_unfinished(const struct guid_row *guid)
            digit(guid->ledger, GUID_COMPLETED) == 0 && guid->n < 0;
 }
 
+/* Another GUID has ended the activity, or it was given up: this one came too late for step 2, and went. */
+static bool is_beaten(const struct check *c, qp_str addr)
+{
+    EACH_ROW(c, act, act)
+    {
+        if (str_equal(act->addr, addr)) {
+            return act->escalated != 0 || act->ledger / LEDGER_FINAL_DIGIT % 10 == 2;
+        }
+    }
+    return false;
+}
+
 void rule_M2(struct check *c)
 {
     if (c->job->state != JOB_OPEN) {
@@ -79,7 +91,7 @@ void rule_M2(struct check *c)
     EACH_ROW(c, guid, guid)
     {
         if (is_unfinished(guid) && !str_equal(guid->guid, c->job->owner_guid) &&
-            check_message(c, guid->guid) == NULL) {
+            check_message(c, guid->guid) == NULL && !is_beaten(c, guid->addr)) {
             found(c, evidence_guid(c, guid),
                   "a GUID of activity '%.*s' has steps to do, and its message is gone",
                   CHECK_ECHO(guid->addr));

@@ -482,7 +482,7 @@ static void commands_fail(struct engine *e, struct command *first, int rc, const
     while (first != NULL) {
         struct command *c = first;
         first = c->next;
-        c->answer(e, c, rc, why);
+        c->answer(e, c, PLANT(ack_before_commit) ? QP_OK : rc, why);
     }
 }
 
@@ -503,7 +503,7 @@ static void answer_commands(struct engine *e, struct command *first)
 {
     while (first != NULL) {
         struct command *c = first;
-        int rc = c->bundle->rc;
+        int rc = PLANT(ack_before_commit) ? QP_OK : c->bundle->rc;
         first = c->next;
         if (command_comes_again(e, c, rc)) {
             continue;

@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 
+#include "base/failpoint.h"
 #include "kernel/retry.h"
 
 /* ------------------------------------------------------------------------------------------- start */
@@ -45,6 +46,10 @@ static int result_turn(struct engine *e, struct request_result *r, struct bundle
         (void)snprintf(pending, sizeof pending, "pending %lld", (long long)r->pending_index);
         purpose = str_from(pending);
     }
+    if (PLANT(fresh_guid)) {
+        (void)snprintf(pending, sizeof pending, "token %lld", (long long)task->ref.token);
+        purpose = str_from(pending);
+    }
     rc = step_guid(b, task->ref.guid, purpose, &site.guid);
     return rc == QP_OK ? turn_init(out_turn, engine_kernel(e), b, &r->command.outcome, &site) : rc;
 }
@@ -73,7 +78,8 @@ static int answer_with(struct turn *t, struct request_result *r, int64_t code)
 
 static int decide_done(struct turn *t, struct request_result *r)
 {
-    struct op ack = {.kind = OP_msg_ack, .msg_ack = {.ref = r->task->ref}};
+    struct op ack = {.kind = PLANT(fresh_guid) ? OP_msg_fence : OP_msg_ack,
+                     .msg_ack = {.ref = r->task->ref}};
     int rc = turn_op(t, &ack);
     rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
     rc = rc == QP_OK ? turn_status(t, STATUS_RETRYING, STATUS_RUNNING) : rc;

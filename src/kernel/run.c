@@ -1,10 +1,14 @@
 /* run.c - the run of this node, and what becomes of those that are over
  *
  * A run is a row of `node`. Whoever holds a message for a run has its epoch on the message, and no
- * epoch is used twice. So a run is over in this order: what it held goes back page by page, and with
- * the last page its row goes; from then on the store refuses every claim in its name.
+ * epoch is used twice. So a run is over in this order: its row says so, and from then on the store refuses
+ * every claim in its name; what it held goes back page by page; then its row goes.
  *
- *   (none) --run_enter--> RUNNING --run_end, by itself: LEFT; by others, its lease over: DEAD--> (none)
+ *   (none) --run_enter--> RUNNING --its lease is over, by others--> ENDING --run_end: DEAD--> (none)
+ *                            +------------ by itself: LEFT ---------------------------------> (none)
+ *
+ * Where many write, a run may be in the middle of a commit when it is found: that commit has the lock on its
+ * row, so ENDING comes after it, and the pages after ENDING see all that it holds.
  *
  * If we crash between two pages of a taking over, the row is still there, and the next one to look
  * goes through all pages again; what was given back already is no longer held by it.
@@ -18,9 +22,13 @@ int run_end(struct engine *e, int64_t epoch, enum node_state state, struct qp_er
 {
     struct op adopt = {.kind = OP_msg_adopt,
                        .msg_adopt = {.epoch = epoch, .limit = LIMIT_CLAIM_MESSAGES}};
+    struct op ending = {.kind = OP_node_put, .node_put = {.epoch = epoch, .state = NODE_ENDING}};
     struct op over = {.kind = OP_node_put, .node_put = {.epoch = epoch, .state = state}};
     char guid[LIMIT_GUID_SIZE];
-    int rc;
+    int rc = state == NODE_DEAD ? engine_op(e, &ending, err) : QP_OK;
+    if (rc != QP_OK) {
+        return rc == QP_E_STALE ? QP_OK : rc; /* somebody else was faster: it is over */
+    }
     do {
         rc = engine_op(e, &adopt, err);
         adopt.msg_adopt.after = adopt.msg_adopt.out_after;
@@ -51,7 +59,7 @@ static int find_over(void *context, const void *row)
     struct find_over *f = context;
     /* A run without a lease had its store for itself: if others work here now, it came with a copy of
      * that store (store/copy.h), and is over. */
-    bool over = f->all || node->lease_until < f->now;
+    bool over = f->all || node->lease_until < f->now || node->state == NODE_ENDING;
     if (f->epoch == 0 && over && node->epoch != f->engine->kernel.epoch) {
         f->epoch = node->epoch;
         (void)snprintf(f->intent, sizeof f->intent, "%.*s", STR_ARG(node->intent));

@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 
+#include "base/failpoint.h"
 #include "kernel/chores.h"
 
 struct child {
@@ -229,10 +230,18 @@ int turn_cycle(struct turn *t, qp_str ancestor, int64_t depth, qp_str input)
     return rc == QP_OK ? put_message(t, MESSAGE_CYCLE, addr, guid, &put) : rc;
 }
 
+int turn_guid(struct turn *t, qp_str purpose, qp_str *out_guid)
+{
+    char job[24];
+    int n = snprintf(job, sizeof job, "%lld", (long long)t->site.ref.job);
+    int rc = step_guid(t->bundle, t->site.guid, purpose, out_guid);
+    return rc == QP_OK ? step_guid(t->bundle, *out_guid, (qp_str){job, (size_t)n}, out_guid) : rc;
+}
+
 /* One per (topic, key): one activity may signal the same key at several topics. */
 static int signal_guid(struct turn *t, qp_str topic, qp_str key, qp_str *out_guid)
 {
-    int rc = step_guid(t->bundle, t->site.guid, topic, out_guid);
+    int rc = turn_guid(t, topic, out_guid);
     return rc == QP_OK ? step_guid(t->bundle, *out_guid, key, out_guid) : rc;
 }
 
@@ -304,11 +313,12 @@ int turn_signal_all(struct turn *t, qp_str topic, qp_str payload)
                                 .kind = MESSAGE_FANOUT,
                                 .topic = ENGINE_TOPIC,
                                 .addr = topic,
-                                .parent_guid = t->site.guid,
                                 .code = 200}};
     int rc =
         fanout_payload(turn_arena(t), &(struct fanout){.payload = payload}, &op.msg_put.payload);
-    rc = rc == QP_OK ? step_guid(t->bundle, t->site.guid, topic, &op.msg_put.guid) : rc;
+    rc = rc == QP_OK ? turn_guid(t, topic, &op.msg_put.guid) : rc;
+    op.msg_put.parent_guid =
+        op.msg_put.guid; /* what the signals' GUIDs follow from, on all pages */
     return rc == QP_OK ? turn_op(t, &op) : rc;
 }
 
@@ -539,8 +549,7 @@ static int sweep(struct turn *t)
         qp_str job = {number, 0};
         job.n = (size_t)snprintf(number, sizeof number, "%lld", (long long)t->site.ref.job);
         rc = arena_copy(turn_arena(t), job, &put.msg_put.payload) ? QP_OK : QP_E_NOMEM;
-        rc = rc == QP_OK ? step_guid(t->bundle, t->site.guid, QP_STR("sweep"), &put.msg_put.guid)
-                         : rc;
+        rc = rc == QP_OK ? turn_guid(t, QP_STR("sweep"), &put.msg_put.guid) : rc;
         rc = rc == QP_OK ? turn_op(t, &put) : rc;
     }
     return rc;
@@ -561,11 +570,29 @@ static int do_complete(struct turn *t)
     return rc;
 }
 
+/* The activity takes nothing more: it was finalized, or given up. */
+static bool act_is_over(const struct turn *t)
+{
+    return t->act->escalated != 0 || t->act->ledger / LEDGER_FINAL_DIGIT % 10 == 2;
+}
+
+/* Two that race for one activity (a signal and a timer) may both have entered before one of them ended it. The
+ * other one brought nothing: it must not spawn, and not move a semaphore that has no obligation of it. */
+static bool is_beaten(const struct turn *t)
+{
+    enum step next = step_next(t->guid.ledger);
+    return !PLANT(dropped_compare) && !t->site.never_final &&
+           (next == STEP_WORK || next == STEP_SPAWN) && act_is_over(t);
+}
+
 /* From what the GUID's ledger says to its end, or one step of it. */
 static int steps(struct turn *t)
 {
     int rc = QP_OK;
     bool done = false;
+    if (is_beaten(t)) {
+        return be_late(t);
+    }
     while (rc == QP_OK && !done) {
         switch (step_next(t->guid.ledger)) {
         case STEP_WORK:
@@ -640,6 +667,9 @@ int turn_enter(struct turn *t)
 {
     struct op_act_create row = {.parent_guid = t->parent_guid, .input = t->payload};
     int rc = load_ledgers(t);
+    if (rc == QP_OK && PLANT(job_before_guid) && job_is_closed(t)) {
+        return be_late(t);
+    }
     if (rc != QP_OK || t->has_guid) {
         return rc == QP_OK ? steps(t) : rc;
     }
@@ -672,10 +702,15 @@ int turn_answer(struct turn *t)
     if (rc != QP_OK) {
         return rc;
     }
-    if (!t->has_guid) {
-        bool over = t->act != NULL &&
-                    (t->act->escalated != 0 || t->act->ledger / LEDGER_FINAL_DIGIT % 10 == 2);
-        if (over || job_is_closed(t)) {
+    if (PLANT(blind_increment) && t->has_guid) {
+        rc = turn_op(t, &(struct op){.kind = OP_act_add,
+                                     .act_add = {.ref = t->site.ref,
+                                                 .addr = t->site.addr,
+                                                 .attempt = -1,
+                                                 .weight = LEDGER_LEG2_ENTRY}});
+    }
+    if (!t->has_guid || (PLANT(job_before_guid) && job_is_closed(t))) {
+        if ((t->act != NULL && act_is_over(t)) || job_is_closed(t)) {
             return be_late(t);
         }
         if (t->act == NULL) {

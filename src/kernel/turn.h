@@ -208,6 +208,10 @@ int turn_key(struct turn *t, const struct op_key_acquire *key, int64_t *out_toke
 /* Leg1 of category C: the ancestor at this depth is entered again. */
 int turn_cycle(struct turn *t, qp_str ancestor, int64_t depth, qp_str input) QP_MUST_USE;
 
+/* The GUID of something outside of the job. GUIDs within a job are its own: they follow from addresses, or from
+ * what a sender gave, and another job may well have the same. */
+int turn_guid(struct turn *t, qp_str purpose, qp_str *out_guid) QP_MUST_USE;
+
 /* Any step: more that commits with it. */
 int turn_op(struct turn *t, const struct op *op) QP_MUST_USE;
 int turn_data_put(struct turn *t, qp_str name, qp_str value) QP_MUST_USE;

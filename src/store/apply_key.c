@@ -15,6 +15,8 @@
 
 #include <stdio.h>
 
+#include "base/failpoint.h"
+
 static struct key_row *key_edit(struct txn *t, int64_t ns, int64_t scope, qp_str name)
 {
     return txn_edit(t, TABLE_key, &(struct key_row){.ns = ns, .scope = scope, .name = name});
@@ -75,8 +77,13 @@ static int grant(struct txn *t, struct key_row *key, const struct key_wait_row *
     if (rc != QP_OK) {
         return rc;
     }
-    key->waiting--;
-    txn_drop(t, TABLE_key_wait, w);
+    if (!PLANT(double_wake)) {
+        key->waiting--;
+        txn_drop(t, TABLE_key_wait, w);
+    }
+    if (PLANT(lost_wake)) {
+        return t->rc;
+    }
     return msg_insert(t, &(struct op_msg_put){.ref = {w->ns, w->job},
                                               .owner = w->job > 0 ? OWNER_JOB : OWNER_SYSTEM,
                                               .guid = w->guid,
@@ -272,5 +279,12 @@ int apply_key_release(struct txn *t, struct op_key_release *op)
         txn_get(t, TABLE_key_hold,
                 &(struct key_hold_row){
                     .ns = op->ns, .scope = op->scope, .name = op->name, .token = op->token});
-    return hold == NULL ? apply_missing(t, QP_E_STALE) : key_hold_remove(t, hold);
+    int rc = hold == NULL ? apply_missing(t, QP_E_STALE) : key_hold_remove(t, hold);
+    struct key_row *key =
+        PLANT(double_release) && rc == QP_OK ? key_edit(t, op->ns, op->scope, op->name) : NULL;
+    if (key != NULL && key->held > 0) {
+        key->held--;
+        rc = grant_waiters(t, key);
+    }
+    return rc;
 }

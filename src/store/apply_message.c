@@ -19,6 +19,8 @@
  */
 #include "store/apply.h"
 
+#include "base/failpoint.h"
+
 /* Which state may follow which. */
 static const bool may_follow[MSG_STATES][MSG_STATES] = {
     [MSG_NONE] = {[MSG_READY] = true, [MSG_DELAYED] = true, [MSG_HELD] = true, [MSG_ASIDE] = true},
@@ -194,7 +196,8 @@ static int holder_check(struct txn *t, int64_t epoch)
 {
     const struct node_row *node =
         epoch > 0 ? txn_get(t, TABLE_node, &(struct node_row){.epoch = epoch}) : NULL;
-    return epoch > 0 && node == NULL ? apply_missing(t, QP_E_STALE) : QP_OK;
+    return epoch > 0 && (node == NULL || node->state != NODE_RUNNING) ? apply_missing(t, QP_E_STALE)
+                                                                      : QP_OK;
 }
 
 int msg_insert(struct txn *t, struct op_msg_put *put)
@@ -372,7 +375,7 @@ static int msg_fenced(struct txn *t, const struct msg_ref *ref, struct msg_row *
     if (m == NULL) {
         return apply_missing(t, QP_E_STALE); /* an unknown token is always stale */
     }
-    if (m->state != MSG_HELD || m->token != ref->token) {
+    if (m->state != MSG_HELD || (m->token != ref->token && !PLANT(unfenced))) {
         return QP_E_STALE;
     }
     *out_message = m;

@@ -58,7 +58,8 @@ enum msg_owner { OWNER_JOB, OWNER_SCHEDULE, OWNER_SYSTEM };
  */
 enum head_state { HEAD_IN_USE, HEAD_CLEAN, HEAD_FILLING, HEAD_MOVED };
 
-enum node_state { NODE_RUNNING, NODE_LEFT, NODE_DEAD };
+/* ENDING: it takes nothing more, and what it holds is being given back. LEFT and DEAD have no row. */
+enum node_state { NODE_RUNNING, NODE_LEFT, NODE_DEAD, NODE_ENDING };
 
 enum column_kind { KIND_I64, KIND_TEXT, KIND_BLOB };
 enum column_role {

@@ -194,12 +194,20 @@ static int64_t know_xid(struct provider *base)
     return w->xid;
 }
 
-static int rows_begin(struct provider *base, struct qp_err *err)
+/* The server says what time it is whenever it is asked for something between transactions. */
+static void tell_time(struct provider *base)
 {
     struct model_world *w = world_of(base);
+    if (!self(base)->active) {
+        base->server_ms = w->now_ms(w->context);
+        base->server_us = base->env->monotonic_us(base->env->context);
+    }
+}
+
+static int rows_begin(struct provider *base, struct qp_err *err)
+{
     int rc = enter(base, CALL_BEGIN, err);
-    base->server_ms = w->now_ms(w->context);
-    base->server_us = base->env->monotonic_us(base->env->context);
+    tell_time(base);
     return rc == QP_OK ? memory_calls.begin(base, err) : rc;
 }
 
@@ -286,6 +294,7 @@ static int rows_load(struct provider *base, struct arena *arena, enum table_id t
     const struct table *t = &tables[table];
     void *row = NULL;
     int rc = enter(base, CALL_LOAD, err);
+    tell_time(base);
     if (rc == QP_OK && t->keyed_by_job && table != TABLE_job) {
         rc = lock_job(base, arena, row_i64(&t->columns[0], key), row_i64(&t->columns[1], key), err);
     }

@@ -244,7 +244,7 @@ static void take_task(void *context, struct task *task)
     QP_ASSERT(h != NULL);
     h->node = n;
     h->task = task;
-    h->sink = watch_sink(s, task);
+    h->sink = watch_sink(s, task->jid, task->addr, task->ref.guid);
     h->due_us = s->now_us + random_below(&s->choice, WORK_US) + (slow != NULL ? slow->amount : 0);
     h->twice = fault_at(s, FAULT_RESULT_TWICE, n->index, n->tasks) != NULL;
     h->next = n->hands;
@@ -274,6 +274,10 @@ static void hand_accepted(struct hand *h, const struct request_result *r)
     }
     if (h->done) {
         sim_violate(s, "fence", "%s: a result was accepted twice", h->sink->jid);
+    }
+    if (r->kind == RESULT_DONE && h->sink->token != h->task->ref.token) {
+        sim_violate(s, "fence", "%s: a result was accepted of a task that another had",
+                    h->sink->jid);
     }
     h->done = true;
     if (r->kind == RESULT_ERROR) {

@@ -10,6 +10,9 @@
 #include "sim/sim.h"
 
 #define SCENE_TEXT_SIZE 512
+/* In some worlds pivots are as if they had been entered so many times before: then their planes are those of
+ * the rounds, and so much more. The ceiling is 99,999,999. */
+#define SCENE_AGE INT64_C(99999980)
 
 /* What a worker says to a task. */
 struct scene_answer {

@@ -318,21 +318,27 @@ static void mark_planes(struct plan *p, int number, int depth, uint64_t planes)
     }
 }
 
+/* The round of a plane. */
+static int64_t young(int64_t plane)
+{
+    return plane > SCENE_AGE ? plane - SCENE_AGE : plane;
+}
+
 /* The address with 0 for every plane that is no round. */
 static void plain_address(char out[128], const struct plan *p, int number, qp_str dad)
 {
     int n = snprintf(out, 128, "n%d", number);
     int segment = 0;
-    for (size_t i = 0; i < dad.n && n < 120; i++) {
-        bool is_round = (p->roles[number].planes >> segment & 1) != 0;
-        if (dad.p[i] == ',') {
-            segment++;
-            is_round = (p->roles[number].planes >> segment & 1) != 0;
-            n += snprintf(out + n, 128 - (size_t)n, is_round ? "," : ",0");
-        } else if (is_round) {
-            out[n++] = dad.p[i];
-            out[n] = '\0';
+    for (size_t from = 0, to; from < dad.n && n < 100; from = to) {
+        bool is_round = (p->roles[number].planes >> ++segment & 1) != 0;
+        to = from + 1;
+        while (to < dad.n && dad.p[to] != ',') {
+            to++;
         }
+        n += snprintf(
+            out + n, 128 - (size_t)n, ",%lld",
+            is_round ? (long long)young(shape_number((qp_str){dad.p + from + 1, to - from - 1}))
+                     : 0LL);
     }
 }
 
@@ -742,7 +748,7 @@ static int64_t round_of(const struct turn *t)
     while (dad.p[from - 1] != ',') {
         from--;
     }
-    return shape_number((qp_str){dad.p + from, end - from});
+    return young(shape_number((qp_str){dad.p + from, end - from}));
 }
 
 static int cast_spawn(struct turn *t, struct spawn *spawn)

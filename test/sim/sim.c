@@ -143,6 +143,7 @@ static void draw_sizes(struct sim *s, struct sim_random *r)
         random_chance(r, 10) ? (struct ceilings){3, LIMIT_LEG2_ENTRIES} : CEILINGS_DEFAULT;
     s->max_deliveries = random_chance(r, 20) ? 0 : 40;
     s->batch = random_chance(r, 20) ? 1 : 0;
+    s->aged = random_chance(r, 10) && s->model != MODEL_ALONE; /* where no cache knows better */
     s->switch_percent = 5 + (int)random_below(r, 80);
     if (s->ceilings.leg1 == 3) {
         sim_cover("rare.ceiling");
@@ -317,6 +318,9 @@ static void heal(struct sim *s)
         n->pause_us = 0;
         n->skew_ms = 0;
         n->commit_fate = FATE_NONE;
+        for (int j = 0; j < TOPICS_MAX; j++) {
+            n->services[j].lease_ms = 0; /* it may have been shorter than any work */
+        }
         if (n->up && s->lease_ms == 1) {
             node_down(n); /* so short a lease is no life: it comes again with a longer one */
         }

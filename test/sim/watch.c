@@ -7,6 +7,7 @@
 #include "kernel/check.h"
 #include "kernel/step.h"
 #include "store/feed.h"
+#include "store/txn.h"
 
 /* What the map of feed entries says of one. */
 static char entry_written[] = "";
@@ -38,19 +39,19 @@ void scene_outcome(const struct sim *s, const char *jid, struct scene_end *out_e
     }
 }
 
-struct sink_key *watch_sink(struct sim *s, const struct task *task)
+struct sink_key *watch_sink(struct sim *s, qp_str jid, qp_str addr, qp_str guid)
 {
     char name[LIMIT_ADDRESS_SIZE + 128];
     struct sink_key *key;
-    int n = snprintf(name, sizeof name, "%.*s/%.*s/", STR_ARG(task->jid), STR_ARG(task->addr));
-    for (size_t i = 0; i < LIMIT_GUID_SIZE; i++) {
-        n += snprintf(name + n, sizeof name - (size_t)n, "%02x", task->guid[i]);
+    int n = snprintf(name, sizeof name, "%.*s/%.*s/", STR_ARG(jid), STR_ARG(addr));
+    for (size_t i = 0; i < guid.n; i++) {
+        n += snprintf(name + n, sizeof name - (size_t)n, "%02x", (unsigned char)guid.p[i]);
     }
     key = omap_get(&s->sink, str_from(name));
     if (key == NULL) {
         key = mem_alloc(&s->env, sizeof *key);
         QP_ASSERT(key != NULL);
-        (void)snprintf(key->jid, sizeof key->jid, "%.*s", STR_ARG(task->jid));
+        (void)snprintf(key->jid, sizeof key->jid, "%.*s", STR_ARG(jid));
         QP_ASSERT(omap_put(&s->sink, str_from(name), key, NULL) == QP_OK);
     }
     return key;
@@ -114,22 +115,102 @@ static void touch(struct sim *s, int64_t job)
     }
 }
 
+/* By the clock that the commit had: the server's, or the head row's. */
+static qp_ms time_of(const struct memory_provider *p)
+{
+    const struct model_world *w = p->base.env->context;
+    qp_ms now = p->base.shared ? w->now_ms(w->context) : 0;
+    for (const struct undo *u = p->undo; u != NULL; u = u->below) {
+        if (u->table == TABLE_head && u->after != NULL) {
+            const struct head_row *head = u->after;
+            now = head->clock > now ? head->clock : now;
+        }
+    }
+    return now;
+}
+
+static bool has_left_leg1(const struct act_row *act)
+{
+    return act != NULL && act->ledger / LEDGER_LEG1_DONE % 10 != 0;
+}
+
+static void act_written(struct sim *s, const struct act_row *before, const struct act_row *act)
+{
+    if (s->aged && act->category == 'B' && act->cyclic == CYCLIC_PIVOT && !s->has_new_pivot &&
+        has_left_leg1(act) && !has_left_leg1(before)) {
+        QP_ASSERT(act->addr.n <= sizeof s->new_pivot_addr);
+        memcpy(s->new_pivot_addr, act->addr.p, act->addr.n);
+        s->new_pivot = (struct act_row){
+            .ns = act->ns, .job = act->job, .addr = {s->new_pivot_addr, act->addr.n}};
+        s->has_new_pivot = true;
+    }
+}
+
+static void timer_written(struct sim *s, const struct msg_row *before, const struct msg_row *after,
+                          qp_ms now)
+{
+    if (before->state == MSG_DELAYED && after->state == MSG_READY && before->wake_at > now) {
+        sim_violate(s, "time", "%.*s: a timer fired %lld ms before its time", STR_ARG(after->addr),
+                    (long long)(before->wake_at - now));
+    }
+}
+
+/* The token of its claim is the one that its result must show. */
+static void task_written(struct sim *s, const struct msg_row *task)
+{
+    for (int i = 0; i < s->job_count; i++) {
+        if (s->jobs[i].number == task->job) {
+            watch_sink(s, str_from(s->jobs[i].jid), task->addr, task->guid)->token = task->token;
+        }
+    }
+}
+
+static void msg_written(struct sim *s, const struct msg_row *before, const struct msg_row *after,
+                        qp_ms now)
+{
+    if (before != NULL) {
+        timer_written(s, before, after, now);
+    }
+    if (after->kind == MESSAGE_TASK) {
+        task_written(s, after);
+    }
+}
+
+static void row_written(struct sim *s, const struct undo *u, qp_ms now)
+{
+    const void *row = u->after != NULL ? u->after : u->before;
+    s->trace = s->trace * UINT64_C(0x100000001B3) ^ (uint64_t)(u->table + 1);
+    if (row != NULL && tables[u->table].keyed_by_job) {
+        touch(s, row_i64(&tables[u->table].columns[1], row));
+    }
+    if (u->table == TABLE_act && u->after != NULL) {
+        act_written(s, u->before, u->after);
+    } else if (u->table == TABLE_msg && u->after != NULL) {
+        msg_written(s, u->before, u->after, now);
+    } else if (u->table == TABLE_feed && u->before == NULL && u->after != NULL) {
+        feed_written(s, u->after);
+    }
+}
+
+/* In the order in which it was written; the list has the last first. */
+static void rows_written(struct sim *s, const struct undo *u, qp_ms now)
+{
+    if (u != NULL) {
+        rows_written(s, u->below, now);
+        row_written(s, u, now);
+    }
+}
+
 void watch_committing(struct sim *s, const struct memory_provider *p)
 {
     s->touched_count = 0;
     s->result->commits++;
     for (const struct undo *u = p->undo; u != NULL; u = u->below) {
-        const void *row = u->after != NULL ? u->after : u->before;
-        s->trace = s->trace * UINT64_C(0x100000001B3) ^ (uint64_t)(u->table + 1);
-        if (row != NULL && tables[u->table].keyed_by_job) {
-            touch(s, row_i64(&tables[u->table].columns[1], row));
-        }
         if (u->table == TABLE_job && u->after != NULL) {
             job_written(s, u->before, u->after);
-        } else if (u->table == TABLE_feed && u->before == NULL && u->after != NULL) {
-            feed_written(s, u->after);
         }
     }
+    rows_written(s, p->undo, time_of(p));
 }
 
 /* --------------------------------------------------------------------------------- after every commit */
@@ -172,8 +253,49 @@ static void check_job(struct sim *s, int64_t number)
     }
 }
 
+/* An activity that is entered again and again, as if it had been for years: its counter is near its end. */
+static void age(struct sim *s, const struct act_row *young, const struct job_row *job)
+{
+    struct provider *p = store_provider(s->checker);
+    struct act_row old = *young;
+    struct job_row old_job = *job;
+    struct qp_err err = {0};
+    old.ledger += SCENE_AGE;
+    old.folded_n += SCENE_AGE;
+    old.rev++;
+    old_job.seq += SCENE_AGE; /* those entries are folded */
+    old_job.rev++;
+    if (memory_calls.begin(p, &err) != QP_OK ||
+        memory_calls.write(p, TABLE_act, young, &old, &err) != QP_OK ||
+        memory_calls.write(p, TABLE_job, job, &old_job, &err) != QP_OK ||
+        memory_calls.commit(p, &err) != QP_OK) {
+        sim_bug(err.text);
+    }
+    sim_cover("rare.counter");
+}
+
+static void age_what_is_new(struct sim *s)
+{
+    struct arena arena;
+    struct job_row key = {.ns = s->new_pivot.ns, .job = s->new_pivot.job};
+    const void *row;
+    const void *job;
+    struct qp_err err = {0};
+    if (!s->has_new_pivot) {
+        return;
+    }
+    s->has_new_pivot = false;
+    arena_init(&arena, &s->env, 0);
+    if (store_get(s->checker, &arena, TABLE_act, &s->new_pivot, &row, &err) == QP_OK &&
+        store_get(s->checker, &arena, TABLE_job, &key, &job, &err) == QP_OK) {
+        age(s, row, job);
+    }
+    arena_done(&arena);
+}
+
 void watch_committed(struct sim *s)
 {
+    age_what_is_new(s);
     for (int i = 0; i < s->touched_count; i++) {
         check_job(s, s->touched[i]);
     }

@@ -89,6 +89,7 @@ struct seen_job {
 struct sink_key {
     char jid[NAME_SIZE];
     int64_t calls;
+    int64_t token;    /* of the last claim of its message that was committed */
     int64_t accepted; /* answered: committed */
     int64_t errors;   /* and reported as an error, which is tried again */
     int64_t lost; /* reasons for another call: a crash, a lease that was over, an answer unknown */
@@ -188,6 +189,10 @@ struct sim {
     struct store *checker;
     int64_t touched[SIM_JOBS_MAX];
     int touched_count;
+    bool aged; /* pivots are entered for the last times of many */
+    bool has_new_pivot;
+    struct act_row new_pivot;
+    char new_pivot_addr[LIMIT_ADDRESS_SIZE];
     struct omap feed; /* entries that were committed: by job and seq */
     int64_t feed_pos; /* how far the follower has read */
     uint64_t trace;
@@ -239,6 +244,6 @@ void watch_end(struct sim *s);
 void watch_store(struct sim *s);
 void watch_print(struct sim *s);
 struct seen_job *watch_job(struct sim *s, qp_str jid);
-struct sink_key *watch_sink(struct sim *s, const struct task *task);
+struct sink_key *watch_sink(struct sim *s, qp_str jid, qp_str addr, qp_str guid);
 
 #endif

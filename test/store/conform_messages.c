@@ -498,11 +498,12 @@ static void test_holder_is_over(void **state)
 {
     struct storetest *f = *state;
     int64_t lives = conform_epoch(f);
-    int64_t over[] = {conform_epoch(f), conform_epoch(f), 999999, INT64_MAX};
+    int64_t over[] = {conform_epoch(f), conform_epoch(f), conform_epoch(f), 999999, INT64_MAX};
     conform_job(f, 100);
     DO(f, put(1));
     DO(f, OP(node_put, .epoch = over[0], .state = NODE_LEFT));
     DO(f, OP(node_put, .epoch = over[1], .state = NODE_DEAD));
+    DO(f, OP(node_put, .epoch = over[2], .state = NODE_ENDING));
     for (size_t i = 0; i < ARRAY_COUNT(over); i++) {
         struct op born = put(2);
         struct op claim = OP(msg_claim, .ns = NS, .topic = TOPIC, .want = 1, .holder = over[i]);

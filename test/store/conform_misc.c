@@ -79,7 +79,21 @@ static void test_nodes(void **state)
     (void)REFUSED(f, QP_E_STALE, OP(node_put, .epoch = 999, .lease_ms = 1));
     (void)REFUSED(f, QP_E_INVALID, OP(node_put, .lease_ms = -1));
     (void)REFUSED(f, QP_E_INVALID, OP(node_put, .lease_ms = LIMIT_LEASE_MS + 1));
-    (void)REFUSED(f, QP_E_INVALID, OP(node_put, .epoch = first, .state = NODE_DEAD + 1));
+    (void)REFUSED(f, QP_E_INVALID, OP(node_put, .epoch = first, .state = NODE_ENDING + 1));
+}
+
+/* Proves that a run which is being ended keeps its row, takes no more life, and can be ended, by whoever comes. */
+static void test_node_ending(void **state)
+{
+    struct storetest *f = *state;
+    int64_t run = RUN(f, node_put, .name = QP_STR("n"), .lease_ms = 1000).out_epoch;
+    for (int i = 0; i < 2; i++) {
+        DO(f, OP(node_put, .epoch = run, .state = NODE_ENDING));
+        assert_int_equal(node_row(f, run)->state, NODE_ENDING);
+        (void)REFUSED(f, QP_E_STALE, OP(node_put, .epoch = run, .lease_ms = 1000));
+    }
+    DO(f, OP(node_put, .epoch = run, .state = NODE_DEAD));
+    (void)REFUSED(f, QP_E_STALE, OP(node_put, .epoch = run, .state = NODE_ENDING));
 }
 
 static const struct data_row *data_row(struct storetest *f, qp_str name)
@@ -203,7 +217,8 @@ static void test_idem(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    CONFORM(test_spaces), CONFORM(test_ids),          CONFORM(test_nodes), CONFORM(test_data),
-    CONFORM(test_audit),  CONFORM(test_idem_answers), CONFORM(test_idem),
+    CONFORM(test_spaces),       CONFORM(test_ids),  CONFORM(test_nodes),
+    CONFORM(test_node_ending),  CONFORM(test_data), CONFORM(test_audit),
+    CONFORM(test_idem_answers), CONFORM(test_idem),
 };
 CONFORM_TOPIC(misc);

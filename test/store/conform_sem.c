@@ -192,8 +192,8 @@ static void test_after_the_close(void **state)
     assert_ledger(conform_guid_row(f, 100, ADDR, 2)->ledger, "000011000000002");
 }
 
-/* Proves H4: finalized by step 2 when there is no edge, not when there is; and only from 0, so that
- * it happens once. */
+/* Proves H4: finalized by step 2 when there is no edge; and only from 0, so that it happens once: whoever comes
+ * second moves nothing, also when that would be the edge. */
 static void test_finalize(void **state)
 {
     struct storetest *f = *state;
@@ -205,9 +205,19 @@ static void test_finalize(void **state)
     assert_int_equal(stop.weight, W_FINAL);
     assert_ledger(stop.found, "201100000000003");
     DO(f, conform_step2(100, ADDR, 2, 0, false));
-    DO(f, conform_step2(100, ADDR, 3, 0, true)); /* the edge: left to step 3 */
+    (void)REFUSED(f, QP_E_DIGIT, conform_step2(100, ADDR, 3, 0, true));
+    assert_int_equal(conform_job_row(f, 100)->sem, 1);
+    assert_true(conform_job_row(f, 100)->state == JOB_OPEN);
+}
+
+/* Proves H4: at the edge finalizing is left to step 3. */
+static void test_finalize_at_the_edge(void **state)
+{
+    struct storetest *f = *state;
+    prepare(f, 1, 1);
+    DO(f, conform_step2(100, ADDR, 1, 0, true));
     assert_true(conform_job_row(f, 100)->state == JOB_COMPLETED);
-    assert_ledger(conform_act_row(f, 100, ADDR)->ledger, "201100000000003");
+    assert_ledger(conform_act_row(f, 100, ADDR)->ledger, "001100000000001");
 }
 
 /* Proves that finalizing compares the whole digit with 0 (H4): an activity that was seeded with 1
@@ -348,6 +358,7 @@ static const struct CMUnitTest tests[] = {
     CONFORM(test_closed_before_opened),
     CONFORM(test_after_the_close),
     CONFORM(test_finalize),
+    CONFORM(test_finalize_at_the_edge),
     CONFORM(test_finalize_seeded),
     CONFORM(test_fold),
     CONFORM(test_scope),

@@ -39,6 +39,13 @@ static const struct actor two_topics[] = {
     {.name = "g", .category = 'A', .deed = DEED_HOOK, .topic = "other", .key = "k"},
     {0}};
 
+static const struct actor relay[] = {
+    TRIGGER("h"),
+    HOOK("h", "@", "s"),
+    {.name = "s", .category = 'B', .deed = DEED_SIGNALS, .topic = "out", .key = "k", .next = "a"},
+    {.name = "a", .category = 'B', .deed = DEED_SIGNAL_ALL, .topic = "out"},
+    {0}};
+
 /* Jobs of the first cast wait, those of the second send. */
 static void setup(enum storetest_kind kind, const struct actor *waits, const struct actor *sends)
 {
@@ -251,6 +258,31 @@ static void test_H13_two_topics_one_key(void **state)
     enginetest_done(&x);
 }
 
+/* Proves that two jobs whose GUIDs are the same, since one sender gave both theirs, are not taken for one by whom
+ * they signal. */
+static void test_H13_equal_guids_of_two_jobs(void **state)
+{
+    struct hook_row key = {.ns = STORE_NS_DEFAULT, .topic = QP_STR("out"), .hkey = QP_STR("k")};
+    const void *row;
+    struct qp_err err;
+    (void)state;
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
+        struct arena arena;
+        enginetest_init(&x, (enum storetest_kind)kind, relay);
+        enginetest_open(&x);
+        assert_int_equal(enginetest_start(&x, "a"), QP_OK);
+        assert_int_equal(enginetest_start(&x, "b"), QP_OK);
+        assert_int_equal(enginetest_signal(&x, "h", "a", 5, 0), QP_OK);
+        assert_int_equal(enginetest_signal(&x, "h", "b", 5, 0), QP_OK);
+        assert_int_equal(x.ended, 2);
+        arena_init(&arena, &x.f.t.env, 0);
+        assert_int_equal(store_get(x.f.s, &arena, TABLE_hook, &key, &row, &err), QP_OK);
+        assert_int_equal(((const struct hook_row *)row)->pending, 2);
+        arena_done(&arena);
+        enginetest_done(&x);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_H13_time_to_live),
         cmocka_unit_test(test_H13_signal_twice),
         cmocka_unit_test(test_H13_two_topics_one_key),
+        cmocka_unit_test(test_H13_equal_guids_of_two_jobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
