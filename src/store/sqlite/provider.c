@@ -271,6 +271,20 @@ static bool row_read(sqlite3_stmt *s, enum table_id table, void *row, struct are
     return true;
 }
 
+/* What is not asked for, SQLite does not read from the file. */
+static bool row_read_slim(sqlite3_stmt *s, enum table_id table, void *row)
+{
+    const struct table *t = &tables[table];
+    for (size_t i = 0; i < t->column_count; i++) {
+        if (column_is_payload(&t->columns[i])) {
+            row_set_str(&t->columns[i], row, QP_NONE);
+        } else if (!column_read(s, (int)i, &t->columns[i], row, NULL)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Damage that is read is damage that is told, and the handle is done with it. */
 static int check_row(struct sqlite_provider *p, enum table_id table, const void *row,
                      struct qp_err *err)
@@ -343,9 +357,10 @@ static int sqlite_scan(struct provider *base, const struct scan *scan, void *con
     while (rc == QP_OK && code == SQLITE_ROW) {
         code = sqlite3_step(s);
         if (code == SQLITE_ROW) {
-            rc = row_read(s, scan->table, &row, NULL)
-                     ? check_row(p, scan->table, &row, err)
-                     : err_set(err, QP_E_NOMEM, "scan: out of memory");
+            bool is_read = scan->slim ? row_read_slim(s, scan->table, &row)
+                                      : row_read(s, scan->table, &row, NULL);
+            rc = is_read ? check_row(p, scan->table, &row, err)
+                         : err_set(err, QP_E_NOMEM, "scan: out of memory");
             rc = rc == QP_OK ? visit(context, &row) : rc;
         }
     }
