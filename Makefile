@@ -294,7 +294,7 @@ bench: $(filter $(if $(filter postgres,$(STORE)),%_postgres,%),$(filter-out $(if
 # What a lane runs, as one list for one runner, so that the last line is the total of everything. Tests of the store
 # and of crashes run a second time without sanitizers: faster code meets other interleavings.
 # Those that are one thread and a server are not: what they wait for is the server.
-SERVER_TESTS  := %/test_pg_copy %/test_pg_functions %/test_pg_places %/test_pg_cache %/test_copy_kill
+SERVER_TESTS  := %/test_pg_copy %/test_pg_functions %/test_pg_places %/test_pg_cache %/test_pg_limits %/test_copy_kill
 LANE_PROGRAMS := $(call test_programs,asan,$(TEST_DIRS)) \
                  $(filter-out $(SERVER_TESTS),$(call test_programs,test,store crash) \
                                               $(call test_programs,tsan,unit store)) $(EXAMPLES)
