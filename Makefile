@@ -94,20 +94,21 @@ SANITIZER  := -fno-sanitize-recover=all -fno-omit-frame-pointer
 CC_release      := $(CC)
 CFLAGS_release  := -O2 $(HARDENING) $(WARNINGS_GCC)
 LDFLAGS_release := $(HARDENING_LINK)
+# Of what only tests run, line numbers are enough of the debugging information: a quarter of the compiler's time.
 CC_test         := $(CC)
-CFLAGS_test     := -O1 $(HARDENING) $(WARNINGS_GCC) $(FAILPOINTS)
+CFLAGS_test     := -O1 -g1 $(HARDENING) $(WARNINGS_GCC) $(FAILPOINTS)
 LDFLAGS_test    := $(HARDENING_LINK)
 CC_asan         := $(CC)
-CFLAGS_asan     := -O1 -fsanitize=address,$(UNDEFINED) $(SANITIZER) $(WARNINGS_GCC) $(FAILPOINTS)
+CFLAGS_asan     := -O1 -g1 -fsanitize=address,$(UNDEFINED) $(SANITIZER) $(WARNINGS_GCC) $(FAILPOINTS)
 LDFLAGS_asan    := -fsanitize=address,$(UNDEFINED)
 CC_tsan         := $(CC)
-CFLAGS_tsan     := -O1 -fsanitize=thread $(SANITIZER) $(WARNINGS_GCC) $(FAILPOINTS)
+CFLAGS_tsan     := -O1 -g1 -fsanitize=thread $(SANITIZER) $(WARNINGS_GCC) $(FAILPOINTS)
 LDFLAGS_tsan    := -fsanitize=thread
 CC_cov          := $(CC)
 CFLAGS_cov      := -O0 --coverage -fprofile-update=atomic $(WARNINGS_GCC) $(FAILPOINTS)
 LDFLAGS_cov     := --coverage
 CC_fuzz         := $(CLANG)
-CFLAGS_fuzz     := -O1 -fsanitize=fuzzer-no-link,address,$(UNDEFINED) $(SANITIZER)
+CFLAGS_fuzz     := -O1 -g1 -fsanitize=fuzzer-no-link,address,$(UNDEFINED) $(SANITIZER)
 LDFLAGS_fuzz    := -fsanitize=fuzzer,address,$(UNDEFINED)
 
 # Flags of single directories: only the library is position-independent; examples see the public header alone.
@@ -298,14 +299,31 @@ bench: $(filter $(if $(filter postgres,$(STORE)),%_postgres,%),$(filter-out $(if
 
 # -------------------------------------------------------------------------------------------------- the two lanes
 
-# What a lane runs, as one list for one runner, so that the last line is the total of everything. Tests of the store
-# and of crashes run a second time without sanitizers: faster code meets other interleavings.
-# Those that are one thread and a server are not: what they wait for is the server.
-SERVER_TESTS  := %/test_pg_copy %/test_pg_functions %/test_pg_places %/test_pg_cache %/test_copy_kill
-LANE_PROGRAMS := $(call test_programs,asan,$(TEST_DIRS)) \
-                 $(filter-out $(SERVER_TESTS),$(call test_programs,test,store crash sim) \
-                                              $(call test_programs,tsan,unit store)) $(EXAMPLES)
-LANE_CHECK    := $(LINT) $(LANE_PROGRAMS) $(TEST_SCRIPTS)
+# What a lane runs, as one list for one runner, so that the last line is the total of everything. Every test runs with the
+# address sanitizer. A second time without sanitizers, since faster code meets other interleavings, and a third time with
+# the thread sanitizer, those of which that can be said:
+#
+#   threads    several threads of one process: elsewhere the thread sanitizer has nothing to find
+#   meetings   several threads or processes at the same time: all others do the same again, step by step
+#
+# Their sources tell, so that nobody has to keep a list. The long lane runs everything in all variants. Not run again at
+# all: those that are one thread and a server, since what they wait for is the server. The simulator has its seeds without
+# sanitizers, and a few with.
+sources_with   = $(shell grep -lE '$(1)' $(TEST_SRC))
+programs_from  = $(filter $(patsubst %.c,$(call directory,$(1))/%,$(3)),$(call test_programs,$(1),$(2)))
+THREADS       := pthread_create|rt_threads|qp_start_threads|pgproxy_start
+WITH_THREADS  := $(call sources_with,$(THREADS))
+WITH_MEETINGS := $(call sources_with,$(THREADS)|SIGKILL|storetest_second|enginetest_second)
+SERVER_TESTS  := %/test_pg_copy %/test_pg_functions %/test_pg_places %/test_pg_cache %/test_pg_limits %/test_copy_kill
+CHECK_PROGRAMS   := $(call test_programs,asan,$(TEST_DIRS)) \
+                    $(filter-out $(SERVER_TESTS),$(call programs_from,test,store crash,$(WITH_MEETINGS)) \
+                                                 $(call test_programs,test,sim) \
+                                                 $(call programs_from,tsan,unit store,$(WITH_THREADS))) $(EXAMPLES)
+TORTURE_PROGRAMS := $(call test_programs,asan,$(TEST_DIRS)) \
+                    $(filter-out $(SERVER_TESTS),$(call test_programs,test,store crash sim) \
+                                                 $(call test_programs,tsan,unit store)) $(EXAMPLES)
+LANE_CHECK       := $(LINT) $(CHECK_PROGRAMS) $(TEST_SCRIPTS)
+LANE_TORTURE     := $(LINT) $(TORTURE_PROGRAMS) $(TEST_SCRIPTS)
 # The runner splits a word at its @ signs into a command and its arguments.
 space := $(subst ,, )
 fuzz_command = $(if $(FUZZERS),tools/fuzz@$(subst $(space),@,$(FUZZERS)))
@@ -313,12 +331,12 @@ fuzz_command = $(if $(FUZZERS),tools/fuzz@$(subst $(space),@,$(FUZZERS)))
 .PHONY: check check-lane torture torture-lane mutants
 check: deps ## everything of the short lane: builds, lint, all tests; last line: N passed, N failed
 	$(Q)$(MAKE) WERROR=1 check-lane
-check-lane: all $(LANE_PROGRAMS) $(TEST_TOOLS) $(FUZZERS) $(BENCHES)
+check-lane: all $(CHECK_PROGRAMS) $(TEST_TOOLS) $(FUZZERS) $(BENCHES)
 	$(Q)QP_LANE=check FUZZ_SECONDS=0 $(RUN) $(LANE_CHECK) $(fuzz_command)
 torture: deps ## the long lane: the same tests without sampling, fuzzing, benchmark smoke
 	$(Q)$(MAKE) WERROR=1 torture-lane
-torture-lane: all $(LANE_PROGRAMS) $(TEST_TOOLS) $(FUZZERS) $(BENCHES)
-	$(Q)QP_LANE=torture FUZZ_SECONDS=$(FUZZ_SECONDS) BENCH_SMOKE=1 $(RUN) $(LANE_CHECK) $(fuzz_command) $(BENCHES) tools/mutants
+torture-lane: all $(TORTURE_PROGRAMS) $(TEST_TOOLS) $(FUZZERS) $(BENCHES)
+	$(Q)QP_LANE=torture FUZZ_SECONDS=$(FUZZ_SECONDS) BENCH_SMOKE=1 $(RUN) $(LANE_TORTURE) $(fuzz_command) $(BENCHES) tools/mutants
 mutants: ## remove the guards of the ledger protocol one by one: a test must notice (part of torture)
 	$(Q)tools/mutants
 

@@ -110,7 +110,8 @@
 
 /* Checking */
 #define LIMIT_CHECK_FINDINGS 1000      /* after which a check stops; configurable */
-#define LIMIT_CHECK_PAGE_JOBS 256      /* jobs whose numbers are read ahead */
+#define LIMIT_CHECK_PAGE_JOBS 256      /* jobs that are read from one snapshot */
+#define LIMIT_CHECK_PAGE_ROWS 500      /* of a table, that are read ahead */
 #define LIMIT_CHECK_TEXT_SIZE 512      /* the sentence of a finding */
 #define LIMIT_CHECK_LAG_MS (60 * 1000) /* timers and leases may be this late */
 
@@ -122,6 +123,7 @@
 static_assert(LIMIT_PAYLOAD_SIZE <= LIMIT_PAYLOAD_HARD_SIZE, "default within hard limit");
 static_assert(LIMIT_PAYLOAD_HARD_SIZE <= LIMIT_BUNDLE_SIZE, "a payload fits into a bundle");
 static_assert(LIMIT_HOST_CALLBACK_MS < LIMIT_SILENCE_MS, "a host callback may be silent");
+static_assert(LIMIT_CHECK_PAGE_ROWS <= LIMIT_PAGE_ROWS, "a page's rows are looked up at once");
 static_assert(LIMIT_BUNDLE_SIZE < LIMIT_ARENA_SIZE, "a bundle fits into an arena");
 
 #endif

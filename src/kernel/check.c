@@ -1,11 +1,14 @@
 /* check.c - the walk: jobs by key, one loaded at a time, every rule asked; then the whole store
  *
+ * Jobs and all that belongs to them are read in pages, by cursors that move along together
+ * (check_cursor.h).
+ *
  *   I1  a job is loaded from one snapshot: a reader's lasts for a page of jobs, and a handle that writes
  *       is asked between its own commits
  *   I2  so are the rows that a rule about the whole store compares
  *   I3  a job whose retention time is over may be half deleted, and is not asked
  */
-#include "kernel/check_internal.h"
+#include "kernel/check_cursor.h"
 
 #include <stdio.h>
 
@@ -39,7 +42,6 @@ struct teller {
 
 static int check_name(struct check *c);
 static void check_all(struct check *c, struct teller *t);
-static void check_one(struct check *c, struct teller *t, struct job_ref ref);
 static int rules_check(qp_str rules, struct qp_err *err);
 
 int check_run(struct store *s, const struct check_options *options, void *context,
@@ -183,6 +185,18 @@ void found(struct check *c, const char *evidence_text, const char *format, ...)
     found_add(c, &f);
 }
 
+void found_on(struct check *c, const struct job_row *job, const char *evidence_text,
+              const char *format, ...)
+{
+    struct check_found f = {
+        .rule = c->rule, .ns = job->ns, .jid = job->jid, .evidence = evidence_text};
+    va_list arguments;
+    va_start(arguments, format);
+    f.text = sentence(c, format, arguments);
+    va_end(arguments);
+    found_add(c, &f);
+}
+
 void found_in(struct check *c, int64_t ns, qp_str jid, const char *format, ...)
 {
     struct check_found f = {.rule = c->rule, .ns = ns, .jid = jid, .evidence = ""};
@@ -241,11 +255,12 @@ static void tell(struct check *c, struct teller *t)
 
 /* ---------------------------------------------------------------------------------------- rows */
 
-void rows_push(struct check *c, struct check_rows *rows, const void *item)
+static void push_into(struct check *c, struct arena *arena, struct check_rows *rows,
+                      const void *item)
 {
     if (c->rc == QP_OK && rows->count == rows->capacity) {
         size_t capacity = rows->capacity * 2 + 16;
-        const void **grown = arena_alloc(&c->arena, capacity * sizeof *grown);
+        const void **grown = arena_alloc(arena, capacity * sizeof *grown);
         if (grown == NULL) {
             c->rc = err_set(c->err, QP_E_NOMEM, "check: a job is too large for the memory");
             return;
@@ -261,39 +276,33 @@ void rows_push(struct check *c, struct check_rows *rows, const void *item)
     }
 }
 
-/* Columns that no rule reads and that may be large. */
-static bool is_payload(const char *column)
+void rows_push(struct check *c, struct check_rows *rows, const void *item)
 {
-    static const char *const names[] = {"input", "output", "payload", "detail", "value", "error"};
-    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-        if (strcmp(column, names[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
+    push_into(c, &c->arena, rows, item);
 }
 
-void rows_take(struct check *c, struct check_rows *rows, enum table_id table, const void *row)
+void rows_take_into(struct check *c, struct arena *arena, struct check_rows *rows,
+                    enum table_id table, const void *row)
 {
-    const struct table *t = &tables[table];
     union {
         int64_t align;
         char bytes[1024];
     } slim;
     void *copy;
-    QP_ASSERT(t->row_size <= sizeof slim);
-    memcpy(&slim, row, t->row_size);
-    for (size_t i = 0; i < t->column_count; i++) {
-        if (t->columns[i].kind != KIND_I64 && is_payload(t->columns[i].name)) {
-            row_set_str(&t->columns[i], &slim, QP_NONE);
-        }
-    }
-    copy = row_copy(&c->arena, table, &slim);
+    QP_ASSERT(tables[table].row_size <= sizeof slim);
+    memcpy(&slim, row, tables[table].row_size);
+    row_slim(table, &slim);
+    copy = row_copy(arena, table, &slim);
     if (copy == NULL) {
         c->rc = err_set(c->err, QP_E_NOMEM, "check: a job is too large for the memory");
         return;
     }
-    rows_push(c, rows, copy);
+    push_into(c, arena, rows, copy);
+}
+
+void rows_take(struct check *c, struct check_rows *rows, enum table_id table, const void *row)
+{
+    rows_take_into(c, &c->arena, rows, table, row);
 }
 
 static void sift_down(struct check_rows *r, size_t root, size_t count, rows_order order)
@@ -369,12 +378,8 @@ const struct msg_row *check_message(const struct check *c, qp_str guid)
 
 /* ------------------------------------------------------------------------------------- one job */
 
-/* What is loaded of a job: the table, and the order in which the job's rows lie together. */
-static const struct {
-    enum table_id table;
-    int index;
-    const char *column; /* the one that has the job's number */
-} parts[] = {
+/* What is loaded of a job. */
+static const struct check_part parts[] = {
     {TABLE_act, -1, "job"},
     {TABLE_guid, -1, "job"},
     {TABLE_sem, -1, "job"},
@@ -386,39 +391,44 @@ static const struct {
     {TABLE_job, INDEX_job_parent, "parent_job"}, /* its children */
 };
 
-struct loading {
-    struct check *c;
-    enum table_id table;
+/* A walk over jobs, and over their parts beside them. */
+struct walk {
+    struct check_cursor jobs;
+    struct check_cursor parts[ARRAY_COUNT(parts)];
 };
 
-static int load_row(void *context, const void *row)
+static void walk_init(struct walk *w, struct check *c, struct job_ref only)
 {
-    struct loading *l = context;
-    rows_take(l->c, &l->c->rows[l->table], l->table, row);
-    return l->c->rc;
+    static const struct check_part jobs = {TABLE_job, -1, "job"};
+    cursor_init(&w->jobs, c, &jobs, only);
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
+        cursor_init(&w->parts[i], c, &parts[i], only);
+    }
 }
 
-static void load_part(struct check *c, size_t part, struct job_ref ref)
+static void walk_done(struct walk *w)
 {
-    const struct table *t = &tables[parts[part].table];
-    struct loading l = {c, parts[part].table};
-    union {
-        int64_t align;
-        char bytes[1024];
-    } prefix = {0};
-    struct scan scan = {.table = l.table,
-                        .index = parts[part].index,
-                        .prefix = &prefix,
-                        .prefix_count = 2,
-                        .limit = SIZE_MAX};
-    QP_ASSERT(t->row_size <= sizeof prefix);
-    row_set_i64(&t->columns[0], &prefix, ref.ns);
-    for (size_t i = 1; i < t->column_count; i++) {
-        if (strcmp(t->columns[i].name, parts[part].column) == 0) {
-            row_set_i64(&t->columns[i], &prefix, ref.job);
-        }
+    cursor_done(&w->jobs);
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
+        cursor_done(&w->parts[i]);
     }
-    c->rc = store_scan(c->store, &scan, &l, load_row, c->err);
+}
+
+static void walk_renew(struct walk *w)
+{
+    cursor_renew(&w->jobs);
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
+        cursor_renew(&w->parts[i]);
+    }
+}
+
+static void load_part(struct check *c, struct check_cursor *k, struct job_ref ref)
+{
+    const void *row;
+    while ((row = cursor_of_job(k, ref)) != NULL) {
+        rows_take(c, &c->rows[k->table], k->table, row);
+        cursor_pass(k);
+    }
 }
 
 static int order_guids(const void *a, const void *b)
@@ -480,14 +490,14 @@ static void load_wakes(struct check *c)
     rows_sort(&c->wakes, order_strs);
 }
 
-static void load_job(struct check *c, const struct job_row *job)
+static void load_job(struct check *c, struct walk *w, const struct job_row *job)
 {
     struct check_rows one = {0};
     struct job_ref ref = {job->ns, job->job};
     rows_take(c, &one, TABLE_job, job);
     c->job = one.count > 0 ? one.rows[0] : NULL;
     for (size_t i = 0; i < ARRAY_COUNT(parts) && c->rc == QP_OK; i++) {
-        load_part(c, i, ref);
+        load_part(c, &w->parts[i], ref);
     }
     if (c->rc == QP_OK) {
         rows_sort(&c->rows[TABLE_msg], order_by_guid);
@@ -512,35 +522,19 @@ static bool is_fading(const struct check *c, const struct job_row *job)
     return job->completions == 1 && job->expire_at > 0 && job->expire_at <= c->now;
 }
 
-/* A job that is gone is in order. */
-static void check_one(struct check *c, struct teller *t, struct job_ref ref)
+static void check_one(struct check *c, struct teller *t, struct walk *w, const struct job_row *job)
 {
-    const struct job_row *job =
-        check_get(c, TABLE_job, &(struct job_row){.ns = ref.ns, .job = ref.job});
     found_reset(c);
-    if (job == NULL || is_fading(c, job)) {
+    if (is_fading(c, job)) {
         return;
     }
-    load_job(c, job);
+    load_job(c, w, job);
     ask_rules(c, false);
     tell(c, t);
     t->result.jobs++;
 }
 
 /* ------------------------------------------------------------------------------------- the walk */
-
-struct page {
-    struct job_ref refs[LIMIT_CHECK_PAGE_JOBS];
-    size_t count;
-};
-
-static int page_row(void *context, const void *row)
-{
-    struct page *p = context;
-    const struct job_row *job = row;
-    p->refs[p->count++] = (struct job_ref){job->ns, job->job};
-    return QP_OK;
-}
 
 /* The first failure is the one to report. */
 static void snapshot_end(struct check *c)
@@ -549,29 +543,34 @@ static void snapshot_end(struct check *c)
     c->rc = c->rc == QP_OK ? rc : c->rc;
 }
 
-static void check_jobs(struct check *c, struct teller *t)
+/* The jobs of one snapshot; false when there are no more. */
+static bool check_page(struct check *c, struct teller *t, struct walk *w)
 {
-    struct job_row prefix = {.ns = c->ns};
-    struct job_row after = {0};
-    struct page page = {.count = LIMIT_CHECK_PAGE_JOBS};
-    bool begun = false;
-    while (c->rc == QP_OK && page.count == LIMIT_CHECK_PAGE_JOBS && !t->result.truncated) {
-        struct scan scan = {.table = TABLE_job,
-                            .index = -1,
-                            .prefix = &prefix,
-                            .prefix_count = c->ns != 0 ? 1 : 0,
-                            .after = begun ? &after : NULL,
-                            .limit = LIMIT_CHECK_PAGE_JOBS};
-        page.count = 0;
-        c->rc = store_snapshot_begin(c->store, c->err);
-        c->rc = c->rc == QP_OK ? store_scan(c->store, &scan, &page, page_row, c->err) : c->rc;
-        for (size_t i = 0; i < page.count && c->rc == QP_OK && !t->result.truncated; i++) {
-            check_one(c, t, page.refs[i]);
-            after = (struct job_row){.ns = page.refs[i].ns, .job = page.refs[i].job};
+    const struct job_row *job = NULL;
+    walk_renew(w);
+    for (size_t i = 0; i < LIMIT_CHECK_PAGE_JOBS && !t->result.truncated; i++) {
+        job = cursor_peek(&w->jobs);
+        if (job == NULL) {
+            break;
         }
-        snapshot_end(c);
-        begun = true;
+        check_one(c, t, w, job);
+        cursor_pass(&w->jobs);
     }
+    return job != NULL && c->rc == QP_OK;
+}
+
+/* A job that is gone is in order. */
+static void check_jobs(struct check *c, struct teller *t, struct job_ref only)
+{
+    struct walk w;
+    bool more = true;
+    walk_init(&w, c, only);
+    while (c->rc == QP_OK && more && !t->result.truncated) {
+        c->rc = store_snapshot_begin(c->store, c->err);
+        more = c->rc == QP_OK && check_page(c, t, &w);
+        snapshot_end(c);
+    }
+    walk_done(&w);
 }
 
 static void load_clock(struct check *c)
@@ -599,18 +598,16 @@ static void check_all(struct check *c, struct teller *t)
     const struct job_name_row *row;
     load_clock(c);
     if (str_is_none(name.jid)) {
-        check_jobs(c, t);
+        check_jobs(c, t, (struct job_ref){.ns = c->ns});
         if (!t->result.truncated) {
             check_whole(c, t);
         }
         return;
     }
-    c->rc = c->rc == QP_OK ? store_snapshot_begin(c->store, c->err) : c->rc;
     row = check_get(c, TABLE_job_name, &name);
     if (row != NULL) {
-        check_one(c, t, (struct job_ref){c->ns, row->job});
+        check_jobs(c, t, (struct job_ref){c->ns, row->job});
     }
-    snapshot_end(c);
     if (row == NULL && c->rc == QP_OK) {
         c->rc = err_set(c->err, QP_E_NOT_FOUND, "there is no job '%.*s'", CHECK_ECHO(name.jid));
     }

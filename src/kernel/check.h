@@ -2,8 +2,8 @@
  *
  * check_run walks the jobs by key, a page at a time; it loads one job with all that belongs to it
  * and asks every rule of check_rules.def. Rules about the whole store (orphans, counters) come
- * after the jobs. Memory is bounded by the largest job and by the number of lanes, hooks, keys and
- * workflows. Nothing is written: the store may be opened for reading only.
+ * after the jobs. Memory is bounded by the largest job, a page of each table, and the number of lanes,
+ * hooks, keys and workflows. Nothing is written: the store may be opened for reading only.
  *
  * A store that is being written to by others is read in snapshots: a page of jobs, then the rules about
  * the whole store.

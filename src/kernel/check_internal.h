@@ -2,7 +2,7 @@
  *
  * A rule reads c->job and c->rows and calls found() for what is wrong; it changes nothing. Failures
  * of memory or of the store stick in c->rc, and the walk ends with them. Everything hangs off the
- * two arenas: `arena` is emptied with every job, `scratch` with every single lookup.
+ * two arenas: `arena` is emptied with every job, `scratch` with every lookup.
  */
 #ifndef QP_KERNEL_CHECK_INTERNAL_H
 #define QP_KERNEL_CHECK_INTERNAL_H
@@ -64,8 +64,10 @@ extern const size_t check_rule_count;
 #include "kernel/check_rules.def"
 #undef RULE
 
-/* One violation of c->rule, on c->job or (found_in) on what `ns` and `jid` say. */
+/* One violation of c->rule, on c->job, on another job, or (found_in) on what `ns` and `jid` say. */
 void found(struct check *c, const char *evidence, const char *format, ...) QP_PRINTF(3, 4);
+void found_on(struct check *c, const struct job_row *job, const char *evidence, const char *format,
+              ...) QP_PRINTF(4, 5);
 void found_in(struct check *c, int64_t ns, qp_str jid, const char *format, ...) QP_PRINTF(4, 5);
 /* Text in the job's arena; "" when memory is short, and c->rc says so. */
 const char *evidence(struct check *c, const char *format, ...) QP_PRINTF(2, 3);
@@ -74,6 +76,9 @@ const char *evidence_guid(struct check *c, const struct guid_row *guid);
 
 /* One row more; the row is copied, without its payloads. */
 void rows_take(struct check *c, struct check_rows *rows, enum table_id table, const void *row);
+/* The same in another arena than the job's, all of `rows`. */
+void rows_take_into(struct check *c, struct arena *arena, struct check_rows *rows,
+                    enum table_id table, const void *row);
 void rows_push(struct check *c, struct check_rows *rows, const void *item);
 typedef int (*rows_order)(const void *a, const void *b);
 void rows_sort(struct check_rows *rows, rows_order order);

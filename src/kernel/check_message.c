@@ -177,19 +177,42 @@ void rule_T3(struct check *c)
     }
 }
 
-void rule_O6(struct check *c)
+/* A child of which its parent would know. */
+static bool is_awaited(const struct job_row *job)
 {
-    const struct job_row *job = c->job;
+    return job->state == JOB_OPEN && job->parent_job != 0 && !str_is_none(job->parent_guid);
+}
+
+static void found_orphan(struct check *c, const struct job_row *child)
+{
+    found_on(c, child, evidence(c, "parent %lld", (long long)child->parent_job),
+             "the job's parent has no activity '%.*s' that awaits it",
+             CHECK_ECHO(child->parent_addr));
+}
+
+/* Asked of one job alone: its parent is looked up. */
+static void ask_parent(struct check *c, const struct job_row *job)
+{
     struct job_row key = {.ns = job->ns, .job = job->parent_job};
     struct act_row place = {.ns = job->ns, .job = job->parent_job, .addr = job->parent_addr};
-    const struct job_row *parent;
-    if (job->state != JOB_OPEN || job->parent_job == 0 || str_is_none(job->parent_guid)) {
+    const struct job_row *parent = is_awaited(job) ? check_get(c, TABLE_job, &key) : NULL;
+    if (parent != NULL && parent->state == JOB_OPEN && check_get(c, TABLE_act, &place) == NULL) {
+        found_orphan(c, job);
+    }
+}
+
+/* Asked of all: every parent has its children beside it. */
+void rule_O6(struct check *c)
+{
+    if (!str_is_none(c->options->job)) {
+        ask_parent(c, c->job);
         return;
     }
-    parent = check_get(c, TABLE_job, &key);
-    if (parent != NULL && parent->state == JOB_OPEN && check_get(c, TABLE_act, &place) == NULL) {
-        found(c, evidence(c, "parent %lld", (long long)job->parent_job),
-              "the job's parent has no activity '%.*s' that awaits it",
-              CHECK_ECHO(job->parent_addr));
+    EACH_ROW(c, job, child)
+    {
+        if (c->job->state == JOB_OPEN && is_awaited(child) &&
+            !has_activity(c, child->parent_addr)) {
+            found_orphan(c, child);
+        }
     }
 }

@@ -1,175 +1,276 @@
 /* check_store.c - the rules about whole tables: orphans and counters
  *
- * Each rule scans its tables once, in the order of their keys, and looks up what a row points to.
- * The rows that lie together have the same job, so that it is looked up once. Counters are compared
- * by a tally: what is found adds, what is recorded subtracts, and what is not 0 in the end is
- * wrong.
+ * Rows that have a job are read in the order of their jobs, beside these (check_cursor.h). Names, which
+ * have another order, are looked up a page at a time. Counters are compared by a tally: what is
+ * found adds, what is recorded subtracts, and what is not 0 in the end is wrong.
  */
 #include "base/omap.h"
-#include "kernel/check_internal.h"
-
-/* A scan of a whole table, with what its visitor needs. */
-struct sweep {
-    struct check *c;
-    enum table_id table;
-    size_t job_column;
-    struct job_ref last; /* the job that was looked up last */
-};
+#include "kernel/check_cursor.h"
 
 static void scan_all(struct check *c, enum table_id table, void *context, store_visit visit)
 {
-    struct scan all = {.table = table, .index = -1, .limit = SIZE_MAX};
+    struct scan all = {.table = table, .index = -1, .limit = SIZE_MAX, .slim = true};
     if (c->rc == QP_OK) {
         int rc = store_scan(c->store, &all, context, visit, c->err);
         c->rc = c->rc == QP_OK ? rc : c->rc;
     }
 }
 
-static size_t column_of(enum table_id table, const char *name)
-{
-    size_t i = 0;
-    while (strcmp(tables[table].columns[i].name, name) != 0) {
-        i++;
-        QP_ASSERT(i < tables[table].column_count);
-    }
-    return i;
-}
-
-static void sweep_tables(struct check *c, const enum table_id *list, size_t count,
-                         store_visit visit)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct sweep s = {.c = c, .table = list[i], .job_column = column_of(list[i], "job")};
-        scan_all(c, list[i], &s, visit);
-    }
-}
-
-/* The job of a row; false when it is nobody's, or the same as that of the row before. */
-static bool next_job(struct sweep *s, const void *row, struct job_ref *out_ref)
-{
-    const struct column *columns = tables[s->table].columns;
-    struct job_ref ref = {row_i64(&columns[0], row), row_i64(&columns[s->job_column], row)};
-    bool is_job = s->table != TABLE_msg || ((const struct msg_row *)row)->owner == OWNER_JOB;
-    if (!is_job || ref.job == 0 || (ref.ns == s->last.ns && ref.job == s->last.job)) {
-        return false;
-    }
-    s->last = ref;
-    *out_ref = ref;
-    return true;
-}
-
-static const struct job_row *get_job(struct check *c, int64_t ns, int64_t job)
-{
-    return check_get(c, TABLE_job, &(struct job_row){.ns = ns, .job = job});
-}
+static const struct check_part jobs_part = {TABLE_job, -1, "job"};
+static const struct job_ref everybody = {0, 0};
 
 /* -------------------------------------------------------------------------------------- orphans */
 
-static int visit_absent(void *context, const void *row)
+#define OWNED_MAX 8
+
+/* Tables whose rows have jobs, and what is said of a job's rows in one of them; `job` NULL: there is no
+ * such job. */
+struct sweep {
+    const struct check_part *parts;
+    size_t count;
+    void (*judge)(struct check *c, enum table_id table, struct job_ref ref,
+                  const struct job_row *job);
+};
+
+/* Messages of schedules and of the system have a number there that is no job's. */
+static bool is_of_job(enum table_id table, const void *row)
 {
-    struct sweep *s = context;
-    struct job_ref ref;
-    if (next_job(s, row, &ref) && get_job(s->c, ref.ns, ref.job) == NULL) {
-        found_in(s->c, ref.ns, QP_NONE, "table %s has rows of job number %lld, which is not there",
-                 tables[s->table].name, (long long)ref.job);
-    }
-    return s->c->rc;
+    return table != TABLE_msg || ((const struct msg_row *)row)->owner == OWNER_JOB;
 }
 
-static int visit_closed(void *context, const void *row)
+/* The first job, in order, of which any of the tables has rows left. */
+static bool sweep_next(struct check_cursor *cursors, size_t count, struct job_ref *out_ref)
 {
-    struct sweep *s = context;
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        const void *row = cursor_peek(&cursors[i]);
+        struct job_ref ref = row != NULL ? cursor_job(&cursors[i], row) : everybody;
+        if (row != NULL && (!any || job_ref_compare(ref, *out_ref) < 0)) {
+            *out_ref = ref;
+            any = true;
+        }
+    }
+    return any;
+}
+
+/* Passes the rows of a job; false when there are none that are really its. */
+static bool sweep_pass(struct check_cursor *k, struct job_ref ref)
+{
+    const void *row;
+    bool any = false;
+    while ((row = cursor_of_job(k, ref)) != NULL) {
+        any = any || is_of_job(k->table, row);
+        cursor_pass(k);
+    }
+    return any;
+}
+
+static void sweep_run(struct check *c, const struct sweep *s)
+{
+    struct check_cursor jobs;
+    struct check_cursor cursors[OWNED_MAX];
     struct job_ref ref;
-    const struct job_row *job = next_job(s, row, &ref) ? get_job(s->c, ref.ns, ref.job) : NULL;
+    QP_ASSERT(s->count <= OWNED_MAX);
+    cursor_init(&jobs, c, &jobs_part, everybody);
+    for (size_t i = 0; i < s->count; i++) {
+        cursor_init(&cursors[i], c, &s->parts[i], everybody);
+    }
+    while (sweep_next(cursors, s->count, &ref)) {
+        const struct job_row *job = ref.job == 0 ? NULL : cursor_find_job(&jobs, ref);
+        for (size_t i = 0; i < s->count; i++) {
+            if (sweep_pass(&cursors[i], ref) && ref.job != 0 && c->rc == QP_OK) {
+                s->judge(c, s->parts[i].table, ref, job);
+            }
+        }
+    }
+    cursor_done(&jobs);
+    for (size_t i = 0; i < s->count; i++) {
+        cursor_done(&cursors[i]);
+    }
+}
+
+static void judge_absent(struct check *c, enum table_id table, struct job_ref ref,
+                         const struct job_row *job)
+{
+    if (job == NULL) {
+        found_in(c, ref.ns, QP_NONE, "table %s has rows of job number %lld, which is not there",
+                 tables[table].name, (long long)ref.job);
+    }
+}
+
+static void judge_closed(struct check *c, enum table_id table, struct job_ref ref,
+                         const struct job_row *job)
+{
     if (job != NULL && job->state != JOB_OPEN) {
-        found_in(s->c, ref.ns, job->jid, "table %s still has rows of a closed job",
-                 tables[s->table].name);
+        found_in(c, ref.ns, job->jid, "table %s still has rows of a closed job",
+                 tables[table].name);
     }
-    return s->c->rc;
 }
 
-static const enum table_id waiting[] = {TABLE_hook_wait, TABLE_key_hold, TABLE_key_wait};
+static const struct check_part waiting[] = {
+    {TABLE_hook_wait, INDEX_hook_wait_job, "job"},
+    {TABLE_key_hold, INDEX_key_hold_job, "job"},
+    {TABLE_key_wait, INDEX_key_wait_job, "job"},
+};
 
 void rule_O1(struct check *c)
 {
-    static const enum table_id owned[] = {TABLE_act, TABLE_guid,  TABLE_sem,  TABLE_move,
-                                          TABLE_msg, TABLE_event, TABLE_data, TABLE_attr};
-    sweep_tables(c, owned, ARRAY_COUNT(owned), visit_absent);
+    static const struct check_part owned[OWNED_MAX] = {
+        {TABLE_act, -1, "job"},  {TABLE_guid, -1, "job"}, {TABLE_sem, -1, "job"},
+        {TABLE_move, -1, "job"}, {TABLE_msg, -1, "job"},  {TABLE_event, -1, "job"},
+        {TABLE_data, -1, "job"}, {TABLE_attr, -1, "job"},
+    };
+    sweep_run(c, &(struct sweep){owned, ARRAY_COUNT(owned), judge_absent});
 }
 
 void rule_O2(struct check *c)
 {
-    sweep_tables(c, waiting, ARRAY_COUNT(waiting), visit_absent);
+    sweep_run(c, &(struct sweep){waiting, ARRAY_COUNT(waiting), judge_absent});
 }
 
 void rule_O3(struct check *c)
 {
-    sweep_tables(c, waiting, ARRAY_COUNT(waiting), visit_closed);
+    sweep_run(c, &(struct sweep){waiting, ARRAY_COUNT(waiting), judge_closed});
 }
 
-static int visit_name(void *context, const void *row)
+/* ---------------------------------------------------------------------------------------- names */
+
+/* Every row of `from` that has a key leads to a row of `to`, which may be missing (NULL). */
+struct lookup {
+    enum table_id from;
+    enum table_id to;
+    bool (*key)(const void *row, void *out_key);
+    void (*judge)(struct check *c, const void *row, const void *other);
+};
+
+/* What is asked of a page: the rows that lead somewhere, and where to. */
+struct question {
+    const void *from[LIMIT_CHECK_PAGE_ROWS];
+    const void *keys[LIMIT_CHECK_PAGE_ROWS];
+    void *to[LIMIT_CHECK_PAGE_ROWS];
+    size_t count;
+};
+
+static void question_add(struct check *c, struct arena *arena, struct question *q,
+                         const struct lookup *l, const void *row)
 {
-    struct check *c = context;
+    void *key = arena_alloc(arena, tables[l->to].row_size);
+    if (key == NULL) {
+        c->rc = err_set(c->err, QP_E_NOMEM, "check: out of memory");
+    } else if (l->key(row, key)) {
+        q->from[q->count] = row;
+        q->keys[q->count++] = key;
+    }
+}
+
+static void lookup_page(struct check *c, struct arena *arena, const struct lookup *l,
+                        const struct check_rows *page)
+{
+    struct question *q = ARENA_NEW(arena, struct question);
+    if (q == NULL) {
+        c->rc = err_set(c->err, QP_E_NOMEM, "check: out of memory");
+        return;
+    }
+    for (size_t i = 0; i < page->count && c->rc == QP_OK; i++) {
+        question_add(c, arena, q, l, page->rows[i]);
+    }
+    if (c->rc == QP_OK) {
+        arena_reset(&c->scratch);
+        c->rc = store_get_all(c->store, &c->scratch, l->to, q->keys, q->count, q->to, c->err);
+    }
+    for (size_t i = 0; i < q->count && c->rc == QP_OK; i++) {
+        l->judge(c, q->from[i], q->to[i]);
+    }
+}
+
+static void lookup_run(struct check *c, const struct lookup *l)
+{
+    struct check_part part = {l->from, -1, NULL};
+    const struct check_rows *page;
+    struct check_cursor k;
+    cursor_init(&k, c, &part, everybody);
+    while ((page = cursor_page(&k))->count > 0) {
+        lookup_page(c, &k.arena, l, page);
+    }
+    cursor_done(&k);
+}
+
+static bool key_of_name(const void *row, void *out_key)
+{
     const struct job_name_row *name = row;
-    const struct job_row *job = get_job(c, name->ns, name->job);
+    *(struct job_row *)out_key = (struct job_row){.ns = name->ns, .job = name->job};
+    return true;
+}
+
+static void judge_name(struct check *c, const void *row, const void *other)
+{
+    const struct job_name_row *name = row;
+    const struct job_row *job = other;
     if (job == NULL || !str_equal(job->jid, name->jid)) {
         found_in(c, name->ns, name->jid, "the id leads to job number %lld, which is not its job",
                  (long long)name->job);
     }
-    return c->rc;
 }
 
-static int visit_named(void *context, const void *row)
+static bool key_of_named(const void *row, void *out_key)
 {
-    struct check *c = context;
     const struct job_row *job = row;
-    const struct job_name_row *name =
-        check_get(c, TABLE_job_name, &(struct job_name_row){.ns = job->ns, .jid = job->jid});
-    if (name == NULL) {
+    *(struct job_name_row *)out_key = (struct job_name_row){.ns = job->ns, .jid = job->jid};
+    return true;
+}
+
+static void judge_named(struct check *c, const void *row, const void *other)
+{
+    const struct job_row *job = row;
+    if (other == NULL) {
         found_in(c, job->ns, job->jid, "the job cannot be found by its id");
     }
-    return c->rc;
 }
 
 void rule_O4(struct check *c)
 {
-    scan_all(c, TABLE_job_name, c, visit_name);
-    scan_all(c, TABLE_job, c, visit_named);
+    lookup_run(c, &(struct lookup){TABLE_job_name, TABLE_job, key_of_name, judge_name});
+    lookup_run(c, &(struct lookup){TABLE_job, TABLE_job_name, key_of_named, judge_named});
 }
 
-static int visit_custom(void *context, const void *row)
+static bool key_of_custom(const void *row, void *out_key)
 {
-    struct check *c = context;
     const struct job_custom_row *custom = row;
-    const struct job_row *job = get_job(c, custom->ns, custom->job);
+    *(struct job_row *)out_key = (struct job_row){.ns = custom->ns, .job = custom->job};
+    return true;
+}
+
+static void judge_custom(struct check *c, const void *row, const void *other)
+{
+    const struct job_custom_row *custom = row;
+    const struct job_row *job = other;
     if (job == NULL || job->state != JOB_OPEN || !str_equal(job->custom_id, custom->custom_id)) {
         found_in(c, custom->ns, job == NULL ? QP_NONE : job->jid,
                  "the custom id '%.*s' is taken by no open job", CHECK_ECHO(custom->custom_id));
     }
-    return c->rc;
 }
 
-static int visit_customed(void *context, const void *row)
+static bool key_of_customed(const void *row, void *out_key)
 {
-    struct check *c = context;
     const struct job_row *job = row;
-    struct job_custom_row key = {
+    *(struct job_custom_row *)out_key = (struct job_custom_row){
         .ns = job->ns, .workflow = job->workflow, .custom_id = job->custom_id};
-    const struct job_custom_row *custom;
-    if (job->state != JOB_OPEN || str_is_none(job->custom_id)) {
-        return c->rc;
-    }
-    custom = check_get(c, TABLE_job_custom, &key);
+    return job->state == JOB_OPEN && !str_is_none(job->custom_id);
+}
+
+static void judge_customed(struct check *c, const void *row, const void *other)
+{
+    const struct job_row *job = row;
+    const struct job_custom_row *custom = other;
     if (custom == NULL || custom->job != job->job) {
         found_in(c, job->ns, job->jid, "the job's custom id is not taken by it");
     }
-    return c->rc;
 }
 
 void rule_O5(struct check *c)
 {
-    scan_all(c, TABLE_job_custom, c, visit_custom);
-    scan_all(c, TABLE_job, c, visit_customed);
+    lookup_run(c, &(struct lookup){TABLE_job_custom, TABLE_job, key_of_custom, judge_custom});
+    lookup_run(c, &(struct lookup){TABLE_job, TABLE_job_custom, key_of_customed, judge_customed});
 }
 
 /* ------------------------------------------------------------------------------------- counters */

@@ -82,7 +82,7 @@ static int order_acts(const void *a, const void *b)
     return str_compare(((const struct act_row *)a)->addr, ((const struct act_row *)b)->addr);
 }
 
-static bool has_activity(const struct check *c, qp_str addr)
+bool has_activity(const struct check *c, qp_str addr)
 {
     const struct check_rows *r = &c->rows[TABLE_act];
     size_t at = rows_seek(r, &(struct act_row){.addr = addr}, order_acts);

@@ -28,6 +28,8 @@ int64_t obligations_open(const struct check *c);
 /* Leg1 is done, and an answer is still to come. */
 bool act_is_waiting(const struct act_row *act);
 
+bool has_activity(const struct check *c, qp_str addr);
+
 /* The message is a child that has no row of its own yet. */
 bool message_is_child(const struct check *c, const struct msg_row *m);
 

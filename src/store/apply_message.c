@@ -298,8 +298,9 @@ static int claim_lane(struct txn *t, struct claim *c, const struct lane_row *key
         if (lane == NULL || lane->ready == 0 || room == 0) {
             return t->rc;
         }
-        rc = txn_scan(t, &(struct scan){TABLE_msg, INDEX_msg_ready, &prefix, 3, NULL, room, true},
-                      &found);
+        rc = txn_scan(
+            t, &(struct scan){TABLE_msg, INDEX_msg_ready, &prefix, 3, NULL, room, true, false},
+            &found);
         for (size_t i = 0; i < found.count && rc == QP_OK; i++) {
             rc = claim_one(t, c, found.rows[i]);
         }
@@ -342,7 +343,7 @@ int apply_msg_claim(struct txn *t, struct op_msg_claim *op)
     struct scan scan = {TABLE_lane, op->ns == 0 ? INDEX_lane_open : INDEX_lane_open_ns,
                         &prefix,    op->ns == 0 ? 1 : 2,
                         NULL,       (size_t)op->want,
-                        true};
+                        true,       false};
     struct claim c = {op, NULL, false};
     struct bundle_rows lanes;
     int rc;
@@ -474,8 +475,8 @@ int apply_msg_adopt(struct txn *t, struct op_msg_adopt *op)
 {
     struct msg_row after = {.ns = op->after.ns, .job = op->after.job, .guid = op->after.guid};
     struct scan page = {
-        TABLE_msg,         -1,   NULL, 0, str_is_none(op->after.guid) ? NULL : &after,
-        (size_t)op->limit, false};
+        TABLE_msg,         -1,    NULL, 0, str_is_none(op->after.guid) ? NULL : &after,
+        (size_t)op->limit, false, false};
     struct bundle_rows found;
     int rc;
     if (op->epoch <= 0 || op->limit <= 0 || op->limit > LIMIT_CLAIM_MESSAGES) {

@@ -8,8 +8,8 @@ int apply_space_create(struct txn *t, struct op_space_create *op)
 {
     struct space_row row = {.name = op->name, .created_at = t->now};
     struct bundle_rows found;
-    int rc =
-        txn_scan(t, &(struct scan){TABLE_space, INDEX_space_name, &row, 1, NULL, 1, false}, &found);
+    int rc = txn_scan(
+        t, &(struct scan){TABLE_space, INDEX_space_name, &row, 1, NULL, 1, false, false}, &found);
     if (rc == QP_OK && found.count > 0) {
         op->out_ns = ((const struct space_row *)found.rows[0])->ns;
         return QP_E_EXISTS;
@@ -143,7 +143,8 @@ static int wake_kind(struct txn *t, struct op_wake *op, size_t kind, bool *out_c
                             0,
                             NULL,
                             page < left ? page : left,
-                            true};
+                            true,
+                            false};
         rc = txn_scan(t, &scan, &found);
         due = found.count > 0;
         *out_cut = found.cut;
@@ -239,7 +240,8 @@ int apply_feed_trim(struct txn *t, struct op_feed_trim *op)
     if (op->limit <= 0 || op->limit > LIMIT_SWEEP_ROWS) {
         return QP_E_INVALID;
     }
-    rc = txn_scan(t, &(struct scan){TABLE_feed, -1, &prefix, 1, NULL, (size_t)op->limit, false},
+    rc = txn_scan(t,
+                  &(struct scan){TABLE_feed, -1, &prefix, 1, NULL, (size_t)op->limit, false, false},
                   &found);
     for (; rc == QP_OK && dropped < found.count; dropped++) {
         const struct feed_row *row = found.rows[dropped];

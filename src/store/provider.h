@@ -55,6 +55,10 @@ struct provider_calls {
     /* As load, but the row is not locked: it is what was committed when it was read. NULL: load. */
     int (*peek)(struct provider *p, struct arena *arena, enum table_id table, const void *key,
                 void **out_row, struct qp_err *err);
+    /* Outside of a transaction, many rows by their keys, without payloads: see store_get_all. NULL: they
+     * are loaded one by one. */
+    int (*load_all)(struct provider *p, struct arena *arena, enum table_id table,
+                    const void *const *keys, size_t count, void **out_rows, struct qp_err *err);
     int (*scan)(struct provider *p, const struct scan *scan, void *context, store_visit visit,
                 struct qp_err *err);
     /* The commit will work on these jobs, which are in order and named once (there may be none): locks

@@ -45,6 +45,42 @@ int store_get(struct store *s, struct arena *arena, enum table_id table, const v
     return rc;
 }
 
+/* One by one: where there is no way to go, that costs nothing. */
+static int load_each(struct provider *p, struct arena *arena, enum table_id table,
+                     const void *const *keys, size_t count, void **out_rows, struct qp_err *err)
+{
+    struct arena whole;
+    int rc = QP_OK;
+    arena_init(&whole, p->env, 0);
+    for (size_t i = 0; i < count && rc == QP_OK; i++) {
+        void *row = NULL;
+        arena_reset(&whole);
+        rc = p->calls->load(p, &whole, table, keys[i], &row, err);
+        out_rows[i] = NULL;
+        if (rc == QP_OK && row != NULL) {
+            row_slim(table, row);
+            out_rows[i] = row_copy(arena, table, row);
+            rc = out_rows[i] == NULL ? err_set(err, QP_E_NOMEM, "load: out of memory") : QP_OK;
+        }
+    }
+    arena_done(&whole);
+    return rc;
+}
+
+int store_get_all(struct store *s, struct arena *arena, enum table_id table,
+                  const void *const *keys, size_t count, void **out_rows, struct qp_err *err)
+{
+    struct provider *p = s->provider;
+    int rc = read_check(s, err);
+    QP_ASSERT(count <= LIMIT_PAGE_ROWS);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    return p->calls->load_all != NULL
+               ? p->calls->load_all(p, arena, table, keys, count, out_rows, err)
+               : load_each(p, arena, table, keys, count, out_rows, err);
+}
+
 int store_guid(struct store *s, struct arena *arena, const struct guid_row *key,
                struct guid_row *out_guid, struct qp_err *err)
 {

@@ -262,6 +262,27 @@ static qp_str text_at(const void *row, size_t offset)
     return text;
 }
 
+bool column_is_payload(const struct column *c)
+{
+    static const char *const names[] = {"input", "output", "payload", "detail", "value", "error"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        if (c->kind != KIND_I64 && strcmp(c->name, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void row_slim(enum table_id table, void *row)
+{
+    const struct table *t = &tables[table];
+    for (size_t i = t->key_count; i < t->column_count; i++) {
+        if (column_is_payload(&t->columns[i])) {
+            row_set_str(&t->columns[i], row, QP_NONE);
+        }
+    }
+}
+
 bool row_is_plain(enum table_id table, const void *row)
 {
     const struct table *t = &tables[table];

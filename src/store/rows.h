@@ -218,6 +218,11 @@ int64_t row_due_at(enum table_id table, const void *row);
 /* True for a row that has nothing in the columns that most new rows have nothing in (RARE, LATER, SELDOM). */
 bool row_is_plain(enum table_id table, const void *row);
 
+/* What jobs carry and nobody orders or counts by: it may be large. */
+bool column_is_payload(const struct column *c);
+/* The row has none of it. */
+void row_slim(enum table_id table, void *row);
+
 /* How many bytes of text and blobs a row has. */
 size_t row_text_size(enum table_id table, const void *row);
 

@@ -814,6 +814,12 @@ int store_snapshot_end(struct store *s, struct qp_err *err);
 int store_get(struct store *s, struct arena *arena, enum table_id table, const void *key,
               const void **out_row, struct qp_err *err) QP_MUST_USE;
 
+/* Many rows of one table by their keys, without payloads (column_is_payload): at most LIMIT_PAGE_ROWS, and
+ * one round trip where there is a server. out_rows[i] is that of keys[i], NULL when there is none. */
+int store_get_all(struct store *s, struct arena *arena, enum table_id table,
+                  const void *const *keys, size_t count, void **out_rows,
+                  struct qp_err *err) QP_MUST_USE;
+
 /* A GUID by its key, wherever it stands: on its activity's row or on one of its own. */
 int store_guid(struct store *s, struct arena *arena, const struct guid_row *key,
                struct guid_row *out_guid, struct qp_err *err) QP_MUST_USE;
@@ -829,6 +835,7 @@ struct scan {
     const void *after;
     size_t limit;
     bool skip_locked; /* in a commit: passes over rows that another holds, instead of waiting */
+    bool slim;        /* payloads are not asked for: they may come as none (column_is_payload) */
 };
 
 typedef int (*store_visit)(void *context, const void *row);

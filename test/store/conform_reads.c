@@ -214,6 +214,59 @@ static void test_by_index(void **state)
     arena_done(&arena);
 }
 
+/* All but the payloads, which may be none. */
+static void check_slim(enum table_id table, const void *slim, const void *whole)
+{
+    const struct table *t = &tables[table];
+    for (size_t i = 0; i < t->column_count; i++) {
+        const struct column *c = &t->columns[i];
+        assert_true(column_equal(c, slim, whole) ||
+                    (column_is_payload(c) && str_is_none(row_str(c, slim))));
+    }
+}
+
+/* Proves that rows without their payloads are otherwise the same rows: in a scan, and many by their
+ * keys, in whatever order these are, also twice; and that what is not there is told as such. */
+static void test_slim(void **state)
+{
+    static struct found all;
+    static struct found slim;
+    static const void *keys[2 * ROWS_MAX + 1];
+    static void *rows[2 * ROWS_MAX + 1];
+    struct storetest *f = *state;
+    struct qp_err err;
+    struct arena arena;
+    arena_init(&arena, &f->t.env, 0);
+    all.arena = &arena;
+    populate(f);
+    for (int table = 0; table < TABLE_COUNT; table++) {
+        struct scan scan = {
+            .table = (enum table_id)table, .index = -1, .limit = SIZE_MAX, .slim = true};
+        size_t count = 0;
+        load_table(f, scan.table, &all);
+        slim = (struct found){.table = scan.table, .arena = &arena};
+        scan_into(f, &scan, &slim);
+        assert_int_equal(slim.count, all.count);
+        for (size_t i = 0; i < all.count; i++) {
+            check_slim(scan.table, slim.rows[i], all.rows[i]);
+            keys[count++] = all.rows[i];
+            keys[count++] = all.rows[all.count - 1 - i];
+        }
+        assert_int_equal(store_get_all(f->s, &arena, scan.table, keys, count, rows, &err), QP_OK);
+        for (size_t i = 0; i < count; i++) {
+            assert_non_null(rows[i]);
+            check_slim(scan.table, rows[i], keys[i]);
+        }
+    }
+    keys[0] = &(struct job_row){.ns = NS, .job = 900};
+    keys[1] = &(struct job_row){.ns = NS, .job = 100};
+    assert_int_equal(store_get_all(f->s, &arena, TABLE_job, keys, 2, rows, &err), QP_OK);
+    assert_null(rows[0]);
+    assert_int_equal(((const struct job_row *)rows[1])->job, 100);
+    assert_int_equal(store_get_all(f->s, &arena, TABLE_job, keys, 0, rows, &err), QP_OK);
+    arena_done(&arena);
+}
+
 static int refuse_third(void *context, const void *row)
 {
     int *count = context;
@@ -274,9 +327,7 @@ static void test_same_everywhere(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    CONFORM(test_by_key),
-    CONFORM(test_by_index),
-    CONFORM(test_ends),
-    CONFORM(test_same_everywhere),
+    CONFORM(test_by_key), CONFORM(test_by_index),        CONFORM(test_slim),
+    CONFORM(test_ends),   CONFORM(test_same_everywhere),
 };
 CONFORM_TOPIC(reads);

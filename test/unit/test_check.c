@@ -9,7 +9,7 @@
 #include "kernel/check.h"
 #include "kernel/ledger.h"
 #include "kernel/single.h"
-#include "store/provider.h"
+#include "store/txn.h"
 #include "support/storetest.h"
 
 static struct storetest f;
@@ -18,6 +18,7 @@ static struct storetest f;
 struct heard {
     int64_t count;
     char rules[256]; /* each name with a blank behind it */
+    char job[32];    /* of the last one */
     int rc;          /* what to answer */
 };
 
@@ -29,6 +30,7 @@ static int hear(void *context, const struct qp_finding *finding)
     assert_true(strlen(finding->text) > 0);
     assert_true(strlen(finding->next) > 0);
     h->count++;
+    (void)snprintf(h->job, sizeof h->job, "%.*s", STR_ARG(finding->job));
     (void)snprintf(h->rules + used, sizeof h->rules - used, "%s ", finding->rule);
     return h->rc;
 }
@@ -157,6 +159,89 @@ static void test_pages(void **state)
     storetest_done(&f);
 }
 
+/* Rows of one job, more than are read ahead, between jobs that have few: it is whole, and so are they. */
+static void test_large(void **state)
+{
+    enum { EVENTS = 2 * LIMIT_CHECK_PAGE_ROWS + 1 };
+    static struct op ops[EVENTS];
+    for (int i = 0; i < EVENTS; i++) {
+        ops[i] = (struct op){.kind = OP_event_add,
+                             .event_add = {.ref = {STORE_NS_DEFAULT, 102}, .kind = 1}};
+    }
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
+        struct qp_check_result result = {0};
+        struct heard h;
+        storetest_init(&f, (enum storetest_kind)kind, 1);
+        start(1);
+        start(2);
+        start(3);
+        assert_int_equal(storetest_bundle(&f, ops, EVENTS, NULL), QP_OK);
+        complete();
+        assert_clean(3);
+        h = check_with(&(struct check_options){.job = QP_STR("order-2")}, &result);
+        assert_int_equal(h.count, 0);
+        assert_int_equal(result.jobs, 1);
+        storetest_done(&f);
+    }
+}
+
+/* How often a store was asked. */
+static struct {
+    const struct provider_calls *real;
+    struct provider_calls calls;
+    int64_t count;
+} asked;
+
+static int count_load(struct provider *p, struct arena *arena, enum table_id table, const void *key,
+                      void **out_row, struct qp_err *err)
+{
+    asked.count++;
+    return asked.real->load(p, arena, table, key, out_row, err);
+}
+
+static int count_load_all(struct provider *p, struct arena *arena, enum table_id table,
+                          const void *const *keys, size_t count, void **out_rows,
+                          struct qp_err *err)
+{
+    int rc = QP_OK;
+    asked.count++;
+    for (size_t i = 0; i < count && rc == QP_OK; i++) {
+        rc = asked.real->load(p, arena, table, keys[i], &out_rows[i], err);
+    }
+    return rc;
+}
+
+static int count_scan(struct provider *p, const struct scan *scan, void *context, store_visit visit,
+                      struct qp_err *err)
+{
+    asked.count++;
+    return asked.real->scan(p, scan, context, visit, err);
+}
+
+/* A page of jobs costs a few questions, however many jobs it has: where the store is a server, each is a
+ * round trip. */
+static void test_questions(void **state)
+{
+    const unsigned jobs = 8 * LIMIT_CHECK_PAGE_JOBS;
+    struct provider *p;
+    storetest_init(&f, STORETEST_MEMORY, 1);
+    for (unsigned i = 0; i < jobs; i++) {
+        start(i);
+    }
+    p = store_provider(f.s);
+    asked.real = p->calls;
+    asked.calls = *p->calls;
+    asked.calls.load = count_load;
+    asked.calls.load_all = count_load_all;
+    asked.calls.scan = count_scan;
+    asked.count = 0;
+    p->calls = &asked.calls;
+    assert_clean(jobs);
+    p->calls = asked.real;
+    assert_in_range(asked.count, 1, jobs / 10);
+    storetest_done(&f);
+}
+
 /* A GUID that was folded has left its delta and its place in the journal on the activity. */
 static void test_folded(void **state)
 {
@@ -235,6 +320,20 @@ static void test_child(void **state)
     assert_string_equal(h.rules, "M3 ");
     assert_int_equal(storetest_op(&f, &child), QP_OK);
     assert_clean(2);
+    /* One whose parent has no such activity is found from both ends, and told as the child's. */
+    child.job_create.ref.job = 201;
+    child.job_create.jid = QP_STR("lost");
+    child.job_create.parent_addr = QP_STR("nowhere,0");
+    child.job_create.owner_guid = storetest_guid(5);
+    assert_int_equal(storetest_op(&f, &child), QP_OK);
+    h = check_with(&(struct check_options){.rules = QP_STR("O6")}, &result);
+    assert_string_equal(h.rules, "O6 ");
+    assert_string_equal(h.job, "lost");
+    h = check_with(&(struct check_options){.rules = QP_STR("O6"), .job = QP_STR("lost")}, &result);
+    assert_string_equal(h.rules, "O6 ");
+    h = check_with(&(struct check_options){.rules = QP_STR("O6"), .job = QP_STR("order-1")},
+                   &result);
+    assert_string_equal(h.rules, "");
     storetest_done(&f);
 }
 
@@ -411,20 +510,25 @@ static void test_fading(void **state)
 static struct {
     bool busy;
     bool armed;
+    bool odd;
     struct op op;
+    int64_t jobs[2]; /* in turns */
 } other;
 
 static void *resize_and_commit(void *context, void *pointer, size_t size)
 {
     if (other.armed && !other.busy && size > 0) {
         other.busy = true;
+        other.odd = !other.odd;
+        other.op.event_add.ref = (struct job_ref){STORE_NS_DEFAULT, other.jobs[other.odd]};
         assert_int_equal(storetest_op(&f, &other.op), QP_OK);
         other.busy = false;
     }
     return f.t.env.resize(context, pointer, size);
 }
 
-/* A file is read in snapshots: whoever writes meanwhile does not disturb. */
+/* A file is read in snapshots: whoever writes meanwhile does not disturb, be it to a job of the first page
+ * or to one whose rows were read ahead with it. */
 static void test_moving(void **state)
 {
     struct qp_env env;
@@ -434,21 +538,24 @@ static void test_moving(void **state)
     struct qp_check_result result = {0};
     struct qp_err err = {0};
     storetest_init(&f, STORETEST_SQLITE, 1);
-    start(1);
+    for (unsigned i = 1; i <= LIMIT_CHECK_PAGE_JOBS + 2; i++) {
+        start(i);
+    }
     env = f.t.env;
     env.resize = resize_and_commit;
     options.path = f.path;
     options.read_only = true;
-    other.op =
-        (struct op){.kind = OP_event_add, .event_add = {.ref = {STORE_NS_DEFAULT, 101}, .kind = 1}};
+    other.op = (struct op){.kind = OP_event_add, .event_add = {.kind = 1}};
+    other.jobs[0] = 101;
+    other.jobs[1] = 100 + LIMIT_CHECK_PAGE_JOBS + 2;
     assert_int_equal(store_open(&env, &options, &reader, &err), QP_OK);
     other.armed = true;
     assert_int_equal(check_run(reader, &(struct check_options){0}, &h, hear, &result, &err), QP_OK);
     other.armed = false;
     assert_int_equal(h.count, 0);
-    assert_int_equal(result.jobs, 1);
+    assert_int_equal(result.jobs, LIMIT_CHECK_PAGE_JOBS + 2);
     assert_int_equal(store_close(reader, &err), QP_OK);
-    assert_clean(1);
+    assert_clean(LIMIT_CHECK_PAGE_JOBS + 2);
     storetest_done(&f);
 }
 
@@ -528,7 +635,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_selftest),  cmocka_unit_test(test_clean),
-        cmocka_unit_test(test_pages),     cmocka_unit_test(test_folded),
+        cmocka_unit_test(test_pages),     cmocka_unit_test(test_large),
+        cmocka_unit_test(test_questions), cmocka_unit_test(test_folded),
         cmocka_unit_test(test_ended),     cmocka_unit_test(test_child),
         cmocka_unit_test(test_mutations), cmocka_unit_test(test_options),
         cmocka_unit_test(test_refusals),  cmocka_unit_test(test_fading),

@@ -111,7 +111,8 @@ static void test_scans_walk_their_index(void **state)
         size_t prefixes = index >= 0 && own == 1 ? 1 : own + 1;
         for (size_t prefix = 0; prefix < prefixes; prefix++) {
             for (int after = 0; after < 2; after++) {
-                struct scan scan = {table, index, row, prefix, after ? row : NULL, 10, false};
+                struct scan scan = {table, index, row,  prefix, after ? row : NULL,
+                                    10,    false, false};
                 sqlite3_stmt *s;
                 assert_int_equal(sqlite_scan_statement(&p, &scan, &s, &err), QP_OK);
                 assert_plan_is_a_walk(p.db, sqlite3_sql(s));

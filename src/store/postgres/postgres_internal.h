@@ -30,6 +30,7 @@ static_assert(LIMIT_COMMIT_ENTRIES < 1 << POSTGRES_POS_BITS, "so many entries ha
 
 enum table_statement {
     STATEMENT_LOAD,
+    STATEMENT_LOAD_SLIM, /* without payloads */
     STATEMENT_LOAD_LOCK,
     STATEMENT_FETCH, /* of many jobs */
     STATEMENT_INSERT,
@@ -69,7 +70,7 @@ enum plain_statement {
 
 enum scan_lock { SCAN_FREE, SCAN_LOCK, SCAN_SKIP, SCAN_LOCKS };
 
-#define SCAN_SHAPES ((TABLE_COUNT + INDEX_COUNT) * (INDEX_COLUMNS_MAX + 1) * 2 * SCAN_LOCKS)
+#define SCAN_SHAPES ((TABLE_COUNT + INDEX_COUNT) * (INDEX_COLUMNS_MAX + 1) * 4 * SCAN_LOCKS)
 #define SCAN_PAGE_ROWS 500
 
 /* The jobs that this transaction has locked, by number (0: a free place). */

@@ -513,8 +513,8 @@ static int take_row(void *context, const PGresult *result, struct qp_err *err)
                : rc;
 }
 
-static int load_by(struct loading *l, enum table_statement kind, const void *key,
-                   struct qp_err *err)
+static int load_send(struct loading *l, enum table_statement kind, const void *key,
+                     struct qp_err *err)
 {
     struct postgres_provider *p = l->p;
     const struct table *t = &tables[l->table];
@@ -529,10 +529,16 @@ static int load_by(struct loading *l, enum table_statement kind, const void *key
             wire_param_str(&p->params, row_str(c, key));
         }
     }
-    rc = rc == QP_OK
-             ? wire_send(&p->wire, s, &p->params, (struct wire_answer){take_row, l, false}, err)
-             : rc;
-    return rc == QP_OK ? postgres_wait(p, err) : lost_is_busy(p, rc, err);
+    return rc == QP_OK
+               ? wire_send(&p->wire, s, &p->params, (struct wire_answer){take_row, l, false}, err)
+               : rc;
+}
+
+static int load_by(struct loading *l, enum table_statement kind, const void *key,
+                   struct qp_err *err)
+{
+    int rc = load_send(l, kind, key, err);
+    return rc == QP_OK ? postgres_wait(l->p, err) : lost_is_busy(l->p, rc, err);
 }
 
 /* Outside of a transaction a lost connection is connected again, and what was asked is asked
@@ -591,6 +597,47 @@ static int postgres_peek(struct provider *base, struct arena *arena, enum table_
     if (rc == QP_OK) {
         *out_row = l.row;
     }
+    return rc;
+}
+
+/* All are asked for before the first answer is read. */
+static int load_all_once(struct loading *all, const void *const *keys, size_t count,
+                         struct qp_err *err)
+{
+    struct postgres_provider *p = all[0].p;
+    int rc = check_ready(p, err);
+    for (size_t i = 0; i < count && rc == QP_OK; i++) {
+        all[i].row = NULL;
+        rc = load_send(&all[i], STATEMENT_LOAD_SLIM, keys[i], err);
+    }
+    if (rc == QP_OK) {
+        return postgres_wait(p, err);
+    }
+    if (wire_wait(&p->wire, NULL) != QP_OK) { /* what was sent is answered into `all` */
+        p->wire.lost = true;
+    }
+    return lost_is_busy(p, rc, err);
+}
+
+static int postgres_load_all(struct provider *base, struct arena *arena, enum table_id table,
+                             const void *const *keys, size_t count, void **out_rows,
+                             struct qp_err *err)
+{
+    struct postgres_provider *p = self(base);
+    struct loading *all = mem_alloc(base->env, (count + 1) * sizeof *all);
+    int rc = all == NULL ? err_set(err, QP_E_NOMEM, "load: out of memory") : QP_OK;
+    QP_ASSERT(!p->active);
+    for (size_t i = 0; i < count && rc == QP_OK; i++) {
+        all[i] = (struct loading){p, arena, table, NULL};
+    }
+    rc = rc == QP_OK && count > 0 ? load_all_once(all, keys, count, err) : rc;
+    if (rc == QP_E_BUSY && p->wire.lost && !p->in_snapshot) {
+        rc = load_all_once(all, keys, count, err); /* as load_free */
+    }
+    for (size_t i = 0; i < count && rc == QP_OK; i++) {
+        out_rows[i] = all[i].row;
+    }
+    mem_free(base->env, all);
     return rc;
 }
 
@@ -663,7 +710,7 @@ static int scan_send(struct scanning *sc, const struct scan *scan, size_t limit,
 static int lane_lock(struct postgres_provider *p, struct arena *arena, const struct lane_row *lane,
                      void **out_row, struct qp_err *err)
 {
-    struct scan one = {TABLE_lane, -1, lane, 3, NULL, 1, true};
+    struct scan one = {TABLE_lane, -1, lane, 3, NULL, 1, true, false};
     struct scanning sc = {p, TABLE_lane, NULL};
     struct loading l = {p, arena, TABLE_lane, NULL};
     struct wire_statement *s;
@@ -900,6 +947,7 @@ const struct provider_calls postgres_calls = {
     .begin = postgres_begin,
     .load = postgres_load,
     .peek = postgres_peek,
+    .load_all = postgres_load_all,
     .scan = postgres_scan,
     .expect = postgres_expect,
     .number = postgres_number,

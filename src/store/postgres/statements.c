@@ -76,6 +76,15 @@ static void add_columns(struct buf *b, const struct table *t)
     }
 }
 
+/* The same, with nothing in place of payloads. */
+static void add_slim_columns(struct buf *b, const struct table *t)
+{
+    for (size_t i = 0; i < t->column_count; i++) {
+        buf_printf(b, column_is_payload(&t->columns[i]) ? "%sNULL::bytea AS \"%s\"" : "%s\"%s\"",
+                   i > 0 ? "," : "", t->columns[i].name);
+    }
+}
+
 /* The head's numbers are in sequences and in transaction ids: what may have been given out. */
 static void add_head(struct buf *b, const char *schema)
 {
@@ -338,12 +347,13 @@ static void write_table_text(struct buf *b, const char *schema, enum table_id ta
     const struct table *t = &tables[table];
     switch (kind) {
     case STATEMENT_LOAD:
+    case STATEMENT_LOAD_SLIM:
     case STATEMENT_LOAD_LOCK:
         buf_text(b, "SELECT ");
-        add_columns(b, t);
+        (kind == STATEMENT_LOAD_SLIM ? add_slim_columns : add_columns)(b, t);
         add_from(b, schema, table);
         add_key_condition(b, t);
-        buf_text(b, kind == STATEMENT_LOAD ? "" : lock_of(table));
+        buf_text(b, kind == STATEMENT_LOAD_LOCK ? lock_of(table) : "");
         break;
     case STATEMENT_FETCH:
         add_fetch(b, schema, table);
@@ -452,7 +462,7 @@ static void write_scan_text(struct buf *b, const char *schema, const struct scan
     const struct table *t = &tables[scan->table];
     size_t place = 1;
     buf_text(b, "SELECT ");
-    add_columns(b, t);
+    (scan->slim ? add_slim_columns : add_columns)(b, t);
     add_from(b, schema, scan->table);
     if (scan->index >= 0 && strcmp(index_conditions[scan->index], "1") != 0) {
         buf_printf(b, " AND (%s)", index_conditions[scan->index]);
@@ -483,10 +493,9 @@ int postgres_scan_statement(struct postgres_provider *p, const struct scan *scan
 {
     struct index_columns order = scan_order(scan);
     size_t of = scan->index >= 0 ? (size_t)TABLE_COUNT + (size_t)scan->index : (size_t)scan->table;
+    size_t how = (size_t)(scan->after != NULL ? 2 : 0) + (scan->slim ? 1 : 0);
     size_t shape =
-        ((of * (INDEX_COLUMNS_MAX + 1) + scan->prefix_count) * 2 + (scan->after != NULL)) *
-            SCAN_LOCKS +
-        lock;
+        ((of * (INDEX_COLUMNS_MAX + 1) + scan->prefix_count) * 4 + how) * SCAN_LOCKS + lock;
     QP_ASSERT(shape < SCAN_SHAPES && scan->prefix_count <= order.count);
     QP_ASSERT(scan->after == NULL || scan->prefix_count < order.count);
     *out = &p->scans[shape];

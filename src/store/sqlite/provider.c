@@ -271,6 +271,20 @@ static bool row_read(sqlite3_stmt *s, enum table_id table, void *row, struct are
     return true;
 }
 
+/* What is not asked for, SQLite does not read from the file. */
+static bool row_read_slim(sqlite3_stmt *s, enum table_id table, void *row)
+{
+    const struct table *t = &tables[table];
+    for (size_t i = 0; i < t->column_count; i++) {
+        if (column_is_payload(&t->columns[i])) {
+            row_set_str(&t->columns[i], row, QP_NONE);
+        } else if (!column_read(s, (int)i, &t->columns[i], row, NULL)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Damage that is read is damage that is told, and the handle is done with it. */
 static int check_row(struct sqlite_provider *p, enum table_id table, const void *row,
                      struct qp_err *err)
@@ -324,10 +338,9 @@ static int sqlite_load(struct provider *base, struct arena *arena, enum table_id
     return rc;
 }
 
-static int sqlite_scan(struct provider *base, const struct scan *scan, void *context,
-                       store_visit visit, struct qp_err *err)
+static int scan_run(struct sqlite_provider *p, const struct scan *scan, void *context,
+                    store_visit visit, struct qp_err *err)
 {
-    struct sqlite_provider *p = self(base);
     union {
         int64_t align;
         char bytes[1024];
@@ -343,9 +356,10 @@ static int sqlite_scan(struct provider *base, const struct scan *scan, void *con
     while (rc == QP_OK && code == SQLITE_ROW) {
         code = sqlite3_step(s);
         if (code == SQLITE_ROW) {
-            rc = row_read(s, scan->table, &row, NULL)
-                     ? check_row(p, scan->table, &row, err)
-                     : err_set(err, QP_E_NOMEM, "scan: out of memory");
+            bool is_read = scan->slim ? row_read_slim(s, scan->table, &row)
+                                      : row_read(s, scan->table, &row, NULL);
+            rc = is_read ? check_row(p, scan->table, &row, err)
+                         : err_set(err, QP_E_NOMEM, "scan: out of memory");
             rc = rc == QP_OK ? visit(context, &row) : rc;
         }
     }
@@ -354,6 +368,65 @@ static int sqlite_scan(struct provider *base, const struct scan *scan, void *con
     }
     (void)sqlite3_reset(s); /* repeats the step's error */
     return rc;
+}
+
+struct counted {
+    void *context;
+    store_visit visit;
+    size_t count;
+};
+
+static int visit_counted(void *context, const void *row)
+{
+    struct counted *c = context;
+    c->count++;
+    return c->visit(c->context, row);
+}
+
+/* The number of a job is its rowid, and a place that is named by several columns SQLite finds only by those
+ * before a rowid: it would go through all jobs of the namespace for each page. So the page is taken from
+ * the rows that have the same columns before it, and then from those behind them. */
+static int scan_jobs_after(struct sqlite_provider *p, const struct scan *scan, size_t place,
+                           void *context, store_visit visit, struct qp_err *err)
+{
+    struct counted counted = {context, visit, 0};
+    struct job_row end = *(const struct job_row *)scan->after;
+    struct scan part = *scan;
+    int rc;
+    part.prefix = scan->after;
+    part.prefix_count = place;
+    rc = scan_run(p, &part, &counted, visit_counted, err);
+    end.job = INT64_MAX;
+    part = *scan;
+    part.after = &end;
+    part.limit = scan->limit - counted.count;
+    return rc == QP_OK && part.limit > 0 ? scan_run(p, &part, context, visit, err) : rc;
+}
+
+/* Where the job's number stands in the order of a scan. */
+static size_t place_of_number(const struct scan *scan)
+{
+    size_t number = tables[TABLE_job].number;
+    struct index_columns order = {.count = 0};
+    size_t i = 0;
+    if (scan->index < 0) {
+        return number;
+    }
+    order = index_columns((enum index_id)scan->index);
+    while (order.column[i] != number) {
+        i++;
+        QP_ASSERT(i < order.count); /* it is of the key, so it is there */
+    }
+    return i;
+}
+
+static int sqlite_scan(struct provider *base, const struct scan *scan, void *context,
+                       store_visit visit, struct qp_err *err)
+{
+    struct sqlite_provider *p = self(base);
+    size_t place = scan->table == TABLE_job && scan->after != NULL ? place_of_number(scan) : 0;
+    return place > scan->prefix_count ? scan_jobs_after(p, scan, place, context, visit, err)
+                                      : scan_run(p, scan, context, visit, err);
 }
 
 /* Which update: the one of the columns that change with every step, when no other did. A row that
