@@ -43,6 +43,8 @@ struct check {
     struct check_rows
         rows[TABLE_COUNT];   /* guid: also those that stand on an activity; by address */
     struct check_rows wakes; /* addresses (qp_str) that something will wake, in order */
+    int64_t run;             /* that was asked for last, and whether it is there */
+    bool has_run;
     /* findings that are not told yet */
     struct check_found *first;
     struct check_found *last;

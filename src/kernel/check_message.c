@@ -157,6 +157,27 @@ void rule_M7(struct check *c)
     }
 }
 
+/* The runs are few, and the messages of one lie together: the last answer mostly holds. */
+static bool has_run(struct check *c, int64_t epoch)
+{
+    if (epoch != c->run) {
+        c->run = epoch;
+        c->has_run = check_get(c, TABLE_node, &(struct node_row){.epoch = epoch}) != NULL;
+    }
+    return c->has_run || c->rc != QP_OK;
+}
+
+void rule_M8(struct check *c)
+{
+    c->run = 0; /* of another snapshot, it may be */
+    EACH_ROW(c, msg, m)
+    {
+        if (m->state == MSG_HELD && m->holder > 0 && !has_run(c, m->holder)) {
+            found_message(c, m, "it is held by a run that is over: nobody will take it up");
+        }
+    }
+}
+
 void rule_T2(struct check *c)
 {
     EACH_ROW(c, msg, m)

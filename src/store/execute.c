@@ -516,6 +516,12 @@ static int commit_finish(struct store *s, struct commit *c)
     return rc;
 }
 
+/* Who met others too often has done nothing wrong: it is worth another try later, and no conflict of its own. */
+static int commit_code(const struct store *s, int rc)
+{
+    return s->provider->shared && rc == QP_E_CONFLICT ? QP_E_BUSY : rc;
+}
+
 /* One step: an op, or the end. */
 static int commit_advance(struct store *s, struct commit *c)
 {
@@ -528,6 +534,7 @@ static int commit_advance(struct store *s, struct commit *c)
         if (rc == QP_OK || commit_again(s, c, rc)) {
             return QP_OK;
         }
+        rc = commit_code(s, rc);
         if (c->txn != NULL) {
             return commit_abort(s, c, rc);
         }
@@ -544,7 +551,7 @@ static int commit_advance(struct store *s, struct commit *c)
         c->txn->rc = QP_OK; /* the next step tries again */
         return QP_E_BUSY;
     }
-    return rc == QP_OK || commit_again(s, c, rc) ? QP_OK : commit_abort(s, c, rc);
+    return rc == QP_OK || commit_again(s, c, rc) ? QP_OK : commit_abort(s, c, commit_code(s, rc));
 }
 
 static int commit_refuse(struct commit *c, int rc)

@@ -37,6 +37,8 @@ struct model_world {
     enum model_fate (*call)(void *context, enum model_call call);
     /* Until another transaction has ended. */
     void (*wait)(void *context);
+    /* For so long at most. */
+    void (*pause)(void *context, int64_t us);
     /* Before a commit is applied, and after: what it writes is on p->undo. */
     void (*committing)(void *context, const struct memory_provider *p);
     void (*committed)(void *context);

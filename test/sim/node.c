@@ -181,6 +181,15 @@ static void world_wait(void *context)
     n->waits_since = -1;
 }
 
+static void world_pause(void *context, int64_t us)
+{
+    struct node *n = context;
+    if (!n->no_yield && us > 0) {
+        n->wake_us = n->sim->now_us + random_below(&n->sim->choice, us);
+        yield(n);
+    }
+}
+
 static void world_committing(void *context, const struct memory_provider *p)
 {
     const struct node *n = context;
@@ -563,6 +572,7 @@ void node_init(struct node *n, struct sim *s, int index)
     n->world = (struct model_world){.context = n,
                                     .call = world_call,
                                     .wait = world_wait,
+                                    .pause = world_pause,
                                     .committing = world_committing,
                                     .committed = world_committed,
                                     .ended = world_ended,
