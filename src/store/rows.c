@@ -265,8 +265,8 @@ static qp_str text_at(const void *row, size_t offset)
 bool column_is_payload(const struct column *c)
 {
     static const char *const names[] = {"input", "output", "payload", "detail", "value", "error"};
-    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-        if (c->kind != KIND_I64 && strcmp(c->name, names[i]) == 0) {
+    for (size_t i = 0; c->kind != KIND_I64 && i < ARRAY_COUNT(names); i++) {
+        if (c->name[0] == names[i][0] && strcmp(c->name, names[i]) == 0) {
             return true;
         }
     }
@@ -277,7 +277,7 @@ void row_slim(enum table_id table, void *row)
 {
     const struct table *t = &tables[table];
     for (size_t i = t->key_count; i < t->column_count; i++) {
-        if (column_is_payload(&t->columns[i])) {
+        if (!column_is_none(&t->columns[i], row) && column_is_payload(&t->columns[i])) {
             row_set_str(&t->columns[i], row, QP_NONE);
         }
     }
