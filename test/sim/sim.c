@@ -13,6 +13,7 @@
 #define FAULTS_CALLS 60000 /* or after so many calls: a lease of 1 ms is no life */
 #define REST_US 600000000  /* and this is how long it may take to come to rest */
 #define CALLS_MAX 300000   /* of all nodes: more is no progress */
+#define RETENTION_MS 10000
 #define LOOK_US 20000
 #define FOLLOW_PERCENT 3
 
@@ -135,7 +136,8 @@ static void draw_sizes(struct sim *s, struct sim_random *r)
     s->lease_ms = draw_lease(r);
     s->lease_ms = s->model == MODEL_ALONE ? 0 : s->lease_ms;
     s->task_lease_ms = random_chance(r, 30) ? 1 + random_below(r, 200) : 0;
-    s->keep_ms = random_chance(r, 30) ? 60000 : 0;
+    /* A minute of short leases is many renewals. */
+    s->keep_ms = random_chance(r, 40) && (s->lease_ms == 0 || s->lease_ms >= 500) ? 60000 : 0;
     s->room = random_chance(r, 20) ? 1 : 8;
     s->stepwise = random_chance(r, 35);
     s->has_writer = random_chance(r, 70) && s->model == MODEL_ALONE;
@@ -362,6 +364,22 @@ static void come_to_rest(struct sim *s)
     }
 }
 
+/* Jobs are kept for a while, and then they go, whatever strikes meanwhile. */
+static void forget_jobs(struct sim *s)
+{
+    int64_t until = s->now_us + (s->keep_ms + RETENTION_MS) * 1000;
+    int64_t calls = s->result->calls + FAULTS_CALLS;
+    s->healed = false; /* what faults are left may strike now */
+    while (watch_has_jobs(s) && s->result->calls < calls && is_busy(s, until)) {}
+    heal(s);
+    until = s->now_us + REST_US;
+    while (watch_has_jobs(s) && is_busy(s, until)) {}
+    if (s->result->ok && watch_has_jobs(s)) {
+        sim_violate(s, "retention", "jobs are there whose time is over");
+    }
+    sim_cover("retention");
+}
+
 static bool all_closed(const struct sim *s)
 {
     for (int i = 0; i < s->node_count; i++) {
@@ -401,6 +419,9 @@ void sim_run(const struct sim_options *options, struct sim_result *out_result)
     }
     if (s->result->ok) {
         watch_end(s);
+    }
+    if (s->result->ok && s->keep_ms > 0) {
+        forget_jobs(s);
     }
     if (s->result->ok) {
         close_nodes(s);

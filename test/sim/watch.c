@@ -436,6 +436,17 @@ bool watch_is_quiet(struct sim *s)
     return jobs + count_rows(s, TABLE_msg, count_row) == 0;
 }
 
+bool watch_has_jobs(struct sim *s)
+{
+    struct left left = {s, 0};
+    struct scan one = {.table = TABLE_job, .index = -1, .limit = 1};
+    struct qp_err err = {0};
+    if (store_scan(s->checker, &one, &left, count_row, &err) != QP_OK) {
+        sim_bug(err.text);
+    }
+    return left.count > 0;
+}
+
 static void sink_is_right(struct sim *s)
 {
     for (struct omap_node *n = omap_seek(&s->sink, QP_NONE); n != NULL; n = omap_next(n)) {

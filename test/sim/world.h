@@ -239,6 +239,7 @@ void watch_committing(struct sim *s, const struct memory_provider *p);
 void watch_committed(struct sim *s);
 void watch_crash(struct sim *s, const struct node *n);
 bool watch_is_quiet(struct sim *s);
+bool watch_has_jobs(struct sim *s);
 void watch_follow(struct sim *s);
 void watch_end(struct sim *s);
 void watch_store(struct sim *s);
