@@ -114,6 +114,35 @@
 #define LIMIT_CHECK_TEXT_SIZE 512      /* the sentence of a finding */
 #define LIMIT_CHECK_LAG_MS (60 * 1000) /* timers and leases may be this late */
 
+/* Server */
+#define LIMIT_BODY_SIZE (4 * 1024 * 1024) /* of a request; configurable */
+#define LIMIT_BODY_HARD_SIZE (64 * 1024 * 1024)
+#define LIMIT_URI_SIZE 4096
+#define LIMIT_HEADERS 64
+#define LIMIT_HEADER_SIZE (16 * 1024)      /* all headers of a request */
+#define LIMIT_HEADER_MS (10 * 1000)        /* until the headers are there */
+#define LIMIT_BODY_MS (30 * 1000)          /* until the body is there, and for every */
+#define LIMIT_BODY_RATE_SIZE (16 * 1024)   /* of it another second */
+#define LIMIT_KEEPALIVE_MS (75 * 1000)     /* between two requests of a connection */
+#define LIMIT_SEND_MS (60 * 1000)          /* of a peer that does not read its answer */
+#define LIMIT_REQUESTS_PER_CONNECTION 1000 /* then it is closed */
+#define LIMIT_CONNECTIONS 20000            /* at a time; configurable */
+#define LIMIT_CONNECTIONS_PER_ADDRESS 256  /* where the server listens beyond this machine */
+#define LIMIT_CREW_THREADS 8               /* for requests that wait for the store */
+#define LIMIT_CREW_CALLS 4096              /* that wait for one of them */
+#define LIMIT_WAIT_MS (60 * 1000)          /* that a request may ask to wait */
+#define LIMIT_DRAIN_MS (20 * 1000)         /* for requests in hand, when the server ends */
+#define LIMIT_WORK_TASKS 1000              /* that one worker call may ask for */
+#define LIMIT_WORK_RESULTS 1000            /* that one worker call may bring */
+#define LIMIT_WORK_TOPICS 64               /* that one worker call may name */
+#define LIMIT_STREAMS 1000                 /* event streams at a time */
+#define LIMIT_STREAM_PING_MS (15 * 1000)   /* between two signs of life of a stream */
+#define LIMIT_TOKEN_ID_SIZE 32             /* the part of a token that names it */
+#define LIMIT_TOKENS_KNOWN 1024            /* kept in memory */
+#define LIMIT_REQUEST_ID_SIZE 128
+#define LIMIT_PARAMETERS 16 /* of a query */
+#define LIMIT_HOSTS 16      /* names that a server answers to */
+
 /* Ledgers */
 #define LIMIT_LEG1_ENTRIES 99
 #define LIMIT_LEG2_ENTRIES 99999999
@@ -122,6 +151,7 @@
 static_assert(LIMIT_PAYLOAD_SIZE <= LIMIT_PAYLOAD_HARD_SIZE, "default within hard limit");
 static_assert(LIMIT_PAYLOAD_HARD_SIZE <= LIMIT_BUNDLE_SIZE, "a payload fits into a bundle");
 static_assert(LIMIT_HOST_CALLBACK_MS < LIMIT_SILENCE_MS, "a host callback may be silent");
+static_assert(LIMIT_PAYLOAD_SIZE < LIMIT_BODY_SIZE, "a payload fits into a request");
 static_assert(LIMIT_BUNDLE_SIZE < LIMIT_ARENA_SIZE, "a bundle fits into an arena");
 
 #endif
