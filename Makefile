@@ -50,11 +50,13 @@ PROGRAM_LAYERS := server cli
 sources_of   = $(sort $(wildcard src/$(1)/*.c src/$(1)/*/*.c))
 LIBRARY_SRC := $(foreach layer,$(LIBRARY_LAYERS),$(call sources_of,$(layer)))
 PROGRAM_SRC := $(foreach layer,$(PROGRAM_LAYERS),$(call sources_of,$(layer)))
+# What tests and fuzz targets may use beside the library: everything but the commands.
+SERVER_SRC  := $(call sources_of,server)
 EXAMPLE_SRC := $(sort $(wildcard examples/*.c))
 
 # A test program is a test/<directory>/test_*.c. It is linked with the library's objects, with test/support/*.c and
 # with the other .c files of its own directory. Tests may also be scripts: test/<directory>/test_*.sh.
-TEST_DIRS      := unit store crash
+TEST_DIRS      := unit store crash server
 TEST_SRC       := $(sort $(wildcard $(TEST_DIRS:%=test/%/test_*.c)))
 TEST_OTHER_SRC := $(sort $(filter-out $(TEST_SRC),$(wildcard $(TEST_DIRS:%=test/%/*.c))))
 SUPPORT_SRC    := $(sort $(wildcard test/support/*.c))
@@ -116,8 +118,9 @@ language_for = $(if $(filter examples/%,$(1)),$(LANGUAGE_examples),$(LANGUAGE)) 
                $(if $(filter test/% bench/%,$(1)),-Itest -I$(B)/generated -Wno-unused-parameter) \
                $(if $(filter $(LIBRARY_SRC),$(1)),-fPIC,-fPIE)
 
-LIBS      := -Wl,--as-needed -lsqlite3 -lpq -ljansson -lcrypto -lpthread -lm
-TEST_LIBS := -lcmocka $(LIBS)
+LIBS         := -Wl,--as-needed -lsqlite3 -lpq -ljansson -lcrypto -lpthread -lm
+PROGRAM_LIBS := $(LIBS) -lmicrohttpd
+TEST_LIBS    := -lcmocka $(PROGRAM_LIBS)
 
 # ------------------------------------------------------------------------------------------------------ variants
 
@@ -179,7 +182,7 @@ $(B)/libquipu.so: $(B)/libquipu.so.$(SOVERSION)
 
 $(B)/quipu: $(PROGRAM_OBJ) $(LIBRARY_OBJ) $(B)/sources
 	@echo "  LD    $@"
-	$(Q)$(CC) -pie $(LDFLAGS_release) -Wl,-z,nodlopen -o $@ $(PROGRAM_OBJ) $(LIBRARY_OBJ) $(LIBS)
+	$(Q)$(CC) -pie $(LDFLAGS_release) -Wl,-z,nodlopen -o $@ $(PROGRAM_OBJ) $(LIBRARY_OBJ) $(PROGRAM_LIBS)
 
 # $(1) is the prefix
 pc_text = sed -e 's|@PREFIX@|$(1)|' -e 's|@VERSION@|$(VERSION)|' quipu.pc.in
@@ -223,7 +226,7 @@ $(TEST_TOOLS): $(B)/%: $(B)/obj/%.o $(B)/libsupport.a $(B)/library.a
 # Tests take what they need from an archive of the variant, so that a test of one file links while another file is being
 # written. $(1) is a variant.
 define archive_rules
-$(call directory,$(1))/library.a: $(call objects,$(1),$(LIBRARY_SRC)) $(B)/sources
+$(call directory,$(1))/library.a: $(call objects,$(1),$(LIBRARY_SRC) $(SERVER_SRC)) $(B)/sources
 	$$(Q)rm -f $$@ && $$(AR) rcsTD $$@ $$(filter %.o,$$^)
 endef
 $(foreach variant,$(VARIANTS),$(eval $(call archive_rules,$(variant))))
@@ -242,7 +245,7 @@ FUZZERS := $(patsubst test/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
 
 $(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/test/fuzz/%.o $(B)/fuzz/library.a
 	@echo "  LD    $@"
-	$(Q)$(CLANG) $(LDFLAGS_fuzz) -o $@ $^ $(LIBS)
+	$(Q)$(CLANG) $(LDFLAGS_fuzz) -o $@ $^ $(PROGRAM_LIBS)
 
 RUN := QP_BUILD=$(B) tools/runtests
 

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/uuid.h"
@@ -21,6 +22,7 @@ struct api {
     struct auth *auth;
     struct idempotency *idempotency;
     atomic_bool draining;
+    atomic_int streams;
 
     pthread_mutex_t lock;
     pthread_cond_t work;
@@ -52,19 +54,24 @@ const struct qp_env *api_env(const struct api *api)
     return api->options.env;
 }
 
+const struct api_options *api_options(const struct api *api)
+{
+    return &api->options;
+}
+
+struct idempotency *api_idempotency(struct api *api)
+{
+    return api->idempotency;
+}
+
 struct auth *api_auth(struct api *api)
 {
     return api->auth;
 }
 
-struct metrics *api_metrics(const struct api *api)
+atomic_int *api_streams(struct api *api)
 {
-    return api->options.metrics;
-}
-
-const char *api_build(const struct api *api)
-{
-    return api->options.build;
+    return &api->streams;
 }
 
 bool api_is_draining(const struct api *api)
@@ -79,38 +86,39 @@ static int64_t now_us(const struct api *api)
 
 /* ------------------------------------------------------------------------------------- the crew */
 
-/* A call's next piece of work; it stands in the call's arena. */
-struct crew_job {
-    struct crew_job *next;
-    struct api_call *call;
-    void (*run)(struct api_call *c);
-};
-
-bool api_later(struct api_call *c, void (*run)(struct api_call *c))
+bool crew_put(struct api *api, struct crew_job *job)
 {
-    struct api *api = c->api;
-    struct crew_job *job = ARENA_NEW(&c->arena, struct crew_job);
-    bool room = false;
-    if (job != NULL) {
-        *job = (struct crew_job){.call = c, .run = run};
-        (void)pthread_mutex_lock(&api->lock);
-        room = api->waiting < LIMIT_CREW_CALLS && !api->stop;
-        if (room) {
-            if (api->last != NULL) {
-                api->last->next = job;
-            } else {
-                api->first = job;
-            }
-            api->last = job;
-            api->waiting++;
-            (void)pthread_cond_signal(&api->work);
+    bool room;
+    job->next = NULL;
+    (void)pthread_mutex_lock(&api->lock);
+    room = api->waiting < LIMIT_CREW_CALLS || job->must;
+    if (room) {
+        if (api->last != NULL) {
+            api->last->next = job;
+        } else {
+            api->first = job;
         }
-        (void)pthread_mutex_unlock(&api->lock);
+        api->last = job;
+        api->waiting++;
+        (void)pthread_cond_signal(&api->work);
     }
-    if (!room) {
+    (void)pthread_mutex_unlock(&api->lock);
+    return room;
+}
+
+static void run_later(struct crew_job *job)
+{
+    struct api_call *c = (struct api_call *)((char *)job - offsetof(struct api_call, job));
+    c->run(c);
+}
+
+void api_later(struct api_call *c, void (*run)(struct api_call *c))
+{
+    c->run = run;
+    c->job.run = run_later;
+    if (!crew_put(c->api, &c->job)) {
         api_refuse(c, PROBLEM_BUSY, NULL, "%d requests wait already", LIMIT_CREW_CALLS);
     }
-    return room;
 }
 
 static void *crew_main(void *context)
@@ -119,8 +127,6 @@ static void *crew_main(void *context)
     (void)pthread_mutex_lock(&api->lock);
     while (!api->stop || api->first != NULL) {
         struct crew_job *job = api->first;
-        struct api_call *c;
-        void (*run)(struct api_call *);
         if (job == NULL) {
             (void)pthread_cond_wait(&api->work, &api->lock);
             continue;
@@ -129,10 +135,8 @@ static void *crew_main(void *context)
         api->last = api->first == NULL ? NULL : api->last;
         api->waiting--;
         api->running++;
-        c = job->call; /* with the answer, call and job are gone */
-        run = job->run;
         (void)pthread_mutex_unlock(&api->lock);
-        run(c);
+        job->run(job); /* with the answer, call and job are gone */
         (void)pthread_mutex_lock(&api->lock);
         api->running--;
         if (api->running == 0 && api->first == NULL) {
@@ -369,7 +373,7 @@ static void run_handler(struct api_call *c)
 static void dispatch(struct api_call *c)
 {
     if ((c->route->flags & ROUTE_BLOCKS) != 0) {
-        (void)api_later(c, run_handler); /* it is answered when there is no room */
+        api_later(c, run_handler);
     } else {
         c->route->handle(c);
     }
@@ -395,7 +399,8 @@ static bool check_body(struct api_call *c)
         return true;
     }
     if (!is_json_type(c->content_type)) {
-        api_refuse(c, PROBLEM_MEDIA_TYPE, NULL, "the header Content-Type has to be application/json");
+        api_refuse(c, PROBLEM_MEDIA_TYPE, NULL,
+                   "the header Content-Type has to be application/json");
         return false;
     }
     rc = json_check(api_env(c->api), c->body, NULL, &err);
@@ -458,8 +463,8 @@ static bool next_pair(qp_str *query, qp_str *out_name, qp_str *out_value)
     }
     equals = memchr(query->p, '=', n);
     *out_name = (qp_str){query->p, equals == NULL ? n : (size_t)(equals - query->p)};
-    *out_value = equals == NULL ? (qp_str){query->p + n, 0}
-                                : (qp_str){equals + 1, n - out_name->n - 1};
+    *out_value =
+        equals == NULL ? (qp_str){query->p + n, 0} : (qp_str){equals + 1, n - out_name->n - 1};
     query->p += n < query->n ? n + 1 : n;
     query->n -= n < query->n ? n + 1 : n;
     return true;
@@ -506,13 +511,12 @@ static void authorized(struct api_call *c)
     if (!check_query(c) || !check_namespace(c) || !check_body(c)) {
         return;
     }
-    if ((c->route->flags & ROUTE_REPEATS) != 0 && !str_is_none(c->idempotency_key)) {
-        if (idempotency_begin(c)) {
-            dispatch(c);
-        }
-        return;
+    if ((c->route->flags & ROUTE_REPEATS) == 0) {
+        c->idempotency_key = QP_NONE;
     }
-    dispatch(c);
+    if (str_is_none(c->idempotency_key) || idempotency_begin(c->api->idempotency, c)) {
+        dispatch(c);
+    }
 }
 
 static void refuse_unknown(struct api_call *c)
@@ -549,7 +553,7 @@ static void authenticate(struct api_call *c)
     if (rc == QP_OK) {
         authorized(c);
     } else if (rc == QP_E_BUSY) {
-        (void)api_later(c, ask_who); /* it is answered when there is no room */
+        api_later(c, ask_who);
     } else {
         refuse_unknown(c);
     }
@@ -639,4 +643,8 @@ void api_do(struct api_call *c)
     }
     (void)pthread_mutex_destroy(&w.lock);
     (void)pthread_cond_destroy(&w.answered);
+    api_render(c);
+    if (c->finished != NULL) {
+        c->finished(c, true);
+    }
 }

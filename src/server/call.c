@@ -5,12 +5,14 @@
 #include <stdio.h>
 
 #include "server/api.h"
+#include "server/idempotency.h"
 
 void api_call_init(struct api_call *c, struct api *api, const struct api_carrier *carrier)
 {
     const struct qp_env *env = api_env(api);
     *c = (struct api_call){.api = api, .carrier = carrier, .peer_uid = -1, .status = 0};
     arena_init(&c->arena, env, 0);
+    buf_init(&c->in, env, LIMIT_BODY_HARD_SIZE);
     buf_init(&c->out, env, 0);
     c->began_us = env->monotonic_us(env->context);
     atomic_init(&c->state, CALL_RUNNING);
@@ -19,16 +21,18 @@ void api_call_init(struct api_call *c, struct api *api, const struct api_carrier
 void api_call_done(struct api_call *c)
 {
     arena_done(&c->arena);
+    buf_done(&c->in);
     buf_done(&c->out);
 }
 
 void api_call_settle(struct api_call *c)
 {
-    c->body = c->query = c->accept = c->last_event_id = QP_NONE;
+    c->body = c->ns = c->target = QP_NONE;
     for (size_t i = 0; i < CALL_PARTS; i++) {
         c->parts[i] = QP_NONE;
     }
     arena_done(&c->arena);
+    buf_done(&c->in);
 }
 
 /* Whoever is second acts: the carrier when the answer was first, the answer when the call was parked. */
@@ -36,8 +40,26 @@ void api_answer(struct api_call *c)
 {
     const struct api_carrier *carrier = c->carrier;
     QP_ASSERT(c->status >= 100 && c->status < 600);
+    if (c->in_flight) {
+        idempotency_end(api_idempotency(c->api), c);
+    }
     if (atomic_exchange(&c->state, CALL_ANSWERED) == CALL_PARKED) {
         carrier->wake(c);
+    }
+}
+
+void api_answer_by(struct api_call *c, void (*render)(struct api_call *c))
+{
+    c->render = render;
+    c->status = 200; /* until it is written */
+    api_answer(c);
+}
+
+void api_render(struct api_call *c)
+{
+    if (c->render != NULL) {
+        c->render(c);
+        c->render = NULL;
     }
 }
 
@@ -53,15 +75,20 @@ void api_json(struct api_call *c, struct json_writer *w)
     json_writer_init(w, &c->out);
 }
 
-void api_json_end(struct api_call *c, struct json_writer *w, int status)
+void api_json_set(struct api_call *c, struct json_writer *w, int status)
 {
     int rc = json_writer_done(w);
     if (rc != QP_OK) {
-        api_fail(c, rc, NULL);
+        api_fail_set(c, rc, NULL);
         return;
     }
     c->status = status;
     c->content_type_out = "application/json";
+}
+
+void api_json_end(struct api_call *c, struct json_writer *w, int status)
+{
+    api_json_set(c, w, status);
     api_answer(c);
 }
 
@@ -155,10 +182,20 @@ void api_refuse(struct api_call *c, enum api_problem problem, const char *pointe
     api_answer(c);
 }
 
-void api_fail(struct api_call *c, int rc, const struct qp_err *err)
+void api_refuse_set(struct api_call *c, enum api_problem problem, const char *detail)
+{
+    write_problem(c, &problems[problem], NULL, detail);
+}
+
+void api_fail_set(struct api_call *c, int rc, const struct qp_err *err)
 {
     const struct problem p = {qp_code_http(rc), qp_code_word(rc), qp_code_text(rc), hint_of(rc)};
     write_problem(c, &p, NULL, err != NULL && err->text[0] != '\0' ? err->text : p.title);
+}
+
+void api_fail(struct api_call *c, int rc, const struct qp_err *err)
+{
+    api_fail_set(c, rc, err);
     api_answer(c);
 }
 

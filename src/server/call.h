@@ -29,6 +29,13 @@ struct api;
 struct api_call;
 struct route;
 
+/* A piece of work for the crew (api.h). */
+struct crew_job {
+    struct crew_job *next;
+    void (*run)(struct crew_job *job);
+    bool must; /* be taken, however many wait */
+};
+
 enum api_method { API_GET, API_POST, API_DELETE, API_OTHER };
 
 /* What a token may do: the scopes of security.md. */
@@ -44,8 +51,11 @@ enum scope {
 /* For the column of the route table: nobody is asked for a token. */
 #define SCOPE_OPEN 0
 
+#define TOKEN_HASH_SIZE 32
+
 /* Who asks. Globs have one kind of wildcard, a star for any text. */
 struct principal {
+    unsigned char hash[TOKEN_HASH_SIZE]; /* of its secret; zeroes without one */
     char token[LIMIT_TOKEN_ID_SIZE + 1]; /* its id; "local" without one */
     int scopes;
     char namespaces[LIMIT_NAME_SIZE + 1]; /* glob */
@@ -77,13 +87,15 @@ enum call_state { CALL_RUNNING, CALL_PARKED, CALL_ANSWERED };
 struct api_call {
     struct api *api;
     const struct api_carrier *carrier;
-    struct api_call *next; /* in a queue of who has it */
+    struct crew_job job;
+    void (*run)(struct api_call *c);
 
     /* the request */
     enum api_method method;
     qp_str path;  /* as it was sent */
     qp_str query; /* after the question mark, as it was sent */
-    qp_str body;
+    struct buf in;
+    qp_str body; /* in `in` */
     qp_str authorization;
     qp_str accept;
     qp_str content_type;
@@ -99,24 +111,29 @@ struct api_call {
     const struct route *route;
     qp_str parts[CALL_PARTS]; /* what stands at the {places} of the path, decoded */
     struct principal who;
-    qp_str ns; /* the namespace that is meant */
+    qp_str ns;      /* the namespace that is meant */
+    qp_str target;  /* for the audit; none: the first part */
+    bool in_flight; /* its Idempotency-Key is taken until the answer */
+    unsigned char idempotency_guid[LIMIT_GUID_SIZE];
     struct arena arena;
 
     /* the answer */
+    void (*render)(
+        struct api_call *c); /* writes it, on the carrier's thread; NULL: it is written */
     int status;
     const char *content_type_out;
     struct buf out;
     int retry_after_s;
-    bool replayed;    /* an answer of before: Idempotency-Replayed */
-    bool close_after; /* nothing more is read from this peer */
+    bool replayed;     /* an answer of before: Idempotency-Replayed */
+    bool close_after;  /* nothing more is read from this peer */
     const char *allow; /* of 405 */
     struct api_stream *stream;
 
     /* who keeps it */
     void *kept_by_carrier;
     void *kept;
-    /* The answer could not be written. On the carrier's thread, after the answer. */
-    void (*undelivered)(struct api_call *c);
+    /* The answer was told to the peer, or could not be. On the carrier's thread, once, when it is set. */
+    void (*finished)(struct api_call *c, bool told);
     int64_t began_us;
     atomic_int state;
 };
@@ -129,12 +146,17 @@ void api_call_settle(struct api_call *c);
 
 /* The answer is complete: status and body are set. */
 void api_answer(struct api_call *c);
+/* The same from a thread that has no time to write the answer: `render` sets status and body, and does not answer. */
+void api_answer_by(struct api_call *c, void (*render)(struct api_call *c));
+/* By the carrier, on its own thread, before it reads the answer. */
+void api_render(struct api_call *c);
 /* By the carrier, when api_begin has returned: false when it is answered already, else it is parked. */
 bool api_call_park(struct api_call *c);
 
-/* The usual answer: writes one JSON value into the body, between these two. */
+/* The usual answer: writes one JSON value into the body, between these two. api_json_set is for `render`. */
 void api_json(struct api_call *c, struct json_writer *w);
 void api_json_end(struct api_call *c, struct json_writer *w, int status);
+void api_json_set(struct api_call *c, struct json_writer *w, int status);
 
 /* ------------------------------------------------------------------------------------------ problems */
 
@@ -182,8 +204,11 @@ enum api_problem {
  * What was in the body before is gone. */
 void api_refuse(struct api_call *c, enum api_problem problem, const char *pointer,
                 const char *format, ...) QP_PRINTF(4, 5);
-/* The same for an error of the library; err may be NULL. */
+void api_refuse_set(struct api_call *c, enum api_problem problem,
+                    const char *detail); /* for `render` */
+/* The same for an error of the library; err may be NULL. api_fail_set is for `render`. */
 void api_fail(struct api_call *c, int rc, const struct qp_err *err);
+void api_fail_set(struct api_call *c, int rc, const struct qp_err *err);
 /* The words of a problem, for tests and docs. */
 const char *api_problem_code(enum api_problem problem);
 int api_problem_status(enum api_problem problem);

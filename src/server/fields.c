@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "run/show.h"
 #include "server/api.h"
 
 #define SCHEMA(name, about) static const struct field fields_##name[] = {
@@ -108,9 +109,9 @@ static qp_str take_value(qp_str *rest)
     if (rest->n == 0) {
         return value;
     }
-    value.n = rest->p[0] == '"'                           ? string_size(*rest)
+    value.n = rest->p[0] == '"'                        ? string_size(*rest)
               : rest->p[0] == '{' || rest->p[0] == '[' ? nested_size(*rest)
-                                                          : plain_size(*rest);
+                                                       : plain_size(*rest);
     skip(rest, value.n);
     return value;
 }
@@ -141,6 +142,17 @@ bool raw_each(struct raw_walk *w)
     return true;
 }
 
+bool raw_has(qp_str object, const char *name)
+{
+    struct raw_walk w = {.rest = object};
+    while (raw_each(&w)) {
+        if (str_equal(w.key, str_from(name)) && !str_equal(w.value, QP_STR("null"))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool raw_string(struct api_call *c, qp_str value, qp_str *out_text)
 {
     struct json *tree = NULL;
@@ -163,8 +175,8 @@ bool raw_string(struct api_call *c, qp_str value, qp_str *out_text)
 static bool read_int(struct api_call *c, qp_str value, int64_t *out_number)
 {
     struct json *tree = NULL;
-    bool good = json_parse(api_env(c->api), value, NULL, &tree) == QP_OK &&
-                json_as_i64(tree, out_number);
+    bool good =
+        json_parse(api_env(c->api), value, NULL, &tree) == QP_OK && json_as_i64(tree, out_number);
     json_free(tree);
     return good;
 }
@@ -172,8 +184,8 @@ static bool read_int(struct api_call *c, qp_str value, int64_t *out_number)
 static bool read_real(struct api_call *c, qp_str value, double *out_number)
 {
     struct json *tree = NULL;
-    bool good = json_parse(api_env(c->api), value, NULL, &tree) == QP_OK &&
-                json_as_real(tree, out_number);
+    bool good =
+        json_parse(api_env(c->api), value, NULL, &tree) == QP_OK && json_as_real(tree, out_number);
     json_free(tree);
     return good;
 }
@@ -184,10 +196,10 @@ static bool read_bool(qp_str value, bool *out_truth)
     return value.p[0] == 't' || value.p[0] == 'f';
 }
 
-static bool read_duration(struct api_call *c, qp_str value, qp_ms *out_ms)
+static bool take_duration(struct api_call *c, qp_str value, qp_ms *out_ms)
 {
     qp_str text;
-    return raw_string(c, value, &text) && duration_read(text, out_ms);
+    return raw_string(c, value, &text) && read_duration(text, out_ms, NULL) == QP_OK;
 }
 
 static bool all_strings(qp_str value)
@@ -214,7 +226,7 @@ static bool read_field(struct api_call *c, const struct field *f, qp_str value, 
     case FIELD_BOOL:
         return read_bool(value, place);
     case FIELD_DURATION:
-        return read_duration(c, value, place);
+        return take_duration(c, value, place);
     case FIELD_TIME:
         return false;
     case FIELD_RAW:
@@ -236,9 +248,8 @@ static bool read_field(struct api_call *c, const struct field *f, qp_str value, 
 static const char *kind_words(enum field_kind kind)
 {
     static const char *const words[] = {
-        "a string", "an integer", "a number",  "true or false",
-        "a duration like \"10s\"", "a time", "any value", "an object",
-        "an array", "an array of strings"};
+        "a string", "an integer", "a number",  "true or false", "a duration like \"10s\"",
+        "a time",   "any value",  "an object", "an array",      "an array of strings"};
     return words[kind];
 }
 

@@ -83,6 +83,8 @@ struct raw_walk {
     bool begun;
 };
 bool raw_each(struct raw_walk *w);
+/* Whether an object has a member of this name: for defaults that are not zero. */
+bool raw_has(qp_str object, const char *name);
 /* The text of a JSON string, unescaped; false when it is no string, or there is no memory. */
 bool raw_string(struct api_call *c, qp_str value, qp_str *out_text) QP_MUST_USE;
 

@@ -5,8 +5,8 @@
 
 static const struct route routes[] = {
 #define ROUTE(name, method, path, scope, flags, parameters, body, answer, status, summary)         \
-    {#name, API_##method, path,   SCOPE_##scope, flags,                                            \
-     parameters, body,    answer, status,        summary, handle_##name},
+    {#name, API_##method, path,   SCOPE_##scope, flags,        parameters,                         \
+     body,  answer,       status, summary,       handle_##name},
 #include "server/routes.def"
 #undef ROUTE
 };
@@ -52,9 +52,9 @@ static bool matches(const char *template, qp_str path, qp_str parts[CALL_PARTS])
 /* The methods of an address, for Allow: they are few, so each set has its text. */
 static const char *allowed(bool get, bool post, bool delete)
 {
-    static const char *const words[2][2][2] = {{{NULL, "DELETE"}, {"POST", "POST, DELETE"}},
-                                               {{"GET", "GET, DELETE"},
-                                                {"GET, POST", "GET, POST, DELETE"}}};
+    static const char *const words[2][2][2] = {
+        {{NULL, "DELETE"}, {"POST", "POST, DELETE"}},
+        {{"GET", "GET, DELETE"}, {"GET, POST", "GET, POST, DELETE"}}};
     return words[get][post][delete];
 }
 

@@ -15,7 +15,8 @@ enum route_flags {
     ROUTE_BLOCKS = 4,   /* its handler waits for the store: it runs on a thread of the crew */
     ROUTE_STREAMS = 8,  /* also answers Accept: text/event-stream */
     ROUTE_REPEATS = 16, /* takes an Idempotency-Key */
-    ROUTE_RAW = 32,     /* answers something else than JSON */
+    ROUTE_RAW = 32,     /* answers something else than an object of a schema */
+    ROUTE_AUDITED = 64, /* goes into the audit, whatever comes of it */
 };
 
 struct route {
