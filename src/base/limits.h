@@ -15,6 +15,9 @@
 #define LIMIT_ADDRESS_SIZE 1024 /* activity id and dimensional address */
 #define LIMIT_GUID_SIZE 16      /* bytes of a GUID, exactly */
 
+#define LIMIT_PATTERN_SIZE 255    /* of namespaces, topics, scopes in an access token */
+#define LIMIT_ACCESS_HASH_SIZE 32 /* bytes of the hash of a secret, exactly */
+
 /* Payloads */
 #define LIMIT_PAYLOAD_SIZE (2 * 1024 * 1024)
 #define LIMIT_PAYLOAD_HARD_SIZE (32 * 1024 * 1024)
