@@ -111,6 +111,17 @@
 #define LIMIT_SIGNAL_TTL_MS                                                                        \
     (7LL * 24 * 3600 * 1000) /* a signal that nobody waits for; configurable */
 
+/* Reading */
+#define LIMIT_FILTER_SIZE 4096
+#define LIMIT_FILTER_CONDITIONS 16
+#define LIMIT_LIST_DEFAULT 100             /* items of a page, when nothing is said */
+#define LIMIT_LIST_ROWS 10000              /* that one page looks at */
+#define LIMIT_LIST_SIZE (64 * 1024 * 1024) /* bytes of them */
+#define LIMIT_LIST_CHUNK 256               /* jobs that are looked up together */
+#define LIMIT_FEED_COMMITS 1000            /* that one reading of the feed takes */
+#define LIMIT_READERS 4                    /* connections for reading, per process */
+#define LIMIT_START_ATTRIBUTES 16
+
 /* Checking */
 #define LIMIT_CHECK_FINDINGS 1000      /* after which a check stops; configurable */
 #define LIMIT_CHECK_PAGE_JOBS 256      /* jobs whose numbers are read ahead */
