@@ -15,6 +15,9 @@
 #define LIMIT_ADDRESS_SIZE 1024 /* activity id and dimensional address */
 #define LIMIT_GUID_SIZE 16      /* bytes of a GUID, exactly */
 
+#define LIMIT_PATTERN_SIZE 255    /* of namespaces, topics, scopes in an access token */
+#define LIMIT_ACCESS_HASH_SIZE 32 /* bytes of the hash of a secret, exactly */
+
 /* Payloads */
 #define LIMIT_PAYLOAD_SIZE (2 * 1024 * 1024)
 #define LIMIT_PAYLOAD_HARD_SIZE (32 * 1024 * 1024)
@@ -107,6 +110,17 @@
 #define LIMIT_BACKOFF_MS (5 * 60 * 1000) /* between two deliveries of a message that failed */
 #define LIMIT_SIGNAL_TTL_MS                                                                        \
     (7LL * 24 * 3600 * 1000) /* a signal that nobody waits for; configurable */
+
+/* Reading */
+#define LIMIT_FILTER_SIZE 4096
+#define LIMIT_FILTER_CONDITIONS 16
+#define LIMIT_LIST_DEFAULT 100             /* items of a page, when nothing is said */
+#define LIMIT_LIST_ROWS 10000              /* that one page looks at */
+#define LIMIT_LIST_SIZE (64 * 1024 * 1024) /* bytes of them */
+#define LIMIT_LIST_CHUNK 256               /* jobs that are looked up together */
+#define LIMIT_FEED_COMMITS 1000            /* that one reading of the feed takes */
+#define LIMIT_READERS 4                    /* connections for reading, per process */
+#define LIMIT_START_ATTRIBUTES 16
 
 /* Checking */
 #define LIMIT_CHECK_FINDINGS 1000      /* after which a check stops; configurable */

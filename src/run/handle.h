@@ -103,8 +103,29 @@ struct pool {
     size_t given_count;
 };
 
+/* Connections for reading (reads.c). */
+struct readers {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* under the lock */
+    struct store *free[LIMIT_READERS];
+    size_t free_count;
+    size_t open_count;
+};
+
+/* A namespace whose number is known. */
+struct known_space {
+    struct known_space *next;
+    int64_t ns;
+    size_t size;
+    char name[LIMIT_NAME_SIZE];
+};
+
 struct qp {
     struct qp_env env;
+    char *path; /* NULL: in memory */
+    struct readers readers;
+    char ns_name[LIMIT_NAME_SIZE + 1]; /* of `ns` */
     struct store *store;
     struct engine *engine;
     int64_t ns;
@@ -131,6 +152,7 @@ struct qp {
     pthread_cond_t changed;
     /* under the lock */
     struct uuid_source uuids;
+    struct known_space *spaces;
     struct call *inbox;
     struct call *last_call;
     size_t waiting_count; /* async starts, from call_put to their answer */
@@ -153,6 +175,15 @@ struct qp {
 /* handle.c: qp_open with further programs than those that everybody has. They outlive the handle. */
 int handle_open(const struct qp_options *options, const struct program *const *programs,
                 size_t program_count, qp **out_engine, struct qp_err *err) QP_MUST_USE;
+
+/* reads.c: runs `read` with a handle for reading, on this thread; in memory with the engine's own, on the
+ * driver. */
+typedef int (*reads_body)(void *context, struct store *s, struct qp_err *err);
+int reads_do(qp *q, void *context, reads_body body, struct qp_err *err) QP_MUST_USE;
+/* The number of a namespace; none: the handle's own. */
+int space_number(qp *q, qp_str name, int64_t *out_ns, struct qp_err *err) QP_MUST_USE;
+int readers_init(struct readers *r);
+void readers_done(qp *q);
 
 /* jobs.c: qp_job_start_async for a job of any program. */
 int job_start_async(qp *q, const struct qp_start *start, int64_t kind,
@@ -221,8 +252,7 @@ void watch_remove(qp *q, struct watch *w);
 void watch_job_ended(void *context, struct job_ref job, enum job_state state);
 void watches_done(qp *q);
 
-/* jobs.c: the words for a status, and for the state in which a job ended. */
-const char *status_word(int64_t status);
+/* jobs.c: the word for the state in which a job ended. */
 const char *state_word(enum job_state state);
 
 #endif

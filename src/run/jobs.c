@@ -4,19 +4,12 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "kernel/filter.h"
 #include "kernel/retry.h"
 #include "kernel/single.h"
 #include "run/handle.h"
 
 #define LOOK_MS 200 /* between two looks at a job that another process may end */
-
-const char *status_word(int64_t status)
-{
-    static const char *const words[STATUS_COUNT] = {"running", "retrying",  "waiting",
-                                                    "parked",  "paused",    "completed",
-                                                    "failed",  "cancelled", "interrupted"};
-    return status >= 0 && status < STATUS_COUNT ? words[status] : "unknown";
-}
 
 const char *state_word(enum job_state state)
 {
@@ -292,6 +285,7 @@ int job_start_async(qp *q, const struct qp_start *start, int64_t kind, struct qp
         rc = call_put(q, &s->call);
         rc = rc == QP_E_LIMIT ? err_set(err, rc, "%d starts wait already", LIMIT_COMMANDS) : rc;
         rc = rc == QP_E_CLOSED ? err_set(err, rc, "the engine is being closed") : rc;
+        rc = rc == QP_E_READONLY ? err_set(err, rc, "the store was opened for reading only") : rc;
     }
     if (rc != QP_OK) {
         starting_free(q, s);

@@ -359,7 +359,9 @@ static int may_drive(qp *q, bool to_run, struct qp_err *err)
 {
     int rc = QP_OK;
     (void)pthread_mutex_lock(&q->lock);
-    if (am_driver(q)) {
+    if (q->engine == NULL) {
+        rc = err_set(err, QP_E_READONLY, "the store was opened for reading only");
+    } else if (am_driver(q)) {
         rc = err_set(err, QP_E_INVALID, "this thread drives the engine already");
     } else if (q->running) {
         rc = err_set(err, QP_E_EXISTS, "the engine is driven already, by qp_run or its own thread");
@@ -449,7 +451,9 @@ static int threads_begin(qp *q, struct qp_err *err)
 {
     int rc = QP_OK;
     (void)pthread_mutex_lock(&q->lock);
-    if (q->threaded || q->running) {
+    if (q->engine == NULL) {
+        rc = err_set(err, QP_E_READONLY, "start threads: the store was opened for reading only");
+    } else if (q->threaded || q->running) {
         rc = err_set(err, QP_E_EXISTS, "start threads: %s",
                      q->threaded ? "they were started before" : "qp_run drives the engine");
     } else {

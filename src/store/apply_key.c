@@ -93,7 +93,8 @@ static int grant_waiters(struct txn *t, struct key_row *key)
     while (rc == QP_OK && key->waiting > 0 && key->held < key->capacity) {
         struct bundle_rows found;
         const struct key_wait_row *w;
-        rc = txn_scan(t, &(struct scan){TABLE_key_wait, -1, &prefix, 3, NULL, 1, false}, &found);
+        rc = txn_scan(t, &(struct scan){TABLE_key_wait, -1, &prefix, 3, NULL, 1, false, false},
+                      &found);
         if (rc != QP_OK) {
             return rc;
         }
@@ -151,7 +152,7 @@ static int find_own(struct txn *t, const struct op_key_acquire *op, bool *out_fo
     struct bundle_rows rows;
     int rc = txn_scan(t,
                       &(struct scan){TABLE_key_hold, job ? INDEX_key_hold_job : -1, &hold, 3, NULL,
-                                     LIMIT_PAGE_ROWS, false},
+                                     LIMIT_PAGE_ROWS, false, false},
                       &rows);
     for (size_t i = 0; rc == QP_OK && i < rows.count; i++) {
         const struct key_hold_row *h = rows.rows[i];
@@ -165,7 +166,7 @@ static int find_own(struct txn *t, const struct op_key_acquire *op, bool *out_fo
     if (rc == QP_OK) {
         rc = txn_scan(t,
                       &(struct scan){TABLE_key_wait, job ? INDEX_key_wait_job : -1, &wait, 3, NULL,
-                                     LIMIT_PAGE_ROWS, false},
+                                     LIMIT_PAGE_ROWS, false, false},
                       &rows);
     }
     for (size_t i = 0; rc == QP_OK && i < rows.count; i++) {

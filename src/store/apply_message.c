@@ -88,7 +88,10 @@ static int lane_count(struct txn *t, const struct msg_row *m, enum msg_state fro
         return t->rc;
     }
     lane->ready += ready;
-    t->ready_count += ready > 0;
+    if (ready > 0) {
+        t->ready_count++;
+        t->ready_topics |= topic_bit(m->topic);
+    }
     lane->held += held;
     /* What many write is a hint here; the server compares the sum. */
     if (!t->provider->shared && (lane->ready < 0 || lane->held < 0)) {
@@ -295,8 +298,9 @@ static int claim_lane(struct txn *t, struct claim *c, const struct lane_row *key
         if (lane == NULL || lane->ready == 0 || room == 0) {
             return t->rc;
         }
-        rc = txn_scan(t, &(struct scan){TABLE_msg, INDEX_msg_ready, &prefix, 3, NULL, room, true},
-                      &found);
+        rc = txn_scan(
+            t, &(struct scan){TABLE_msg, INDEX_msg_ready, &prefix, 3, NULL, room, true, false},
+            &found);
         for (size_t i = 0; i < found.count && rc == QP_OK; i++) {
             rc = claim_one(t, c, found.rows[i]);
         }
@@ -339,7 +343,7 @@ int apply_msg_claim(struct txn *t, struct op_msg_claim *op)
     struct scan scan = {TABLE_lane, op->ns == 0 ? INDEX_lane_open : INDEX_lane_open_ns,
                         &prefix,    op->ns == 0 ? 1 : 2,
                         NULL,       (size_t)op->want,
-                        true};
+                        true,       false};
     struct claim c = {op, NULL, false};
     struct bundle_rows lanes;
     int rc;
@@ -470,9 +474,10 @@ int apply_msg_revive(struct txn *t, struct op_msg_revive *op)
 int apply_msg_adopt(struct txn *t, struct op_msg_adopt *op)
 {
     struct msg_row after = {.ns = op->after.ns, .job = op->after.job, .guid = op->after.guid};
-    struct scan page = {
-        TABLE_msg,         -1,   NULL, 0, str_is_none(op->after.guid) ? NULL : &after,
-        (size_t)op->limit, false};
+    struct scan page = {.table = TABLE_msg,
+                        .index = -1,
+                        .after = str_is_none(op->after.guid) ? NULL : &after,
+                        .limit = (size_t)op->limit};
     struct bundle_rows found;
     int rc;
     if (op->epoch <= 0 || op->limit <= 0 || op->limit > LIMIT_CLAIM_MESSAGES) {

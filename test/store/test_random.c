@@ -94,7 +94,7 @@ static struct feed_row feed_after(struct store *s, int64_t pos)
 {
     struct feed_row from = {.pos = pos};
     struct feed_row found = {0};
-    struct scan scan = {TABLE_feed, -1, &from, 1, &from, 2, false};
+    struct scan scan = {TABLE_feed, -1, &from, 1, &from, 2, false, false};
     assert_int_equal(store_scan(s, &scan, &found, newest_feed, NULL), QP_OK);
     return found;
 }

@@ -44,7 +44,7 @@ enum plain_statement {
     PLAIN_KINDS
 };
 
-#define SCAN_SHAPES ((TABLE_COUNT + INDEX_COUNT) * (INDEX_COLUMNS_MAX + 1) * 2)
+#define SCAN_SHAPES ((TABLE_COUNT + INDEX_COUNT) * (INDEX_COLUMNS_MAX + 1) * 4)
 
 /* Rows of one table, while they are written together (batch.c). */
 struct sqlite_news {
