@@ -46,6 +46,7 @@ void cli_place_name(const char *place, char *out_name, size_t size);
 
 int command_fsck(int argc, char **argv);
 int command_migrate(int argc, char **argv);
+int command_serve(int argc, char **argv);
 int command_version(int argc, char **argv);
 int command_help(int argc, char **argv);
 

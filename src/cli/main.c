@@ -22,6 +22,9 @@ static const struct command commands[] = {
     {"migrate",
      "--from PLACE --to PLACE [--keep-source] [--no-check] [-o text|json] | --dump-sql [--to URL]",
      "move a store to another file or database, with its jobs in flight", command_migrate},
+    {"serve",
+     "[--data-dir DIR] [--store PLACE] [--listen ADDRESS:PORT] [--socket PATH] [--no-auth] ..; see quipu serve --help",
+     "serve the API over HTTP", command_serve},
     {"version", "[-o text|json]", "print the version", command_version},
 };
 

@@ -166,6 +166,18 @@ static void add_request_id(struct api_call *c, qp_str value)
     }
 }
 
+/* Where the proxy was asked from: what it has added itself stands last. */
+static void add_forwarded(const struct head *h, struct api_call *c, qp_str value)
+{
+    size_t from = value.n;
+    while (from > 0 && value.p[from - 1] != ',' && value.p[from - 1] != ' ') {
+        from--;
+    }
+    if (h->rules->behind_proxy && value.n - from > 0 && value.n - from < 64) {
+        c->from = (qp_str){value.p + from, value.n - from};
+    }
+}
+
 /* What a call wants to know of. A second one of these would make two readers disagree. */
 static void add_to_call(struct head *h, qp_str name, qp_str value, struct api_call *c)
 {
@@ -211,6 +223,8 @@ void head_add(struct head *h, qp_str name, qp_str value, struct api_call *c)
         refuse(h, PROBLEM_MEDIA_TYPE, "the body may not be compressed");
     } else if (is_named(name, "X-Request-Id")) {
         add_request_id(c, value);
+    } else if (is_named(name, "X-Forwarded-For")) {
+        add_forwarded(h, c, value);
     } else {
         add_to_call(h, name, value, c);
     }

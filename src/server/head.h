@@ -16,6 +16,7 @@ struct head_rules {
     const char *hosts[LIMIT_HOSTS];
     size_t host_count;
     bool any_host; /* a Unix socket has no name */
+    bool behind_proxy;
     size_t body_size;
 };
 

@@ -538,6 +538,7 @@ static void set_rules(struct http *h)
     const char *colon = strrchr(o->listener.name, ':');
     r->body_size = o->body_size > 0 ? o->body_size : LIMIT_BODY_SIZE;
     r->any_host = o->listener.is_unix;
+    r->behind_proxy = o->behind_proxy;
     r->hosts[r->host_count++] = "localhost";
     r->hosts[r->host_count++] = "127.0.0.1";
     r->hosts[r->host_count++] = "[::1]";
