@@ -560,7 +560,7 @@ static void authenticate(struct api_call *c)
 }
 
 /* An id of the caller's when it is a decent one, else a new one. */
-static void make_request_id(struct api_call *c)
+void api_identify(struct api_call *c)
 {
     struct api *api = c->api;
     unsigned char uuid[UUID_SIZE];
@@ -592,7 +592,7 @@ static bool decode_parts(struct api_call *c)
 void api_begin(struct api_call *c)
 {
     const char *allow = NULL;
-    make_request_id(c);
+    api_identify(c);
     c->route = route_find(c->method, c->path, c->parts, &allow);
     if (c->route == NULL && allow == NULL) {
         api_refuse(c, PROBLEM_UNKNOWN_ROUTE, NULL, "nothing is at this address");

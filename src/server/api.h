@@ -33,6 +33,9 @@ void api_close(struct api *api);
 /* Routes, authenticates and handles the call; it is answered when this returns, or later. */
 void api_begin(struct api_call *c);
 
+/* Gives the call an id, unless it has one; for carriers that refuse one before it begins. */
+void api_identify(struct api_call *c);
+
 /* A call in process, answered when this returns. The caller reads status and out, and ends it with api_call_done. */
 void api_do(struct api_call *c);
 

@@ -318,6 +318,7 @@ static bool judge(struct exchange *x, const char *method, const char *url, const
     head_begin(&x->head, &x->http->rules);
     head_line(&x->head, str_from(version), target, &c->path, &c->query);
     (void)MHD_get_connection_values_n(x->connection, MHD_HEADER_KIND, header_came, x);
+    api_identify(c);
     if (!head_end(&x->head)) {
         c->close_after = true;
         api_refuse(c, x->head.problem, NULL, "%s", x->head.why);
