@@ -13,16 +13,132 @@
 
 #include "kernel/retry.h"
 
+/* The job of an id. */
+static int job_by_id(struct bundle *b, int64_t ns, qp_str jid, const struct job_row **out_job)
+{
+    const void *name = NULL;
+    const void *job = NULL;
+    int rc = bundle_get(b, TABLE_job_name, &(struct job_name_row){.ns = ns, .jid = jid}, &name);
+    if (rc == QP_OK && name != NULL) {
+        struct job_row key = {.ns = ns, .job = ((const struct job_name_row *)name)->job};
+        rc = bundle_get(b, TABLE_job, &key, &job);
+    }
+    *out_job = job;
+    return rc == QP_OK && job == NULL ? QP_E_NOT_FOUND : rc;
+}
+
 /* ------------------------------------------------------------------------------------------- start */
+
+static void note_taken(struct request_start *r, qp_str id)
+{
+    QP_ASSERT(id.n < QP_ID_SIZE);
+    memcpy(r->taken, id.p, id.n);
+    r->taken[id.n] = '\0';
+}
+
+/* The record of the idempotency key, if there is a key. */
+static int start_by_key(struct request_start *r, struct bundle *b)
+{
+    struct op *op;
+    int rc;
+    if (str_is_none(r->idem.key)) {
+        return QP_OK;
+    }
+    op = bundle_op(b, OP_idem_put);
+    if (op == NULL) {
+        return b->commit->rc;
+    }
+    op->idem_put = r->idem;
+    rc = bundle_run(b);
+    r->by_key = rc == QP_E_EXISTS || rc == QP_E_CONFLICT;
+    if (rc == QP_E_EXISTS) {
+        note_taken(r, op->idem_put.out_answer);
+    }
+    return rc;
+}
+
+/* The open job that has the custom id; NULL: there is none. */
+static int job_by_custom(struct bundle *b, const struct op_job_create *job,
+                         const struct job_row **out_job)
+{
+    struct job_custom_row key = {
+        .ns = job->ref.ns, .workflow = job->workflow, .custom_id = job->custom_id};
+    const void *row = NULL;
+    int rc = str_is_none(job->custom_id) ? QP_OK : bundle_get(b, TABLE_job_custom, &key, &row);
+    if (rc == QP_OK && row != NULL) {
+        struct job_row number = {.ns = key.ns, .job = ((const struct job_custom_row *)row)->job};
+        rc = bundle_get(b, TABLE_job, &number, &row);
+    }
+    *out_job = row;
+    return rc;
+}
+
+/* A job that is there already: by its custom id, or, for a signal, by its id. */
+static int start_meets(struct request_start *r, struct bundle *b, const struct job_row **out_job)
+{
+    int rc = job_by_custom(b, &r->start.job, out_job);
+    if (rc == QP_OK && *out_job == NULL && r->signal != NULL && !r->start.fresh) {
+        rc = job_by_id(b, r->start.job.ref.ns, r->start.job.jid, out_job);
+        rc = rc == QP_E_NOT_FOUND ? QP_OK : rc;
+    }
+    return rc;
+}
+
+/* What the job that is there means for this start. */
+static int start_met(struct request_start *r, struct bundle *b, const struct job_row *job)
+{
+    qp_str body_hash;
+    int rc;
+    note_taken(r, job->jid);
+    r->job = (struct job_ref){job->ns, job->job};
+    if (r->signal != NULL) {
+        return QP_OK;
+    }
+    rc = step_guid(b, r->start.job.workflow, r->start.input, &body_hash);
+    return rc != QP_OK ? rc : str_equal(job->body_hash, body_hash) ? QP_E_EXISTS : QP_E_CONFLICT;
+}
+
+static int start_job(struct engine *e, struct request_start *r, struct bundle *b)
+{
+    struct turn t = {.stepwise = false};
+    int rc = turn_start(&t, engine_kernel(e), b, &r->command.outcome, &r->start);
+    r->job = t.site.ref;
+    for (size_t i = 0; i < r->attribute_count && rc == QP_OK; i++) {
+        struct op put = {.kind = OP_attr_put,
+                         .attr_put = {.ref = t.site.ref,
+                                      .name = r->attributes[i].name,
+                                      .value = r->attributes[i].value}};
+        rc = step_op(b, &put);
+    }
+    return rc;
+}
+
+/* What commits with the start, or with the signal to the job that is there. */
+static int start_more(const struct request_start *r, struct bundle *b)
+{
+    struct op host = {.kind = OP_host_call, .host_call = {r->host, r->host_context}};
+    struct op signal = {.kind = OP_hook_signal};
+    int rc = QP_OK;
+    if (r->signal != NULL) {
+        signal.hook_signal = *r->signal;
+        rc = step_op(b, &signal);
+    }
+    return rc == QP_OK && r->host != NULL ? step_op(b, &host) : rc;
+}
 
 static int start_decide(struct engine *e, struct command *c, struct bundle *b)
 {
     struct request_start *r = (struct request_start *)c;
-    struct turn t = {.stepwise = false};
-    struct op host = {.kind = OP_host_call, .host_call = {r->host, r->host_context}};
-    int rc = turn_start(&t, engine_kernel(e), b, &c->outcome, &r->start);
-    r->job = t.site.ref;
-    return rc == QP_OK && r->host != NULL ? step_op(b, &host) : rc;
+    const struct job_row *there = NULL;
+    int rc;
+    r->by_key = false;
+    r->taken[0] = '\0';
+    rc = start_by_key(r, b);
+    rc = rc == QP_OK ? start_meets(r, b, &there) : rc;
+    if (rc == QP_OK) {
+        rc = there != NULL ? start_met(r, b, there) : start_job(e, r, b);
+    }
+    return rc == QP_OK ? start_more(r, b) : rc;
 }
 
 void request_start(struct request_start *r)
@@ -181,20 +297,6 @@ void request_signal(struct request_signal *r)
 {
     r->command.label = "signal";
     r->command.decide = signal_decide;
-}
-
-/* The job of an id. */
-static int job_by_id(struct bundle *b, int64_t ns, qp_str jid, const struct job_row **out_job)
-{
-    const void *name = NULL;
-    const void *job = NULL;
-    int rc = bundle_get(b, TABLE_job_name, &(struct job_name_row){.ns = ns, .jid = jid}, &name);
-    if (rc == QP_OK && name != NULL) {
-        struct job_row key = {.ns = ns, .job = ((const struct job_name_row *)name)->job};
-        rc = bundle_get(b, TABLE_job, &key, &job);
-    }
-    *out_job = job;
-    return rc == QP_OK && job == NULL ? QP_E_NOT_FOUND : rc;
 }
 
 static int end_decide(struct engine *e, struct command *c, struct bundle *b)

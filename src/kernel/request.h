@@ -9,14 +9,24 @@
 
 #include "kernel/engine.h"
 
-/* A new job. QP_E_EXISTS: it is there, started with the same body; QP_E_CONFLICT: with another. job is
- * its number in both cases. */
+/* A new job, and what commits with it: its attributes, a signal, the record of an idempotency key, writes of
+ * the host's own. QP_E_EXISTS: it is there, started with the same body, or the key's record is; `taken` is
+ * its id. QP_E_CONFLICT: with another body. job is its number, when it is known.
+ *
+ * With a signal a job that is there is not an error, whatever it was started with: the signal is sent,
+ * and nothing else happens. */
 struct request_start {
     struct command command;
     struct start start;
     int (*host)(void *context, void *native); /* NULL, or writes of the host's own */
     void *host_context;
+    const struct qp_attribute *attributes;
+    size_t attribute_count;
+    const struct op_hook_signal *signal; /* NULL: none */
+    struct op_idem_put idem;             /* key none: none */
     struct job_ref job;
+    bool by_key;            /* after: what it met is the record of the key */
+    char taken[QP_ID_SIZE]; /* after: the id of the job that is there; empty: it is the new one */
 };
 void request_start(struct request_start *r);
 

@@ -176,6 +176,8 @@ struct start {
     qp_str input;
     qp_str policy; /* stands on the trigger's row, for the program to read */
     bool fresh;    /* the id was just made: nobody else can have it */
+    qp_ms
+        delay_ms; /* 0: it begins now; else a START message begins it, and it is WAITING until then */
 };
 int turn_start(struct turn *t, struct kernel *k, struct bundle *b, struct outcome *outcome,
                const struct start *start) QP_MUST_USE;

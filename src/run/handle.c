@@ -53,6 +53,21 @@ int call_put(qp *q, struct call *c)
     return rc;
 }
 
+int call_queue(qp *q, struct call *c, struct qp_err *err)
+{
+    int rc = call_put(q, c);
+    switch (rc) {
+    case QP_OK:
+        return QP_OK;
+    case QP_E_LIMIT:
+        return err_set(err, rc, "%d calls wait already", LIMIT_COMMANDS);
+    case QP_E_CLOSED:
+        return err_set(err, rc, "the engine is being closed");
+    default:
+        return err_set(err, rc, "the store was opened for reading only");
+    }
+}
+
 void call_left(qp *q)
 {
     (void)pthread_mutex_lock(&q->lock);

@@ -185,14 +185,18 @@ int space_number(qp *q, qp_str name, int64_t *out_ns, struct qp_err *err) QP_MUS
 int readers_init(struct readers *r);
 void readers_done(qp *q);
 
-/* jobs.c: qp_job_start_async for a job of any program. */
+/* start.c: qp_job_start for a job of any program, made from another one or not. */
+int job_start_from(qp *q, const struct qp_start *start, int64_t kind, qp_str forked_from,
+                   char out_id[QP_ID_SIZE], struct qp_err *err) QP_MUST_USE;
+/* And qp_job_start_async. */
 int job_start_async(qp *q, const struct qp_start *start, int64_t kind,
                     struct qp_err *err) QP_MUST_USE;
 
 /* handle.c: calls. call_do waits for the answer; call_put does not, and tells call_left when it was
- * answered. */
+ * answered; call_queue is call_put with a sentence. */
 int call_do(qp *q, struct call *c, struct qp_err *err);
 int call_put(qp *q, struct call *c) QP_MUST_USE;
+int call_queue(qp *q, struct call *c, struct qp_err *err) QP_MUST_USE;
 void call_left(qp *q);
 /* On the driver: the call is answered. */
 void call_done(qp *q, struct call *c, int rc);
@@ -252,7 +256,13 @@ void watch_remove(qp *q, struct watch *w);
 void watch_job_ended(void *context, struct job_ref job, enum job_state state);
 void watches_done(qp *q);
 
-/* jobs.c: the word for the state in which a job ended. */
+/* signals.c */
+int signal_check(const qp *q, const struct qp_signal *s, struct qp_err *err) QP_MUST_USE;
+int signal_guid(qp *q, const struct qp_signal *signal, unsigned char out_guid[UUID_SIZE],
+                struct qp_err *err) QP_MUST_USE;
+
+/* jobs.c: a sentence about a job; the word for the state in which one ended. */
+int job_error(struct qp_err *err, int rc, qp_str id, const char *what, const char *why);
 const char *state_word(enum job_state state);
 
 #endif
