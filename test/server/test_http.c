@@ -167,8 +167,8 @@ static void smuggling_is_refused(void **state)
 static void line_ends_do_not_frame(void **state)
 {
     static const char *const texts[] = {
-        "POST /livez HTTP/1.1\nHost: localhost\nContent-Length: 44\n\n" HIDDEN,
-        "POST /livez HTTP/1.1\r\n" HOST "X: a\n b\r\nContent-Length: 44\r\n\r\n" HIDDEN,
+        "POST /livez HTTP/1.1\nHost: localhost\nContent-Length: 41\n\n" HIDDEN,
+        "POST /livez HTTP/1.1\r\n" HOST "X: a\n b\r\nContent-Length: 41\r\n\r\n" HIDDEN,
     };
     (void)state;
     st_begin(ST_MEMORY, ST_OPEN);
