@@ -147,9 +147,6 @@
 #define LIMIT_CREW_CALLS 4096              /* that wait for one of them */
 #define LIMIT_WAIT_MS (60 * 1000)          /* that a request may ask to wait */
 #define LIMIT_DRAIN_MS (20 * 1000)         /* for requests in hand, when the server ends */
-#define LIMIT_WORK_TASKS 1000              /* that one worker call may ask for */
-#define LIMIT_WORK_RESULTS 1000            /* that one worker call may bring */
-#define LIMIT_WORK_TOPICS 64               /* that one worker call may name */
 #define LIMIT_STREAMS 1000                 /* event streams at a time */
 #define LIMIT_STREAM_PING_MS (15 * 1000)   /* between two signs of life of a stream */
 #define LIMIT_TOKEN_ID_SIZE 32             /* the part of a token that names it */
