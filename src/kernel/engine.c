@@ -607,9 +607,9 @@ static void note_ready(const struct round *r)
 {
     struct engine *e = r->engine;
     qp_ms due = r->commit.due_at;
+    e->hungry = e->hungry || (r->commit.ready_topics & topic_bit(ENGINE_TOPIC)) != 0;
     if (r->commit.ready_count > 0) {
-        e->hungry = true;
-        serve_look_again(e);
+        serve_look_again(e, r->commit.ready_topics);
     }
     if (!is_alone(e) &&
         (r->commit.ready_count > taken_count(r) || (due > 0 && due < r->now + LIMIT_LOOK_MS))) {
@@ -621,6 +621,9 @@ static int answer(struct round *r, struct qp_err *err)
 {
     struct engine *e = r->engine;
     e->stats.commits++;
+    if (e->options.journaled != NULL) {
+        commit_journal(&r->commit, e->options.context, e->options.journaled);
+    }
     note_ready(r);
     take_served(r); /* before the batch: its claims may have exhausted a stream */
     take_claimed(r);
@@ -700,7 +703,7 @@ static int look_around(struct engine *e, qp_ms now, struct qp_err *err)
     rc = store_due(e->store, &e->wake_at, err);
     if (rc == QP_OK) {
         e->hungry = true;
-        serve_look_again(e);
+        serve_look_again(e, UINT64_MAX);
         e->look_at = is_alone(e) ? INT64_MAX : now + LIMIT_LOOK_MS;
     }
     return rc;
@@ -730,6 +733,9 @@ static int round_end(struct round *r, struct qp_err *err)
     e->writing = e->writing == r ? NULL : e->writing;
     for (struct service *s = e->services; s != NULL; s = s->next) {
         s->promised[r->place] = 0; /* it has them now, or not at all */
+    }
+    if (e->options.settled != NULL) {
+        e->options.settled(e->options.context, r->place);
     }
     rc = rc == QP_OK ? FP("engine.committed") : rc;
     return rc == QP_OK ? answer(r, err) : round_failed(r, rc, err);

@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 
+#include "kernel/query.h"
 #include "kernel/retry.h"
 
 /* The job of an id. */
@@ -149,19 +150,66 @@ void request_start(struct request_start *r)
 
 /* ------------------------------------------------------------------------------------------ result */
 
+/* The message of a claim, while it is one. QP_E_STALE: it is not any more, and whether its job was
+ * ended. */
+static int message_find(struct bundle *b, const struct msg_ref *ref, const struct msg_row **out_msg,
+                        bool *out_over)
+{
+    struct msg_row key = {.ns = ref->ns, .job = ref->job, .guid = ref->guid};
+    struct job_row of_job = {.ns = ref->ns, .job = ref->job};
+    const void *row = NULL;
+    const void *job = NULL;
+    const struct msg_row *m;
+    int rc = bundle_get(b, TABLE_job, &of_job, &job);
+    rc = rc == QP_OK ? bundle_get(b, TABLE_msg, &key, &row) : rc;
+    m = row;
+    *out_over = false;
+    if (rc == QP_OK && (m == NULL || m->state != MSG_HELD || m->token != ref->token)) {
+        int64_t state = job == NULL ? JOB_OPEN : ((const struct job_row *)job)->state;
+        *out_over = state != JOB_OPEN && state != JOB_COMPLETED;
+        return QP_E_STALE;
+    }
+    *out_msg = m;
+    return rc;
+}
+
+/* The rest of what is known of a task that is in nobody's hand here. */
+static int result_find(struct request_result *r, struct bundle *b)
+{
+    const struct msg_row *m = NULL;
+    const void *act = NULL;
+    int rc = message_find(b, &r->of.ref, &m, &r->job_is_over);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    rc = bundle_get(b, TABLE_act, &(struct act_row){.ns = m->ns, .job = m->job, .addr = m->addr},
+                    &act);
+    if (rc == QP_OK && act == NULL) {
+        return QP_E_STALE;
+    }
+    if (rc == QP_OK) {
+        r->of.addr = m->addr;
+        r->of.tries = m->tries;
+        r->of.failures = ((const struct act_row *)act)->attempt;
+        r->next_index = ((const struct act_row *)act)->ledger % (LIMIT_LEG2_ENTRIES + 1) + 1;
+    }
+    return rc;
+}
+
 static int result_turn(struct engine *e, struct request_result *r, struct bundle *b,
                        struct turn *out_turn)
 {
-    const struct task *task = r->task;
-    struct site site = {.ref = {task->ref.ns, task->ref.job}, .addr = task->addr};
+    const struct msg_ref *ref = &r->of.ref;
+    struct site site = {.ref = {ref->ns, ref->job}, .addr = r->of.addr};
     qp_str purpose = QP_STR("response");
     char pending[40];
     int rc;
     if (r->kind == RESULT_PENDING) {
-        (void)snprintf(pending, sizeof pending, "pending %lld", (long long)r->pending_index);
+        (void)snprintf(pending, sizeof pending, "pending %lld",
+                       (long long)(r->pending_index > 0 ? r->pending_index : r->next_index));
         purpose = str_from(pending);
     }
-    rc = step_guid(b, task->ref.guid, purpose, &site.guid);
+    rc = step_guid(b, ref->guid, purpose, &site.guid);
     return rc == QP_OK ? turn_init(out_turn, engine_kernel(e), b, &r->command.outcome, &site) : rc;
 }
 
@@ -183,13 +231,13 @@ static int answer_with(struct turn *t, struct request_result *r, int64_t code)
 {
     t->code = code;
     t->payload = r->output;
-    return r->task->tries - r->task->failures > 1 || t->kernel->stepwise ? respond(t, r, code)
-                                                                         : turn_answer(t);
+    return r->of.tries - r->of.failures > 1 || t->kernel->stepwise ? respond(t, r, code)
+                                                                   : turn_answer(t);
 }
 
 static int decide_done(struct turn *t, struct request_result *r)
 {
-    struct op ack = {.kind = OP_msg_ack, .msg_ack = {.ref = r->task->ref}};
+    struct op ack = {.kind = OP_msg_ack, .msg_ack = {.ref = r->of.ref}};
     int rc = turn_op(t, &ack);
     rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
     rc = rc == QP_OK ? turn_status(t, STATUS_RETRYING, STATUS_RUNNING) : rc;
@@ -198,7 +246,7 @@ static int decide_done(struct turn *t, struct request_result *r)
 
 static int decide_pending(struct turn *t, struct request_result *r)
 {
-    struct op fence = {.kind = OP_msg_fence, .msg_fence = {.ref = r->task->ref}};
+    struct op fence = {.kind = OP_msg_fence, .msg_fence = {.ref = r->of.ref}};
     int rc = turn_op(t, &fence);
     rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
     t->code = 202;
@@ -214,9 +262,8 @@ static int try_again(struct turn *t, struct request_result *r, const struct act_
                                    .addr = t->site.addr,
                                    .attempt = act->attempt + 1,
                                    .error = r->error}};
-    struct op retry = {
-        .kind = OP_msg_retry,
-        .msg_retry = {.ref = r->task->ref, .delay_ms = r->retry_ms, .error = r->error}};
+    struct op retry = {.kind = OP_msg_retry,
+                       .msg_retry = {.ref = r->of.ref, .delay_ms = r->retry_ms, .error = r->error}};
     int rc = turn_op(t, &retry);
     rc = rc == QP_OK ? turn_op(t, &count) : rc;
     return rc == QP_OK ? turn_status(t, STATUS_RUNNING, STATUS_RETRYING) : rc;
@@ -247,7 +294,8 @@ static int result_decide(struct engine *e, struct command *c, struct bundle *b)
     struct request_result *r = (struct request_result *)c;
     struct op host = {.kind = OP_host_call, .host_call = {r->host, r->host_context}};
     struct turn t;
-    int rc = result_turn(e, r, b, &t);
+    int rc = r->task == NULL ? result_find(r, b) : QP_OK;
+    rc = rc == QP_OK ? result_turn(e, r, b, &t) : rc;
     if (rc == QP_E_NOT_FOUND) {
         return QP_E_STALE; /* its job is gone, and the task with it */
     }
@@ -271,9 +319,50 @@ static int result_decide(struct engine *e, struct command *c, struct bundle *b)
 void request_result(struct request_result *r)
 {
     r->command.label = "result";
-    r->command.job = (struct job_ref){r->task->ref.ns, r->task->ref.job};
+    if (r->task != NULL) {
+        const struct task *task = r->task;
+        r->of = (struct result_of){task->ref, task->addr, task->tries, task->failures};
+    }
+    r->command.job = (struct job_ref){r->of.ref.ns, r->of.ref.job};
     r->command.decide = result_decide;
     r->retry_ms = -1;
+}
+
+/* ------------------------------------------------------------------------------------------- beats */
+
+/* What a person sees of how far it is. */
+static int progress_put(struct bundle *b, const struct request_beat *r, qp_str addr)
+{
+    struct op put = {.kind = OP_data_put,
+                     .data_put = {.ref = {r->ref.ns, r->ref.job}, .value = r->progress}};
+    size_t prefix = sizeof PROGRESS_PREFIX - 1;
+    char *name = arena_bytes(&b->commit->arena, prefix + addr.n);
+    if (name == NULL) {
+        return QP_E_NOMEM;
+    }
+    memcpy(name, PROGRESS_PREFIX, prefix);
+    memcpy(name + prefix, addr.p, addr.n);
+    put.data_put.name = (qp_str){name, prefix + addr.n};
+    return step_op(b, &put);
+}
+
+static int beat_decide(struct engine *e, struct command *c, struct bundle *b)
+{
+    struct request_beat *r = (struct request_beat *)c;
+    const struct msg_row *m = NULL;
+    struct op extend = {.kind = OP_msg_extend,
+                        .msg_extend = {.ref = r->ref, .lease_ms = r->lease_ms}};
+    int rc = message_find(b, &r->ref, &m, &r->job_is_over);
+    (void)e;
+    rc = rc == QP_OK ? step_op(b, &extend) : rc;
+    return rc == QP_OK && !str_is_none(r->progress) ? progress_put(b, r, m->addr) : rc;
+}
+
+void request_beat(struct request_beat *r)
+{
+    r->command.label = "beat";
+    r->command.job = (struct job_ref){r->ref.ns, r->ref.job};
+    r->command.decide = beat_decide;
 }
 
 /* ---------------------------------------------------------------------------- signals, ends, single ops */
@@ -365,6 +454,63 @@ void request_unpark(struct request_unpark *r)
 {
     r->command.label = "unpark";
     r->command.decide = unpark_decide;
+}
+
+/* What a job is when it is not paused. */
+static enum job_status status_unpaused(const struct job_row *job)
+{
+    return job->parked.p != NULL ? STATUS_PARKED
+           : job->opened == 0    ? STATUS_WAITING
+                                 : STATUS_RUNNING;
+}
+
+static void change_fill(const struct request_change *r, const struct job_row *job, struct op *op)
+{
+    struct job_ref ref = {job->ns, job->job};
+    switch (r->change) {
+    case JOB_CHANGE_PAUSE:
+        *op = (struct op){.kind = OP_job_pause, .job_pause = {.ref = ref}};
+        break;
+    case JOB_CHANGE_RESUME:
+        *op = (struct op){
+            .kind = OP_job_resume,
+            .job_resume = {.ref = ref, .status = status_unpaused(job), .limit = LIMIT_SWEEP_ROWS}};
+        break;
+    case JOB_CHANGE_DELETE:
+        *op = (struct op){.kind = OP_job_delete,
+                          .job_delete = {.ref = ref, .limit = LIMIT_SWEEP_ROWS}};
+        break;
+    }
+}
+
+static int change_decide(struct engine *e, struct command *c, struct bundle *b)
+{
+    struct request_change *r = (struct request_change *)c;
+    const struct job_row *job;
+    struct op change;
+    struct op *op;
+    int rc = job_by_id(b, r->ns, r->jid, &job);
+    (void)e;
+    r->more = false;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    change_fill(r, job, &change);
+    op = bundle_op(b, change.kind);
+    if (op == NULL) {
+        return b->commit->rc;
+    }
+    *op = change;
+    rc = bundle_run(b);
+    r->more = rc == QP_OK && ((r->change == JOB_CHANGE_RESUME && op->job_resume.out_more) ||
+                              (r->change == JOB_CHANGE_DELETE && op->job_delete.out_more));
+    return rc;
+}
+
+void request_change(struct request_change *r)
+{
+    r->command.label = "change";
+    r->command.decide = change_decide;
 }
 
 static int claim_decide(struct engine *e, struct command *c, struct bundle *b)

@@ -265,7 +265,8 @@ int turn_task(struct turn *t, qp_str topic)
     struct op *op = bundle_op(t->bundle, OP_msg_put);
     struct handed *handed = ARENA_NEW(turn_arena(t), struct handed);
     qp_ms lease_ms = 0;
-    void *place = t->kernel->reserve(t->kernel->context, t->site.ref.ns, topic, &lease_ms);
+    void *seat = NULL;
+    void *place = t->kernel->reserve(t->kernel->context, t->site.ref.ns, topic, &lease_ms, &seat);
     int rc;
     if (op == NULL || handed == NULL) {
         return QP_E_NOMEM;
@@ -284,12 +285,14 @@ int turn_task(struct turn *t, qp_str topic)
     if (rc == QP_OK && place != NULL) {
         *handed = (struct handed){.next = t->outcome->handed,
                                   .place = place,
+                                  .seat = seat,
                                   .put = &op->msg_put,
                                   .topic = topic,
                                   .guid = op->msg_put.guid,
                                   .tries = 1,
                                   .act = t->act,
-                                  .jid = t->job->jid};
+                                  .jid = t->job->jid,
+                                  .workflow = t->job->workflow};
         t->outcome->handed = handed;
         t->outcome->handed_count++;
     }

@@ -91,10 +91,12 @@ struct program {
 struct handed {
     struct handed *next;
     void *place;                  /* at a worker, as `reserve` gave it */
+    void *seat;                   /* and which of its places, if it tells them apart */
     const struct op_msg_put *put; /* until the bundle is over */
     const struct msg_row *message;
     const struct act_row *act;
     qp_str jid;
+    qp_str workflow;
     qp_str topic;
     qp_str guid;
     int64_t token;
@@ -123,7 +125,7 @@ struct kernel {
         keep_ms; /* how long finished jobs are kept, unless the program says otherwise; 0: for ever */
     /* Asks for a place at a local worker of a topic; NULL: none. lease_ms 0: as long as the run lasts. */
     void *context;
-    void *(*reserve)(void *context, int64_t ns, qp_str topic, qp_ms *out_lease_ms);
+    void *(*reserve)(void *context, int64_t ns, qp_str topic, qp_ms *out_lease_ms, void **out_seat);
 };
 
 struct child;

@@ -185,10 +185,10 @@ int space_number(qp *q, qp_str name, int64_t *out_ns, struct qp_err *err) QP_MUS
 int readers_init(struct readers *r);
 void readers_done(qp *q);
 
-/* start.c: qp_job_start for a job of any program, made from another one or not. */
-int job_start_from(qp *q, const struct qp_start *start, int64_t kind, qp_str forked_from,
-                   char out_id[QP_ID_SIZE], struct qp_err *err) QP_MUST_USE;
-/* And qp_job_start_async. */
+/* start.c: the id that a start gives, or a new one. */
+int start_id(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE],
+             struct qp_err *err) QP_MUST_USE;
+/* qp_job_start_async for a job of any program. */
 int job_start_async(qp *q, const struct qp_start *start, int64_t kind,
                     struct qp_err *err) QP_MUST_USE;
 
@@ -256,12 +256,18 @@ void watch_remove(qp *q, struct watch *w);
 void watch_job_ended(void *context, struct job_ref job, enum job_state state);
 void watches_done(qp *q);
 
+/* jobs.c: one op in a commit, waited for; what it puts out is in it. */
+int op_do(qp *q, struct op *op, const char *what, struct qp_err *err) QP_MUST_USE;
+
 /* signals.c */
 int signal_check(const qp *q, const struct qp_signal *s, struct qp_err *err) QP_MUST_USE;
 int signal_guid(qp *q, const struct qp_signal *signal, unsigned char out_guid[UUID_SIZE],
                 struct qp_err *err) QP_MUST_USE;
 
-/* jobs.c: a sentence about a job; the word for the state in which one ended. */
+/* jobs.c: on the driver: the row of an id, as it is committed. */
+int job_row_of(qp *q, struct arena *arena, int64_t ns, qp_str id,
+               const struct job_row **out_job) QP_MUST_USE;
+/* A sentence about a job; the word for the state in which one ended. */
 int job_error(struct qp_err *err, int rc, qp_str id, const char *what, const char *why);
 const char *state_word(enum job_state state);
 

@@ -1,4 +1,4 @@
-/* jobs.c - reading, waiting for and ending jobs; signals */
+/* jobs.c - reading a job and waiting for its end; writes of the host */
 #include <stdio.h>
 
 #include "base/hash.h"
@@ -62,22 +62,27 @@ static int job_fill(qp *q, const struct job_row *job, const struct act_row *act,
     return QP_OK;
 }
 
+int job_row_of(qp *q, struct arena *arena, int64_t ns, qp_str id, const struct job_row **out_job)
+{
+    const void *row = NULL;
+    struct job_row key = {.ns = ns};
+    int rc = store_get(q->store, arena, TABLE_job_name, &(struct job_name_row){.ns = ns, .jid = id},
+                       &row, NULL);
+    if (rc == QP_OK) {
+        key.job = ((const struct job_name_row *)row)->job;
+        rc = store_get(q->store, arena, TABLE_job, &key, &row, NULL);
+    }
+    if (rc == QP_OK) {
+        *out_job = row;
+    }
+    return rc;
+}
+
 static int job_find(qp *q, struct arena *arena, qp_str id, const struct job_row **out_job,
                     struct qp_err *err)
 {
-    const void *row = NULL;
-    struct job_row key = {.ns = q->ns};
-    int rc = store_get(q->store, arena, TABLE_job_name,
-                       &(struct job_name_row){.ns = q->ns, .jid = id}, &row, err);
-    if (rc == QP_OK) {
-        key.job = ((const struct job_name_row *)row)->job;
-        rc = store_get(q->store, arena, TABLE_job, &key, &row, err);
-    }
-    if (rc != QP_OK) {
-        return job_error(err, rc, id, "job", qp_code_text(rc));
-    }
-    *out_job = row;
-    return QP_OK;
+    int rc = job_row_of(q, arena, q->ns, id, out_job);
+    return rc == QP_OK ? QP_OK : job_error(err, rc, id, "job", qp_code_text(rc));
 }
 
 static void reading_ended(qp *q, struct watch *w, enum job_state state)
@@ -217,146 +222,47 @@ int qp_job_wait(qp *q, qp_str id, qp_ms timeout_ms, struct qp_job *out_job, stru
     return rc;
 }
 
-/* ------------------------------------------------------------------ ends, pauses, signals, host */
+/* ------------------------------------------------------------------------------------------- host */
 
-/* One command of any kind, waited for. */
-struct asking {
+struct executing {
     struct call call;
-    union {
-        struct command command;
-        struct request_end end;
-        struct request_unpark unpark;
-        struct request_signal signal;
-        struct request_op op;
-    };
+    struct request_op op;
     const char *what;
-    qp_str id;
 };
 
-static void asking_answered(struct engine *e, struct command *c, int rc, const char *why)
+static void executing_answered(struct engine *e, struct command *c, int rc, const char *why)
 {
-    struct asking *a = (struct asking *)((char *)c - offsetof(struct asking, command));
+    struct request_op *r = (struct request_op *)c;
+    struct executing *x = (struct executing *)((char *)r - offsetof(struct executing, op));
     (void)e;
     if (rc != QP_OK) {
-        (void)job_error(a->call.err, rc, a->id, a->what, why);
+        (void)err_set(x->call.err, rc, "%s: %s", x->what, why);
     }
-    call_done(a->call.q, &a->call, rc);
+    call_done(x->call.q, &x->call, rc);
 }
 
-static void asking_run(qp *q, struct call *c)
+static void executing_run(qp *q, struct call *c)
 {
-    struct asking *a = (struct asking *)c;
-    a->command.answer = asking_answered;
-    engine_submit(q->engine, &a->command);
-}
-
-static int reason_check(qp_str reason, struct qp_err *err)
-{
-    if (reason.n > LIMIT_ERROR_TEXT_SIZE) {
-        return err_set(err, QP_E_TOO_LARGE, "reason: %zu bytes, the limit is %d", reason.n,
-                       LIMIT_ERROR_TEXT_SIZE);
-    }
-    if (utf8_valid_prefix(reason) < reason.n) {
-        return err_set(err, QP_E_INVALID, "reason: not valid UTF-8 at offset %zu",
-                       utf8_valid_prefix(reason));
-    }
-    return QP_OK;
-}
-
-static int end_job(qp *q, qp_str id, enum job_state state, const char *reason, const char *what,
-                   struct qp_err *err)
-{
-    struct asking a = {.call = {.run = asking_run, .q = q}, .what = what, .id = id};
-    int rc = id_check(id, "job id", err);
-    a.end.ns = q->ns;
-    a.end.jid = id;
-    a.end.state = state;
-    a.end.error = str_from(reason != NULL ? reason : what);
-    rc = rc == QP_OK ? reason_check(a.end.error, err) : rc;
-    if (rc != QP_OK) {
-        return err_wrap(err, rc, "%s", what);
-    }
-    request_end(&a.end);
-    return call_do(q, &a.call, err);
-}
-
-int qp_job_cancel(qp *q, qp_str id, const char *reason, struct qp_err *err)
-{
-    return end_job(q, id, JOB_CANCELLED, reason, "cancel", err);
-}
-
-int qp_job_interrupt(qp *q, qp_str id, const char *reason, struct qp_err *err)
-{
-    return end_job(q, id, JOB_INTERRUPTED, reason, "interrupt", err);
-}
-
-int qp_job_retry(qp *q, qp_str id, struct qp_err *err)
-{
-    struct asking a = {.call = {.run = asking_run, .q = q}, .what = "retry", .id = id};
-    int rc = id_check(id, "job id", err);
-    a.unpark.ns = q->ns;
-    a.unpark.jid = id;
-    request_unpark(&a.unpark);
-    return rc == QP_OK ? call_do(q, &a.call, err) : err_wrap(err, rc, "retry");
-}
-
-/* Ops on a job by its number: found on the driver, in the turn that asks. */
-static void pause_run(qp *q, struct call *c)
-{
-    struct asking *a = (struct asking *)c;
-    struct arena arena;
-    const struct job_row *job = NULL;
-    int rc;
-    arena_init(&arena, &q->env, 0);
-    rc = job_find(q, &arena, a->id, &job, c->err);
-    if (rc == QP_OK) {
-        struct job_ref ref = {job->ns, job->job};
-        if (a->op.op.kind == OP_job_pause) {
-            a->op.op.job_pause.ref = ref;
-        } else {
-            a->op.op.job_resume.ref = ref;
-        }
-    }
-    arena_done(&arena);
-    if (rc != QP_OK) {
-        call_done(q, c, rc);
-        return;
-    }
-    asking_run(q, c);
-}
-
-int qp_job_pause(qp *q, qp_str id, struct qp_err *err)
-{
-    struct asking a = {.call = {.run = pause_run, .q = q}, .what = "pause", .id = id};
-    int rc = id_check(id, "job id", err);
-    a.op.op = (struct op){.kind = OP_job_pause};
-    request_op(&a.op);
-    return rc == QP_OK ? call_do(q, &a.call, err) : err_wrap(err, rc, "pause");
-}
-
-int qp_job_resume(qp *q, qp_str id, struct qp_err *err)
-{
-    struct asking a = {.call = {.run = pause_run, .q = q}, .what = "resume", .id = id};
-    int rc = id_check(id, "job id", err);
-    if (rc != QP_OK) {
-        return err_wrap(err, rc, "resume");
-    }
-    do {
-        a.op.op = (struct op){.kind = OP_job_resume,
-                              .job_resume = {.status = STATUS_RUNNING, .limit = LIMIT_SWEEP_ROWS}};
-        request_op(&a.op);
-        rc = call_do(q, &a.call, err);
-    } while (rc == QP_OK && a.op.op.job_resume.out_more);
-    return rc;
+    struct executing *x = (struct executing *)c;
+    request_op(&x->op);
+    x->op.command.answer = executing_answered;
+    engine_submit(q->engine, &x->op.command);
 }
 
 int qp_exec(qp *q, qp_tx tx, void *context, struct qp_err *err)
 {
-    struct asking a = {.call = {.run = asking_run, .q = q}, .what = "exec", .id = QP_STR("host")};
+    struct executing x = {.call = {.run = executing_run, .q = q}, .what = "exec 'host'"};
     if (tx == NULL) {
         return err_set(err, QP_E_INVALID, "exec: no function");
     }
-    a.op.op = (struct op){.kind = OP_host_call, .host_call = {tx, context}};
-    request_op(&a.op);
-    return call_do(q, &a.call, err);
+    x.op.op = (struct op){.kind = OP_host_call, .host_call = {tx, context}};
+    return call_do(q, &x.call, err);
+}
+
+int op_do(qp *q, struct op *op, const char *what, struct qp_err *err)
+{
+    struct executing x = {.call = {.run = executing_run, .q = q}, .op.op = *op, .what = what};
+    int rc = call_do(q, &x.call, err);
+    *op = x.op.op;
+    return rc;
 }

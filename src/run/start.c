@@ -22,7 +22,6 @@ struct starting {
     struct op_hook_signal signal;
     int64_t ns;
     int64_t kind;
-    qp_str forked_from;
     bool async;
     bool watched;
     unsigned char signal_guid[UUID_SIZE];
@@ -123,8 +122,7 @@ static int start_check(const qp *q, const struct qp_start *start, struct qp_err 
 }
 
 /* The id that was given, or a new one. */
-static int start_id(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE],
-                    struct qp_err *err)
+int start_id(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE], struct qp_err *err)
 {
     unsigned char uuid[UUID_SIZE];
     int rc;
@@ -305,7 +303,6 @@ static void fill_start(struct starting *s)
                 .kind = s->kind,
                 .workflow = from->topic,
                 .custom_id = from->custom_id,
-                .forked_from = s->forked_from,
                 .limit_key = from->limit_key,
                 .priority = from->priority,
                 .expire_ms = expire_ms < LIMIT_TIMER_MS ? expire_ms : LIMIT_TIMER_MS},
@@ -381,13 +378,6 @@ static int start_now(qp *q, struct starting *s, char out_id[QP_ID_SIZE], struct 
 int qp_job_start(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE], struct qp_err *err)
 {
     struct starting s = {.start = *start, .kind = SINGLE_KIND};
-    return start_now(q, &s, out_id, err);
-}
-
-int job_start_from(qp *q, const struct qp_start *start, int64_t kind, qp_str forked_from,
-                   char out_id[QP_ID_SIZE], struct qp_err *err)
-{
-    struct starting s = {.start = *start, .kind = kind, .forked_from = forked_from};
     return start_now(q, &s, out_id, err);
 }
 
