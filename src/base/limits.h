@@ -111,6 +111,19 @@
 #define LIMIT_SIGNAL_TTL_MS                                                                        \
     (7LL * 24 * 3600 * 1000) /* a signal that nobody waits for; configurable */
 
+/* Workers elsewhere */
+#define LIMIT_WORK_CALLS 20000                /* that are not answered yet, parked ones included */
+#define LIMIT_WORK_TOPICS 100                 /* of one call */
+#define LIMIT_WORK_STREAMS 16384              /* topics that are asked for, per process */
+#define LIMIT_WORK_TASKS 1000                 /* that one call takes */
+#define LIMIT_WORK_RESULTS 1000               /* that one call brings, and beats */
+#define LIMIT_WORK_WAIT_MS (60 * 1000)        /* of a call for tasks */
+#define LIMIT_WORK_LEASE_MS (30 * 1000)       /* of a task, from its claim or the last beat */
+#define LIMIT_WORKER_QUIET_MS (5 * 60 * 1000) /* without a call: then it is forgotten */
+#define LIMIT_WORKERS 65536                   /* that are known */
+#define LIMIT_UNSERVED_MS 5000                /* nobody asks for a topic: then that is told */
+#define LIMIT_PROGRESS_SIZE 4096
+
 /* Reading */
 #define LIMIT_FILTER_SIZE 4096
 #define LIMIT_FILTER_CONDITIONS 16
@@ -147,9 +160,6 @@
 #define LIMIT_CREW_CALLS 4096              /* that wait for one of them */
 #define LIMIT_WAIT_MS (60 * 1000)          /* that a request may ask to wait */
 #define LIMIT_DRAIN_MS (20 * 1000)         /* for requests in hand, when the server ends */
-#define LIMIT_WORK_TASKS 1000              /* that one worker call may ask for */
-#define LIMIT_WORK_RESULTS 1000            /* that one worker call may bring */
-#define LIMIT_WORK_TOPICS 64               /* that one worker call may name */
 #define LIMIT_STREAMS 1000                 /* event streams at a time */
 #define LIMIT_STREAM_PING_MS (15 * 1000)   /* between two signs of life of a stream */
 #define LIMIT_TOKEN_ID_SIZE 32             /* the part of a token that names it */

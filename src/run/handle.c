@@ -68,6 +68,12 @@ int call_queue(qp *q, struct call *c, struct qp_err *err)
     }
 }
 
+void call_post(qp *q, struct call *c)
+{
+    inbox_add(q, c);
+    kick(q);
+}
+
 void call_left(qp *q)
 {
     (void)pthread_mutex_lock(&q->lock);
@@ -206,8 +212,10 @@ static int engine_enter(qp *q, const struct qp_options *options,
                                        .programs = programs,
                                        .program_count = program_count,
                                        .context = q,
-                                       .ended = watch_job_ended};
-    int rc = store_enter(q, options, err);
+                                       .ended = watch_job_ended,
+                                       .settled = work_settled};
+    int rc = work_init(q) == QP_OK ? store_enter(q, options, err)
+                                   : err_set(err, QP_E_NOMEM, "qp_open: out of memory");
     of_engine.store = q->store;
     of_engine.lease_ms = run_lease_ms(q, options);
     rc = rc == QP_OK ? join_events(q, err) : rc;
@@ -248,6 +256,7 @@ static void handle_free(qp *q)
 {
     struct qp_env env = q->env;
     watches_done(q);
+    work_free(q);
     readers_done(q);
     while (q->spaces != NULL) {
         struct known_space *space = q->spaces;
@@ -415,7 +424,8 @@ static void commit_finished(qp *q)
         task_give_back(t);
         t = next;
     }
-    while ((rc == QP_OK || (may_pass(rc) && failures < CLOSE_TRIES)) && is_unfinished(q)) {
+    while ((rc == QP_OK || (may_pass(rc) && failures < CLOSE_TRIES)) &&
+           (work_close(q) || is_unfinished(q))) {
         bool busy;
         rc = loop_turn(q, false, &busy, &err);
         failures += rc != QP_OK;
@@ -464,6 +474,7 @@ int qp_close(qp *q, struct qp_err *err)
     commit_finished(q);
     q->in_engine = true;
     rc = engine_close(q->engine, err);
+    work_end(q);
     while (q->held != NULL) {
         task_drop(q->held);
     }

@@ -121,6 +121,8 @@ struct known_space {
     char name[LIMIT_NAME_SIZE];
 };
 
+struct desk;
+
 struct qp {
     struct qp_env env;
     char *path; /* NULL: in memory */
@@ -134,6 +136,7 @@ struct qp {
     struct worker *workers;
     struct service by_hand; /* of tasks that were claimed without a worker */
     qp_task *held;
+    struct desk *work; /* workers elsewhere */
     struct watches watches;
     qp_task *unsent;    /* results that a commit has failed for */
     int64_t unanswered; /* results that the engine has */
@@ -197,6 +200,8 @@ int job_start_async(qp *q, const struct qp_start *start, int64_t kind,
 int call_do(qp *q, struct call *c, struct qp_err *err);
 int call_put(qp *q, struct call *c) QP_MUST_USE;
 int call_queue(qp *q, struct call *c, struct qp_err *err) QP_MUST_USE;
+/* Under the lock: into the inbox, and whoever drives looks there. Nobody waits for it. */
+void call_post(qp *q, struct call *c);
 void call_left(qp *q);
 /* On the driver: the call is answered. */
 void call_done(qp *q, struct call *c, int rc);
@@ -249,6 +254,21 @@ void tasks_cancel(qp *q, struct job_ref job);
 
 /* workers.c: a topic that users may name. */
 int topic_check(qp_str topic, struct qp_err *err) QP_MUST_USE;
+
+/* tasks.c: qp_task_key of a task of the kernel. */
+void task_key(const struct task *task, char out_key[QP_TASK_KEY_SIZE]);
+
+/* work.c, on the driver: workers elsewhere (work.h). work_turn after each round; work_due: when one is due by
+ * itself, by the store's clock; work_close: nothing more is handed out, true while somebody is to be
+ * answered; work_end: all are, whatever is missing. */
+int work_init(qp *q) QP_MUST_USE;
+void work_turn(qp *q);
+qp_ms work_due(const qp *q);
+bool work_close(qp *q);
+void work_end(qp *q);
+void work_free(qp *q);
+void work_settled(void *context, int round);
+void work_cancel(qp *q, struct job_ref job);
 
 /* watch.c */
 int watch_add(qp *q, struct watch *w) QP_MUST_USE;

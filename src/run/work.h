@@ -134,6 +134,10 @@ void work_abort(qp *q, struct work_call *call);
 enum work_end { WORK_TOLD, WORK_GIVEN_BACK };
 void work_done(qp *q, struct work_call *call, enum work_end end);
 
+/* From any thread, before qp_close: parked calls are answered with QP_E_CLOSED, and no more are taken. Every
+ * call must be done before qp_close. */
+void work_shut(qp *q);
+
 /* A worker that has called within the last LIMIT_WORKER_QUIET_MS, or a function of this process. */
 struct work_worker {
     qp_str ns;

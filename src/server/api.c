@@ -508,6 +508,10 @@ static void authorized(struct api_call *c)
         api_refuse(c, PROBLEM_FORBIDDEN, NULL, "the token lacks the scope %s", scope_word(scope));
         return;
     }
+    if ((c->route->flags & ROUTE_WHOLE) != 0 && strcmp(c->who.namespaces, "*") != 0) {
+        api_refuse(c, PROBLEM_FORBIDDEN, NULL, "the token is not for the whole store");
+        return;
+    }
     if (!check_query(c) || !check_namespace(c) || !check_body(c)) {
         return;
     }

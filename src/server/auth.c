@@ -66,7 +66,8 @@ const char *scope_word(int scope)
         int scope;
         const char *word;
     } words[] = {{SCOPE_READ, "read"}, {SCOPE_START, "start"},   {SCOPE_SIGNAL, "signal"},
-                 {SCOPE_WORK, "work"}, {SCOPE_DEPLOY, "deploy"}, {SCOPE_ADMIN, "admin"}};
+                 {SCOPE_WORK, "work"}, {SCOPE_DEPLOY, "deploy"}, {SCOPE_ADMIN, "admin"},
+                 {SCOPE_ANY, "any"}};
     for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
         if (words[i].scope == scope) {
             return words[i].word;

@@ -50,6 +50,8 @@ enum scope {
 #define SCOPE_ALL 63
 /* For the column of the route table: nobody is asked for a token. */
 #define SCOPE_OPEN 0
+/* Likewise: any token will do. */
+#define SCOPE_ANY SCOPE_ALL
 
 #define TOKEN_HASH_SIZE 32
 

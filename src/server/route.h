@@ -17,6 +17,7 @@ enum route_flags {
     ROUTE_REPEATS = 16, /* takes an Idempotency-Key */
     ROUTE_RAW = 32,     /* answers something else than an object of a schema */
     ROUTE_AUDITED = 64, /* goes into the audit, whatever comes of it */
+    ROUTE_WHOLE = 128,  /* is about the whole store: not for a token of some namespaces */
 };
 
 struct route {

@@ -96,6 +96,9 @@ static void matrix(void **state)
             expect(r, "another namespace", confined, "default", 404);
             expect(r, "another namespace", confined, NULL, 404);
         }
+        if ((r->flags & ROUTE_WHOLE) != 0) {
+            expect(r, "one of a namespace", confined, NULL, 403);
+        }
         for (size_t k = 0; k < ARRAY_COUNT(roles); k++) {
             expect_role(r, roles[k], tokens[k]);
         }
