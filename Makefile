@@ -119,8 +119,9 @@ language_for = $(if $(filter examples/%,$(1)),$(LANGUAGE_examples),$(LANGUAGE)) 
                $(if $(filter $(LIBRARY_SRC),$(1)),-fPIC,-fPIE)
 
 LIBS         := -Wl,--as-needed -lsqlite3 -lpq -ljansson -lcrypto -lpthread -lm
-PROGRAM_LIBS := $(LIBS) -lmicrohttpd
-TEST_LIBS    := -lcmocka $(PROGRAM_LIBS)
+SERVER_LIBS  := $(LIBS) -lmicrohttpd
+PROGRAM_LIBS := $(SERVER_LIBS) -lcurl
+TEST_LIBS    := -lcmocka $(SERVER_LIBS)
 
 # ------------------------------------------------------------------------------------------------------ variants
 
@@ -245,7 +246,7 @@ FUZZERS := $(patsubst test/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
 
 $(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/test/fuzz/%.o $(B)/fuzz/library.a
 	@echo "  LD    $@"
-	$(Q)$(CLANG) $(LDFLAGS_fuzz) -o $@ $^ $(PROGRAM_LIBS)
+	$(Q)$(CLANG) $(LDFLAGS_fuzz) -o $@ $^ $(SERVER_LIBS)
 
 RUN := QP_BUILD=$(B) tools/runtests
 

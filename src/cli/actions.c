@@ -128,13 +128,13 @@ static int look_first(struct cli *c, const struct bulk *b, enum output kind)
     bool dry_run = cli_has(c, OPT_dry_run);
     struct json *json = NULL;
     struct reply reply;
-    int64_t count = 0;
     int status = ask_bulk(c, b, NULL, true, &json, &reply);
-    if (status == EXIT_OK && (!dry_run || !output_object(c, kind, "count", buf_slice(&reply.body)))) {
+    if (status == EXIT_OK &&
+        (!dry_run || !output_object(c, kind, "count", buf_slice(&reply.body)))) {
         FILE *out = dry_run ? stdout : stderr;
         const struct json *samples = json_get(json, QP_STR("samples"));
-        (void)json_as_i64(json_get(json, QP_STR("count")), &count);
-        (void)fprintf(out, "%lld jobs fit%s", (long long)count, json_count(samples) > 0 ? ":" : "");
+        (void)fprintf(out, "%lld jobs fit%s", (long long)member_number(json, "count"),
+                      json_count(samples) > 0 ? ":" : "");
         for (size_t i = 0; i < json_count(samples); i++) {
             (void)fputc(' ', out);
             (void)print_value(out, json_at(samples, i));
@@ -155,13 +155,12 @@ static int act_on_page(struct cli *c, struct bulk *b, const char **cursor)
 {
     struct json *json = NULL;
     struct reply reply;
-    int64_t number = 0;
     qp_str next;
     int status = ask_bulk(c, b, *cursor, false, &json, &reply);
     *cursor = NULL;
     if (status == EXIT_OK) {
-        b->done += json_as_i64(json_get(json, QP_STR("done")), &number) ? number : 0;
-        b->refused += json_as_i64(json_get(json, QP_STR("refused")), &number) ? number : 0;
+        b->done += member_number(json, "done");
+        b->refused += member_number(json, "refused");
         if (json_as_str(json_get(json, QP_STR("next_cursor")), &next)) {
             *cursor = cli_text(c, "%.*s", STR_ARG(next));
         }
@@ -189,7 +188,8 @@ static int act_on_all(struct cli *c, struct bulk *b)
 
 static void print_bulk(struct cli *c, enum output kind, const struct bulk *b)
 {
-    const char *text = cli_text(c, "{\"done\":%lld,\"refused\":%lld}", (long long)b->done, (long long)b->refused);
+    const char *text =
+        cli_text(c, "{\"done\":%lld,\"refused\":%lld}", (long long)b->done, (long long)b->refused);
     if (!output_object(c, kind, "done", str_from(text))) {
         printf("%s: %lld done, %lld refused\n", b->verb, (long long)b->done, (long long)b->refused);
     }

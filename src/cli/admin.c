@@ -1,9 +1,5 @@
 /* admin.c - namespaces, tokens, whoami, backup: small questions about the whole store */
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "cli/output.h"
-#include "run/show.h"
 
 /* Sends a body, prints the answer, or the one member of it that people want. */
 static int tell(struct cli *c, const struct question *q, const char *name)
@@ -13,8 +9,8 @@ static int tell(struct cli *c, const struct question *q, const char *name)
     int status = output_kind(c, &kind);
     status = status == EXIT_OK ? ask_well(c, q, &reply) : status;
     if (status == EXIT_OK) {
-        (void)output_object(c, kind == OUTPUT_TEXT || kind == OUTPUT_WIDE ? OUTPUT_NAME : kind, name,
-                            buf_slice(&reply.body));
+        (void)output_object(c, kind == OUTPUT_TEXT || kind == OUTPUT_WIDE ? OUTPUT_NAME : kind,
+                            name, buf_slice(&reply.body));
     }
     reply_done(&reply);
     return status;
@@ -31,7 +27,8 @@ static int tell_name(struct cli *c, const char *path)
     json_key(&w, QP_STR("name"));
     json_put_str(&w, str_from(c->arguments[0]));
     json_end_object(&w);
-    status = tell(c, &(struct question){.method = API_POST, .path = path, .body = buf_slice(&body)}, "name");
+    status = tell(c, &(struct question){.method = API_POST, .path = path, .body = buf_slice(&body)},
+                  "name");
     buf_done(&body);
     return status;
 }
@@ -44,7 +41,8 @@ int command_namespaces_create(struct cli *c)
 
 int command_tokens_create(struct cli *c)
 {
-    static const enum option fields[] = {OPT_role, OPT_name, OPT_namespaces, OPT_topics, OPT_expires};
+    static const enum option fields[] = {OPT_role, OPT_name, OPT_namespaces, OPT_topics,
+                                         OPT_expires};
     struct buf body;
     struct json_writer w;
     qp_ms expires;
@@ -66,8 +64,9 @@ int command_tokens_create(struct cli *c)
         }
     }
     json_end_object(&w);
-    status = tell(c, &(struct question){.method = API_POST, .path = "/v1/tokens", .body = buf_slice(&body)},
-                  cli_has(c, OPT_quiet) ? "id" : "token");
+    status = tell(
+        c, &(struct question){.method = API_POST, .path = "/v1/tokens", .body = buf_slice(&body)},
+        cli_has(c, OPT_quiet) ? "id" : "token");
     buf_done(&body);
     return status;
 }
@@ -81,10 +80,11 @@ int command_tokens_revoke(struct cli *c)
     if (status != EXIT_OK) {
         return status;
     }
-    status = ask_well(c,
-                      &(struct question){.method = API_DELETE,
-                                         .path = cli_text(c, "/v1/tokens/%s", cli_encode(c, c->arguments[0]))},
-                      &reply);
+    status = ask_well(
+        c,
+        &(struct question){.method = API_DELETE,
+                           .path = cli_text(c, "/v1/tokens/%s", cli_encode(c, c->arguments[0]))},
+        &reply);
     if (status == EXIT_OK && !output_object(c, kind, "accepted", buf_slice(&reply.body))) {
         cli_say("revoked");
     }
@@ -99,7 +99,8 @@ int command_whoami(struct cli *c)
     enum output kind;
     int status = cli_expect(c, 0, 0);
     status = status == EXIT_OK ? output_kind(c, &kind) : status;
-    status = status == EXIT_OK ? ask_well(c, &(struct question){.path = "/v1/whoami"}, &reply) : status;
+    status =
+        status == EXIT_OK ? ask_well(c, &(struct question){.path = "/v1/whoami"}, &reply) : status;
     if (status == EXIT_OK && !output_object(c, kind, "token", buf_slice(&reply.body)) &&
         json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
         printf("%-15s%s\n", "asked", ask_whom(c));
@@ -113,14 +114,14 @@ int command_whoami(struct cli *c)
 /* --------------------------------------------------------------------------------------- backup */
 
 /* Of a store that we open ourselves, the copy goes where the user says; a server only writes into its own directory. */
-static int backup_file(struct cli *c)
+static int backup_file(struct cli *c, const char *place)
 {
     struct qp_options options;
     struct qp_err err = {0};
     qp *engine = NULL;
     int rc;
     qp_options_init(&options);
-    options.path = cli_place_path(c->values[OPT_db]);
+    options.path = cli_place_path(place);
     options.env = &c->env;
     rc = qp_open_readonly(&options, &engine, &err);
     rc = rc == QP_OK ? qp_backup(engine, c->arguments[0], &err) : rc;
@@ -129,16 +130,21 @@ static int backup_file(struct cli *c)
         printf("%s\n", c->arguments[0]);
         return EXIT_OK;
     }
-    return cli_fail(c, rc == QP_E_NOT_FOUND ? EXIT_NOT_FOUND : rc == QP_E_EXISTS ? EXIT_CONFLICT : EXIT_ERROR,
+    return cli_fail(c,
+                    rc == QP_E_NOT_FOUND ? EXIT_NOT_FOUND
+                    : rc == QP_E_EXISTS  ? EXIT_CONFLICT
+                                         : EXIT_ERROR,
                     "%s", err.text);
 }
 
 int command_backup(struct cli *c)
 {
+    const char *place;
     int status = cli_expect(c, 1, 1);
     status = status == EXIT_OK ? cli_settings(c) : status;
     if (status != EXIT_OK) {
         return status;
     }
-    return cli_has(c, OPT_db) ? backup_file(c) : tell_name(c, "/v1/backup");
+    place = ask_file_place(c);
+    return place != NULL ? backup_file(c, place) : tell_name(c, "/v1/backup");
 }

@@ -63,10 +63,9 @@ static int take_option(struct cli *c, int argc, char **argv, int *at)
     enum option option = find_option(c, typed, &value);
     char nearest[OPTION_TEXT_SIZE];
     if (option == OPTION_COUNT) {
-        return cli_usage("%s: unknown option '%s' (nearest: %s); see quipu help %s",
-                         c->command->words, typed,
-                         option_text(option_nearest(c->command, typed + 2), nearest),
-                         c->command->words);
+        return cli_usage(
+            "%s: unknown option '%s' (nearest: %s); see quipu help %s", c->command->words, typed,
+            option_text(option_nearest(c->command, typed + 2), nearest), c->command->words);
     }
     if (option_at(option)->value == NULL) {
         return value == NULL ? keep(c, option, typed, "")

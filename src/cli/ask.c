@@ -105,23 +105,27 @@ static int open_server(struct cli *c, const char *server)
     return status == EXIT_OK ? ask_server_open(c, server, token) : status;
 }
 
-int ask_open(struct cli *c)
+const char *ask_file_place(const struct cli *c)
 {
     struct stat info;
+    if (cli_has(c, OPT_db)) {
+        return c->values[OPT_db];
+    }
+    return cli_has(c, OPT_server) || stat(DEFAULT_SOCKET, &info) == 0 ? NULL : DEFAULT_FILE;
+}
+
+int ask_open(struct cli *c)
+{
     int status = c->ask != NULL ? EXIT_OK : cli_settings(c);
+    const char *place;
     if (c->ask != NULL || status != EXIT_OK) {
         return status;
     }
-    if (cli_has(c, OPT_db)) {
-        return ask_file_open(c, c->values[OPT_db]);
+    place = ask_file_place(c);
+    if (place != NULL) {
+        return ask_file_open(c, place);
     }
-    if (cli_has(c, OPT_server)) {
-        return open_server(c, c->values[OPT_server]);
-    }
-    if (stat(DEFAULT_SOCKET, &info) == 0) {
-        return open_server(c, "unix:" DEFAULT_SOCKET);
-    }
-    return ask_file_open(c, DEFAULT_FILE);
+    return open_server(c, cli_has(c, OPT_server) ? c->values[OPT_server] : "unix:" DEFAULT_SOCKET);
 }
 
 void ask_close(struct cli *c)

@@ -16,7 +16,8 @@ struct question {
     const char *query; /* likewise; NULL: none. The namespace is added where a route takes one */
     qp_str body;       /* JSON; none: no body */
     const char *key;   /* Idempotency-Key; NULL: none */
-    qp_ms patience_ms; /* how long to try again while a server cannot be reached. Only for what may be asked twice */
+    qp_ms
+        patience_ms; /* how long to try again while a server cannot be reached. Only for what may be asked twice */
 };
 
 struct reply {
@@ -44,6 +45,8 @@ void ask_close(struct cli *c);
 /* Whom it asks, for people. */
 const char *ask_whom(struct cli *c);
 bool ask_is_file(const struct cli *c);
+/* The store that will be asked itself, by the settings; NULL: a server will be. After cli_settings. */
+const char *ask_file_place(const struct cli *c);
 
 /* Percent-encoded, in the arena. */
 const char *cli_encode(struct cli *c, const char *text);

@@ -3,7 +3,7 @@
  * If we are killed in the middle of a write, it was committed or it was not; nothing is left half done, and the next
  * process that opens the file finds it as it is.
  */
-#include "cli/ask.h"
+#include "cli/output.h"
 #include "server/api.h"
 
 #define LOOK_MS 200 /* between two looks at a store that another process works on */
@@ -57,10 +57,11 @@ static int file_look(struct cli *c, const char *job, int64_t *after, void *conte
     /* The state first: entries that come in between are read with the next look. */
     int status = ask_well(c, &(struct question){.path = path}, &shown);
     if (status == EXIT_OK) {
-        status = ask_well(c,
-                          &(struct question){.path = cli_text(c, "%s/history", path),
-                                             .query = cli_text(c, "cursor=%lld", (long long)*after)},
-                          &page);
+        status =
+            ask_well(c,
+                     &(struct question){.path = cli_text(c, "%s/history", path),
+                                        .query = cli_text(c, "cursor=%lld", (long long)*after)},
+                     &page);
     }
     if (status == EXIT_OK &&
         json_parse(&c->env, buf_slice(&shown.body), NULL, &job_json) == QP_OK &&
@@ -72,12 +73,12 @@ static int file_look(struct cli *c, const char *job, int64_t *after, void *conte
             buf_init(&event, &c->env, 0);
             json_writer_init(&w, &event);
             json_write_tree(&w, json_at(items, i));
-            (void)json_as_i64(json_get(json_at(items, i), QP_STR("seq")), after);
+            *after = member_number(json_at(items, i), "seq");
             go_on = json_writer_done(&w) == QP_OK && visit(context, buf_slice(&event));
             buf_done(&event);
         }
-        *out_ended = !go_on || (json_count(items) == 0 &&
-                                json_get(job_json, QP_STR("closed_at")) != NULL);
+        *out_ended =
+            !go_on || (json_count(items) == 0 && json_get(job_json, QP_STR("closed_at")) != NULL);
     }
     json_free(json);
     json_free(job_json);
@@ -128,8 +129,8 @@ static int refuse(struct cli *c, const char *name, int rc, const struct qp_err *
         return cli_fail_next(c, EXIT_NOT_FOUND, "quipu serve, or name the store with --db",
                              "%s: there is no such store", name);
     case QP_E_LOCKED:
-        return cli_fail_next(c, EXIT_CONFLICT, "ask the server that uses it, with --server",
-                             "%s", err->text);
+        return cli_fail_next(c, EXIT_CONFLICT, "ask the server that uses it, with --server", "%s",
+                             err->text);
     default:
         return cli_fail_next(c, EXIT_ERROR, "quipu fsck", "%s", err->text);
     }
@@ -146,13 +147,17 @@ int ask_file_open(struct cli *c, const char *place)
     if (f == NULL) {
         return cli_fail(c, EXIT_ERROR, "out of memory");
     }
-    f->ask = (struct ask){
-        .ask = file_ask, .follow = file_follow, .close = file_close, .whom = f->name, .is_file = true};
+    f->ask = (struct ask){.ask = file_ask,
+                          .follow = file_follow,
+                          .close = file_close,
+                          .whom = f->name,
+                          .is_file = true};
     cli_place_name(place, f->name, sizeof f->name);
     qp_options_init(&options);
     options.path = cli_place_path(place);
     options.env = &c->env;
-    rc = writes ? qp_open(&options, &f->engine, &err) : qp_open_readonly(&options, &f->engine, &err);
+    rc =
+        writes ? qp_open(&options, &f->engine, &err) : qp_open_readonly(&options, &f->engine, &err);
     rc = rc == QP_OK && writes ? qp_start_threads(f->engine, 0, &err) : rc;
     api = (struct api_options){.engine = f->engine, .env = &c->env, .threads = 1, .open = true};
     rc = rc == QP_OK ? api_open(&api, &f->api, &err) : rc;

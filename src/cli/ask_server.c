@@ -17,7 +17,7 @@
 struct remote {
     struct ask ask; /* first */
     CURL *curl;
-    CURL *stream; /* of events: who reads them may ask meanwhile. NULL: not yet */
+    CURL *stream;   /* of events: who reads them may ask meanwhile. NULL: not yet */
     char base[512]; /* of URLs */
     char error[CURL_ERROR_SIZE];
     const char *authorization; /* a header, or NULL */
@@ -43,7 +43,8 @@ static struct curl_slist *headers_of(struct cli *c, const struct question *q, co
     struct curl_slist *list = curl_slist_append(NULL, "Expect:");
     list = r->authorization != NULL ? curl_slist_append(list, r->authorization) : list;
     list = !str_is_none(q->body) ? curl_slist_append(list, "Content-Type: application/json") : list;
-    list = q->key != NULL ? curl_slist_append(list, cli_text(c, "Idempotency-Key: %s", q->key)) : list;
+    list =
+        q->key != NULL ? curl_slist_append(list, cli_text(c, "Idempotency-Key: %s", q->key)) : list;
     return more != NULL ? curl_slist_append(list, more) : list;
 }
 
@@ -228,7 +229,8 @@ static int follow_all(struct cli *c, const struct question *q, struct events *e)
             struct reply refused;
             int code = ask_well(c, q, &refused); /* the same question says why, as JSON */
             reply_done(&refused);
-            return code == EXIT_OK ? cli_fail(c, EXIT_ERROR, "no events: status %ld", status) : code;
+            return code == EXIT_OK ? cli_fail(c, EXIT_ERROR, "no events: status %ld", status)
+                                   : code;
         }
         if (now - e->alive_us > FOLLOW_PATIENCE_MS * 1000) {
             return unreachable(c, rc);
@@ -304,9 +306,10 @@ int ask_server_open(struct cli *c, const char *server, const char *token)
     c->ask = &r->ask;
     r->authorization = token != NULL ? cli_text(c, "Authorization: Bearer %s", token) : NULL;
     if (!take_address(r, server)) {
-        return cli_usage("%s: a server is http://HOST:PORT, https://HOST:PORT or unix:PATH, not '%s'; see "
-                         "quipu help %s",
-                         c->command->words, server, c->command->words);
+        return cli_usage(
+            "%s: a server is http://HOST:PORT, https://HOST:PORT or unix:PATH, not '%s'; see "
+            "quipu help %s",
+            c->command->words, server, c->command->words);
     }
     (void)curl_easy_setopt(r->curl, CURLOPT_PROTOCOLS_STR, "http,https");
     (void)curl_easy_setopt(r->curl, CURLOPT_PROXY, "");

@@ -81,15 +81,18 @@ static void print_cases(FILE *out)
 
 static void print_bash(FILE *out)
 {
-    (void)fputs("# quipu completion bash\n_quipu() {\n  local words=\"\" current=\"${COMP_WORDS[COMP_CWORD]}\"\n"
-                "  local command=\"${COMP_WORDS[1]}\"\n"
-                "  case \"$command\" in\n    namespaces | tokens) command=\"$command ${COMP_WORDS[2]}\" ;;\n  esac\n"
-                "  [ \"$COMP_CWORD\" -gt 1 ] || command=\n  case \"$command\" in\n    \"\") words=\"", out);
+    (void)fputs(
+        "# quipu completion bash\n_quipu() {\n  local words=\"\" current=\"${COMP_WORDS[COMP_CWORD]}\"\n"
+        "  local command=\"${COMP_WORDS[1]}\"\n"
+        "  case \"$command\" in\n    namespaces | tokens) command=\"$command ${COMP_WORDS[2]}\" ;;\n  esac\n"
+        "  [ \"$COMP_CWORD\" -gt 1 ] || command=\n  case \"$command\" in\n    \"\") words=\"",
+        out);
     print_first_words(out);
     (void)fputs("\" ;;\n", out);
     print_cases(out);
     (void)fputs("  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n}\n"
-                "complete -o default -F _quipu quipu\n", out);
+                "complete -o default -F _quipu quipu\n",
+                out);
 }
 
 /* zsh runs the bash functions by its own bridge. */
@@ -107,16 +110,18 @@ static void print_fish(FILE *out)
         const char *second = strchr(command->words, ' ');
         int first = (int)strcspn(command->words, " ");
         if (is_first(i)) {
-            (void)fprintf(out, "complete -c quipu -n __fish_use_subcommand -a %.*s -d '%s'\n", first,
-                          command->words, second == NULL ? command->summary : "");
+            (void)fprintf(out, "complete -c quipu -n __fish_use_subcommand -a %.*s -d '%s'\n",
+                          first, command->words, second == NULL ? command->summary : "");
         }
         if (second != NULL) {
-            (void)fprintf(out, "complete -c quipu -n '__fish_seen_subcommand_from %.*s' -a %s -d '%s'\n",
+            (void)fprintf(out,
+                          "complete -c quipu -n '__fish_seen_subcommand_from %.*s' -a %s -d '%s'\n",
                           first, command->words, second + 1, command->summary);
         }
         for (enum option j = 0; j < OPTION_COUNT; j++) {
             if (command_takes(command, j)) {
-                (void)fprintf(out, "complete -c quipu -n '__fish_seen_subcommand_from %.*s' -l %s%s\n",
+                (void)fprintf(out,
+                              "complete -c quipu -n '__fish_seen_subcommand_from %.*s' -l %s%s\n",
                               first, command->words, option_text(option_at(j)->name, text) + 2,
                               option_at(j)->value != NULL ? " -r" : "");
             }
@@ -137,7 +142,9 @@ int command_completion(struct cli *c)
             return EXIT_OK;
         }
     }
-    return status != EXIT_OK ? status
-                             : cli_usage("completion: the shell is bash, zsh or fish, not '%s'; see quipu help completion",
-                                         c->arguments[0]);
+    return status != EXIT_OK
+               ? status
+               : cli_usage(
+                     "completion: the shell is bash, zsh or fish, not '%s'; see quipu help completion",
+                     c->arguments[0]);
 }

@@ -79,11 +79,13 @@ void help_command(FILE *out, const struct command *command)
 void help_list(FILE *out)
 {
     const struct command *command;
-    (void)fputs("usage: quipu COMMAND [arguments]\n\ncommands:\n", out); /* main checks the stream */
+    (void)fputs("usage: quipu COMMAND [arguments]\n\ncommands:\n",
+                out); /* main checks the stream */
     for (size_t i = 0; (command = command_at(i)) != NULL; i++) {
         (void)fprintf(out, "  %-18s %s\n", command->words, command->summary);
     }
-    (void)fputs("\nquipu help COMMAND shows how to use one; quipu demo shows what it is about\n", out);
+    (void)fputs("\nquipu help COMMAND shows how to use one; quipu demo shows what it is about\n",
+                out);
 }
 
 int command_help(struct cli *c)
@@ -105,7 +107,8 @@ int command_help(struct cli *c)
         return EXIT_OK;
     }
     if (strcmp(format, "text") != 0) {
-        return cli_usage("help: output is text, man or markdown, not '%s'; see quipu help help", format);
+        return cli_usage("help: output is text, man or markdown, not '%s'; see quipu help help",
+                         format);
     }
     if (c->argument_count == 0) {
         help_list(stdout);

@@ -11,7 +11,8 @@
 #include "base/uuid.h"
 
 #define PATIENCE_MS 30000
-#define WAIT_MS 5000 /* of one question: a job may also be parked, which ends no wait of the server */
+#define WAIT_MS                                                                                    \
+    5000 /* of one question: a job may also be parked, which ends no wait of the server */
 
 const char *job_path(struct cli *c, const char *id, const char *rest)
 {
@@ -60,9 +61,10 @@ static int resolve_prefix(struct cli *c, const char *typed, const char **out_id)
     if (status == EXIT_OK && json_as_str(json_get(json_at(items, 1), QP_STR("id")), &second) &&
         json_as_str(json_get(json_at(items, 0), QP_STR("id")), &first)) {
         status = cli_fail_next(c, EXIT_CONFLICT, cli_text(c, "quipu ls --where '%s'", where),
-                               "several jobs begin with '%s': '%.*s', '%.*s'", typed, STR_ARG(first),
-                               STR_ARG(second));
-    } else if (status == EXIT_OK && json_as_str(json_get(json_at(items, 0), QP_STR("id")), &first)) {
+                               "several jobs begin with '%s': '%.*s', '%.*s'", typed,
+                               STR_ARG(first), STR_ARG(second));
+    } else if (status == EXIT_OK &&
+               json_as_str(json_get(json_at(items, 0), QP_STR("id")), &first)) {
         *out_id = cli_text(c, "%.*s", STR_ARG(first));
     } else if (status == EXIT_OK) {
         status = cli_fail(c, EXIT_NOT_FOUND, "no job '%s' in %s", typed, ask_whom(c));
@@ -101,8 +103,10 @@ bool status_is_final(qp_str status, int *out_exit)
     static const struct {
         const char *word;
         int code;
-    } ends[] = {{"completed", EXIT_OK},        {"failed", EXIT_FAILED},
-                {"cancelled", EXIT_CANCELLED}, {"interrupted", EXIT_CANCELLED},
+    } ends[] = {{"completed", EXIT_OK},
+                {"failed", EXIT_FAILED},
+                {"cancelled", EXIT_CANCELLED},
+                {"interrupted", EXIT_CANCELLED},
                 {"parked", EXIT_PARKED}};
     for (size_t i = 0; i < ARRAY_COUNT(ends); i++) {
         if (str_equal(status, str_from(ends[i].word))) {
@@ -171,7 +175,8 @@ static void print_end(struct cli *c, const char *id, int code, qp_str text)
         (void)fputs("' is ", stderr);
         (void)print_value(stderr, json_get(json, QP_STR("status")));
         (void)fputs(": ", stderr);
-        (void)print_value(stderr, json_get(json, code == EXIT_PARKED ? QP_STR("parked") : QP_STR("error")));
+        (void)print_value(stderr,
+                          json_get(json, code == EXIT_PARKED ? QP_STR("parked") : QP_STR("error")));
         (void)fputs("; next: quipu show ", stderr);
         print_safe(stderr, str_from(id));
         (void)fputc('\n', stderr);
@@ -236,8 +241,8 @@ static int split_pair(struct cli *c, enum option option, const char *typed, qp_s
     char text[OPTION_TEXT_SIZE];
     if (equals == NULL || equals == typed) {
         return cli_usage("%s: %s is %s, not '%s'; see quipu help %s", c->command->words,
-                         option_text(option_at(option)->name, text), option_at(option)->value, typed,
-                         c->command->words);
+                         option_text(option_at(option)->name, text), option_at(option)->value,
+                         typed, c->command->words);
     }
     *out_name = (qp_str){typed, (size_t)(equals - typed)};
     *out_text = str_from(equals + 1);
@@ -331,7 +336,8 @@ static int send_start(struct cli *c, const char *id, qp_str input, struct reply 
                                 &(struct question){.method = API_POST,
                                                    .path = "/v1/jobs",
                                                    .body = buf_slice(&body),
-                                                   .patience_ms = cli_has(c, OPT_wait) ? PATIENCE_MS : 0},
+                                                   .patience_ms =
+                                                       cli_has(c, OPT_wait) ? PATIENCE_MS : 0},
                                 out_reply)
                      : cli_fail(c, EXIT_USAGE, "the input is too large");
     }
@@ -369,8 +375,8 @@ int command_start(struct cli *c)
         return job_wait(c, id);
     }
     if (status == EXIT_OK) {
-        (void)output_object(c, kind == OUTPUT_TEXT || kind == OUTPUT_WIDE ? OUTPUT_NAME : kind, "id",
-                            buf_slice(&reply.body));
+        (void)output_object(c, kind == OUTPUT_TEXT || kind == OUTPUT_WIDE ? OUTPUT_NAME : kind,
+                            "id", buf_slice(&reply.body));
     }
     reply_done(&reply);
     return status;
@@ -378,26 +384,47 @@ int command_start(struct cli *c)
 
 /* ---------------------------------------------------------------------------------------- show */
 
+/* "charge,0,0,0": the dimensions of a child begin with those of its parent. */
+static int by_dimensions(const void *a, const void *b)
+{
+    qp_str left = member_text(*(const struct json *const *)a, "address");
+    qp_str right = member_text(*(const struct json *const *)b, "address");
+    const char *left_comma = memchr(left.p, ',', left.n);
+    const char *right_comma = memchr(right.p, ',', right.n);
+    size_t left_name = left_comma == NULL ? left.n : (size_t)(left_comma - left.p);
+    size_t right_name = right_comma == NULL ? right.n : (size_t)(right_comma - right.p);
+    int order = str_compare((qp_str){left.p + left_name, left.n - left_name},
+                            (qp_str){right.p + right_name, right.n - right_name});
+    return order != 0 ? order : str_compare(left, right);
+}
+
+size_t job_activities(const struct json *answer, const struct json **out, size_t most)
+{
+    const struct json *items = json_get(answer, QP_STR("items"));
+    size_t count = json_count(items) < most ? json_count(items) : most;
+    for (size_t i = 0; i < count; i++) {
+        out[i] = json_at(items, i);
+    }
+    qsort(out, count, sizeof(const struct json *), by_dimensions);
+    return count;
+}
+
 static int print_activities(struct cli *c, const char *id)
 {
-    static const struct column columns[] = {
-        {"ACTIVITY", "address", false}, {"TOPIC", "topic", false}, {"LEDGER", "ledger", false},
-        {"STATE", "state", false},      {"TASK", "task", false},   {"ERRORS", "failures", false},
+    static const struct table_column columns[] = {
+        {"ACTIVITY", "address", false},  {"TOPIC", "topic", false}, {"LEDGER", "ledger", false},
+        {"STATE", "state", false},       {"TASK", "task", false},   {"ERRORS", "failures", false},
         {"PROGRESS", "progress", false},
     };
     const struct json *found[1000];
     struct items items = {.items = found};
     struct reply reply;
     struct json *json = NULL;
-    const struct json *array;
-    int status = ask_well(c, &(struct question){.path = job_path(c, id, "/activities"), .query = "limit=1000"},
-                          &reply);
+    int status = ask_well(
+        c, &(struct question){.path = job_path(c, id, "/activities"), .query = "limit=1000"},
+        &reply);
     if (status == EXIT_OK && json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
-        array = json_get(json, QP_STR("items"));
-        for (items.count = 0; items.count < json_count(array) && items.count < ARRAY_COUNT(found);
-             items.count++) {
-            found[items.count] = json_at(array, items.count);
-        }
+        items.count = job_activities(json, found, ARRAY_COUNT(found));
         (void)fputc('\n', stdout);
         output_items(c, OUTPUT_TEXT, columns, ARRAY_COUNT(columns), "address", &items);
     }
@@ -430,7 +457,9 @@ int command_show(struct cli *c)
     int status = cli_expect(c, 1, 1);
     status = status == EXIT_OK ? output_kind(c, &kind) : status;
     status = status == EXIT_OK ? job_resolve(c, c->arguments[0], &id) : status;
-    status = status == EXIT_OK ? ask_well(c, &(struct question){.path = job_path(c, id, "")}, &reply) : status;
+    status = status == EXIT_OK
+                 ? ask_well(c, &(struct question){.path = job_path(c, id, "")}, &reply)
+                 : status;
     if (status == EXIT_OK && !output_object(c, kind, "id", buf_slice(&reply.body))) {
         status = job_print(c, id, buf_slice(&reply.body));
     }
@@ -446,9 +475,12 @@ int command_export(struct cli *c)
     int status = cli_expect(c, 1, 1);
     status = status == EXIT_OK ? output_kind(c, &kind) : status;
     status = status == EXIT_OK ? job_resolve(c, c->arguments[0], &id) : status;
-    status = status == EXIT_OK ? ask_well(c, &(struct question){.path = job_path(c, id, "/export")}, &reply) : status;
+    status = status == EXIT_OK
+                 ? ask_well(c, &(struct question){.path = job_path(c, id, "/export")}, &reply)
+                 : status;
     if (status == EXIT_OK) {
-        (void)output_object(c, kind == OUTPUT_YAML ? kind : OUTPUT_JSON, "id", buf_slice(&reply.body));
+        (void)output_object(c, kind == OUTPUT_YAML ? kind : OUTPUT_JSON, "id",
+                            buf_slice(&reply.body));
     }
     reply_done(&reply);
     return status;
@@ -496,9 +528,12 @@ int command_signal(struct cli *c)
     buf_init(&body, &c->env, 0);
     json_writer_init(&w, &body);
     status = signal_body(c, &w, c->arguments[names - 1], payload);
-    status = status == EXIT_OK
-                 ? ask_well(c, &(struct question){.method = API_POST, .path = path, .body = buf_slice(&body)}, &reply)
-                 : status;
+    status =
+        status == EXIT_OK
+            ? ask_well(
+                  c, &(struct question){.method = API_POST, .path = path, .body = buf_slice(&body)},
+                  &reply)
+            : status;
     if (status == EXIT_OK && !output_object(c, kind, "accepted", buf_slice(&reply.body))) {
         cli_say("sent");
     }

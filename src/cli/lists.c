@@ -12,7 +12,7 @@
 struct list {
     const char *path;
     const char *query; /* beside limit and cursor; "" */
-    const struct column *columns;
+    const struct table_column *columns;
     size_t column_count;
     const char *name;
     bool whole; /* it has no pages */
@@ -117,13 +117,19 @@ static int run_list(struct cli *c, const struct list *list)
 
 /* ---------------------------------------------------------------------------------------- jobs */
 
-static const struct column job_columns[] = {
-    {"ID", "id", false},          {"WORKFLOW", "workflow", false}, {"STATUS", "status", false},
-    {"STARTED", "created_at", false}, {"UPDATED", "updated_at", true}, {"ENDED", "closed_at", false},
-    {"OPEN", "open", true},       {"PRIORITY", "priority", true},  {"FORKED FROM", "forked_from", true},
+static const struct table_column job_columns[] = {
+    {"ID", "id", false},
+    {"WORKFLOW", "workflow", false},
+    {"STATUS", "status", false},
+    {"STARTED", "created_at", false},
+    {"UPDATED", "updated_at", true},
+    {"ENDED", "closed_at", false},
+    {"OPEN", "open", true},
+    {"PRIORITY", "priority", true},
+    {"FORKED FROM", "forked_from", true},
     {"ERROR", "error", true},
 };
-static const struct column parked_columns[] = {
+static const struct table_column parked_columns[] = {
     {"ID", "id", false},
     {"WORKFLOW", "workflow", false},
     {"STARTED", "created_at", false},
@@ -158,7 +164,8 @@ static int list_jobs(struct cli *c, struct list *list)
         return status;
     }
     if (cli_has(c, OPT_count)) {
-        return count_jobs(c, list->path, where != NULL ? cli_text(c, "where=%s", cli_encode(c, where)) : "");
+        return count_jobs(c, list->path,
+                          where != NULL ? cli_text(c, "where=%s", cli_encode(c, where)) : "");
     }
     list->query = cli_text(c, "%s%s%s%s%s", where != NULL ? "where=" : "",
                            where != NULL ? cli_encode(c, where) : "",
@@ -187,44 +194,55 @@ int command_parked(struct cli *c)
 
 int command_topics(struct cli *c)
 {
-    static const struct column columns[] = {
-        {"TOPIC", "name", false},       {"READY", "ready", false},     {"HELD", "held", false},
+    static const struct table_column columns[] = {
+        {"TOPIC", "name", false},      {"READY", "ready", false},     {"HELD", "held", false},
         {"WORKERS", "workers", false}, {"OLDEST", "oldest_at", true}, {"SERVED", "served_at", true},
         {"NOTE", "note", false},
     };
-    return run_list(c, &(struct list){"/v1/topics", "", columns, ARRAY_COUNT(columns), "name", false});
+    return run_list(c,
+                    &(struct list){"/v1/topics", "", columns, ARRAY_COUNT(columns), "name", false});
 }
 
 int command_workers(struct cli *c)
 {
-    static const struct column columns[] = {
-        {"WORKER", "name", false},     {"BUILD", "build", true},   {"TOPICS", "topics", false},
+    static const struct table_column columns[] = {
+        {"WORKER", "name", false},     {"BUILD", "build", true},     {"TOPICS", "topics", false},
         {"IN HAND", "in_hand", false}, {"WAITING", "waiting", true}, {"TOKEN", "caller", true},
         {"SINCE", "since", true},      {"SEEN", "seen_at", false},
     };
-    return run_list(c, &(struct list){"/v1/workers", "", columns, ARRAY_COUNT(columns), "name", true});
+    return run_list(c,
+                    &(struct list){"/v1/workers", "", columns, ARRAY_COUNT(columns), "name", true});
 }
 
 int command_namespaces_ls(struct cli *c)
 {
-    static const struct column columns[] = {{"NAME", "name", false}, {"CREATED", "created_at", false}};
-    return run_list(c, &(struct list){"/v1/namespaces", "", columns, ARRAY_COUNT(columns), "name", true});
+    static const struct table_column columns[] = {{"NAME", "name", false},
+                                                  {"CREATED", "created_at", false}};
+    return run_list(
+        c, &(struct list){"/v1/namespaces", "", columns, ARRAY_COUNT(columns), "name", true});
 }
 
 int command_tokens_ls(struct cli *c)
 {
-    static const struct column columns[] = {
-        {"ID", "id", false},          {"ROLE", "role", false},          {"NAME", "name", false},
-        {"SCOPES", "scopes", true},   {"NAMESPACES", "namespaces", true}, {"TOPICS", "topics", true},
-        {"CREATED", "created_at", false}, {"EXPIRES", "expire_at", false}, {"REVOKED", "revoked_at", false},
+    static const struct table_column columns[] = {
+        {"ID", "id", false},
+        {"ROLE", "role", false},
+        {"NAME", "name", false},
+        {"SCOPES", "scopes", true},
+        {"NAMESPACES", "namespaces", true},
+        {"TOPICS", "topics", true},
+        {"CREATED", "created_at", false},
+        {"EXPIRES", "expire_at", false},
+        {"REVOKED", "revoked_at", false},
         {"USED", "used_at", false},
     };
-    return run_list(c, &(struct list){"/v1/tokens", "", columns, ARRAY_COUNT(columns), "id", false});
+    return run_list(c,
+                    &(struct list){"/v1/tokens", "", columns, ARRAY_COUNT(columns), "id", false});
 }
 
 int command_audit(struct cli *c)
 {
-    static const struct column columns[] = {
+    static const struct table_column columns[] = {
         {"AT", "at", false},         {"ACTOR", "actor", false},     {"ACTION", "action", false},
         {"TARGET", "target", false}, {"OUTCOME", "outcome", false}, {"DETAIL", "detail", true},
     };

@@ -92,7 +92,8 @@ void manual_man(FILE *out)
     const struct command *command;
     (void)fprintf(out, ".TH QUIPU 1 \"\" \"quipu %s\" \"User Commands\"\n", qp_version());
     (void)fputs(".SH NAME\nquipu \\- durable workflows in a file, or in a database\n"
-                ".SH SYNOPSIS\n.B quipu\n.I COMMAND\n[arguments]\n.SH DESCRIPTION\n", out);
+                ".SH SYNOPSIS\n.B quipu\n.I COMMAND\n[arguments]\n.SH DESCRIPTION\n",
+                out);
     for (size_t i = 0; i < ARRAY_COUNT(intro); i++) {
         man_line(out, ".PP\n", intro[i]);
     }
@@ -146,7 +147,9 @@ static void markdown_command(FILE *out, const struct command *command)
 void manual_markdown(FILE *out)
 {
     const struct command *command;
-    (void)fputs("# The command line\n\nThis page is `quipu help -o markdown`; `man quipu` says the same.\n", out);
+    (void)fputs(
+        "# The command line\n\nThis page is `quipu help -o markdown`; `man quipu` says the same.\n",
+        out);
     for (size_t i = 0; i < ARRAY_COUNT(intro); i++) {
         (void)fprintf(out, "\n%s\n", intro[i]);
     }
@@ -155,7 +158,9 @@ void manual_markdown(FILE *out)
     for (size_t i = 0; i < ARRAY_COUNT(exits); i++) {
         (void)fprintf(out, "| %d | %s |\n", exits[i].code, exits[i].meaning);
     }
-    (void)fputs("\n## Common options\n\nOf all commands that ask a server or a store.\n\n| option | |\n|---|---|\n", out);
+    (void)fputs(
+        "\n## Common options\n\nOf all commands that ask a server or a store.\n\n| option | |\n|---|---|\n",
+        out);
     for (enum option i = 0; i <= OPT_help; i++) {
         markdown_option(out, i);
     }

@@ -20,8 +20,9 @@ int output_kind(const struct cli *c, enum output *out_kind)
             return EXIT_OK;
         }
     }
-    return cli_usage("%s: output is text, wide, json, jsonl, yaml or name, not '%s'; see quipu help %s",
-                     c->command->words, c->values[OPT_output], c->command->words);
+    return cli_usage(
+        "%s: output is text, wide, json, jsonl, yaml or name, not '%s'; see quipu help %s",
+        c->command->words, c->values[OPT_output], c->command->words);
 }
 
 bool output_colors(const struct cli *c)
@@ -49,7 +50,8 @@ static size_t harmless(qp_str text)
     if (n == 3 && first == 0xe2) {
         unsigned char second = (unsigned char)text.p[1];
         unsigned char third = (unsigned char)text.p[2];
-        bool unseen = second == 0x80 && ((third >= 0x8b && third <= 0x8f) || (third >= 0xa8 && third <= 0xae));
+        bool unseen = second == 0x80 &&
+                      ((third >= 0x8b && third <= 0x8f) || (third >= 0xa8 && third <= 0xae));
         return unseen || (second == 0x81 && third >= 0xa0 && third <= 0xaf) ? 0 : n;
     }
     return n;
@@ -88,11 +90,11 @@ void print_json(FILE *out, qp_str json)
         if (plain) {
             (void)fwrite(json.p, 1, size, out);
         } else {
-            unsigned code = size == 1   ? first
-                            : size == 2 ? (first & 0x1fU) << 6 | ((unsigned char)json.p[1] & 0x3fU)
-                                        : (first & 0x0fU) << 12 |
-                                              ((unsigned char)json.p[1] & 0x3fU) << 6 |
-                                              ((unsigned char)json.p[2] & 0x3fU);
+            unsigned code = size == 1 ? first
+                            : size == 2
+                                ? (first & 0x1fU) << 6 | ((unsigned char)json.p[1] & 0x3fU)
+                                : (first & 0x0fU) << 12 | ((unsigned char)json.p[1] & 0x3fU) << 6 |
+                                      ((unsigned char)json.p[2] & 0x3fU);
             (void)fprintf(out, "\\u%04x", code);
         }
         json.p += size;
@@ -134,6 +136,18 @@ size_t print_value(FILE *out, const struct json *value)
     return put_value(out, value, SIZE_MAX);
 }
 
+qp_str member_text(const struct json *object, const char *key)
+{
+    qp_str text = {"", 0};
+    return json_as_str(json_get(object, str_from(key)), &text) ? text : QP_STR("");
+}
+
+int64_t member_number(const struct json *object, const char *key)
+{
+    int64_t number = 0;
+    return json_as_i64(json_get(object, str_from(key)), &number) ? number : 0;
+}
+
 /* ---------------------------------------------------------------------------------------- tables */
 
 /* How wide a value is when it is shown. */
@@ -151,15 +165,25 @@ static size_t width_of(const struct json *value)
     return shown;
 }
 
-static void print_cell(FILE *out, const struct json *value, size_t width, bool last)
+/* One row; spaces are only printed before something, so that no line ends in them. */
+static void print_row(const struct json *item, const struct table_column *columns,
+                      const size_t *shown, const size_t *widths, size_t count)
 {
-    size_t shown = put_value(out, value, last ? SIZE_MAX : CELL_MOST);
-    for (size_t i = shown; i < width + 2 && !last; i++) {
-        (void)fputc(' ', out);
+    size_t pending = 0;
+    for (size_t j = 0; j < count; j++) {
+        const struct json *value = json_get(item, str_from(columns[shown[j]].key));
+        size_t width = width_of(value);
+        if (width > 0) {
+            printf("%*s", (int)pending, "");
+            width = put_value(stdout, value, j + 1 == count ? SIZE_MAX : CELL_MOST);
+            pending = 0;
+        }
+        pending += widths[j] + 2 - (width < widths[j] ? width : widths[j]);
     }
+    (void)fputc('\n', stdout);
 }
 
-static void print_table(const struct cli *c, bool wide, const struct column *columns,
+static void print_table(const struct cli *c, bool wide, const struct table_column *columns,
                         size_t column_count, const struct items *items)
 {
     size_t widths[COLUMNS_MOST] = {0};
@@ -183,11 +207,7 @@ static void print_table(const struct cli *c, bool wide, const struct column *col
     }
     (void)fputs(output_colors(c) ? "\033[0m\n" : "\n", stdout);
     for (size_t i = 0; i < items->count; i++) {
-        for (size_t j = 0; j < count; j++) {
-            print_cell(stdout, json_get(items->items[i], str_from(columns[shown[j]].key)), widths[j],
-                       j + 1 == count);
-        }
-        (void)fputc('\n', stdout);
+        print_row(items->items[i], columns, shown, widths, count);
     }
 }
 
@@ -239,7 +259,7 @@ static void print_whole(const struct cli *c, enum output kind, const struct item
     buf_done(&b);
 }
 
-void output_items(const struct cli *c, enum output kind, const struct column *columns,
+void output_items(const struct cli *c, enum output kind, const struct table_column *columns,
                   size_t column_count, const char *name, const struct items *items)
 {
     if (kind == OUTPUT_JSON || kind == OUTPUT_YAML) {

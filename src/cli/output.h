@@ -18,7 +18,7 @@ int output_kind(const struct cli *c, enum output *out_kind);
 bool output_colors(const struct cli *c);
 
 /* A column of a table: a member of the items. */
-struct column {
+struct table_column {
     const char *title;
     const char *key;
     bool wide; /* only with -o wide */
@@ -31,13 +31,17 @@ struct items {
     const char *next_cursor; /* NULL: there are no more */
 };
 /* A list, in the way that was asked for. `name` is the member that -q and -o name print. */
-void output_items(const struct cli *c, enum output kind, const struct column *columns,
+void output_items(const struct cli *c, enum output kind, const struct table_column *columns,
                   size_t column_count, const char *name, const struct items *items);
 /* One object: json, jsonl, yaml, or its `name`. False: people want to read it, and it was not printed. */
 bool output_object(struct cli *c, enum output kind, const char *name, qp_str json);
 
 /* Members of an object as lines "name  value". */
 void output_members(const struct json *object);
+
+/* A member that is a string, or a number; else empty, or 0. */
+qp_str member_text(const struct json *object, const char *key);
+int64_t member_number(const struct json *object, const char *key);
 
 /* Text without anything that could control a terminal: as it is when it is good UTF-8, else \xNN. */
 void print_safe(FILE *out, qp_str text);

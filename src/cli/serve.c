@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,11 +26,6 @@
 #include "server/server.h"
 #include "server/sink.h"
 
-#define USAGE                                                                                            \
-    "usage: quipu serve [--data-dir DIR] [--store PLACE] [--listen ADDRESS:PORT] [--socket PATH]\n"      \
-    "                   [--host NAME] [--tls-key FILE --tls-cert FILE] [--behind-proxy] [--no-auth]\n"   \
-    "                   [--max-body BYTES] [--max-connections N] [--http-threads N] [--keep DURATION]\n" \
-    "                   [--drain DURATION] [--log-level LEVEL] [--log-format logfmt|json]\n"
 #define FIRST_SOCKET 3 /* of those that were opened for us */
 
 struct serve {
@@ -76,10 +72,6 @@ int command_serve(int argc, char **argv)
 {
     struct serve s = {.data = NULL};
     int status;
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-        printf("%s", USAGE);
-        return EXIT_OK;
-    }
     status = parse(&s, argc, argv);
     status = status == EXIT_OK ? settle(&s) : status;
     return status == EXIT_OK ? run(&s) : status;
@@ -245,6 +237,25 @@ static void adopt(struct serve *s)
     s->server.adopted_count = (size_t)wanted;
 }
 
+/* Commands that are run beside the data directory find the socket in it (ask.c). A name that is too long for one does without. */
+static void settle_socket(struct serve *s)
+{
+    struct server_options *o = &s->server;
+    const size_t most = sizeof((struct sockaddr_un *)NULL)->sun_path;
+    if (s->socket != NULL && strcmp(s->socket, "none") == 0) {
+        return;
+    }
+    if (s->socket == NULL && strlen(o->data) + strlen("/quipu.sock") >= most) {
+        return;
+    }
+    (void)snprintf(s->socket_place, sizeof s->socket_place, "unix:%s%s",
+                   s->socket != NULL ? s->socket : o->data, s->socket != NULL ? "" : "/quipu.sock");
+    if (s->socket == NULL && o->listen_count == 0) {
+        o->listen[o->listen_count++] = SERVER_DEFAULT_LISTEN;
+    }
+    o->listen[o->listen_count++] = s->socket_place;
+}
+
 static int settle(struct serve *s)
 {
     struct server_options *o = &s->server;
@@ -262,10 +273,7 @@ static int settle(struct serve *s)
         s->store != NULL && !cli_place_is_url(s->store) ? cli_place_path(s->store) : s->store;
     o->listen_count = split(s->listen, o->listen, SERVER_LISTENERS - 1);
     o->host_count = split(s->host, o->hosts, LIMIT_HOSTS - 4);
-    if (s->socket != NULL) {
-        (void)snprintf(s->socket_place, sizeof s->socket_place, "unix:%s", s->socket);
-        o->listen[o->listen_count++] = s->socket_place;
-    }
+    settle_socket(s);
     o->tls_key = s->tls_key;
     o->tls_certificate = s->tls_certificate;
     o->no_auth = s->no_auth != NULL;

@@ -148,10 +148,9 @@ int cli_settings(struct cli *c)
     wanted = cli_has(c, OPT_profile) ? c->values[OPT_profile] : "default";
     file = path == NULL ? NULL : fopen(path, "re");
     if (file == NULL) {
-        return cli_has(c, OPT_profile)
-                   ? cli_fail(c, EXIT_USAGE, "profile '%s': %s: %s", wanted,
-                              path == NULL ? "no HOME" : path, strerror(errno))
-                   : EXIT_OK;
+        return cli_has(c, OPT_profile) ? cli_fail(c, EXIT_USAGE, "profile '%s': %s: %s", wanted,
+                                                  path == NULL ? "no HOME" : path, strerror(errno))
+                                       : EXIT_OK;
     }
     status = read_file(c, file, path, wanted);
     (void)fclose(file);

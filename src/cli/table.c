@@ -24,9 +24,9 @@ static const struct {
     const char *typed;
     const char *words;
 } aliases[] = {
-    {"--help", "help"},          {"-h", "help"},           {"--version", "version"},
-    {"list", "ls"},              {"jobs", "ls"},           {"ps", "ls"},
-    {"namespaces", "namespaces ls"}, {"tokens", "tokens ls"}, {"interrupt", "kill"},
+    {"--help", "help"},    {"-h", "help"}, {"--version", "version"},        {"list", "ls"},
+    {"jobs", "ls"},        {"ps", "ls"},   {"namespaces", "namespaces ls"}, {"tokens", "tokens ls"},
+    {"interrupt", "kill"},
 };
 
 const struct option_row *option_at(enum option option)

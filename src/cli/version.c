@@ -19,7 +19,8 @@ int command_version(struct cli *c)
     } else if (strcmp(format, "json") == 0) {
         printf("{\"version\":\"%s\"}\n", qp_version());
     } else {
-        return cli_usage("version: output is text or json, not '%s'; see quipu help version", format);
+        return cli_usage("version: output is text or json, not '%s'; see quipu help version",
+                         format);
     }
     return EXIT_OK;
 }

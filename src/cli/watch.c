@@ -26,9 +26,7 @@ static void put_member(const struct json *event, const char *key, const char *be
 /* "   3  2026-..  answered  run,0,0  201100000000001  200" */
 static void print_event(const struct json *event)
 {
-    int64_t seq = 0;
-    (void)json_as_i64(json_get(event, QP_STR("seq")), &seq);
-    printf("%4lld  ", (long long)seq);
+    printf("%4lld  ", (long long)member_number(event, "seq"));
     put_member(event, "at", "");
     put_member(event, "kind", "  ");
     put_member(event, "address", "  ");
@@ -70,10 +68,10 @@ static bool print_one(void *context, qp_str text)
 
 static int print_history(struct cli *c, const char *id, enum output kind)
 {
-    static const struct column columns[] = {
-        {"SEQ", "seq", false},       {"AT", "at", false},     {"KIND", "kind", false},
+    static const struct table_column columns[] = {
+        {"SEQ", "seq", false},          {"AT", "at", false},         {"KIND", "kind", false},
         {"ACTIVITY", "address", false}, {"LEDGER", "ledger", false}, {"CODE", "code", false},
-        {"STATUS", "status", true},  {"DETAIL", "detail", false},
+        {"STATUS", "status", true},     {"DETAIL", "detail", false},
     };
     const char *cursor = cli_has(c, OPT_cursor) ? c->values[OPT_cursor] : "0";
     int64_t limit = cli_has(c, OPT_all) ? INT64_MAX : 1000;
@@ -86,12 +84,17 @@ static int print_history(struct cli *c, const char *id, enum output kind)
         struct json *json = NULL;
         const struct json *array;
         qp_str next;
-        const char *query = cli_text(c, "limit=%lld&cursor=%s", (long long)(limit < 1000 ? limit : 1000),
-                                     cli_encode(c, cursor));
-        status = ask_well(c, &(struct question){.path = job_path(c, id, "/history"), .query = query}, &reply);
-        if (status == EXIT_OK && json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
+        const char *query =
+            cli_text(c, "limit=%lld&cursor=%s", (long long)(limit < 1000 ? limit : 1000),
+                     cli_encode(c, cursor));
+        status = ask_well(
+            c, &(struct question){.path = job_path(c, id, "/history"), .query = query}, &reply);
+        if (status == EXIT_OK &&
+            json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
             array = json_get(json, QP_STR("items"));
-            for (items.count = 0; items.count < json_count(array) && items.count < ARRAY_COUNT(found); items.count++) {
+            for (items.count = 0;
+                 items.count < json_count(array) && items.count < ARRAY_COUNT(found);
+                 items.count++) {
                 found[items.count] = json_at(array, items.count);
             }
             more = json_as_str(json_get(json, QP_STR("next_cursor")), &next);
@@ -126,10 +129,8 @@ int command_history(struct cli *c)
 
 static const char *mark_of(const struct json *activity)
 {
-    qp_str state = {"", 0};
-    qp_str task = {"", 0};
-    (void)json_as_str(json_get(activity, QP_STR("state")), &state);
-    (void)json_as_str(json_get(activity, QP_STR("task")), &task);
+    qp_str state = member_text(activity, "state");
+    qp_str task = member_text(activity, "task");
     return str_equal(state, QP_STR("done"))        ? "\033[32m✓\033[0m"
            : str_equal(state, QP_STR("escalated")) ? "\033[31m✗\033[0m"
            : str_equal(task, QP_STR("dead"))       ? "\033[31m✗\033[0m"
@@ -149,14 +150,13 @@ static int depth_of(qp_str address)
 
 static void draw_activity(const struct json *activity, int width)
 {
-    qp_str address = {"", 0};
+    qp_str address = member_text(activity, "address");
     char *memory = NULL;
     size_t size = 0;
     FILE *line = open_memstream(&memory, &size);
     if (line == NULL) {
         return;
     }
-    (void)json_as_str(json_get(activity, QP_STR("address")), &address);
     print_safe(line, address);
     (void)fputs("  ", line);
     (void)print_value(line, json_get(activity, QP_STR("ledger")));
@@ -187,12 +187,13 @@ static int terminal_size(int *out_width)
     return size.ws_row;
 }
 
-static void draw_tree(struct following *f, const struct json *job, const struct json *activities)
+static void draw_tree(struct following *f, const struct json *job, const struct json *answer)
 {
+    const struct json *activities[ROWS_MOST];
     int width;
     int height = terminal_size(&width);
-    size_t count = json_count(activities);
-    int room = height - 3 < ROWS_MOST ? height - 3 : ROWS_MOST;
+    size_t count = job_activities(answer, activities, ARRAY_COUNT(activities));
+    int room = height - 3;
     if (f->rows > 0) {
         printf("\033[%dA\033[J", f->rows);
     }
@@ -205,7 +206,7 @@ static void draw_tree(struct following *f, const struct json *job, const struct 
     printf("\n");
     f->rows = 1;
     for (size_t i = 0; i < count && (int)i < room; i++, f->rows++) {
-        draw_activity(json_at(activities, i), width);
+        draw_activity(activities[i], width);
     }
     if ((int)count > room) {
         printf("  .. and %zu more: quipu show\n", count - (size_t)room);
@@ -221,19 +222,20 @@ static int redraw(struct following *f)
     struct reply acts = {0};
     struct json *job_json = NULL;
     struct json *acts_json = NULL;
-    qp_str word;
     struct arena kept = c->arena; /* one of very many: its texts go with it */
     int status;
     arena_init(&c->arena, &c->env, 0);
     status = ask_well(c, &(struct question){.path = job_path(c, f->id, "")}, &job);
     status = status == EXIT_OK
-                 ? ask_well(c, &(struct question){.path = job_path(c, f->id, "/activities"), .query = "limit=200"}, &acts)
+                 ? ask_well(c,
+                            &(struct question){.path = job_path(c, f->id, "/activities"),
+                                               .query = "limit=200"},
+                            &acts)
                  : status;
     if (status == EXIT_OK && json_parse(&c->env, buf_slice(&job.body), NULL, &job_json) == QP_OK &&
         json_parse(&c->env, buf_slice(&acts.body), NULL, &acts_json) == QP_OK) {
-        draw_tree(f, job_json, json_get(acts_json, QP_STR("items")));
-        f->parked = json_as_str(json_get(job_json, QP_STR("status")), &word) &&
-                    str_equal(word, QP_STR("parked"));
+        draw_tree(f, job_json, acts_json);
+        f->parked = str_equal(member_text(job_json, "status"), QP_STR("parked"));
     }
     json_free(job_json);
     json_free(acts_json);
@@ -262,11 +264,9 @@ static bool print_watched(void *context, qp_str text)
 {
     struct following *f = context;
     struct json *json = NULL;
-    qp_str word;
     (void)print_one(context, text);
     if (!str_is_none(text) && json_parse(&f->c->env, text, NULL, &json) == QP_OK) {
-        f->parked = json_as_str(json_get(json, QP_STR("status")), &word) &&
-                    str_equal(word, QP_STR("parked"));
+        f->parked = str_equal(member_text(json, "status"), QP_STR("parked"));
     }
     json_free(json);
     return !f->parked;

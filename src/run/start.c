@@ -375,15 +375,28 @@ static int start_now(qp *q, struct starting *s, char out_id[QP_ID_SIZE], struct 
     return rc;
 }
 
+/* A start names a program of this handle (handle_open), or else the topic of a single task. */
+static int64_t kind_of(qp *q, qp_str name)
+{
+    const struct kernel *k = q->engine == NULL ? NULL : engine_kernel(q->engine);
+    for (size_t i = 0; k != NULL && i < k->program_count; i++) {
+        if (k->programs[i]->kind != SINGLE_KIND &&
+            str_equal(str_from(k->programs[i]->name), name)) {
+            return k->programs[i]->kind;
+        }
+    }
+    return SINGLE_KIND;
+}
+
 int qp_job_start(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE], struct qp_err *err)
 {
-    struct starting s = {.start = *start, .kind = SINGLE_KIND};
+    struct starting s = {.start = *start, .kind = kind_of(q, start->topic)};
     return start_now(q, &s, out_id, err);
 }
 
 int qp_job_start_async(qp *q, const struct qp_start *start, struct qp_err *err)
 {
-    return job_start_async(q, start, SINGLE_KIND, err);
+    return job_start_async(q, start, kind_of(q, start->topic), err);
 }
 
 /* ---------------------------------------------------------------------------------------- copies */

@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "run/handle.h"
 #include "run/stats.h"
 
 #define PATH_SIZE 4096
 #define TLS_FILE_SIZE ((size_t)256 * 1024)
-#define DEFAULT_LISTEN "127.0.0.1:7700"
 
 struct server {
     struct server_options options;
@@ -166,7 +166,7 @@ static void set_defaults(struct server *s)
 {
     struct server_options *o = &s->options;
     if (o->listen_count == 0 && o->adopted_count == 0) {
-        o->listen[o->listen_count++] = DEFAULT_LISTEN;
+        o->listen[o->listen_count++] = SERVER_DEFAULT_LISTEN;
     }
     o->drain_ms = o->drain_ms > 0 ? o->drain_ms : LIMIT_DRAIN_MS;
     (void)snprintf(s->backups, sizeof s->backups, "%s/backups", o->data);
@@ -189,7 +189,9 @@ static int open_engine(struct server *s, struct qp_err *err)
     options.path = s->store[0] != '\0' ? s->store : NULL;
     options.env = s->env;
     options.keep_ms = s->options.keep_ms;
-    rc = qp_open(&options, &s->engine, err);
+    rc = s->options.program_count == 0 ? qp_open(&options, &s->engine, err)
+                                       : handle_open(&options, s->options.programs,
+                                                     s->options.program_count, &s->engine, err);
     return rc == QP_OK ? qp_start_threads(s->engine, 0, err) : rc;
 }
 

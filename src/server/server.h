@@ -9,9 +9,11 @@
 #ifndef QP_SERVER_SERVER_H
 #define QP_SERVER_SERVER_H
 
+#include "kernel/turn.h"
 #include "server/http.h"
 
 #define SERVER_LISTENERS 4
+#define SERVER_DEFAULT_LISTEN "127.0.0.1:7700"
 
 struct server_options {
     const struct qp_env *env;
@@ -19,7 +21,7 @@ struct server_options {
     const char
         *store; /* file or URL; NULL: quipu.db in the data directory; "memory": nothing is kept */
     const char *listen[SERVER_LISTENERS];
-    size_t listen_count; /* 0: 127.0.0.1:7700 */
+    size_t listen_count; /* 0: SERVER_DEFAULT_LISTEN */
     const int *adopted;  /* sockets that were opened for us; then none are opened */
     size_t adopted_count;
     const char *hosts[LIMIT_HOSTS]; /* names that it answers to */
@@ -33,6 +35,9 @@ struct server_options {
     int http_threads;
     qp_ms keep_ms;
     qp_ms drain_ms; /* 0: LIMIT_DRAIN_MS */
+    /* All programs of the engine (run/handle.h), when there are others than those that everybody has; else 0. */
+    const struct program *const *programs;
+    size_t program_count;
 };
 
 struct server;
