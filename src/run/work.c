@@ -6,6 +6,8 @@
  */
 #include "run/work_internal.h"
 
+#include <stdio.h>
+
 #include "base/json.h"
 
 #define SWEEP_MS (LIMIT_WORKER_QUIET_MS / 4)
@@ -44,25 +46,31 @@ static int json_is_good(const qp *q, qp_str json, size_t most, struct qp_err *er
                          : json_check(&q->env, json, NULL, err);
 }
 
-static int result_check(const qp *q, const struct work_result *r, struct qp_err *err)
+/* `at` is where it stands, as a JSON pointer. */
+static int result_check(const qp *q, const struct work_result *r, const char *at,
+                        struct qp_err *err)
 {
     int rc = json_is_good(q, r->output, LIMIT_PAYLOAD_SIZE, err);
     if (rc != QP_OK) {
-        return err_wrap(err, rc, "/output");
+        return err_wrap(err, rc, "%s/output", at);
     }
     if ((unsigned)r->kind > WORK_ERROR) {
-        return err_set(err, QP_E_INVALID, "/status: success, pending or error");
+        return err_set(err, QP_E_INVALID, "%s/status: success, pending or error", at);
     }
     if (r->kind == WORK_ERROR && r->code != 0 && (r->code < 400 || r->code > 599)) {
-        return err_set(err, QP_E_INVALID, "/code: %lld, it is 400 to 599", (long long)r->code);
+        return err_set(err, QP_E_INVALID, "%s/code: %lld, it is 400 to 599", at,
+                       (long long)r->code);
     }
     if (r->message.n > LIMIT_ERROR_TEXT_SIZE) {
-        return err_set(err, QP_E_TOO_LARGE, "/error: %zu bytes, the limit is %d", r->message.n,
-                       LIMIT_ERROR_TEXT_SIZE);
+        return err_set(err, QP_E_TOO_LARGE, "%s/error: %zu bytes, the limit is %d", at,
+                       r->message.n, LIMIT_ERROR_TEXT_SIZE);
     }
-    return utf8_valid_prefix(r->message) == r->message.n
-               ? range_check(r->pending_index, LIMIT_LEG2_ENTRIES, "/index", err)
-               : err_set(err, QP_E_INVALID, "/error: not valid UTF-8");
+    if (utf8_valid_prefix(r->message) < r->message.n) {
+        return err_set(err, QP_E_INVALID, "%s/error: not valid UTF-8", at);
+    }
+    return r->pending_index >= 0 && r->pending_index <= LIMIT_LEG2_ENTRIES
+               ? QP_OK
+               : err_set(err, QP_E_INVALID, "%s/index: it is 1 to %d", at, LIMIT_LEG2_ENTRIES);
 }
 
 static int brought_check(const qp *q, const struct work_call *c, struct qp_err *err)
@@ -70,8 +78,9 @@ static int brought_check(const qp *q, const struct work_call *c, struct qp_err *
     int rc = range_check((int64_t)c->result_count, LIMIT_WORK_RESULTS, "/results", err);
     rc = rc == QP_OK ? range_check((int64_t)c->beat_count, LIMIT_WORK_RESULTS, "/beats", err) : rc;
     for (size_t i = 0; i < c->result_count && rc == QP_OK; i++) {
-        rc = result_check(q, &c->results[i], err);
-        rc = rc == QP_OK ? QP_OK : err_wrap(err, rc, "/results/%zu", i);
+        char at[40];
+        (void)snprintf(at, sizeof at, "/results/%zu", i);
+        rc = result_check(q, &c->results[i], at, err);
     }
     for (size_t i = 0; i < c->beat_count && rc == QP_OK; i++) {
         rc = json_is_good(q, c->beats[i].progress, LIMIT_PROGRESS_SIZE, err);
