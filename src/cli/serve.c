@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/time.h"
 #include "cli/cli.h"
-#include "run/show.h"
 #include "server/server.h"
 #include "server/sink.h"
 
@@ -159,7 +159,7 @@ static bool read_number(const char *text, long long least, long long most, long 
 
 static bool read_ms(const char *text, qp_ms *out_ms)
 {
-    return text == NULL || read_duration(str_from(text), out_ms, NULL) == QP_OK;
+    return text == NULL || span_parse(str_from(text), out_ms, NULL) == QP_OK;
 }
 
 /* Splits at commas, in a copy that lives as long as the program. */

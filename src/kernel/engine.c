@@ -101,6 +101,11 @@ int engine_close(struct engine *e, struct qp_err *err)
     return rc;
 }
 
+void engine_listen(struct engine *e, bool listens)
+{
+    e->listens = listens;
+}
+
 struct kernel *engine_kernel(struct engine *e)
 {
     return &e->kernel;
@@ -621,7 +626,7 @@ static int answer(struct round *r, struct qp_err *err)
 {
     struct engine *e = r->engine;
     e->stats.commits++;
-    if (e->options.journaled != NULL) {
+    if (e->listens && e->options.journaled != NULL) {
         commit_journal(&r->commit, e->options.context, e->options.journaled);
     }
     note_ready(r);

@@ -109,7 +109,8 @@ struct engine_options {
     void (*ended)(void *context, struct job_ref job, enum job_state state);
     /* A round is over, committed or not, before anybody is given anything. May be NULL. */
     void (*settled)(void *context, int round);
-    /* After a commit, before its answers: every journal entry that it made. May be NULL. */
+    /* After a commit, before its answers: every journal entry that it made, while somebody listens. May be
+     * NULL. */
     void (*journaled)(void *context, const struct feed_entry *entry);
 };
 
@@ -122,6 +123,8 @@ int engine_close(struct engine *e, struct qp_err *err);
 void engine_abandon(struct engine *e);
 
 void engine_serve(struct engine *e, struct service *s);
+/* Whether anybody wants to hear of journal entries; at first nobody does. */
+void engine_listen(struct engine *e, bool listens);
 /* Not while a round is open that has promised it something. */
 void engine_unserve(struct engine *e, struct service *s);
 void engine_submit(struct engine *e, struct command *c);

@@ -71,6 +71,7 @@ struct engine {
     struct round *open;
     struct round *writing;
     bool overlaps; /* there is a writer */
+    bool listens;  /* to journal entries */
     struct kernel kernel;
     struct engine_options options;
     const struct program *programs[LIMIT_PROGRAMS];

@@ -213,7 +213,8 @@ static int engine_enter(qp *q, const struct qp_options *options,
                                        .program_count = program_count,
                                        .context = q,
                                        .ended = watch_job_ended,
-                                       .settled = work_settled};
+                                       .settled = work_settled,
+                                       .journaled = follow_journaled};
     int rc = work_init(q) == QP_OK ? store_enter(q, options, err)
                                    : err_set(err, QP_E_NOMEM, "qp_open: out of memory");
     of_engine.store = q->store;
@@ -244,7 +245,8 @@ static int handle_init(qp *q, struct qp_err *err)
         return err_set(err, QP_E_LIMIT, "qp_open: the system refuses another file descriptor");
     }
     if (pthread_mutex_init(&q->lock, NULL) != 0 || changed_init(q) != QP_OK ||
-        pool_init(&q->pool) != QP_OK || readers_init(&q->readers) != QP_OK) {
+        pool_init(&q->pool) != QP_OK || readers_init(&q->readers) != QP_OK ||
+        followers_init(&q->followers) != QP_OK) {
         (void)close(q->event_fd);
         return err_set(err, QP_E_NOMEM, "qp_open: out of memory");
     }
@@ -258,6 +260,7 @@ static void handle_free(qp *q)
     watches_done(q);
     work_free(q);
     readers_done(q);
+    followers_done(&q->followers);
     while (q->spaces != NULL) {
         struct known_space *space = q->spaces;
         q->spaces = space->next;

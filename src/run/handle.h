@@ -121,6 +121,17 @@ struct known_space {
     char name[LIMIT_NAME_SIZE];
 };
 
+#define FOLLOW_SLOTS 1024 /* a power of two */
+
+/* Who follows what (follow.c). */
+struct followers {
+    pthread_mutex_t lock;
+    qp_follower *slots[FOLLOW_SLOTS + 1]; /* under the lock */
+    atomic_size_t count;
+    int64_t position; /* the driver's: of the feed, where others write; < 0: not known */
+    qp_ms look_at;    /* the driver's; 0: nobody needs to look */
+};
+
 struct desk;
 
 struct qp {
@@ -138,6 +149,7 @@ struct qp {
     qp_task *held;
     struct desk *work; /* workers elsewhere */
     struct watches watches;
+    struct followers followers;
     qp_task *unsent;    /* results that a commit has failed for */
     int64_t unanswered; /* results that the engine has */
     int event_fd;
@@ -267,8 +279,18 @@ qp_ms work_due(const qp *q);
 bool work_close(qp *q);
 void work_end(qp *q);
 void work_free(qp *q);
+/* From any thread but in the engine's callbacks: who serves these topics, and since when nobody does. */
+void topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count);
 void work_settled(void *context, int round);
 void work_cancel(qp *q, struct job_ref job);
+
+/* follow.c; on the driver but for init and done. */
+int followers_init(struct followers *f);
+void followers_done(struct followers *f);
+void follow_journaled(void *context, const struct feed_entry *entry);
+void follow_ended(qp *q, struct job_ref job);
+void follow_turn(qp *q);
+qp_ms follow_due(const qp *q);
 
 /* watch.c */
 int watch_add(qp *q, struct watch *w) QP_MUST_USE;

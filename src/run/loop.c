@@ -109,6 +109,7 @@ static qp_ms due_at(const qp *q)
     }
     at = q->renew_at > 0 && q->renew_at < at ? q->renew_at : at;
     at = work_due(q) < at ? work_due(q) : at;
+    at = follow_due(q) < at ? follow_due(q) : at;
     return q->idle_at > 0 && q->idle_at < at ? q->idle_at : at;
 }
 
@@ -153,6 +154,7 @@ int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err)
     }
     tasks_renew(q, store_now(q->store));
     run_arrived(q, take_arrived(q));
+    follow_turn(q);
     rc = engine_round(q->engine, &busy, err);
     work_turn(q);
     q->in_engine = false;

@@ -217,7 +217,6 @@ struct space_query {
         qp_job_visit job;
         qp_activity_visit activity;
         qp_event_visit event;
-        qp_topic_visit topic;
     } visit;
 };
 
@@ -236,9 +235,28 @@ static int query_do(qp *q, qp_str ns, struct space_query *sq, struct qp_err *err
     return rc == QP_OK ? reads_do(q, sq, read_query, err) : rc;
 }
 
+/* A task that waits where somebody asks for tasks does not need to be told of. */
+static int show_served(void *context, const struct qp_job_info *job)
+{
+    const struct space_query *sq = context;
+    struct qp_job_info told = *job;
+    if (!str_is_none(job->unserved_topic)) {
+        struct qp_topic topic = {.name = job->unserved_topic};
+        qp_ms now = sq->q->env.wall_ms(sq->q->env.context);
+        topics_served(sq->q, sq->query.ns, &topic, 1);
+        told.unserved_since = topic.served_at;
+        if (sq->q->engine == NULL || topic.workers > 0 ||
+            topic.served_at + LIMIT_UNSERVED_MS > now) {
+            told.unserved_topic = QP_NONE;
+            told.unserved_since = 0;
+        }
+    }
+    return sq->visit.job(sq->context, &told);
+}
+
 static int show_body(struct space_query *sq, struct qp_err *err)
 {
-    return query_show(&sq->query, sq->id, sq->context, sq->visit.job, err);
+    return query_show(&sq->query, sq->id, sq, show_served, err);
 }
 
 int qp_job_show(qp *q, qp_str ns, qp_str id_or_prefix, void *context, qp_job_visit visit,
@@ -369,21 +387,54 @@ int qp_feed_position(qp *q, int64_t *out_position, struct qp_err *err)
     return rc;
 }
 
+/* A page of topics: read, then asked for who serves them, then told. */
+struct topic_page {
+    struct arena arena;
+    struct qp_topic topics[LIMIT_PAGE_ROWS];
+    size_t count;
+};
+
+static int keep_topic(void *context, const struct qp_topic *topic)
+{
+    struct topic_page *p = context;
+    struct qp_topic *kept = &p->topics[p->count++];
+    QP_ASSERT(p->count <= LIMIT_PAGE_ROWS);
+    *kept = *topic;
+    return arena_copy(&p->arena, topic->name, &kept->name) ? QP_OK : QP_E_NOMEM;
+}
+
 static int topics_body(struct space_query *sq, struct qp_err *err)
 {
-    return query_topics(&sq->query, sq->after, sq->limit, sq->context, sq->visit.topic, &sq->more,
-                        err);
+    return query_topics(&sq->query, sq->after, sq->limit, sq->context, keep_topic, &sq->more, err);
+}
+
+static int topics_tell(qp *q, struct space_query *sq, qp_str ns, void *context,
+                       qp_topic_visit visit, struct qp_err *err)
+{
+    struct topic_page *p = sq->context;
+    int rc = query_do(q, ns, sq, err);
+    if (rc == QP_OK && p->count > 0) {
+        topics_served(q, sq->query.ns, p->topics, p->count);
+    }
+    for (size_t i = 0; i < p->count && rc == QP_OK; i++) {
+        rc = visit(context, &p->topics[i]);
+    }
+    return rc;
 }
 
 int qp_topic_list(qp *q, qp_str ns, qp_str after, int64_t limit, void *context,
                   qp_topic_visit visit, bool *out_more, struct qp_err *err)
 {
-    struct space_query sq = {.body = topics_body,
-                             .after = after,
-                             .limit = limit,
-                             .context = context,
-                             .visit.topic = visit};
-    int rc = query_do(q, ns, &sq, err);
+    struct topic_page *p = mem_alloc(&q->env, sizeof *p);
+    struct space_query sq = {.body = topics_body, .after = after, .limit = limit, .context = p};
+    int rc;
+    if (p == NULL) {
+        return err_set(err, QP_E_NOMEM, "topics: out of memory");
+    }
+    arena_init(&p->arena, &q->env, 0);
+    rc = topics_tell(q, &sq, ns, context, visit, err);
+    arena_done(&p->arena);
+    mem_free(&q->env, p);
     if (rc == QP_OK) {
         *out_more = sq.more;
     }

@@ -1,14 +1,14 @@
-/* show.c - what the library tells, as JSON */
+/* show.c - what the library tells, as JSON (see show.h) */
 #include "run/show.h"
 
 #include <stdio.h>
 
 #include "base/time.h"
+#include "kernel/ledger.h"
 
-/* Numbers that a reader with doubles would round are written as text. */
-#define EXACT_MOST (INT64_C(1) << 53)
+#define EXACT_MOST (INT64_C(1) << 53) /* beyond it many readers round */
 
-static void put_str(struct json_writer *w, const char *key, qp_str text)
+void show_str(struct json_writer *w, const char *key, qp_str text)
 {
     if (!str_is_none(text)) {
         json_key(w, str_from(key));
@@ -16,63 +16,77 @@ static void put_str(struct json_writer *w, const char *key, qp_str text)
     }
 }
 
-static void put_text(struct json_writer *w, const char *key, const char *text)
+void show_text(struct json_writer *w, const char *key, const char *text)
 {
-    put_str(w, key, str_from(text));
+    show_str(w, key, str_from(text));
 }
 
-static void put_raw(struct json_writer *w, const char *key, qp_str json)
+void show_time(struct json_writer *w, const char *key, qp_ms at)
 {
-    if (!str_is_none(json) && json.n > 0) {
-        json_key(w, str_from(key));
-        json_put_raw(w, json);
+    char text[RFC3339_SIZE];
+    if (at != 0) {
+        rfc3339_format(at, text);
+        show_text(w, key, text);
     }
 }
 
-static void put_number(struct json_writer *w, const char *key, int64_t number)
+void show_count(struct json_writer *w, const char *key, int64_t number)
 {
+    char text[24];
     json_key(w, str_from(key));
     if (number > EXACT_MOST || number < -EXACT_MOST) {
-        char digits[32];
-        (void)snprintf(digits, sizeof digits, "%lld", (long long)number);
-        json_put_str(w, str_from(digits));
+        (void)snprintf(text, sizeof text, "%lld", (long long)number);
+        json_put_str(w, str_from(text));
     } else {
         json_put_i64(w, number);
     }
 }
 
-/* 0 is none. */
-static void put_time(struct json_writer *w, const char *key, qp_ms at)
+void show_json(struct json_writer *w, const char *key, qp_str json)
 {
-    if (at != 0) {
-        char text[SHOW_TIME_SIZE];
-        (void)show_time(at, text); /* its length does not matter */
-        put_text(w, key, text);
+    if (!str_is_none(json)) {
+        json_key(w, str_from(key));
+        json_put_raw(w, json);
     }
 }
 
-static void put_ledger(struct json_writer *w, int64_t ledger)
+static void show_ledger(struct json_writer *w, int64_t ledger, bool of_answer)
 {
-    char digits[32];
-    (void)snprintf(digits, sizeof digits, "%015lld", (long long)ledger);
-    put_text(w, "ledger", digits);
-}
-
-/* Text that may be JSON: then it stands there as such. */
-static void put_either(struct json_writer *w, const char *key, qp_str text)
-{
-    struct qp_env env;
-    qp_env_init(&env);
-    if (!str_is_none(text) && text.n > 0 && json_check(&env, text, NULL, NULL) == QP_OK) {
-        put_raw(w, key, text);
+    char digits[16];
+    char words[LEDGER_WORDS_SIZE];
+    ledger_text(ledger, digits);
+    show_text(w, "ledger", digits);
+    if (of_answer) {
+        guid_words(ledger, words);
     } else {
-        put_str(w, key, text);
+        ledger_words(ledger, words);
     }
+    show_text(w, "says", words);
 }
 
-/* ---------------------------------------------------------------------------------------- jobs */
+/* An open job's time ends it, a closed one's deletes it. */
+static void show_job_times(struct json_writer *w, const struct qp_job_info *job)
+{
+    show_time(w, "started_at", job->created_at);
+    show_time(w, "updated_at", job->updated_at);
+    show_time(w, "begins_at", job->begin_at);
+    show_time(w, "ended_at", job->closed_at);
+    show_time(w, job->closed_at == 0 ? "times_out_at" : "kept_until", job->expire_at);
+}
 
-static void put_attributes(struct json_writer *w, const struct qp_job_info *job)
+static void show_unserved(struct json_writer *w, const struct qp_job_info *job)
+{
+    if (str_is_none(job->unserved_topic)) {
+        return;
+    }
+    json_key(w, QP_STR("unserved"));
+    json_begin_object(w);
+    show_str(w, "topic", job->unserved_topic);
+    show_time(w, "since", job->unserved_since);
+    json_end_object(w);
+}
+
+static void show_attributes(struct json_writer *w, const struct qp_job_info *job)
 {
     if (job->attribute_count == 0) {
         return;
@@ -89,200 +103,156 @@ static void put_attributes(struct json_writer *w, const struct qp_job_info *job)
 void show_job(struct json_writer *w, const struct qp_job_info *job)
 {
     json_begin_object(w);
-    put_str(w, "id", job->id);
-    put_str(w, "namespace", job->ns);
-    put_str(w, "workflow", job->workflow);
-    put_str(w, "version", job->version);
-    put_str(w, "custom_id", job->custom_id);
-    put_str(w, "parent", job->parent);
-    put_str(w, "forked_from", job->forked_from);
-    put_text(w, "status", job->status);
-    put_str(w, "parked", job->parked);
-    put_str(w, "error", job->error);
-    put_str(w, "limit_key", job->limit_key);
-    put_number(w, "priority", job->priority);
-    put_time(w, "created_at", job->created_at);
-    put_time(w, "updated_at", job->updated_at);
-    put_time(w, "closed_at", job->closed_at);
-    put_time(w, "expire_at", job->expire_at);
-    put_time(w, "begin_at", job->begin_at);
-    put_number(w, "open", job->open);
-    put_number(w, "seq", job->seq);
-    put_raw(w, "input", job->input);
-    put_raw(w, "output", job->output);
-    put_attributes(w, job);
-    put_str(w, "unserved_topic", job->unserved_topic);
-    put_time(w, "unserved_since", job->unserved_since);
+    show_str(w, "id", job->id);
+    show_str(w, "namespace", job->ns);
+    show_str(w, "workflow", job->workflow);
+    show_str(w, "version", job->version);
+    show_text(w, "status", job->status);
+    show_str(w, "parked", job->parked);
+    show_str(w, "error", job->error);
+    show_job_times(w, job);
+    show_str(w, "custom_id", job->custom_id);
+    show_str(w, "parent", job->parent);
+    show_str(w, "forked_from", job->forked_from);
+    show_str(w, "limit_key", job->limit_key);
+    show_count(w, "priority", job->priority);
+    show_count(w, "open", job->open);
+    show_count(w, "seq", job->seq);
+    show_attributes(w, job);
+    show_unserved(w, job);
+    show_json(w, "input", job->input);
+    show_json(w, "output", job->output);
     json_end_object(w);
 }
 
-void show_activity(struct json_writer *w, const struct qp_activity *activity)
+void show_activity(struct json_writer *w, const struct qp_activity *a)
 {
+    char category[2] = {a->category, '\0'};
     json_begin_object(w);
-    put_str(w, "address", activity->address);
-    put_str(w, "topic", activity->topic);
-    put_str(w, "category", (qp_str){&activity->category, 1});
-    put_ledger(w, activity->ledger);
-    put_text(w, "state", activity->state);
-    put_text(w, "task", activity->task);
-    put_number(w, "failures", activity->failures);
-    put_number(w, "answers", activity->answers);
-    if (activity->code != 0) {
-        put_number(w, "code", activity->code);
+    show_str(w, "address", a->address);
+    show_str(w, "topic", a->topic);
+    show_text(w, "category", category);
+    show_text(w, "state", a->state);
+    show_ledger(w, a->ledger, false);
+    show_text(w, "task", strcmp(a->task, "none") == 0 ? NULL : a->task);
+    show_time(w, strcmp(a->task, "held") == 0 ? "leased_until" : "due_at", a->wake_at);
+    show_count(w, "failures", a->failures);
+    show_count(w, "answers", a->answers);
+    if (a->code != 0) {
+        show_count(w, "code", a->code);
     }
-    put_either(w, "error", activity->error);
-    put_raw(w, "input", activity->input);
-    put_raw(w, "output", activity->output);
-    put_raw(w, "progress", activity->progress);
-    put_time(w, "entered_at", activity->entered_at);
-    put_time(w, "answered_at", activity->answered_at);
-    put_time(w, "wake_at", activity->wake_at);
+    show_str(w, "error", a->error);
+    show_time(w, "entered_at", a->entered_at);
+    show_time(w, "answered_at", a->answered_at);
+    show_json(w, "progress", a->progress);
+    show_json(w, "input", a->input);
+    show_json(w, "output", a->output);
     json_end_object(w);
 }
 
-void show_event(struct json_writer *w, const struct qp_event *event)
+void show_event(struct json_writer *w, const struct qp_event *e)
 {
     json_begin_object(w);
-    put_str(w, "namespace", event->ns);
-    put_str(w, "job", event->job);
-    put_number(w, "seq", event->seq);
-    put_number(w, "pos", event->pos);
-    put_time(w, "at", event->at);
-    put_text(w, "kind", event->kind);
-    put_str(w, "address", event->address);
-    if (!str_is_none(event->address)) {
-        put_ledger(w, event->ledger);
+    show_str(w, "job", e->job);
+    show_count(w, "seq", e->seq);
+    show_time(w, "at", e->at);
+    show_text(w, "kind", e->kind);
+    show_text(w, "status", e->status);
+    show_str(w, "address", e->address);
+    if (e->ledger != 0) {
+        show_ledger(w, e->ledger, strcmp(e->kind, "answered") == 0);
     }
-    if (event->code != 0) {
-        put_number(w, "code", event->code);
+    if (e->code != 0) {
+        show_count(w, "code", e->code);
     }
-    put_text(w, "status", event->status);
-    put_either(w, "detail", event->detail);
+    show_str(w, "detail", e->detail);
     json_end_object(w);
 }
 
-/* ------------------------------------------------------------------------------ topics, workers */
-
-/* What a person should know of a topic whose tasks nobody takes. */
-static void put_note(struct json_writer *w, const struct qp_topic *topic, qp_ms now)
-{
-    char note[LIMIT_NAME_SIZE + 64];
-    if (topic->workers > 0 || topic->ready == 0) {
-        return;
-    }
-    if (topic->served_at == 0) {
-        (void)snprintf(note, sizeof note, "no worker serves topic %.*s", STR_ARG(topic->name));
-    } else {
-        (void)snprintf(note, sizeof note, "no worker serves topic %.*s since %lld s",
-                       STR_ARG(topic->name), (long long)((now - topic->served_at) / 1000));
-    }
-    put_text(w, "note", note);
-}
-
-void show_topic(struct json_writer *w, const struct qp_topic *topic, qp_ms now)
+void show_topic(struct json_writer *w, const struct qp_topic *t, qp_ms now)
 {
     json_begin_object(w);
-    put_str(w, "name", topic->name);
-    put_number(w, "ready", topic->ready);
-    put_number(w, "held", topic->held);
-    put_time(w, "oldest_at", topic->oldest_at);
-    put_number(w, "workers", topic->workers);
-    put_time(w, "served_at", topic->served_at);
-    put_note(w, topic, now);
+    show_str(w, "name", t->name);
+    show_count(w, "ready", t->ready);
+    show_count(w, "held", t->held);
+    if (t->oldest_at != 0) {
+        show_count(w, "oldest_ms", now > t->oldest_at ? now - t->oldest_at : 0);
+    }
+    show_count(w, "workers", t->workers);
+    show_time(w, "served_at", t->served_at);
+    json_end_object(w);
+}
+
+void show_space(struct json_writer *w, const struct qp_space *space)
+{
+    json_begin_object(w);
+    show_str(w, "name", space->name);
+    show_time(w, "created_at", space->created_at);
     json_end_object(w);
 }
 
 void show_worker(struct json_writer *w, const struct work_worker *worker)
 {
     json_begin_object(w);
-    put_str(w, "namespace", worker->ns);
-    put_str(w, "name", worker->name);
-    put_str(w, "build", worker->build);
-    put_str(w, "caller", worker->caller);
+    show_str(w, "name", worker->name);
+    show_str(w, "build", worker->build);
+    show_str(w, "namespace", worker->ns);
+    show_str(w, "caller", worker->caller);
     json_key(w, QP_STR("topics"));
     json_begin_array(w);
     for (size_t i = 0; i < worker->topic_count; i++) {
         json_put_str(w, worker->topics[i]);
     }
     json_end_array(w);
-    put_number(w, "in_hand", worker->in_hand);
-    put_number(w, "waiting", worker->waiting);
-    put_time(w, "since", worker->since);
-    put_time(w, "seen_at", worker->seen_at);
+    show_count(w, "in_hand", worker->in_hand);
+    show_count(w, "waiting", worker->waiting);
+    show_time(w, "since", worker->since);
+    show_time(w, "seen_at", worker->seen_at);
     json_end_object(w);
 }
 
-void show_task(struct json_writer *w, const struct work_task *task)
+void show_access(struct json_writer *w, const struct access_token *t)
 {
     json_begin_object(w);
-    put_text(w, "token", task->token);
-    put_text(w, "kind", "activity");
-    put_str(w, "job", task->job);
-    put_str(w, "workflow", task->workflow);
-    put_str(w, "name", task->topic);
-    put_str(w, "address", task->address);
-    put_number(w, "attempt", task->attempt);
-    put_raw(w, "input", task->input);
-    put_time(w, "deadline", task->deadline);
-    put_text(w, "idempotency_key", task->key);
+    show_str(w, "id", t->id);
+    show_str(w, "name", t->name);
+    show_str(w, "role", t->role);
+    show_str(w, "scopes", t->scopes);
+    show_str(w, "namespaces", t->spaces);
+    show_str(w, "topics", t->topics);
+    show_time(w, "created_at", t->created_at);
+    show_time(w, "expires_at", t->expire_at);
+    show_time(w, "revoked_at", t->revoked_at);
+    show_time(w, "used_at", t->used_at);
     json_end_object(w);
 }
 
-/* ------------------------------------------------------------------------------------- the store */
-
-void show_space(struct json_writer *w, const struct qp_space *space)
+void show_audit(struct json_writer *w, const struct audit_entry *e)
 {
     json_begin_object(w);
-    put_str(w, "name", space->name);
-    put_time(w, "created_at", space->created_at);
+    show_count(w, "id", e->id);
+    show_time(w, "at", e->at);
+    show_str(w, "namespace", e->audit.ns);
+    show_str(w, "actor", e->audit.actor);
+    show_str(w, "action", e->audit.action);
+    show_str(w, "target", e->audit.target);
+    show_str(w, "outcome", e->audit.outcome);
+    show_str(w, "detail", e->audit.detail);
     json_end_object(w);
 }
 
-/* Never the hash: nobody needs to see it. */
-void show_access(struct json_writer *w, const struct access_token *token)
+void show_task(struct json_writer *w, const struct work_task *t)
 {
     json_begin_object(w);
-    put_str(w, "id", token->id);
-    put_str(w, "name", token->name);
-    put_str(w, "role", token->role);
-    put_str(w, "scopes", token->scopes);
-    put_str(w, "namespaces", token->spaces);
-    put_str(w, "topics", token->topics);
-    put_time(w, "created_at", token->created_at);
-    put_time(w, "expire_at", token->expire_at);
-    put_time(w, "revoked_at", token->revoked_at);
-    put_time(w, "used_at", token->used_at);
+    show_text(w, "token", t->token);
+    show_text(w, "kind", "activity");
+    show_str(w, "job", t->job);
+    show_str(w, "workflow", t->workflow);
+    show_str(w, "name", t->topic);
+    show_str(w, "address", t->address);
+    show_count(w, "attempt", t->attempt);
+    show_time(w, "deadline", t->deadline);
+    show_text(w, "idempotency_key", t->key);
+    show_json(w, "input", t->input);
     json_end_object(w);
-}
-
-void show_audit(struct json_writer *w, const struct audit_entry *entry)
-{
-    json_begin_object(w);
-    put_number(w, "id", entry->id);
-    put_time(w, "at", entry->at);
-    put_str(w, "namespace", entry->audit.ns);
-    put_str(w, "actor", entry->audit.actor);
-    put_str(w, "action", entry->audit.action);
-    put_str(w, "target", entry->audit.target);
-    put_str(w, "outcome", entry->audit.outcome);
-    put_str(w, "detail", entry->audit.detail);
-    json_end_object(w);
-}
-
-/* ---------------------------------------------------------------------------------------- times */
-
-size_t show_time(qp_ms at, char out_text[SHOW_TIME_SIZE])
-{
-    rfc3339_format(at, out_text);
-    return strlen(out_text);
-}
-
-int read_time(qp_str text, qp_ms *out_at, struct qp_err *err)
-{
-    return rfc3339_parse(text, out_at, err);
-}
-
-int read_duration(qp_str text, qp_ms *out_ms, struct qp_err *err)
-{
-    return span_parse(text, out_ms, err);
 }

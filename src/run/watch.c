@@ -79,6 +79,7 @@ void watch_job_ended(void *context, struct job_ref job, enum job_state state)
         tasks_cancel(q, job);
         work_cancel(q, job);
     }
+    follow_ended(q, job);
     while ((w = take(&q->watches, job, NULL)) != NULL) {
         w->ended(q, w, state);
     }

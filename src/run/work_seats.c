@@ -245,3 +245,49 @@ bool seats_hope(const struct work_state *s)
     }
     return false;
 }
+
+/* -------------------------------------------------------------------------------------- who serves what */
+
+static void topic_fill(const qp *q, int64_t ns, struct qp_topic *topic)
+{
+    const struct work_topic *t = topic_find(q->work, ns, topic->name);
+    for (const struct worker *w = q->workers; w != NULL; w = w->next) {
+        topic->workers += w->service.ns == ns && str_equal(w->service.topic, topic->name);
+    }
+    topic->workers += t == NULL ? 0 : t->waiting;
+    topic->served_at = topic->workers > 0 ? store_now(q->store) : t == NULL ? 0 : t->served_at;
+}
+
+struct serving {
+    struct call call;
+    int64_t ns;
+    struct qp_topic *topics;
+    size_t count;
+};
+
+static void serving_run(qp *q, struct call *c)
+{
+    struct serving *s = (struct serving *)c;
+    for (size_t i = 0; i < s->count; i++) {
+        topic_fill(q, s->ns, &s->topics[i]);
+    }
+    call_done(q, c, QP_OK);
+}
+
+void topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count)
+{
+    struct serving s = {
+        .call = {.run = serving_run, .q = q}, .ns = ns, .topics = topics, .count = count};
+    bool here;
+    if (q->engine == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&q->lock);
+    here = am_driver(q);
+    (void)pthread_mutex_unlock(&q->lock);
+    if (here) {
+        serving_run(q, &s.call); /* a read in memory takes its turn on the driver */
+    } else {
+        (void)call_do(q, &s.call, NULL); /* it cannot fail */
+    }
+}

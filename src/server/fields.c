@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "run/show.h"
+#include "base/time.h"
 #include "server/api.h"
 
 #define SCHEMA(name, about) static const struct field fields_##name[] = {
@@ -199,7 +199,7 @@ static bool read_bool(qp_str value, bool *out_truth)
 static bool take_duration(struct api_call *c, qp_str value, qp_ms *out_ms)
 {
     qp_str text;
-    return raw_string(c, value, &text) && read_duration(text, out_ms, NULL) == QP_OK;
+    return raw_string(c, value, &text) && span_parse(text, out_ms, NULL) == QP_OK;
 }
 
 static bool all_strings(qp_str value)

@@ -1,5 +1,5 @@
 /* query.c - the parameters of a query */
-#include "run/show.h"
+#include "base/time.h"
 #include "server/api.h"
 
 qp_str api_parameter(struct api_call *c, const char *name)
@@ -38,7 +38,7 @@ bool api_duration(struct api_call *c, const char *name, qp_ms most, qp_ms otherw
 {
     qp_str text = api_parameter(c, name);
     qp_ms ms = otherwise;
-    if (!str_is_none(text) && read_duration(text, &ms, NULL) != QP_OK) {
+    if (!str_is_none(text) && span_parse(text, &ms, NULL) != QP_OK) {
         api_refuse(c, PROBLEM_BAD_PARAMETER, name, "it is a duration like 10s or PT10S");
         return false;
     }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "run/show.h"
+#include "base/time.h"
 
 static const char *const level_words[] = {"debug", "info", "warn", "error"};
 
@@ -53,9 +53,9 @@ void sink_json(struct buf *out, qp_ms at, enum qp_log_level level, qp_str line)
     const char *p = line.p;
     const char *end = line.p + line.n;
     char value[LIMIT_LOG_LINE_SIZE + 1];
-    char time[SHOW_TIME_SIZE];
+    char time[RFC3339_SIZE];
     struct json_writer w;
-    (void)show_time(at, time); /* its length does not matter */
+    rfc3339_format(at, time);
     json_writer_init(&w, out);
     json_begin_object(&w);
     json_key(&w, QP_STR("ts"));
@@ -92,8 +92,8 @@ void sink_write(void *context, enum qp_log_level level, const char *line, size_t
     if (s->format == SINK_JSON) {
         sink_json(&out, at, level, (qp_str){line, size});
     } else {
-        char time[SHOW_TIME_SIZE];
-        (void)show_time(at, time); /* its length does not matter */
+        char time[RFC3339_SIZE];
+        rfc3339_format(at, time);
         buf_printf(&out, "ts=%s level=%s ", time, level_words[level]);
         buf_add(&out, line, size);
     }

@@ -908,6 +908,11 @@ void store_wake_others(struct store *s);
  * has LIMIT_WAL_PAGES pages. */
 int store_idle(struct store *s, struct qp_err *err);
 
+/* A copy of all that is committed, as a new file, while others may be writing: through a handle for reading.
+ * The file must not be there (QP_E_EXISTS); it is whole and on disk at QP_OK, and gone otherwise.
+ * QP_E_UNSUPPORTED: the store is not a file. */
+int store_backup(struct store *s, const char *to, struct qp_err *err) QP_MUST_USE;
+
 struct store_info {
     const char *provider; /* "memory", "sqlite", "postgres" */
     int64_t schema_version;

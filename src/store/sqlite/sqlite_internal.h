@@ -95,6 +95,9 @@ int sqlite_news_init(struct sqlite_provider *p, struct qp_err *err) QP_MUST_USE;
 int sqlite_write_all(struct provider *base, enum table_id table, const void *const *before,
                      const void *const *after, size_t count, struct qp_err *err) QP_MUST_USE;
 
+/* backup.c */
+int sqlite_backup(struct provider *base, const char *to, struct qp_err *err) QP_MUST_USE;
+
 /* open.c */
 void sqlite_provider_close(struct provider *base);
 /* provider.c */
