@@ -206,7 +206,7 @@ static void take_id(struct starting *s)
     }
 }
 
-static void start_answered_async(qp *q, struct starting *s, int rc)
+static void start_answered_async(qp *q, struct starting *s, int rc, const char *why)
 {
     bool there = rc == QP_OK || rc == QP_E_EXISTS;
     bool other = rc == QP_E_EXISTS || s->request.taken[0] != '\0';
@@ -214,6 +214,14 @@ static void start_answered_async(qp *q, struct starting *s, int rc)
     take_id(s);
     if (s->start.started != NULL) {
         s->start.started(s->start.context, there ? QP_OK : rc, s->id);
+    }
+    if (s->start.answered != NULL) {
+        struct qp_started what = {.code = there ? QP_OK : rc,
+                                  .id = s->id,
+                                  .existed = other,
+                                  .by_key = s->request.by_key,
+                                  .text = why};
+        s->start.answered(s->start.context, &what);
     }
     if (s->watched && there && other) {
         s->watched = !s->request.by_key && watch_again(q, s);
@@ -235,13 +243,13 @@ static void start_answered(struct engine *e, struct command *c, int rc, const ch
     struct starting *s = (struct starting *)((char *)r - offsetof(struct starting, request));
     qp *q = s->call.q;
     (void)e;
-    if (s->async) {
-        start_answered_async(q, s, rc);
-        return;
-    }
     if (rc == QP_E_CONFLICT) {
         why = s->request.by_key ? "the idempotency key was used with another body"
                                 : "a job with this id was started with another input";
+    }
+    if (s->async) {
+        start_answered_async(q, s, rc, why);
+        return;
     }
     if (rc == QP_E_EXISTS) {
         rc = QP_OK;
