@@ -11,6 +11,7 @@
 #include "kernel/retry.h"
 #include "kernel/single.h"
 #include "run/handle.h"
+#include "run/stats.h"
 
 /* One start, from the check to the answer. A blocking one stands on the caller's stack; an async one
  * is a block of memory of its own, with copies of its texts. */
@@ -243,6 +244,9 @@ static void start_answered(struct engine *e, struct command *c, int rc, const ch
     struct starting *s = (struct starting *)((char *)r - offsetof(struct starting, request));
     qp *q = s->call.q;
     (void)e;
+    if (rc == QP_OK && s->request.taken[0] == '\0') {
+        stats_started(q, s->start.topic);
+    }
     if (rc == QP_E_CONFLICT) {
         why = s->request.by_key ? "the idempotency key was used with another body"
                                 : "a job with this id was started with another input";

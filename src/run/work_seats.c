@@ -7,6 +7,7 @@
  *   I2  lists are in order of waiting; who was promised a task goes to the end of that list (work.h, I4)
  *   I3  what a round has promised is over when it is: used, or free again
  */
+#include "run/stats.h"
 #include "run/work_internal.h"
 
 #define KEY_SIZE (8 + LIMIT_NAME_SIZE)
@@ -176,6 +177,7 @@ static void give(void *context, struct task *task)
     s->left--;
     seats_update(s);
     hand_add(s, task, told->token, told->deadline);
+    stats_handed(q, task);
     work_wake(s);
 }
 
