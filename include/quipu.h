@@ -256,6 +256,15 @@ struct qp_attribute {
     qp_str value; /* at most 1024 bytes */
 };
 
+/* What came of a start. The text lives until the callback returns. */
+struct qp_started {
+    int code; /* QP_OK: the job is on disk */
+    const char *id;
+    bool existed;     /* it was there already */
+    bool by_key;      /* the idempotency key decided: it was used before */
+    const char *text; /* why not */
+};
+
 /* A job of one activity: `input` goes to whoever serves `topic`. Without an id a UUIDv7 is made. The
  * same id and input again mean the same job, and nothing happens twice.
  *
@@ -277,7 +286,8 @@ struct qp_start {
     void *context;
     void (*started)(void *context, int code, const char *id);
     void (*ended)(void *context, const char *status);
-    qp_str ns;        /* none: the handle's own */
+    void (*answered)(void *context, const struct qp_started *started); /* as `started`, with more */
+    qp_str ns;                                                         /* none: the handle's own */
     qp_str custom_id; /* unique among the open jobs of a topic, else QP_E_CONFLICT */
     qp_ms delay_ms;   /* 0: now; at most ten years */
     qp_str limit_key;

@@ -471,6 +471,9 @@ static void hand_out(struct round *r)
 static void note_outcome(struct engine *e, const struct outcome *o)
 {
     e->stats.buried += o->buried;
+    if (o->ended.job != 0 && e->options.finished != NULL) {
+        e->options.finished(e->options.context, o, store_now(e->store));
+    }
     if (o->ended.job != 0 && e->options.ended != NULL) {
         e->options.ended(e->options.context, o->ended, o->ended_state);
     }
@@ -626,6 +629,7 @@ static int answer(struct round *r, struct qp_err *err)
 {
     struct engine *e = r->engine;
     e->stats.commits++;
+    e->stats.bundles += (int64_t)r->commit.bundle_count;
     if (e->listens && e->options.journaled != NULL) {
         commit_journal(&r->commit, e->options.context, e->options.journaled);
     }

@@ -50,6 +50,7 @@ struct task {
     qp_str policy;    /* of retries (retry.h) */
     int64_t tries;    /* deliveries, this one included */
     int64_t failures; /* errors that were reported before */
+    qp_ms waited_ms;  /* since its message was put */
     unsigned char guid[LIMIT_GUID_SIZE];
 };
 void task_free(const struct qp_env *env, struct task *task);
@@ -107,6 +108,8 @@ struct engine_options {
     void *context;
     /* after the commit that completed a job */
     void (*ended)(void *context, struct job_ref job, enum job_state state);
+    /* The same with more of it, for who counts: before `ended`. May be NULL. */
+    void (*finished)(void *context, const struct outcome *outcome, qp_ms now);
     /* A round is over, committed or not, before anybody is given anything. May be NULL. */
     void (*settled)(void *context, int round);
     /* After a commit, before its answers: every journal entry that it made, while somebody listens. May be
@@ -167,6 +170,7 @@ int engine_op(struct engine *e, struct op *op, struct qp_err *err) QP_MUST_USE;
 struct engine_stats {
     int64_t rounds;
     int64_t commits;
+    int64_t bundles;  /* in these commits */
     int64_t late;     /* messages that came when all was over */
     int64_t suspects; /* deliveries that went step by step */
     int64_t buried;

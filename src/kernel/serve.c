@@ -259,6 +259,7 @@ static struct task *task_new(struct engine *e, const struct handed *h)
     task->policy = keep(&place, h->act->policy);
     task->tries = h->tries;
     task->failures = h->act->attempt;
+    task->waited_ms = h->message == NULL ? 0 : store_now(e->store) - h->message->at;
     return task;
 }
 

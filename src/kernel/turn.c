@@ -561,6 +561,8 @@ static int do_complete(struct turn *t)
     rc = rc == QP_OK && !clean ? sweep(t) : rc;
     t->outcome->ended = t->site.ref;
     t->outcome->ended_state = (enum job_state)t->job->state;
+    t->outcome->ended_workflow = t->job->workflow;
+    t->outcome->ended_since = t->job->created_at;
     return rc;
 }
 

@@ -109,9 +109,11 @@ struct outcome {
     int64_t handed_count;
     struct job_ref ended; /* job 0: none ended */
     enum job_state ended_state;
-    int64_t buried; /* tasks that became dead letters */
-    bool late;      /* the job was over, or the activity: nothing was done */
-    bool more;      /* stepwise: there are steps left */
+    qp_str ended_workflow;
+    qp_ms ended_since; /* when it was started */
+    int64_t buried;    /* tasks that became dead letters */
+    bool late;         /* the job was over, or the activity: nothing was done */
+    bool more;         /* stepwise: there are steps left */
 };
 
 /* What the kernel needs of its engine while it decides. */

@@ -13,6 +13,7 @@
 
 #include "base/env.h"
 #include "kernel/single.h"
+#include "run/stats.h"
 
 void qp_options_init(struct qp_options *options)
 {
@@ -213,10 +214,12 @@ static int engine_enter(qp *q, const struct qp_options *options,
                                        .program_count = program_count,
                                        .context = q,
                                        .ended = watch_job_ended,
+                                       .finished = stats_finished,
                                        .settled = work_settled,
                                        .journaled = follow_journaled};
-    int rc = work_init(q) == QP_OK ? store_enter(q, options, err)
-                                   : err_set(err, QP_E_NOMEM, "qp_open: out of memory");
+    int rc = work_init(q) == QP_OK && stats_create(q) == QP_OK
+                 ? store_enter(q, options, err)
+                 : err_set(err, QP_E_NOMEM, "qp_open: out of memory");
     of_engine.store = q->store;
     of_engine.lease_ms = run_lease_ms(q, options);
     rc = rc == QP_OK ? join_events(q, err) : rc;
@@ -259,6 +262,7 @@ static void handle_free(qp *q)
     struct qp_env env = q->env;
     watches_done(q);
     work_free(q);
+    stats_destroy(q);
     readers_done(q);
     followers_done(&q->followers);
     while (q->spaces != NULL) {

@@ -133,6 +133,7 @@ struct followers {
 };
 
 struct desk;
+struct stats;
 
 struct qp {
     struct qp_env env;
@@ -148,6 +149,7 @@ struct qp {
     struct service by_hand; /* of tasks that were claimed without a worker */
     qp_task *held;
     struct desk *work; /* workers elsewhere */
+    struct stats *stats;
     struct watches watches;
     struct followers followers;
     qp_task *unsent;    /* results that a commit has failed for */

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "run/handle.h"
+#include "run/stats.h"
 
 /* After this much quiet the store may tidy up. */
 #define IDLE_MS 1000
@@ -146,7 +147,9 @@ static void publish(qp *q, bool busy)
 int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err)
 {
     bool busy = false;
-    int64_t commits = engine_stats(q->engine).commits;
+    struct engine_stats before = engine_stats(q->engine);
+    struct engine_stats after;
+    int64_t from = now_us(q);
     int rc;
     q->in_engine = true;
     if (store_wake_take(q->store)) {
@@ -158,7 +161,11 @@ int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err)
     rc = engine_round(q->engine, &busy, err);
     work_turn(q);
     q->in_engine = false;
-    note_turn(q, rc, engine_stats(q->engine).commits > commits);
+    after = engine_stats(q->engine);
+    if (after.commits > before.commits) {
+        stats_round(q, now_us(q) - from, after.bundles - before.bundles);
+    }
+    note_turn(q, rc, after.commits > before.commits);
     pool_flush(q);
     if (work) {
         pool_run_here(q);

@@ -11,6 +11,7 @@
 #include "kernel/retry.h"
 #include "kernel/single.h"
 #include "run/handle.h"
+#include "run/stats.h"
 
 /* One start, from the check to the answer. A blocking one stands on the caller's stack; an async one
  * is a block of memory of its own, with copies of its texts. */
@@ -206,7 +207,7 @@ static void take_id(struct starting *s)
     }
 }
 
-static void start_answered_async(qp *q, struct starting *s, int rc)
+static void start_answered_async(qp *q, struct starting *s, int rc, const char *why)
 {
     bool there = rc == QP_OK || rc == QP_E_EXISTS;
     bool other = rc == QP_E_EXISTS || s->request.taken[0] != '\0';
@@ -214,6 +215,14 @@ static void start_answered_async(qp *q, struct starting *s, int rc)
     take_id(s);
     if (s->start.started != NULL) {
         s->start.started(s->start.context, there ? QP_OK : rc, s->id);
+    }
+    if (s->start.answered != NULL) {
+        struct qp_started what = {.code = there ? QP_OK : rc,
+                                  .id = s->id,
+                                  .existed = other,
+                                  .by_key = s->request.by_key,
+                                  .text = why};
+        s->start.answered(s->start.context, &what);
     }
     if (s->watched && there && other) {
         s->watched = !s->request.by_key && watch_again(q, s);
@@ -235,13 +244,16 @@ static void start_answered(struct engine *e, struct command *c, int rc, const ch
     struct starting *s = (struct starting *)((char *)r - offsetof(struct starting, request));
     qp *q = s->call.q;
     (void)e;
-    if (s->async) {
-        start_answered_async(q, s, rc);
-        return;
+    if (rc == QP_OK && s->request.taken[0] == '\0') {
+        stats_started(q, s->start.topic);
     }
     if (rc == QP_E_CONFLICT) {
         why = s->request.by_key ? "the idempotency key was used with another body"
                                 : "a job with this id was started with another input";
+    }
+    if (s->async) {
+        start_answered_async(q, s, rc, why);
+        return;
     }
     if (rc == QP_E_EXISTS) {
         rc = QP_OK;

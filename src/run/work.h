@@ -111,6 +111,9 @@ struct work_call {
     /* On the thread that drives the engine, which must not wait. rc is QP_OK; QP_E_CLOSED: the engine
      * closes, or work_abort; another: nothing more can be said of its results than each rc does. */
     void (*answer)(void *context, struct work_call *call, int rc, const char *why);
+    /* Asked on the same thread before a parked call is given a task: is the peer still there? If not, it is answered
+     * as after work_abort. NULL: always. */
+    bool (*there)(void *context);
 
     /* What comes of it. */
     struct work_task *tasks;

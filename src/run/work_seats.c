@@ -7,6 +7,7 @@
  *   I2  lists are in order of waiting; who was promised a task goes to the end of that list (work.h, I4)
  *   I3  what a round has promised is over when it is: used, or free again
  */
+#include "run/stats.h"
 #include "run/work_internal.h"
 
 #define KEY_SIZE (8 + LIMIT_NAME_SIZE)
@@ -98,12 +99,30 @@ static int64_t places(void *context, int64_t most)
     return t->q->work->shut ? 0 : sum < most ? sum : most;
 }
 
+/* Who has waited for long may have gone, and nobody would tell us. */
+static bool is_there(const struct work_state *s)
+{
+    return s->phase != PHASE_PARKED || s->of->there == NULL || s->of->there(s->of->context);
+}
+
+/* The first seat whose owner is still there; the others are answered. */
+static struct seat *first_seat(struct work_topic *t)
+{
+    while (t->first != NULL && !is_there(t->first->state)) {
+        struct work_state *gone = t->first->state;
+        gone->aborted = true;
+        seats_update(gone);
+        work_wake(gone);
+    }
+    return t->first;
+}
+
 static void *take(void *context, int round)
 {
     struct work_topic *t = context;
-    struct seat *seat = t->first;
+    struct seat *seat = t->q->work->shut ? NULL : first_seat(t);
     struct work_state *s;
-    if (seat == NULL || t->q->work->shut) {
+    if (seat == NULL) {
         return NULL;
     }
     s = seat->state;
@@ -158,6 +177,7 @@ static void give(void *context, struct task *task)
     s->left--;
     seats_update(s);
     hand_add(s, task, told->token, told->deadline);
+    stats_handed(q, task);
     work_wake(s);
 }
 

@@ -630,23 +630,34 @@ static void waiter_wake(struct api_call *c)
 
 static const struct api_carrier in_process = {.wake = waiter_wake};
 
+static void await(struct waiter *w)
+{
+    (void)pthread_mutex_lock(&w->lock);
+    while (!w->done) {
+        (void)pthread_cond_wait(&w->answered, &w->lock);
+    }
+    (void)pthread_mutex_unlock(&w->lock);
+}
+
 void api_do(struct api_call *c)
 {
-    struct waiter w = {.done = false};
-    (void)pthread_mutex_init(&w.lock, NULL);
-    (void)pthread_cond_init(&w.answered, NULL);
+    const struct qp_env *env = api_env(c->api);
+    struct waiter *w = mem_alloc(env, sizeof *w);
+    if (w == NULL) {
+        api_fail(c, QP_E_NOMEM, NULL);
+        return;
+    }
+    (void)pthread_mutex_init(&w->lock, NULL);
+    (void)pthread_cond_init(&w->answered, NULL);
     c->carrier = &in_process;
-    c->kept_by_carrier = &w;
+    c->kept_by_carrier = w;
     api_begin(c);
     if (api_call_park(c)) {
-        (void)pthread_mutex_lock(&w.lock);
-        while (!w.done) {
-            (void)pthread_cond_wait(&w.answered, &w.lock);
-        }
-        (void)pthread_mutex_unlock(&w.lock);
+        await(w);
     }
-    (void)pthread_mutex_destroy(&w.lock);
-    (void)pthread_cond_destroy(&w.answered);
+    (void)pthread_mutex_destroy(&w->lock);
+    (void)pthread_cond_destroy(&w->answered);
+    mem_free(env, w);
     api_render(c);
     if (c->finished != NULL) {
         c->finished(c, true);

@@ -21,6 +21,9 @@ struct starting {
     char ns[LIMIT_NAME_SIZE + 1];
     qp_ms wait_ms;
     int code;
+    bool existed;
+    bool by_key;
+    char why[LIMIT_LOG_ECHO_SIZE];
     char id[QP_ID_SIZE];
 };
 
@@ -29,13 +32,14 @@ static void render_started(struct api_call *c)
 {
     const struct starting *s = c->kept;
     struct json_writer w;
-    if (s->code == QP_E_CONFLICT && !str_is_none(c->idempotency_key)) {
+    struct qp_err err;
+    if (s->code == QP_E_CONFLICT && s->by_key) {
         api_refuse_set(c, PROBLEM_IDEMPOTENCY_OTHER,
                        "the first request with this key had another body");
         return;
     }
     if (s->code != QP_OK) {
-        api_fail_set(c, s->code, NULL);
+        api_fail_set(c, err_set(&err, s->code, "%s", s->why), &err);
         return;
     }
     api_json(c, &w);
@@ -47,7 +51,8 @@ static void render_started(struct api_call *c)
     json_key(&w, QP_STR("workflow"));
     json_put_str(&w, str_from(s->workflow));
     json_end_object(&w);
-    api_json_set(c, &w, 201);
+    c->replayed = s->by_key;
+    api_json_set(c, &w, s->existed && !s->by_key ? 200 : 201);
 }
 
 /* On the crew: the job is there, and its end is waited for. */
@@ -58,13 +63,16 @@ static void start_wait(struct api_call *c)
 }
 
 /* On the engine's thread, after the commit: nothing may wait here. */
-static void started(void *context, int code, const char *id)
+static void started(void *context, const struct qp_started *what)
 {
     struct starting *s = context;
     struct api_call *c = s->call;
-    (void)snprintf(s->id, sizeof s->id, "%s", id); /* of the same size */
-    s->code = code;
-    if (code == QP_OK && s->wait_ms > 0) {
+    s->code = what->code;
+    s->existed = what->existed;
+    s->by_key = what->by_key;
+    (void)snprintf(s->id, sizeof s->id, "%s", what->id); /* of the same size */
+    (void)snprintf(s->why, sizeof s->why, "%s", what->text != NULL ? what->text : "");
+    if (what->code == QP_OK && s->wait_ms > 0) {
         api_later(c, start_wait);
     } else {
         api_answer_by(c, render_started);
@@ -131,7 +139,7 @@ static void start_submit(struct api_call *c, struct starting *s, struct qp_start
     struct qp_err err;
     int rc;
     start->context = s;
-    start->started = started;
+    start->answered = started;
     start->ns = c->ns;
     start->idem_key = idempotency_text(c);
     start->idem_body = str_is_none(start->idem_key) ? QP_NONE : c->body;

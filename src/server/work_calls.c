@@ -159,6 +159,13 @@ static void answered(void *context, struct work_call *work, int rc, const char *
     api_answer_by(k->call, render);
 }
 
+/* On the engine's thread. */
+static bool is_there(void *context)
+{
+    struct api_call *c = ((struct working *)context)->call;
+    return c->carrier->there == NULL || c->carrier->there(c);
+}
+
 /* ------------------------------------------------------------------------------------- request */
 
 static bool read_kind(qp_str word, enum work_kind *out_kind)
@@ -342,7 +349,8 @@ static struct working *working_make(struct api_call *c, const struct body_Work *
                                  .topic_count = count,
                                  .leave = body->leave,
                                  .context = k,
-                                 .answer = answered};
+                                 .answer = answered,
+                                 .there = is_there};
     (void)pthread_mutex_init(&k->lock, NULL);
     return k;
 }

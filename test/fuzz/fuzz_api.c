@@ -74,7 +74,8 @@ static bool read_head(struct api_call *c, qp_str *rest)
 {
     qp_str line = take_line(rest);
     const char *space = line.n == 0 ? NULL : memchr(line.p, ' ', line.n);
-    qp_str target = space == NULL ? QP_STR("/") : (qp_str){space + 1, line.n - (size_t)(space - line.p) - 1};
+    qp_str target =
+        space == NULL ? QP_STR("/") : (qp_str){space + 1, line.n - (size_t)(space - line.p) - 1};
     struct head h;
     c->method = method_from((qp_str){line.p, space == NULL ? line.n : (size_t)(space - line.p)});
     head_begin(&h, &rules);
@@ -83,7 +84,8 @@ static bool read_head(struct api_call *c, qp_str *rest)
     while ((line = take_line(rest)).n > 0) {
         const char *colon = memchr(line.p, ':', line.n);
         size_t n = colon == NULL ? line.n : (size_t)(colon - line.p);
-        head_add(&h, (qp_str){line.p, n}, (qp_str){line.p + n + (colon != NULL), line.n - n - (colon != NULL)}, c);
+        head_add(&h, (qp_str){line.p, n},
+                 (qp_str){line.p + n + (colon != NULL), line.n - n - (colon != NULL)}, c);
     }
     return head_end(&h);
 }

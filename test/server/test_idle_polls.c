@@ -87,7 +87,7 @@ static void idle(void **state)
     files.rlim_cur = files.rlim_max;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
     st_begin(ST_FILE, ST_OPEN);
-    st_start("warm", "1");
+    free(st_expect("POST", "/v1/jobs", "{\"topic\":\"other\"}", 201, "id"));
     rss = proc_number("/proc/self/status", "VmRSS:") * 1024;
     park_all();
     rss = proc_number("/proc/self/status", "VmRSS:") * 1024 - rss;
