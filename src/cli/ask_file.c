@@ -78,7 +78,7 @@ static int file_look(struct cli *c, const char *job, int64_t *after, void *conte
             buf_done(&event);
         }
         *out_ended =
-            !go_on || (json_count(items) == 0 && json_get(job_json, QP_STR("closed_at")) != NULL);
+            !go_on || (json_count(items) == 0 && json_get(job_json, QP_STR("ended_at")) != NULL);
     }
     json_free(json);
     json_free(job_json);

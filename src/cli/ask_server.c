@@ -90,6 +90,10 @@ static int unreachable(struct cli *c, CURLcode rc)
     if (rc == CURLE_WRITE_ERROR) {
         return cli_fail(c, EXIT_ERROR, "the answer is too large for this program");
     }
+    if (rc == CURLE_COULDNT_CONNECT && strncmp(r->ask.whom, "unix:", 5) == 0) {
+        return cli_fail_next(c, EXIT_UNREACHABLE, "quipu serve", "%s: no server listens there",
+                             r->ask.whom); /* libcurl would name a port */
+    }
     return cli_fail_next(c, EXIT_UNREACHABLE, "quipu serve, or quipu doctor", "%s: %s", r->ask.whom,
                          r->error[0] != '\0' ? r->error : curl_easy_strerror(rc));
 }

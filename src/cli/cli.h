@@ -21,7 +21,7 @@
     X(USAGE, 2, "usage: the command, or what was given to it, is wrong", "quipu help")             \
     X(NOT_FOUND, 3, "there is no such job, store or thing", "quipu ls")                            \
     X(CONFLICT, 4, "what is there does not allow it", "quipu show JOB")                            \
-    X(AUTH, 5, "no valid token, or it does not allow this", "quipu whoami")                        \
+    X(AUTH, 5, "no valid token, or it does not allow this", "quipu whoami --token-file FILE")      \
     X(UNREACHABLE, 6, "the server cannot be reached", "quipu doctor")                              \
     X(TIMEOUT, 7, "the time for waiting is over", "quipu watch JOB")                               \
     X(FAILED, 10, "the job has failed", "quipu show JOB")                                          \

@@ -11,6 +11,7 @@
 #include "base/uuid.h"
 
 #define PATIENCE_MS 30000
+#define LOOK_MS 100 /* between two looks at a file */
 #define WAIT_MS                                                                                    \
     5000 /* of one question: a job may also be parked, which ends no wait of the server */
 
@@ -136,26 +137,42 @@ static bool is_final(struct cli *c, qp_str text, int *out_exit)
     return final;
 }
 
+/* One look. A server keeps the question until the job has ended; at a file we look again ourselves. */
+static int look(struct cli *c, const char *id, int64_t left_ms, struct reply *out_reply)
+{
+    struct question q = {.path = job_path(c, id, ""), .patience_ms = PATIENCE_MS};
+    int status = ask_open(c);
+    if (status == EXIT_OK && !ask_is_file(c)) {
+        q.path = job_path(c, id, "/result");
+        q.query = cli_text(c, "wait=%lldms", (long long)left_ms);
+    }
+    return status == EXIT_OK ? ask_well(c, &q, out_reply) : status;
+}
+
 /* Asks until the job is in a state that it stays in; the last answer is in *out_reply. */
 static int wait_final(struct cli *c, const char *id, int64_t deadline_us, struct reply *out_reply,
                       int *out_exit)
 {
     for (;;) {
         int64_t left_ms = deadline_us == 0 ? WAIT_MS : (deadline_us - cli_now_us(c)) / 1000;
-        struct question q = {.path = job_path(c, id, "/result"), .patience_ms = PATIENCE_MS};
+        struct arena kept = c->arena; /* one look of very many: its texts go with it */
         int status;
         left_ms = left_ms < 0 ? 0 : left_ms < WAIT_MS ? left_ms : WAIT_MS;
-        q.query = cli_text(c, "wait=%lldms", (long long)left_ms);
-        status = ask_well(c, &q, out_reply);
+        arena_init(&c->arena, &c->env, 0);
+        status = look(c, id, left_ms, out_reply);
+        arena_done(&c->arena);
+        c->arena = kept;
         if (status != EXIT_OK || is_final(c, buf_slice(&out_reply->body), out_exit)) {
             return status;
         }
+        reply_done(out_reply);
         if (deadline_us != 0 && cli_now_us(c) >= deadline_us) {
-            reply_done(out_reply);
             return cli_fail_next(c, EXIT_TIMEOUT, cli_text(c, "quipu watch %s", id),
                                  "the job '%s' has not ended in time", id);
         }
-        reply_done(out_reply);
+        if (ask_is_file(c)) {
+            cli_sleep_ms(left_ms < LOOK_MS ? left_ms : LOOK_MS);
+        }
     }
 }
 
@@ -441,7 +458,8 @@ int job_print(struct cli *c, const char *id, qp_str text)
     if (json_parse(&c->env, text, NULL, &json) == QP_OK) {
         output_members(json);
         status = print_activities(c, id);
-        if (json_as_str(json_get(json, QP_STR("unserved_topic")), &topic) && !ask_is_file(c)) {
+        topic = member_text(json_get(json, QP_STR("unserved")), "topic");
+        if (topic.n > 0 && !ask_is_file(c)) {
             cli_say("no worker serves the topic '%.*s'; next: quipu topics", STR_ARG(topic));
         }
     }

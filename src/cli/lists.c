@@ -121,9 +121,9 @@ static const struct table_column job_columns[] = {
     {"ID", "id", false},
     {"WORKFLOW", "workflow", false},
     {"STATUS", "status", false},
-    {"STARTED", "created_at", false},
+    {"STARTED", "started_at", false},
     {"UPDATED", "updated_at", true},
-    {"ENDED", "closed_at", false},
+    {"ENDED", "ended_at", false},
     {"OPEN", "open", true},
     {"PRIORITY", "priority", true},
     {"FORKED FROM", "forked_from", true},
@@ -132,7 +132,7 @@ static const struct table_column job_columns[] = {
 static const struct table_column parked_columns[] = {
     {"ID", "id", false},
     {"WORKFLOW", "workflow", false},
-    {"STARTED", "created_at", false},
+    {"STARTED", "started_at", false},
     {"UPDATED", "updated_at", true},
     {"WHY", "parked", false},
 };
@@ -195,9 +195,9 @@ int command_parked(struct cli *c)
 int command_topics(struct cli *c)
 {
     static const struct table_column columns[] = {
-        {"TOPIC", "name", false},      {"READY", "ready", false},     {"HELD", "held", false},
-        {"WORKERS", "workers", false}, {"OLDEST", "oldest_at", true}, {"SERVED", "served_at", true},
-        {"NOTE", "note", false},
+        {"TOPIC", "name", false},          {"READY", "ready", false},
+        {"HELD", "held", false},           {"WORKERS", "workers", false},
+        {"OLDEST MS", "oldest_ms", false}, {"SERVED", "served_at", true},
     };
     return run_list(c,
                     &(struct list){"/v1/topics", "", columns, ARRAY_COUNT(columns), "name", false});
@@ -232,7 +232,7 @@ int command_tokens_ls(struct cli *c)
         {"NAMESPACES", "namespaces", true},
         {"TOPICS", "topics", true},
         {"CREATED", "created_at", false},
-        {"EXPIRES", "expire_at", false},
+        {"EXPIRES", "expires_at", false},
         {"REVOKED", "revoked_at", false},
         {"USED", "used_at", false},
     };

@@ -11,8 +11,12 @@ export XDG_CONFIG_HOME=$TMPDIR/config
 unset QUIPU_SERVER QUIPU_DB QUIPU_TOKEN QUIPU_TOKEN_FILE QUIPU_PROFILE QUIPU_NAMESPACE
 servers=()
 
-# matches PATTERN FILE: a line of the file matches the extended regular expression; an empty one means that the file is empty
+# matches PATTERN FILE: a line of the file matches the extended regular expression; an empty one means that the file is empty,
+# and - that it may be as it likes
 matches() {
+    if [ "$1" = - ]; then
+        return 0
+    fi
     if [ -z "$1" ] && [ ! -s "$2" ]; then
         return 0
     fi
