@@ -132,7 +132,7 @@ objects        = $(patsubst %.c,$(call directory,$(1))/obj/%.o,$(2))
 test_programs  = $(patsubst %.c,$(call directory,$(1))/%,$(filter $(2:%=test/%/test_$(T).c),$(TEST_SRC)))
 
 .PHONY: all
-all: $(B)/quipu $(B)/libquipu.a $(B)/libquipu.so $(B)/quipu.pc examples ## build the program and the libraries (default)
+all: $(B)/quipu $(B)/libquipu.a $(B)/libquipu.so $(B)/quipu.pc $(B)/quipu.1 examples ## build the program and the libraries (default)
 
 # $(1) is a variant. Its stamp holds the flags: when they change, its objects are made again.
 define variant_rules
@@ -184,6 +184,10 @@ $(B)/libquipu.so: $(B)/libquipu.so.$(SOVERSION)
 $(B)/quipu: $(PROGRAM_OBJ) $(LIBRARY_OBJ) $(B)/sources
 	@echo "  LD    $@"
 	$(Q)$(CC) -pie $(LDFLAGS_release) -Wl,-z,nodlopen -o $@ $(PROGRAM_OBJ) $(LIBRARY_OBJ) $(PROGRAM_LIBS)
+
+# The manual is what the program says about itself.
+$(B)/quipu.1: $(B)/quipu
+	$(Q)$< help -o man > $@
 
 # $(1) is the prefix
 pc_text = sed -e 's|@PREFIX@|$(1)|' -e 's|@VERSION@|$(VERSION)|' quipu.pc.in
@@ -324,9 +328,9 @@ mutants: ## remove the guards of the ledger protocol one by one: a test must not
 .PHONY: deps run install clean help FORCE
 deps: ## install the Debian packages of tools/deps.txt that are missing
 	$(Q)tools/deps
-run: deps ## see it work: a story of jobs, a crash and a second start
+run: deps ## see it work: an order, a SIGKILL in the middle, a recovery
 	$(Q)$(MAKE) all
-	$(Q)$(B)/examples/story
+	$(Q)$(B)/quipu demo
 
 install: all ## install to $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
@@ -336,6 +340,14 @@ install: all ## install to $(DESTDIR)$(PREFIX)
 	install -m 755 $(B)/libquipu.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libquipu.so.$(SOVERSION)
 	ln -sf libquipu.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libquipu.so
 	$(call pc_text,$(PREFIX)) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/quipu.pc
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	install -m 644 $(B)/quipu.1 $(DESTDIR)$(PREFIX)/share/man/man1/quipu.1
+	$(B)/quipu completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/quipu
+	$(B)/quipu completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_quipu
+	$(B)/quipu completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/quipu.fish
+	install -d $(DESTDIR)$(PREFIX)/share/quipu
+	install -m 644 share/quipu.service $(DESTDIR)$(PREFIX)/share/quipu/quipu.service
 
 clean: ## remove the output directory
 	rm -rf $(B)

@@ -67,8 +67,7 @@ struct command {
     int flags;
     const char *summary; /* one line, lower case, no full stop */
     const char *about;
-    int (*run)(struct cli *c);             /* or */
-    int (*run_raw)(int argc, char **argv); /* gets its own name as argv[0] */
+    int (*run)(struct cli *c);
 };
 const struct command *command_at(size_t index); /* NULL past the end */
 /* By its words, or by the arguments that begin with them; *out_used: how many arguments its words are. */
@@ -122,7 +121,7 @@ int cli_fail(const struct cli *c, enum cli_exit code, const char *format, ...) Q
 /* The same with a next command that fits better than the usual one. */
 int cli_fail_next(const struct cli *c, enum cli_exit code, const char *next, const char *format,
                   ...) QP_PRINTF(4, 5);
-/* For commands that read their arguments themselves: what went wrong, and where to look. */
+/* An error of the library: what went wrong, and where to look. */
 void cli_error(const char *command, const struct qp_err *err, int rc);
 /* Talk that is no error: a line on stderr. */
 void cli_say(const char *format, ...) QP_PRINTF(1, 2);
@@ -156,10 +155,7 @@ void cli_place_name(const char *place, char *out_name, size_t size);
 
 #define COMMAND(function, words, arguments, options, flags, summary, about)                        \
     int command_##function(struct cli *c);
-#define COMMAND_RAW(function, words, arguments, options, summary, about)                           \
-    int command_##function(int argc, char **argv);
 #include "cli/commands.def"
 #undef COMMAND
-#undef COMMAND_RAW
 
 #endif

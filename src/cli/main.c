@@ -91,9 +91,6 @@ static int run(const struct command *command, int argc, char **argv)
         help_command(stdout, command);
         return EXIT_OK;
     }
-    if (command->run_raw != NULL) {
-        return command->run_raw(argc + 1, argv - 1);
-    }
     c = (struct cli){.command = command};
     return run_parsed(&c, argc, argv);
 }

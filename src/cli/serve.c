@@ -40,104 +40,45 @@ struct serve {
     sigset_t signals;
 };
 
-/* Every option, and where its value goes; `flag`: it takes none. Several values of --listen and --host are separated by commas. */
+/* Every option, and where its value goes. Several values of --listen and --host are separated by commas. */
 static const struct {
-    const char *name;
+    enum option option;
     size_t offset;
-    bool flag;
 } options[] = {
-    {"--data-dir", offsetof(struct serve, data), false},
-    {"--store", offsetof(struct serve, store), false},
-    {"--listen", offsetof(struct serve, listen), false},
-    {"--socket", offsetof(struct serve, socket), false},
-    {"--host", offsetof(struct serve, host), false},
-    {"--tls-key", offsetof(struct serve, tls_key), false},
-    {"--tls-cert", offsetof(struct serve, tls_certificate), false},
-    {"--behind-proxy", offsetof(struct serve, behind_proxy), true},
-    {"--no-auth", offsetof(struct serve, no_auth), true},
-    {"--max-body", offsetof(struct serve, max_body), false},
-    {"--max-connections", offsetof(struct serve, max_connections), false},
-    {"--http-threads", offsetof(struct serve, http_threads), false},
-    {"--keep", offsetof(struct serve, keep), false},
-    {"--drain", offsetof(struct serve, drain), false},
-    {"--log-level", offsetof(struct serve, level), false},
-    {"--log-format", offsetof(struct serve, format), false},
+    {OPT_data_dir, offsetof(struct serve, data)},
+    {OPT_store, offsetof(struct serve, store)},
+    {OPT_listen, offsetof(struct serve, listen)},
+    {OPT_socket, offsetof(struct serve, socket)},
+    {OPT_host, offsetof(struct serve, host)},
+    {OPT_tls_key, offsetof(struct serve, tls_key)},
+    {OPT_tls_cert, offsetof(struct serve, tls_certificate)},
+    {OPT_behind_proxy, offsetof(struct serve, behind_proxy)},
+    {OPT_no_auth, offsetof(struct serve, no_auth)},
+    {OPT_max_body, offsetof(struct serve, max_body)},
+    {OPT_max_connections, offsetof(struct serve, max_connections)},
+    {OPT_http_threads, offsetof(struct serve, http_threads)},
+    {OPT_keep, offsetof(struct serve, keep)},
+    {OPT_drain, offsetof(struct serve, drain)},
+    {OPT_log_level, offsetof(struct serve, level)},
+    {OPT_log_format, offsetof(struct serve, format)},
 };
 
-static int parse(struct serve *s, int argc, char **argv);
 static int settle(struct serve *s);
 static int run(struct serve *s);
 
-int command_serve(int argc, char **argv)
+int command_serve(struct cli *c)
 {
     struct serve s = {.data = NULL};
-    int status;
-    status = parse(&s, argc, argv);
+    int status = cli_expect(c, 0, 0);
+    status = status == EXIT_OK ? cli_settings(c) : status;
+    for (size_t i = 0; i < ARRAY_COUNT(options); i++) {
+        *(const char **)(void *)((char *)&s + options[i].offset) = c->values[options[i].option];
+    }
     status = status == EXIT_OK ? settle(&s) : status;
     return status == EXIT_OK ? run(&s) : status;
 }
 
 /* ------------------------------------------------------------------------------------ arguments */
-
-static const char **place_of(struct serve *s, size_t index)
-{
-    return (const char **)(void *)((char *)s + options[index].offset);
-}
-
-/* The variable of an option: --data-dir is QUIPU_DATA_DIR. */
-static const char *variable_of(const char *option)
-{
-    char name[64] = "QUIPU_";
-    size_t n = strlen(name);
-    for (const char *p = option + 2; *p != '\0' && n < sizeof name - 1; p++) {
-        name[n++] = *p == '-' ? '_' : (char)(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
-    }
-    name[n] = '\0';
-    return getenv(name);
-}
-
-static int parse_one(struct serve *s, int argc, char **argv, int *at)
-{
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        size_t n = strlen(options[i].name);
-        const char **place = place_of(s, i);
-        const char *argument = argv[*at];
-        if (strncmp(argument, options[i].name, n) != 0 ||
-            (argument[n] != '\0' && argument[n] != '=')) {
-            continue;
-        }
-        if (*place != NULL) {
-            return cli_usage("serve: %s comes twice", options[i].name);
-        }
-        if (options[i].flag && argument[n] == '\0') {
-            *place = "1";
-        } else if (!options[i].flag && argument[n] == '=') {
-            *place = argument + n + 1;
-        } else if (!options[i].flag && *at + 1 < argc) {
-            *place = argv[++*at];
-        } else {
-            return cli_usage("serve: %s %s", options[i].name,
-                             options[i].flag ? "takes no value" : "needs a value");
-        }
-        return EXIT_OK;
-    }
-    return cli_usage("serve: unknown option '%s'; see quipu serve --help", argv[*at]);
-}
-
-static int parse(struct serve *s, int argc, char **argv)
-{
-    int status = EXIT_OK;
-    for (int i = 1; i < argc && status == EXIT_OK; i++) {
-        status = parse_one(s, argc, argv, &i);
-    }
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        const char **place = place_of(s, i);
-        if (*place == NULL) {
-            *place = variable_of(options[i].name);
-        }
-    }
-    return status;
-}
 
 /* A number from `least` to `most`, in `text` when it is there. */
 static bool read_number(const char *text, long long least, long long most, long long *out_number)

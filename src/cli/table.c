@@ -11,12 +11,9 @@ static const struct option_row options[] = {
 
 static const struct command commands[] = {
 #define COMMAND(function, words, arguments, options, flags, summary, about)                        \
-    {words, arguments, options, flags, summary, about, command_##function, NULL},
-#define COMMAND_RAW(function, words, arguments, options, summary, about)                           \
-    {words, arguments, options, 0, summary, about, NULL, command_##function},
+    {words, arguments, options, flags, summary, about, command_##function},
 #include "cli/commands.def"
 #undef COMMAND
-#undef COMMAND_RAW
 };
 
 /* Spellings that people try because other programs have them. */

@@ -44,6 +44,7 @@ expect() {
 
 # serve [ARGUMENT...]: a server in ./data, on a port that the system chooses; $url and $server (its process) say where
 serve() {
+    : > serve.out
     "$quipu" serve --data-dir data --listen "${address:-127.0.0.1:0}" "$@" > serve.out 2>> serve.err &
     server=$!
     servers+=("$server")

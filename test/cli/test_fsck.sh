@@ -61,7 +61,7 @@ test_usage() {
         expect 2 "" "quipu: fsck: --max-tries is a positive number" fsck "$healthy" --max-tries no &&
         expect 2 "" "quipu: fsck: --db needs a value" fsck --db &&
         expect 2 "" "quipu: fsck: output is text or json, not 'xml'" fsck -o xml &&
-        expect 2 "" "quipu: fsck: what is '--fix'" fsck --fix &&
+        expect 2 "" "quipu: fsck: unknown option '--fix'" fsck --fix &&
         expect 2 "" "quipu: fsck: what is 'second'" fsck first second &&
         expect 2 "" "there is no rule 'Q7'" fsck "$healthy" --rule Q7
 }
