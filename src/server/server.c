@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "run/handle.h"
 #include "run/stats.h"
 
 #define PATH_SIZE 4096
@@ -332,4 +333,9 @@ const char *server_token_file(const struct server *s)
 struct api *server_api(const struct server *s)
 {
     return s->api;
+}
+
+bool server_alive(const struct server *s)
+{
+    return handle_alive(s->engine);
 }

@@ -44,6 +44,8 @@ const char *server_name(const struct server *s, size_t index);
 /* The file with a token that was made just now; NULL: there were tokens before, or none are needed. */
 const char *server_token_file(const struct server *s);
 struct api *server_api(const struct server *s);
+/* False once the store has failed for good: then the server is of no more use, and ends. */
+bool server_alive(const struct server *s);
 /* False: some requests were not even answered in time. The server is gone in any case. */
 bool server_close(struct server *s);
 

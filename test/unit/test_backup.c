@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/base.h"
+#include "base/failpoint.h"
 #include "support/runtest.h"
 
 static char copy[400];
@@ -140,6 +140,26 @@ static void test_refused(void **state)
     rt_end();
 }
 
+/* Proves that a copy that fails on its way is none, and that the next one is made all the same. */
+static void test_fault(void **state)
+{
+    struct qp_err err;
+    qp *q;
+    rt_begin(RT_REAL);
+    name_copy();
+    q = rt_open(rt_path);
+    rt_start(q, "a");
+    assert_int_equal(failpoint_set("backup.step=error"), QP_OK);
+    assert_int_equal(qp_backup(q, copy, &err), QP_E_IO);
+    assert_int_equal(failpoint_set(NULL), QP_OK);
+    assert_false(is_there(""));
+    assert_false(is_there(".part"));
+    assert_int_equal(qp_backup(q, copy, &err), QP_OK);
+    rt_close(q);
+    rt_check(copy, 1);
+    rt_end();
+}
+
 /* Proves that a database server is left to its own tools. */
 static void test_server(void **state)
 {
@@ -161,9 +181,8 @@ static void test_server(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_under_load),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_whole),   cmocka_unit_test(test_under_load),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_fault),
         cmocka_unit_test(test_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
