@@ -2,7 +2,7 @@
  *
  * Reads its options (an option --data-dir is also the variable QUIPU_DATA_DIR; the option wins), puts a server together
  * (server/server.h), tells the service manager that it is ready, and waits for a signal: SIGTERM and SIGINT end it, after what
- * is being done; SIGHUP and SIGUSR1 are only noted. When the store has failed for good it ends by itself.
+ * is being done; SIGHUP reads the key and the certificate again. When the store has failed for good it ends by itself.
  *
  * Exit codes: 0 it was asked to end and did, 1 it could not start, did not end well, or its store failed, 2 usage, 4 the store is in use.
  */
@@ -292,7 +292,6 @@ static void prepare(struct serve *s)
     (void)sigaddset(&s->signals, SIGTERM);
     (void)sigaddset(&s->signals, SIGINT);
     (void)sigaddset(&s->signals, SIGHUP);
-    (void)sigaddset(&s->signals, SIGUSR1);
     (void)pthread_sigmask(SIG_BLOCK, &s->signals, NULL);
 }
 
@@ -326,8 +325,19 @@ static long long watchdog_ms(void)
     return read_number(text, 1, 3600LL * 1000000, &us) ? us / 2000 : 0;
 }
 
+static void reload(struct serve *s, struct server *server)
+{
+    struct qp_err err = {0};
+    if (server_reload(server, &err) == QP_OK) {
+        log_write(&s->env, QP_LOG_INFO, LOG_MSG("key and certificate were read again"));
+    } else {
+        log_write(&s->env, QP_LOG_WARN, LOG_MSG("nothing was read again"),
+                  LOG_TEXT("why", err.text));
+    }
+}
+
 /* Until a signal that ends us, or the store has failed for good; true: we were asked to. */
-static bool wait_for_end(struct serve *s, const struct server *server, const char *manager)
+static bool wait_for_end(struct serve *s, struct server *server, const char *manager)
 {
     long long beat_ms = watchdog_ms();
     long long look_ms = beat_ms > 0 && beat_ms < LOOK_MS ? beat_ms : LOOK_MS;
@@ -335,9 +345,10 @@ static bool wait_for_end(struct serve *s, const struct server *server, const cha
     int number;
     do {
         number = sigtimedwait(&s->signals, NULL, &look);
-        if (number == SIGHUP || number == SIGUSR1) {
-            log_write(&s->env, QP_LOG_INFO, LOG_MSG("signal"), LOG_I64("number", number));
+        if (number == SIGHUP) {
+            reload(s, server);
         }
+        server_tidy(server);
         if (beat_ms > 0 && server_alive(server)) {
             notify(manager, "WATCHDOG=1");
         }
