@@ -254,12 +254,14 @@ $(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/test/fuzz/%.o $(B)/fuzz/library.a
 
 RUN := QP_BUILD=$(B) tools/runtests
 
-.PHONY: unit store crash test asan tsan cov
+.PHONY: unit store crash server test asan tsan cov
 unit: $(call test_programs,asan,unit) ## unit tests, one program per source file, sanitized
 	$(Q)$(RUN) $^
 store: $(call test_programs,asan,store) ## conformance of the store and its providers, sanitized
 	$(Q)$(RUN) $^
 crash: $(call test_programs,asan,crash) ## crashes and injected faults, sanitized
+	$(Q)$(RUN) $^
+server: $(call test_programs,asan,server) ## the server and its API, sanitized
 	$(Q)$(RUN) $^
 test: $(call test_programs,test,$(TEST_DIRS)) ## all test programs, failpoints on, no sanitizer
 	$(Q)$(RUN) $^
@@ -305,7 +307,7 @@ bench: $(filter $(if $(filter postgres,$(STORE)),%_postgres,%),$(filter-out $(if
 SERVER_TESTS  := %/test_pg_copy %/test_pg_functions %/test_pg_places %/test_pg_cache %/test_copy_kill
 LANE_PROGRAMS := $(call test_programs,asan,$(TEST_DIRS)) \
                  $(filter-out $(SERVER_TESTS),$(call test_programs,test,store crash) \
-                                              $(call test_programs,tsan,unit store)) $(EXAMPLES)
+                                              $(call test_programs,tsan,unit store server)) $(EXAMPLES)
 LANE_CHECK    := $(LINT) $(LANE_PROGRAMS) $(TEST_SCRIPTS)
 # The runner splits a word at its @ signs into a command and its arguments.
 space := $(subst ,, )
@@ -336,6 +338,7 @@ install: all ## install to $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 755 $(B)/quipu $(DESTDIR)$(PREFIX)/bin/quipu
 	install -m 644 include/quipu.h $(DESTDIR)$(PREFIX)/include/quipu.h
+	install -D -m 644 share/quipu.service $(DESTDIR)$(PREFIX)/share/quipu/quipu.service
 	install -m 644 $(B)/libquipu.a $(DESTDIR)$(PREFIX)/lib/libquipu.a
 	install -m 755 $(B)/libquipu.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libquipu.so.$(SOVERSION)
 	ln -sf libquipu.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libquipu.so

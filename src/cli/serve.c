@@ -2,9 +2,9 @@
  *
  * Reads its options (an option --data-dir is also the variable QUIPU_DATA_DIR; the option wins), puts a server together
  * (server/server.h), tells the service manager that it is ready, and waits for a signal: SIGTERM and SIGINT end it, after what
- * is being done; SIGHUP and SIGUSR1 are only noted.
+ * is being done; SIGHUP reads the key and the certificate again. When the store has failed for good it ends by itself.
  *
- * Exit codes: 0 it was asked to end and did, 1 it could not start or did not end well, 2 usage, 4 the store is in use.
+ * Exit codes: 0 it was asked to end and did, 1 it could not start, did not end well, or its store failed, 2 usage, 4 the store is in use.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +26,7 @@
 #include "server/server.h"
 #include "server/sink.h"
 
+#define LOOK_MS 1000   /* between two looks at whether the store still works */
 #define FIRST_SOCKET 3 /* of those that were opened for us */
 
 struct serve {
@@ -240,7 +241,6 @@ static void prepare(struct serve *s)
     (void)sigaddset(&s->signals, SIGTERM);
     (void)sigaddset(&s->signals, SIGINT);
     (void)sigaddset(&s->signals, SIGHUP);
-    (void)sigaddset(&s->signals, SIGUSR1);
     (void)pthread_sigmask(SIG_BLOCK, &s->signals, NULL);
 }
 
@@ -274,23 +274,36 @@ static long long watchdog_ms(void)
     return read_number(text, 1, 3600LL * 1000000, &us) ? us / 2000 : 0;
 }
 
-/* Until a signal that ends us. */
-static void wait_for_end(struct serve *s, const char *manager)
+static void reload(struct serve *s, struct server *server)
+{
+    struct qp_err err = {0};
+    if (server_reload(server, &err) == QP_OK) {
+        log_write(&s->env, QP_LOG_INFO, LOG_MSG("key and certificate were read again"));
+    } else {
+        log_write(&s->env, QP_LOG_WARN, LOG_MSG("nothing was read again"),
+                  LOG_TEXT("why", err.text));
+    }
+}
+
+/* Until a signal that ends us, or the store has failed for good; true: we were asked to. */
+static bool wait_for_end(struct serve *s, struct server *server, const char *manager)
 {
     long long beat_ms = watchdog_ms();
-    struct timespec beat = {.tv_sec = beat_ms / 1000, .tv_nsec = beat_ms % 1000 * 1000000};
+    long long look_ms = beat_ms > 0 && beat_ms < LOOK_MS ? beat_ms : LOOK_MS;
+    struct timespec look = {.tv_sec = look_ms / 1000, .tv_nsec = look_ms % 1000 * 1000000};
     int number;
     do {
-        number =
-            beat_ms > 0 ? sigtimedwait(&s->signals, NULL, &beat) : sigwaitinfo(&s->signals, NULL);
-        if (number == SIGHUP || number == SIGUSR1) {
-            log_write(&s->env, QP_LOG_INFO, LOG_MSG("signal"), LOG_I64("number", number));
+        number = sigtimedwait(&s->signals, NULL, &look);
+        if (number == SIGHUP) {
+            reload(s, server);
         }
-        if (beat_ms > 0) {
+        server_tidy(server);
+        if (beat_ms > 0 && server_alive(server)) {
             notify(manager, "WATCHDOG=1");
         }
-    } while (number != SIGTERM && number != SIGINT);
+    } while (number != SIGTERM && number != SIGINT && server_alive(server));
     log_write(&s->env, QP_LOG_INFO, LOG_MSG("ending"), LOG_I64("signal", number));
+    return server_alive(server);
 }
 
 static int run(struct serve *s)
@@ -298,6 +311,7 @@ static int run(struct serve *s)
     const char *manager = getenv("NOTIFY_SOCKET");
     struct server *server = NULL;
     struct qp_err err = {0};
+    bool asked;
     int rc;
     prepare(s);
     rc = server_open(&s->server, &server, &err);
@@ -307,7 +321,7 @@ static int run(struct serve *s)
     }
     announce(s, server);
     notify(manager, "READY=1\nSTATUS=serving");
-    wait_for_end(s, manager);
+    asked = wait_for_end(s, server, manager);
     notify(manager, "STOPPING=1");
-    return server_close(server) ? EXIT_OK : EXIT_ERROR;
+    return server_close(server) && asked ? EXIT_OK : EXIT_ERROR;
 }

@@ -224,6 +224,10 @@ void kick(qp *q);
 /* Under the lock: is this thread the driver? */
 bool am_driver(const qp *q);
 
+/* loop.c: false once the engine's own thread has ended because the store failed for good. From any thread; asks
+ * nothing of the store. */
+bool handle_alive(qp *q);
+
 /* loop.c: one turn of the driver. `work` lets it run workers' functions itself. */
 int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err);
 /* Becomes the driver, when nobody is; waits otherwise. Not on the driver's own thread. */

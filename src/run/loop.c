@@ -457,6 +457,15 @@ static void *thread_main(void *context)
     return NULL; /* every call from now on is told */
 }
 
+bool handle_alive(qp *q)
+{
+    bool alive;
+    (void)pthread_mutex_lock(&q->lock);
+    alive = !q->threaded || q->running;
+    (void)pthread_mutex_unlock(&q->lock);
+    return alive;
+}
+
 /* Takes the right to start them, once. */
 static int threads_begin(qp *q, struct qp_err *err)
 {

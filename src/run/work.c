@@ -602,10 +602,15 @@ static bool is_promised(const struct work_state *s)
     return false;
 }
 
-/* Whether its owner should hear of it now, tasks or not. */
+/* Whether its owner should hear of it now, tasks or not: a beat that was not taken is news, too. */
 static bool has_news(const struct work_state *s, qp_ms now)
 {
     const struct work_call *c = s->of;
+    for (size_t i = 0; i < c->beat_count; i++) {
+        if (c->beats[i].status != WORK_OK) {
+            return true;
+        }
+    }
     return c->result_count > 0 || c->want == 0 || c->leave || now >= s->deadline ||
            s->worker->cancels != NULL;
 }

@@ -16,7 +16,7 @@
  *   I5  a parked call is this struct in a list per topic: it costs no thread and asks nothing of the store
  *
  * A call that brings results is not parked: it is answered as soon as they are committed, with the
- * tasks that are ready then. Others wait for wait_ms.
+ * tasks that are ready then; so is one with a beat that was not taken. Others wait for wait_ms.
  *
  * Tokens. A task's token names its message, the claim, and who it was given to: a keyed hash over all
  * of them stands in it, by the key of the caller. So nobody else can answer it, whoever has seen it; a later

@@ -19,6 +19,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -630,6 +631,24 @@ int http_open(const struct http_options *options, struct http **out_http, struct
     }
     *out_http = h;
     return QP_OK;
+}
+
+int http_renew(struct http *h, const char *tls_key, const char *tls_certificate,
+               struct http **out_http, struct qp_err *err)
+{
+    struct http_options options = h->options;
+    int rc;
+    options.tls_key = tls_key;
+    options.tls_certificate = tls_certificate;
+    options.listener.fd = fcntl(h->options.listener.fd, F_DUPFD_CLOEXEC, 0);
+    if (options.listener.fd < 0) {
+        return err_set(err, QP_E_LIMIT, "http: the system refuses another descriptor");
+    }
+    rc = http_open(&options, out_http, err);
+    if (rc == QP_OK) {
+        http_quiesce(h);
+    }
+    return rc;
 }
 
 void http_quiesce(struct http *h)

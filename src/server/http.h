@@ -39,6 +39,10 @@ struct http;
 
 int http_open(const struct http_options *options, struct http **out_http,
               struct qp_err *err) QP_MUST_USE;
+/* Another one in its place, on the same socket and with other keys: new connections are its own. The old one is quiesced, and closed
+ * by its owner when it has nothing more to answer. */
+int http_renew(struct http *h, const char *tls_key, const char *tls_certificate,
+               struct http **out_http, struct qp_err *err) QP_MUST_USE;
 /* No new connections; those that are there are told to go after their next answer. */
 void http_quiesce(struct http *h);
 /* Until all answers are written, at most within_ms. False: some are not even answered. */

@@ -1,4 +1,5 @@
 /* meta_calls.c - calls about the server itself: health, version, numbers, description */
+#include "run/handle.h"
 #include "run/stats.h"
 #include "server/handlers.h"
 
@@ -19,7 +20,7 @@ void handle_livez(struct api_call *c)
     answer_health(c, "ok");
 }
 
-/* The store answers a read, and we are not about to go. */
+/* The engine is at work, the store answers a read, and we are not about to go. */
 void handle_readyz(struct api_call *c)
 {
     struct qp_err err = {0};
@@ -29,7 +30,8 @@ void handle_readyz(struct api_call *c)
         api_refuse(c, PROBLEM_DRAINING, NULL, "the server is shutting down");
         return;
     }
-    rc = qp_feed_position(api_engine(c->api), &position, &err);
+    rc = handle_alive(api_engine(c->api)) ? QP_OK : QP_E_CLOSED;
+    rc = rc == QP_OK ? qp_feed_position(api_engine(c->api), &position, &err) : rc;
     if (rc != QP_OK) {
         api_refuse(c, PROBLEM_NOT_READY, NULL, "the store does not answer: %s", qp_code_text(rc));
         return;

@@ -137,7 +137,7 @@ static void put_query(struct json_writer *w, qp_str name)
             return;
         }
     }
-    QP_ASSERT(!"a parameter of routes.def is described here");
+    QP_ASSERT(false); /* a parameter of routes.def is described here */
 }
 
 static void put_parameters(struct json_writer *w, const struct route *r)

@@ -26,6 +26,10 @@ struct server {
     size_t count;
     char *tls_key;
     char *tls_certificate;
+    /* of before the last reload, until they have answered everything */
+    struct http *old_https[SERVER_LISTENERS];
+    char *old_key;
+    char *old_certificate;
     char store[PATH_SIZE];
     char backups[PATH_SIZE];
     char token_file[PATH_SIZE];
@@ -263,6 +267,93 @@ int server_open(const struct server_options *options, struct server **out_server
     return QP_OK;
 }
 
+/* -------------------------------------------------------------------------------------- reload */
+
+static void wipe(const struct qp_env *env, char *secret)
+{
+    if (secret != NULL) {
+        explicit_bzero(secret, TLS_FILE_SIZE);
+    }
+    mem_free(env, secret);
+}
+
+static bool has_old(const struct server *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->old_https[i] != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What has answered everything within that time goes. */
+static void close_old(struct server *s, qp_ms within_ms)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->old_https[i] != NULL && http_wait(s->old_https[i], within_ms)) {
+            http_close(s->old_https[i]);
+            s->old_https[i] = NULL;
+        }
+    }
+    if (!has_old(s)) {
+        wipe(s->env, s->old_key);
+        wipe(s->env, s->old_certificate);
+        s->old_key = s->old_certificate = NULL;
+    }
+}
+
+void server_tidy(struct server *s)
+{
+    if (has_old(s)) {
+        close_old(s, 0);
+    }
+}
+
+static int renew_https(struct server *s, const char *key, const char *certificate,
+                       struct qp_err *err)
+{
+    int rc = QP_OK;
+    for (size_t i = 0; i < s->count && rc == QP_OK; i++) {
+        struct http *renewed = NULL;
+        if (strncmp(s->names[i], "unix:", 5) == 0) {
+            continue;
+        }
+        rc = http_renew(s->https[i], key, certificate, &renewed, err);
+        if (rc == QP_OK) {
+            s->old_https[i] = s->https[i];
+            s->https[i] = renewed;
+        }
+    }
+    return rc;
+}
+
+int server_reload(struct server *s, struct qp_err *err)
+{
+    char *key = NULL;
+    char *certificate = NULL;
+    int rc;
+    if (s->tls_key == NULL) {
+        return err_set(err, QP_E_UNSUPPORTED, "reload: there is no TLS here");
+    }
+    if (has_old(s)) {
+        return err_set(err, QP_E_BUSY, "reload: the last one is not over");
+    }
+    rc = read_file(s->env, s->options.tls_key, &key, err);
+    rc = rc == QP_OK ? read_file(s->env, s->options.tls_certificate, &certificate, err) : rc;
+    rc = rc == QP_OK ? renew_https(s, key, certificate, err) : rc;
+    if (rc != QP_OK && !has_old(s)) {
+        wipe(s->env, key);
+        wipe(s->env, certificate);
+        return rc;
+    }
+    s->old_key = s->tls_key;
+    s->old_certificate = s->tls_certificate;
+    s->tls_key = key;
+    s->tls_certificate = certificate;
+    return rc;
+}
+
 /* --------------------------------------------------------------------------------------- close */
 
 /* Requests first, then who answers them, then the store. What is not answered in time is left to the end of the
@@ -287,15 +378,8 @@ static bool close_https(struct server *s)
             good = good && done;
         }
     }
-    return good;
-}
-
-static void wipe(const struct qp_env *env, char *secret)
-{
-    if (secret != NULL) {
-        explicit_bzero(secret, TLS_FILE_SIZE);
-    }
-    mem_free(env, secret);
+    close_old(s, s->options.drain_ms);
+    return good && !has_old(s);
 }
 
 bool server_close(struct server *s)
@@ -334,4 +418,9 @@ const char *server_token_file(const struct server *s)
 struct api *server_api(const struct server *s)
 {
     return s->api;
+}
+
+bool server_alive(const struct server *s)
+{
+    return handle_alive(s->engine);
 }

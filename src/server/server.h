@@ -49,6 +49,14 @@ const char *server_name(const struct server *s, size_t index);
 /* The file with a token that was made just now; NULL: there were tokens before, or none are needed. */
 const char *server_token_file(const struct server *s);
 struct api *server_api(const struct server *s);
+/* Reads the key and the certificate again: connections that come from now on get them. Those that are there stay as they are,
+ * and are told to go after their next answer. QP_E_BUSY: the last time is not over; QP_E_UNSUPPORTED: there is no TLS. On any error
+ * all stays as it was. */
+int server_reload(struct server *s, struct qp_err *err) QP_MUST_USE;
+/* Now and then: closes what a reload has left, when it is done. */
+void server_tidy(struct server *s);
+/* False once the store has failed for good: then the server is of no more use, and ends. */
+bool server_alive(const struct server *s);
 /* False: some requests were not even answered in time. The server is gone in any case. */
 bool server_close(struct server *s);
 

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "support/files.h"
+#include "support/pgserver.h"
 
 struct st st;
 
@@ -53,7 +54,9 @@ void st_init(enum st_kind kind, enum st_auth auth)
     files_temporary(st.dir, sizeof st.dir, "server");
     st.options = (struct server_options){.env = &st.env,
                                          .data = st.dir,
-                                         .store = kind == ST_MEMORY ? "memory" : NULL,
+                                         .store = kind == ST_MEMORY     ? "memory"
+                                                  : kind == ST_DATABASE ? pgserver_shared()
+                                                                        : NULL,
                                          .listen = {"127.0.0.1:0"},
                                          .listen_count = 1,
                                          .no_auth = auth == ST_OPEN,

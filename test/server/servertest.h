@@ -21,7 +21,7 @@ struct st {
 
 extern struct st st;
 
-enum st_kind { ST_MEMORY, ST_FILE };
+enum st_kind { ST_MEMORY, ST_FILE, ST_DATABASE };
 enum st_auth { ST_TOKENS, ST_OPEN };
 
 /* Fails the test when it does not start. st_options is for what is not usual, between these two. */

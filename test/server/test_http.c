@@ -345,6 +345,29 @@ static void slow_heads(void **state)
     st_end();
 }
 
+/* A body has its time, too: 30 s, which is for the long lane. */
+static void slow_bodies(void **state)
+{
+    const char *lane = getenv("QP_LANE");
+    struct hc c;
+    int64_t from = now_ms();
+    bool alive = true;
+    (void)state;
+    if (lane == NULL || strcmp(lane, "torture") != 0) {
+        skip();
+    }
+    st_begin(ST_MEMORY, ST_OPEN);
+    assert_true(hc_open(&c, st.port));
+    assert_true(hc_text(&c, "POST /v1/jobs HTTP/1.1\r\n" HOST "Content-Length: 1000\r\n\r\n"));
+    while (alive && now_ms() - from < LIMIT_BODY_MS * 2) {
+        alive = hc_text(&c, " ") && !hc_more(&c, 200);
+    }
+    assert_in_range(now_ms() - from, LIMIT_BODY_MS - 500, LIMIT_BODY_MS + 3000);
+    assert_true(c.size > 12 && memcmp(c.in + 9, "408", 3) == 0);
+    hc_close(&c);
+    st_end();
+}
+
 /* --------------------------------------------------------------------------------- not slowed */
 
 static int compare(const void *a, const void *b)
@@ -435,9 +458,13 @@ static void others_are_not_slowed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(smuggling_is_refused),    cmocka_unit_test(line_ends_do_not_frame),
-        cmocka_unit_test(good_ones_work),          cmocka_unit_test(sizes),
-        cmocka_unit_test(requests_per_connection), cmocka_unit_test(slow_heads),
+        cmocka_unit_test(smuggling_is_refused),
+        cmocka_unit_test(line_ends_do_not_frame),
+        cmocka_unit_test(good_ones_work),
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(requests_per_connection),
+        cmocka_unit_test(slow_heads),
+        cmocka_unit_test(slow_bodies),
         cmocka_unit_test(others_are_not_slowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,13 +93,12 @@ static void *wait_on_thread(void *context)
 }
 
 /* Waiting ends with the job, or with its time: 202. */
-static void waiting(void **state)
+static void waiting(enum st_kind kind)
 {
     struct hc_answer a;
     pthread_t thread;
     char *text;
-    (void)state;
-    st_begin(ST_FILE, ST_OPEN);
+    st_begin(kind, ST_OPEN);
     assert_int_equal(st_call("GET", "/v1/jobs/slow/result?wait=1s", NULL, NULL), 404);
     st_start("slow", "1");
     text = st_expect("GET", "/v1/jobs/slow/result?wait=50ms", NULL, 202, "status");
@@ -116,6 +115,18 @@ static void waiting(void **state)
     free(
         st_expect("POST", "/v1/jobs?wait=50ms", "{\"topic\":\"work\",\"id\":\"call\"}", 202, "id"));
     st_end();
+}
+
+static void waiting_on_a_file(void **state)
+{
+    (void)state;
+    waiting(ST_FILE);
+}
+
+static void waiting_on_a_database(void **state)
+{
+    (void)state;
+    waiting(ST_DATABASE);
 }
 
 /* Pages of a list have every job once, in order; a cursor that was tampered with is refused, as are filters that make no sense. */
@@ -297,10 +308,15 @@ static void events_at_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(once_by_id),        cmocka_unit_test(once_by_key),
-        cmocka_unit_test(waiting),           cmocka_unit_test(lists),
-        cmocka_unit_test(actions),           cmocka_unit_test(namespaces),
-        cmocka_unit_test(events_of_a_job),   cmocka_unit_test(events_of_a_list),
+        cmocka_unit_test(once_by_id),
+        cmocka_unit_test(once_by_key),
+        cmocka_unit_test(waiting_on_a_file),
+        cmocka_unit_test(waiting_on_a_database),
+        cmocka_unit_test(lists),
+        cmocka_unit_test(actions),
+        cmocka_unit_test(namespaces),
+        cmocka_unit_test(events_of_a_job),
+        cmocka_unit_test(events_of_a_list),
         cmocka_unit_test(events_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,10 +11,11 @@ url=
 
 # serve ARGUMENT... : starts a server on a port of its own, in the directory data; $url is where it is
 serve() {
+    rm -f out err
     "$quipu" serve --data-dir data --listen 127.0.0.1:0 "$@" > out 2> err &
     server=$!
     for _ in $(seq 200); do
-        url=$(sed -n 's/^listening on \(http.*\)$/\1/p' out)
+        url=$(sed -n 's/^listening on \(http.*\)$/\1/p' out 2> /dev/null)
         [ -n "$url" ] && return 0
         kill -0 "$server" 2> /dev/null || break
         sleep 0.05
@@ -75,6 +76,7 @@ test_first_token() {
 }
 
 test_unix_socket() {
+    rm -f out err
     "$quipu" serve --data-dir socketed --socket "$TMPDIR/q.sock" > out 2> err &
     server=$!
     for _ in $(seq 100); do [ -S q.sock ] && grep -q listening out && break; sleep 0.05; done
@@ -82,14 +84,32 @@ test_unix_socket() {
         status 200 --unix-socket q.sock http://localhost/v1/whoami && grep -q '"local"' body && stop && [ ! -e q.sock ]
 }
 
-test_tls() {
+# certificate NAME: a new key and certificate, and what trusts it as NAME.pem
+certificate() {
     openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost \
-        -addext subjectAltName=DNS:localhost > /dev/null 2>&1 || return 1
-    serve --tls-key key.pem --tls-cert cert.pem || return 1
-    local port=${url##*:}
-    status 200 --cacert cert.pem "https://localhost:$port/livez" &&
-        ! curl -s --max-time 5 --tls-max 1.1 --cacert cert.pem "https://localhost:$port/livez" &&
-        stop
+        -addext subjectAltName=DNS:localhost > /dev/null 2>&1 && cp cert.pem "$1.pem"
+}
+
+# TLS 1.2 and later; a new certificate is taken on SIGHUP, and whoever waits meanwhile is answered.
+test_tls() {
+    certificate first && serve --tls-key key.pem --tls-cert cert.pem || return 1
+    local port=${url##*:} waiting
+    status 200 --cacert first.pem "https://localhost:$port/livez" || return 1
+    if curl -s --max-time 5 --tls-max 1.1 --cacert first.pem "https://localhost:$port/livez"; then return 1; fi
+    curl -s --max-time 20 --cacert first.pem -H "Authorization: Bearer $(cat data/admin.token)" -H 'Content-Type: application/json' \
+        -d '{"worker":"w","topics":["t"],"wait":"3s"}' "https://localhost:$port/v1/work" > waited &
+    waiting=$!
+    sleep 0.5
+    certificate second && kill -HUP "$server" || return 1
+    for _ in $(seq 100); do grep -q 'read again' err && break; sleep 0.05; done
+    status 200 --cacert second.pem "https://localhost:$port/livez" || return 1
+    if curl -s --max-time 5 --cacert first.pem "https://localhost:$port/livez"; then return 1; fi
+    wait "$waiting" && grep -q '"tasks":\[\]' waited || return 1
+    echo broken > cert.pem
+    sleep 1.5
+    kill -HUP "$server"
+    for _ in $(seq 100); do grep -q 'nothing was read' err && break; sleep 0.05; done
+    status 200 --cacert second.pem "https://localhost:$port/livez" && stop
 }
 
 test_environment() {

@@ -71,12 +71,11 @@ static void expect_status(const char *id, const char *status)
 }
 
 /* A task goes out with its input and comes back with its output; a second result changes nothing. */
-static void there_and_back(void **state)
+static void there_and_back(enum st_kind kind)
 {
     struct hc_answer a;
     char *token, *text;
-    (void)state;
-    st_begin(ST_FILE, ST_TOKENS);
+    st_begin(kind, ST_TOKENS);
     st_start("one", "{\"n\": 1.10}");
     a = st_work(ASK);
     token = token_of(&a);
@@ -99,6 +98,18 @@ static void there_and_back(void **state)
     free(text);
     free(token);
     st_end();
+}
+
+static void with_a_file(void **state)
+{
+    (void)state;
+    there_and_back(ST_FILE);
+}
+
+static void with_a_database(void **state)
+{
+    (void)state;
+    there_and_back(ST_DATABASE);
 }
 
 /* Errors are tried again, or not when they are fatal; a pending result leaves the task in hand. */
@@ -366,15 +377,11 @@ static void parked_at_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_and_back),
-        cmocka_unit_test(errors_and_pending),
-        cmocka_unit_test(cancelled_while_at_work),
-        cmocka_unit_test(nobody_elses_task),
-        cmocka_unit_test(parked_and_woken),
-        cmocka_unit_test(gone_while_parked),
-        cmocka_unit_test(leaving),
-        cmocka_unit_test(answer_not_written),
-        cmocka_unit_test(parked_at_the_end),
+        cmocka_unit_test(with_a_file),        cmocka_unit_test(with_a_database),
+        cmocka_unit_test(errors_and_pending), cmocka_unit_test(cancelled_while_at_work),
+        cmocka_unit_test(nobody_elses_task),  cmocka_unit_test(parked_and_woken),
+        cmocka_unit_test(gone_while_parked),  cmocka_unit_test(leaving),
+        cmocka_unit_test(answer_not_written), cmocka_unit_test(parked_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,10 +10,11 @@ trap '[ -z "$worker" ] || kill $worker; [ -z "$server" ] || kill -9 $server' EXI
 
 # serve ADDRESS: starts the server there, and waits until it is ready
 serve() {
+    rm -f out
     "$quipu" serve --data-dir data --listen "$1" > out 2> err &
     server=$!
     for _ in $(seq 200); do
-        QUIPU_URL=$(sed -n 's/^listening on \(http.*\)$/\1/p' out)
+        QUIPU_URL=$(sed -n 's/^listening on \(http.*\)$/\1/p' out 2> /dev/null || true)
         [ -z "$QUIPU_URL" ] || break
         sleep 0.05
     done
