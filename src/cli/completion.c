@@ -79,12 +79,30 @@ static void print_cases(FILE *out)
     }
 }
 
+/* The first words that have a second one, as a pattern of `case`. */
+static void print_nouns(FILE *out)
+{
+    const char *bar = "";
+    for (size_t i = 0; command_at(i) != NULL; i++) {
+        const char *words = command_at(i)->words;
+        if (strchr(words, ' ') != NULL && is_first(i)) {
+            (void)fprintf(out, "%s%.*s", bar, (int)strcspn(words, " "), words);
+            bar = " | ";
+        }
+    }
+}
+
 static void print_bash(FILE *out)
 {
+    (void)fputs("# quipu completion bash\n"
+                "_quipu() {\n"
+                "  local words=\"\" current=\"${COMP_WORDS[COMP_CWORD]}\"\n"
+                "  local command=\"${COMP_WORDS[1]}\"\n"
+                "  case \"$command\" in\n    ",
+                out);
+    print_nouns(out);
     (void)fputs(
-        "# quipu completion bash\n_quipu() {\n  local words=\"\" current=\"${COMP_WORDS[COMP_CWORD]}\"\n"
-        "  local command=\"${COMP_WORDS[1]}\"\n"
-        "  case \"$command\" in\n    namespaces | tokens) command=\"$command ${COMP_WORDS[2]}\" ;;\n  esac\n"
+        ") command=\"$command ${COMP_WORDS[2]}\" ;;\n  esac\n"
         "  [ \"$COMP_CWORD\" -gt 1 ] || command=\n  case \"$command\" in\n    \"\") words=\"",
         out);
     print_first_words(out);

@@ -178,7 +178,7 @@ static struct json *get(struct demo *d, const char *rest)
 static int print_digits(struct demo *d)
 {
     struct json *json = get(d, "/activities");
-    const struct json *items[2 * DEMO_STEPS];
+    const struct json *items[2 * DEMO_STEPS] = {NULL};
     size_t count = job_activities(json, items, ARRAY_COUNT(items));
     for (size_t i = 0; i < count; i++) {
         qp_str address = member_text(items[i], "address");

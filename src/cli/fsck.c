@@ -193,6 +193,7 @@ static int finish_json(struct fsck *f, const struct qp_check_result *result)
 
 static void print_summary(const struct qp_check_result *result)
 {
+    (void)fflush(stdout); /* findings stand before their number; main asks whether it went well */
     (void)fprintf(stderr, "quipu: fsck: %lld jobs, %lld errors, %lld warnings\n",
                   (long long)result->jobs, (long long)result->errors,
                   (long long)result->warnings); /* talk; main checks what matters */

@@ -433,7 +433,7 @@ static int print_activities(struct cli *c, const char *id)
         {"STATE", "state", false},       {"TASK", "task", false},   {"ERRORS", "failures", false},
         {"PROGRESS", "progress", false},
     };
-    const struct json *found[1000];
+    const struct json *found[1000] = {NULL};
     struct items items = {.items = found};
     struct reply reply;
     struct json *json = NULL;

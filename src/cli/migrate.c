@@ -317,6 +317,7 @@ static void print_result(const struct migrate *m)
     }
     printf("moved %lld rows, %lld jobs among them, to %s\n", (long long)m->progress.rows,
            (long long)m->progress.table_rows[TABLE_job], m->to_name);
+    (void)fflush(stdout); /* before the talk; main asks whether it went well */
     if (m->keep_source) {
         (void)fputs("quipu: migrate: the source can still be used: see to it that it is not\n",
                     stderr); /* talk */

@@ -94,6 +94,8 @@ void cli_say(const char *format, ...)
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof text, format, arguments); /* a cut message is good enough */
     va_end(arguments);
+    (void)fflush(
+        stdout); /* what was printed before stands before; main asks whether it went well */
     print_safe(text);
     (void)fputc('\n', stderr);
 }

@@ -78,7 +78,7 @@ static int print_history(struct cli *c, const char *id, enum output kind)
     int status = cli_number(c, OPT_limit, 1, 1000000, &limit);
     bool more = true;
     while (status == EXIT_OK && more && limit > 0) {
-        const struct json *found[1000];
+        const struct json *found[1000] = {NULL};
         struct items items = {.items = found};
         struct reply reply;
         struct json *json = NULL;
@@ -189,7 +189,7 @@ static int terminal_size(int *out_width)
 
 static void draw_tree(struct following *f, const struct json *job, const struct json *answer)
 {
-    const struct json *activities[ROWS_MOST];
+    const struct json *activities[ROWS_MOST] = {NULL};
     int width;
     int height = terminal_size(&width);
     size_t count = job_activities(answer, activities, ARRAY_COUNT(activities));
