@@ -50,11 +50,13 @@ PROGRAM_LAYERS := server cli
 sources_of   = $(sort $(wildcard src/$(1)/*.c src/$(1)/*/*.c))
 LIBRARY_SRC := $(foreach layer,$(LIBRARY_LAYERS),$(call sources_of,$(layer)))
 PROGRAM_SRC := $(foreach layer,$(PROGRAM_LAYERS),$(call sources_of,$(layer)))
+# What tests and fuzz targets may use beside the library: everything but the commands.
+SERVER_SRC  := $(call sources_of,server)
 EXAMPLE_SRC := $(sort $(wildcard examples/*.c))
 
 # A test program is a test/<directory>/test_*.c. It is linked with the library's objects, with test/support/*.c and
 # with the other .c files of its own directory. Tests may also be scripts: test/<directory>/test_*.sh.
-TEST_DIRS      := unit store crash sim
+TEST_DIRS      := unit store crash sim server
 TEST_SRC       := $(sort $(wildcard $(TEST_DIRS:%=test/%/test_*.c)))
 TEST_OTHER_SRC := $(sort $(filter-out $(TEST_SRC),$(wildcard $(TEST_DIRS:%=test/%/*.c))))
 SUPPORT_SRC    := $(sort $(wildcard test/support/*.c))
@@ -117,8 +119,10 @@ language_for = $(if $(filter examples/%,$(1)),$(LANGUAGE_examples),$(LANGUAGE)) 
                $(if $(filter test/% bench/%,$(1)),-Itest -I$(B)/generated -Wno-unused-parameter) \
                $(if $(filter $(LIBRARY_SRC),$(1)),-fPIC,-fPIE)
 
-LIBS      := -Wl,--as-needed -lsqlite3 -lpq -ljansson -lcrypto -lpthread -lm
-TEST_LIBS := -lcmocka $(LIBS)
+LIBS         := -Wl,--as-needed -lsqlite3 -lpq -ljansson -lcrypto -lpthread -lm
+SERVER_LIBS  := $(LIBS) -lmicrohttpd
+PROGRAM_LIBS := $(SERVER_LIBS) -lcurl
+TEST_LIBS    := -lcmocka $(SERVER_LIBS)
 
 # ------------------------------------------------------------------------------------------------------ variants
 
@@ -129,7 +133,7 @@ objects        = $(patsubst %.c,$(call directory,$(1))/obj/%.o,$(2))
 test_programs  = $(patsubst %.c,$(call directory,$(1))/%,$(filter $(2:%=test/%/test_$(T).c),$(TEST_SRC)))
 
 .PHONY: all
-all: $(B)/quipu $(B)/libquipu.a $(B)/libquipu.so $(B)/quipu.pc examples ## build the program and the libraries (default)
+all: $(B)/quipu $(B)/libquipu.a $(B)/libquipu.so $(B)/quipu.pc $(B)/quipu.1 examples ## build the program and the libraries (default)
 
 # $(1) is a variant. Its stamp holds the flags: when they change, its objects are made again.
 define variant_rules
@@ -180,7 +184,11 @@ $(B)/libquipu.so: $(B)/libquipu.so.$(SOVERSION)
 
 $(B)/quipu: $(PROGRAM_OBJ) $(LIBRARY_OBJ) $(B)/sources
 	@echo "  LD    $@"
-	$(Q)$(CC) -pie $(LDFLAGS_release) -Wl,-z,nodlopen -o $@ $(PROGRAM_OBJ) $(LIBRARY_OBJ) $(LIBS)
+	$(Q)$(CC) -pie $(LDFLAGS_release) -Wl,-z,nodlopen -o $@ $(PROGRAM_OBJ) $(LIBRARY_OBJ) $(PROGRAM_LIBS)
+
+# The manual is what the program says about itself.
+$(B)/quipu.1: $(B)/quipu
+	$(Q)$< help -o man > $@
 
 # $(1) is the prefix
 pc_text = sed -e 's|@PREFIX@|$(1)|' -e 's|@VERSION@|$(VERSION)|' quipu.pc.in
@@ -224,7 +232,7 @@ $(TEST_TOOLS): $(B)/%: $(B)/obj/%.o $(B)/libsupport.a $(B)/library.a
 # Tests take what they need from an archive of the variant, so that a test of one file links while another file is being
 # written. $(1) is a variant.
 define archive_rules
-$(call directory,$(1))/library.a: $(call objects,$(1),$(LIBRARY_SRC)) $(B)/sources
+$(call directory,$(1))/library.a: $(call objects,$(1),$(LIBRARY_SRC) $(SERVER_SRC)) $(B)/sources
 	$$(Q)rm -f $$@ && $$(AR) rcsTD $$@ $$(filter %.o,$$^)
 endef
 $(foreach variant,$(VARIANTS),$(eval $(call archive_rules,$(variant))))
@@ -243,16 +251,18 @@ FUZZERS := $(patsubst test/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
 
 $(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/test/fuzz/%.o $(B)/fuzz/library.a
 	@echo "  LD    $@"
-	$(Q)$(CLANG) $(LDFLAGS_fuzz) -o $@ $^ $(LIBS)
+	$(Q)$(CLANG) $(LDFLAGS_fuzz) -o $@ $^ $(SERVER_LIBS)
 
 RUN := QP_BUILD=$(B) tools/runtests
 
-.PHONY: unit store crash test asan tsan cov
+.PHONY: unit store crash server test asan tsan cov
 unit: $(call test_programs,asan,unit) ## unit tests, one program per source file, sanitized
 	$(Q)$(RUN) $^
 store: $(call test_programs,asan,store) ## conformance of the store and its providers, sanitized
 	$(Q)$(RUN) $^
 crash: $(call test_programs,asan,crash) ## crashes and injected faults, sanitized
+	$(Q)$(RUN) $^
+server: $(call test_programs,asan,server) ## the server and its API, sanitized
 	$(Q)$(RUN) $^
 test: $(call test_programs,test,$(TEST_DIRS)) ## all test programs, failpoints on, no sanitizer
 	$(Q)$(RUN) $^
@@ -318,10 +328,10 @@ SERVER_TESTS  := %/test_pg_copy %/test_pg_functions %/test_pg_places %/test_pg_c
 CHECK_PROGRAMS   := $(call test_programs,asan,$(TEST_DIRS)) \
                     $(filter-out $(SERVER_TESTS),$(call programs_from,test,store crash,$(WITH_MEETINGS)) \
                                                  $(call test_programs,test,sim) \
-                                                 $(call programs_from,tsan,unit store,$(WITH_THREADS))) $(EXAMPLES)
+                                                 $(call programs_from,tsan,unit store server,$(WITH_THREADS))) $(EXAMPLES)
 TORTURE_PROGRAMS := $(call test_programs,asan,$(TEST_DIRS)) \
                     $(filter-out $(SERVER_TESTS),$(call test_programs,test,store crash sim) \
-                                                 $(call test_programs,tsan,unit store)) $(EXAMPLES)
+                                                 $(call test_programs,tsan,unit store server)) $(EXAMPLES)
 LANE_CHECK       := $(LINT) $(CHECK_PROGRAMS) $(TEST_SCRIPTS)
 LANE_TORTURE     := $(LINT) $(TORTURE_PROGRAMS) $(TEST_SCRIPTS)
 # The runner splits a word at its @ signs into a command and its arguments.
@@ -345,18 +355,27 @@ mutants: ## remove the guards of the ledger protocol one by one: a test must not
 .PHONY: deps run install clean help FORCE
 deps: ## install the Debian packages of tools/deps.txt that are missing
 	$(Q)tools/deps
-run: deps ## see it work: a story of jobs, a crash and a second start
+run: deps ## see it work: an order, a SIGKILL in the middle, a recovery
 	$(Q)$(MAKE) all
-	$(Q)$(B)/examples/story
+	$(Q)$(B)/quipu demo
 
 install: all ## install to $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 755 $(B)/quipu $(DESTDIR)$(PREFIX)/bin/quipu
 	install -m 644 include/quipu.h $(DESTDIR)$(PREFIX)/include/quipu.h
+	install -D -m 644 share/quipu.service $(DESTDIR)$(PREFIX)/share/quipu/quipu.service
 	install -m 644 $(B)/libquipu.a $(DESTDIR)$(PREFIX)/lib/libquipu.a
 	install -m 755 $(B)/libquipu.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libquipu.so.$(SOVERSION)
 	ln -sf libquipu.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libquipu.so
 	$(call pc_text,$(PREFIX)) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/quipu.pc
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	install -m 644 $(B)/quipu.1 $(DESTDIR)$(PREFIX)/share/man/man1/quipu.1
+	$(B)/quipu completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/quipu
+	$(B)/quipu completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_quipu
+	$(B)/quipu completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/quipu.fish
+	install -d $(DESTDIR)$(PREFIX)/share/quipu
+	install -m 644 share/quipu.service $(DESTDIR)$(PREFIX)/share/quipu/quipu.service
 
 clean: ## remove the output directory
 	rm -rf $(B)

@@ -250,8 +250,27 @@ struct qp_retry {
  * writes back and the engine's with them. */
 typedef int (*qp_tx)(void *context, void *native);
 
+/* A search attribute of a job: indexed, and a field of filters, attr.NAME. */
+struct qp_attribute {
+    qp_str name;  /* as all names: [A-Za-z0-9._~:-]+ */
+    qp_str value; /* at most 1024 bytes */
+};
+
+/* What came of a start. The text lives until the callback returns. */
+struct qp_started {
+    int code; /* QP_OK: the job is on disk */
+    const char *id;
+    bool existed;     /* it was there already */
+    bool by_key;      /* the idempotency key decided: it was used before */
+    const char *text; /* why not */
+};
+
 /* A job of one activity: `input` goes to whoever serves `topic`. Without an id a UUIDv7 is made. The
- * same id and input again mean the same job, and nothing happens twice. */
+ * same id and input again mean the same job, and nothing happens twice.
+ *
+ * A delayed job is there at once, as `waiting`, and can be listed or cancelled. Jobs with the same
+ * limit key are worked on no more at once than qp_limit_set allows; a topic serves its keys in rotation. A
+ * custom id may be given again when the job that had it has ended. */
 struct qp_start {
     qp_str topic;
     qp_str id;             /* none: one is made */
@@ -267,6 +286,22 @@ struct qp_start {
     void *context;
     void (*started)(void *context, int code, const char *id);
     void (*ended)(void *context, const char *status);
+    void (*answered)(void *context, const struct qp_started *started); /* as `started`, with more */
+    qp_str ns;                                                         /* none: the handle's own */
+    qp_str custom_id; /* unique among the open jobs of a topic, else QP_E_CONFLICT */
+    qp_ms delay_ms;   /* 0: now; at most ten years */
+    qp_str limit_key;
+    const struct qp_attribute *attributes;
+    size_t attribute_count; /* at most 16 */
+    /* A signal that commits with the start, or is sent to whoever waits when the job was there already
+     * ("signal with start"). Its namespace is the job's. NULL: none. */
+    const struct qp_signal *signal;
+    /* An idempotency key. The same key and body again: the first job's id is the answer, and nothing
+     * happens; with another body QP_E_CONFLICT. idem_body is compared, not kept; none: topic and input.
+     * Kept for idem_ms (0: 7 days). */
+    qp_str idem_key;
+    qp_str idem_body;
+    qp_ms idem_ms;
 };
 
 #define QP_ID_SIZE 256
@@ -328,9 +363,303 @@ struct qp_signal {
     qp_str payload; /* JSON */
     qp_str id;      /* none: every call is a signal of its own */
     qp_ms ttl_ms;
+    qp_str ns; /* none: the handle's own */
+    /* For qp_signal_send_async: after the commit, on the thread that drives the engine. */
+    void *context;
+    void (*sent)(void *context, int code, const char *text);
 };
 QP_API QP_MUST_USE int qp_signal_send(qp *engine, const struct qp_signal *signal,
                                       struct qp_err *err);
+/* Returns when it is checked and queued. QP_E_LIMIT: 65536 calls wait already. */
+QP_API QP_MUST_USE int qp_signal_send_async(qp *engine, const struct qp_signal *signal,
+                                            struct qp_err *err);
+
+/* What can be done with a job that is there.
+ *
+ *   CANCEL  asks it to end: `cancelled`          KILL    ends it at once: `interrupted`
+ *   PAUSE   no new tasks are handed out          RESUME  they are again
+ *   RETRY   of a parked job: it goes on where it stands. Of one that has ended: a new job is started with
+ *           the same input, whose forked_from is this one
+ *   FORK    a new job from this one, open or not, with the same input or another
+ *   DELETE  of one that has ended: all of it goes, before its time
+ */
+enum qp_verb {
+    QP_VERB_CANCEL,
+    QP_VERB_KILL,
+    QP_VERB_PAUSE,
+    QP_VERB_RESUME,
+    QP_VERB_RETRY,
+    QP_VERB_FORK,
+    QP_VERB_DELETE
+};
+/* "cancel", "kill", ... */
+QP_API const char *qp_verb_word(enum qp_verb verb);
+
+struct qp_action {
+    qp_str ns; /* none: the handle's own */
+    qp_str id; /* the whole of it: see qp_job_resolve */
+    enum qp_verb verb;
+    qp_str reason; /* CANCEL, KILL: kept with the job; none: the verb */
+    qp_str input;  /* FORK: JSON; none: that of the job */
+    qp_str new_id; /* RETRY of an ended job, FORK; none: one is made */
+    /* For qp_job_act_async: after the commit, on the thread that drives the engine. `id` is that of
+     * the new job when one was made, else that of the job. */
+    void *context;
+    void (*done)(void *context, int code, const char *id, const char *text);
+};
+
+/* Returns when it is on disk. out_id (may be NULL) gets the id of the new job, or that of the job.
+ * QP_E_NOT_FOUND; QP_E_CLOSED: it has ended already; QP_E_CONFLICT: RETRY of a job that is neither parked
+ * nor ended, DELETE of one that has not. */
+QP_API QP_MUST_USE int qp_job_act(qp *engine, const struct qp_action *action,
+                                  char out_id[QP_ID_SIZE], struct qp_err *err);
+/* Returns when it is checked and queued. QP_E_LIMIT: 65536 calls wait already. */
+QP_API QP_MUST_USE int qp_job_act_async(qp *engine, const struct qp_action *action,
+                                        struct qp_err *err);
+
+/* How many jobs of a topic with one limit key may be worked on at once; 0: any number. Key "*": of every
+ * key that has no setting of its own. */
+struct qp_limit {
+    qp_str ns; /* none: the handle's own */
+    qp_str topic;
+    qp_str key; /* none: jobs without one */
+    int64_t max;
+};
+QP_API QP_MUST_USE int qp_limit_set(qp *engine, const struct qp_limit *limit, struct qp_err *err);
+
+/* --------------------------------------------------------------------------------- namespaces */
+
+/* Jobs, topics, signals and ids of one namespace know nothing of those of another. QP_E_EXISTS: it is
+ * there. */
+QP_API QP_MUST_USE int qp_space_create(qp *engine, qp_str name, struct qp_err *err);
+
+struct qp_space {
+    qp_str name;
+    qp_ms created_at;
+};
+typedef int (*qp_space_visit)(void *context, const struct qp_space *space);
+/* In the order in which they were made. */
+QP_API QP_MUST_USE int qp_space_list(qp *engine, void *context, qp_space_visit visit,
+                                     struct qp_err *err);
+
+/* ------------------------------------------------------------------------------------ reading */
+
+/* Reads do not go through the engine: they have connections of their own to the store, so that a long list
+ * holds up nobody, and they see whatever was committed before they began. They are not allowed in the
+ * engine's callbacks. (In memory there is nothing to connect to: there they take their turn.)
+ *
+ * What a visit is given lives until it returns; another code than QP_OK ends the reading and is
+ * returned. `ns` none is the handle's own namespace. A limit is 1 to 1000, and 0 means 100. */
+
+/* Opens a file or database to read it, whoever works on it meanwhile; it must be there. The handle takes
+ * the calls of this section, qp_space_list and qp_close; others return QP_E_READONLY. */
+QP_API QP_MUST_USE int qp_open_readonly(const struct qp_options *options, qp **out_engine,
+                                        struct qp_err *err);
+
+struct qp_job_info {
+    qp_str ns;
+    qp_str id;
+    qp_str workflow; /* of a job of one activity: its topic */
+    qp_str version;
+    qp_str custom_id;
+    qp_str parent;      /* id of the job that started it */
+    qp_str forked_from; /* id of the job that it was made from */
+    const char *status; /* as in struct qp_job */
+    qp_str parked;      /* why a person is needed; none: nobody is */
+    qp_str error;       /* why it failed, was cancelled or interrupted */
+    qp_str limit_key;
+    int64_t priority;
+    qp_ms created_at;
+    qp_ms updated_at;
+    qp_ms closed_at; /* 0: it is open */
+    qp_ms expire_at; /* open: when it fails; ended: when it is deleted; 0: never */
+    int64_t open;    /* obligations: the job's semaphore */
+    int64_t seq;     /* of its last journal entry */
+    /* These of qp_job_show alone. */
+    qp_str input;
+    qp_str output;  /* of a completed job */
+    qp_ms begin_at; /* of a delayed job: when it begins; else 0 */
+    const struct qp_attribute *attributes;
+    size_t attribute_count;
+    qp_str
+        unserved_topic; /* its task waits there, and nobody that this process knows of asks for such
+                              tasks; none: somebody does, or it waits for nothing */
+    qp_ms unserved_since; /* when somebody last did; 0: never */
+};
+typedef int (*qp_job_visit)(void *context, const struct qp_job_info *job);
+
+/* One job by its id, or by the beginning of it when no other begins so. QP_E_NOT_FOUND; QP_E_CONFLICT:
+ * several begin so, and the text names some. */
+QP_API QP_MUST_USE int qp_job_show(qp *engine, qp_str ns, qp_str id_or_prefix, void *context,
+                                   qp_job_visit visit, struct qp_err *err);
+/* The whole id. */
+QP_API QP_MUST_USE int qp_job_resolve(qp *engine, qp_str ns, qp_str id_or_prefix,
+                                      char out_id[QP_ID_SIZE], struct qp_err *err);
+
+enum qp_order { QP_NEWEST_FIRST, QP_OLDEST_FIRST };
+
+#define QP_CURSOR_SIZE 64
+
+/* A filter is empty, or conditions joined by `and`:  FIELD OP VALUE
+ *
+ *   status                     =  !=                   a word of struct qp_job
+ *   workflow (or topic)        =  !=                   a name
+ *   id                         =  !=  ^=               an id; ^= is "begins with"
+ *   started  updated  ended    =  !=  <  <=  >  >=     RFC 3339, or back from now: -2h -90s -7d
+ *   attr.NAME                  =  !=  ^=               a text
+ *
+ * Values that are more than letters, digits and ._~:+- stand in double quotes, in which \" and \\ are a
+ * quote and a backslash. Of a field that a job does not have (ended, attr) only != is true. What is
+ * wrong with a filter is said with its place: QP_E_INVALID. */
+struct qp_list {
+    qp_str ns;
+    qp_str where; /* none: all */
+    enum qp_order order;
+    qp_str cursor; /* none or empty: from the start; else as it was given by the same list */
+    int64_t limit;
+};
+
+/* Jobs that fit, by when they were started. The work of one call is bounded: it may come back with fewer
+ * than `limit`, even none, and a cursor; only an empty out_cursor says that there are no more. */
+QP_API QP_MUST_USE int qp_job_list(qp *engine, const struct qp_list *list, void *context,
+                                   qp_job_visit visit, char out_cursor[QP_CURSOR_SIZE],
+                                   struct qp_err *err);
+
+enum qp_count_how {
+    QP_COUNT_EXACT,   /* looks at every job, if it must */
+    QP_COUNT_ESTIMATE /* looks at no more than 10,000 */
+};
+struct qp_count {
+    int64_t count;
+    bool exact;
+};
+/* By status and workflow alone it is known without looking. */
+QP_API QP_MUST_USE int qp_job_count(qp *engine, qp_str ns, qp_str where, enum qp_count_how how,
+                                    struct qp_count *out_count, struct qp_err *err);
+
+/* One activity of a job. */
+struct qp_activity {
+    qp_str address;    /* activity and dimensions: "run,0,0" */
+    qp_str topic;      /* none: it needs no worker */
+    char category;     /* 'A' to 'D' */
+    int64_t ledger;    /* fifteen digits */
+    const char *state; /* entered, waiting, answering, done, escalated */
+    const char *task;  /* where its task is: none, ready, delayed, held, aside, dead */
+    int64_t failures;  /* attempts that ended in an error */
+    int64_t answers;   /* messages that it was entered by */
+    int64_t code;      /* of its first answer; 0: there is none */
+    qp_str error;
+    qp_str input;
+    qp_str output;
+    qp_str progress; /* JSON that its worker sent last; none */
+    qp_ms entered_at;
+    qp_ms answered_at; /* 0: not yet */
+    qp_ms wake_at;     /* when the lease, or the delay, of its task ends; 0: neither */
+};
+typedef int (*qp_activity_visit)(void *context, const struct qp_activity *activity);
+/* In the order of their addresses, from the one after `after` (none: from the first). *out_more: there
+ * are others. QP_E_NOT_FOUND: no such job. */
+QP_API QP_MUST_USE int qp_activity_list(qp *engine, qp_str ns, qp_str id, qp_str after,
+                                        int64_t limit, void *context, qp_activity_visit visit,
+                                        bool *out_more, struct qp_err *err);
+
+/* One entry of a job's journal. */
+struct qp_event {
+    qp_str ns;
+    qp_str job; /* its id */
+    int64_t seq;
+    int64_t pos; /* in the feed */
+    qp_ms at;
+    const char *kind;   /* entered, answered, changed, closed, paused, resumed, noted */
+    qp_str address;     /* of the activity; none: it is about the job */
+    int64_t ledger;     /* of the activity, or of the answer, as it is now */
+    int64_t code;       /* of an answer */
+    const char *status; /* of the job, as it is now */
+    qp_str detail;      /* JSON or text; none */
+};
+typedef int (*qp_event_visit)(void *context, const struct qp_event *event);
+/* The entries after the sequence `after` (0: all), in order. *out_more: there are others. */
+QP_API QP_MUST_USE int qp_job_journal(qp *engine, qp_str ns, qp_str id, int64_t after,
+                                      int64_t limit, void *context, qp_event_visit visit,
+                                      bool *out_more, struct qp_err *err);
+
+/* The same for all jobs of a namespace, or for some: entries after a position of the feed, in its order.
+ * `where` is a filter; with `id` it is one job. What is committed later has a higher position. The work of
+ * one call is bounded: *out_after is where to go on, and *out_more says that there was more. */
+struct qp_feed {
+    qp_str ns;
+    qp_str id;    /* none: all */
+    qp_str where; /* none: all */
+    int64_t after;
+    int64_t limit;
+};
+QP_API QP_MUST_USE int qp_feed_read(qp *engine, const struct qp_feed *feed, void *context,
+                                    qp_event_visit visit, int64_t *out_after, bool *out_more,
+                                    struct qp_err *err);
+/* The position of the last entry there is. */
+QP_API QP_MUST_USE int qp_feed_position(qp *engine, int64_t *out_position, struct qp_err *err);
+
+/* Tells that there is something new to read, of one job or of a whole namespace: no more than that, and
+ * several changes may be told as one. On the thread that drives the engine; it must not wait, read or
+ * follow. Nothing is asked of the store meanwhile, unless other processes share it: then once a second, for
+ * all followers together. */
+typedef struct qp_follower qp_follower;
+struct qp_follow {
+    qp_str ns;
+    qp_str id; /* none: all of the namespace */
+    void *context;
+    void (*changed)(void *context);
+};
+QP_API QP_MUST_USE int qp_follow_begin(qp *engine, const struct qp_follow *follow,
+                                       qp_follower **out_follower, struct qp_err *err);
+/* When it returns, `changed` is not called any more. NULL is allowed. */
+QP_API void qp_follow_end(qp *engine, qp_follower *follower);
+
+/* All of a job as one JSON object: the job, its activities, its journal, its data. The text is given in
+ * pieces. */
+typedef int (*qp_write)(void *context, qp_str piece);
+QP_API QP_MUST_USE int qp_job_export(qp *engine, qp_str ns, qp_str id, void *context,
+                                     qp_write write, struct qp_err *err);
+
+/* A topic, and how it goes. */
+struct qp_topic {
+    qp_str name;
+    int64_t ready;
+    int64_t held;
+    qp_ms oldest_at; /* since when the oldest of the ready ones waits; 0: none is ready */
+    int64_t workers; /* of this process, and remote ones that ask it: how many serve it now */
+    qp_ms served_at; /* when one last did; 0: never, as far as this process knows */
+};
+typedef int (*qp_topic_visit)(void *context, const struct qp_topic *topic);
+/* By name, from the one after `after`. */
+QP_API QP_MUST_USE int qp_topic_list(qp *engine, qp_str ns, qp_str after, int64_t limit,
+                                     void *context, qp_topic_visit visit, bool *out_more,
+                                     struct qp_err *err);
+
+/* ------------------------------------------------------------------------- bulk and operations */
+
+/* One page of an action on all jobs that fit: call again with the cursor while it is not empty. */
+struct qp_bulk {
+    qp_str ns;
+    qp_str where;
+    enum qp_verb verb; /* not FORK */
+    qp_str reason;
+    qp_str cursor;
+    int64_t limit; /* jobs per page */
+};
+struct qp_bulk_result {
+    int64_t done;
+    int64_t refused; /* they were no longer as the filter says, or do not allow it */
+    char cursor[QP_CURSOR_SIZE];
+};
+QP_API QP_MUST_USE int qp_job_act_all(qp *engine, const struct qp_bulk *bulk,
+                                      struct qp_bulk_result *out_result, struct qp_err *err);
+
+/* A copy of a store that is in use, as one file: all that was committed when it began, and nothing else. The
+ * file must not be there yet. It is whole and on disk when this returns QP_OK, and was checked as
+ * qp_check does; else there is none. Of files alone: QP_E_UNSUPPORTED for a database server, which has
+ * its own tools, and in memory. */
+QP_API QP_MUST_USE int qp_backup(qp *engine, const char *to, struct qp_err *err);
 
 /* Writes of the host's own in a commit of their own, on the engine's connection: the only way for this
  * process to write to the file besides qp_tx of a start or a task. */

@@ -11,6 +11,7 @@
  * times the hashing of a few dozen bytes, and a GUID is derived for every message. They are marked
  * as deprecated since 3.0 and still there. */
 #define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/crypto.h>
 #include <openssl/sha.h>
 
 /* Odd constants with an even spread of bits: the fractions of the square roots of 2, 3 and 5. */
@@ -91,4 +92,43 @@ static inline uint64_t load_tail(const unsigned char *p, size_t n)
         memcpy(&word, p, n);
     }
     return word;
+}
+
+#define HMAC_BLOCK 64
+
+/* One of the two passes of HMAC: SHA-256(key xor pad || bytes). */
+static void hmac_pass(const unsigned char key[HMAC_BLOCK], unsigned char pad, const void *bytes,
+                      size_t size, unsigned char out[SHA256_DIGEST_LENGTH])
+{
+    unsigned char block[HMAC_BLOCK];
+    SHA256_CTX context;
+    for (size_t i = 0; i < sizeof block; i++) {
+        block[i] = key[i] ^ pad;
+    }
+    (void)SHA256_Init(&context); /* none of these can fail */
+    (void)SHA256_Update(&context, block, sizeof block);
+    (void)SHA256_Update(&context, bytes, size);
+    (void)SHA256_Final(out, &context);
+}
+
+/* RFC 2104 by hand, since HMAC() takes memory and may fail for want of it. */
+void hash_keyed(const void *key, size_t key_size, const void *bytes, size_t size,
+                unsigned char out_hash[HASH_KEYED_SIZE])
+{
+    unsigned char block[HMAC_BLOCK] = {0};
+    unsigned char inner[SHA256_DIGEST_LENGTH];
+    unsigned char outer[SHA256_DIGEST_LENGTH];
+    if (key_size > sizeof block) {
+        (void)SHA256(key, key_size, block); /* as the first bytes of the block */
+    } else if (key_size > 0) {
+        memcpy(block, key, key_size);
+    }
+    hmac_pass(block, 0x36, bytes, size, inner);
+    hmac_pass(block, 0x5c, inner, sizeof inner, outer);
+    memcpy(out_hash, outer, HASH_KEYED_SIZE);
+}
+
+bool hash_equal(const void *a, const void *b, size_t size)
+{
+    return CRYPTO_memcmp(a, b, size) == 0;
 }

@@ -16,4 +16,11 @@ uint64_t hash_bytes(uint64_t seed, const void *bytes, size_t size);
 void hash_guid(const void *a, size_t a_size, const void *b, size_t b_size,
                unsigned char out_guid[LIMIT_GUID_SIZE]);
 
+/* The first 16 bytes of HMAC-SHA256 with a key, which may be empty: nobody without the key makes it. */
+#define HASH_KEYED_SIZE 16
+void hash_keyed(const void *key, size_t key_size, const void *bytes, size_t size,
+                unsigned char out_hash[HASH_KEYED_SIZE]);
+/* Takes as long for any two. */
+bool hash_equal(const void *a, const void *b, size_t size);
+
 #endif

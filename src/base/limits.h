@@ -15,6 +15,9 @@
 #define LIMIT_ADDRESS_SIZE 1024 /* activity id and dimensional address */
 #define LIMIT_GUID_SIZE 16      /* bytes of a GUID, exactly */
 
+#define LIMIT_PATTERN_SIZE 255    /* of namespaces, topics, scopes in an access token */
+#define LIMIT_ACCESS_HASH_SIZE 32 /* bytes of the hash of a secret, exactly */
+
 /* Payloads */
 #define LIMIT_PAYLOAD_SIZE (2 * 1024 * 1024)
 #define LIMIT_PAYLOAD_HARD_SIZE (32 * 1024 * 1024)
@@ -108,12 +111,63 @@
 #define LIMIT_SIGNAL_TTL_MS                                                                        \
     (7LL * 24 * 3600 * 1000) /* a signal that nobody waits for; configurable */
 
+/* Workers elsewhere */
+#define LIMIT_WORK_CALLS 20000                /* that are not answered yet, parked ones included */
+#define LIMIT_WORK_TOPICS 100                 /* of one call */
+#define LIMIT_WORK_STREAMS 16384              /* topics that are asked for, per process */
+#define LIMIT_WORK_TASKS 1000                 /* that one call takes */
+#define LIMIT_WORK_RESULTS 1000               /* that one call brings, and beats */
+#define LIMIT_WORK_WAIT_MS (60 * 1000)        /* of a call for tasks */
+#define LIMIT_WORK_LEASE_MS (30 * 1000)       /* of a task, from its claim or the last beat */
+#define LIMIT_WORKER_QUIET_MS (5 * 60 * 1000) /* without a call: then it is forgotten */
+#define LIMIT_WORKERS 65536                   /* that are known */
+#define LIMIT_UNSERVED_MS 5000                /* nobody asks for a topic: then that is told */
+#define LIMIT_PROGRESS_SIZE 4096
+
+/* Reading */
+#define LIMIT_FILTER_SIZE 4096
+#define LIMIT_FILTER_CONDITIONS 16
+#define LIMIT_LIST_DEFAULT 100             /* items of a page, when nothing is said */
+#define LIMIT_LIST_ROWS 10000              /* that one page looks at */
+#define LIMIT_LIST_SIZE (64 * 1024 * 1024) /* bytes of them */
+#define LIMIT_LIST_CHUNK 256               /* jobs that are looked up together */
+#define LIMIT_FEED_COMMITS 1000            /* that one reading of the feed takes */
+#define LIMIT_READERS 4                    /* connections for reading, per process */
+#define LIMIT_START_ATTRIBUTES 16
+#define LIMIT_IDEM_MS (7LL * 24 * 3600 * 1000) /* the record of an idempotency key; configurable */
+
 /* Checking */
 #define LIMIT_CHECK_FINDINGS 1000      /* after which a check stops; configurable */
 #define LIMIT_CHECK_PAGE_JOBS 256      /* jobs that are read from one snapshot */
 #define LIMIT_CHECK_PAGE_ROWS 500      /* of a table, that are read ahead */
 #define LIMIT_CHECK_TEXT_SIZE 512      /* the sentence of a finding */
 #define LIMIT_CHECK_LAG_MS (60 * 1000) /* timers and leases may be this late */
+
+/* Server */
+#define LIMIT_BODY_SIZE (4 * 1024 * 1024) /* of a request; configurable */
+#define LIMIT_BODY_HARD_SIZE (64 * 1024 * 1024)
+#define LIMIT_URI_SIZE 4096
+#define LIMIT_HEADERS 64
+#define LIMIT_HEADER_SIZE (16 * 1024)      /* all headers of a request */
+#define LIMIT_HEADER_MS (10 * 1000)        /* until the headers are there */
+#define LIMIT_BODY_MS (30 * 1000)          /* until the body is there, and for every */
+#define LIMIT_BODY_RATE_SIZE (16 * 1024)   /* of it another second */
+#define LIMIT_KEEPALIVE_MS (75 * 1000)     /* between two requests of a connection */
+#define LIMIT_SEND_MS (60 * 1000)          /* of a peer that does not read its answer */
+#define LIMIT_REQUESTS_PER_CONNECTION 1000 /* then it is closed */
+#define LIMIT_CONNECTIONS 20000            /* at a time; configurable */
+#define LIMIT_CONNECTIONS_PER_ADDRESS 256  /* where the server listens beyond this machine */
+#define LIMIT_CREW_THREADS 8               /* for requests that wait for the store */
+#define LIMIT_CREW_CALLS 4096              /* that wait for one of them */
+#define LIMIT_WAIT_MS (60 * 1000)          /* that a request may ask to wait */
+#define LIMIT_DRAIN_MS (20 * 1000)         /* for requests in hand, when the server ends */
+#define LIMIT_STREAMS 1000                 /* event streams at a time */
+#define LIMIT_STREAM_PING_MS (15 * 1000)   /* between two signs of life of a stream */
+#define LIMIT_TOKEN_ID_SIZE 32             /* the part of a token that names it */
+#define LIMIT_TOKENS_KNOWN 1024            /* kept in memory */
+#define LIMIT_REQUEST_ID_SIZE 128
+#define LIMIT_PARAMETERS 16 /* of a query */
+#define LIMIT_HOSTS 16      /* names that a server answers to */
 
 /* Ledgers */
 #define LIMIT_LEG1_ENTRIES 99
@@ -124,6 +178,7 @@ static_assert(LIMIT_PAYLOAD_SIZE <= LIMIT_PAYLOAD_HARD_SIZE, "default within har
 static_assert(LIMIT_PAYLOAD_HARD_SIZE <= LIMIT_BUNDLE_SIZE, "a payload fits into a bundle");
 static_assert(LIMIT_HOST_CALLBACK_MS < LIMIT_SILENCE_MS, "a host callback may be silent");
 static_assert(LIMIT_CHECK_PAGE_ROWS <= LIMIT_PAGE_ROWS, "a page's rows are looked up at once");
+static_assert(LIMIT_PAYLOAD_SIZE < LIMIT_BODY_SIZE, "a payload fits into a request");
 static_assert(LIMIT_BUNDLE_SIZE < LIMIT_ARENA_SIZE, "a bundle fits into an arena");
 
 #endif

@@ -27,32 +27,18 @@ struct fsck {
     struct json_writer json; /* of `out` */
 };
 
-/* Options that take a value, and where it goes. */
-static const struct {
-    const char *name;
-    size_t offset; /* of a const char * in struct fsck */
-} values[] = {
-    {"--db", offsetof(struct fsck, check.path)},
-    {"--ns", offsetof(struct fsck, check.namespace_name)},
-    {"--job", offsetof(struct fsck, check.job)},
-    {"--rule", offsetof(struct fsck, check.rules)},
-    {"--limit", offsetof(struct fsck, limit)},
-    {"--max-tries", offsetof(struct fsck, max_tries)},
-    {"-o", offsetof(struct fsck, format)},
-};
-
-static int parse(struct fsck *f, int argc, char **argv);
+static int take(struct fsck *f, const struct cli *c);
 static int run_selftest(struct fsck *f);
 static int run_check(struct fsck *f);
 
-int command_fsck(int argc, char **argv)
+int command_fsck(struct cli *c)
 {
     struct fsck f = {.format = "text"};
     int status;
     qp_env_init(&f.env);
     qp_check_options_init(&f.check);
     f.check.env = &f.env;
-    status = parse(&f, argc, argv);
+    status = take(&f, c);
     if (status != EXIT_OK) {
         return status;
     }
@@ -60,16 +46,6 @@ int command_fsck(int argc, char **argv)
 }
 
 /* ------------------------------------------------------------------------------------ arguments */
-
-static const char **value_place(struct fsck *f, const char *name)
-{
-    for (size_t i = 0; i < ARRAY_COUNT(values); i++) {
-        if (strcmp(name, values[i].name) == 0) {
-            return (const char **)(void *)((char *)f + values[i].offset);
-        }
-    }
-    return NULL;
-}
 
 /* A positive number, or 0 when there is none in the text. */
 static int64_t positive(const char *text)
@@ -94,41 +70,25 @@ static int parse_numbers(struct fsck *f)
     return EXIT_OK;
 }
 
-static int parse_one(struct fsck *f, int argc, char **argv, int *index)
+static int take(struct fsck *f, const struct cli *c)
 {
-    const char *argument = argv[*index];
-    const char **place = value_place(f, argument);
-    if (place != NULL) {
-        if (*index + 1 >= argc) {
-            return cli_usage("fsck: %s needs a value; see quipu help fsck", argument);
-        }
-        *place = argv[++*index];
-        return EXIT_OK;
-    }
-    if (strcmp(argument, "--selftest") == 0) {
-        f->selftest = true;
-        return EXIT_OK;
-    }
-    if (argument[0] == '-' || f->check.path != NULL) {
-        return cli_usage("fsck: what is '%s'? see quipu help fsck", argument);
-    }
-    f->check.path = argument;
-    return EXIT_OK;
-}
-
-static int parse(struct fsck *f, int argc, char **argv)
-{
-    int status = EXIT_OK;
-    for (int i = 1; i < argc && status == EXIT_OK; i++) {
-        status = parse_one(f, argc, argv, &i);
-    }
+    const char *place = c->values[OPT_db];
+    int status = cli_expect(c, 0, place == NULL ? 1 : 0);
     if (status != EXIT_OK) {
         return status;
     }
+    place = c->argument_count > 0 ? c->arguments[0] : place;
+    f->check.path = place == NULL ? DEFAULT_FILE : cli_place_path(place);
+    f->check.namespace_name = c->values[OPT_ns];
+    f->check.job = c->values[OPT_job];
+    f->check.rules = c->values[OPT_rule];
+    f->limit = c->values[OPT_limit];
+    f->max_tries = c->values[OPT_max_tries];
+    f->selftest = cli_has(c, OPT_selftest);
+    f->format = cli_has(c, OPT_output) ? c->values[OPT_output] : "text";
     if (strcmp(f->format, "text") != 0 && strcmp(f->format, "json") != 0) {
-        return cli_usage("fsck: output is text or json, not '%s'", f->format);
+        return cli_usage("fsck: output is text or json, not '%s'; see quipu help fsck", f->format);
     }
-    f->check.path = f->check.path == NULL ? DEFAULT_FILE : cli_place_path(f->check.path);
     return parse_numbers(f);
 }
 
@@ -233,6 +193,7 @@ static int finish_json(struct fsck *f, const struct qp_check_result *result)
 
 static void print_summary(const struct qp_check_result *result)
 {
+    (void)fflush(stdout); /* findings stand before their number; main asks whether it went well */
     (void)fprintf(stderr, "quipu: fsck: %lld jobs, %lld errors, %lld warnings\n",
                   (long long)result->jobs, (long long)result->errors,
                   (long long)result->warnings); /* talk; main checks what matters */

@@ -41,7 +41,7 @@ struct migrate {
     struct qp_err err;
 };
 
-static int parse(struct migrate *m, int argc, char **argv);
+static int take(struct migrate *m, const struct cli *c);
 static int dump_sql(struct migrate *m);
 static int check_places(struct migrate *m);
 static int open_all(struct migrate *m);
@@ -50,7 +50,7 @@ static int close_all(struct migrate *m, int rc);
 static int fail(const struct migrate *m, int rc);
 static void print_result(const struct migrate *m);
 
-int command_migrate(int argc, char **argv)
+int command_migrate(struct cli *c)
 {
     static struct migrate m; /* it has room for long names */
     int status;
@@ -58,7 +58,7 @@ int command_migrate(int argc, char **argv)
     m = (struct migrate){.format = "text"};
     qp_env_init(&m.env);
     env_complete(&m.env);
-    status = parse(&m, argc, argv);
+    status = take(&m, c);
     if (status == EXIT_OK && m.dump_sql) {
         return dump_sql(&m);
     }
@@ -78,41 +78,15 @@ int command_migrate(int argc, char **argv)
 
 /* ------------------------------------------------------------------------------------ arguments */
 
-static int parse_one(struct migrate *m, int argc, char **argv, int *index)
+static int take(struct migrate *m, const struct cli *c)
 {
-    const struct {
-        const char *name;
-        const char **value;
-    } values[] = {{"--from", &m->from}, {"--to", &m->to}, {"-o", &m->format}};
-    const char *argument = argv[*index];
-    for (size_t i = 0; i < ARRAY_COUNT(values); i++) {
-        if (strcmp(argument, values[i].name) != 0) {
-            continue;
-        }
-        if (*index + 1 >= argc) {
-            return cli_usage("migrate: %s needs a value; see quipu help migrate", argument);
-        }
-        *values[i].value = argv[++*index];
-        return EXIT_OK;
-    }
-    if (strcmp(argument, "--keep-source") == 0) {
-        m->keep_source = true;
-    } else if (strcmp(argument, "--no-check") == 0) {
-        m->no_check = true;
-    } else if (strcmp(argument, "--dump-sql") == 0) {
-        m->dump_sql = true;
-    } else {
-        return cli_usage("migrate: what is '%s'? see quipu help migrate", argument);
-    }
-    return EXIT_OK;
-}
-
-static int parse(struct migrate *m, int argc, char **argv)
-{
-    int status = EXIT_OK;
-    for (int i = 1; i < argc && status == EXIT_OK; i++) {
-        status = parse_one(m, argc, argv, &i);
-    }
+    int status = cli_expect(c, 0, 0);
+    m->from = c->values[OPT_from];
+    m->to = c->values[OPT_to];
+    m->format = cli_has(c, OPT_output) ? c->values[OPT_output] : "text";
+    m->keep_source = cli_has(c, OPT_keep_source);
+    m->no_check = cli_has(c, OPT_no_check);
+    m->dump_sql = cli_has(c, OPT_dump_sql);
     if (status != EXIT_OK || m->dump_sql) {
         return status;
     }
@@ -122,7 +96,8 @@ static int parse(struct migrate *m, int argc, char **argv)
     }
     return strcmp(m->format, "text") == 0 || strcmp(m->format, "json") == 0
                ? EXIT_OK
-               : cli_usage("migrate: output is text or json, not '%s'", m->format);
+               : cli_usage("migrate: output is text or json, not '%s'; see quipu help migrate",
+                           m->format);
 }
 
 /* ---------------------------------------------------------------------------------------- places */
@@ -342,6 +317,7 @@ static void print_result(const struct migrate *m)
     }
     printf("moved %lld rows, %lld jobs among them, to %s\n", (long long)m->progress.rows,
            (long long)m->progress.table_rows[TABLE_job], m->to_name);
+    (void)fflush(stdout); /* before the talk; main asks whether it went well */
     if (m->keep_source) {
         (void)fputs("quipu: migrate: the source can still be used: see to it that it is not\n",
                     stderr); /* talk */

@@ -106,6 +106,11 @@ int engine_close(struct engine *e, struct qp_err *err)
     return rc;
 }
 
+void engine_listen(struct engine *e, bool listens)
+{
+    e->listens = listens;
+}
+
 struct kernel *engine_kernel(struct engine *e)
 {
     return &e->kernel;
@@ -471,6 +476,9 @@ static void hand_out(struct round *r)
 static void note_outcome(struct engine *e, const struct outcome *o)
 {
     e->stats.buried += o->buried;
+    if (o->ended.job != 0 && e->options.finished != NULL) {
+        e->options.finished(e->options.context, o, store_now(e->store));
+    }
     if (o->ended.job != 0 && e->options.ended != NULL) {
         e->options.ended(e->options.context, o->ended, o->ended_state);
     }
@@ -612,9 +620,9 @@ static void note_ready(const struct round *r)
 {
     struct engine *e = r->engine;
     qp_ms due = r->commit.due_at;
+    e->hungry = e->hungry || (r->commit.ready_topics & topic_bit(ENGINE_TOPIC)) != 0;
     if (r->commit.ready_count > 0) {
-        e->hungry = true;
-        serve_look_again(e);
+        serve_look_again(e, r->commit.ready_topics);
     }
     if (!is_alone(e) &&
         (r->commit.ready_count > taken_count(r) || (due > 0 && due < r->now + LIMIT_LOOK_MS))) {
@@ -626,6 +634,10 @@ static int answer(struct round *r, struct qp_err *err)
 {
     struct engine *e = r->engine;
     e->stats.commits++;
+    e->stats.bundles += (int64_t)r->commit.bundle_count;
+    if (e->listens && e->options.journaled != NULL) {
+        commit_journal(&r->commit, e->options.context, e->options.journaled);
+    }
     note_ready(r);
     take_served(r); /* before the batch: its claims may have exhausted a stream */
     take_claimed(r);
@@ -705,7 +717,7 @@ static int look_around(struct engine *e, qp_ms now, struct qp_err *err)
     rc = store_due(e->store, &e->wake_at, err);
     if (rc == QP_OK) {
         e->hungry = true;
-        serve_look_again(e);
+        serve_look_again(e, UINT64_MAX);
         e->look_at = is_alone(e) ? INT64_MAX : now + LIMIT_LOOK_MS;
     }
     return rc;
@@ -735,6 +747,9 @@ static int round_end(struct round *r, struct qp_err *err)
     e->writing = e->writing == r ? NULL : e->writing;
     for (struct service *s = e->services; s != NULL; s = s->next) {
         s->promised[r->place] = 0; /* it has them now, or not at all */
+    }
+    if (e->options.settled != NULL) {
+        e->options.settled(e->options.context, r->place);
     }
     rc = rc == QP_OK ? FP("engine.committed") : rc;
     return rc == QP_OK ? answer(r, err) : round_failed(r, rc, err);

@@ -40,20 +40,24 @@ struct engine;
 struct task {
     struct task *next;
     struct service *service;
+    void *seat; /* as service.take gave it */
     struct msg_ref ref;
     qp_str topic;
     qp_str jid;
+    qp_str workflow;
     qp_str addr;
     qp_str input;
     qp_str policy;    /* of retries (retry.h) */
     int64_t tries;    /* deliveries, this one included */
     int64_t failures; /* errors that were reported before */
+    qp_ms waited_ms;  /* since its message was put */
     unsigned char guid[LIMIT_GUID_SIZE];
 };
 void task_free(const struct qp_env *env, struct task *task);
 
 /* Who takes the tasks of a topic. `room` is how many more it takes; the engine counts it down, the
- * owner up. */
+ * owner up. Or its places are told apart, and some of them may be places of other services, too: then
+ * `places` and `take` are asked in place of `room`. */
 struct service {
     int64_t ns; /* 0: any namespace */
     qp_str topic;
@@ -61,14 +65,20 @@ struct service {
     int64_t room;
     void *context;
     void (*give)(void *context, struct task *task);
-    size_t extra_size;               /* bytes behind the struct task that are the owner's; zeroed */
+    size_t extra_size; /* bytes behind the struct task that are the owner's; zeroed */
+    /* How many places are free, `most` at most. Takes one for a task of this round, which is given to it when
+     * the round is committed; engine_options.settled ends what was taken in a round. NULL: see room. */
+    int64_t (*places)(void *context, int64_t most);
+    void *(*take)(void *context, int round);
     int64_t promised[ENGINE_ROUNDS]; /* in rounds that are not answered yet */
     bool pushes;                     /* it is served by rounds, and not only claimed from */
     int64_t whole;                   /* room when nothing is in hand */
     bool held_back;                  /* a task that has one try left waits until it can be alone */
     bool drained;                    /* nothing more was in the stream, in that round */
     bool hungry;                     /* there may be something in the stream */
+    uint64_t bit;                    /* of its topic: topic_bit */
     struct service *next;
+    struct service *next_in_slot;
 };
 
 /* Something from outside that wants to be one bundle. It is the engine's until it is answered. */
@@ -100,6 +110,13 @@ struct engine_options {
     void *context;
     /* after the commit that completed a job */
     void (*ended)(void *context, struct job_ref job, enum job_state state);
+    /* The same with more of it, for who counts: before `ended`. May be NULL. */
+    void (*finished)(void *context, const struct outcome *outcome, qp_ms now);
+    /* A round is over, committed or not, before anybody is given anything. May be NULL. */
+    void (*settled)(void *context, int round);
+    /* After a commit, before its answers: every journal entry that it made, while somebody listens. May be
+     * NULL. */
+    void (*journaled)(void *context, const struct feed_entry *entry);
 };
 
 /* Enters a new run. With lease 0 all former runs are over, and what they held is ready again. */
@@ -111,6 +128,10 @@ int engine_close(struct engine *e, struct qp_err *err);
 void engine_abandon(struct engine *e);
 
 void engine_serve(struct engine *e, struct service *s);
+/* Whether anybody wants to hear of journal entries; at first nobody does. */
+void engine_listen(struct engine *e, bool listens);
+/* Not while a round is open that has promised it something. */
+void engine_unserve(struct engine *e, struct service *s);
 void engine_submit(struct engine *e, struct command *c);
 
 /* One round. QP_OK: *out_busy says whether there is more to do at once. Another code: the store
@@ -151,6 +172,7 @@ int engine_op(struct engine *e, struct op *op, struct qp_err *err) QP_MUST_USE;
 struct engine_stats {
     int64_t rounds;
     int64_t commits;
+    int64_t bundles;  /* in these commits */
     int64_t late;     /* messages that came when all was over */
     int64_t suspects; /* deliveries that went step by step */
     int64_t buried;

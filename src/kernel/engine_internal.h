@@ -61,6 +61,8 @@ struct round {
     qp_ms now;
 };
 
+#define SERVICE_SLOTS 256 /* a power of two */
+
 struct engine {
     struct qp_env env;
     struct store *store;
@@ -69,6 +71,7 @@ struct engine {
     struct round *open;
     struct round *writing;
     bool overlaps; /* there is a writer */
+    bool listens;  /* to journal entries */
     struct kernel kernel;
     struct engine_options options;
     const struct program *programs[LIMIT_PROGRAMS];
@@ -86,6 +89,7 @@ struct engine {
     struct delivery *batch;
     struct delivery *last_delivery;
     struct service *services;
+    struct service *slots[SERVICE_SLOTS]; /* the same, by topic */
     int64_t next_number;
     int64_t last_number;
     struct engine_stats stats;
@@ -104,12 +108,12 @@ bool delivery_after(struct delivery *d, int rc);
 int message_bury(struct bundle *b, const struct msg_row *m, const char *why) QP_MUST_USE;
 
 /* serve.c: tasks for the workers of this process. */
-void *serve_reserve(void *engine, int64_t ns, qp_str topic, qp_ms *out_lease_ms);
+void *serve_reserve(void *engine, int64_t ns, qp_str topic, qp_ms *out_lease_ms, void **out_seat);
 /* Whether a service has room for what may be in its stream; the claims for all that have. */
 bool serve_is_wanted(const struct engine *e);
 int serve_claim(struct engine *e, struct bundle *b, struct outcome *o) QP_MUST_USE;
-/* Something may have come into any stream. */
-void serve_look_again(struct engine *e);
+/* Something may have come into the streams of these topics (topic_bit). */
+void serve_look_again(struct engine *e, uint64_t topics);
 /* After the commit: to each its worker. */
 void serve_hand_out(struct engine *e, const struct handed *h);
 

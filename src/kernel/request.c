@@ -12,18 +12,135 @@
 #include <stdio.h>
 
 #include "base/failpoint.h"
+#include "kernel/query.h"
 #include "kernel/retry.h"
 
+/* The job of an id. */
+static int job_by_id(struct bundle *b, int64_t ns, qp_str jid, const struct job_row **out_job)
+{
+    const void *name = NULL;
+    const void *job = NULL;
+    int rc = bundle_get(b, TABLE_job_name, &(struct job_name_row){.ns = ns, .jid = jid}, &name);
+    if (rc == QP_OK && name != NULL) {
+        struct job_row key = {.ns = ns, .job = ((const struct job_name_row *)name)->job};
+        rc = bundle_get(b, TABLE_job, &key, &job);
+    }
+    *out_job = job;
+    return rc == QP_OK && job == NULL ? QP_E_NOT_FOUND : rc;
+}
+
 /* ------------------------------------------------------------------------------------------- start */
+
+static void note_taken(struct request_start *r, qp_str id)
+{
+    QP_ASSERT(id.n < QP_ID_SIZE);
+    memcpy(r->taken, id.p, id.n);
+    r->taken[id.n] = '\0';
+}
+
+/* The record of the idempotency key, if there is a key. */
+static int start_by_key(struct request_start *r, struct bundle *b)
+{
+    struct op *op;
+    int rc;
+    if (str_is_none(r->idem.key)) {
+        return QP_OK;
+    }
+    op = bundle_op(b, OP_idem_put);
+    if (op == NULL) {
+        return b->commit->rc;
+    }
+    op->idem_put = r->idem;
+    rc = bundle_run(b);
+    r->by_key = rc == QP_E_EXISTS || rc == QP_E_CONFLICT;
+    if (rc == QP_E_EXISTS) {
+        note_taken(r, op->idem_put.out_answer);
+    }
+    return rc;
+}
+
+/* The open job that has the custom id; NULL: there is none. */
+static int job_by_custom(struct bundle *b, const struct op_job_create *job,
+                         const struct job_row **out_job)
+{
+    struct job_custom_row key = {
+        .ns = job->ref.ns, .workflow = job->workflow, .custom_id = job->custom_id};
+    const void *row = NULL;
+    int rc = str_is_none(job->custom_id) ? QP_OK : bundle_get(b, TABLE_job_custom, &key, &row);
+    if (rc == QP_OK && row != NULL) {
+        struct job_row number = {.ns = key.ns, .job = ((const struct job_custom_row *)row)->job};
+        rc = bundle_get(b, TABLE_job, &number, &row);
+    }
+    *out_job = row;
+    return rc;
+}
+
+/* A job that is there already: by its custom id, or, for a signal, by its id. */
+static int start_meets(struct request_start *r, struct bundle *b, const struct job_row **out_job)
+{
+    int rc = job_by_custom(b, &r->start.job, out_job);
+    if (rc == QP_OK && *out_job == NULL && r->signal != NULL && !r->start.fresh) {
+        rc = job_by_id(b, r->start.job.ref.ns, r->start.job.jid, out_job);
+        rc = rc == QP_E_NOT_FOUND ? QP_OK : rc;
+    }
+    return rc;
+}
+
+/* What the job that is there means for this start. */
+static int start_met(struct request_start *r, struct bundle *b, const struct job_row *job)
+{
+    qp_str body_hash;
+    int rc;
+    note_taken(r, job->jid);
+    r->job = (struct job_ref){job->ns, job->job};
+    if (r->signal != NULL) {
+        return QP_OK;
+    }
+    rc = step_guid(b, r->start.job.workflow, r->start.input, &body_hash);
+    return rc != QP_OK ? rc : str_equal(job->body_hash, body_hash) ? QP_E_EXISTS : QP_E_CONFLICT;
+}
+
+static int start_job(struct engine *e, struct request_start *r, struct bundle *b)
+{
+    struct turn t = {.stepwise = false};
+    int rc = turn_start(&t, engine_kernel(e), b, &r->command.outcome, &r->start);
+    r->job = t.site.ref;
+    for (size_t i = 0; i < r->attribute_count && rc == QP_OK; i++) {
+        struct op put = {.kind = OP_attr_put,
+                         .attr_put = {.ref = t.site.ref,
+                                      .name = r->attributes[i].name,
+                                      .value = r->attributes[i].value}};
+        rc = step_op(b, &put);
+    }
+    return rc;
+}
+
+/* What commits with the start, or with the signal to the job that is there. */
+static int start_more(const struct request_start *r, struct bundle *b)
+{
+    struct op host = {.kind = OP_host_call, .host_call = {r->host, r->host_context}};
+    struct op signal = {.kind = OP_hook_signal};
+    int rc = QP_OK;
+    if (r->signal != NULL) {
+        signal.hook_signal = *r->signal;
+        rc = step_op(b, &signal);
+    }
+    return rc == QP_OK && r->host != NULL ? step_op(b, &host) : rc;
+}
 
 static int start_decide(struct engine *e, struct command *c, struct bundle *b)
 {
     struct request_start *r = (struct request_start *)c;
-    struct turn t = {.stepwise = false};
-    struct op host = {.kind = OP_host_call, .host_call = {r->host, r->host_context}};
-    int rc = turn_start(&t, engine_kernel(e), b, &c->outcome, &r->start);
-    r->job = t.site.ref;
-    return rc == QP_OK && r->host != NULL ? step_op(b, &host) : rc;
+    const struct job_row *there = NULL;
+    int rc;
+    r->by_key = false;
+    r->taken[0] = '\0';
+    rc = start_by_key(r, b);
+    rc = rc == QP_OK ? start_meets(r, b, &there) : rc;
+    if (rc == QP_OK) {
+        rc = there != NULL ? start_met(r, b, there) : start_job(e, r, b);
+    }
+    return rc == QP_OK ? start_more(r, b) : rc;
 }
 
 void request_start(struct request_start *r)
@@ -34,23 +151,70 @@ void request_start(struct request_start *r)
 
 /* ------------------------------------------------------------------------------------------ result */
 
+/* The message of a claim, while it is one. QP_E_STALE: it is not any more, and whether its job was
+ * ended. */
+static int message_find(struct bundle *b, const struct msg_ref *ref, const struct msg_row **out_msg,
+                        bool *out_over)
+{
+    struct msg_row key = {.ns = ref->ns, .job = ref->job, .guid = ref->guid};
+    struct job_row of_job = {.ns = ref->ns, .job = ref->job};
+    const void *row = NULL;
+    const void *job = NULL;
+    const struct msg_row *m;
+    int rc = bundle_get(b, TABLE_job, &of_job, &job);
+    rc = rc == QP_OK ? bundle_get(b, TABLE_msg, &key, &row) : rc;
+    m = row;
+    *out_over = false;
+    if (rc == QP_OK && (m == NULL || m->state != MSG_HELD || m->token != ref->token)) {
+        int64_t state = job == NULL ? JOB_OPEN : ((const struct job_row *)job)->state;
+        *out_over = state != JOB_OPEN && state != JOB_COMPLETED;
+        return QP_E_STALE;
+    }
+    *out_msg = m;
+    return rc;
+}
+
+/* The rest of what is known of a task that is in nobody's hand here. */
+static int result_find(struct request_result *r, struct bundle *b)
+{
+    const struct msg_row *m = NULL;
+    const void *act = NULL;
+    int rc = message_find(b, &r->of.ref, &m, &r->job_is_over);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    rc = bundle_get(b, TABLE_act, &(struct act_row){.ns = m->ns, .job = m->job, .addr = m->addr},
+                    &act);
+    if (rc == QP_OK && act == NULL) {
+        return QP_E_STALE;
+    }
+    if (rc == QP_OK) {
+        r->of.addr = m->addr;
+        r->of.tries = m->tries;
+        r->of.failures = ((const struct act_row *)act)->attempt;
+        r->next_index = ((const struct act_row *)act)->ledger % (LIMIT_LEG2_ENTRIES + 1) + 1;
+    }
+    return rc;
+}
+
 static int result_turn(struct engine *e, struct request_result *r, struct bundle *b,
                        struct turn *out_turn)
 {
-    const struct task *task = r->task;
-    struct site site = {.ref = {task->ref.ns, task->ref.job}, .addr = task->addr};
+    const struct msg_ref *ref = &r->of.ref;
+    struct site site = {.ref = {ref->ns, ref->job}, .addr = r->of.addr};
     qp_str purpose = QP_STR("response");
     char pending[40];
     int rc;
     if (r->kind == RESULT_PENDING) {
-        (void)snprintf(pending, sizeof pending, "pending %lld", (long long)r->pending_index);
+        (void)snprintf(pending, sizeof pending, "pending %lld",
+                       (long long)(r->pending_index > 0 ? r->pending_index : r->next_index));
         purpose = str_from(pending);
     }
     if (PLANT(fresh_guid)) {
-        (void)snprintf(pending, sizeof pending, "token %lld", (long long)task->ref.token);
+        (void)snprintf(pending, sizeof pending, "token %lld", (long long)ref->token);
         purpose = str_from(pending);
     }
-    rc = step_guid(b, task->ref.guid, purpose, &site.guid);
+    rc = step_guid(b, ref->guid, purpose, &site.guid);
     return rc == QP_OK ? turn_init(out_turn, engine_kernel(e), b, &r->command.outcome, &site) : rc;
 }
 
@@ -72,14 +236,14 @@ static int answer_with(struct turn *t, struct request_result *r, int64_t code)
 {
     t->code = code;
     t->payload = r->output;
-    return r->task->tries - r->task->failures > 1 || t->kernel->stepwise ? respond(t, r, code)
-                                                                         : turn_answer(t);
+    return r->of.tries - r->of.failures > 1 || t->kernel->stepwise ? respond(t, r, code)
+                                                                   : turn_answer(t);
 }
 
 static int decide_done(struct turn *t, struct request_result *r)
 {
     struct op ack = {.kind = PLANT(fresh_guid) ? OP_msg_fence : OP_msg_ack,
-                     .msg_ack = {.ref = r->task->ref}};
+                     .msg_ack = {.ref = r->of.ref}};
     int rc = turn_op(t, &ack);
     rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
     rc = rc == QP_OK ? turn_status(t, STATUS_RETRYING, STATUS_RUNNING) : rc;
@@ -88,7 +252,7 @@ static int decide_done(struct turn *t, struct request_result *r)
 
 static int decide_pending(struct turn *t, struct request_result *r)
 {
-    struct op fence = {.kind = OP_msg_fence, .msg_fence = {.ref = r->task->ref}};
+    struct op fence = {.kind = OP_msg_fence, .msg_fence = {.ref = r->of.ref}};
     int rc = turn_op(t, &fence);
     rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
     t->code = 202;
@@ -104,9 +268,8 @@ static int try_again(struct turn *t, struct request_result *r, const struct act_
                                    .addr = t->site.addr,
                                    .attempt = act->attempt + 1,
                                    .error = r->error}};
-    struct op retry = {
-        .kind = OP_msg_retry,
-        .msg_retry = {.ref = r->task->ref, .delay_ms = r->retry_ms, .error = r->error}};
+    struct op retry = {.kind = OP_msg_retry,
+                       .msg_retry = {.ref = r->of.ref, .delay_ms = r->retry_ms, .error = r->error}};
     int rc = turn_op(t, &retry);
     rc = rc == QP_OK ? turn_op(t, &count) : rc;
     return rc == QP_OK ? turn_status(t, STATUS_RUNNING, STATUS_RETRYING) : rc;
@@ -137,7 +300,8 @@ static int result_decide(struct engine *e, struct command *c, struct bundle *b)
     struct request_result *r = (struct request_result *)c;
     struct op host = {.kind = OP_host_call, .host_call = {r->host, r->host_context}};
     struct turn t;
-    int rc = result_turn(e, r, b, &t);
+    int rc = r->task == NULL ? result_find(r, b) : QP_OK;
+    rc = rc == QP_OK ? result_turn(e, r, b, &t) : rc;
     if (rc == QP_E_NOT_FOUND) {
         return QP_E_STALE; /* its job is gone, and the task with it */
     }
@@ -161,9 +325,50 @@ static int result_decide(struct engine *e, struct command *c, struct bundle *b)
 void request_result(struct request_result *r)
 {
     r->command.label = "result";
-    r->command.job = (struct job_ref){r->task->ref.ns, r->task->ref.job};
+    if (r->task != NULL) {
+        const struct task *task = r->task;
+        r->of = (struct result_of){task->ref, task->addr, task->tries, task->failures};
+    }
+    r->command.job = (struct job_ref){r->of.ref.ns, r->of.ref.job};
     r->command.decide = result_decide;
     r->retry_ms = -1;
+}
+
+/* ------------------------------------------------------------------------------------------- beats */
+
+/* What a person sees of how far it is. */
+static int progress_put(struct bundle *b, const struct request_beat *r, qp_str addr)
+{
+    struct op put = {.kind = OP_data_put,
+                     .data_put = {.ref = {r->ref.ns, r->ref.job}, .value = r->progress}};
+    size_t prefix = sizeof PROGRESS_PREFIX - 1;
+    char *name = arena_bytes(&b->commit->arena, prefix + addr.n);
+    if (name == NULL) {
+        return QP_E_NOMEM;
+    }
+    memcpy(name, PROGRESS_PREFIX, prefix);
+    memcpy(name + prefix, addr.p, addr.n);
+    put.data_put.name = (qp_str){name, prefix + addr.n};
+    return step_op(b, &put);
+}
+
+static int beat_decide(struct engine *e, struct command *c, struct bundle *b)
+{
+    struct request_beat *r = (struct request_beat *)c;
+    const struct msg_row *m = NULL;
+    struct op extend = {.kind = OP_msg_extend,
+                        .msg_extend = {.ref = r->ref, .lease_ms = r->lease_ms}};
+    int rc = message_find(b, &r->ref, &m, &r->job_is_over);
+    (void)e;
+    rc = rc == QP_OK ? step_op(b, &extend) : rc;
+    return rc == QP_OK && !str_is_none(r->progress) ? progress_put(b, r, m->addr) : rc;
+}
+
+void request_beat(struct request_beat *r)
+{
+    r->command.label = "beat";
+    r->command.job = (struct job_ref){r->ref.ns, r->ref.job};
+    r->command.decide = beat_decide;
 }
 
 /* ---------------------------------------------------------------------------- signals, ends, single ops */
@@ -187,20 +392,6 @@ void request_signal(struct request_signal *r)
 {
     r->command.label = "signal";
     r->command.decide = signal_decide;
-}
-
-/* The job of an id. */
-static int job_by_id(struct bundle *b, int64_t ns, qp_str jid, const struct job_row **out_job)
-{
-    const void *name = NULL;
-    const void *job = NULL;
-    int rc = bundle_get(b, TABLE_job_name, &(struct job_name_row){.ns = ns, .jid = jid}, &name);
-    if (rc == QP_OK && name != NULL) {
-        struct job_row key = {.ns = ns, .job = ((const struct job_name_row *)name)->job};
-        rc = bundle_get(b, TABLE_job, &key, &job);
-    }
-    *out_job = job;
-    return rc == QP_OK && job == NULL ? QP_E_NOT_FOUND : rc;
 }
 
 static int end_decide(struct engine *e, struct command *c, struct bundle *b)
@@ -269,6 +460,63 @@ void request_unpark(struct request_unpark *r)
 {
     r->command.label = "unpark";
     r->command.decide = unpark_decide;
+}
+
+/* What a job is when it is not paused. */
+static enum job_status status_unpaused(const struct job_row *job)
+{
+    return job->parked.p != NULL ? STATUS_PARKED
+           : job->opened == 0    ? STATUS_WAITING
+                                 : STATUS_RUNNING;
+}
+
+static void change_fill(const struct request_change *r, const struct job_row *job, struct op *op)
+{
+    struct job_ref ref = {job->ns, job->job};
+    switch (r->change) {
+    case JOB_CHANGE_PAUSE:
+        *op = (struct op){.kind = OP_job_pause, .job_pause = {.ref = ref}};
+        break;
+    case JOB_CHANGE_RESUME:
+        *op = (struct op){
+            .kind = OP_job_resume,
+            .job_resume = {.ref = ref, .status = status_unpaused(job), .limit = LIMIT_SWEEP_ROWS}};
+        break;
+    case JOB_CHANGE_DELETE:
+        *op = (struct op){.kind = OP_job_delete,
+                          .job_delete = {.ref = ref, .limit = LIMIT_SWEEP_ROWS}};
+        break;
+    }
+}
+
+static int change_decide(struct engine *e, struct command *c, struct bundle *b)
+{
+    struct request_change *r = (struct request_change *)c;
+    const struct job_row *job;
+    struct op change;
+    struct op *op;
+    int rc = job_by_id(b, r->ns, r->jid, &job);
+    (void)e;
+    r->more = false;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    change_fill(r, job, &change);
+    op = bundle_op(b, change.kind);
+    if (op == NULL) {
+        return b->commit->rc;
+    }
+    *op = change;
+    rc = bundle_run(b);
+    r->more = rc == QP_OK && ((r->change == JOB_CHANGE_RESUME && op->job_resume.out_more) ||
+                              (r->change == JOB_CHANGE_DELETE && op->job_delete.out_more));
+    return rc;
+}
+
+void request_change(struct request_change *r)
+{
+    r->command.label = "change";
+    r->command.decide = change_decide;
 }
 
 static int claim_decide(struct engine *e, struct command *c, struct bundle *b)

@@ -9,14 +9,24 @@
 
 #include "kernel/engine.h"
 
-/* A new job. QP_E_EXISTS: it is there, started with the same body; QP_E_CONFLICT: with another. job is
- * its number in both cases. */
+/* A new job, and what commits with it: its attributes, a signal, the record of an idempotency key, writes of
+ * the host's own. QP_E_EXISTS: it is there, started with the same body, or the key's record is; `taken` is
+ * its id. QP_E_CONFLICT: with another body. job is its number, when it is known.
+ *
+ * With a signal a job that is there is not an error, whatever it was started with: the signal is sent,
+ * and nothing else happens. */
 struct request_start {
     struct command command;
     struct start start;
     int (*host)(void *context, void *native); /* NULL, or writes of the host's own */
     void *host_context;
+    const struct qp_attribute *attributes;
+    size_t attribute_count;
+    const struct op_hook_signal *signal; /* NULL: none */
+    struct op_idem_put idem;             /* key none: none */
     struct job_ref job;
+    bool by_key;            /* after: what it met is the record of the key */
+    char taken[QP_ID_SIZE]; /* after: the id of the job that is there; empty: it is the new one */
 };
 void request_start(struct request_start *r);
 
@@ -26,21 +36,45 @@ enum result_kind {
     RESULT_ERROR    /* code, error: tried again as the policy says, else the activity has failed */
 };
 
-/* What a worker says of its task. QP_E_STALE: it was no longer ours, and nothing happened. */
+/* Which task a result is of: known from the task in hand, or read from its row. */
+struct result_of {
+    struct msg_ref ref;
+    qp_str addr;
+    int64_t tries;
+    int64_t failures;
+};
+
+/* What a worker says of its task. QP_E_STALE: it was no longer ours, and nothing happened. Without a task in
+ * hand, of.ref is what the worker's token says, and its row tells the rest. */
 struct request_result {
     struct command command;
-    const struct task *task;
+    const struct task *task; /* NULL: of.ref names it */
+    struct result_of of;
+    int64_t next_index; /* likewise: of a pending result */
     enum result_kind kind;
     int64_t code;
-    qp_str output;         /* RESULT_ERROR: the error, as JSON */
-    qp_str error;          /* the same as a sentence, for people */
-    bool fatal;            /* not to be tried again */
-    int64_t pending_index; /* from 1: which of the pending results of this task it is */
+    qp_str output; /* RESULT_ERROR: the error, as JSON */
+    qp_str error;  /* the same as a sentence, for people */
+    bool fatal;    /* not to be tried again */
+    int64_t
+        pending_index; /* from 1: which of the pending results of this task it is; 0: the next */
     int (*host)(void *context, void *native); /* NULL, or writes of the host's own */
     void *host_context;
     qp_ms retry_ms; /* after: when it will be tried again; -1: not */
+    bool
+        job_is_over; /* after QP_E_STALE without a task: its job was ended, and not by completing */
 };
 void request_result(struct request_result *r);
+
+/* A worker is still at work on a task: its lease begins anew. QP_E_STALE as above. */
+struct request_beat {
+    struct command command;
+    struct msg_ref ref;
+    qp_ms lease_ms;
+    qp_str progress; /* JSON that is kept with the job; none: what is there stays */
+    bool job_is_over;
+};
+void request_beat(struct request_beat *r);
 
 /* A signal to (topic, key): delivered, or kept for ttl_ms. The GUID is the sender's: the same signal twice
  * is QP_E_EXISTS. */
@@ -69,6 +103,18 @@ struct request_unpark {
     qp_str jid;
 };
 void request_unpark(struct request_unpark *r);
+
+/* One op on a job by its id. QP_E_NOT_FOUND; QP_E_CLOSED, QP_E_CONFLICT as the op says. more: there is
+ * more of it to do, submit it again. */
+enum job_change { JOB_CHANGE_PAUSE, JOB_CHANGE_RESUME, JOB_CHANGE_DELETE };
+struct request_change {
+    struct command command;
+    int64_t ns;
+    qp_str jid;
+    enum job_change change;
+    bool more;
+};
+void request_change(struct request_change *r);
 
 /* Up to `want` tasks of a topic, which go to the service's `give`. */
 struct request_claim {

@@ -41,7 +41,7 @@ int run_end(struct engine *e, int64_t epoch, enum node_state state, struct qp_er
     rc = rc == QP_OK ? engine_op(e, &over, err) : rc;
     e->hungry = true;
     e->looked = false;
-    serve_look_again(e);
+    serve_look_again(e, UINT64_MAX);
     return rc == QP_E_STALE ? QP_OK : rc; /* somebody else was faster: it is over */
 }
 

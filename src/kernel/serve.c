@@ -8,15 +8,39 @@
  * If we crash after the commit and before the worker has the task, or while it has it, the task's row says
  * that this run holds it; whoever ends the run makes it READY again, with one try more.
  */
+#include "base/hash.h"
 #include "kernel/engine_internal.h"
+
+static struct service **slot_of(struct engine *e, qp_str topic)
+{
+    return &e->slots[hash_bytes(1, topic.p, topic.n) & (SERVICE_SLOTS - 1)];
+}
 
 void engine_serve(struct engine *e, struct service *s)
 {
+    struct service **slot = slot_of(e, s->topic);
     s->hungry = true;
-    s->pushes = true;
+    s->pushes = s->places == NULL;
     s->whole = s->room;
+    s->bit = topic_bit(s->topic);
     s->next = e->services;
     e->services = s;
+    s->next_in_slot = *slot;
+    *slot = s;
+}
+
+void engine_unserve(struct engine *e, struct service *s)
+{
+    struct service **link = &e->services;
+    struct service **slot = slot_of(e, s->topic);
+    while (*link != s) {
+        link = &(*link)->next;
+    }
+    *link = s->next;
+    while (*slot != s) {
+        slot = &(*slot)->next_in_slot;
+    }
+    *slot = s->next_in_slot;
 }
 
 /* To rounds that are not answered yet. */
@@ -29,13 +53,27 @@ static int64_t promised(const struct service *s)
     return sum;
 }
 
+/* How many tasks it takes beyond those that it was promised. */
+static int64_t places_of(const struct service *s)
+{
+    return s->places != NULL ? s->places(s->context, LIMIT_CLAIM_MESSAGES) : s->room - promised(s);
+}
+
+/* One of its places, for this round. */
+static bool place_take(struct engine *e, struct service *s, void **out_seat)
+{
+    *out_seat = s->take != NULL ? s->take(s->context, e->open->place) : NULL;
+    s->promised[e->open->place] += s->take == NULL;
+    return s->take == NULL || *out_seat != NULL;
+}
+
 /* A place at a worker, for a task that is about to be born. */
-void *serve_reserve(void *context, int64_t ns, qp_str topic, qp_ms *out_lease_ms)
+void *serve_reserve(void *context, int64_t ns, qp_str topic, qp_ms *out_lease_ms, void **out_seat)
 {
     struct engine *e = context;
-    for (struct service *s = e->services; s != NULL; s = s->next) {
-        if (str_equal(s->topic, topic) && (s->ns == 0 || s->ns == ns) && promised(s) < s->room) {
-            s->promised[e->open->place]++;
+    for (struct service *s = *slot_of(e, topic); s != NULL; s = s->next_in_slot) {
+        if (str_equal(s->topic, topic) && (s->ns == 0 || s->ns == ns) && places_of(s) > 0 &&
+            place_take(e, s, out_seat)) {
             *out_lease_ms = s->lease_ms;
             return s;
         }
@@ -100,15 +138,20 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
         o->buried++;
         return message_bury(b, m, "delivered too often without an answer: it may crash its worker");
     }
+    if (s->take != NULL && !place_take(e, s, &h->seat)) {
+        return task_give_back(b, m);
+    }
     *h = (struct handed){.next = o->handed,
                          .place = s,
+                         .seat = h->seat,
                          .message = m,
                          .topic = m->topic,
                          .guid = m->guid,
                          .token = m->token,
                          .tries = m->tries,
                          .act = act,
-                         .jid = ((const struct job_row *)job)->jid};
+                         .jid = ((const struct job_row *)job)->jid,
+                         .workflow = ((const struct job_row *)job)->workflow};
     o->handed = h;
     o->handed_count++;
     return QP_OK;
@@ -140,7 +183,7 @@ int engine_claim(struct engine *e, struct bundle *b, struct service *s, int64_t 
 
 static bool wants_tasks(const struct engine *e, const struct service *s)
 {
-    return (s->hungry || (s->held_back && may_be_alone(e, s))) && promised(s) < s->room;
+    return (s->hungry || (s->held_back && may_be_alone(e, s))) && places_of(s) > 0;
 }
 
 int serve_claim(struct engine *e, struct bundle *b, struct outcome *o)
@@ -149,7 +192,7 @@ int serve_claim(struct engine *e, struct bundle *b, struct outcome *o)
     for (struct service *s = e->services; s != NULL && rc == QP_OK; s = s->next) {
         s->drained = false;
         if (wants_tasks(e, s)) {
-            rc = engine_claim(e, b, s, s->room - promised(s), o);
+            rc = engine_claim(e, b, s, places_of(s), o);
         }
     }
     return rc;
@@ -165,10 +208,10 @@ bool serve_is_wanted(const struct engine *e)
     return false;
 }
 
-void serve_look_again(struct engine *e)
+void serve_look_again(struct engine *e, uint64_t topics)
 {
     for (struct service *s = e->services; s != NULL; s = s->next) {
-        s->hungry = true;
+        s->hungry = s->hungry || (s->bit & topics) != 0;
     }
 }
 
@@ -192,7 +235,8 @@ static qp_str keep(char **place, qp_str s)
 
 static struct task *task_new(struct engine *e, const struct handed *h)
 {
-    size_t size = h->topic.n + h->jid.n + h->act->addr.n + h->act->input.n + h->act->policy.n + 1;
+    size_t size = h->topic.n + h->jid.n + h->workflow.n + h->act->addr.n + h->act->input.n +
+                  h->act->policy.n + 1;
     struct service *service = h->place;
     struct task *task = mem_alloc(&e->env, sizeof *task + service->extra_size + size);
     char *place;
@@ -201,6 +245,7 @@ static struct task *task_new(struct engine *e, const struct handed *h)
     }
     place = (char *)(task + 1) + service->extra_size;
     task->service = service;
+    task->seat = h->seat;
     memcpy(task->guid, h->guid.p, LIMIT_GUID_SIZE);
     task->ref = (struct msg_ref){.ns = h->act->ns,
                                  .job = h->act->job,
@@ -208,11 +253,13 @@ static struct task *task_new(struct engine *e, const struct handed *h)
                                  .token = h->token};
     task->topic = keep(&place, h->topic);
     task->jid = keep(&place, h->jid);
+    task->workflow = keep(&place, h->workflow);
     task->addr = keep(&place, h->act->addr);
     task->input = keep(&place, h->act->input);
     task->policy = keep(&place, h->act->policy);
     task->tries = h->tries;
     task->failures = h->act->attempt;
+    task->waited_ms = h->message == NULL ? 0 : store_now(e->store) - h->message->at;
     return task;
 }
 

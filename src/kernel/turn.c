@@ -274,7 +274,8 @@ int turn_task(struct turn *t, qp_str topic)
     struct op *op = bundle_op(t->bundle, OP_msg_put);
     struct handed *handed = ARENA_NEW(turn_arena(t), struct handed);
     qp_ms lease_ms = 0;
-    void *place = t->kernel->reserve(t->kernel->context, t->site.ref.ns, topic, &lease_ms);
+    void *seat = NULL;
+    void *place = t->kernel->reserve(t->kernel->context, t->site.ref.ns, topic, &lease_ms, &seat);
     int rc;
     if (op == NULL || handed == NULL) {
         return QP_E_NOMEM;
@@ -293,12 +294,14 @@ int turn_task(struct turn *t, qp_str topic)
     if (rc == QP_OK && place != NULL) {
         *handed = (struct handed){.next = t->outcome->handed,
                                   .place = place,
+                                  .seat = seat,
                                   .put = &op->msg_put,
                                   .topic = topic,
                                   .guid = op->msg_put.guid,
                                   .tries = 1,
                                   .act = t->act,
-                                  .jid = t->job->jid};
+                                  .jid = t->job->jid,
+                                  .workflow = t->job->workflow};
         t->outcome->handed = handed;
         t->outcome->handed_count++;
     }
@@ -567,6 +570,8 @@ static int do_complete(struct turn *t)
     rc = rc == QP_OK && !clean ? sweep(t) : rc;
     t->outcome->ended = t->site.ref;
     t->outcome->ended_state = (enum job_state)t->job->state;
+    t->outcome->ended_workflow = t->job->workflow;
+    t->outcome->ended_since = t->job->created_at;
     return rc;
 }
 
@@ -728,13 +733,20 @@ int turn_answer(struct turn *t)
 
 /* ------------------------------------------------------------------------------ beginning and end */
 
+/* Where the policy of a job that begins later waits for its trigger. */
+#define POLICY_DATA QP_STR("quipu:policy")
+
 /* The trigger of a job that has none yet: what is left of its inception. */
 static int trigger_make(struct turn *t, qp_str input)
 {
     struct incept incept = {.job = {.ref = t->site.ref, .owner_guid = t->job->owner_guid},
                             .addr = TRIGGER_ADDRESS,
                             .input = input};
-    int rc = job_trigger(t->bundle, &incept);
+    const struct data_row *policy = NULL;
+    int rc = turn_data(t, POLICY_DATA, &policy);
+    incept.policy = policy == NULL ? QP_NONE : policy->value;
+    rc = rc == QP_OK ? job_trigger(t->bundle, &incept) : rc;
+    rc = rc == QP_OK ? turn_status(t, STATUS_WAITING, STATUS_RUNNING) : rc;
     return rc == QP_OK ? settle(t) : rc;
 }
 
@@ -822,6 +834,30 @@ static int start_again(struct turn *t, qp_str body_hash)
     return t->program == NULL ? QP_E_UNSUPPORTED : steps(t);
 }
 
+/* The job is there, and a message begins it when its time has come. */
+static int start_later(struct turn *t, const struct start *start, const struct op_job_create *job)
+{
+    struct op create = {.kind = OP_job_create, .job_create = *job};
+    struct op wait = {
+        .kind = OP_job_set,
+        .job_set = {.ref = t->site.ref, .what = JOB_SET_STATUS, .status = STATUS_WAITING}};
+    struct op begin = {.kind = OP_msg_put,
+                       .msg_put = {.ref = t->site.ref,
+                                   .guid = t->site.guid,
+                                   .kind = MESSAGE_START,
+                                   .topic = ENGINE_TOPIC,
+                                   .addr = t->site.addr,
+                                   .payload = start->input,
+                                   .priority = job->priority,
+                                   .delay_ms = start->delay_ms}};
+    int rc = turn_op(t, &create);
+    rc = rc == QP_OK ? turn_op(t, &wait) : rc;
+    rc = rc == QP_OK ? turn_op(t, &begin) : rc;
+    rc = rc == QP_OK && !str_is_none(start->policy) ? turn_data_put(t, POLICY_DATA, start->policy)
+                                                    : rc;
+    return rc == QP_OK ? bundle_run(t->bundle) : rc;
+}
+
 static int start_new(struct turn *t, const struct start *start, qp_str body_hash)
 {
     struct incept incept = {
@@ -834,6 +870,9 @@ static int start_new(struct turn *t, const struct start *start, qp_str body_hash
     t->program = program_of(t->kernel, start->job.kind);
     if (t->program == NULL) {
         return QP_E_UNSUPPORTED;
+    }
+    if (start->delay_ms > 0) {
+        return start_later(t, start, &incept.job);
     }
     rc = job_incept(t->bundle, &incept);
     rc = rc == QP_OK ? settle(t) : rc;

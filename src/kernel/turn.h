@@ -91,10 +91,12 @@ struct program {
 struct handed {
     struct handed *next;
     void *place;                  /* at a worker, as `reserve` gave it */
+    void *seat;                   /* and which of its places, if it tells them apart */
     const struct op_msg_put *put; /* until the bundle is over */
     const struct msg_row *message;
     const struct act_row *act;
     qp_str jid;
+    qp_str workflow;
     qp_str topic;
     qp_str guid;
     int64_t token;
@@ -107,9 +109,11 @@ struct outcome {
     int64_t handed_count;
     struct job_ref ended; /* job 0: none ended */
     enum job_state ended_state;
-    int64_t buried; /* tasks that became dead letters */
-    bool late;      /* the job was over, or the activity: nothing was done */
-    bool more;      /* stepwise: there are steps left */
+    qp_str ended_workflow;
+    qp_ms ended_since; /* when it was started */
+    int64_t buried;    /* tasks that became dead letters */
+    bool late;         /* the job was over, or the activity: nothing was done */
+    bool more;         /* stepwise: there are steps left */
 };
 
 /* What the kernel needs of its engine while it decides. */
@@ -123,7 +127,7 @@ struct kernel {
         keep_ms; /* how long finished jobs are kept, unless the program says otherwise; 0: for ever */
     /* Asks for a place at a local worker of a topic; NULL: none. lease_ms 0: as long as the run lasts. */
     void *context;
-    void *(*reserve)(void *context, int64_t ns, qp_str topic, qp_ms *out_lease_ms);
+    void *(*reserve)(void *context, int64_t ns, qp_str topic, qp_ms *out_lease_ms, void **out_seat);
 };
 
 struct child;
@@ -176,6 +180,8 @@ struct start {
     qp_str input;
     qp_str policy; /* stands on the trigger's row, for the program to read */
     bool fresh;    /* the id was just made: nobody else can have it */
+    qp_ms
+        delay_ms; /* 0: it begins now; else a START message begins it, and it is WAITING until then */
 };
 int turn_start(struct turn *t, struct kernel *k, struct bundle *b, struct outcome *outcome,
                const struct start *start) QP_MUST_USE;

@@ -13,6 +13,7 @@
 
 #include "base/env.h"
 #include "kernel/single.h"
+#include "run/stats.h"
 
 void qp_options_init(struct qp_options *options)
 {
@@ -38,7 +39,9 @@ int call_put(qp *q, struct call *c)
 {
     int rc = QP_OK;
     (void)pthread_mutex_lock(&q->lock);
-    if (q->sealed) {
+    if (q->engine == NULL) {
+        rc = QP_E_READONLY;
+    } else if (q->sealed) {
         rc = QP_E_CLOSED;
     } else if (q->waiting_count >= LIMIT_COMMANDS) {
         rc = QP_E_LIMIT;
@@ -49,6 +52,27 @@ int call_put(qp *q, struct call *c)
     }
     (void)pthread_mutex_unlock(&q->lock);
     return rc;
+}
+
+int call_queue(qp *q, struct call *c, struct qp_err *err)
+{
+    int rc = call_put(q, c);
+    switch (rc) {
+    case QP_OK:
+        return QP_OK;
+    case QP_E_LIMIT:
+        return err_set(err, rc, "%d calls wait already", LIMIT_COMMANDS);
+    case QP_E_CLOSED:
+        return err_set(err, rc, "the engine is being closed");
+    default:
+        return err_set(err, rc, "the store was opened for reading only");
+    }
+}
+
+void call_post(qp *q, struct call *c)
+{
+    inbox_add(q, c);
+    kick(q);
 }
 
 void call_left(qp *q)
@@ -95,6 +119,9 @@ static void turn_for(qp *q, bool nested)
 int call_do(qp *q, struct call *c, struct qp_err *err)
 {
     bool nested;
+    if (q->engine == NULL) {
+        return err_set(err, QP_E_READONLY, "the store was opened for reading only");
+    }
     c->err = err;
     (void)pthread_mutex_lock(&q->lock);
     nested = am_driver(q);
@@ -118,16 +145,26 @@ int call_do(qp *q, struct call *c, struct qp_err *err)
 
 /* ------------------------------------------------------------------------------------------- open */
 
+static int name_set(qp *q, const char *name, struct qp_err *err)
+{
+    qp_str text = str_from(name != NULL ? name : "default");
+    int rc = name_check(text, "namespace", err);
+    if (rc == QP_OK) {
+        memcpy(q->ns_name, text.p, text.n);
+    }
+    return rc;
+}
+
 static int enter_namespace(qp *q, const char *name, struct qp_err *err)
 {
     struct op create = {.kind = OP_space_create, .space_create = {.name = str_from(name)}};
     int rc;
     q->ns = STORE_NS_DEFAULT;
-    if (name == NULL) {
-        return QP_OK;
+    rc = name_set(q, name, err);
+    if (name == NULL || rc != QP_OK) {
+        return rc;
     }
-    rc = name_check(str_from(name), "namespace", err);
-    rc = rc == QP_OK ? engine_op(q->engine, &create, err) : rc;
+    rc = engine_op(q->engine, &create, err);
     q->ns = create.space_create.out_ns;
     return rc == QP_E_EXISTS ? QP_OK : rc;
 }
@@ -176,8 +213,13 @@ static int engine_enter(qp *q, const struct qp_options *options,
                                        .programs = programs,
                                        .program_count = program_count,
                                        .context = q,
-                                       .ended = watch_job_ended};
-    int rc = store_enter(q, options, err);
+                                       .ended = watch_job_ended,
+                                       .finished = stats_finished,
+                                       .settled = work_settled,
+                                       .journaled = follow_journaled};
+    int rc = work_init(q) == QP_OK && stats_create(q) == QP_OK
+                 ? store_enter(q, options, err)
+                 : err_set(err, QP_E_NOMEM, "qp_open: out of memory");
     of_engine.store = q->store;
     of_engine.lease_ms = run_lease_ms(q, options);
     rc = rc == QP_OK ? join_events(q, err) : rc;
@@ -206,7 +248,8 @@ static int handle_init(qp *q, struct qp_err *err)
         return err_set(err, QP_E_LIMIT, "qp_open: the system refuses another file descriptor");
     }
     if (pthread_mutex_init(&q->lock, NULL) != 0 || changed_init(q) != QP_OK ||
-        pool_init(&q->pool) != QP_OK) {
+        pool_init(&q->pool) != QP_OK || readers_init(&q->readers) != QP_OK ||
+        followers_init(&q->followers) != QP_OK) {
         (void)close(q->event_fd);
         return err_set(err, QP_E_NOMEM, "qp_open: out of memory");
     }
@@ -218,6 +261,16 @@ static void handle_free(qp *q)
 {
     struct qp_env env = q->env;
     watches_done(q);
+    work_free(q);
+    stats_destroy(q);
+    readers_done(q);
+    followers_done(&q->followers);
+    while (q->spaces != NULL) {
+        struct known_space *space = q->spaces;
+        q->spaces = space->next;
+        mem_free(&env, space);
+    }
+    mem_free(&env, q->path);
     pool_done(q);
     (void)pthread_cond_destroy(&q->changed);
     (void)pthread_mutex_destroy(&q->lock);
@@ -260,8 +313,22 @@ static int options_check(const struct qp_options *o, struct qp_err *err)
     return QP_OK;
 }
 
-int handle_open(const struct qp_options *options, const struct program *const *programs,
-                size_t program_count, qp **out_engine, struct qp_err *err)
+static int path_keep(qp *q, const char *path, struct qp_err *err)
+{
+    size_t n = path == NULL ? 0 : strlen(path) + 1;
+    if (path == NULL) {
+        return QP_OK;
+    }
+    q->path = mem_alloc(&q->env, n);
+    if (q->path == NULL) {
+        return err_set(err, QP_E_NOMEM, "qp_open: out of memory");
+    }
+    memcpy(q->path, path, n);
+    return QP_OK;
+}
+
+/* A handle without an engine. */
+static int handle_make(const struct qp_options *options, qp **out_q, struct qp_err *err)
 {
     struct qp_env env;
     qp *q;
@@ -280,6 +347,50 @@ int handle_open(const struct qp_options *options, const struct program *const *p
     rc = handle_init(q, err);
     if (rc != QP_OK) {
         mem_free(&env, q);
+        return rc;
+    }
+    rc = path_keep(q, options->path, err);
+    if (rc != QP_OK) {
+        handle_free(q);
+        return rc;
+    }
+    *out_q = q;
+    return QP_OK;
+}
+
+static int read_nothing(void *context, struct store *s, struct qp_err *err)
+{
+    (void)context;
+    (void)s;
+    (void)err;
+    return QP_OK;
+}
+
+int qp_open_readonly(const struct qp_options *options, qp **out_engine, struct qp_err *err)
+{
+    qp *q = NULL;
+    int rc = options->path == NULL ? err_set(err, QP_E_INVALID, "qp_open_readonly: name the file")
+                                   : handle_make(options, &q, err);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    rc = reads_do(q, NULL, read_nothing, err); /* is it there? */
+    rc = rc == QP_OK ? name_set(q, options->namespace_name, err) : rc;
+    rc = rc == QP_OK ? space_number(q, str_from(q->ns_name), &q->ns, err) : rc;
+    if (rc != QP_OK) {
+        handle_free(q);
+        return rc;
+    }
+    *out_engine = q;
+    return QP_OK;
+}
+
+int handle_open(const struct qp_options *options, const struct program *const *programs,
+                size_t program_count, qp **out_engine, struct qp_err *err)
+{
+    qp *q = NULL;
+    int rc = handle_make(options, &q, err);
+    if (rc != QP_OK) {
         return rc;
     }
     rc = engine_enter(q, options, programs, program_count, err);
@@ -320,7 +431,8 @@ static void commit_finished(qp *q)
         task_give_back(t);
         t = next;
     }
-    while ((rc == QP_OK || (may_pass(rc) && failures < CLOSE_TRIES)) && is_unfinished(q)) {
+    while ((rc == QP_OK || (may_pass(rc) && failures < CLOSE_TRIES)) &&
+           (work_close(q) || is_unfinished(q))) {
         bool busy;
         rc = loop_turn(q, false, &busy, &err);
         failures += rc != QP_OK;
@@ -358,6 +470,10 @@ int qp_close(qp *q, struct qp_err *err)
     if (q == NULL) {
         return QP_OK;
     }
+    if (q->engine == NULL) {
+        handle_free(q);
+        return QP_OK;
+    }
     end_thread(q);
     pool_stop(q);
     seal(q);
@@ -365,6 +481,7 @@ int qp_close(qp *q, struct qp_err *err)
     commit_finished(q);
     q->in_engine = true;
     rc = engine_close(q->engine, err);
+    work_end(q);
     while (q->held != NULL) {
         task_drop(q->held);
     }

@@ -103,8 +103,43 @@ struct pool {
     size_t given_count;
 };
 
+/* Connections for reading (reads.c). */
+struct readers {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* under the lock */
+    struct store *free[LIMIT_READERS];
+    size_t free_count;
+    size_t open_count;
+};
+
+/* A namespace whose number is known. */
+struct known_space {
+    struct known_space *next;
+    int64_t ns;
+    size_t size;
+    char name[LIMIT_NAME_SIZE];
+};
+
+#define FOLLOW_SLOTS 1024 /* a power of two */
+
+/* Who follows what (follow.c). */
+struct followers {
+    pthread_mutex_t lock;
+    qp_follower *slots[FOLLOW_SLOTS + 1]; /* under the lock */
+    atomic_size_t count;
+    int64_t position; /* the driver's: of the feed, where others write; < 0: not known */
+    qp_ms look_at;    /* the driver's; 0: nobody needs to look */
+};
+
+struct desk;
+struct stats;
+
 struct qp {
     struct qp_env env;
+    char *path; /* NULL: in memory */
+    struct readers readers;
+    char ns_name[LIMIT_NAME_SIZE + 1]; /* of `ns` */
     struct store *store;
     struct engine *engine;
     int64_t ns;
@@ -113,7 +148,10 @@ struct qp {
     struct worker *workers;
     struct service by_hand; /* of tasks that were claimed without a worker */
     qp_task *held;
+    struct desk *work; /* workers elsewhere */
+    struct stats *stats;
     struct watches watches;
+    struct followers followers;
     qp_task *unsent;    /* results that a commit has failed for */
     int64_t unanswered; /* results that the engine has */
     int event_fd;
@@ -131,6 +169,7 @@ struct qp {
     pthread_cond_t changed;
     /* under the lock */
     struct uuid_source uuids;
+    struct known_space *spaces;
     struct call *inbox;
     struct call *last_call;
     size_t waiting_count; /* async starts, from call_put to their answer */
@@ -154,14 +193,29 @@ struct qp {
 int handle_open(const struct qp_options *options, const struct program *const *programs,
                 size_t program_count, qp **out_engine, struct qp_err *err) QP_MUST_USE;
 
-/* jobs.c: qp_job_start_async for a job of any program. */
+/* reads.c: runs `read` with a handle for reading, on this thread; in memory with the engine's own, on the
+ * driver. */
+typedef int (*reads_body)(void *context, struct store *s, struct qp_err *err);
+int reads_do(qp *q, void *context, reads_body body, struct qp_err *err) QP_MUST_USE;
+/* The number of a namespace; none: the handle's own. */
+int space_number(qp *q, qp_str name, int64_t *out_ns, struct qp_err *err) QP_MUST_USE;
+int readers_init(struct readers *r);
+void readers_done(qp *q);
+
+/* start.c: the id that a start gives, or a new one. */
+int start_id(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE],
+             struct qp_err *err) QP_MUST_USE;
+/* qp_job_start_async for a job of any program. */
 int job_start_async(qp *q, const struct qp_start *start, int64_t kind,
                     struct qp_err *err) QP_MUST_USE;
 
 /* handle.c: calls. call_do waits for the answer; call_put does not, and tells call_left when it was
- * answered. */
+ * answered; call_queue is call_put with a sentence. */
 int call_do(qp *q, struct call *c, struct qp_err *err);
 int call_put(qp *q, struct call *c) QP_MUST_USE;
+int call_queue(qp *q, struct call *c, struct qp_err *err) QP_MUST_USE;
+/* Under the lock: into the inbox, and whoever drives looks there. Nobody waits for it. */
+void call_post(qp *q, struct call *c);
 void call_left(qp *q);
 /* On the driver: the call is answered. */
 void call_done(qp *q, struct call *c, int rc);
@@ -169,6 +223,10 @@ void call_done(qp *q, struct call *c, int rc);
 void kick(qp *q);
 /* Under the lock: is this thread the driver? */
 bool am_driver(const qp *q);
+
+/* loop.c: false once the engine's own thread has ended because the store failed for good. From any thread; asks
+ * nothing of the store. */
+bool handle_alive(qp *q);
 
 /* loop.c: one turn of the driver. `work` lets it run workers' functions itself. */
 int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err);
@@ -215,14 +273,50 @@ void tasks_cancel(qp *q, struct job_ref job);
 /* workers.c: a topic that users may name. */
 int topic_check(qp_str topic, struct qp_err *err) QP_MUST_USE;
 
+/* tasks.c: qp_task_key of a task of the kernel. */
+void task_key(const struct task *task, char out_key[QP_TASK_KEY_SIZE]);
+
+/* work.c, on the driver: workers elsewhere (work.h). work_turn after each round; work_due: when one is due by
+ * itself, by the store's clock; work_close: nothing more is handed out, true while somebody is to be
+ * answered; work_end: all are, whatever is missing. */
+int work_init(qp *q) QP_MUST_USE;
+void work_turn(qp *q);
+qp_ms work_due(const qp *q);
+bool work_close(qp *q);
+void work_end(qp *q);
+void work_free(qp *q);
+/* From any thread but in the engine's callbacks: who serves these topics, and since when nobody does. */
+void topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count);
+void work_settled(void *context, int round);
+void work_cancel(qp *q, struct job_ref job);
+
+/* follow.c; on the driver but for init and done. */
+int followers_init(struct followers *f);
+void followers_done(struct followers *f);
+void follow_journaled(void *context, const struct feed_entry *entry);
+void follow_ended(qp *q, struct job_ref job);
+void follow_turn(qp *q);
+qp_ms follow_due(const qp *q);
+
 /* watch.c */
 int watch_add(qp *q, struct watch *w) QP_MUST_USE;
 void watch_remove(qp *q, struct watch *w);
 void watch_job_ended(void *context, struct job_ref job, enum job_state state);
 void watches_done(qp *q);
 
-/* jobs.c: the words for a status, and for the state in which a job ended. */
-const char *status_word(int64_t status);
+/* jobs.c: one op in a commit, waited for; what it puts out is in it. */
+int op_do(qp *q, struct op *op, const char *what, struct qp_err *err) QP_MUST_USE;
+
+/* signals.c */
+int signal_check(const qp *q, const struct qp_signal *s, struct qp_err *err) QP_MUST_USE;
+int signal_guid(qp *q, const struct qp_signal *signal, unsigned char out_guid[UUID_SIZE],
+                struct qp_err *err) QP_MUST_USE;
+
+/* jobs.c: on the driver: the row of an id, as it is committed. */
+int job_row_of(qp *q, struct arena *arena, int64_t ns, qp_str id,
+               const struct job_row **out_job) QP_MUST_USE;
+/* A sentence about a job; the word for the state in which one ended. */
+int job_error(struct qp_err *err, int rc, qp_str id, const char *what, const char *why);
 const char *state_word(enum job_state state);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "run/handle.h"
+#include "run/stats.h"
 
 /* After this much quiet the store may tidy up. */
 #define IDLE_MS 1000
@@ -108,6 +109,8 @@ static qp_ms due_at(const qp *q)
         return q->again_at;
     }
     at = q->renew_at > 0 && q->renew_at < at ? q->renew_at : at;
+    at = work_due(q) < at ? work_due(q) : at;
+    at = follow_due(q) < at ? follow_due(q) : at;
     return q->idle_at > 0 && q->idle_at < at ? q->idle_at : at;
 }
 
@@ -144,7 +147,9 @@ static void publish(qp *q, bool busy)
 int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err)
 {
     bool busy = false;
-    int64_t commits = engine_stats(q->engine).commits;
+    struct engine_stats before = engine_stats(q->engine);
+    struct engine_stats after;
+    int64_t from = now_us(q);
     int rc;
     q->in_engine = true;
     if (store_wake_take(q->store)) {
@@ -152,9 +157,15 @@ int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err)
     }
     tasks_renew(q, store_now(q->store));
     run_arrived(q, take_arrived(q));
+    follow_turn(q);
     rc = engine_round(q->engine, &busy, err);
+    work_turn(q);
     q->in_engine = false;
-    note_turn(q, rc, engine_stats(q->engine).commits > commits);
+    after = engine_stats(q->engine);
+    if (after.commits > before.commits) {
+        stats_round(q, now_us(q) - from, after.bundles - before.bundles);
+    }
+    note_turn(q, rc, after.commits > before.commits);
     pool_flush(q);
     if (work) {
         pool_run_here(q);
@@ -359,7 +370,9 @@ static int may_drive(qp *q, bool to_run, struct qp_err *err)
 {
     int rc = QP_OK;
     (void)pthread_mutex_lock(&q->lock);
-    if (am_driver(q)) {
+    if (q->engine == NULL) {
+        rc = err_set(err, QP_E_READONLY, "the store was opened for reading only");
+    } else if (am_driver(q)) {
         rc = err_set(err, QP_E_INVALID, "this thread drives the engine already");
     } else if (q->running) {
         rc = err_set(err, QP_E_EXISTS, "the engine is driven already, by qp_run or its own thread");
@@ -444,12 +457,23 @@ static void *thread_main(void *context)
     return NULL; /* every call from now on is told */
 }
 
+bool handle_alive(qp *q)
+{
+    bool alive;
+    (void)pthread_mutex_lock(&q->lock);
+    alive = !q->threaded || q->running;
+    (void)pthread_mutex_unlock(&q->lock);
+    return alive;
+}
+
 /* Takes the right to start them, once. */
 static int threads_begin(qp *q, struct qp_err *err)
 {
     int rc = QP_OK;
     (void)pthread_mutex_lock(&q->lock);
-    if (q->threaded || q->running) {
+    if (q->engine == NULL) {
+        rc = err_set(err, QP_E_READONLY, "start threads: the store was opened for reading only");
+    } else if (q->threaded || q->running) {
         rc = err_set(err, QP_E_EXISTS, "start threads: %s",
                      q->threaded ? "they were started before" : "qp_run drives the engine");
     } else {

@@ -5,6 +5,7 @@
  * brought. In each place one thread owns it.
  */
 #include "run/handle.h"
+#include "run/stats.h"
 
 /* A thread takes more than one only from a long queue, so that a slow function does not keep
  * others waiting while threads are idle. */
@@ -29,6 +30,7 @@ void pool_give(void *context, struct task *task)
     struct worker *w = context;
     struct pool *p = &w->q->pool;
     qp_task *t = task_make(w->q, w, task);
+    stats_handed(w->q, task);
     if (p->given == NULL) {
         p->given = t;
     } else {

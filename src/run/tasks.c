@@ -78,14 +78,19 @@ int64_t qp_task_attempt(const qp_task *t)
     return t->task->tries;
 }
 
-void qp_task_key(const qp_task *t, char out_key[QP_TASK_KEY_SIZE])
+void task_key(const struct task *task, char out_key[QP_TASK_KEY_SIZE])
 {
     static const char digits[] = "0123456789abcdef";
     for (size_t i = 0; i < LIMIT_GUID_SIZE; i++) {
-        out_key[2 * i] = digits[t->task->guid[i] >> 4];
-        out_key[2 * i + 1] = digits[t->task->guid[i] & 15];
+        out_key[2 * i] = digits[task->guid[i] >> 4];
+        out_key[2 * i + 1] = digits[task->guid[i] & 15];
     }
     out_key[QP_TASK_KEY_SIZE - 1] = '\0';
+}
+
+void qp_task_key(const qp_task *t, char out_key[QP_TASK_KEY_SIZE])
+{
+    task_key(t->task, out_key);
 }
 
 void qp_task_token(const qp_task *t, char out_token[QP_TASK_TOKEN_SIZE])

@@ -77,7 +77,9 @@ void watch_job_ended(void *context, struct job_ref job, enum job_state state)
     struct watch *w;
     if (state != JOB_COMPLETED) {
         tasks_cancel(q, job);
+        work_cancel(q, job);
     }
+    follow_ended(q, job);
     while ((w = take(&q->watches, job, NULL)) != NULL) {
         w->ended(q, w, state);
     }

@@ -317,7 +317,12 @@ static int messages_bring_back(struct txn *t, struct op_job_resume *op)
     const void *after = NULL;
     int rc = QP_OK;
     do {
-        struct scan scan = {TABLE_msg, -1, &prefix, 2, after, LIMIT_SWEEP_ROWS, false, false};
+        struct scan scan = {.table = TABLE_msg,
+                            .index = -1,
+                            .prefix = &prefix,
+                            .prefix_count = 2,
+                            .after = after,
+                            .limit = LIMIT_SWEEP_ROWS};
         rc = txn_scan(t, &scan, &found);
         for (size_t i = 0; i < found.count && rc == QP_OK && budget > 0; i++) {
             const struct msg_row *m = found.rows[i];
@@ -411,9 +416,11 @@ static void *prefix_of_job(struct txn *t, enum table_id table, struct job_ref re
 static int sweep_kind(struct txn *t, const struct sweep *s, struct job_ref ref, int64_t *budget)
 {
     struct bundle_rows found;
-    struct scan scan = {s->table, s->index, prefix_of_job(t, s->table, ref),
-                        2,        NULL,     (size_t)*budget,
-                        false,    false};
+    struct scan scan = {.table = s->table,
+                        .index = s->index,
+                        .prefix = prefix_of_job(t, s->table, ref),
+                        .prefix_count = 2,
+                        .limit = (size_t)*budget};
     int rc = scan.prefix == NULL ? t->rc : txn_scan(t, &scan, &found);
     for (size_t i = 0; rc == QP_OK && i < found.count; i++) {
         const void *row =
@@ -443,8 +450,11 @@ int apply_job_sweep(struct txn *t, struct op_job_sweep *op)
 static int delete_rows(struct txn *t, enum table_id table, struct job_ref ref, int64_t *budget)
 {
     struct bundle_rows found;
-    struct scan scan = {table, -1,   prefix_of_job(t, table, ref), 2, NULL, (size_t)*budget,
-                        false, false};
+    struct scan scan = {.table = table,
+                        .index = -1,
+                        .prefix = prefix_of_job(t, table, ref),
+                        .prefix_count = 2,
+                        .limit = (size_t)*budget};
     int rc = scan.prefix == NULL ? t->rc : txn_scan(t, &scan, &found);
     for (size_t i = 0; rc == QP_OK && i < found.count; i++) {
         txn_drop(t, table, found.rows[i]);

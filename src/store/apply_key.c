@@ -100,7 +100,12 @@ static int grant_waiters(struct txn *t, struct key_row *key)
     while (rc == QP_OK && key->waiting > 0 && key->held < key->capacity) {
         struct bundle_rows found;
         const struct key_wait_row *w;
-        rc = txn_scan(t, &(struct scan){TABLE_key_wait, -1, &prefix, 3, NULL, 1, false, false},
+        rc = txn_scan(t,
+                      &(struct scan){.table = TABLE_key_wait,
+                                     .index = -1,
+                                     .prefix = &prefix,
+                                     .prefix_count = 3,
+                                     .limit = 1},
                       &found);
         if (rc != QP_OK) {
             return rc;
@@ -158,8 +163,11 @@ static int find_own(struct txn *t, const struct op_key_acquire *op, bool *out_fo
     bool job = op->holder.job > 0; /* else no index has it: look through the key's own rows */
     struct bundle_rows rows;
     int rc = txn_scan(t,
-                      &(struct scan){TABLE_key_hold, job ? INDEX_key_hold_job : -1, &hold, 3, NULL,
-                                     LIMIT_PAGE_ROWS, false, false},
+                      &(struct scan){.table = TABLE_key_hold,
+                                     .index = job ? INDEX_key_hold_job : -1,
+                                     .prefix = &hold,
+                                     .prefix_count = 3,
+                                     .limit = LIMIT_PAGE_ROWS},
                       &rows);
     for (size_t i = 0; rc == QP_OK && i < rows.count; i++) {
         const struct key_hold_row *h = rows.rows[i];
@@ -172,8 +180,11 @@ static int find_own(struct txn *t, const struct op_key_acquire *op, bool *out_fo
     }
     if (rc == QP_OK) {
         rc = txn_scan(t,
-                      &(struct scan){TABLE_key_wait, job ? INDEX_key_wait_job : -1, &wait, 3, NULL,
-                                     LIMIT_PAGE_ROWS, false, false},
+                      &(struct scan){.table = TABLE_key_wait,
+                                     .index = job ? INDEX_key_wait_job : -1,
+                                     .prefix = &wait,
+                                     .prefix_count = 3,
+                                     .limit = LIMIT_PAGE_ROWS},
                       &rows);
     }
     for (size_t i = 0; rc == QP_OK && i < rows.count; i++) {

@@ -90,7 +90,10 @@ static int lane_count(struct txn *t, const struct msg_row *m, enum msg_state fro
         return t->rc;
     }
     lane->ready += ready;
-    t->ready_count += ready > 0;
+    if (ready > 0) {
+        t->ready_count++;
+        t->ready_topics |= topic_bit(m->topic);
+    }
     lane->held += held;
     /* What many write is a hint here; the server compares the sum. */
     if (!t->provider->shared && (lane->ready < 0 || lane->held < 0)) {
@@ -298,9 +301,14 @@ static int claim_lane(struct txn *t, struct claim *c, const struct lane_row *key
         if (lane == NULL || lane->ready == 0 || room == 0) {
             return t->rc;
         }
-        rc = txn_scan(
-            t, &(struct scan){TABLE_msg, INDEX_msg_ready, &prefix, 3, NULL, room, true, false},
-            &found);
+        rc = txn_scan(t,
+                      &(struct scan){.table = TABLE_msg,
+                                     .index = INDEX_msg_ready,
+                                     .prefix = &prefix,
+                                     .prefix_count = 3,
+                                     .limit = room,
+                                     .skip_locked = true},
+                      &found);
         for (size_t i = 0; i < found.count && rc == QP_OK; i++) {
             rc = claim_one(t, c, found.rows[i]);
         }
@@ -340,10 +348,12 @@ static int claim_lanes(struct txn *t, struct claim *c, const struct bundle_rows 
 int apply_msg_claim(struct txn *t, struct op_msg_claim *op)
 {
     struct lane_row prefix = {.ns = op->ns, .topic = op->topic};
-    struct scan scan = {TABLE_lane, op->ns == 0 ? INDEX_lane_open : INDEX_lane_open_ns,
-                        &prefix,    op->ns == 0 ? 1 : 2,
-                        NULL,       (size_t)op->want,
-                        true,       false};
+    struct scan scan = {.table = TABLE_lane,
+                        .index = op->ns == 0 ? INDEX_lane_open : INDEX_lane_open_ns,
+                        .prefix = &prefix,
+                        .prefix_count = op->ns == 0 ? 1 : 2,
+                        .limit = (size_t)op->want,
+                        .skip_locked = true};
     struct claim c = {op, NULL, false};
     struct bundle_rows lanes;
     int rc;
@@ -474,9 +484,10 @@ int apply_msg_revive(struct txn *t, struct op_msg_revive *op)
 int apply_msg_adopt(struct txn *t, struct op_msg_adopt *op)
 {
     struct msg_row after = {.ns = op->after.ns, .job = op->after.job, .guid = op->after.guid};
-    struct scan page = {
-        TABLE_msg,         -1,    NULL, 0, str_is_none(op->after.guid) ? NULL : &after,
-        (size_t)op->limit, false, false};
+    struct scan page = {.table = TABLE_msg,
+                        .index = -1,
+                        .after = str_is_none(op->after.guid) ? NULL : &after,
+                        .limit = (size_t)op->limit};
     struct bundle_rows found;
     int rc;
     if (op->epoch <= 0 || op->limit <= 0 || op->limit > LIMIT_CLAIM_MESSAGES) {

@@ -8,8 +8,13 @@ int apply_space_create(struct txn *t, struct op_space_create *op)
 {
     struct space_row row = {.name = op->name, .created_at = t->now};
     struct bundle_rows found;
-    int rc = txn_scan(
-        t, &(struct scan){TABLE_space, INDEX_space_name, &row, 1, NULL, 1, false, false}, &found);
+    int rc = txn_scan(t,
+                      &(struct scan){.table = TABLE_space,
+                                     .index = INDEX_space_name,
+                                     .prefix = &row,
+                                     .prefix_count = 1,
+                                     .limit = 1},
+                      &found);
     if (rc == QP_OK && found.count > 0) {
         op->out_ns = ((const struct space_row *)found.rows[0])->ns;
         return QP_E_EXISTS;
@@ -137,14 +142,10 @@ static int wake_kind(struct txn *t, struct op_wake *op, size_t kind, bool *out_c
     while (rc == QP_OK && due && !*out_cut && op->out_count < op->limit) {
         size_t left = (size_t)(op->limit - op->out_count);
         struct bundle_rows found;
-        struct scan scan = {indexes[dues[kind].index].table,
-                            (int)dues[kind].index,
-                            NULL,
-                            0,
-                            NULL,
-                            page < left ? page : left,
-                            true,
-                            false};
+        struct scan scan = {.table = indexes[dues[kind].index].table,
+                            .index = (int)dues[kind].index,
+                            .limit = page < left ? page : left,
+                            .skip_locked = true};
         rc = txn_scan(t, &scan, &found);
         due = found.count > 0;
         *out_cut = found.cut;
@@ -241,7 +242,11 @@ int apply_feed_trim(struct txn *t, struct op_feed_trim *op)
         return QP_E_INVALID;
     }
     rc = txn_scan(t,
-                  &(struct scan){TABLE_feed, -1, &prefix, 1, NULL, (size_t)op->limit, false, false},
+                  &(struct scan){.table = TABLE_feed,
+                                 .index = -1,
+                                 .prefix = &prefix,
+                                 .prefix_count = 1,
+                                 .limit = (size_t)op->limit},
                   &found);
     for (; rc == QP_OK && dropped < found.count; dropped++) {
         const struct feed_row *row = found.rows[dropped];
@@ -296,6 +301,48 @@ int apply_idem_put(struct txn *t, struct op_idem_put *op)
     }
     row.expire_at = t->now + op->ttl_ms;
     return t->rc != QP_OK || txn_add(t, TABLE_idem, &row) == NULL ? t->rc : QP_OK;
+}
+
+static bool access_is_sound(const struct op_access_put *op)
+{
+    return op->id.n > 0 && op->id.n <= LIMIT_NAME_SIZE && op->hash.n == LIMIT_ACCESS_HASH_SIZE &&
+           op->name.n <= LIMIT_ID_SIZE && op->role.n > 0 && op->role.n <= LIMIT_NAME_SIZE &&
+           op->scopes.n <= LIMIT_PATTERN_SIZE && op->spaces.n <= LIMIT_PATTERN_SIZE &&
+           op->topics.n <= LIMIT_PATTERN_SIZE && op->expire_ms >= 0 &&
+           op->expire_ms <= LIMIT_TIMER_MS;
+}
+
+int apply_access_put(struct txn *t, struct op_access_put *op)
+{
+    struct access_row row = {
+        .id = op->id,
+        .hash = op->hash,
+        .name = op->name,
+        .role = op->role,
+        .scopes = op->scopes,
+        .spaces = op->spaces,
+        .topics = op->topics,
+        .created_at = t->now,
+        .expire_at = op->expire_ms > 0 ? t->now + op->expire_ms : 0,
+    };
+    if (!access_is_sound(op)) {
+        return QP_E_INVALID;
+    }
+    if (txn_get(t, TABLE_access, &row) != NULL) {
+        return QP_E_EXISTS;
+    }
+    return t->rc != QP_OK || txn_add(t, TABLE_access, &row) == NULL ? t->rc : QP_OK;
+}
+
+int apply_access_set(struct txn *t, struct op_access_set *op)
+{
+    struct access_row *row = txn_edit(t, TABLE_access, &(struct access_row){.id = op->id});
+    if (row == NULL) {
+        return apply_missing(t, QP_E_NOT_FOUND);
+    }
+    row->revoked_at = op->revoke && row->revoked_at == 0 ? t->now : row->revoked_at;
+    row->used_at = op->used ? t->now : row->used_at;
+    return QP_OK;
 }
 
 /* The bundle's last act, whatever its place in the list; see bundle_host_calls in store.c. */

@@ -66,7 +66,11 @@ static int signal_send(struct txn *t, const struct hook_wait_row *w, qp_str guid
 static int first_of(struct txn *t, enum table_id table, const void *prefix, const void **out_row)
 {
     struct bundle_rows found;
-    int rc = txn_scan(t, &(struct scan){table, -1, prefix, 3, NULL, 1, false, false}, &found);
+    int rc =
+        txn_scan(t,
+                 &(struct scan){
+                     .table = table, .index = -1, .prefix = prefix, .prefix_count = 3, .limit = 1},
+                 &found);
     if (rc == QP_OK) {
         *out_row = found.count > 0 ? found.rows[0] : NULL;
     }
@@ -177,8 +181,11 @@ static int signal_is_pending(struct txn *t, const struct op_hook_signal *op)
     struct hook_sig_row prefix = {.ns = op->ns, .topic = op->topic, .hkey = op->key};
     struct bundle_rows found;
     int rc = txn_scan(t,
-                      &(struct scan){TABLE_hook_sig, -1, &prefix, 3, NULL,
-                                     LIMIT_SIGNALS_PENDING_PER_KEY, false, false},
+                      &(struct scan){.table = TABLE_hook_sig,
+                                     .index = -1,
+                                     .prefix = &prefix,
+                                     .prefix_count = 3,
+                                     .limit = LIMIT_SIGNALS_PENDING_PER_KEY},
                       &found);
     for (size_t i = 0; rc == QP_OK && i < found.count; i++) {
         const struct hook_sig_row *sig = found.rows[i];

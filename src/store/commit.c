@@ -1,4 +1,6 @@
 /* commit.c - filling a commit: bundles and their ops, in the commit's own memory */
+#include "base/hash.h"
+#include "store/feed.h"
 #include "store/txn.h"
 
 #define OPS_PER_CHUNK 8
@@ -13,12 +15,14 @@ void commit_init(struct commit *c, struct store *s)
 {
     *c = (struct commit){.store = s, .state = COMMIT_FILLING};
     arena_init(&c->arena, store_env(s), 0);
+    buf_init(&c->journal, store_env(s), 0);
 }
 
 void commit_done(struct commit *c)
 {
     QP_ASSERT(c->state != COMMIT_RUNNING);
     arena_done(&c->arena);
+    buf_done(&c->journal);
 }
 
 void commit_reset(struct commit *c)
@@ -27,7 +31,26 @@ void commit_reset(struct commit *c)
     struct arena arena = c->arena;
     QP_ASSERT(c->state != COMMIT_RUNNING);
     arena_reset(&arena);
+    buf_done(&c->journal);
     *c = (struct commit){.store = s, .state = COMMIT_FILLING, .arena = arena};
+    buf_init(&c->journal, store_env(s), 0);
+}
+
+void commit_journal(const struct commit *c, void *context,
+                    void (*visit)(void *context, const struct feed_entry *entry))
+{
+    qp_str rest = buf_slice(&c->journal);
+    struct feed_entry entry = {0};
+    QP_ASSERT(c->state == COMMIT_DONE);
+    while (feed_read(&rest, &entry)) {
+        visit(context, &entry);
+    }
+    QP_ASSERT(rest.n == 0);
+}
+
+uint64_t topic_bit(qp_str topic)
+{
+    return UINT64_C(1) << (hash_bytes(0, topic.p, topic.n) & 63);
 }
 
 /* The first thing that went wrong while filling is what submit reports. */

@@ -38,7 +38,13 @@ static void commit_end(struct commit *c, int rc)
 {
     if (c->txn != NULL) {
         c->ready_count = c->txn->ready_count;
+        c->ready_topics = c->txn->ready_topics;
         c->due_at = c->txn->due_at;
+        if (rc == QP_OK) {
+            buf_done(&c->journal);
+            c->journal = c->txn->feed;
+            buf_init(&c->txn->feed, c->journal.env, 0);
+        }
         txn_done(c->txn);
     }
     c->rc = rc;
@@ -87,6 +93,8 @@ static struct job_ref job_of_op(const struct op *op)
     case OP_feed_trim:
     case OP_audit_add:
     case OP_idem_put:
+    case OP_access_put:
+    case OP_access_set:
     case OP_host_call:
     case OP_COUNT:
         return (struct job_ref){0, 0};

@@ -383,6 +383,36 @@ static int scan_place(struct memory_provider *p, const struct scan *scan, qp_str
     return QP_OK;
 }
 
+/* Where a scan begins: `key` is that of the row that it comes after, or the prefix. */
+static struct omap_node *scan_first(const struct omap *map, const struct scan *scan,
+                                    struct buf *key)
+{
+    if (!scan->backwards) {
+        if (scan->after != NULL) {
+            buf_byte(key, 0); /* the first key that is greater */
+        }
+        return omap_seek(map, buf_slice(key));
+    }
+    if (scan->after != NULL) {
+        return omap_seek_before(map, buf_slice(key));
+    }
+    /* The last one of the prefix: before the first key that is greater than all of them. */
+    while (key->n > 0 && (unsigned char)key->p[key->n - 1] == 0xff) {
+        key->n--;
+    }
+    if (key->n == 0) {
+        return omap_last(map);
+    }
+    key->p[key->n - 1]++;
+    return omap_seek_before(map, buf_slice(key));
+}
+
+static struct omap_node *scan_next(const struct omap *map, const struct scan *scan,
+                                   const struct omap_node *n)
+{
+    return scan->backwards ? omap_seek_before(map, omap_key(n)) : omap_next(n);
+}
+
 static int memory_scan(struct provider *base, const struct scan *scan, void *context,
                        store_visit visit, struct qp_err *err)
 {
@@ -402,13 +432,13 @@ static int memory_scan(struct provider *base, const struct scan *scan, void *con
     buf_reset(&p->key);
     if (scan->after != NULL) {
         row_encode(&p->key, t, scan->after, columns, column_count);
-        buf_byte(&p->key, 0); /* the first key that is greater */
     } else {
         buf_str(&p->key, buf_slice(&prefix));
     }
     rc = buf_rc(&prefix) != QP_OK ? buf_rc(&prefix) : buf_rc(&p->key);
-    n = rc == QP_OK ? omap_seek(map, buf_slice(&p->key)) : NULL;
-    for (; rc == QP_OK && n != NULL && seen < scan->limit; n = omap_next(n)) {
+    n = rc == QP_OK ? scan_first(map, scan, &p->key) : NULL;
+    rc = rc == QP_OK ? buf_rc(&p->key) : rc;
+    for (; rc == QP_OK && n != NULL && seen < scan->limit; n = scan_next(map, scan, n)) {
         qp_str key = omap_key(n);
         const void *row = NULL;
         if (key.n < prefix.n || (prefix.n > 0 && memcmp(key.p, prefix.p, prefix.n) != 0)) {

@@ -101,6 +101,8 @@ struct provider_calls {
     void (*wake_others)(struct provider *p);
     /* Between transactions: a moment for housekeeping (checkpoint). */
     int (*idle)(struct provider *p, struct qp_err *err);
+    /* See store_backup. NULL: it has tools of its own. */
+    int (*backup)(struct provider *p, const char *to, struct qp_err *err);
     int64_t (*schema_version)(const struct provider *p);
     void (*close)(struct provider *p);
 };

@@ -238,6 +238,17 @@ int store_idle(struct store *s, struct qp_err *err)
     return rc;
 }
 
+int store_backup(struct store *s, const char *to, struct qp_err *err)
+{
+    struct provider *p = s->provider;
+    int rc = read_check(s, err);
+    if (rc == QP_OK && (p->calls->backup == NULL || s->writable)) {
+        rc =
+            err_set(err, QP_E_UNSUPPORTED, "a store that is not a file has its own tools for that");
+    }
+    return rc == QP_OK ? p->calls->backup(p, to, err) : rc;
+}
+
 void store_info(const struct store *s, struct store_info *out_info)
 {
     *out_info = (struct store_info){

@@ -588,6 +588,26 @@ struct op_idem_put {
     qp_str out_answer;
 };
 
+/* A new access token. Duplicate id: QP_E_EXISTS. expire_ms: from now; 0: never. */
+struct op_access_put {
+    qp_str id;
+    qp_str hash;
+    qp_str name;
+    qp_str role;
+    qp_str scopes;
+    qp_str spaces;
+    qp_str topics;
+    int64_t expire_ms;
+};
+
+/* It is revoked, or was used, now. Compares: it is there (else QP_E_NOT_FOUND). Who was revoked stays so, with
+ * the first time. */
+struct op_access_set {
+    qp_str id;
+    bool revoke;
+    bool used;
+};
+
 /* The host's own writes, inside the transaction, on the thread that writes; runs after the bundle's
  * other ops. `native` is the provider's connection (sqlite3 *, PGconn *), or NULL (memory). A code other than
  * QP_OK rolls the bundle back, and with it what the callback wrote, and is reported as
@@ -666,9 +686,11 @@ struct commit {
     int rc; /* of the transaction; QP_OK also when all bundles failed and nothing was written */
     struct qp_err err;
     struct txn *txn;
-    int write_rc;        /* the writer's finding */
-    int tries;           /* how often it began anew, because others were in the way */
-    int64_t ready_count; /* after completion: no more messages than this became READY in it */
+    int write_rc;          /* the writer's finding */
+    int tries;             /* how often it began anew, because others were in the way */
+    int64_t ready_count;   /* after completion: no more messages than this became READY in it */
+    uint64_t ready_topics; /* and the topic_bits of theirs */
+    struct buf journal;    /* of a commit that is done: its entries (commit_journal) */
     qp_ms due_at; /* and the earliest time at which something that it wrote is due; 0: none */
 };
 
@@ -710,6 +732,8 @@ struct bundle_rows {
 };
 int bundle_scan(struct bundle *b, const struct scan *scan,
                 struct bundle_rows *out_rows) QP_MUST_USE;
+/* One of 64 bits: topics with different bits are different. */
+uint64_t topic_bit(qp_str topic);
 /* Whether this commit may do what one handle does for all, such as retention: where many share a store,
  * one at a time may, and the others leave it to that one. */
 int bundle_tidies(struct bundle *b, bool *out_may) QP_MUST_USE;
@@ -836,6 +860,7 @@ struct scan {
     size_t limit;
     bool skip_locked; /* in a commit: passes over rows that another holds, instead of waiting */
     bool slim;        /* payloads are not asked for: they may come as none (column_is_payload) */
+    bool backwards;   /* from the last to the first; `after` then is what they come before */
 };
 
 typedef int (*store_visit)(void *context, const void *row);
@@ -857,6 +882,10 @@ struct feed_entry {
 };
 
 typedef int (*store_feed_visit)(void *context, const struct feed_entry *entry);
+/* The journal entries that a commit has made, in order, after it is done and until it is reset; their
+ * positions are not told. */
+void commit_journal(const struct commit *c, void *context,
+                    void (*visit)(void *context, const struct feed_entry *entry));
 /* The entries after a position, in order, of at most `commits` commits. What is committed later has
  * a higher position, so whoever has read up to p goes on with p and misses nothing. */
 int store_feed(struct store *s, int64_t after, size_t commits, void *context,
@@ -888,6 +917,11 @@ void store_wake_others(struct store *s);
  * here. Call it when there is nothing better to do; the log is also checkpointed by itself when it
  * has LIMIT_WAL_PAGES pages. */
 int store_idle(struct store *s, struct qp_err *err);
+
+/* A copy of all that is committed, as a new file, while others may be writing: through a handle for reading.
+ * The file must not be there (QP_E_EXISTS); it is whole and on disk at QP_OK, and gone otherwise.
+ * QP_E_UNSUPPORTED: the store is not a file. */
+int store_backup(struct store *s, const char *to, struct qp_err *err) QP_MUST_USE;
 
 struct store_info {
     const char *provider; /* "memory", "sqlite", "postgres" */

@@ -95,8 +95,9 @@ struct txn {
     struct qp_err *err;
     struct stop stop;
     int64_t rows_written;
-    int64_t due_at;      /* the earliest row_due_at of what was written; 0: none */
-    int64_t ready_count; /* messages that became READY; those of bundles that failed count too */
+    int64_t due_at;        /* the earliest row_due_at of what was written; 0: none */
+    int64_t ready_count;   /* messages that became READY; those of bundles that failed count too */
+    uint64_t ready_topics; /* and their topics, by topic_bit */
     /* where a stepwise commit stands */
     struct bundle *bundle;
     struct bundle *last_bundle; /* that was begun: others may be added behind it */

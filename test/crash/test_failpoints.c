@@ -51,10 +51,11 @@ static bool is_torture(void)
     return lane != NULL && strcmp(lane, "torture") == 0;
 }
 
-/* The points of the engine, and of copying a store, are passed and killed by tests of their own. */
+/* The points of the engine, and of copying a store or a file, are passed and killed by tests of their own. */
 static bool is_of_store(const char *point)
 {
-    return strncmp(point, "engine.", 7) != 0 && strncmp(point, "copy.", 5) != 0;
+    return strncmp(point, "engine.", 7) != 0 && strncmp(point, "copy.", 5) != 0 &&
+           strncmp(point, "backup.", 7) != 0;
 }
 
 static bool all_points_passed(void)

@@ -20,7 +20,11 @@ static int add_counter(void *context, const void *row)
 static int64_t counter_of(struct storetest *f, int64_t status)
 {
     struct counter_row prefix = {.ns = NS, .workflow = WORKFLOW, .status = status};
-    struct scan shards = {TABLE_counter, -1, &prefix, 3, NULL, SIZE_MAX, false, false};
+    struct scan shards = {.table = TABLE_counter,
+                          .index = -1,
+                          .prefix = &prefix,
+                          .prefix_count = 3,
+                          .limit = SIZE_MAX};
     struct qp_err err = {0};
     int64_t n = 0;
     assert_int_equal(store_scan(f->s, &shards, &n, add_counter, &err), QP_OK);

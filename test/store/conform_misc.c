@@ -1,4 +1,4 @@
-/* conform_misc.c - namespaces, numbers, nodes, data, audit, idempotency */
+/* conform_misc.c - namespaces, numbers, nodes, data, audit, idempotency, access tokens */
 #include "store/conform.h"
 
 static char bytes[LIMIT_ADDRESS_SIZE + 1];
@@ -216,9 +216,71 @@ static void test_idem(void **state)
     (void)REFUSED(f, QP_E_INVALID, other);
 }
 
+#define HASH QP_STR("0123456789abcdef0123456789abcdef")
+
+static const struct access_row *access_row(struct storetest *f, const char *id)
+{
+    return storetest_row(f, TABLE_access, &(struct access_row){.id = str_from(id)});
+}
+
+/* Proves that a token is there once, says when it ends, and keeps the first time at which it was revoked. */
+static void test_access(void **state)
+{
+    struct storetest *f = *state;
+    qp_ms first;
+    DO(f, OP(access_put, .id = QP_STR("t"), .hash = HASH, .name = QP_STR("ann's"),
+             .role = QP_STR("worker"), .spaces = QP_STR("a*"), .topics = QP_STR("*"),
+             .expire_ms = 1000));
+    first = store_now(f->s);
+    assert_int_equal(access_row(f, "t")->created_at, first);
+    assert_int_equal(access_row(f, "t")->expire_at, first + 1000);
+    assert_str(access_row(f, "t")->hash, HASH);
+    assert_str(access_row(f, "t")->spaces, QP_STR("a*"));
+    assert_true(str_is_none(access_row(f, "t")->scopes));
+    (void)REFUSED(f, QP_E_EXISTS,
+                  OP(access_put, .id = QP_STR("t"), .hash = HASH, .role = QP_STR("admin")));
+    assert_str(access_row(f, "t")->role, QP_STR("worker"));
+    testenv_advance_ms(&f->t, 7);
+    DO(f, OP(access_set, .id = QP_STR("t"), .used = true));
+    assert_int_equal(access_row(f, "t")->used_at, first + 7);
+    assert_int_equal(access_row(f, "t")->revoked_at, 0);
+    DO(f, OP(access_set, .id = QP_STR("t"), .revoke = true));
+    testenv_advance_ms(&f->t, 7);
+    DO(f, OP(access_set, .id = QP_STR("t"), .revoke = true));
+    assert_int_equal(access_row(f, "t")->revoked_at, first + 7);
+    assert_int_equal(access_row(f, "t")->used_at, first + 7);
+    (void)REFUSED(f, QP_E_NOT_FOUND, OP(access_set, .id = QP_STR("u"), .used = true));
+}
+
+/* Proves that a token without a name, a role or a whole hash is none, nor one that is too long. */
+static void test_access_refused(void **state)
+{
+    struct storetest *f = *state;
+    struct op good = OP(access_put, .id = QP_STR("t"), .hash = HASH, .role = QP_STR("r"));
+    struct op bad[10];
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        bad[i] = good;
+    }
+    bad[0].access_put.id = QP_NONE;
+    bad[1].access_put.id = text_of(LIMIT_NAME_SIZE + 1);
+    bad[2].access_put.hash.n--;
+    bad[3].access_put.role = QP_NONE;
+    bad[4].access_put.name = text_of(LIMIT_ID_SIZE + 1);
+    bad[5].access_put.scopes = text_of(LIMIT_PATTERN_SIZE + 1);
+    bad[6].access_put.spaces = text_of(LIMIT_PATTERN_SIZE + 1);
+    bad[7].access_put.topics = text_of(LIMIT_PATTERN_SIZE + 1);
+    bad[8].access_put.expire_ms = -1;
+    bad[9].access_put.expire_ms = LIMIT_TIMER_MS + 1;
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        (void)REFUSED(f, QP_E_INVALID, bad[i]);
+    }
+    DO(f, good);
+}
+
 static const struct CMUnitTest tests[] = {
-    CONFORM(test_spaces),       CONFORM(test_ids),  CONFORM(test_nodes),
-    CONFORM(test_node_ending),  CONFORM(test_data), CONFORM(test_audit),
-    CONFORM(test_idem_answers), CONFORM(test_idem),
+    CONFORM(test_spaces),         CONFORM(test_ids),  CONFORM(test_nodes),
+    CONFORM(test_node_ending),    CONFORM(test_data), CONFORM(test_audit),
+    CONFORM(test_idem_answers),   CONFORM(test_idem), CONFORM(test_access),
+    CONFORM(test_access_refused),
 };
 CONFORM_TOPIC(misc);

@@ -65,6 +65,7 @@ static int compare(enum table_id table, const struct index_columns *order, size_
 static void expect(const struct found *all, const struct scan *scan, struct found *out)
 {
     struct index_columns order = order_of(scan->table, scan->index);
+    int sign = scan->backwards ? -1 : 1;
     out->count = 0;
     for (size_t i = 0; i < all->count; i++) {
         const void *row = all->rows[i];
@@ -72,10 +73,11 @@ static void expect(const struct found *all, const struct scan *scan, struct foun
         if ((scan->index >= 0 && !indexes[scan->index].holds(row)) ||
             compare(scan->table, &order, scan->prefix_count, row, scan->prefix) != 0 ||
             (scan->after != NULL &&
-             compare(scan->table, &order, order.count, row, scan->after) <= 0)) {
+             sign * compare(scan->table, &order, order.count, row, scan->after) <= 0)) {
             continue;
         }
-        for (; at > 0 && compare(scan->table, &order, order.count, out->rows[at - 1], row) > 0;
+        for (;
+             at > 0 && sign * compare(scan->table, &order, order.count, out->rows[at - 1], row) > 0;
              at--) {
             out->rows[at] = out->rows[at - 1];
         }
@@ -103,8 +105,16 @@ static void check_scan(struct storetest *f, const struct found *all, const struc
     arena_done(&arena);
 }
 
+static void check_both(struct storetest *f, const struct found *all, const struct scan *scan)
+{
+    struct scan back = *scan;
+    back.backwards = true;
+    check_scan(f, all, scan);
+    check_scan(f, all, &back);
+}
+
 /* Every prefix of every row's columns, from the start and after every row, by small and large
- * pages. */
+ * pages, forwards and backwards. */
 static void check_order(struct storetest *f, const struct found *all, int index)
 {
     static const size_t limits[] = {1, 2, 5, SIZE_MAX};
@@ -116,10 +126,10 @@ static void check_order(struct storetest *f, const struct found *all, int index)
                                 .prefix = all->rows[i],
                                 .prefix_count = prefix,
                                 .limit = limits[(i + prefix) % ARRAY_COUNT(limits)]};
-            check_scan(f, all, &scan);
+            check_both(f, all, &scan);
             if (prefix < order.count) {
                 scan.after = all->rows[i];
-                check_scan(f, all, &scan);
+                check_both(f, all, &scan);
             }
         }
     }
@@ -161,7 +171,9 @@ static void populate(struct storetest *f)
            OP(key_acquire, .ns = ref.ns, .scope = i % 2, .name = name, .capacity = 1, .units = 1,
               .holder = ref, .guid = G(2), .msg_topic = TOPIC, .wait = true),
            OP(idem_put, .ns = ref.ns, .key = name, .ttl_ms = 900 - i),
-           OP(audit_add, .ns = ref.ns, .actor = text), OP(node_put, .name = text));
+           OP(audit_add, .ns = ref.ns, .actor = text), OP(node_put, .name = text),
+           OP(access_put, .id = name, .role = QP_STR("r"),
+              .hash = QP_STR("0123456789abcdef0123456789abcdef")));
     }
     DO(f, OP(job_set, .ref = JOB(101), .what = JOB_SET_STATUS, .status = STATUS_PARKED));
 }

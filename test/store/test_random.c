@@ -94,7 +94,12 @@ static struct feed_row feed_after(struct store *s, int64_t pos)
 {
     struct feed_row from = {.pos = pos};
     struct feed_row found = {0};
-    struct scan scan = {TABLE_feed, -1, &from, 1, &from, 2, false, false};
+    struct scan scan = {.table = TABLE_feed,
+                        .index = -1,
+                        .prefix = &from,
+                        .prefix_count = 1,
+                        .after = &from,
+                        .limit = 2};
     assert_int_equal(store_scan(s, &scan, &found, newest_feed, NULL), QP_OK);
     return found;
 }

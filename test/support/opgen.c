@@ -257,7 +257,7 @@ static const unsigned weights[OP_COUNT] = {
     [OP_lane_limit] = 3,   [OP_hook_open] = 6,   [OP_hook_close] = 2,  [OP_hook_signal] = 6,
     [OP_key_acquire] = 12, [OP_key_extend] = 2,  [OP_key_release] = 4, [OP_wake] = 4,
     [OP_data_put] = 4,     [OP_event_add] = 4,   [OP_feed_trim] = 2,   [OP_audit_add] = 2,
-    [OP_idem_put] = 3,     [OP_host_call] = 3,
+    [OP_idem_put] = 3,     [OP_host_call] = 3,   [OP_access_put] = 2,  [OP_access_set] = 2,
 };
 
 static enum op_kind make_kind(struct opgen *g)

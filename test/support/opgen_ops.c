@@ -649,6 +649,23 @@ static void make_audit_add(struct opgen *g, struct op_audit_add *op)
     op->detail = ONE_OF(g, texts);
 }
 
+static void make_access_put(struct opgen *g, struct op_access_put *op)
+{
+    static const char hash[LIMIT_ACCESS_HASH_SIZE] = "a hash";
+    op->id = ONE_OF(g, names);
+    op->hash = (qp_str){hash, opgen_chance(g, 5) ? 3 : sizeof hash};
+    op->role = QP_STR("viewer");
+    op->spaces = ONE_OF(g, texts);
+    op->expire_ms = opgen_chance(g, 50) ? 0 : 2000;
+}
+
+static void make_access_set(struct opgen *g, struct op_access_set *op)
+{
+    op->id = ONE_OF(g, names);
+    op->revoke = opgen_chance(g, 50);
+    op->used = opgen_chance(g, 50);
+}
+
 static void make_idem_put(struct opgen *g, struct op_idem_put *op)
 {
     op->ns = any_ns(g);

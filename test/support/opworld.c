@@ -183,6 +183,8 @@ void opworld_prepare(struct store *s, struct testenv *t, struct opworld *w)
     wanted = prepare_key(b, QP_STR("wanted"), 42, true);
     ADD(b, sem_open, .ref = REF(JOB_PLAIN), .scope = 1, .opening = 2, .guid = guid(50),
         .topic = QP_STR("scopes"), .owner_addr = QP_STR("a"));
+    ADD(b, access_put, .id = QP_STR("token"), .role = QP_STR("viewer"),
+        .hash = QP_STR("0123456789abcdef0123456789abcdef"));
     run(s, &c);
     w->waiter_seq = hook->out_seq;
     w->held_token = held->out_token;
@@ -320,6 +322,9 @@ static void fill_rest(const struct opworld *w, struct op *op)
             .action = QP_STR("action"));
         SET(idem_put, .ns = STORE_NS_DEFAULT, .key = QP_STR("key"), .body_hash = QP_STR("hash"),
             .answer = QP_STR("answer"), .ttl_ms = LEASE_MS);
+        SET(access_put, .id = QP_STR("fresh"), .role = QP_STR("viewer"),
+            .hash = QP_STR("0123456789abcdef0123456789abcdef"));
+        SET(access_set, .id = QP_STR("token"), .used = true);
         SET(host_call, .call = host_call);
     }
 }

@@ -10,6 +10,8 @@
 
 #include "base/base.h"
 #include "support/files.h"
+#include "support/pgserver.h"
+#include "support/storetest.h"
 
 #define WAIT_S 30
 
@@ -34,6 +36,22 @@ void rt_begin(enum rt_clock clock)
     }
     files_temporary(dir, sizeof dir, "run");
     (void)snprintf(rt_path, sizeof rt_path, "%s/x.db", dir);
+}
+
+const char *rt_place;
+
+int rt_kinds(void)
+{
+    return storetest_kinds() > STORETEST_KINDS ? RT_KINDS : RT_SERVER;
+}
+
+void rt_begin_on(int kind)
+{
+    rt_begin(RT_REAL);
+    if (kind == RT_SERVER) {
+        (void)snprintf(rt_path, sizeof rt_path, "%s", pgserver_shared());
+    }
+    rt_place = kind == RT_MEMORY ? NULL : rt_path;
 }
 
 void rt_end(void)

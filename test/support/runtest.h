@@ -21,6 +21,16 @@ extern char rt_path[320]; /* a file of this test's own; it does not exist at fir
 void rt_begin(enum rt_clock clock);
 void rt_end(void);
 
+/* The stores that a call must be the same on. A test goes through them, with the system's clock:
+ *
+ *     for (int kind = 0; kind < rt_kinds(); kind++) { rt_begin_on(kind); q = rt_open(rt_place); ... rt_end(); }
+ */
+enum rt_kind { RT_MEMORY, RT_FILE, RT_SERVER, RT_KINDS };
+/* All, but without a server under the thread sanitizer of the check lane. */
+int rt_kinds(void);
+void rt_begin_on(int kind);
+extern const char *rt_place; /* for rt_open, after rt_begin_on */
+
 /* NULL: in memory. */
 qp *rt_open(const char *file);
 qp *rt_open_as(const char *file, const char *space, int64_t max_deliveries);

@@ -169,12 +169,76 @@ static void test_decided_is_a_bundle(void **state)
     storetest_done(&f);
 }
 
+struct journaled {
+    int count;
+    int64_t jobs[8];
+};
+
+static void see_entry(void *context, const struct feed_entry *entry)
+{
+    struct journaled *j = context;
+    assert_true(j->count < 8);
+    assert_int_equal(entry->ns, STORE_NS_DEFAULT);
+    j->jobs[j->count++] = entry->job;
+}
+
+static void add_job(struct commit *c, int64_t number, const char *topic, bool refused)
+{
+    struct bundle *b = commit_bundle(c, "job");
+    struct job_ref ref = {STORE_NS_DEFAULT, number};
+    char *jid = arena_bytes(&c->arena, 1);
+    assert_non_null(jid);
+    *jid = (char)('a' + number % 26);
+    bundle_op(b, OP_job_create)->job_create = (struct op_job_create){
+        .ref = ref, .jid = {jid, 1}, .workflow = QP_STR("w"), .owner_guid = storetest_guid(1)};
+    bundle_op(b, OP_event_add)->event_add = (struct op_event_add){.ref = ref, .kind = 1};
+    if (topic != NULL) {
+        bundle_op(b, OP_msg_put)->msg_put =
+            (struct op_msg_put){.ref = ref, .guid = storetest_guid(2), .topic = str_from(topic)};
+    }
+    if (refused) { /* and leaves no trace */
+        bundle_op(b, OP_msg_ack)->msg_ack.ref =
+            (struct msg_ref){STORE_NS_DEFAULT, number, storetest_guid(3), 1};
+    }
+}
+
+/* A commit tells which jobs it journaled, in order, without those of bundles that failed, and which topics have
+ * something ready; empty again after a reset. */
+static void test_tells(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
+        struct journaled j = {0};
+        struct op ids = {.kind = OP_ids_reserve, .ids_reserve = {.count = 1000}};
+        struct commit c;
+        storetest_init(&f, (enum storetest_kind)kind, 1);
+        assert_int_equal(storetest_op(&f, &ids), QP_OK);
+        commit_init(&c, f.s);
+        add_job(&c, ids.ids_reserve.out_first + 101, "here", false);
+        add_job(&c, ids.ids_reserve.out_first + 102, NULL, true);
+        add_job(&c, ids.ids_reserve.out_first + 103, NULL, false);
+        assert_int_equal(store_commit(f.s, &c), QP_OK);
+        commit_journal(&c, &j, see_entry);
+        assert_int_equal(j.count, 2);
+        assert_int_equal(j.jobs[0], ids.ids_reserve.out_first + 101);
+        assert_int_equal(j.jobs[1], ids.ids_reserve.out_first + 103);
+        assert_int_equal(c.ready_topics, topic_bit(QP_STR("here")));
+        commit_reset(&c);
+        assert_int_equal(store_commit(f.s, &c), QP_OK);
+        commit_journal(&c, &j, see_entry);
+        assert_int_equal(j.count, 2);
+        assert_int_equal(c.ready_topics, 0);
+        commit_done(&c);
+        storetest_done(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ops_never_move),      cmocka_unit_test(test_limits_are_kept),
         cmocka_unit_test(test_without_memory),      cmocka_unit_test(test_decided_without_memory),
-        cmocka_unit_test(test_decided_is_a_bundle),
+        cmocka_unit_test(test_decided_is_a_bundle), cmocka_unit_test(test_tells),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,6 +120,44 @@ static void guids_are_sha256(void **state)
     hash_guid(NULL, 0, NULL, 0, (unsigned char[LIMIT_GUID_SIZE]){0});
 }
 
+/* The keyed hash is HMAC-SHA256, cut to 16 bytes: the cases 1, 2, 6 and 7 of RFC 4231. */
+static void keyed_is_hmac(void **state)
+{
+    static const char twenty[] = "\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b"
+                                 "\x0b\x0b\x0b\x0b";
+    char large[131];
+    struct {
+        qp_str key;
+        const char *text;
+        const char *hex;
+    } cases[] = {
+        {{twenty, 20}, "Hi There", "b0344c61d8db38535ca8afceaf0bf12b"},
+        {QP_STR("Jefe"), "what do ya want for nothing?", "5bdcc146bf60754e6a042426089575c7"},
+        {{large, sizeof large},
+         "Test Using Larger Than Block-Size Key - Hash Key First",
+         "60e431591ee0b67f0d8a26aacbf5b77f"},
+        {{large, sizeof large},
+         "This is a test using a larger than block-size key and a larger than block-size data. The "
+         "key needs to be hashed before being used by the HMAC algorithm.",
+         "9b09ffa71b942fcb27635fbcd5b0e944"},
+    };
+    unsigned char none[HASH_KEYED_SIZE];
+    unsigned char some[HASH_KEYED_SIZE];
+    (void)state;
+    memset(large, 0xaa, sizeof large);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        hash_keyed(cases[i].key.p, cases[i].key.n, cases[i].text, strlen(cases[i].text), some);
+        for (size_t k = 0; k < sizeof some; k++) {
+            char pair[3] = {cases[i].hex[2 * k], cases[i].hex[2 * k + 1], 0};
+            assert_int_equal(some[k], strtol(pair, NULL, 16));
+        }
+    }
+    hash_keyed(NULL, 0, "x", 1, none);
+    hash_keyed("k", 1, "x", 1, some);
+    assert_false(hash_equal(none, some, sizeof some));
+    assert_true(hash_equal(some, some, sizeof some));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +165,7 @@ int main(void)
         cmocka_unit_test(avalanche),
         cmocka_unit_test(alignment_does_not_matter),
         cmocka_unit_test(guids_are_sha256),
+        cmocka_unit_test(keyed_is_hmac),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,9 +110,14 @@ static void test_scans_walk_their_index(void **state)
         size_t own = index < 0 ? columns - 1 : index_columns((enum index_id)index).own_count;
         size_t prefixes = index >= 0 && own == 1 ? 1 : own + 1;
         for (size_t prefix = 0; prefix < prefixes; prefix++) {
-            for (int after = 0; after < 2; after++) {
-                struct scan scan = {table, index, row,  prefix, after ? row : NULL,
-                                    10,    false, false};
+            for (int way = 0; way < 4; way++) { /* from an end or a row, forwards and backwards */
+                struct scan scan = {.table = table,
+                                    .index = index,
+                                    .prefix = row,
+                                    .prefix_count = prefix,
+                                    .after = way % 2 == 0 ? NULL : row,
+                                    .limit = 10,
+                                    .backwards = way >= 2};
                 sqlite3_stmt *s;
                 assert_int_equal(sqlite_scan_statement(&p, &scan, &s, &err), QP_OK);
                 assert_plan_is_a_walk(p.db, sqlite3_sql(s));

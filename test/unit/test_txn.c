@@ -159,9 +159,14 @@ static void test_scan_sees_changes(void **state)
     drop("b");
     set("c", "2");
     add("d", "1");
-    assert_int_equal(
-        txn_scan(&x, &(struct scan){TABLE_data, -1, &prefix, 2, NULL, 10, false, false}, &found),
-        QP_OK);
+    assert_int_equal(txn_scan(&x,
+                              &(struct scan){.table = TABLE_data,
+                                             .index = -1,
+                                             .prefix = &prefix,
+                                             .prefix_count = 2,
+                                             .limit = 10},
+                              &found),
+                     QP_OK);
     assert_int_equal(found.count, 3);
     assert_true(str_equal(((const struct data_row *)found.rows[1])->value, QP_STR("2")));
     assert_false(found.cut);

@@ -137,6 +137,11 @@ static const char *const migration_1[] = {
     "  ns bigint NOT NULL, ikey bytea NOT NULL, body_hash bytea, status bigint NOT NULL DEFAULT 0,"
     "  answer bytea, \"at\" bigint NOT NULL DEFAULT 0, expire_at bigint NOT NULL DEFAULT 0,"
     "  rev bigint NOT NULL, PRIMARY KEY(ns,ikey))",
+    "CREATE TABLE access("
+    "  ns bigint NOT NULL, id bytea NOT NULL, hash bytea, name bytea, role bytea, scopes bytea, spaces bytea,"
+    "  topics bytea, created_at bigint NOT NULL DEFAULT 0, expire_at bigint NOT NULL DEFAULT 0,"
+    "  revoked_at bigint NOT NULL DEFAULT 0, used_at bigint NOT NULL DEFAULT 0, rev bigint NOT NULL,"
+    "  PRIMARY KEY(ns,id)) WITH (fillfactor=70)",
     "CREATE UNIQUE INDEX space_name ON space(name)",
     "CREATE INDEX job_status ON job(ns,status,job) WHERE status NOT IN (0,5)",
     "CREATE INDEX job_expire ON job(expire_at,ns,job) WHERE expire_at>0",

@@ -70,7 +70,7 @@ enum plain_statement {
 
 enum scan_lock { SCAN_FREE, SCAN_LOCK, SCAN_SKIP, SCAN_LOCKS };
 
-#define SCAN_SHAPES ((TABLE_COUNT + INDEX_COUNT) * (INDEX_COLUMNS_MAX + 1) * 4 * SCAN_LOCKS)
+#define SCAN_SHAPES ((TABLE_COUNT + INDEX_COUNT) * (INDEX_COLUMNS_MAX + 1) * 8 * SCAN_LOCKS)
 #define SCAN_PAGE_ROWS 500
 
 /* The jobs that this transaction has locked, by number (0: a free place). */

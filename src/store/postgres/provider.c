@@ -710,7 +710,12 @@ static int scan_send(struct scanning *sc, const struct scan *scan, size_t limit,
 static int lane_lock(struct postgres_provider *p, struct arena *arena, const struct lane_row *lane,
                      void **out_row, struct qp_err *err)
 {
-    struct scan one = {TABLE_lane, -1, lane, 3, NULL, 1, true, false};
+    struct scan one = {.table = TABLE_lane,
+                       .index = -1,
+                       .prefix = lane,
+                       .prefix_count = 3,
+                       .limit = 1,
+                       .skip_locked = true};
     struct scanning sc = {p, TABLE_lane, NULL};
     struct loading l = {p, arena, TABLE_lane, NULL};
     struct wire_statement *s;

@@ -448,10 +448,10 @@ static struct index_columns scan_order(const struct scan *scan)
 }
 
 static void add_order(struct buf *b, const struct table *t, const struct index_columns *order,
-                      size_t from)
+                      size_t from, const char *suffix)
 {
     for (size_t i = from; i < order->count; i++) {
-        buf_printf(b, "%s\"%s\"", i > from ? "," : "", t->columns[order->column[i]].name);
+        buf_printf(b, "%s\"%s\"%s", i > from ? "," : "", t->columns[order->column[i]].name, suffix);
     }
 }
 
@@ -473,8 +473,8 @@ static void write_scan_text(struct buf *b, const char *schema, const struct scan
     }
     if (scan->after != NULL) {
         buf_text(b, " AND (");
-        add_order(b, t, order, scan->prefix_count);
-        buf_text(b, ")>(");
+        add_order(b, t, order, scan->prefix_count, "");
+        buf_text(b, scan->backwards ? ")<(" : ")>(");
         for (size_t i = scan->prefix_count; i < order->count; i++) {
             buf_printf(b, "%s$%zu::%s", i > scan->prefix_count ? "," : "", place++,
                        type_of(&t->columns[order->column[i]]));
@@ -483,7 +483,7 @@ static void write_scan_text(struct buf *b, const char *schema, const struct scan
     }
     if (scan->prefix_count < order->count) {
         buf_text(b, " ORDER BY ");
-        add_order(b, t, order, scan->prefix_count);
+        add_order(b, t, order, scan->prefix_count, scan->backwards ? " DESC" : "");
     }
     buf_printf(b, " LIMIT $%zu::bigint%s", place, locks[lock]);
 }
@@ -493,9 +493,10 @@ int postgres_scan_statement(struct postgres_provider *p, const struct scan *scan
 {
     struct index_columns order = scan_order(scan);
     size_t of = scan->index >= 0 ? (size_t)TABLE_COUNT + (size_t)scan->index : (size_t)scan->table;
-    size_t how = (size_t)(scan->after != NULL ? 2 : 0) + (scan->slim ? 1 : 0);
+    size_t how =
+        (size_t)(scan->after != NULL ? 4 : 0) + (scan->backwards ? 2 : 0) + (scan->slim ? 1 : 0);
     size_t shape =
-        ((of * (INDEX_COLUMNS_MAX + 1) + scan->prefix_count) * 4 + how) * SCAN_LOCKS + lock;
+        ((of * (INDEX_COLUMNS_MAX + 1) + scan->prefix_count) * 8 + how) * SCAN_LOCKS + lock;
     QP_ASSERT(shape < SCAN_SHAPES && scan->prefix_count <= order.count);
     QP_ASSERT(scan->after == NULL || scan->prefix_count < order.count);
     *out = &p->scans[shape];

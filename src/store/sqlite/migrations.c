@@ -157,6 +157,11 @@ static const char *const migration_1[] = {
     "  status INTEGER NOT NULL, answer BLOB, \"at\" INTEGER NOT NULL,"
     "  expire_at INTEGER NOT NULL, rev INTEGER NOT NULL,"
     "  PRIMARY KEY(ns,ikey)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_access("
+    "  ns INTEGER NOT NULL, id TEXT NOT NULL, hash BLOB, name TEXT, role TEXT, scopes TEXT,"
+    "  spaces TEXT, topics TEXT, created_at INTEGER NOT NULL, expire_at INTEGER NOT NULL,"
+    "  revoked_at INTEGER NOT NULL, used_at INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,id)) STRICT, WITHOUT ROWID",
     "CREATE UNIQUE INDEX qp_space_name ON qp_space(name)",
     "CREATE INDEX qp_job_status ON qp_job(ns,status) WHERE status NOT IN (0,5)",
     "CREATE INDEX qp_job_expire ON qp_job(expire_at,ns) WHERE expire_at>0",

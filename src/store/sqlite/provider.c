@@ -599,6 +599,7 @@ const struct provider_calls sqlite_calls = {
     .begin = sqlite_begin,
     .load = sqlite_load,
     .scan = sqlite_scan,
+    .backup = sqlite_backup,
     .write = sqlite_write,
     .write_all = sqlite_write_all,
     .commit = sqlite_commit,

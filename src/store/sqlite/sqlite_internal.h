@@ -44,7 +44,7 @@ enum plain_statement {
     PLAIN_KINDS
 };
 
-#define SCAN_SHAPES ((TABLE_COUNT + INDEX_COUNT) * (INDEX_COLUMNS_MAX + 1) * 2)
+#define SCAN_SHAPES ((TABLE_COUNT + INDEX_COUNT) * (INDEX_COLUMNS_MAX + 1) * 4)
 
 /* Rows of one table, while they are written together (batch.c). */
 struct sqlite_news {
@@ -94,6 +94,9 @@ int sqlite_bind_column(sqlite3_stmt *s, int place, const struct column *c, const
 int sqlite_news_init(struct sqlite_provider *p, struct qp_err *err) QP_MUST_USE;
 int sqlite_write_all(struct provider *base, enum table_id table, const void *const *before,
                      const void *const *after, size_t count, struct qp_err *err) QP_MUST_USE;
+
+/* backup.c */
+int sqlite_backup(struct provider *base, const char *to, struct qp_err *err) QP_MUST_USE;
 
 /* open.c */
 void sqlite_provider_close(struct provider *base);

@@ -218,7 +218,7 @@ static void add_after(struct buf *b, const struct table *t, const struct scan *s
 {
     buf_text(b, " AND (");
     add_order(b, t, order, scan->prefix_count, "");
-    buf_text(b, ")>(");
+    buf_text(b, scan->backwards ? ")<(" : ")>(");
     for (size_t i = scan->prefix_count; i < order->count; i++) {
         buf_text(b, i > scan->prefix_count ? ",?" : "?");
     }
@@ -257,7 +257,7 @@ static void write_scan_text(struct buf *b, const struct scan *scan,
     }
     if (!is_one_row(t, scan, order)) {
         buf_text(b, " ORDER BY ");
-        add_order(b, t, order, scan->prefix_count, "");
+        add_order(b, t, order, scan->prefix_count, scan->backwards ? " DESC" : "");
     }
     buf_text(b, " LIMIT ?");
 }
@@ -300,7 +300,8 @@ int sqlite_scan_statement(struct sqlite_provider *p, const struct scan *scan, sq
 {
     struct index_columns order = scan_order(scan);
     size_t of = scan->index >= 0 ? (size_t)TABLE_COUNT + (size_t)scan->index : (size_t)scan->table;
-    size_t shape = (of * (INDEX_COLUMNS_MAX + 1) + scan->prefix_count) * 2 + (scan->after != NULL);
+    size_t shape = (of * (INDEX_COLUMNS_MAX + 1) + scan->prefix_count) * 4 +
+                   (scan->after != NULL) * 2U + scan->backwards;
     int code;
     QP_ASSERT(shape < SCAN_SHAPES && scan->prefix_count <= order.count);
     QP_ASSERT(scan->after == NULL || scan->prefix_count < order.count);

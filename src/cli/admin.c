@@ -1,0 +1,150 @@
+/* admin.c - namespaces, tokens, whoami, backup: small questions about the whole store */
+#include "cli/output.h"
+
+/* Sends a body, prints the answer, or the one member of it that people want. */
+static int tell(struct cli *c, const struct question *q, const char *name)
+{
+    struct reply reply = {0};
+    enum output kind;
+    int status = output_kind(c, &kind);
+    status = status == EXIT_OK ? ask_well(c, q, &reply) : status;
+    if (status == EXIT_OK) {
+        (void)output_object(c, kind == OUTPUT_TEXT || kind == OUTPUT_WIDE ? OUTPUT_NAME : kind,
+                            name, buf_slice(&reply.body));
+    }
+    reply_done(&reply);
+    return status;
+}
+
+static int tell_name(struct cli *c, const char *path)
+{
+    struct buf body;
+    struct json_writer w;
+    int status;
+    buf_init(&body, &c->env, 0);
+    json_writer_init(&w, &body);
+    json_begin_object(&w);
+    json_key(&w, QP_STR("name"));
+    json_put_str(&w, str_from(c->arguments[0]));
+    json_end_object(&w);
+    status = tell(c, &(struct question){.method = API_POST, .path = path, .body = buf_slice(&body)},
+                  "name");
+    buf_done(&body);
+    return status;
+}
+
+int command_namespaces_create(struct cli *c)
+{
+    int status = cli_expect(c, 1, 1);
+    return status == EXIT_OK ? tell_name(c, "/v1/namespaces") : status;
+}
+
+int command_tokens_create(struct cli *c)
+{
+    static const enum option fields[] = {OPT_role, OPT_name, OPT_namespaces, OPT_topics,
+                                         OPT_expires};
+    struct buf body;
+    struct json_writer w;
+    qp_ms expires;
+    int status = cli_expect(c, 0, 0);
+    status = status == EXIT_OK ? cli_duration(c, OPT_expires, &expires) : status;
+    if (status == EXIT_OK && !cli_has(c, OPT_role)) {
+        return cli_usage("tokens create: --role is missing; see quipu help tokens create");
+    }
+    if (status != EXIT_OK) {
+        return status;
+    }
+    buf_init(&body, &c->env, 0);
+    json_writer_init(&w, &body);
+    json_begin_object(&w);
+    for (size_t i = 0; i < ARRAY_COUNT(fields); i++) {
+        if (cli_has(c, fields[i])) {
+            json_key(&w, str_from(option_at(fields[i])->name));
+            json_put_str(&w, str_from(c->values[fields[i]]));
+        }
+    }
+    json_end_object(&w);
+    status = tell(
+        c, &(struct question){.method = API_POST, .path = "/v1/tokens", .body = buf_slice(&body)},
+        cli_has(c, OPT_quiet) ? "id" : "token");
+    buf_done(&body);
+    return status;
+}
+
+int command_tokens_revoke(struct cli *c)
+{
+    struct reply reply = {0};
+    enum output kind;
+    int status = cli_expect(c, 1, 1);
+    status = status == EXIT_OK ? output_kind(c, &kind) : status;
+    if (status != EXIT_OK) {
+        return status;
+    }
+    status = ask_well(
+        c,
+        &(struct question){.method = API_DELETE,
+                           .path = cli_text(c, "/v1/tokens/%s", cli_encode(c, c->arguments[0]))},
+        &reply);
+    if (status == EXIT_OK && !output_object(c, kind, "accepted", buf_slice(&reply.body))) {
+        cli_say("revoked");
+    }
+    reply_done(&reply);
+    return status;
+}
+
+int command_whoami(struct cli *c)
+{
+    struct reply reply = {0};
+    struct json *json = NULL;
+    enum output kind;
+    int status = cli_expect(c, 0, 0);
+    status = status == EXIT_OK ? output_kind(c, &kind) : status;
+    status =
+        status == EXIT_OK ? ask_well(c, &(struct question){.path = "/v1/whoami"}, &reply) : status;
+    if (status == EXIT_OK && !output_object(c, kind, "token", buf_slice(&reply.body)) &&
+        json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
+        printf("%-15s%s\n", "asked", ask_whom(c));
+        output_members(json);
+    }
+    json_free(json);
+    reply_done(&reply);
+    return status;
+}
+
+/* --------------------------------------------------------------------------------------- backup */
+
+/* Of a store that we open ourselves, the copy goes where the user says; a server only writes into its own directory. */
+static int backup_file(struct cli *c, const char *place)
+{
+    struct qp_options options;
+    struct qp_err err = {0};
+    qp *engine = NULL;
+    int rc;
+    qp_options_init(&options);
+    options.path = cli_place_path(place);
+    options.env = &c->env;
+    rc = qp_open_readonly(&options, &engine, &err);
+    rc = rc == QP_OK ? qp_backup(engine, c->arguments[0], &err) : rc;
+    (void)qp_close(engine, NULL); /* it was only read */
+    if (rc == QP_OK) {
+        printf("%s\n", c->arguments[0]);
+        return EXIT_OK;
+    }
+    return cli_fail(c,
+                    rc == QP_E_NOT_FOUND ? EXIT_NOT_FOUND
+                    : rc == QP_E_EXISTS  ? EXIT_CONFLICT
+                                         : EXIT_ERROR,
+                    "%s", err.text);
+}
+
+int command_backup(struct cli *c)
+{
+    const char *place;
+    int status = cli_expect(c, 1, 1);
+    status = status == EXIT_OK ? cli_settings(c) : status;
+    if (status != EXIT_OK) {
+        return status;
+    }
+    place = ask_file_place(c);
+    return place != NULL ? backup_file(c, place) : tell_name(c, "/v1/backup");
+}

@@ -1,0 +1,118 @@
+/* input.c - what a person types, as JSON
+ *
+ * name=text, name:=JSON, name=@FILE and name:=@FILE make an object; one argument that is a JSON text, @FILE or - (stdin) is the whole.
+ * A mistake is told with its argument, before anybody is asked.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+static int read_stream(struct cli *c, FILE *file, const char *name, qp_str *out_text)
+{
+    struct buf b;
+    size_t n = 1;
+    int status = EXIT_OK;
+    buf_init(&b, &c->env, LIMIT_PAYLOAD_SIZE + 1);
+    while (n > 0 && buf_rc(&b) == QP_OK) {
+        char *room = buf_room(&b, 4096);
+        n = room == NULL ? 0 : fread(room, 1, 4096, file);
+        buf_took(&b, n);
+    }
+    if (ferror(file) != 0) {
+        status = cli_fail(c, EXIT_USAGE, "'%s': %s", name, strerror(errno));
+    } else if (buf_rc(&b) != QP_OK || b.n > LIMIT_PAYLOAD_SIZE) {
+        status = cli_fail(c, EXIT_USAGE, "'%s': more than %d bytes", name, LIMIT_PAYLOAD_SIZE);
+    } else if (!arena_copy(&c->arena, (qp_str){b.p != NULL ? b.p : "", b.n}, out_text)) {
+        status = cli_fail(c, EXIT_ERROR, "out of memory");
+    }
+    buf_done(&b);
+    return status;
+}
+
+static int read_file(struct cli *c, const char *path, qp_str *out_text)
+{
+    FILE *file = fopen(path, "re");
+    int status;
+    if (file == NULL) {
+        return cli_fail(c, EXIT_USAGE, "'%s': %s", path, strerror(errno));
+    }
+    status = read_stream(c, file, path, out_text);
+    (void)fclose(file);
+    return status;
+}
+
+static int check(struct cli *c, const char *what, qp_str json)
+{
+    struct qp_err err;
+    return json_check(&c->env, json, NULL, &err) == QP_OK
+               ? EXIT_OK
+               : cli_fail(c, EXIT_USAGE, "%s: %s", what, err.text);
+}
+
+/* One member of the object. */
+static int put_member(struct cli *c, struct json_writer *w, const char *argument)
+{
+    const char *equals = strchr(argument, '=');
+    bool raw = equals != NULL && equals > argument && equals[-1] == ':';
+    qp_str name = {argument, equals == NULL ? 0 : (size_t)(equals - argument) - (raw ? 1 : 0)};
+    qp_str value;
+    int status = EXIT_OK;
+    if (name.n == 0) {
+        return cli_fail(c, EXIT_USAGE, "'%s' is no name=text, name:=JSON, @FILE or JSON", argument);
+    }
+    value = str_from(equals + 1);
+    if (value.n > 1 && value.p[0] == '@') {
+        status = read_file(c, value.p + 1, &value);
+    }
+    status = status == EXIT_OK && raw ? check(c, argument, value) : status;
+    if (status == EXIT_OK) {
+        json_key(w, name);
+        if (raw) {
+            json_put_raw(w, value);
+        } else {
+            json_put_str(w, value);
+        }
+    }
+    return status;
+}
+
+static int read_members(struct cli *c, const char *const *arguments, size_t count, qp_str *out_json)
+{
+    struct buf b;
+    struct json_writer w;
+    int status = EXIT_OK;
+    buf_init(&b, &c->env, 0);
+    json_writer_init(&w, &b);
+    json_begin_object(&w);
+    for (size_t i = 0; i < count && status == EXIT_OK; i++) {
+        status = put_member(c, &w, arguments[i]);
+    }
+    json_end_object(&w);
+    if (status == EXIT_OK &&
+        (json_writer_done(&w) != QP_OK || !arena_copy(&c->arena, buf_slice(&b), out_json))) {
+        status = cli_fail(c, EXIT_ERROR, "out of memory");
+    }
+    buf_done(&b);
+    return status == EXIT_OK ? check(c, "input", *out_json) : status; /* a name that comes twice */
+}
+
+int input_read(struct cli *c, const char *const *arguments, size_t count, const char *otherwise,
+               qp_str *out_json)
+{
+    const char *first = count > 0 ? arguments[0] : otherwise;
+    int status = EXIT_OK;
+    *out_json = str_from(first);
+    if (count == 0) {
+        return EXIT_OK;
+    }
+    if (count == 1 && strcmp(first, "-") == 0) {
+        status = read_stream(c, stdin, "-", out_json);
+    } else if (count == 1 && first[0] == '@') {
+        status = read_file(c, first + 1, out_json);
+    } else if (count > 1 || (strchr("{[\"", first[0]) == NULL && strchr(first, '=') != NULL)) {
+        return read_members(c, arguments, count, out_json);
+    }
+    return status == EXIT_OK ? check(c, "input", *out_json) : status;
+}

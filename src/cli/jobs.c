@@ -1,0 +1,561 @@
+/* jobs.c - start, show, history, wait, export, signal: one job at a time
+ *
+ * A start carries an id that is made here, unless one was given. So a request whose answer was lost is sent again, to a server that was
+ * killed and is there again, and the job is started once.
+ */
+#include "cli/jobs.h"
+
+#include <stdlib.h>
+
+#include "base/time.h"
+#include "base/uuid.h"
+
+#define PATIENCE_MS 30000
+#define LOOK_MS 100 /* between two looks at a file */
+#define WAIT_MS                                                                                    \
+    5000 /* of one question: a job may also be parked, which ends no wait of the server */
+
+const char *job_path(struct cli *c, const char *id, const char *rest)
+{
+    return cli_text(c, "/v1/jobs/%s%s", cli_encode(c, id), rest);
+}
+
+/* -------------------------------------------------------------------------------------- names */
+
+/* A text in double quotes, for a filter. */
+static const char *quoted(struct cli *c, const char *text)
+{
+    char *out = arena_bytes(&c->arena, 2 * strlen(text) + 3);
+    char *at = out;
+    if (out == NULL) {
+        return "\"\"";
+    }
+    *at++ = '"';
+    for (const char *p = text; *p != '\0'; p++) {
+        if (*p == '"' || *p == '\\') {
+            *at++ = '\\';
+        }
+        *at++ = *p;
+    }
+    *at++ = '"';
+    *at = '\0';
+    return out;
+}
+
+/* No job has this id. One that begins so? */
+static int resolve_prefix(struct cli *c, const char *typed, const char **out_id)
+{
+    struct reply reply;
+    struct json *json = NULL;
+    const struct json *items;
+    qp_str first, second;
+    const char *where = cli_text(c, "id^=%s", quoted(c, typed));
+    const char *query = cli_text(c, "limit=2&where=%s", cli_encode(c, where));
+    int status = ask_well(c, &(struct question){.path = "/v1/jobs", .query = query}, &reply);
+    if (status != EXIT_OK) {
+        return status;
+    }
+    status = json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK
+                 ? EXIT_OK
+                 : cli_fail(c, EXIT_ERROR, "the answer cannot be read");
+    items = json_get(json, QP_STR("items"));
+    if (status == EXIT_OK && json_as_str(json_get(json_at(items, 1), QP_STR("id")), &second) &&
+        json_as_str(json_get(json_at(items, 0), QP_STR("id")), &first)) {
+        status = cli_fail_next(c, EXIT_CONFLICT, cli_text(c, "quipu ls --where '%s'", where),
+                               "several jobs begin with '%s': '%.*s', '%.*s'", typed,
+                               STR_ARG(first), STR_ARG(second));
+    } else if (status == EXIT_OK &&
+               json_as_str(json_get(json_at(items, 0), QP_STR("id")), &first)) {
+        *out_id = cli_text(c, "%.*s", STR_ARG(first));
+    } else if (status == EXIT_OK) {
+        status = cli_fail(c, EXIT_NOT_FOUND, "no job '%s' in %s", typed, ask_whom(c));
+    }
+    json_free(json);
+    reply_done(&reply);
+    return status;
+}
+
+int job_resolve(struct cli *c, const char *typed, const char **out_id)
+{
+    struct reply reply;
+    int status;
+    if (*typed == '\0') {
+        return cli_fail(c, EXIT_USAGE, "the id of a job is not empty");
+    }
+    status = ask(c, &(struct question){.path = job_path(c, typed, "")}, &reply);
+    if (status != EXIT_OK) {
+        return status;
+    }
+    if (reply.status == 404) {
+        status = resolve_prefix(c, typed, out_id);
+    } else if (reply.status != 200) {
+        status = ask_refused(c, &reply);
+    } else {
+        *out_id = typed;
+    }
+    reply_done(&reply);
+    return status;
+}
+
+/* --------------------------------------------------------------------------------------- states */
+
+bool status_is_final(qp_str status, int *out_exit)
+{
+    static const struct {
+        const char *word;
+        int code;
+    } ends[] = {{"completed", EXIT_OK},
+                {"failed", EXIT_FAILED},
+                {"cancelled", EXIT_CANCELLED},
+                {"interrupted", EXIT_CANCELLED},
+                {"parked", EXIT_PARKED}};
+    for (size_t i = 0; i < ARRAY_COUNT(ends); i++) {
+        if (str_equal(status, str_from(ends[i].word))) {
+            *out_exit = ends[i].code;
+            return true;
+        }
+    }
+    return false;
+}
+
+int job_deadline(struct cli *c, int64_t *out_us)
+{
+    qp_ms timeout = -1;
+    int status = cli_duration(c, OPT_timeout, &timeout);
+    *out_us = timeout < 0 ? 0 : cli_now_us(c) + timeout * 1000 + 1;
+    return status;
+}
+
+static bool is_final(struct cli *c, qp_str text, int *out_exit)
+{
+    struct json *json = NULL;
+    qp_str status;
+    bool final = json_parse(&c->env, text, NULL, &json) == QP_OK &&
+                 json_as_str(json_get(json, QP_STR("status")), &status) &&
+                 status_is_final(status, out_exit);
+    json_free(json);
+    return final;
+}
+
+/* One look. A server keeps the question until the job has ended; at a file we look again ourselves. */
+static int look(struct cli *c, const char *id, int64_t left_ms, struct reply *out_reply)
+{
+    struct question q = {.path = job_path(c, id, ""), .patience_ms = PATIENCE_MS};
+    int status = ask_open(c);
+    if (status == EXIT_OK && !ask_is_file(c)) {
+        q.path = job_path(c, id, "/result");
+        q.query = cli_text(c, "wait=%lldms", (long long)left_ms);
+    }
+    return status == EXIT_OK ? ask_well(c, &q, out_reply) : status;
+}
+
+/* Asks until the job is in a state that it stays in; the last answer is in *out_reply. */
+static int wait_final(struct cli *c, const char *id, int64_t deadline_us, struct reply *out_reply,
+                      int *out_exit)
+{
+    for (;;) {
+        int64_t left_ms = deadline_us == 0 ? WAIT_MS : (deadline_us - cli_now_us(c)) / 1000;
+        struct arena kept = c->arena; /* one look of very many: its texts go with it */
+        int status;
+        left_ms = left_ms < 0 ? 0 : left_ms < WAIT_MS ? left_ms : WAIT_MS;
+        arena_init(&c->arena, &c->env, 0);
+        status = look(c, id, left_ms, out_reply);
+        arena_done(&c->arena);
+        c->arena = kept;
+        if (status != EXIT_OK || is_final(c, buf_slice(&out_reply->body), out_exit)) {
+            return status;
+        }
+        reply_done(out_reply);
+        if (deadline_us != 0 && cli_now_us(c) >= deadline_us) {
+            return cli_fail_next(c, EXIT_TIMEOUT, cli_text(c, "quipu watch %s", id),
+                                 "the job '%s' has not ended in time", id);
+        }
+        if (ask_is_file(c)) {
+            cli_sleep_ms(left_ms < LOOK_MS ? left_ms : LOOK_MS);
+        }
+    }
+}
+
+/* What came of it: the output of a job that has completed, and why it has not. */
+static void print_end(struct cli *c, const char *id, int code, qp_str text)
+{
+    struct json *json = NULL;
+    if (json_parse(&c->env, text, NULL, &json) != QP_OK) {
+        return;
+    }
+    if (code == EXIT_OK) {
+        (void)print_value(stdout, json_get(json, QP_STR("output")));
+        (void)fputc('\n', stdout);
+    } else {
+        (void)fputs("quipu: the job '", stderr);
+        print_safe(stderr, str_from(id));
+        (void)fputs("' is ", stderr);
+        (void)print_value(stderr, json_get(json, QP_STR("status")));
+        (void)fputs(": ", stderr);
+        (void)print_value(stderr,
+                          json_get(json, code == EXIT_PARKED ? QP_STR("parked") : QP_STR("error")));
+        (void)fputs("; next: quipu show ", stderr);
+        print_safe(stderr, str_from(id));
+        (void)fputc('\n', stderr);
+    }
+    json_free(json);
+}
+
+int job_wait(struct cli *c, const char *id)
+{
+    struct reply reply = {0};
+    enum output kind;
+    int64_t deadline_us;
+    int code = EXIT_OK;
+    int status = output_kind(c, &kind);
+    status = status == EXIT_OK ? job_deadline(c, &deadline_us) : status;
+    status = status == EXIT_OK ? wait_final(c, id, deadline_us, &reply, &code) : status;
+    if (status == EXIT_OK && !output_object(c, kind, "id", buf_slice(&reply.body))) {
+        print_end(c, id, code, buf_slice(&reply.body));
+    }
+    reply_done(&reply);
+    return status == EXIT_OK ? code : status;
+}
+
+int command_wait(struct cli *c)
+{
+    const char *id = NULL;
+    int status = cli_expect(c, 1, 1);
+    status = status == EXIT_OK ? job_resolve(c, c->arguments[0], &id) : status;
+    return status == EXIT_OK ? job_wait(c, id) : status;
+}
+
+/* ---------------------------------------------------------------------------------------- start */
+
+static void put_text(struct json_writer *w, const char *key, const char *text)
+{
+    if (text != NULL) {
+        json_key(w, str_from(key));
+        json_put_str(w, str_from(text));
+    }
+}
+
+/* A new id, so that the same start can be sent twice. */
+static int new_id(struct cli *c, const char **out_id)
+{
+    struct uuid_source source;
+    unsigned char uuid[UUID_SIZE];
+    char text[UUID_TEXT_SIZE + 1] = "";
+    uuid_source_init(&source);
+    if (uuid_next(&source, &c->env, uuid) != QP_OK) {
+        return cli_fail(c, EXIT_ERROR, "no id can be made: the source of chance fails");
+    }
+    uuid_format(uuid, text);
+    *out_id = cli_text(c, "%s", text);
+    return EXIT_OK;
+}
+
+/* NAME=TEXT, split. */
+static int split_pair(struct cli *c, enum option option, const char *typed, qp_str *out_name,
+                      qp_str *out_text)
+{
+    const char *equals = strchr(typed, '=');
+    char text[OPTION_TEXT_SIZE];
+    if (equals == NULL || equals == typed) {
+        return cli_usage("%s: %s is %s, not '%s'; see quipu help %s", c->command->words,
+                         option_text(option_at(option)->name, text), option_at(option)->value,
+                         typed, c->command->words);
+    }
+    *out_name = (qp_str){typed, (size_t)(equals - typed)};
+    *out_text = str_from(equals + 1);
+    return EXIT_OK;
+}
+
+static int put_attributes(struct cli *c, struct json_writer *w)
+{
+    qp_str name, text;
+    int status = EXIT_OK;
+    if (c->many_count[OPT_attr] == 0) {
+        return EXIT_OK;
+    }
+    json_key(w, QP_STR("attributes"));
+    json_begin_object(w);
+    for (size_t i = 0; i < c->many_count[OPT_attr] && status == EXIT_OK; i++) {
+        status = split_pair(c, OPT_attr, c->many[OPT_attr][i], &name, &text);
+        if (status == EXIT_OK) {
+            json_key(w, name);
+            json_put_str(w, text);
+        }
+    }
+    json_end_object(w);
+    return status;
+}
+
+static int put_retry_and_signal(struct cli *c, struct json_writer *w)
+{
+    int64_t attempts = 0;
+    qp_str topic, key;
+    int status = cli_number(c, OPT_attempts, 1, 1000000000, &attempts);
+    if (cli_has(c, OPT_attempts) || cli_has(c, OPT_backoff)) {
+        json_key(w, QP_STR("retry"));
+        json_begin_object(w);
+        if (attempts > 0) {
+            json_key(w, QP_STR("attempts"));
+            json_put_i64(w, attempts);
+        }
+        put_text(w, "backoff", c->values[OPT_backoff]);
+        json_end_object(w);
+    }
+    if (status == EXIT_OK && cli_has(c, OPT_signal)) {
+        status = split_pair(c, OPT_signal, c->values[OPT_signal], &topic, &key);
+        if (status == EXIT_OK) {
+            json_key(w, QP_STR("signal"));
+            json_begin_object(w);
+            json_key(w, QP_STR("topic"));
+            json_put_str(w, topic);
+            json_key(w, QP_STR("key"));
+            json_put_str(w, key);
+            json_end_object(w);
+        }
+    }
+    return status;
+}
+
+static int start_body(struct cli *c, struct json_writer *w, const char *id, qp_str input)
+{
+    int64_t priority = -1;
+    int status = cli_number(c, OPT_priority, 0, LIMIT_PRIORITY, &priority);
+    json_begin_object(w);
+    put_text(w, "topic", c->arguments[0]);
+    put_text(w, "id", id);
+    put_text(w, "custom_id", c->values[OPT_custom_id]);
+    json_key(w, QP_STR("input"));
+    json_put_raw(w, input);
+    put_text(w, "delay", c->values[OPT_delay]);
+    put_text(w, "timeout", c->values[OPT_expire]);
+    put_text(w, "limit_key", c->values[OPT_limit_key]);
+    if (priority >= 0) {
+        json_key(w, QP_STR("priority"));
+        json_put_i64(w, priority);
+    }
+    status = status == EXIT_OK ? put_attributes(c, w) : status;
+    status = status == EXIT_OK ? put_retry_and_signal(c, w) : status;
+    json_end_object(w);
+    return status;
+}
+
+static int send_start(struct cli *c, const char *id, qp_str input, struct reply *out_reply)
+{
+    struct buf body;
+    struct json_writer w;
+    int status;
+    buf_init(&body, &c->env, 0);
+    json_writer_init(&w, &body);
+    status = start_body(c, &w, id, input);
+    if (status == EXIT_OK) {
+        status = json_writer_done(&w) == QP_OK
+                     ? ask_well(c,
+                                &(struct question){.method = API_POST,
+                                                   .path = "/v1/jobs",
+                                                   .body = buf_slice(&body),
+                                                   .patience_ms =
+                                                       cli_has(c, OPT_wait) ? PATIENCE_MS : 0},
+                                out_reply)
+                     : cli_fail(c, EXIT_USAGE, "the input is too large");
+    }
+    buf_done(&body);
+    return status;
+}
+
+static int check_durations(struct cli *c)
+{
+    static const enum option all[] = {OPT_delay, OPT_expire, OPT_backoff, OPT_timeout};
+    qp_ms ms;
+    int status = EXIT_OK;
+    for (size_t i = 0; i < ARRAY_COUNT(all) && status == EXIT_OK; i++) {
+        status = cli_duration(c, all[i], &ms);
+    }
+    return status;
+}
+
+int command_start(struct cli *c)
+{
+    struct reply reply = {0};
+    const char *id = c->values[OPT_id];
+    qp_str input;
+    enum output kind;
+    int status = cli_expect(c, 1, SIZE_MAX);
+    status = status == EXIT_OK ? output_kind(c, &kind) : status;
+    status = status == EXIT_OK ? check_durations(c) : status;
+    status = status == EXIT_OK
+                 ? input_read(c, c->arguments + 1, c->argument_count - 1, "null", &input)
+                 : status;
+    status = status == EXIT_OK && id == NULL ? new_id(c, &id) : status;
+    status = status == EXIT_OK ? send_start(c, id, input, &reply) : status;
+    if (status == EXIT_OK && cli_has(c, OPT_wait)) {
+        reply_done(&reply);
+        return job_wait(c, id);
+    }
+    if (status == EXIT_OK) {
+        (void)output_object(c, kind == OUTPUT_TEXT || kind == OUTPUT_WIDE ? OUTPUT_NAME : kind,
+                            "id", buf_slice(&reply.body));
+    }
+    reply_done(&reply);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------- show */
+
+/* "charge,0,0,0": the dimensions of a child begin with those of its parent. */
+static int by_dimensions(const void *a, const void *b)
+{
+    qp_str left = member_text(*(const struct json *const *)a, "address");
+    qp_str right = member_text(*(const struct json *const *)b, "address");
+    const char *left_comma = memchr(left.p, ',', left.n);
+    const char *right_comma = memchr(right.p, ',', right.n);
+    size_t left_name = left_comma == NULL ? left.n : (size_t)(left_comma - left.p);
+    size_t right_name = right_comma == NULL ? right.n : (size_t)(right_comma - right.p);
+    int order = str_compare((qp_str){left.p + left_name, left.n - left_name},
+                            (qp_str){right.p + right_name, right.n - right_name});
+    return order != 0 ? order : str_compare(left, right);
+}
+
+size_t job_activities(const struct json *answer, const struct json **out, size_t most)
+{
+    const struct json *items = json_get(answer, QP_STR("items"));
+    size_t count = json_count(items) < most ? json_count(items) : most;
+    for (size_t i = 0; i < count; i++) {
+        out[i] = json_at(items, i);
+    }
+    qsort(out, count, sizeof(const struct json *), by_dimensions);
+    return count;
+}
+
+static int print_activities(struct cli *c, const char *id)
+{
+    static const struct table_column columns[] = {
+        {"ACTIVITY", "address", false},  {"TOPIC", "topic", false}, {"LEDGER", "ledger", false},
+        {"STATE", "state", false},       {"TASK", "task", false},   {"ERRORS", "failures", false},
+        {"PROGRESS", "progress", false},
+    };
+    const struct json *found[1000] = {NULL};
+    struct items items = {.items = found};
+    struct reply reply;
+    struct json *json = NULL;
+    int status = ask_well(
+        c, &(struct question){.path = job_path(c, id, "/activities"), .query = "limit=1000"},
+        &reply);
+    if (status == EXIT_OK && json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
+        items.count = job_activities(json, found, ARRAY_COUNT(found));
+        (void)fputc('\n', stdout);
+        output_items(c, OUTPUT_TEXT, columns, ARRAY_COUNT(columns), "address", &items);
+    }
+    json_free(json);
+    reply_done(&reply);
+    return status;
+}
+
+int job_print(struct cli *c, const char *id, qp_str text)
+{
+    struct json *json = NULL;
+    qp_str topic;
+    int status = EXIT_OK;
+    if (json_parse(&c->env, text, NULL, &json) == QP_OK) {
+        output_members(json);
+        status = print_activities(c, id);
+        topic = member_text(json_get(json, QP_STR("unserved")), "topic");
+        if (topic.n > 0 && !ask_is_file(c)) {
+            cli_say("no worker serves the topic '%.*s'; next: quipu topics", STR_ARG(topic));
+        }
+    }
+    json_free(json);
+    return status;
+}
+
+int command_show(struct cli *c)
+{
+    struct reply reply = {0};
+    const char *id = NULL;
+    enum output kind;
+    int status = cli_expect(c, 1, 1);
+    status = status == EXIT_OK ? output_kind(c, &kind) : status;
+    status = status == EXIT_OK ? job_resolve(c, c->arguments[0], &id) : status;
+    status = status == EXIT_OK
+                 ? ask_well(c, &(struct question){.path = job_path(c, id, "")}, &reply)
+                 : status;
+    if (status == EXIT_OK && !output_object(c, kind, "id", buf_slice(&reply.body))) {
+        status = job_print(c, id, buf_slice(&reply.body));
+    }
+    reply_done(&reply);
+    return status;
+}
+
+int command_export(struct cli *c)
+{
+    struct reply reply = {0};
+    const char *id = NULL;
+    enum output kind;
+    int status = cli_expect(c, 1, 1);
+    status = status == EXIT_OK ? output_kind(c, &kind) : status;
+    status = status == EXIT_OK ? job_resolve(c, c->arguments[0], &id) : status;
+    status = status == EXIT_OK
+                 ? ask_well(c, &(struct question){.path = job_path(c, id, "/export")}, &reply)
+                 : status;
+    if (status == EXIT_OK) {
+        (void)output_object(c, kind == OUTPUT_YAML ? kind : OUTPUT_JSON, "id",
+                            buf_slice(&reply.body));
+    }
+    reply_done(&reply);
+    return status;
+}
+
+/* --------------------------------------------------------------------------------------- signal */
+
+static int signal_body(struct cli *c, struct json_writer *w, const char *topic, qp_str payload)
+{
+    qp_ms ttl;
+    int status = cli_duration(c, OPT_ttl, &ttl);
+    json_begin_object(w);
+    put_text(w, "topic", topic);
+    put_text(w, "key", c->values[OPT_key]);
+    json_key(w, QP_STR("payload"));
+    json_put_raw(w, payload);
+    put_text(w, "id", c->values[OPT_id]);
+    put_text(w, "ttl", c->values[OPT_ttl]);
+    json_end_object(w);
+    return status;
+}
+
+int command_signal(struct cli *c)
+{
+    size_t names = cli_has(c, OPT_key) ? 1 : 2; /* the topic alone, or the job before it */
+    const char *path = "/v1/signals";
+    const char *id = NULL;
+    struct reply reply = {0};
+    struct buf body;
+    struct json_writer w;
+    qp_str payload;
+    enum output kind;
+    int status = cli_expect(c, names, SIZE_MAX);
+    status = status == EXIT_OK ? output_kind(c, &kind) : status;
+    status = status == EXIT_OK
+                 ? input_read(c, c->arguments + names, c->argument_count - names, "null", &payload)
+                 : status;
+    if (status == EXIT_OK && names == 2) {
+        status = job_resolve(c, c->arguments[0], &id);
+        path = status == EXIT_OK ? job_path(c, id, "/signals") : path;
+    }
+    if (status != EXIT_OK) {
+        return status;
+    }
+    buf_init(&body, &c->env, 0);
+    json_writer_init(&w, &body);
+    status = signal_body(c, &w, c->arguments[names - 1], payload);
+    status =
+        status == EXIT_OK
+            ? ask_well(
+                  c, &(struct question){.method = API_POST, .path = path, .body = buf_slice(&body)},
+                  &reply)
+            : status;
+    if (status == EXIT_OK && !output_object(c, kind, "accepted", buf_slice(&reply.body))) {
+        cli_say("sent");
+    }
+    buf_done(&body);
+    reply_done(&reply);
+    return status;
+}

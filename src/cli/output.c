@@ -1,0 +1,315 @@
+/* output.c - lists and objects on stdout (see output.h) */
+#include "cli/output.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define COLUMNS_MOST 16
+#define CELL_MOST 60 /* a longer cell is cut, unless it is the last */
+
+int output_kind(const struct cli *c, enum output *out_kind)
+{
+    static const char *const words[] = {"text", "wide", "json", "jsonl", "yaml", "name"};
+    *out_kind = cli_has(c, OPT_quiet) ? OUTPUT_NAME : OUTPUT_TEXT;
+    if (!cli_has(c, OPT_output)) {
+        return EXIT_OK;
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+        if (strcmp(c->values[OPT_output], words[i]) == 0) {
+            *out_kind = (enum output)i;
+            return EXIT_OK;
+        }
+    }
+    return cli_usage(
+        "%s: output is text, wide, json, jsonl, yaml or name, not '%s'; see quipu help %s",
+        c->command->words, c->values[OPT_output], c->command->words);
+}
+
+bool output_colors(const struct cli *c)
+{
+    const char *variable = getenv("NO_COLOR");
+    return isatty(STDOUT_FILENO) != 0 && !cli_has(c, OPT_no_color) &&
+           (variable == NULL || *variable == '\0');
+}
+
+/* ----------------------------------------------------------------------------------------- text */
+
+/* The size of the character at the front when it may be shown; 0: its first byte is to be escaped. */
+static size_t harmless(qp_str text)
+{
+    unsigned char first = (unsigned char)text.p[0];
+    size_t n = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (first < 0x20 || first == 0x7f || n > text.n ||
+        utf8_valid_prefix((qp_str){text.p, n}) != n) {
+        return 0;
+    }
+    if (n == 2 && first == 0xc2 && (unsigned char)text.p[1] < 0xa0) {
+        return 0; /* C1 controls */
+    }
+    /* What is not seen, or changes lines or the direction of what follows: U+200B..F, U+2028..E, U+2060..F. */
+    if (n == 3 && first == 0xe2) {
+        unsigned char second = (unsigned char)text.p[1];
+        unsigned char third = (unsigned char)text.p[2];
+        bool unseen = second == 0x80 &&
+                      ((third >= 0x8b && third <= 0x8f) || (third >= 0xa8 && third <= 0xae));
+        return unseen || (second == 0x81 && third >= 0xa0 && third <= 0xaf) ? 0 : n;
+    }
+    return n;
+}
+
+static size_t put_safe(FILE *out, qp_str text, size_t most)
+{
+    size_t shown = 0;
+    while (text.n > 0 && shown < most) {
+        size_t n = harmless(text);
+        if (n == 0) {
+            (void)fprintf(out, "\\x%02x", (unsigned char)text.p[0]);
+            shown += 3;
+        } else {
+            (void)fwrite(text.p, 1, n, out);
+        }
+        shown++;
+        text.p += n == 0 ? 1 : n;
+        text.n -= n == 0 ? 1 : n;
+    }
+    return shown;
+}
+
+void print_safe(FILE *out, qp_str text)
+{
+    (void)put_safe(out, text, SIZE_MAX);
+}
+
+void print_json(FILE *out, qp_str json)
+{
+    while (json.n > 0) {
+        size_t n = harmless(json);
+        unsigned char first = (unsigned char)json.p[0];
+        bool plain = n > 0 || first == '\n' || first == '\t' || first == '\r';
+        size_t size = n > 0 || plain ? (n > 0 ? n : 1) : first < 0x80 ? 1 : first < 0xe0 ? 2 : 3;
+        if (plain) {
+            (void)fwrite(json.p, 1, size, out);
+        } else {
+            unsigned code = size == 1 ? first
+                            : size == 2
+                                ? (first & 0x1fU) << 6 | ((unsigned char)json.p[1] & 0x3fU)
+                                : (first & 0x0fU) << 12 | ((unsigned char)json.p[1] & 0x3fU) << 6 |
+                                      ((unsigned char)json.p[2] & 0x3fU);
+            (void)fprintf(out, "\\u%04x", code);
+        }
+        json.p += size;
+        json.n -= size;
+    }
+}
+
+/* A value as text, in memory of its own. */
+static void value_text(struct buf *b, const struct json *value)
+{
+    struct json_writer w;
+    qp_str text;
+    if (value == NULL) {
+        return;
+    }
+    if (json_as_str(value, &text)) {
+        buf_str(b, text);
+        return;
+    }
+    json_writer_init(&w, b);
+    json_write_tree(&w, value);
+}
+
+static size_t put_value(FILE *out, const struct json *value, size_t most)
+{
+    struct qp_env env;
+    struct buf b;
+    size_t shown;
+    qp_env_init(&env);
+    buf_init(&b, &env, 0);
+    value_text(&b, value);
+    shown = put_safe(out, buf_slice(&b), most);
+    buf_done(&b);
+    return shown;
+}
+
+size_t print_value(FILE *out, const struct json *value)
+{
+    return put_value(out, value, SIZE_MAX);
+}
+
+qp_str member_text(const struct json *object, const char *key)
+{
+    qp_str text = {"", 0};
+    return json_as_str(json_get(object, str_from(key)), &text) ? text : QP_STR("");
+}
+
+int64_t member_number(const struct json *object, const char *key)
+{
+    int64_t number = 0;
+    return json_as_i64(json_get(object, str_from(key)), &number) ? number : 0;
+}
+
+/* ---------------------------------------------------------------------------------------- tables */
+
+/* How wide a value is when it is shown. */
+static size_t width_of(const struct json *value)
+{
+    char *memory = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&memory, &size);
+    size_t shown = 0;
+    if (out != NULL) {
+        shown = put_value(out, value, CELL_MOST);
+        (void)fclose(out);
+    }
+    free(memory);
+    return shown;
+}
+
+/* One row; spaces are only printed before something, so that no line ends in them. */
+static void print_row(const struct json *item, const struct table_column *columns,
+                      const size_t *shown, const size_t *widths, size_t count)
+{
+    size_t pending = 0;
+    for (size_t j = 0; j < count; j++) {
+        const struct json *value = json_get(item, str_from(columns[shown[j]].key));
+        size_t width = width_of(value);
+        if (width > 0) {
+            printf("%*s", (int)pending, "");
+            width = put_value(stdout, value, j + 1 == count ? SIZE_MAX : CELL_MOST);
+            pending = 0;
+        }
+        pending += widths[j] + 2 - (width < widths[j] ? width : widths[j]);
+    }
+    (void)fputc('\n', stdout);
+}
+
+static void print_table(const struct cli *c, bool wide, const struct table_column *columns,
+                        size_t column_count, const struct items *items)
+{
+    size_t widths[COLUMNS_MOST] = {0};
+    size_t shown[COLUMNS_MOST];
+    size_t count = 0;
+    for (size_t j = 0; j < column_count; j++) {
+        if (wide || !columns[j].wide) {
+            shown[count++] = j;
+        }
+    }
+    for (size_t j = 0; j < count; j++) {
+        widths[j] = strlen(columns[shown[j]].title);
+        for (size_t i = 0; i < items->count; i++) {
+            size_t width = width_of(json_get(items->items[i], str_from(columns[shown[j]].key)));
+            widths[j] = width > widths[j] ? width : widths[j];
+        }
+    }
+    (void)fputs(output_colors(c) ? "\033[1m" : "", stdout);
+    for (size_t j = 0; j < count; j++) {
+        printf("%-*s", j + 1 < count ? (int)widths[j] + 2 : 0, columns[shown[j]].title);
+    }
+    (void)fputs(output_colors(c) ? "\033[0m\n" : "\n", stdout);
+    for (size_t i = 0; i < items->count; i++) {
+        print_row(items->items[i], columns, shown, widths, count);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------- lists */
+
+static void put_items(struct json_writer *w, const struct items *items)
+{
+    json_begin_object(w);
+    json_key(w, QP_STR("items"));
+    json_begin_array(w);
+    for (size_t i = 0; i < items->count; i++) {
+        json_write_tree(w, items->items[i]);
+    }
+    json_end_array(w);
+    if (items->next_cursor != NULL) {
+        json_key(w, QP_STR("next_cursor"));
+        json_put_str(w, str_from(items->next_cursor));
+    }
+    json_end_object(w);
+}
+
+static void print_tree(const struct cli *c, const struct json *item)
+{
+    struct buf b;
+    struct json_writer w;
+    buf_init(&b, &c->env, 0);
+    json_writer_init(&w, &b);
+    json_write_tree(&w, item);
+    print_json(stdout, buf_slice(&b));
+    (void)fputc('\n', stdout);
+    buf_done(&b);
+}
+
+static void print_whole(const struct cli *c, enum output kind, const struct items *items)
+{
+    struct buf b;
+    struct json_writer w;
+    struct json *json = NULL;
+    buf_init(&b, &c->env, 0);
+    json_writer_init(&w, &b);
+    put_items(&w, items);
+    if (kind == OUTPUT_JSON) {
+        print_json(stdout, buf_slice(&b));
+        (void)fputc('\n', stdout);
+    } else if (json_parse(&c->env, buf_slice(&b), NULL, &json) == QP_OK) {
+        print_yaml(stdout, json);
+    }
+    json_free(json);
+    buf_done(&b);
+}
+
+void output_items(const struct cli *c, enum output kind, const struct table_column *columns,
+                  size_t column_count, const char *name, const struct items *items)
+{
+    if (kind == OUTPUT_JSON || kind == OUTPUT_YAML) {
+        print_whole(c, kind, items);
+        return;
+    }
+    if (kind == OUTPUT_TEXT || kind == OUTPUT_WIDE) {
+        print_table(c, kind == OUTPUT_WIDE, columns, column_count, items);
+        return;
+    }
+    for (size_t i = 0; i < items->count; i++) {
+        if (kind == OUTPUT_JSONL) {
+            print_tree(c, items->items[i]);
+        } else {
+            (void)print_value(stdout, json_get(items->items[i], str_from(name)));
+            (void)fputc('\n', stdout);
+        }
+    }
+}
+
+bool output_object(struct cli *c, enum output kind, const char *name, qp_str text)
+{
+    struct json *json = NULL;
+    if (kind == OUTPUT_JSON || kind == OUTPUT_JSONL) {
+        print_json(stdout, text);
+        (void)fputc('\n', stdout);
+        return true;
+    }
+    if (kind != OUTPUT_NAME && kind != OUTPUT_YAML) {
+        return false;
+    }
+    if (json_parse(&c->env, text, NULL, &json) == QP_OK) {
+        if (kind == OUTPUT_YAML) {
+            print_yaml(stdout, json);
+        } else {
+            (void)print_value(stdout, json_get(json, str_from(name)));
+            (void)fputc('\n', stdout);
+        }
+    }
+    json_free(json);
+    return true;
+}
+
+void output_members(const struct json *object)
+{
+    struct json_walk w = {0};
+    while (json_each(object, &w)) {
+        size_t shown = put_safe(stdout, w.key, CELL_MOST);
+        printf("%*s", shown < 15 ? (int)(15 - shown) : 1, "");
+        (void)print_value(stdout, w.value);
+        (void)fputc('\n', stdout);
+    }
+}

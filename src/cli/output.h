@@ -1,0 +1,54 @@
+/* output.h - what goes to stdout
+ *
+ * For people tables and lines; for programs the JSON of the API, as one text (json), an item a line (jsonl) or YAML. Text that could control
+ * a terminal is escaped in all of them.
+ */
+#ifndef QP_CLI_OUTPUT_H
+#define QP_CLI_OUTPUT_H
+
+#include <stdio.h>
+
+#include "cli/ask.h"
+
+enum output { OUTPUT_TEXT, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_JSONL, OUTPUT_YAML, OUTPUT_NAME };
+
+/* Of -o and -q; a usage error for another word. */
+int output_kind(const struct cli *c, enum output *out_kind);
+/* stdout is a terminal, and colours are wanted there. */
+bool output_colors(const struct cli *c);
+
+/* A column of a table: a member of the items. */
+struct table_column {
+    const char *title;
+    const char *key;
+    bool wide; /* only with -o wide */
+};
+
+/* Items that were collected from pages. */
+struct items {
+    const struct json **items;
+    size_t count;
+    const char *next_cursor; /* NULL: there are no more */
+};
+/* A list, in the way that was asked for. `name` is the member that -q and -o name print. */
+void output_items(const struct cli *c, enum output kind, const struct table_column *columns,
+                  size_t column_count, const char *name, const struct items *items);
+/* One object: json, jsonl, yaml, or its `name`. False: people want to read it, and it was not printed. */
+bool output_object(struct cli *c, enum output kind, const char *name, qp_str json);
+
+/* Members of an object as lines "name  value". */
+void output_members(const struct json *object);
+
+/* A member that is a string, or a number; else empty, or 0. */
+qp_str member_text(const struct json *object, const char *key);
+int64_t member_number(const struct json *object, const char *key);
+
+/* Text without anything that could control a terminal: as it is when it is good UTF-8, else \xNN. */
+void print_safe(FILE *out, qp_str text);
+/* A value as one line: strings without quotes, all else as JSON. NULL: nothing. Its width in columns, about. */
+size_t print_value(FILE *out, const struct json *value);
+/* The JSON text as it is, but for control characters beyond ASCII, which become \u escapes. */
+void print_json(FILE *out, qp_str json);
+void print_yaml(FILE *out, const struct json *json);
+
+#endif

@@ -1,0 +1,327 @@
+/* serve.c - quipu serve: the engine as a program
+ *
+ * Reads its options (an option --data-dir is also the variable QUIPU_DATA_DIR; the option wins), puts a server together
+ * (server/server.h), tells the service manager that it is ready, and waits for a signal: SIGTERM and SIGINT end it, after what
+ * is being done; SIGHUP reads the key and the certificate again. When the store has failed for good it ends by itself.
+ *
+ * Exit codes: 0 it was asked to end and did, 1 it could not start, did not end well, or its store failed, 2 usage, 4 the store is in use.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <quipu.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/time.h"
+#include "cli/cli.h"
+#include "server/server.h"
+#include "server/sink.h"
+
+#define LOOK_MS 1000   /* between two looks at whether the store still works */
+#define FIRST_SOCKET 3 /* of those that were opened for us */
+
+struct serve {
+    struct server_options server;
+    struct qp_env env;
+    struct sink sink;
+    const char *data, *store, *listen, *socket, *host, *tls_key, *tls_certificate;
+    const char *max_body, *max_connections, *http_threads, *keep, *drain, *level, *format;
+    const char *no_auth, *behind_proxy;
+    char socket_place[256];
+    int adopted[SERVER_LISTENERS];
+    sigset_t signals;
+};
+
+/* Every option, and where its value goes. Several values of --listen and --host are separated by commas. */
+static const struct {
+    enum option option;
+    size_t offset;
+} options[] = {
+    {OPT_data_dir, offsetof(struct serve, data)},
+    {OPT_store, offsetof(struct serve, store)},
+    {OPT_listen, offsetof(struct serve, listen)},
+    {OPT_socket, offsetof(struct serve, socket)},
+    {OPT_host, offsetof(struct serve, host)},
+    {OPT_tls_key, offsetof(struct serve, tls_key)},
+    {OPT_tls_cert, offsetof(struct serve, tls_certificate)},
+    {OPT_behind_proxy, offsetof(struct serve, behind_proxy)},
+    {OPT_no_auth, offsetof(struct serve, no_auth)},
+    {OPT_max_body, offsetof(struct serve, max_body)},
+    {OPT_max_connections, offsetof(struct serve, max_connections)},
+    {OPT_http_threads, offsetof(struct serve, http_threads)},
+    {OPT_keep, offsetof(struct serve, keep)},
+    {OPT_drain, offsetof(struct serve, drain)},
+    {OPT_log_level, offsetof(struct serve, level)},
+    {OPT_log_format, offsetof(struct serve, format)},
+};
+
+static int settle(struct serve *s);
+static int run(struct serve *s);
+
+int command_serve(struct cli *c)
+{
+    struct serve s = {.data = NULL};
+    int status = cli_expect(c, 0, 0);
+    status = status == EXIT_OK ? cli_settings(c) : status;
+    for (size_t i = 0; i < ARRAY_COUNT(options); i++) {
+        *(const char **)(void *)((char *)&s + options[i].offset) = c->values[options[i].option];
+    }
+    status = status == EXIT_OK ? settle(&s) : status;
+    return status == EXIT_OK ? run(&s) : status;
+}
+
+/* ------------------------------------------------------------------------------------ arguments */
+
+/* A number from `least` to `most`, in `text` when it is there. */
+static bool read_number(const char *text, long long least, long long most, long long *out_number)
+{
+    char *end = NULL;
+    long long number;
+    if (text == NULL) {
+        return true;
+    }
+    errno = 0;
+    number = strtoll(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || number < least ||
+        number > most) {
+        return false;
+    }
+    *out_number = number;
+    return true;
+}
+
+static bool read_ms(const char *text, qp_ms *out_ms)
+{
+    return text == NULL || span_parse(str_from(text), out_ms, NULL) == QP_OK;
+}
+
+/* Splits at commas, in a copy that lives as long as the program. */
+static size_t split(const char *text, const char **out, size_t most)
+{
+    char *rest = text == NULL ? NULL : strdup(text);
+    size_t count = 0;
+    while (rest != NULL && count < most) {
+        out[count++] = strsep(&rest, ",");
+    }
+    return count;
+}
+
+static int settle_numbers(struct serve *s)
+{
+    long long body = 0;
+    long long connections = 0;
+    long long threads = 0;
+    if (!read_number(s->max_body, 1024, LIMIT_BODY_HARD_SIZE, &body)) {
+        return cli_usage("serve: --max-body is 1024 to %d", LIMIT_BODY_HARD_SIZE);
+    }
+    if (!read_number(s->max_connections, 1, 1000000, &connections)) {
+        return cli_usage("serve: --max-connections is 1 to 1000000");
+    }
+    if (!read_number(s->http_threads, 1, 64, &threads)) {
+        return cli_usage("serve: --http-threads is 1 to 64");
+    }
+    if (!read_ms(s->keep, &s->server.keep_ms) || !read_ms(s->drain, &s->server.drain_ms)) {
+        return cli_usage("serve: --keep and --drain are durations like 30s or 7d");
+    }
+    s->server.body_size = (size_t)body;
+    s->server.connections = (unsigned)connections;
+    s->server.http_threads = (int)threads;
+    return EXIT_OK;
+}
+
+static int settle_log(struct serve *s)
+{
+    static const char *const levels[] = {"debug", "info", "warn", "error"};
+    size_t level = 1;
+    if (s->level != NULL) {
+        for (level = 0; level < ARRAY_COUNT(levels) && strcmp(s->level, levels[level]) != 0;
+             level++) {}
+    }
+    if (level == ARRAY_COUNT(levels)) {
+        return cli_usage("serve: --log-level is debug, info, warn or error");
+    }
+    s->sink = (struct sink){.fd = STDERR_FILENO,
+                            .format = isatty(STDERR_FILENO) ? SINK_LOGFMT : SINK_JSON,
+                            .least = (enum qp_log_level)level};
+    if (s->format != NULL && strcmp(s->format, "logfmt") != 0 && strcmp(s->format, "json") != 0) {
+        return cli_usage("serve: --log-format is logfmt or json");
+    }
+    if (s->format != NULL) {
+        s->sink.format = strcmp(s->format, "json") == 0 ? SINK_JSON : SINK_LOGFMT;
+    }
+    return EXIT_OK;
+}
+
+/* Sockets that the service manager has opened, if they are meant for us. */
+static void adopt(struct serve *s)
+{
+    const char *pid = getenv("LISTEN_PID");
+    const char *count = getenv("LISTEN_FDS");
+    long long wanted = 0;
+    if (pid == NULL || strtoll(pid, NULL, 10) != (long long)getpid() || count == NULL ||
+        !read_number(count, 1, SERVER_LISTENERS, &wanted)) {
+        return;
+    }
+    for (int i = 0; i < (int)wanted; i++) {
+        s->adopted[i] = FIRST_SOCKET + i;
+        (void)fcntl(s->adopted[i], F_SETFD, FD_CLOEXEC); /* nobody is started by us anyway */
+    }
+    s->server.adopted = s->adopted;
+    s->server.adopted_count = (size_t)wanted;
+}
+
+/* Commands that are run beside the data directory find the socket in it (ask.c). A name that is too long for one does without. */
+static void settle_socket(struct serve *s)
+{
+    struct server_options *o = &s->server;
+    const size_t most = sizeof((struct sockaddr_un *)NULL)->sun_path;
+    if (s->socket != NULL && strcmp(s->socket, "none") == 0) {
+        return;
+    }
+    if (s->socket == NULL && strlen(o->data) + strlen("/quipu.sock") >= most) {
+        return;
+    }
+    (void)snprintf(s->socket_place, sizeof s->socket_place, "unix:%s%s",
+                   s->socket != NULL ? s->socket : o->data, s->socket != NULL ? "" : "/quipu.sock");
+    if (s->socket == NULL && o->listen_count == 0) {
+        o->listen[o->listen_count++] = SERVER_DEFAULT_LISTEN;
+    }
+    o->listen[o->listen_count++] = s->socket_place;
+}
+
+static int settle(struct serve *s)
+{
+    struct server_options *o = &s->server;
+    int status = settle_numbers(s);
+    status = status == EXIT_OK ? settle_log(s) : status;
+    if (status != EXIT_OK) {
+        return status;
+    }
+    qp_env_init(&s->env);
+    s->env.context = &s->sink;
+    s->env.log = sink_write;
+    o->env = &s->env;
+    o->data = s->data != NULL ? s->data : "quipu-data";
+    o->store =
+        s->store != NULL && !cli_place_is_url(s->store) ? cli_place_path(s->store) : s->store;
+    o->listen_count = split(s->listen, o->listen, SERVER_LISTENERS - 1);
+    o->host_count = split(s->host, o->hosts, LIMIT_HOSTS - 4);
+    settle_socket(s);
+    o->tls_key = s->tls_key;
+    o->tls_certificate = s->tls_certificate;
+    o->no_auth = s->no_auth != NULL;
+    o->behind_proxy = s->behind_proxy != NULL;
+    adopt(s);
+    return EXIT_OK;
+}
+
+/* ------------------------------------------------------------------------------------------ run */
+
+/* Files only for us, no memory on disk when we crash, as many sockets as we may have, and signals for the main thread. */
+static void prepare(struct serve *s)
+{
+    struct rlimit files;
+    (void)umask(077);
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* not everywhere: no reason to refuse */
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files); /* then there are fewer connections */
+    }
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)sigemptyset(&s->signals);
+    (void)sigaddset(&s->signals, SIGTERM);
+    (void)sigaddset(&s->signals, SIGINT);
+    (void)sigaddset(&s->signals, SIGHUP);
+    (void)pthread_sigmask(SIG_BLOCK, &s->signals, NULL);
+}
+
+/* Where it can be reached goes to stdout, for scripts; the rest to the log. */
+static void announce(const struct serve *s, const struct server *server)
+{
+    const char *name;
+    for (size_t i = 0; (name = server_name(server, i)) != NULL; i++) {
+        printf("listening on %s%s\n",
+               strncmp(name, "unix:", 5) == 0 ? ""
+               : s->tls_key != NULL           ? "https://"
+                                              : "http://",
+               name);
+        log_write(&s->env, QP_LOG_INFO, LOG_MSG("listening"), LOG_TEXT("on", name));
+    }
+    if (server_token_file(server) != NULL) {
+        printf("a token for the administrator is in %s\n", server_token_file(server));
+    }
+    if (geteuid() == 0) {
+        log_write(&s->env, QP_LOG_WARN,
+                  LOG_MSG("running as root: a user of its own would be better"));
+    }
+    (void)fflush(stdout);
+}
+
+/* How often the watchdog wants to hear of us; 0: never. */
+static long long watchdog_ms(void)
+{
+    const char *text = getenv("WATCHDOG_USEC");
+    long long us = 0;
+    return read_number(text, 1, 3600LL * 1000000, &us) ? us / 2000 : 0;
+}
+
+static void reload(struct serve *s, struct server *server)
+{
+    struct qp_err err = {0};
+    if (server_reload(server, &err) == QP_OK) {
+        log_write(&s->env, QP_LOG_INFO, LOG_MSG("key and certificate were read again"));
+    } else {
+        log_write(&s->env, QP_LOG_WARN, LOG_MSG("nothing was read again"),
+                  LOG_TEXT("why", err.text));
+    }
+}
+
+/* Until a signal that ends us, or the store has failed for good; true: we were asked to. */
+static bool wait_for_end(struct serve *s, struct server *server, const char *manager)
+{
+    long long beat_ms = watchdog_ms();
+    long long look_ms = beat_ms > 0 && beat_ms < LOOK_MS ? beat_ms : LOOK_MS;
+    struct timespec look = {.tv_sec = look_ms / 1000, .tv_nsec = look_ms % 1000 * 1000000};
+    int number;
+    do {
+        number = sigtimedwait(&s->signals, NULL, &look);
+        if (number == SIGHUP) {
+            reload(s, server);
+        }
+        server_tidy(server);
+        if (beat_ms > 0 && server_alive(server)) {
+            notify(manager, "WATCHDOG=1");
+        }
+    } while (number != SIGTERM && number != SIGINT && server_alive(server));
+    log_write(&s->env, QP_LOG_INFO, LOG_MSG("ending"), LOG_I64("signal", number));
+    return server_alive(server);
+}
+
+static int run(struct serve *s)
+{
+    const char *manager = getenv("NOTIFY_SOCKET");
+    struct server *server = NULL;
+    struct qp_err err = {0};
+    bool asked;
+    int rc;
+    prepare(s);
+    rc = server_open(&s->server, &server, &err);
+    if (rc != QP_OK) {
+        cli_error("serve", &err, rc);
+        return rc == QP_E_LOCKED ? EXIT_CONFLICT : EXIT_ERROR;
+    }
+    announce(s, server);
+    notify(manager, "READY=1\nSTATUS=serving");
+    asked = wait_for_end(s, server, manager);
+    notify(manager, "STOPPING=1");
+    return server_close(server) && asked ? EXIT_OK : EXIT_ERROR;
+}

@@ -1,0 +1,155 @@
+/* table.c - commands.def and options.def as arrays, and what is looked up in them */
+#include <string.h>
+
+#include "cli/cli.h"
+
+static const struct option_row options[] = {
+#define OPTION(name, letter, value, flags, about) {#name, letter, value, flags, about},
+#include "cli/options.def"
+#undef OPTION
+};
+
+static const struct command commands[] = {
+#define COMMAND(function, words, arguments, options, flags, summary, about)                        \
+    {words, arguments, options, flags, summary, about, command_##function},
+#include "cli/commands.def"
+#undef COMMAND
+};
+
+/* Spellings that people try because other programs have them. */
+static const struct {
+    const char *typed;
+    const char *words;
+} aliases[] = {
+    {"--help", "help"},    {"-h", "help"}, {"--version", "version"},        {"list", "ls"},
+    {"jobs", "ls"},        {"ps", "ls"},   {"namespaces", "namespaces ls"}, {"tokens", "tokens ls"},
+    {"interrupt", "kill"},
+};
+
+const struct option_row *option_at(enum option option)
+{
+    return &options[option];
+}
+
+const struct command *command_at(size_t index)
+{
+    return index < ARRAY_COUNT(commands) ? &commands[index] : NULL;
+}
+
+/* How many of the arguments the words are; 0: they are others. */
+static int words_match(const char *words, int argc, char *const *argv)
+{
+    int used = 0;
+    const char *p = words;
+    while (*p != '\0') {
+        size_t n = strcspn(p, " ");
+        if (used >= argc || strlen(argv[used]) != n || memcmp(argv[used], p, n) != 0) {
+            return 0;
+        }
+        used++;
+        p += n;
+        p += *p == ' ';
+    }
+    return used;
+}
+
+static const struct command *find_words(const char *words)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(commands); i++) {
+        if (strcmp(commands[i].words, words) == 0) {
+            return &commands[i];
+        }
+    }
+    return NULL;
+}
+
+const struct command *command_find(int argc, char *const *argv, int *out_used)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(commands); i++) {
+        *out_used = words_match(commands[i].words, argc, argv);
+        if (*out_used > 0) {
+            return &commands[i];
+        }
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(aliases) && argc > 0; i++) {
+        if (strcmp(argv[0], aliases[i].typed) == 0) {
+            *out_used = 1;
+            return find_words(aliases[i].words);
+        }
+    }
+    return NULL;
+}
+
+/* Insertions, deletions and replacements that turn `typed` into `name`. Names of commands are
+ * short; of what was typed only the beginning is compared, so one row of fixed length is enough. */
+static size_t distance(const char *typed, const char *name)
+{
+    enum { COMPARED = 32 };
+    size_t row[COMPARED + 1];
+    size_t name_size = strnlen(name, COMPARED);
+    size_t typed_size = strnlen(typed, COMPARED);
+
+    for (size_t j = 0; j <= name_size; j++) {
+        row[j] = j;
+    }
+    for (size_t i = 1; i <= typed_size; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= name_size; j++) {
+            size_t above = row[j];
+            size_t best = diagonal + (typed[i - 1] == name[j - 1] ? 0 : 1);
+            best = above + 1 < best ? above + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            diagonal = above;
+            row[j] = best;
+        }
+    }
+    return row[name_size];
+}
+
+const char *command_nearest(const char *typed)
+{
+    const char *nearest = commands[ARRAY_COUNT(commands) - 1].words; /* help */
+    for (size_t i = 0; i < ARRAY_COUNT(commands); i++) {
+        if (distance(typed, commands[i].words) < distance(typed, nearest)) {
+            nearest = commands[i].words;
+        }
+    }
+    return nearest;
+}
+
+const char *option_nearest(const struct command *command, const char *typed)
+{
+    enum option nearest = OPT_help;
+    for (enum option i = 0; i < OPTION_COUNT; i++) {
+        if (command_takes(command, i) &&
+            distance(typed, options[i].name) < distance(typed, options[nearest].name)) {
+            nearest = i;
+        }
+    }
+    return options[nearest].name;
+}
+
+/* What every command takes that asks somebody. */
+static bool is_common(enum option option)
+{
+    return option <= OPT_no_color;
+}
+
+bool command_takes(const struct command *command, enum option option)
+{
+    const char *p = command->options;
+    const char *name = options[option].name;
+    if (option == OPT_help || ((command->flags & ASKS) != 0 && is_common(option))) {
+        return true;
+    }
+    while (*p != '\0') {
+        size_t n = strcspn(p, " ");
+        if (strlen(name) == n && memcmp(name, p, n) == 0) {
+            return true;
+        }
+        p += n;
+        p += *p == ' ';
+    }
+    return false;
+}

@@ -1,0 +1,317 @@
+/* watch.c - quipu watch and quipu history: a job as it happens
+ *
+ * Both follow the journal: over SSE from a server, by looking again at a file. On a terminal watch draws the job's activities as a tree,
+ * and draws it anew in place when something has happened; elsewhere it prints a line for every change. So does history.
+ */
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/jobs.h"
+
+#define ROWS_MOST 200
+#define REDRAW_US 100000 /* no more often than a person can read */
+
+/* ---------------------------------------------------------------------------------- an event */
+
+static void put_member(const struct json *event, const char *key, const char *before)
+{
+    const struct json *value = json_get(event, str_from(key));
+    if (value != NULL) {
+        (void)fputs(before, stdout);
+        (void)print_value(stdout, value);
+    }
+}
+
+/* "   3  2026-..  answered  run,0,0  201100000000001  200" */
+static void print_event(const struct json *event)
+{
+    printf("%4lld  ", (long long)member_number(event, "seq"));
+    put_member(event, "at", "");
+    put_member(event, "kind", "  ");
+    put_member(event, "address", "  ");
+    put_member(event, "ledger", "  ");
+    put_member(event, "code", "  ");
+    put_member(event, "status", "  ");
+    put_member(event, "detail", "  ");
+    (void)fputc('\n', stdout);
+    (void)fflush(stdout); /* somebody waits for it; main asks whether it went well */
+}
+
+struct following {
+    struct cli *c;
+    enum output kind;
+    const char *id;
+    int64_t drawn_us;
+    int rows; /* of the last drawing */
+    bool parked;
+};
+
+static bool print_one(void *context, qp_str text)
+{
+    struct following *f = context;
+    struct json *json = NULL;
+    if (str_is_none(text) || json_parse(&f->c->env, text, NULL, &json) != QP_OK) {
+        return true;
+    }
+    if (f->kind == OUTPUT_TEXT || f->kind == OUTPUT_WIDE) {
+        print_event(json);
+    } else {
+        (void)output_object(f->c, f->kind == OUTPUT_YAML ? f->kind : OUTPUT_JSON, "seq", text);
+        (void)fflush(stdout);
+    }
+    json_free(json);
+    return true;
+}
+
+/* -------------------------------------------------------------------------------------- history */
+
+static int print_history(struct cli *c, const char *id, enum output kind)
+{
+    static const struct table_column columns[] = {
+        {"SEQ", "seq", false},          {"AT", "at", false},         {"KIND", "kind", false},
+        {"ACTIVITY", "address", false}, {"LEDGER", "ledger", false}, {"CODE", "code", false},
+        {"STATUS", "status", true},     {"DETAIL", "detail", false},
+    };
+    const char *cursor = cli_has(c, OPT_cursor) ? c->values[OPT_cursor] : "0";
+    int64_t limit = cli_has(c, OPT_all) ? INT64_MAX : 1000;
+    int status = cli_number(c, OPT_limit, 1, 1000000, &limit);
+    bool more = true;
+    while (status == EXIT_OK && more && limit > 0) {
+        const struct json *found[1000] = {NULL};
+        struct items items = {.items = found};
+        struct reply reply;
+        struct json *json = NULL;
+        const struct json *array;
+        qp_str next;
+        const char *query =
+            cli_text(c, "limit=%lld&cursor=%s", (long long)(limit < 1000 ? limit : 1000),
+                     cli_encode(c, cursor));
+        status = ask_well(
+            c, &(struct question){.path = job_path(c, id, "/history"), .query = query}, &reply);
+        if (status == EXIT_OK &&
+            json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
+            array = json_get(json, QP_STR("items"));
+            for (items.count = 0;
+                 items.count < json_count(array) && items.count < ARRAY_COUNT(found);
+                 items.count++) {
+                found[items.count] = json_at(array, items.count);
+            }
+            more = json_as_str(json_get(json, QP_STR("next_cursor")), &next);
+            cursor = more ? cli_text(c, "%.*s", STR_ARG(next)) : NULL;
+            limit -= (int64_t)items.count;
+            items.next_cursor = cursor;
+            output_items(c, kind, columns, ARRAY_COUNT(columns), "seq", &items);
+        }
+        json_free(json);
+        reply_done(&reply);
+    }
+    if (status == EXIT_OK && more) {
+        cli_say("there are more: --all, or --cursor %s", cursor);
+    }
+    return status;
+}
+
+int command_history(struct cli *c)
+{
+    struct following f = {.c = c};
+    int status = cli_expect(c, 1, 1);
+    status = status == EXIT_OK ? output_kind(c, &f.kind) : status;
+    status = status == EXIT_OK ? job_resolve(c, c->arguments[0], &f.id) : status;
+    if (status != EXIT_OK) {
+        return status;
+    }
+    return cli_has(c, OPT_follow) ? ask_follow(c, f.id, 0, 0, &f, print_one)
+                                  : print_history(c, f.id, f.kind);
+}
+
+/* ----------------------------------------------------------------------------------------- tree */
+
+static const char *mark_of(const struct json *activity)
+{
+    qp_str state = member_text(activity, "state");
+    qp_str task = member_text(activity, "task");
+    return str_equal(state, QP_STR("done"))        ? "\033[32m✓\033[0m"
+           : str_equal(state, QP_STR("escalated")) ? "\033[31m✗\033[0m"
+           : str_equal(task, QP_STR("dead"))       ? "\033[31m✗\033[0m"
+           : str_equal(task, QP_STR("held"))       ? "\033[33m▶\033[0m"
+                                                   : "\033[2m·\033[0m";
+}
+
+/* A generation is one comma more. */
+static int depth_of(qp_str address)
+{
+    int depth = 0;
+    for (size_t i = 0; i < address.n; i++) {
+        depth += address.p[i] == ',';
+    }
+    return depth;
+}
+
+static void draw_activity(const struct json *activity, int width)
+{
+    qp_str address = member_text(activity, "address");
+    char *memory = NULL;
+    size_t size = 0;
+    FILE *line = open_memstream(&memory, &size);
+    if (line == NULL) {
+        return;
+    }
+    print_safe(line, address);
+    (void)fputs("  ", line);
+    (void)print_value(line, json_get(activity, QP_STR("ledger")));
+    (void)fputs("  ", line);
+    (void)print_value(line, json_get(activity, QP_STR("state")));
+    if (json_get(activity, QP_STR("progress")) != NULL) {
+        (void)fputs("  ", line);
+        (void)print_value(line, json_get(activity, QP_STR("progress")));
+    }
+    if (json_get(activity, QP_STR("error")) != NULL) {
+        (void)fputs("  ", line);
+        (void)print_value(line, json_get(activity, QP_STR("error")));
+    }
+    (void)fclose(line);
+    printf("%*s%s %.*s\n", 2 * depth_of(address), "", mark_of(activity),
+           width - 2 * depth_of(address) - 3, memory);
+    free(memory);
+}
+
+static int terminal_size(int *out_width)
+{
+    struct winsize size = {0};
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 20 || size.ws_row < 4) {
+        *out_width = 80;
+        return 24;
+    }
+    *out_width = size.ws_col;
+    return size.ws_row;
+}
+
+static void draw_tree(struct following *f, const struct json *job, const struct json *answer)
+{
+    const struct json *activities[ROWS_MOST] = {NULL};
+    int width;
+    int height = terminal_size(&width);
+    size_t count = job_activities(answer, activities, ARRAY_COUNT(activities));
+    int room = height - 3;
+    if (f->rows > 0) {
+        printf("\033[%dA\033[J", f->rows);
+    }
+    printf("\033[1m");
+    (void)print_value(stdout, json_get(job, QP_STR("id")));
+    printf("\033[0m  ");
+    (void)print_value(stdout, json_get(job, QP_STR("workflow")));
+    printf("  ");
+    (void)print_value(stdout, json_get(job, QP_STR("status")));
+    printf("\n");
+    f->rows = 1;
+    for (size_t i = 0; i < count && (int)i < room; i++, f->rows++) {
+        draw_activity(activities[i], width);
+    }
+    if ((int)count > room) {
+        printf("  .. and %zu more: quipu show\n", count - (size_t)room);
+        f->rows++;
+    }
+    (void)fflush(stdout);
+}
+
+static int redraw(struct following *f)
+{
+    struct cli *c = f->c;
+    struct reply job = {0};
+    struct reply acts = {0};
+    struct json *job_json = NULL;
+    struct json *acts_json = NULL;
+    struct arena kept = c->arena; /* one of very many: its texts go with it */
+    int status;
+    arena_init(&c->arena, &c->env, 0);
+    status = ask_well(c, &(struct question){.path = job_path(c, f->id, "")}, &job);
+    status = status == EXIT_OK
+                 ? ask_well(c,
+                            &(struct question){.path = job_path(c, f->id, "/activities"),
+                                               .query = "limit=200"},
+                            &acts)
+                 : status;
+    if (status == EXIT_OK && json_parse(&c->env, buf_slice(&job.body), NULL, &job_json) == QP_OK &&
+        json_parse(&c->env, buf_slice(&acts.body), NULL, &acts_json) == QP_OK) {
+        draw_tree(f, job_json, acts_json);
+        f->parked = str_equal(member_text(job_json, "status"), QP_STR("parked"));
+    }
+    json_free(job_json);
+    json_free(acts_json);
+    reply_done(&job);
+    reply_done(&acts);
+    arena_done(&c->arena);
+    c->arena = kept;
+    return status;
+}
+
+/* On a terminal: something has happened, or some time has passed. */
+static bool draw_one(void *context, qp_str text)
+{
+    struct following *f = context;
+    int64_t now_us = cli_now_us(f->c);
+    (void)text; /* what it is about is seen in the tree */
+    if (now_us - f->drawn_us < REDRAW_US) {
+        return true;
+    }
+    f->drawn_us = now_us;
+    return redraw(f) == EXIT_OK && !f->parked;
+}
+
+/* Elsewhere: a line, and whether the job waits for a person. */
+static bool print_watched(void *context, qp_str text)
+{
+    struct following *f = context;
+    struct json *json = NULL;
+    (void)print_one(context, text);
+    if (!str_is_none(text) && json_parse(&f->c->env, text, NULL, &json) == QP_OK) {
+        f->parked = str_equal(member_text(json, "status"), QP_STR("parked"));
+    }
+    json_free(json);
+    return !f->parked;
+}
+
+/* ---------------------------------------------------------------------------------------- watch */
+
+/* How the job has ended; it is looked at once more, since its last event may be an old one. */
+static int end_of(struct cli *c, const char *id)
+{
+    struct reply reply;
+    struct json *json = NULL;
+    qp_str word = QP_NONE;
+    int code = EXIT_OK;
+    int status = ask_well(c, &(struct question){.path = job_path(c, id, "")}, &reply);
+    if (status == EXIT_OK && json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK &&
+        json_as_str(json_get(json, QP_STR("status")), &word)) {
+        (void)status_is_final(word, &code);
+        cli_say("the job '%s' is %.*s", id, STR_ARG(word));
+    }
+    json_free(json);
+    reply_done(&reply);
+    return status == EXIT_OK ? code : status;
+}
+
+int command_watch(struct cli *c)
+{
+    struct following f = {.c = c};
+    int64_t deadline_us;
+    bool draws;
+    int status = cli_expect(c, 1, 1);
+    status = status == EXIT_OK ? output_kind(c, &f.kind) : status;
+    status = status == EXIT_OK ? job_deadline(c, &deadline_us) : status;
+    status = status == EXIT_OK ? job_resolve(c, c->arguments[0], &f.id) : status;
+    if (status != EXIT_OK) {
+        return status;
+    }
+    draws = f.kind == OUTPUT_TEXT && output_colors(c);
+    status = ask_follow(c, f.id, 0, deadline_us, &f, draws ? draw_one : print_watched);
+    if (status == EXIT_OK && draws) {
+        status = redraw(&f);
+    }
+    if (status == EXIT_TIMEOUT) {
+        return cli_fail_next(c, EXIT_TIMEOUT, cli_text(c, "quipu show %s", f.id),
+                             "the job '%s' has not ended in time", f.id);
+    }
+    return status == EXIT_OK ? end_of(c, f.id) : status;
+}

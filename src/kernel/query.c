@@ -1,0 +1,329 @@
+/* query.c - namespaces, and one job (see query.h) */
+#include "kernel/query.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+#include "kernel/single.h"
+
+#define ATTRIBUTES_MOST 256 /* that are told of one job */
+#define IDS_SHOWN 3         /* of those that begin alike */
+
+/* ------------------------------------------------------------------------------------- namespaces */
+
+static int found_space(void *context, const void *row)
+{
+    *(int64_t *)context = ((const struct space_row *)row)->ns;
+    return QP_OK;
+}
+
+int query_space(struct store *s, qp_str name, int64_t *out_ns, struct qp_err *err)
+{
+    struct space_row key = {.name = name};
+    struct scan scan = {.table = TABLE_space,
+                        .index = INDEX_space_name,
+                        .prefix = &key,
+                        .prefix_count = 1,
+                        .limit = 1};
+    int64_t ns = 0;
+    int rc = name_check(name, "namespace", err);
+    rc = rc == QP_OK ? store_scan(s, &scan, &ns, found_space, err) : rc;
+    if (rc == QP_OK && ns == 0) {
+        rc = err_set(err, QP_E_NOT_FOUND, "there is no namespace '%.*s'", STR_ARG(name));
+    }
+    if (rc == QP_OK) {
+        *out_ns = ns;
+    }
+    return rc;
+}
+
+struct spaces {
+    void *context;
+    qp_space_visit visit;
+};
+
+static int each_space(void *context, const void *row)
+{
+    struct spaces *all = context;
+    const struct space_row *space = row;
+    struct qp_space told = {.name = space->name, .created_at = space->created_at};
+    return all->visit(all->context, &told);
+}
+
+int query_spaces(struct store *s, void *context, qp_space_visit visit, struct qp_err *err)
+{
+    struct spaces all = {context, visit};
+    struct scan scan = {.table = TABLE_space, .index = -1, .limit = SIZE_MAX};
+    return store_scan(s, &scan, &all, each_space, err);
+}
+
+/* ---------------------------------------------------------------------------------------- one job */
+
+int query_limit(int64_t limit, size_t *out_limit, struct qp_err *err)
+{
+    if (limit < 0 || limit > LIMIT_PAGE_ROWS) {
+        return err_set(err, QP_E_INVALID, "limit: %lld, it is 1 to %d", (long long)limit,
+                       LIMIT_PAGE_ROWS);
+    }
+    *out_limit = limit == 0 ? LIMIT_LIST_DEFAULT : (size_t)limit;
+    return QP_OK;
+}
+
+static int no_job(struct qp_err *err, int rc, qp_str id)
+{
+    char shown[LIMIT_LOG_ECHO_SIZE];
+    (void)log_escape(id, shown, sizeof shown); /* its length does not matter */
+    return err_set(err, rc, "job '%s': %s", shown, qp_code_text(rc));
+}
+
+int query_find(const struct query *q, struct arena *arena, qp_str id,
+               const struct job_row **out_job, struct qp_err *err)
+{
+    const void *row = NULL;
+    struct job_name_row name = {.ns = q->ns, .jid = id};
+    int rc = id_check(id, "job id", err);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    rc = store_get(q->store, arena, TABLE_job_name, &name, &row, err);
+    if (rc == QP_OK) {
+        struct job_row key = {.ns = q->ns, .job = ((const struct job_name_row *)row)->job};
+        rc = store_get(q->store, arena, TABLE_job, &key, &row, err);
+    }
+    if (rc != QP_OK) {
+        return rc == QP_E_NOT_FOUND ? no_job(err, rc, id) : rc;
+    }
+    *out_job = row;
+    return QP_OK;
+}
+
+/* The ids that begin alike. */
+struct alike {
+    qp_str prefix;
+    size_t count;
+    char ids[IDS_SHOWN][QP_ID_SIZE];
+};
+
+static int each_alike(void *context, const void *row)
+{
+    struct alike *a = context;
+    qp_str id = ((const struct job_name_row *)row)->jid;
+    if (id.n < a->prefix.n || memcmp(id.p, a->prefix.p, a->prefix.n) != 0) {
+        return QP_OK;
+    }
+    memcpy(a->ids[a->count], id.p, id.n);
+    a->ids[a->count++][id.n] = '\0';
+    return QP_OK;
+}
+
+static int only_one(const struct alike *a, char out_id[QP_ID_SIZE], struct qp_err *err)
+{
+    char shown[LIMIT_LOG_ECHO_SIZE];
+    (void)log_escape(a->prefix, shown, sizeof shown); /* its length does not matter */
+    if (a->count == 0) {
+        return err_set(err, QP_E_NOT_FOUND, "no job has the id '%s', or one that begins so", shown);
+    }
+    if (a->count > 1) {
+        return err_set(err, QP_E_CONFLICT, "several ids begin with '%s': %.100s, %.100s%s", shown,
+                       a->ids[0], a->ids[1], a->count > 2 ? ", ..." : "");
+    }
+    memcpy(out_id, a->ids[0], QP_ID_SIZE);
+    return QP_OK;
+}
+
+int query_resolve(const struct query *q, qp_str id_or_prefix, char out_id[QP_ID_SIZE],
+                  struct qp_err *err)
+{
+    struct arena arena;
+    struct alike alike = {.prefix = id_or_prefix};
+    struct job_name_row key = {.ns = q->ns, .jid = id_or_prefix};
+    struct scan scan = {.table = TABLE_job_name,
+                        .index = -1,
+                        .prefix = &key,
+                        .prefix_count = 1,
+                        .after = &key,
+                        .limit = IDS_SHOWN};
+    const void *row = NULL;
+    int rc = id_check(id_or_prefix, "job id", err);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    arena_init(&arena, store_env(q->store), 0);
+    rc = store_get(q->store, &arena, TABLE_job_name, &key, &row, err);
+    arena_done(&arena);
+    if (rc == QP_OK) {
+        memcpy(out_id, id_or_prefix.p, id_or_prefix.n);
+        out_id[id_or_prefix.n] = '\0';
+    }
+    if (rc != QP_E_NOT_FOUND) {
+        return rc;
+    }
+    rc = store_scan(q->store, &scan, &alike, each_alike, err);
+    return rc == QP_OK ? only_one(&alike, out_id, err) : rc;
+}
+
+struct qp_job_info query_info(const struct query *q, const struct job_row *job)
+{
+    return (struct qp_job_info){.ns = q->ns_name,
+                                .id = job->jid,
+                                .workflow = job->workflow,
+                                .version = job->version,
+                                .custom_id = job->custom_id,
+                                .forked_from = job->forked_from,
+                                .status = status_word(job->status),
+                                .parked = job->parked,
+                                .error = job->error,
+                                .limit_key = job->limit_key,
+                                .priority = job->priority,
+                                .created_at = job->created_at,
+                                .updated_at = job->updated_at,
+                                .closed_at = job->closed_at,
+                                .expire_at = job->expire_at,
+                                .open = job->sem,
+                                .seq = job->seq};
+}
+
+/* ------------------------------------------------------------------------------------ all of a job */
+
+struct showing {
+    const struct query *q;
+    struct arena arena;
+    const struct job_row *job;
+    struct qp_job_info info;
+    struct qp_attribute attributes[ATTRIBUTES_MOST];
+    int rc; /* of memory */
+};
+
+/* A row that may be missing. */
+static int may_get(struct showing *s, enum table_id table, const void *key, const void **out_row,
+                   struct qp_err *err)
+{
+    int rc = store_get(s->q->store, &s->arena, table, key, out_row, err);
+    return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+}
+
+/* What the job was started with: on its trigger, or, when it has not begun, in the message that will. */
+static int show_input(struct showing *s, struct qp_err *err)
+{
+    const struct job_row *job = s->job;
+    struct act_row trigger = {.ns = job->ns, .job = job->job, .addr = TRIGGER_ADDRESS};
+    struct msg_row start = {.ns = job->ns, .job = job->job, .guid = job->owner_guid};
+    const void *row = NULL;
+    int rc = may_get(s, TABLE_act, &trigger, &row, err);
+    if (rc != QP_OK || row != NULL) {
+        s->info.input = row == NULL ? QP_NONE : ((const struct act_row *)row)->input;
+        return rc;
+    }
+    rc = may_get(s, TABLE_msg, &start, &row, err);
+    if (rc == QP_OK && row != NULL) {
+        const struct msg_row *message = row;
+        s->info.input = message->payload;
+        s->info.begin_at = message->state == MSG_DELAYED ? message->wake_at : 0;
+    }
+    return rc;
+}
+
+/* Of a completed job: its own, or that of the response which closed it. */
+static int show_output(struct showing *s, struct qp_err *err)
+{
+    const struct job_row *job = s->job;
+    struct guid_row key = {
+        .ns = job->ns, .job = job->job, .addr = QP_STR(SINGLE_ADDRESS), .guid = job->closed_by};
+    struct guid_row closing = {0};
+    int rc = QP_OK;
+    s->info.output = job->state == JOB_COMPLETED ? job->output : QP_NONE;
+    if (job->state == JOB_COMPLETED && job->output.p == NULL && job->closed_by.p != NULL) {
+        rc = store_guid(s->q->store, &s->arena, &key, &closing, err);
+        s->info.output = rc == QP_OK ? closing.output : QP_NONE;
+    }
+    return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+}
+
+static int show_parent(struct showing *s, struct qp_err *err)
+{
+    struct job_row key = {.ns = s->job->ns, .job = s->job->parent_job};
+    const void *row = NULL;
+    int rc = key.job == 0 ? QP_OK : may_get(s, TABLE_job, &key, &row, err);
+    s->info.parent = row == NULL ? QP_NONE : ((const struct job_row *)row)->jid;
+    return rc;
+}
+
+static int each_attribute(void *context, const void *row)
+{
+    struct showing *s = context;
+    const struct attr_row *attr = row_copy(&s->arena, TABLE_attr, row);
+    if (attr == NULL) {
+        return QP_E_NOMEM;
+    }
+    s->attributes[s->info.attribute_count++] =
+        (struct qp_attribute){.name = attr->name, .value = attr->value};
+    return QP_OK;
+}
+
+static int show_attributes(struct showing *s, struct qp_err *err)
+{
+    struct attr_row prefix = {.ns = s->job->ns, .job = s->job->job};
+    struct scan scan = {.table = TABLE_attr,
+                        .index = -1,
+                        .prefix = &prefix,
+                        .prefix_count = 2,
+                        .limit = ATTRIBUTES_MOST};
+    int rc = store_scan(s->q->store, &scan, s, each_attribute, err);
+    s->info.attributes = s->attributes;
+    return rc;
+}
+
+/* The first task that waits in its stream. */
+static int each_message(void *context, const void *row)
+{
+    struct showing *s = context;
+    const struct msg_row *m = row;
+    if (m->kind == MESSAGE_TASK && m->state == MSG_READY && str_is_none(s->info.unserved_topic) &&
+        !arena_copy(&s->arena, m->topic, &s->info.unserved_topic)) {
+        return QP_E_NOMEM;
+    }
+    return QP_OK;
+}
+
+static int show_waiting(struct showing *s, struct qp_err *err)
+{
+    struct msg_row prefix = {.ns = s->job->ns, .job = s->job->job};
+    struct scan scan = {.table = TABLE_msg,
+                        .index = -1,
+                        .prefix = &prefix,
+                        .prefix_count = 2,
+                        .limit = LIMIT_PAGE_ROWS};
+    return s->job->state == JOB_OPEN ? store_scan(s->q->store, &scan, s, each_message, err) : QP_OK;
+}
+
+static int show(struct showing *s, qp_str id, struct qp_err *err)
+{
+    int rc = query_find(s->q, &s->arena, id, &s->job, err);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    s->info = query_info(s->q, s->job);
+    rc = show_input(s, err);
+    rc = rc == QP_OK ? show_output(s, err) : rc;
+    rc = rc == QP_OK ? show_parent(s, err) : rc;
+    rc = rc == QP_OK ? show_attributes(s, err) : rc;
+    return rc == QP_OK ? show_waiting(s, err) : rc;
+}
+
+int query_show(const struct query *q, qp_str id_or_prefix, void *context, qp_job_visit visit,
+               struct qp_err *err)
+{
+    struct showing *s = mem_alloc(store_env(q->store), sizeof *s);
+    char id[QP_ID_SIZE];
+    int rc = s == NULL ? err_set(err, QP_E_NOMEM, "job: out of memory")
+                       : query_resolve(q, id_or_prefix, id, err);
+    if (rc == QP_OK) {
+        s->q = q;
+        arena_init(&s->arena, store_env(q->store), 0);
+        rc = show(s, str_from(id), err);
+        rc = rc == QP_OK ? visit(context, &s->info) : rc;
+        arena_done(&s->arena);
+    }
+    mem_free(store_env(q->store), s);
+    return rc;
+}

@@ -1,0 +1,73 @@
+/* query.h - what people ask of a store: jobs and their parts, by pages
+ *
+ * Reads of committed state through a store handle of the caller's, for reading or for writing; they change
+ * nothing. Memory is bounded by a page, and the work of one call by LIMIT_LIST_ROWS and
+ * LIMIT_LIST_SIZE unless it says otherwise. Contracts are those of quipu.h; here namespaces are numbers,
+ * and whoever calls tells their names.
+ *
+ * What is told lives until its visit returns. A visit does not use the same handle.
+ */
+#ifndef QP_KERNEL_QUERY_H
+#define QP_KERNEL_QUERY_H
+
+#include "kernel/filter.h"
+
+struct query {
+    struct store *store;
+    int64_t ns;
+    qp_str ns_name;
+};
+
+/* The number of a namespace. QP_E_NOT_FOUND. */
+int query_space(struct store *s, qp_str name, int64_t *out_ns, struct qp_err *err) QP_MUST_USE;
+int query_spaces(struct store *s, void *context, qp_space_visit visit,
+                 struct qp_err *err) QP_MUST_USE;
+
+/* query.c: one job. */
+int query_resolve(const struct query *q, qp_str id_or_prefix, char out_id[QP_ID_SIZE],
+                  struct qp_err *err) QP_MUST_USE;
+/* The row of an id, in `arena`. QP_E_NOT_FOUND. */
+int query_find(const struct query *q, struct arena *arena, qp_str id,
+               const struct job_row **out_job, struct qp_err *err) QP_MUST_USE;
+/* unserved_topic is the topic at which a task of the job waits; whether it is served is not known here. */
+int query_show(const struct query *q, qp_str id_or_prefix, void *context, qp_job_visit visit,
+               struct qp_err *err) QP_MUST_USE;
+
+/* query_list.c: many jobs. */
+int query_list(const struct query *q, const struct qp_list *list, void *context, qp_job_visit visit,
+               char out_cursor[QP_CURSOR_SIZE], struct qp_err *err) QP_MUST_USE;
+/* QP_COUNT_EXACT looks at as many jobs as there are. */
+int query_count(const struct query *q, qp_str where, enum qp_count_how how,
+                struct qp_count *out_count, struct qp_err *err) QP_MUST_USE;
+/* Whether a job fits a filter, attributes included. */
+int query_fits(const struct query *q, struct arena *arena, const struct filter *f,
+               const struct job_row *job, bool *out_fits, struct qp_err *err) QP_MUST_USE;
+
+/* query_parts.c: what a job is made of. The journal is gathered from the rows that its entries stand on: one
+ * call looks at all activities of the job. */
+int query_activities(const struct query *q, qp_str id, qp_str after, int64_t limit, void *context,
+                     qp_activity_visit visit, bool *out_more, struct qp_err *err) QP_MUST_USE;
+int query_journal(const struct query *q, qp_str id, int64_t after, int64_t limit, void *context,
+                  qp_event_visit visit, bool *out_more, struct qp_err *err) QP_MUST_USE;
+int query_feed(const struct query *q, const struct qp_feed *feed, void *context,
+               qp_event_visit visit, int64_t *out_after, bool *out_more,
+               struct qp_err *err) QP_MUST_USE;
+int query_feed_position(struct store *s, int64_t *out_position, struct qp_err *err) QP_MUST_USE;
+typedef int (*query_data_visit)(void *context, qp_str name, qp_str value);
+int query_data(const struct query *q, qp_str id, void *context, query_data_visit visit,
+               struct qp_err *err) QP_MUST_USE;
+
+/* query_topics.c: streams. workers and served_at are left 0. */
+int query_topics(const struct query *q, qp_str after, int64_t limit, void *context,
+                 qp_topic_visit visit, bool *out_more, struct qp_err *err) QP_MUST_USE;
+
+/* A page's size: 0 is the default, else 1 to LIMIT_PAGE_ROWS. QP_E_INVALID. */
+int query_limit(int64_t limit, size_t *out_limit, struct qp_err *err) QP_MUST_USE;
+
+/* The row as people see it, without what qp_job_show alone tells. */
+struct qp_job_info query_info(const struct query *q, const struct job_row *job);
+
+/* The name under which the progress of an activity is kept among a job's data. */
+#define PROGRESS_PREFIX "quipu:progress:"
+
+#endif

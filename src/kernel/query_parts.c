@@ -1,0 +1,542 @@
+/* query_parts.c - what a job is made of: activities, journal, data; and the feed (see query.h)
+ *
+ * The journal of a job has no table: each entry is the row that it tells of, with a sequence that is dense
+ * per job. So the entries after a sequence are exactly the next numbers, and each row that is met goes to
+ * its place on the page at once. Entries whose rows are gone (GUIDs that were folded) are left out.
+ */
+#include "kernel/ledger.h"
+#include "kernel/query.h"
+#include "kernel/turn.h"
+
+/* What a page needs of one job. */
+struct parts {
+    const struct query *q;
+    struct arena arena;
+    const struct job_row *job;
+    struct qp_err *err;
+};
+
+static int parts_begin(struct parts *p, const struct query *q, qp_str id, struct qp_err *err)
+{
+    int rc;
+    p->q = q;
+    p->err = err;
+    arena_init(&p->arena, store_env(q->store), 0);
+    rc = store_snapshot_begin(q->store, err);
+    return rc == QP_OK ? query_find(q, &p->arena, id, &p->job, err) : rc;
+}
+
+static int parts_end(struct parts *p, int rc)
+{
+    int end = store_snapshot_end(p->q->store, rc == QP_OK ? p->err : NULL);
+    arena_done(&p->arena);
+    return rc == QP_OK ? end : rc;
+}
+
+static int may_get(struct parts *p, struct arena *arena, enum table_id table, const void *key,
+                   const void **out_row)
+{
+    int rc = store_get(p->q->store, arena, table, key, out_row, p->err);
+    return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+}
+
+/* ------------------------------------------------------------------------------------- activities */
+
+/* Where the task of an activity is. */
+struct task_place {
+    int64_t state;
+    qp_ms wake_at;
+};
+
+struct activities {
+    struct parts parts;
+    qp_str addresses[LIMIT_PAGE_ROWS];
+    struct task_place tasks[LIMIT_PAGE_ROWS];
+    size_t count;
+    size_t limit;
+    bool more;
+};
+
+static int each_address(void *context, const void *row)
+{
+    struct activities *a = context;
+    const struct act_row *act = row;
+    if (a->count == a->limit) {
+        a->more = true;
+        return QP_OK; /* it was the last one that the scan may give */
+    }
+    return arena_copy(&a->parts.arena, act->addr, &a->addresses[a->count++]) ? QP_OK : QP_E_NOMEM;
+}
+
+/* The index of an address on the page, or the page's count. */
+static size_t place_of(const struct activities *a, qp_str addr)
+{
+    size_t low = 0;
+    size_t high = a->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (str_compare(a->addresses[middle], addr) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < a->count && str_equal(a->addresses[low], addr) ? low : a->count;
+}
+
+static int each_task(void *context, const void *row)
+{
+    struct activities *a = context;
+    const struct msg_row *m = row;
+    size_t i = m->kind == MESSAGE_TASK ? place_of(a, m->addr) : a->count;
+    if (i < a->count) {
+        a->tasks[i] = (struct task_place){m->state, m->wake_at};
+    }
+    return QP_OK;
+}
+
+static const char *state_of(const struct act_row *act)
+{
+    return act->escalated != 0                          ? "escalated"
+           : act->ledger / LEDGER_FINAL_DIGIT % 10 == 2 ? "done"
+           : act->category == 'D'                       ? "done"
+           : act->guid.p != NULL                        ? "answering"
+           : act->ledger / LEDGER_LEG1_DONE % 10 != 0   ? "waiting"
+                                                        : "entered";
+}
+
+static const char *task_word(int64_t state)
+{
+    static const char *const words[MSG_STATES] = {"none", "ready", "delayed",
+                                                  "held", "aside", "dead"};
+    return state > MSG_NONE && state < MSG_STATES ? words[state] : "none";
+}
+
+static int progress_of(struct parts *p, struct arena *arena, qp_str addr, qp_str *out_progress)
+{
+    struct data_row key = {.ns = p->job->ns, .job = p->job->job};
+    char name[sizeof PROGRESS_PREFIX + LIMIT_ADDRESS_SIZE];
+    const void *row = NULL;
+    int rc;
+    memcpy(name, PROGRESS_PREFIX, sizeof PROGRESS_PREFIX - 1);
+    QP_ASSERT(addr.n <= LIMIT_ADDRESS_SIZE);
+    memcpy(name + sizeof PROGRESS_PREFIX - 1, addr.p, addr.n);
+    key.name = (qp_str){name, sizeof PROGRESS_PREFIX - 1 + addr.n};
+    rc = may_get(p, arena, TABLE_data, &key, &row);
+    *out_progress = row == NULL ? QP_NONE : ((const struct data_row *)row)->value;
+    return rc;
+}
+
+static int activity_tell(struct activities *a, size_t i, void *context, qp_activity_visit visit)
+{
+    struct parts *p = &a->parts;
+    struct arena arena;
+    struct act_row key = {.ns = p->job->ns, .job = p->job->job, .addr = a->addresses[i]};
+    const void *row = NULL;
+    qp_str progress = QP_NONE;
+    int rc;
+    arena_init(&arena, store_env(p->q->store), 0);
+    rc = may_get(p, &arena, TABLE_act, &key, &row);
+    rc = rc == QP_OK ? progress_of(p, &arena, a->addresses[i], &progress) : rc;
+    if (rc == QP_OK && row != NULL) {
+        const struct act_row *act = row;
+        struct qp_activity told = {.address = act->addr,
+                                   .topic = act->topic,
+                                   .category = (char)act->category,
+                                   .ledger = act->ledger,
+                                   .state = state_of(act),
+                                   .task = task_word(a->tasks[i].state),
+                                   .failures = act->attempt,
+                                   .answers = act->ledger % (LIMIT_LEG2_ENTRIES + 1),
+                                   .code = act->code,
+                                   .error = act->error,
+                                   .input = act->input,
+                                   .output = act->output,
+                                   .progress = progress,
+                                   .entered_at = act->at,
+                                   .answered_at = act->guid_at,
+                                   .wake_at = a->tasks[i].wake_at};
+        rc = visit(context, &told);
+    }
+    arena_done(&arena);
+    return rc;
+}
+
+static int activities_read(struct activities *a, qp_str after, struct qp_err *err)
+{
+    const struct job_row *job = a->parts.job;
+    struct act_row prefix = {.ns = job->ns, .job = job->job, .addr = after};
+    struct msg_row messages = {.ns = job->ns, .job = job->job};
+    struct scan acts = {.table = TABLE_act,
+                        .index = -1,
+                        .prefix = &prefix,
+                        .prefix_count = 2,
+                        .after = str_is_none(after) ? NULL : &prefix,
+                        .limit = a->limit + 1};
+    struct scan tasks = {
+        .table = TABLE_msg, .index = -1, .prefix = &messages, .prefix_count = 2, .limit = SIZE_MAX};
+    int rc = store_scan(a->parts.q->store, &acts, a, each_address, err);
+    return rc == QP_OK && a->count > 0 ? store_scan(a->parts.q->store, &tasks, a, each_task, err)
+                                       : rc;
+}
+
+int query_activities(const struct query *q, qp_str id, qp_str after, int64_t limit, void *context,
+                     qp_activity_visit visit, bool *out_more, struct qp_err *err)
+{
+    struct activities *a = mem_alloc(store_env(q->store), sizeof *a);
+    bool more = false;
+    int rc = a == NULL ? err_set(err, QP_E_NOMEM, "activities: out of memory") : QP_OK;
+    rc = rc == QP_OK ? query_limit(limit, &a->limit, err) : rc;
+    if (rc == QP_OK) {
+        rc = parts_begin(&a->parts, q, id, err);
+        rc = rc == QP_OK ? activities_read(a, after, err) : rc;
+        for (size_t i = 0; i < a->count && rc == QP_OK; i++) {
+            rc = activity_tell(a, i, context, visit);
+        }
+        more = a->more;
+        rc = parts_end(&a->parts, rc);
+    }
+    mem_free(store_env(q->store), a);
+    if (rc == QP_OK) {
+        *out_more = more;
+    }
+    return rc;
+}
+
+/* ---------------------------------------------------------------------------------------- entries */
+
+static const char *event_word(int64_t kind)
+{
+    switch (kind) {
+    case EVENT_JOB_SET:
+        return "changed";
+    case EVENT_JOB_CLOSED:
+        return "closed";
+    case EVENT_JOB_PAUSED:
+        return "paused";
+    case EVENT_JOB_RESUMED:
+        return "resumed";
+    default:
+        return "noted";
+    }
+}
+
+/* What the row of an entry says. *out_found false: the row is gone. */
+static int entry_fill(struct parts *p, struct arena *arena, const struct feed_entry *entry,
+                      struct qp_event *event, bool *out_found)
+{
+    struct event_row by_seq = {.ns = entry->ns, .job = entry->job, .seq = entry->seq};
+    struct act_row by_addr = {.ns = entry->ns, .job = entry->job, .addr = entry->addr};
+    struct guid_row by_guid = {
+        .ns = entry->ns, .job = entry->job, .addr = entry->addr, .guid = entry->guid};
+    struct guid_row guid = {0};
+    const void *row = NULL;
+    int rc;
+    if (!str_is_none(entry->guid)) {
+        rc = store_guid(p->q->store, arena, &by_guid, &guid, p->err);
+        *out_found = rc == QP_OK;
+        event->kind = "answered";
+        event->ledger = guid.ledger;
+        event->code = guid.code;
+        event->at = guid.at;
+        event->pos = guid.pos;
+        return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+    }
+    if (!str_is_none(entry->addr)) {
+        rc = may_get(p, arena, TABLE_act, &by_addr, &row);
+        event->kind = "entered";
+        if (row != NULL) {
+            event->ledger = ((const struct act_row *)row)->ledger;
+            event->at = ((const struct act_row *)row)->at;
+            event->pos = ((const struct act_row *)row)->pos;
+        }
+    } else {
+        rc = may_get(p, arena, TABLE_event, &by_seq, &row);
+        if (row != NULL) {
+            const struct event_row *e = row;
+            event->kind = event_word(e->kind);
+            event->address = e->addr;
+            event->detail = e->detail;
+            event->at = e->at;
+            event->pos = e->pos;
+        }
+    }
+    *out_found = row != NULL;
+    return rc;
+}
+
+static int entry_tell(struct parts *p, const struct feed_entry *entry, void *context,
+                      qp_event_visit visit)
+{
+    struct qp_event event = {.ns = p->q->ns_name,
+                             .job = p->job->jid,
+                             .seq = entry->seq,
+                             .address = entry->addr,
+                             .status = status_word(p->job->status)};
+    struct arena arena;
+    bool found = false;
+    int rc;
+    arena_init(&arena, store_env(p->q->store), 0);
+    rc = entry_fill(p, &arena, entry, &event, &found);
+    rc = rc == QP_OK && found ? visit(context, &event) : rc;
+    arena_done(&arena);
+    return rc;
+}
+
+/* ---------------------------------------------------------------------------------------- journal */
+
+struct journal_page {
+    struct parts parts;
+    int64_t after;
+    size_t limit;
+    struct feed_entry entries[LIMIT_PAGE_ROWS]; /* seq 0: none yet */
+};
+
+/* An entry goes to its place, if it is on this page. */
+static int place_entry(struct journal_page *j, int64_t seq, qp_str addr, qp_str guid)
+{
+    const struct job_row *job = j->parts.job;
+    struct feed_entry entry = {.ns = job->ns, .job = job->job, .seq = seq};
+    if (seq <= j->after || seq - j->after > (int64_t)j->limit) {
+        return QP_OK;
+    }
+    if (!arena_copy(&j->parts.arena, addr, &entry.addr) ||
+        !arena_copy(&j->parts.arena, guid, &entry.guid)) {
+        return QP_E_NOMEM;
+    }
+    j->entries[seq - j->after - 1] = entry;
+    return QP_OK;
+}
+
+static int each_act(void *context, const void *row)
+{
+    struct journal_page *j = context;
+    const struct act_row *act = row;
+    int rc = place_entry(j, act->seq, act->addr, QP_NONE);
+    return rc == QP_OK && act->guid.p != NULL ? place_entry(j, act->guid_seq, act->addr, act->guid)
+                                              : rc;
+}
+
+static int each_guid(void *context, const void *row)
+{
+    const struct guid_row *guid = row;
+    return place_entry(context, guid->seq, guid->addr, guid->guid);
+}
+
+static int each_event(void *context, const void *row)
+{
+    return place_entry(context, ((const struct event_row *)row)->seq, QP_NONE, QP_NONE);
+}
+
+static int journal_gather(struct journal_page *j, struct qp_err *err)
+{
+    const struct job_row *job = j->parts.job;
+    struct event_row after = {.ns = job->ns, .job = job->job, .seq = j->after};
+    struct act_row act = {.ns = job->ns, .job = job->job};
+    struct guid_row guid = {.ns = job->ns, .job = job->job};
+    struct scan events = {.table = TABLE_event,
+                          .index = -1,
+                          .prefix = &after,
+                          .prefix_count = 2,
+                          .after = &after,
+                          .limit = j->limit};
+    struct scan acts = {
+        .table = TABLE_act, .index = -1, .prefix = &act, .prefix_count = 2, .limit = SIZE_MAX};
+    struct scan guids = {
+        .table = TABLE_guid, .index = -1, .prefix = &guid, .prefix_count = 2, .limit = SIZE_MAX};
+    struct store *s = j->parts.q->store;
+    int rc = store_scan(s, &acts, j, each_act, err);
+    rc = rc == QP_OK ? store_scan(s, &guids, j, each_guid, err) : rc;
+    return rc == QP_OK ? store_scan(s, &events, j, each_event, err) : rc;
+}
+
+int query_journal(const struct query *q, qp_str id, int64_t after, int64_t limit, void *context,
+                  qp_event_visit visit, bool *out_more, struct qp_err *err)
+{
+    struct journal_page *j = mem_alloc(store_env(q->store), sizeof *j);
+    bool more = false;
+    int rc = j == NULL ? err_set(err, QP_E_NOMEM, "journal: out of memory") : QP_OK;
+    rc = rc == QP_OK ? query_limit(limit, &j->limit, err) : rc;
+    if (rc == QP_OK && after < 0) {
+        rc = err_set(err, QP_E_INVALID, "journal: a sequence is not negative");
+    }
+    if (rc == QP_OK) {
+        j->after = after;
+        rc = parts_begin(&j->parts, q, id, err);
+        if (rc == QP_OK && j->parts.job->seq > after) {
+            more = j->parts.job->seq - after > (int64_t)j->limit;
+            rc = journal_gather(j, err);
+        }
+        for (size_t i = 0; i < j->limit && rc == QP_OK; i++) {
+            rc = j->entries[i].seq > 0 ? entry_tell(&j->parts, &j->entries[i], context, visit)
+                                       : QP_OK;
+        }
+        rc = parts_end(&j->parts, rc);
+    }
+    mem_free(store_env(q->store), j);
+    if (rc == QP_OK) {
+        *out_more = more;
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------------- feed */
+
+struct feed_page {
+    struct parts parts;
+    struct filter filter;
+    int64_t only; /* this job; 0: all */
+    int64_t last; /* position that was looked at last */
+    size_t looked;
+    size_t limit;
+    size_t count;
+    struct feed_entry entries[LIMIT_PAGE_ROWS];
+};
+
+#define FEED_FULL QP_E_LIMIT /* ends the reading */
+
+static int each_entry(void *context, const struct feed_entry *entry)
+{
+    struct feed_page *f = context;
+    struct feed_entry *place = &f->entries[f->count];
+    if (f->count == f->limit) {
+        return FEED_FULL;
+    }
+    f->last = entry->pos;
+    f->looked++;
+    if (entry->ns != f->parts.q->ns || (f->only != 0 && entry->job != f->only)) {
+        return QP_OK;
+    }
+    *place = *entry;
+    if (!arena_copy(&f->parts.arena, entry->addr, &place->addr) ||
+        !arena_copy(&f->parts.arena, entry->guid, &place->guid)) {
+        return QP_E_NOMEM;
+    }
+    f->count++;
+    return QP_OK;
+}
+
+/* The entries of a page, each with its job; those of one job mostly come together. */
+static int feed_tell(struct feed_page *f, void *context, qp_event_visit visit)
+{
+    struct parts *p = &f->parts;
+    int64_t known = 0;
+    bool fits = false;
+    int rc = QP_OK;
+    for (size_t i = 0; i < f->count && rc == QP_OK; i++) {
+        const struct feed_entry *entry = &f->entries[i];
+        if (entry->job != known) {
+            struct job_row key = {.ns = entry->ns, .job = entry->job};
+            const void *row = NULL;
+            rc = may_get(p, &p->arena, TABLE_job, &key, &row);
+            p->job = row;
+            known = entry->job;
+            fits = false;
+            if (rc == QP_OK && row != NULL) {
+                rc = query_fits(p->q, &p->arena, &f->filter, row, &fits, p->err);
+            }
+        }
+        rc = rc == QP_OK && fits ? entry_tell(p, entry, context, visit) : rc;
+    }
+    return rc;
+}
+
+static int feed_begin(struct feed_page *f, const struct qp_feed *feed, struct qp_err *err)
+{
+    const struct query *q = f->parts.q;
+    int rc = query_limit(feed->limit, &f->limit, err);
+    rc = rc == QP_OK
+             ? filter_compile(&f->parts.arena, feed->where, store_now(q->store), &f->filter, err)
+             : rc;
+    if (rc == QP_OK && feed->after < 0) {
+        rc = err_set(err, QP_E_INVALID, "feed: a position is not negative");
+    }
+    if (rc == QP_OK && !str_is_none(feed->id)) {
+        rc = query_find(q, &f->parts.arena, feed->id, &f->parts.job, err);
+        f->only = rc == QP_OK ? f->parts.job->job : 0;
+    }
+    f->last = feed->after;
+    return rc;
+}
+
+int query_feed(const struct query *q, const struct qp_feed *feed, void *context,
+               qp_event_visit visit, int64_t *out_after, bool *out_more, struct qp_err *err)
+{
+    struct feed_page *f = mem_alloc(store_env(q->store), sizeof *f);
+    int64_t last = feed->after;
+    bool more = false;
+    int rc;
+    if (f == NULL) {
+        return err_set(err, QP_E_NOMEM, "feed: out of memory");
+    }
+    f->parts.q = q;
+    f->parts.err = err;
+    arena_init(&f->parts.arena, store_env(q->store), 0);
+    rc = feed_begin(f, feed, err);
+    rc = rc == QP_OK ? store_snapshot_begin(q->store, err) : rc;
+    if (rc == QP_OK) {
+        rc = store_feed(q->store, feed->after, LIMIT_FEED_COMMITS, f, each_entry, err);
+        more = rc == FEED_FULL || (rc == QP_OK && f->looked >= LIMIT_FEED_COMMITS);
+        rc = rc == FEED_FULL ? QP_OK : rc;
+        rc = rc == QP_OK ? feed_tell(f, context, visit) : rc;
+        last = f->last;
+        rc = parts_end(&f->parts, rc);
+    } else {
+        arena_done(&f->parts.arena);
+    }
+    mem_free(store_env(q->store), f);
+    if (rc == QP_OK) {
+        *out_after = last;
+        *out_more = more;
+    }
+    return rc;
+}
+
+static int last_row(void *context, const void *row)
+{
+    *(int64_t *)context = ((const struct feed_row *)row)->pos;
+    return QP_OK;
+}
+
+int query_feed_position(struct store *s, int64_t *out_position, struct qp_err *err)
+{
+    struct scan last = {.table = TABLE_feed, .index = -1, .limit = 1, .backwards = true};
+    int64_t position = 0;
+    int rc = store_scan(s, &last, &position, last_row, err);
+    if (rc == QP_OK) {
+        *out_position = position;
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------------- data */
+
+struct data_call {
+    void *context;
+    query_data_visit visit;
+};
+
+static int each_data(void *context, const void *row)
+{
+    struct data_call *call = context;
+    const struct data_row *data = row;
+    return call->visit(call->context, data->name, data->value);
+}
+
+int query_data(const struct query *q, qp_str id, void *context, query_data_visit visit,
+               struct qp_err *err)
+{
+    struct parts p;
+    struct data_call call = {context, visit};
+    int rc = parts_begin(&p, q, id, err);
+    if (rc == QP_OK) {
+        struct data_row prefix = {.ns = p.job->ns, .job = p.job->job};
+        struct scan scan = {.table = TABLE_data,
+                            .index = -1,
+                            .prefix = &prefix,
+                            .prefix_count = 2,
+                            .limit = SIZE_MAX};
+        rc = store_scan(q->store, &scan, &call, each_data, err);
+    }
+    return parts_end(&p, rc);
+}

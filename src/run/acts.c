@@ -1,0 +1,562 @@
+/* acts.c - what is done with jobs that are there: cancel, kill, pause, resume, retry, fork, delete; in bulk
+ *
+ * Each is a command of the engine, or a few of them one after the other: a job with many messages is resumed
+ * or deleted in pages. If we crash in between, what was committed stands, and doing it again does the rest.
+ * A fork is a start like any other, of a job that says where it came from.
+ */
+#include <stdio.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "kernel/single.h"
+#include "run/handle.h"
+
+const char *qp_verb_word(enum qp_verb verb)
+{
+    static const char *const words[] = {"cancel", "kill", "pause", "resume",
+                                        "retry",  "fork", "delete"};
+    return (unsigned)verb < ARRAY_COUNT(words) ? words[verb] : "unknown";
+}
+
+/* One action, from the check to the answer. */
+struct acting {
+    struct call call;
+    struct qp_action action;
+    int64_t ns;
+    const char *what; /* the word of its errors */
+    void (*ended)(struct acting *a, int rc, const char *why);
+    struct arena arena; /* of what a fork is made of */
+    struct qp_attribute attributes[LIMIT_START_ATTRIBUTES];
+    char id[QP_ID_SIZE]; /* that the answer tells */
+    union {
+        struct command command;
+        struct request_end end;
+        struct request_unpark unpark;
+        struct request_change change;
+        struct request_start start;
+    };
+};
+
+/* ------------------------------------------------------------------------------------------ checks */
+
+static int reason_check(qp_str reason, struct qp_err *err)
+{
+    if (reason.n > LIMIT_ERROR_TEXT_SIZE) {
+        return err_set(err, QP_E_TOO_LARGE, "reason: %zu bytes, the limit is %d", reason.n,
+                       LIMIT_ERROR_TEXT_SIZE);
+    }
+    if (utf8_valid_prefix(reason) < reason.n) {
+        return err_set(err, QP_E_INVALID, "reason: not valid UTF-8 at offset %zu",
+                       utf8_valid_prefix(reason));
+    }
+    return QP_OK;
+}
+
+static int input_check(const qp *q, qp_str input, struct qp_err *err)
+{
+    int rc;
+    if (str_is_none(input)) {
+        return QP_OK;
+    }
+    rc = input.n > LIMIT_PAYLOAD_SIZE ? err_set(err, QP_E_TOO_LARGE, "%zu bytes, the limit is %d",
+                                                input.n, LIMIT_PAYLOAD_SIZE)
+                                      : json_check(&q->env, input, NULL, err);
+    return rc == QP_OK ? QP_OK : err_wrap(err, rc, "input");
+}
+
+static int action_check(qp *q, const struct qp_action *a, struct qp_err *err)
+{
+    int rc = id_check(a->id, "job id", err);
+    rc = rc == QP_OK ? reason_check(a->reason, err) : rc;
+    rc = rc == QP_OK ? input_check(q, a->input, err) : rc;
+    rc = rc == QP_OK && !str_is_none(a->new_id) ? id_check(a->new_id, "new id", err) : rc;
+    if (rc == QP_OK && (unsigned)a->verb > QP_VERB_DELETE) {
+        rc = err_set(err, QP_E_INVALID, "there is no such verb");
+    }
+    return rc;
+}
+
+/* A new id, if it may come to a new job. */
+static int new_id(qp *q, struct acting *a, struct qp_err *err)
+{
+    bool forks = a->action.verb == QP_VERB_FORK || a->action.verb == QP_VERB_RETRY;
+    struct qp_start like = {.id = a->action.new_id};
+    return forks ? start_id(q, &like, a->id, err) : QP_OK;
+}
+
+static int acting_prepare(qp *q, struct acting *a, struct qp_err *err)
+{
+    int rc = space_number(q, a->action.ns, &a->ns, err);
+    arena_init(&a->arena, &q->env, 0);
+    return rc == QP_OK ? new_id(q, a, err) : rc;
+}
+
+/* --------------------------------------------------------------------------------------- on the driver */
+
+static void acting_answered(struct engine *e, struct command *c, int rc, const char *why);
+
+static void acting_end(struct acting *a, int rc, const char *why)
+{
+    arena_done(&a->arena);
+    a->ended(a, rc, why);
+}
+
+static void acting_submit(struct acting *a)
+{
+    a->command.answer = acting_answered;
+    engine_submit(a->call.q->engine, &a->command);
+}
+
+static void acting_answered(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct acting *a = (struct acting *)((char *)c - offsetof(struct acting, command));
+    bool changes = a->action.verb == QP_VERB_RESUME || a->action.verb == QP_VERB_DELETE;
+    (void)e;
+    if (rc == QP_OK && changes && a->change.more) {
+        acting_submit(a);
+        return;
+    }
+    acting_end(a, rc, why);
+}
+
+/* What the job was started with, and its policy. */
+static int fork_source(qp *q, struct acting *a, const struct job_row *job, qp_str *out_input,
+                       qp_str *out_policy)
+{
+    struct act_row key = {.ns = job->ns, .job = job->job, .addr = TRIGGER_ADDRESS};
+    struct msg_row start = {.ns = job->ns, .job = job->job, .guid = job->owner_guid};
+    const void *row = NULL;
+    int rc = store_get(q->store, &a->arena, TABLE_act, &key, &row, NULL);
+    if (rc == QP_OK) {
+        *out_input = ((const struct act_row *)row)->input;
+        *out_policy = ((const struct act_row *)row)->policy;
+        return QP_OK;
+    }
+    rc = rc == QP_E_NOT_FOUND ? store_get(q->store, &a->arena, TABLE_msg, &start, &row, NULL) : rc;
+    if (rc == QP_OK) {
+        *out_input = ((const struct msg_row *)row)->payload; /* it has not begun */
+        *out_policy = QP_NONE;
+    }
+    return rc;
+}
+
+static int each_attribute(void *context, const void *row)
+{
+    struct acting *a = context;
+    const struct attr_row *attr = row_copy(&a->arena, TABLE_attr, row);
+    if (attr == NULL) {
+        return QP_E_NOMEM;
+    }
+    a->attributes[a->start.attribute_count++] =
+        (struct qp_attribute){.name = attr->name, .value = attr->value};
+    return QP_OK;
+}
+
+static int fork_attributes(qp *q, struct acting *a, const struct job_row *job)
+{
+    struct attr_row prefix = {.ns = job->ns, .job = job->job};
+    struct scan scan = {.table = TABLE_attr,
+                        .index = -1,
+                        .prefix = &prefix,
+                        .prefix_count = 2,
+                        .limit = LIMIT_START_ATTRIBUTES};
+    a->start.attributes = a->attributes;
+    return store_scan(q->store, &scan, a, each_attribute, NULL);
+}
+
+/* A new job from this one. A custom id goes to whoever takes its place. */
+static int acting_fork(qp *q, struct acting *a, const struct job_row *job)
+{
+    qp_str input = QP_NONE;
+    qp_str policy = QP_NONE;
+    bool retry = a->action.verb == QP_VERB_RETRY;
+    int rc = fork_source(q, a, job, &input, &policy);
+    a->start = (struct request_start){
+        .start = {.job = {.ref.ns = a->ns,
+                          .jid = str_from(a->id),
+                          .kind = job->kind,
+                          .workflow = job->workflow,
+                          .version = job->version,
+                          .custom_id = retry ? job->custom_id : QP_NONE,
+                          .forked_from = job->jid,
+                          .limit_key = job->limit_key,
+                          .priority = job->priority},
+                  .input = str_is_none(a->action.input) ? input : a->action.input,
+                  .policy = policy,
+                  .fresh = str_is_none(a->action.new_id)}};
+    rc = rc == QP_OK ? fork_attributes(q, a, job) : rc;
+    rc = rc == QP_OK ? engine_number(q->engine, &a->start.start.job.ref.job, NULL) : rc;
+    request_start(&a->start);
+    return rc;
+}
+
+/* Goes on where it stands, or, when it has ended, begins anew. */
+static int acting_retry(qp *q, struct acting *a, const struct job_row *job)
+{
+    if (job->closed_by.p != NULL) {
+        return acting_fork(q, a, job);
+    }
+    memcpy(a->id, job->jid.p, job->jid.n);
+    a->id[job->jid.n] = '\0';
+    a->unpark = (struct request_unpark){.ns = a->ns, .jid = a->action.id};
+    request_unpark(&a->unpark);
+    return QP_OK;
+}
+
+static int acting_from_job(qp *q, struct acting *a)
+{
+    const struct job_row *job = NULL;
+    int rc = job_row_of(q, &a->arena, a->ns, a->action.id, &job);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    return a->action.verb == QP_VERB_FORK ? acting_fork(q, a, job) : acting_retry(q, a, job);
+}
+
+static void acting_change(struct acting *a, enum job_change change)
+{
+    a->change = (struct request_change){.ns = a->ns, .jid = a->action.id, .change = change};
+    request_change(&a->change);
+}
+
+static void acting_close(struct acting *a, enum job_state state)
+{
+    qp_str reason = a->action.reason;
+    a->end = (struct request_end){.ns = a->ns,
+                                  .jid = a->action.id,
+                                  .state = state,
+                                  .error = str_is_none(reason) ? str_from(a->what) : reason};
+    request_end(&a->end);
+}
+
+static int acting_fill(qp *q, struct acting *a)
+{
+    switch (a->action.verb) {
+    case QP_VERB_CANCEL:
+        acting_close(a, JOB_CANCELLED);
+        break;
+    case QP_VERB_KILL:
+        acting_close(a, JOB_INTERRUPTED);
+        break;
+    case QP_VERB_PAUSE:
+        acting_change(a, JOB_CHANGE_PAUSE);
+        break;
+    case QP_VERB_RESUME:
+        acting_change(a, JOB_CHANGE_RESUME);
+        break;
+    case QP_VERB_DELETE:
+        acting_change(a, JOB_CHANGE_DELETE);
+        break;
+    case QP_VERB_RETRY:
+    case QP_VERB_FORK:
+        return acting_from_job(q, a);
+    }
+    return QP_OK;
+}
+
+static void acting_run(qp *q, struct call *c)
+{
+    struct acting *a = (struct acting *)c;
+    int rc = acting_fill(q, a);
+    if (rc != QP_OK) {
+        acting_end(a, rc, qp_code_text(rc));
+    } else {
+        acting_submit(a);
+    }
+}
+
+/* --------------------------------------------------------------------------------------- one action */
+
+static void ended_here(struct acting *a, int rc, const char *why)
+{
+    rc = rc == QP_E_EXISTS ? QP_OK : rc; /* the new id is that of the same fork */
+    if (rc != QP_OK) {
+        (void)job_error(a->call.err, rc, a->action.id, a->what, why);
+    }
+    call_done(a->call.q, &a->call, rc);
+}
+
+/* The id of the answer: that of the new job, or of the job itself. */
+static void answer_id(const struct acting *a, char out_id[QP_ID_SIZE])
+{
+    if (a->id[0] != '\0') {
+        memcpy(out_id, a->id, QP_ID_SIZE);
+    } else {
+        memcpy(out_id, a->action.id.p, a->action.id.n);
+        out_id[a->action.id.n] = '\0';
+    }
+}
+
+static int act_do(qp *q, const struct qp_action *action, const char *what, char out_id[QP_ID_SIZE],
+                  struct qp_err *err)
+{
+    struct acting a = {
+        .call = {.run = acting_run, .q = q}, .action = *action, .what = what, .ended = ended_here};
+    int rc = action_check(q, action, err);
+    rc = rc == QP_OK ? acting_prepare(q, &a, err) : rc;
+    if (rc != QP_OK) {
+        return err_wrap(err, rc, "%s", what);
+    }
+    rc = call_do(q, &a.call, err);
+    if (rc == QP_OK && out_id != NULL) {
+        answer_id(&a, out_id);
+    }
+    return rc;
+}
+
+int qp_job_act(qp *q, const struct qp_action *action, char out_id[QP_ID_SIZE], struct qp_err *err)
+{
+    return act_do(q, action, qp_verb_word(action->verb), out_id, err);
+}
+
+int qp_job_cancel(qp *q, qp_str id, const char *reason, struct qp_err *err)
+{
+    struct qp_action action = {.id = id, .verb = QP_VERB_CANCEL, .reason = str_from(reason)};
+    return act_do(q, &action, "cancel", NULL, err);
+}
+
+int qp_job_interrupt(qp *q, qp_str id, const char *reason, struct qp_err *err)
+{
+    struct qp_action action = {.id = id, .verb = QP_VERB_KILL, .reason = str_from(reason)};
+    return act_do(q, &action, "interrupt", NULL, err);
+}
+
+int qp_job_pause(qp *q, qp_str id, struct qp_err *err)
+{
+    return act_do(q, &(struct qp_action){.id = id, .verb = QP_VERB_PAUSE}, "pause", NULL, err);
+}
+
+int qp_job_resume(qp *q, qp_str id, struct qp_err *err)
+{
+    return act_do(q, &(struct qp_action){.id = id, .verb = QP_VERB_RESUME}, "resume", NULL, err);
+}
+
+static void unpark_run(qp *q, struct call *c)
+{
+    struct acting *a = (struct acting *)c;
+    (void)q;
+    a->unpark = (struct request_unpark){.ns = a->ns, .jid = a->action.id};
+    request_unpark(&a->unpark);
+    acting_submit(a);
+}
+
+/* Of a parked job alone: whoever calls it does not expect another job. */
+int qp_job_retry(qp *q, qp_str id, struct qp_err *err)
+{
+    struct acting a = {.call = {.run = unpark_run, .q = q},
+                       .action = {.id = id, .verb = QP_VERB_RETRY},
+                       .ns = q->ns,
+                       .what = "retry",
+                       .ended = ended_here};
+    int rc = id_check(id, "job id", err);
+    arena_init(&a.arena, &q->env, 0);
+    return rc == QP_OK ? call_do(q, &a.call, err) : err_wrap(err, rc, "retry");
+}
+
+/* ------------------------------------------------------------------------------------------- async */
+
+static void ended_async(struct acting *a, int rc, const char *why)
+{
+    qp *q = a->call.q;
+    char id[QP_ID_SIZE];
+    rc = rc == QP_E_EXISTS ? QP_OK : rc;
+    call_left(q);
+    answer_id(a, id);
+    if (a->action.done != NULL) {
+        a->action.done(a->action.context, rc, id, rc == QP_OK ? "" : why);
+    }
+    mem_free(&q->env, a);
+}
+
+static qp_str keep(char **place, qp_str text)
+{
+    qp_str copy = {text.p == NULL ? NULL : *place, text.n};
+    if (text.n > 0) {
+        memcpy(*place, text.p, text.n);
+        *place += text.n;
+    }
+    return copy;
+}
+
+/* A copy with its texts behind it. */
+static struct acting *acting_copy(qp *q, const struct qp_action *action)
+{
+    size_t size =
+        action->ns.n + action->id.n + action->reason.n + action->input.n + action->new_id.n + 1;
+    struct acting *a = mem_alloc(&q->env, sizeof *a + size);
+    char *place;
+    if (a == NULL) {
+        return NULL;
+    }
+    place = (char *)(a + 1);
+    a->call = (struct call){.run = acting_run, .q = q};
+    a->action = *action;
+    a->action.ns = keep(&place, action->ns);
+    a->action.id = keep(&place, action->id);
+    a->action.reason = keep(&place, action->reason);
+    a->action.input = keep(&place, action->input);
+    a->action.new_id = keep(&place, action->new_id);
+    a->what = qp_verb_word(action->verb);
+    a->ended = ended_async;
+    return a;
+}
+
+int qp_job_act_async(qp *q, const struct qp_action *action, struct qp_err *err)
+{
+    struct acting *a;
+    int rc = action_check(q, action, err);
+    if (rc != QP_OK) {
+        return err_wrap(err, rc, "%s", qp_verb_word(action->verb));
+    }
+    a = acting_copy(q, action);
+    if (a == NULL) {
+        return err_set(err, QP_E_NOMEM, "%s: out of memory", qp_verb_word(action->verb));
+    }
+    rc = acting_prepare(q, a, err);
+    rc = rc == QP_OK ? call_queue(q, &a->call, err) : rc;
+    if (rc != QP_OK) {
+        mem_free(&q->env, a);
+    }
+    return rc;
+}
+
+/* -------------------------------------------------------------------------------------------- bulk */
+
+/* A page of jobs, acted on together so that they share commits. */
+struct bulk {
+    struct call call;
+    const struct qp_bulk *what;
+    int64_t ns;
+    char (*ids)[QP_ID_SIZE];
+    struct acting *acts;
+    size_t count;
+    size_t capacity;
+    size_t left; /* not answered yet */
+    struct qp_bulk_result result;
+};
+
+static int bulk_take(void *context, const struct qp_job_info *job)
+{
+    struct bulk *b = context;
+    QP_ASSERT(b->count < b->capacity && job->id.n < QP_ID_SIZE);
+    memcpy(b->ids[b->count], job->id.p, job->id.n);
+    b->ids[b->count++][job->id.n] = '\0';
+    return QP_OK;
+}
+
+static void bulk_ended(struct acting *a, int rc, const char *why)
+{
+    struct bulk *b = a->action.context;
+    (void)why;
+    b->result.done += rc == QP_OK;
+    b->result.refused += rc != QP_OK;
+    if (rc != QP_OK && qp_code_class(rc) != QP_CLASS_CALLER &&
+        qp_code_class(rc) != QP_CLASS_CONFLICT) {
+        b->call.rc = rc; /* of the store: the page is not as it should be */
+    }
+    if (--b->left == 0) {
+        if (b->call.rc != QP_OK) {
+            (void)err_set(b->call.err, b->call.rc, "%s", qp_code_text(b->call.rc));
+        }
+        call_done(b->call.q, &b->call, b->call.rc);
+    }
+}
+
+static void bulk_run(qp *q, struct call *c)
+{
+    struct bulk *b = (struct bulk *)c;
+    b->left = b->count;
+    b->call.rc = QP_OK;
+    for (size_t i = 0, count = b->count; i < count; i++) {
+        acting_run(q, &b->acts[i].call);
+    }
+}
+
+static int bulk_prepare(qp *q, struct bulk *b, struct qp_err *err)
+{
+    int rc = QP_OK;
+    for (size_t i = 0; i < b->count && rc == QP_OK; i++) {
+        b->acts[i] = (struct acting){.call = {.q = q},
+                                     .action = {.ns = b->what->ns,
+                                                .id = str_from(b->ids[i]),
+                                                .verb = b->what->verb,
+                                                .reason = b->what->reason,
+                                                .context = b},
+                                     .what = qp_verb_word(b->what->verb),
+                                     .ended = bulk_ended};
+        rc = acting_prepare(q, &b->acts[i], err);
+    }
+    return rc;
+}
+
+static int bulk_page(qp *q, struct bulk *b, struct qp_err *err)
+{
+    struct qp_list list = {.ns = b->what->ns,
+                           .where = b->what->where,
+                           .cursor = b->what->cursor,
+                           .limit = (int64_t)b->capacity};
+    int rc = qp_job_list(q, &list, b, bulk_take, b->result.cursor, err);
+    rc = rc == QP_OK ? bulk_prepare(q, b, err) : rc;
+    return rc == QP_OK && b->count > 0 ? call_do(q, &b->call, err) : rc;
+}
+
+static int bulk_check(const struct qp_bulk *bulk, struct qp_err *err)
+{
+    if (bulk->limit < 0 || bulk->limit > LIMIT_PAGE_ROWS) {
+        return err_set(err, QP_E_INVALID, "limit: %lld, it is 1 to %d", (long long)bulk->limit,
+                       LIMIT_PAGE_ROWS);
+    }
+    if ((unsigned)bulk->verb > QP_VERB_DELETE || bulk->verb == QP_VERB_FORK) {
+        return err_set(err, QP_E_INVALID, "there is no such verb for many jobs");
+    }
+    return reason_check(bulk->reason, err);
+}
+
+int qp_job_act_all(qp *q, const struct qp_bulk *bulk, struct qp_bulk_result *out_result,
+                   struct qp_err *err)
+{
+    struct bulk b = {.call = {.run = bulk_run, .q = q},
+                     .what = bulk,
+                     .capacity = (size_t)(bulk->limit > 0 ? bulk->limit : LIMIT_LIST_DEFAULT)};
+    int rc = bulk_check(bulk, err);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    b.ids = mem_alloc(&q->env, b.capacity * sizeof *b.ids);
+    b.acts = mem_alloc(&q->env, b.capacity * sizeof *b.acts);
+    rc = b.ids == NULL || b.acts == NULL ? err_set(err, QP_E_NOMEM, "bulk: out of memory")
+                                         : bulk_page(q, &b, err);
+    mem_free(&q->env, b.acts);
+    mem_free(&q->env, b.ids);
+    if (rc == QP_OK) {
+        *out_result = b.result;
+    }
+    return rc;
+}
+
+/* ----------------------------------------------------------------------------- namespaces and limits */
+
+int qp_space_create(qp *q, qp_str name, struct qp_err *err)
+{
+    struct op op = {.kind = OP_space_create, .space_create = {.name = name}};
+    int rc = name_check(name, "namespace", err);
+    rc = rc == QP_OK ? op_do(q, &op, "namespace", err) : rc;
+    return rc == QP_E_EXISTS
+               ? err_set(err, rc, "namespace '%.*s': it is there already", STR_ARG(name))
+               : rc;
+}
+
+int qp_limit_set(qp *q, const struct qp_limit *limit, struct qp_err *err)
+{
+    struct op op = {
+        .kind = OP_lane_limit,
+        .lane_limit = {.topic = limit->topic, .limit_key = limit->key, .max = limit->max}};
+    int rc = topic_check(limit->topic, err);
+    rc = rc == QP_OK && limit->key.n > 0 ? id_check(limit->key, "limit key", err) : rc;
+    if (rc == QP_OK && (limit->max < 0 || limit->max > INT32_MAX)) {
+        rc = err_set(err, QP_E_INVALID, "max: %lld, it is 0 to %d", (long long)limit->max,
+                     INT32_MAX);
+    }
+    rc = rc == QP_OK ? space_number(q, limit->ns, &op.lane_limit.ns, err) : rc;
+    return rc == QP_OK ? op_do(q, &op, "limit", err) : err_wrap(err, rc, "limit");
+}

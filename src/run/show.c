@@ -1,0 +1,258 @@
+/* show.c - what the library tells, as JSON (see show.h) */
+#include "run/show.h"
+
+#include <stdio.h>
+
+#include "base/time.h"
+#include "kernel/ledger.h"
+
+#define EXACT_MOST (INT64_C(1) << 53) /* beyond it many readers round */
+
+void show_str(struct json_writer *w, const char *key, qp_str text)
+{
+    if (!str_is_none(text)) {
+        json_key(w, str_from(key));
+        json_put_str(w, text);
+    }
+}
+
+void show_text(struct json_writer *w, const char *key, const char *text)
+{
+    show_str(w, key, str_from(text));
+}
+
+void show_time(struct json_writer *w, const char *key, qp_ms at)
+{
+    char text[RFC3339_SIZE];
+    if (at != 0) {
+        rfc3339_format(at, text);
+        show_text(w, key, text);
+    }
+}
+
+void show_count(struct json_writer *w, const char *key, int64_t number)
+{
+    char text[24];
+    json_key(w, str_from(key));
+    if (number > EXACT_MOST || number < -EXACT_MOST) {
+        (void)snprintf(text, sizeof text, "%lld", (long long)number);
+        json_put_str(w, str_from(text));
+    } else {
+        json_put_i64(w, number);
+    }
+}
+
+void show_json(struct json_writer *w, const char *key, qp_str json)
+{
+    if (!str_is_none(json)) {
+        json_key(w, str_from(key));
+        json_put_raw(w, json);
+    }
+}
+
+static void show_ledger(struct json_writer *w, int64_t ledger, bool of_answer)
+{
+    char digits[16];
+    char words[LEDGER_WORDS_SIZE];
+    ledger_text(ledger, digits);
+    show_text(w, "ledger", digits);
+    if (of_answer) {
+        guid_words(ledger, words);
+    } else {
+        ledger_words(ledger, words);
+    }
+    show_text(w, "says", words);
+}
+
+/* An open job's time ends it, a closed one's deletes it. */
+static void show_job_times(struct json_writer *w, const struct qp_job_info *job)
+{
+    show_time(w, "started_at", job->created_at);
+    show_time(w, "updated_at", job->updated_at);
+    show_time(w, "begins_at", job->begin_at);
+    show_time(w, "ended_at", job->closed_at);
+    show_time(w, job->closed_at == 0 ? "times_out_at" : "kept_until", job->expire_at);
+}
+
+static void show_unserved(struct json_writer *w, const struct qp_job_info *job)
+{
+    if (str_is_none(job->unserved_topic)) {
+        return;
+    }
+    json_key(w, QP_STR("unserved"));
+    json_begin_object(w);
+    show_str(w, "topic", job->unserved_topic);
+    show_time(w, "since", job->unserved_since);
+    json_end_object(w);
+}
+
+static void show_attributes(struct json_writer *w, const struct qp_job_info *job)
+{
+    if (job->attribute_count == 0) {
+        return;
+    }
+    json_key(w, QP_STR("attributes"));
+    json_begin_object(w);
+    for (size_t i = 0; i < job->attribute_count; i++) {
+        json_key(w, job->attributes[i].name);
+        json_put_str(w, job->attributes[i].value);
+    }
+    json_end_object(w);
+}
+
+void show_job(struct json_writer *w, const struct qp_job_info *job)
+{
+    json_begin_object(w);
+    show_str(w, "id", job->id);
+    show_str(w, "namespace", job->ns);
+    show_str(w, "workflow", job->workflow);
+    show_str(w, "version", job->version);
+    show_text(w, "status", job->status);
+    show_str(w, "parked", job->parked);
+    show_str(w, "error", job->error);
+    show_job_times(w, job);
+    show_str(w, "custom_id", job->custom_id);
+    show_str(w, "parent", job->parent);
+    show_str(w, "forked_from", job->forked_from);
+    show_str(w, "limit_key", job->limit_key);
+    show_count(w, "priority", job->priority);
+    show_count(w, "open", job->open);
+    show_count(w, "seq", job->seq);
+    show_attributes(w, job);
+    show_unserved(w, job);
+    show_json(w, "input", job->input);
+    show_json(w, "output", job->output);
+    json_end_object(w);
+}
+
+void show_activity(struct json_writer *w, const struct qp_activity *a)
+{
+    char category[2] = {a->category, '\0'};
+    json_begin_object(w);
+    show_str(w, "address", a->address);
+    show_str(w, "topic", a->topic);
+    show_text(w, "category", category);
+    show_text(w, "state", a->state);
+    show_ledger(w, a->ledger, false);
+    show_text(w, "task", strcmp(a->task, "none") == 0 ? NULL : a->task);
+    show_time(w, strcmp(a->task, "held") == 0 ? "leased_until" : "due_at", a->wake_at);
+    show_count(w, "failures", a->failures);
+    show_count(w, "answers", a->answers);
+    if (a->code != 0) {
+        show_count(w, "code", a->code);
+    }
+    show_str(w, "error", a->error);
+    show_time(w, "entered_at", a->entered_at);
+    show_time(w, "answered_at", a->answered_at);
+    show_json(w, "progress", a->progress);
+    show_json(w, "input", a->input);
+    show_json(w, "output", a->output);
+    json_end_object(w);
+}
+
+void show_event(struct json_writer *w, const struct qp_event *e)
+{
+    json_begin_object(w);
+    show_str(w, "job", e->job);
+    show_count(w, "seq", e->seq);
+    show_time(w, "at", e->at);
+    show_text(w, "kind", e->kind);
+    show_text(w, "status", e->status);
+    show_str(w, "address", e->address);
+    if (e->ledger != 0) {
+        show_ledger(w, e->ledger, strcmp(e->kind, "answered") == 0);
+    }
+    if (e->code != 0) {
+        show_count(w, "code", e->code);
+    }
+    show_str(w, "detail", e->detail);
+    json_end_object(w);
+}
+
+void show_topic(struct json_writer *w, const struct qp_topic *t, qp_ms now)
+{
+    json_begin_object(w);
+    show_str(w, "name", t->name);
+    show_count(w, "ready", t->ready);
+    show_count(w, "held", t->held);
+    if (t->oldest_at != 0) {
+        show_count(w, "oldest_ms", now > t->oldest_at ? now - t->oldest_at : 0);
+    }
+    show_count(w, "workers", t->workers);
+    show_time(w, "served_at", t->served_at);
+    json_end_object(w);
+}
+
+void show_space(struct json_writer *w, const struct qp_space *space)
+{
+    json_begin_object(w);
+    show_str(w, "name", space->name);
+    show_time(w, "created_at", space->created_at);
+    json_end_object(w);
+}
+
+void show_worker(struct json_writer *w, const struct work_worker *worker)
+{
+    json_begin_object(w);
+    show_str(w, "name", worker->name);
+    show_str(w, "build", worker->build);
+    show_str(w, "namespace", worker->ns);
+    show_str(w, "caller", worker->caller);
+    json_key(w, QP_STR("topics"));
+    json_begin_array(w);
+    for (size_t i = 0; i < worker->topic_count; i++) {
+        json_put_str(w, worker->topics[i]);
+    }
+    json_end_array(w);
+    show_count(w, "in_hand", worker->in_hand);
+    show_count(w, "waiting", worker->waiting);
+    show_time(w, "since", worker->since);
+    show_time(w, "seen_at", worker->seen_at);
+    json_end_object(w);
+}
+
+void show_access(struct json_writer *w, const struct access_token *t)
+{
+    json_begin_object(w);
+    show_str(w, "id", t->id);
+    show_str(w, "name", t->name);
+    show_str(w, "role", t->role);
+    show_str(w, "scopes", t->scopes);
+    show_str(w, "namespaces", t->spaces);
+    show_str(w, "topics", t->topics);
+    show_time(w, "created_at", t->created_at);
+    show_time(w, "expires_at", t->expire_at);
+    show_time(w, "revoked_at", t->revoked_at);
+    show_time(w, "used_at", t->used_at);
+    json_end_object(w);
+}
+
+void show_audit(struct json_writer *w, const struct audit_entry *e)
+{
+    json_begin_object(w);
+    show_count(w, "id", e->id);
+    show_time(w, "at", e->at);
+    show_str(w, "namespace", e->audit.ns);
+    show_str(w, "actor", e->audit.actor);
+    show_str(w, "action", e->audit.action);
+    show_str(w, "target", e->audit.target);
+    show_str(w, "outcome", e->audit.outcome);
+    show_str(w, "detail", e->audit.detail);
+    json_end_object(w);
+}
+
+void show_task(struct json_writer *w, const struct work_task *t)
+{
+    json_begin_object(w);
+    show_text(w, "token", t->token);
+    show_text(w, "kind", "activity");
+    show_str(w, "job", t->job);
+    show_str(w, "workflow", t->workflow);
+    show_str(w, "name", t->topic);
+    show_str(w, "address", t->address);
+    show_count(w, "attempt", t->attempt);
+    show_time(w, "deadline", t->deadline);
+    show_text(w, "idempotency_key", t->key);
+    show_json(w, "input", t->input);
+    json_end_object(w);
+}

@@ -1,0 +1,138 @@
+/* signals.c - sending signals to whoever waits */
+#include "base/hash.h"
+#include "base/json.h"
+#include "run/handle.h"
+
+/* A signal's GUID: from its id, or a new one. */
+int signal_guid(qp *q, const struct qp_signal *signal, unsigned char out_guid[UUID_SIZE],
+                struct qp_err *err)
+{
+    int rc;
+    if (!str_is_none(signal->id)) {
+        hash_guid(signal->topic.p, signal->topic.n, signal->id.p, signal->id.n, out_guid);
+        return QP_OK;
+    }
+    (void)pthread_mutex_lock(&q->lock);
+    rc = uuid_next(&q->uuids, &q->env, out_guid);
+    (void)pthread_mutex_unlock(&q->lock);
+    return rc == QP_OK ? QP_OK
+                       : err_set(err, rc, "signal: no id can be made: the source of chance fails");
+}
+
+int signal_check(const qp *q, const struct qp_signal *s, struct qp_err *err)
+{
+    int rc = name_check(s->topic, "topic", err);
+    rc = rc == QP_OK ? id_check(s->key, "key", err) : rc;
+    rc = rc == QP_OK && !str_is_none(s->id) ? id_check(s->id, "signal id", err) : rc;
+    if (rc == QP_OK && (s->ttl_ms < 0 || s->ttl_ms > LIMIT_TIMER_MS)) {
+        rc = err_set(err, QP_E_INVALID, "ttl_ms: %lld, it is 0 to %lld (ten years)",
+                     (long long)s->ttl_ms, (long long)LIMIT_TIMER_MS);
+    }
+    if (rc == QP_OK && s->payload.n > LIMIT_PAYLOAD_SIZE) {
+        rc = err_set(err, QP_E_TOO_LARGE, "payload: %zu bytes, the limit is %d", s->payload.n,
+                     LIMIT_PAYLOAD_SIZE);
+    }
+    if (rc == QP_OK) {
+        rc = json_check(&q->env, s->payload, NULL, err);
+        rc = rc == QP_OK ? QP_OK : err_wrap(err, rc, "payload");
+    }
+    return rc == QP_OK ? QP_OK : err_wrap(err, rc, "signal");
+}
+
+/* One signal on its way. A blocking one stands on the caller's stack; an async one is a block of its own,
+ * with copies of its texts behind it. */
+struct sending {
+    struct call call;
+    struct request_signal request;
+    struct qp_signal signal;
+    int64_t ns;
+    bool async;
+    unsigned char guid[UUID_SIZE];
+};
+
+static void sending_answered(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct request_signal *r = (struct request_signal *)c;
+    struct sending *s = (struct sending *)((char *)r - offsetof(struct sending, request));
+    qp *q = s->call.q;
+    (void)e;
+    if (!s->async) {
+        if (rc != QP_OK) {
+            (void)job_error(s->call.err, rc, s->signal.key, "signal", why);
+        }
+        call_done(q, &s->call, rc);
+        return;
+    }
+    call_left(q);
+    if (s->signal.sent != NULL) {
+        s->signal.sent(s->signal.context, rc, rc == QP_OK ? "" : why);
+    }
+    mem_free(&q->env, s);
+}
+
+static void sending_run(qp *q, struct call *c)
+{
+    struct sending *s = (struct sending *)c;
+    const struct qp_signal *signal = &s->signal;
+    s->request.signal = (struct op_hook_signal){.ns = s->ns,
+                                                .topic = signal->topic,
+                                                .key = signal->key,
+                                                .guid = {(const char *)s->guid, sizeof s->guid},
+                                                .payload = signal->payload,
+                                                .code = 200,
+                                                .ttl_ms = signal->ttl_ms > 0 ? signal->ttl_ms
+                                                                             : LIMIT_SIGNAL_TTL_MS};
+    request_signal(&s->request);
+    s->request.command.answer = sending_answered;
+    engine_submit(q->engine, &s->request.command);
+}
+
+static int sending_prepare(qp *q, struct sending *s, struct qp_err *err)
+{
+    int rc = signal_check(q, &s->signal, err);
+    s->call = (struct call){.run = sending_run, .q = q};
+    rc = rc == QP_OK ? space_number(q, s->signal.ns, &s->ns, err) : rc;
+    return rc == QP_OK ? signal_guid(q, &s->signal, s->guid, err) : rc;
+}
+
+int qp_signal_send(qp *q, const struct qp_signal *signal, struct qp_err *err)
+{
+    struct sending s = {.signal = *signal};
+    int rc = sending_prepare(q, &s, err);
+    return rc == QP_OK ? call_do(q, &s.call, err) : rc;
+}
+
+static qp_str keep(char **place, qp_str text)
+{
+    qp_str copy = {text.p == NULL ? NULL : *place, text.n};
+    if (text.n > 0) {
+        memcpy(*place, text.p, text.n);
+        *place += text.n;
+    }
+    return copy;
+}
+
+int qp_signal_send_async(qp *q, const struct qp_signal *signal, struct qp_err *err)
+{
+    size_t size = signal->topic.n + signal->key.n + signal->payload.n;
+    struct sending *s = mem_alloc(&q->env, sizeof *s + size + 1);
+    char *place;
+    int rc;
+    if (s == NULL) {
+        return err_set(err, QP_E_NOMEM, "signal: out of memory");
+    }
+    s->signal = *signal;
+    s->async = true;
+    rc = sending_prepare(q, s, err);
+    if (rc == QP_OK) {
+        place = (char *)(s + 1);
+        s->signal.topic = keep(&place, signal->topic);
+        s->signal.key = keep(&place, signal->key);
+        s->signal.payload = keep(&place, signal->payload);
+        rc = call_queue(q, &s->call, err);
+    }
+    if (rc != QP_OK) {
+        mem_free(&q->env, s);
+    }
+    return rc;
+}

@@ -1,0 +1,507 @@
+/* start.c - starting jobs, with all that commits with a start
+ *
+ * A start is checked on the caller's thread, decided and committed on the driver's, and answered after that.
+ * If we crash before the commit, there is no job, no record of its idempotency key and no signal; if after
+ * it, there is all of it, and whoever asks again is told so.
+ */
+#include <stdio.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "kernel/retry.h"
+#include "kernel/single.h"
+#include "run/handle.h"
+#include "run/stats.h"
+
+/* One start, from the check to the answer. A blocking one stands on the caller's stack; an async one
+ * is a block of memory of its own, with copies of its texts. */
+struct starting {
+    struct call call;
+    struct request_start request;
+    struct watch watch;
+    struct qp_start start;
+    struct op_hook_signal signal;
+    int64_t ns;
+    int64_t kind;
+    bool async;
+    bool watched;
+    unsigned char signal_guid[UUID_SIZE];
+    unsigned char idem_hash[LIMIT_GUID_SIZE];
+    char id[QP_ID_SIZE];
+    char policy[RETRY_TEXT_SIZE];
+};
+
+/* What kernel/retry.c reads back. */
+#define RETRY_ATTEMPTS_MOST 1000000000
+
+static int policy_check(const struct qp_retry *r, struct qp_err *err)
+{
+    bool good = r->attempts >= 0 && r->attempts <= RETRY_ATTEMPTS_MOST && r->backoff_ms >= 0 &&
+                r->backoff_ms <= LIMIT_TIMER_MS && r->cap_ms >= 0 && r->cap_ms <= LIMIT_TIMER_MS &&
+                (r->factor == 0 || (r->factor >= 1 && r->factor <= 1000));
+    return good ? QP_OK
+                : err_set(
+                      err, QP_E_INVALID,
+                      "retry: attempts are 0 to %d, backoff_ms and cap_ms 0 to ten years, factor "
+                      "is 0 or 1 to 1000",
+                      RETRY_ATTEMPTS_MOST);
+}
+
+static int attributes_check(const struct qp_start *start, struct qp_err *err)
+{
+    int rc = start->attribute_count <= LIMIT_START_ATTRIBUTES
+                 ? QP_OK
+                 : err_set(err, QP_E_TOO_LARGE, "attributes: %zu, the limit is %d",
+                           start->attribute_count, LIMIT_START_ATTRIBUTES);
+    for (size_t i = 0; i < start->attribute_count && rc == QP_OK; i++) {
+        const struct qp_attribute *a = &start->attributes[i];
+        rc = name_check(a->name, "attribute", err);
+        if (rc == QP_OK && a->value.n > LIMIT_ATTRIBUTE_SIZE) {
+            rc = err_set(err, QP_E_TOO_LARGE, "attribute '%.*s': %zu bytes, the limit is %d",
+                         STR_ARG(a->name), a->value.n, LIMIT_ATTRIBUTE_SIZE);
+        }
+        if (rc == QP_OK && (str_is_none(a->value) || utf8_valid_prefix(a->value) < a->value.n)) {
+            rc = err_set(err, QP_E_INVALID, "attribute '%.*s': no text in UTF-8", STR_ARG(a->name));
+        }
+    }
+    return rc;
+}
+
+static int times_check(const struct qp_start *start, struct qp_err *err)
+{
+    if (start->timeout_ms < 0 || start->timeout_ms > LIMIT_TIMER_MS) {
+        return err_set(err, QP_E_INVALID, "timeout_ms: it is 0 to ten years");
+    }
+    if (start->delay_ms < 0 || start->delay_ms > LIMIT_TIMER_MS) {
+        return err_set(err, QP_E_INVALID, "delay_ms: it is 0 to ten years");
+    }
+    if (start->idem_ms < 0 || start->idem_ms > LIMIT_TIMER_MS) {
+        return err_set(err, QP_E_INVALID, "idem_ms: it is 0 to ten years");
+    }
+    return QP_OK;
+}
+
+/* Ids that may be there. */
+static int ids_check(const struct qp_start *start, struct qp_err *err)
+{
+    int rc = str_is_none(start->id) ? QP_OK : id_check(start->id, "job id", err);
+    rc = rc == QP_OK && !str_is_none(start->custom_id)
+             ? id_check(start->custom_id, "custom id", err)
+             : rc;
+    rc = rc == QP_OK && !str_is_none(start->limit_key)
+             ? id_check(start->limit_key, "limit key", err)
+             : rc;
+    return rc == QP_OK && !str_is_none(start->idem_key)
+               ? id_check(start->idem_key, "idempotency key", err)
+               : rc;
+}
+
+static int input_check(const qp *q, const struct qp_start *start, struct qp_err *err)
+{
+    int rc;
+    if (start->input.n > LIMIT_PAYLOAD_SIZE) {
+        return err_set(err, QP_E_TOO_LARGE, "input: %zu bytes, the limit is %d", start->input.n,
+                       LIMIT_PAYLOAD_SIZE);
+    }
+    rc = json_check(&q->env, start->input, NULL, err);
+    return rc == QP_OK ? QP_OK : err_wrap(err, rc, "input");
+}
+
+static int start_check(const qp *q, const struct qp_start *start, struct qp_err *err)
+{
+    int rc = topic_check(start->topic, err);
+    rc = rc == QP_OK ? ids_check(start, err) : rc;
+    if (rc == QP_OK && (start->priority < 0 || start->priority > LIMIT_PRIORITY)) {
+        rc = err_set(err, QP_E_INVALID, "priority: %d, it is 0 to %d", start->priority,
+                     LIMIT_PRIORITY);
+    }
+    rc = rc == QP_OK ? times_check(start, err) : rc;
+    rc = rc == QP_OK ? policy_check(&start->retry, err) : rc;
+    rc = rc == QP_OK ? attributes_check(start, err) : rc;
+    rc = rc == QP_OK && start->signal != NULL ? signal_check(q, start->signal, err) : rc;
+    return rc == QP_OK ? input_check(q, start, err) : rc;
+}
+
+/* The id that was given, or a new one. */
+int start_id(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE], struct qp_err *err)
+{
+    unsigned char uuid[UUID_SIZE];
+    int rc;
+    if (!str_is_none(start->id)) {
+        memcpy(out_id, start->id.p, start->id.n);
+        out_id[start->id.n] = '\0';
+        return QP_OK;
+    }
+    (void)pthread_mutex_lock(&q->lock);
+    rc = uuid_next(&q->uuids, &q->env, uuid);
+    (void)pthread_mutex_unlock(&q->lock);
+    if (rc != QP_OK) {
+        return err_set(err, rc, "no id can be made: the source of chance fails");
+    }
+    uuid_format(uuid, out_id);
+    out_id[UUID_TEXT_SIZE] = '\0';
+    return QP_OK;
+}
+
+/* None, when all of it is the default: then nothing needs to be kept. */
+static qp_str start_policy(struct starting *s)
+{
+    const struct qp_retry *r = &s->start.retry;
+    struct retry policy = retry_default;
+    if (r->attempts == 0 && r->backoff_ms == 0 && r->factor == 0 && r->cap_ms == 0) {
+        return QP_NONE;
+    }
+    policy.attempts = r->attempts > 0 ? r->attempts : policy.attempts;
+    policy.backoff_ms = r->backoff_ms > 0 ? r->backoff_ms : policy.backoff_ms;
+    policy.factor = r->factor > 0 ? r->factor : policy.factor;
+    policy.cap_ms = r->cap_ms > 0 ? r->cap_ms : policy.cap_ms;
+    return (qp_str){s->policy, retry_format(&policy, s->policy)};
+}
+
+static void starting_free(qp *q, struct starting *s)
+{
+    mem_free(&q->env, s);
+}
+
+/* The job of an async start has ended: its owner hears of it, and that is all. */
+static void starting_ended(qp *q, struct watch *w, enum job_state state)
+{
+    struct starting *s = (struct starting *)((char *)w - offsetof(struct starting, watch));
+    s->start.ended(s->start.context, state_word(state));
+    starting_free(q, s);
+}
+
+/* The engine closes, and its owner hears no more. */
+static void starting_dropped(qp *q, struct watch *w)
+{
+    starting_free(q, (struct starting *)((char *)w - offsetof(struct starting, watch)));
+}
+
+/* The job was there: under its own number, and perhaps it has ended already. */
+static bool watch_again(qp *q, struct starting *s)
+{
+    struct arena arena;
+    const void *row = NULL;
+    struct job_row key = {.ns = s->request.job.ns, .job = s->request.job.job};
+    bool watching = false;
+    arena_init(&arena, &q->env, 0);
+    watch_remove(q, &s->watch);
+    if (store_get(q->store, &arena, TABLE_job, &key, &row, NULL) == QP_OK) {
+        const struct job_row *job = row;
+        s->watch.job = s->request.job;
+        if (job->completions > 0) {
+            s->start.ended(s->start.context, state_word((enum job_state)job->state));
+        } else {
+            watching = watch_add(q, &s->watch) == QP_OK;
+        }
+    }
+    arena_done(&arena);
+    return watching;
+}
+
+/* The id that the answer tells: that of the job that is there. */
+static void take_id(struct starting *s)
+{
+    if (s->request.taken[0] != '\0') {
+        memcpy(s->id, s->request.taken, sizeof s->id);
+    }
+}
+
+static void start_answered_async(qp *q, struct starting *s, int rc, const char *why)
+{
+    bool there = rc == QP_OK || rc == QP_E_EXISTS;
+    bool other = rc == QP_E_EXISTS || s->request.taken[0] != '\0';
+    call_left(q);
+    take_id(s);
+    if (s->start.started != NULL) {
+        s->start.started(s->start.context, there ? QP_OK : rc, s->id);
+    }
+    if (s->start.answered != NULL) {
+        struct qp_started what = {.code = there ? QP_OK : rc,
+                                  .id = s->id,
+                                  .existed = other,
+                                  .by_key = s->request.by_key,
+                                  .text = why};
+        s->start.answered(s->start.context, &what);
+    }
+    if (s->watched && there && other) {
+        s->watched = !s->request.by_key && watch_again(q, s);
+        if (s->request.by_key) {
+            watch_remove(q, &s->watch); /* the record says the id, and no more */
+        }
+    } else if (s->watched && !there) {
+        watch_remove(q, &s->watch);
+        s->watched = false;
+    }
+    if (!s->watched) {
+        starting_free(q, s);
+    }
+}
+
+static void start_answered(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct request_start *r = (struct request_start *)c;
+    struct starting *s = (struct starting *)((char *)r - offsetof(struct starting, request));
+    qp *q = s->call.q;
+    (void)e;
+    if (rc == QP_OK && s->request.taken[0] == '\0') {
+        stats_started(q, s->start.topic);
+    }
+    if (rc == QP_E_CONFLICT) {
+        why = s->request.by_key ? "the idempotency key was used with another body"
+                                : "a job with this id was started with another input";
+    }
+    if (s->async) {
+        start_answered_async(q, s, rc, why);
+        return;
+    }
+    if (rc == QP_E_EXISTS) {
+        rc = QP_OK;
+    }
+    take_id(s);
+    if (rc != QP_OK) {
+        (void)job_error(s->call.err, rc, str_from(s->id), "start", why);
+    }
+    call_done(q, &s->call, rc);
+}
+
+/* The signal that commits with it. */
+static void fill_signal(struct starting *s)
+{
+    const struct qp_signal *signal = s->start.signal;
+    if (signal == NULL) {
+        return;
+    }
+    s->signal = (struct op_hook_signal){
+        .ns = s->ns,
+        .topic = signal->topic,
+        .key = signal->key,
+        .guid = {(const char *)s->signal_guid, sizeof s->signal_guid},
+        .payload = signal->payload,
+        .code = 200,
+        .ttl_ms = signal->ttl_ms > 0 ? signal->ttl_ms : LIMIT_SIGNAL_TTL_MS};
+    s->request.signal = &s->signal;
+}
+
+/* The record of the idempotency key: its answer is the id. */
+static void fill_idem(struct starting *s)
+{
+    const struct qp_start *start = &s->start;
+    qp_str body = start->idem_body;
+    if (str_is_none(start->idem_key)) {
+        return;
+    }
+    if (str_is_none(body)) {
+        hash_guid(start->topic.p, start->topic.n, start->input.p, start->input.n, s->idem_hash);
+    } else {
+        hash_guid("body", 4, body.p, body.n, s->idem_hash);
+    }
+    s->request.idem =
+        (struct op_idem_put){.ns = s->ns,
+                             .key = start->idem_key,
+                             .body_hash = {(const char *)s->idem_hash, sizeof s->idem_hash},
+                             .status = 201,
+                             .answer = str_from(s->id),
+                             .ttl_ms = start->idem_ms > 0 ? start->idem_ms : LIMIT_IDEM_MS};
+}
+
+static void fill_start(struct starting *s)
+{
+    const struct qp_start *from = &s->start;
+    qp_ms expire_ms = from->timeout_ms > 0 ? from->timeout_ms + from->delay_ms : 0;
+    s->request.start = (struct start){
+        .job = {.ref.ns = s->ns,
+                .jid = str_from(s->id),
+                .kind = s->kind,
+                .workflow = from->topic,
+                .custom_id = from->custom_id,
+                .limit_key = from->limit_key,
+                .priority = from->priority,
+                .expire_ms = expire_ms < LIMIT_TIMER_MS ? expire_ms : LIMIT_TIMER_MS},
+        .input = from->input,
+        .policy = start_policy(s),
+        .fresh = str_is_none(from->id),
+        .delay_ms = from->delay_ms};
+    s->request.attributes = from->attributes;
+    s->request.attribute_count = from->attribute_count;
+    s->request.host = from->tx;
+    s->request.host_context = from->tx_context;
+    fill_signal(s);
+    fill_idem(s);
+}
+
+static int start_run_checked(qp *q, struct starting *s, struct qp_err *err)
+{
+    struct job_ref *ref = &s->request.start.job.ref;
+    int rc;
+    fill_start(s);
+    rc = engine_number(q->engine, &ref->job, err);
+    s->watch.job = *ref;
+    s->watch.ended = starting_ended;
+    s->watch.drop = starting_dropped;
+    if (rc == QP_OK && s->async && s->start.ended != NULL) {
+        rc = watch_add(q, &s->watch);
+        s->watched = rc == QP_OK;
+    }
+    return rc;
+}
+
+static void start_run(qp *q, struct call *c)
+{
+    struct starting *s = (struct starting *)c;
+    struct qp_err err;
+    int rc = start_run_checked(q, s, &err);
+    request_start(&s->request);
+    s->request.command.answer = start_answered;
+    if (rc != QP_OK) {
+        start_answered(q->engine, &s->request.command, rc, err.text);
+    } else {
+        engine_submit(q->engine, &s->request.command);
+    }
+}
+
+/* What must be found before it is queued. */
+static int start_prepare(qp *q, struct starting *s, struct qp_err *err)
+{
+    int rc = space_number(q, s->start.ns, &s->ns, err);
+    rc = rc == QP_OK ? start_id(q, &s->start, s->id, err) : rc;
+    if (rc == QP_OK && s->start.signal != NULL) {
+        rc = signal_guid(q, s->start.signal, s->signal_guid, err);
+    }
+    return rc;
+}
+
+static int start_now(qp *q, struct starting *s, char out_id[QP_ID_SIZE], struct qp_err *err)
+{
+    int rc = start_check(q, &s->start, err);
+    rc = rc == QP_OK ? start_prepare(q, s, err) : rc;
+    if (rc != QP_OK) {
+        return err_wrap(err, rc, "start");
+    }
+    s->call.run = start_run;
+    s->call.q = q;
+    rc = call_do(q, &s->call, err);
+    if (rc == QP_OK && out_id != NULL) {
+        memcpy(out_id, s->id, sizeof s->id);
+    }
+    return rc;
+}
+
+/* A start names a program of this handle (handle_open), or else the topic of a single task. */
+static int64_t kind_of(qp *q, qp_str name)
+{
+    const struct kernel *k = q->engine == NULL ? NULL : engine_kernel(q->engine);
+    for (size_t i = 0; k != NULL && i < k->program_count; i++) {
+        if (k->programs[i]->kind != SINGLE_KIND &&
+            str_equal(str_from(k->programs[i]->name), name)) {
+            return k->programs[i]->kind;
+        }
+    }
+    return SINGLE_KIND;
+}
+
+int qp_job_start(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE], struct qp_err *err)
+{
+    struct starting s = {.start = *start, .kind = kind_of(q, start->topic)};
+    return start_now(q, &s, out_id, err);
+}
+
+int qp_job_start_async(qp *q, const struct qp_start *start, struct qp_err *err)
+{
+    return job_start_async(q, start, kind_of(q, start->topic), err);
+}
+
+/* ---------------------------------------------------------------------------------------- copies */
+
+/* Every text of a start, one after the other. */
+static void each_text(struct starting *s, struct qp_signal *signal, struct qp_attribute *attributes,
+                      void *context, void (*visit)(void *context, qp_str *text))
+{
+    struct qp_start *start = &s->start;
+    qp_str *texts[] = {&start->topic,     &start->input,    &start->ns,       &start->custom_id,
+                       &start->limit_key, &start->idem_key, &start->idem_body};
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
+        visit(context, texts[i]);
+    }
+    for (size_t i = 0; i < start->attribute_count; i++) {
+        visit(context, &attributes[i].name);
+        visit(context, &attributes[i].value);
+    }
+    if (signal != NULL) {
+        visit(context, &signal->topic);
+        visit(context, &signal->key);
+        visit(context, &signal->payload);
+        visit(context, &signal->id);
+    }
+}
+
+static void add_size(void *context, qp_str *text)
+{
+    *(size_t *)context += text->n;
+}
+
+static void move_text(void *context, qp_str *text)
+{
+    char **place = context;
+    if (text->n > 0) {
+        memcpy(*place, text->p, text->n);
+        text->p = *place;
+        *place += text->n;
+    }
+}
+
+/* A copy with all that it points to, in one block. */
+static struct starting *starting_copy(qp *q, const struct qp_start *start)
+{
+    struct starting sum = {.start = *start};
+    struct qp_signal signal = start->signal != NULL ? *start->signal : (struct qp_signal){0};
+    struct qp_attribute attributes[LIMIT_START_ATTRIBUTES];
+    size_t list_size = start->attribute_count * sizeof *attributes;
+    size_t size = sizeof sum + sizeof signal + list_size;
+    struct starting *s;
+    char *place;
+    QP_ASSERT(start->attribute_count <= LIMIT_START_ATTRIBUTES);
+    if (list_size > 0) {
+        memcpy(attributes, start->attributes, list_size);
+    }
+    each_text(&sum, start->signal != NULL ? &signal : NULL, attributes, &size, add_size);
+    s = mem_alloc(&q->env, size);
+    if (s == NULL) {
+        return NULL;
+    }
+    s->start = *start;
+    place = (char *)(s + 1) + sizeof signal + list_size;
+    each_text(s, start->signal != NULL ? &signal : NULL, attributes, &place, move_text);
+    if (start->signal != NULL) {
+        memcpy(s + 1, &signal, sizeof signal);
+        s->start.signal = (const struct qp_signal *)(s + 1);
+    }
+    if (list_size > 0) {
+        memcpy((char *)(s + 1) + sizeof signal, attributes, list_size);
+        s->start.attributes = (const struct qp_attribute *)((char *)(s + 1) + sizeof signal);
+    }
+    return s;
+}
+
+int job_start_async(qp *q, const struct qp_start *start, int64_t kind, struct qp_err *err)
+{
+    struct starting *s;
+    int rc = start_check(q, start, err);
+    if (rc != QP_OK) {
+        return err_wrap(err, rc, "start");
+    }
+    s = starting_copy(q, start);
+    if (s == NULL) {
+        return err_set(err, QP_E_NOMEM, "start: out of memory");
+    }
+    s->call = (struct call){.run = start_run, .q = q};
+    s->async = true;
+    s->kind = kind;
+    rc = start_prepare(q, s, err);
+    rc = rc == QP_OK ? call_queue(q, &s->call, err) : rc;
+    if (rc != QP_OK) {
+        starting_free(q, s);
+        return err_wrap(err, rc, "start");
+    }
+    return QP_OK;
+}

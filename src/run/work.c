@@ -1,0 +1,754 @@
+/* work.c - a call of a worker elsewhere, from its submission to its answer (see work.h)
+ *
+ *   I1  a state is in exactly one of: the inbox, the busy list, the parked list, its owner's hands
+ *   I2  it is answered only when nothing of it is in the engine, and no round has promised it a task
+ *   I3  a parked one is in the heap of deadlines, and nothing else looks at it
+ */
+#include "run/work_internal.h"
+
+#include <stdio.h>
+
+#include "base/json.h"
+
+#define SWEEP_MS (LIMIT_WORKER_QUIET_MS / 4)
+
+/* ------------------------------------------------------------------------------------------ checks */
+
+static int range_check(int64_t value, int64_t most, const char *pointer, struct qp_err *err)
+{
+    return value >= 0 && value <= most ? QP_OK
+                                       : err_set(err, QP_E_INVALID, "%s: %lld, it is 0 to %lld",
+                                                 pointer, (long long)value, (long long)most);
+}
+
+static int topics_check(const struct work_call *c, struct qp_err *err)
+{
+    int rc = c->topic_count > LIMIT_WORK_TOPICS
+                 ? err_set(err, QP_E_TOO_LARGE, "/topics: %zu, the limit is %d", c->topic_count,
+                           LIMIT_WORK_TOPICS)
+                 : QP_OK;
+    for (size_t i = 0; i < c->topic_count && rc == QP_OK; i++) {
+        rc = topic_check(c->topics[i], err);
+        rc = rc == QP_OK ? QP_OK : err_wrap(err, rc, "/topics/%zu", i);
+    }
+    if (rc == QP_OK && c->want > 0 && c->topic_count == 0) {
+        rc = err_set(err, QP_E_INVALID, "/topics: name at least one");
+    }
+    return rc;
+}
+
+static int json_is_good(const qp *q, qp_str json, size_t most, struct qp_err *err)
+{
+    if (str_is_none(json)) {
+        return QP_OK;
+    }
+    return json.n > most ? err_set(err, QP_E_TOO_LARGE, "%zu bytes, the limit is %zu", json.n, most)
+                         : json_check(&q->env, json, NULL, err);
+}
+
+/* `at` is where it stands, as a JSON pointer. */
+static int result_check(const qp *q, const struct work_result *r, const char *at,
+                        struct qp_err *err)
+{
+    int rc = json_is_good(q, r->output, LIMIT_PAYLOAD_SIZE, err);
+    if (rc != QP_OK) {
+        return err_wrap(err, rc, "%s/output", at);
+    }
+    if ((unsigned)r->kind > WORK_ERROR) {
+        return err_set(err, QP_E_INVALID, "%s/status: success, pending or error", at);
+    }
+    if (r->kind == WORK_ERROR && r->code != 0 && (r->code < 400 || r->code > 599)) {
+        return err_set(err, QP_E_INVALID, "%s/code: %lld, it is 400 to 599", at,
+                       (long long)r->code);
+    }
+    if (r->message.n > LIMIT_ERROR_TEXT_SIZE) {
+        return err_set(err, QP_E_TOO_LARGE, "%s/error: %zu bytes, the limit is %d", at,
+                       r->message.n, LIMIT_ERROR_TEXT_SIZE);
+    }
+    if (utf8_valid_prefix(r->message) < r->message.n) {
+        return err_set(err, QP_E_INVALID, "%s/error: not valid UTF-8", at);
+    }
+    return r->pending_index >= 0 && r->pending_index <= LIMIT_LEG2_ENTRIES
+               ? QP_OK
+               : err_set(err, QP_E_INVALID, "%s/index: it is 1 to %d", at, LIMIT_LEG2_ENTRIES);
+}
+
+static int brought_check(const qp *q, const struct work_call *c, struct qp_err *err)
+{
+    int rc = range_check((int64_t)c->result_count, LIMIT_WORK_RESULTS, "/results", err);
+    rc = rc == QP_OK ? range_check((int64_t)c->beat_count, LIMIT_WORK_RESULTS, "/beats", err) : rc;
+    for (size_t i = 0; i < c->result_count && rc == QP_OK; i++) {
+        char at[40];
+        (void)snprintf(at, sizeof at, "/results/%zu", i);
+        rc = result_check(q, &c->results[i], at, err);
+    }
+    for (size_t i = 0; i < c->beat_count && rc == QP_OK; i++) {
+        rc = json_is_good(q, c->beats[i].progress, LIMIT_PROGRESS_SIZE, err);
+        rc = rc == QP_OK ? QP_OK : err_wrap(err, rc, "/beats/%zu/progress", i);
+    }
+    return rc;
+}
+
+static int call_check(const qp *q, const struct work_call *c, struct qp_err *err)
+{
+    int rc = id_check(c->worker, "/worker", err);
+    rc = rc == QP_OK && !str_is_none(c->build) ? id_check(c->build, "/build", err) : rc;
+    rc = rc == QP_OK ? range_check(c->want, LIMIT_WORK_TASKS, "/want", err) : rc;
+    rc = rc == QP_OK ? range_check(c->wait_ms, LIMIT_WORK_WAIT_MS, "/wait", err) : rc;
+    rc = rc == QP_OK ? topics_check(c, err) : rc;
+    return rc == QP_OK ? brought_check(q, c, err) : rc;
+}
+
+/* ------------------------------------------------------------------------------- any thread: in and out */
+
+static void state_free(struct work_state *s)
+{
+    const struct qp_env *env = &s->q->env;
+    while (s->tasks != NULL) {
+        struct work_task *t = s->tasks;
+        s->tasks = t->next;
+        task_free(env, (struct task *)(void *)t - 1);
+    }
+    arena_done(&s->arena);
+    mem_free(env, s->brought);
+    mem_free(env, s);
+}
+
+static void brought_fill(struct work_state *s)
+{
+    struct work_call *c = s->of;
+    for (size_t i = 0; i < s->brought_count; i++) {
+        struct brought *b = &s->brought[i];
+        bool is_result = i < c->result_count;
+        struct msg_ref ref;
+        b->state = s;
+        b->of_result = is_result ? &c->results[i] : NULL;
+        b->of_beat = is_result ? NULL : &c->beats[i - c->result_count];
+        b->stale = !token_read(&c->caller, is_result ? b->of_result->token : b->of_beat->token,
+                               &ref, b->guid) ||
+                   ref.ns != s->ns;
+        if (!b->stale && is_result) {
+            b->result.of.ref = ref;
+        } else if (!b->stale) {
+            b->beat.ref = ref;
+        }
+    }
+}
+
+static struct work_state *state_make(qp *q, struct work_call *c, int64_t ns)
+{
+    size_t brought = c->result_count + c->beat_count;
+    struct work_state *s =
+        mem_alloc(&q->env, sizeof *s + (c->want > 0 ? c->topic_count : 0) * sizeof s->seats[0]);
+    if (s == NULL) {
+        return NULL;
+    }
+    s->q = q;
+    s->of = c;
+    s->ns = ns;
+    s->left = c->want;
+    s->seat_count = c->want > 0 ? c->topic_count : 0;
+    arena_init(&s->arena, &q->env, 0);
+    s->brought = brought > 0 ? mem_alloc(&q->env, brought * sizeof *s->brought) : NULL;
+    if (brought > 0 && s->brought == NULL) {
+        mem_free(&q->env, s);
+        return NULL;
+    }
+    s->brought_count = brought;
+    brought_fill(s);
+    return s;
+}
+
+static void work_run(qp *q, struct call *c);
+
+/* Into the inbox, if there is room for one more call. */
+static int work_post(qp *q, struct work_state *s, struct qp_err *err)
+{
+    struct desk *w = q->work;
+    int rc = QP_OK;
+    (void)pthread_mutex_lock(&q->lock);
+    if (w->refusing || q->sealed) {
+        rc = QP_E_CLOSED;
+    } else if (w->call_count >= LIMIT_WORK_CALLS) {
+        rc = QP_E_LIMIT;
+    } else {
+        w->call_count++;
+        call_post(q, &s->run);
+    }
+    (void)pthread_mutex_unlock(&q->lock);
+    return rc == QP_OK ? QP_OK
+           : rc == QP_E_CLOSED
+               ? err_set(err, rc, "the engine is being closed")
+               : err_set(err, rc, "%d calls for tasks wait already", LIMIT_WORK_CALLS);
+}
+
+int work_submit(qp *q, struct work_call *call, struct qp_err *err)
+{
+    struct work_state *s;
+    int64_t ns = 0;
+    int rc = q->engine == NULL
+                 ? err_set(err, QP_E_READONLY, "the store was opened for reading only")
+                 : call_check(q, call, err);
+    rc = rc == QP_OK ? space_number(q, call->ns, &ns, err) : rc;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    s = state_make(q, call, ns);
+    if (s == NULL) {
+        return err_set(err, QP_E_NOMEM, "work: out of memory");
+    }
+    s->run = (struct call){.run = work_run, .q = q};
+    call->state = s;
+    call->tasks = NULL;
+    call->task_count = 0;
+    call->cancels = NULL;
+    call->cancel_count = 0;
+    rc = work_post(q, s, err);
+    if (rc != QP_OK) {
+        call->state = NULL;
+        state_free(s);
+    }
+    return rc;
+}
+
+static void abort_run(qp *q, struct call *c)
+{
+    struct work_state *s = (struct work_state *)((char *)c - offsetof(struct work_state, abort));
+    (void)q;
+    s->aborted = true;
+    work_wake(s);
+}
+
+void work_abort(qp *q, struct work_call *call)
+{
+    struct work_state *s = call->state;
+    if (s == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&q->lock);
+    if (!s->abort_queued) {
+        s->abort_queued = true;
+        s->abort = (struct call){.run = abort_run, .q = q};
+        call_post(q, &s->abort);
+    }
+    (void)pthread_mutex_unlock(&q->lock);
+}
+
+static void done_run(qp *q, struct call *c)
+{
+    struct work_state *s = (struct work_state *)((char *)c - offsetof(struct work_state, done));
+    for (const struct work_task *t = s->tasks; t != NULL && s->given_back; t = t->next) {
+        const struct task *task = (const struct task *)(const void *)t - 1;
+        hand_drop(q, &task->ref);
+        work_give_back(q, &task->ref, NULL);
+    }
+    state_free(s);
+}
+
+static void cancels_free(qp *q, struct work_call *call)
+{
+    while (call->cancels != NULL) {
+        struct work_cancel *c = call->cancels;
+        call->cancels = c->next;
+        mem_free(&q->env, c);
+    }
+}
+
+/* Where the driver has nothing more to do with it, it goes here and now. */
+void work_done(qp *q, struct work_call *call, enum work_end end)
+{
+    struct work_state *s = call->state;
+    bool driver;
+    if (s == NULL) {
+        return;
+    }
+    QP_ASSERT(s->phase == PHASE_ANSWERED);
+    cancels_free(q, call);
+    call->state = NULL;
+    call->tasks = NULL;
+    (void)pthread_mutex_lock(&q->lock);
+    s->given_back = end == WORK_GIVEN_BACK && s->tasks != NULL;
+    driver = s->given_back || s->abort_queued;
+    if (driver) {
+        s->done = (struct call){.run = done_run, .q = q};
+        call_post(q, &s->done);
+    }
+    (void)pthread_mutex_unlock(&q->lock);
+    if (!driver) {
+        state_free(s);
+    }
+}
+
+/* ---------------------------------------------------------------------------------- lists of the driver */
+
+static struct work_state **list_of(struct desk *w, const struct work_state *s)
+{
+    return s->phase == PHASE_PARKED ? &w->parked : &w->busy;
+}
+
+static void list_add(struct desk *w, struct work_state *s)
+{
+    struct work_state **list = list_of(w, s);
+    s->previous = NULL;
+    s->next = *list;
+    if (*list != NULL) {
+        (*list)->previous = s;
+    }
+    *list = s;
+}
+
+static void list_remove(struct desk *w, struct work_state *s)
+{
+    if (s->previous != NULL) {
+        s->previous->next = s->next;
+    } else {
+        *list_of(w, s) = s->next;
+    }
+    if (s->next != NULL) {
+        s->next->previous = s->previous;
+    }
+}
+
+static void heap_set(struct desk *w, size_t i, struct work_state *s)
+{
+    w->heap[i] = s;
+    s->heap_index = i;
+}
+
+static void heap_up(struct desk *w, size_t i)
+{
+    struct work_state *s = w->heap[i];
+    while (i > 0 && w->heap[(i - 1) / 2]->deadline > s->deadline) {
+        heap_set(w, i, w->heap[(i - 1) / 2]);
+        i = (i - 1) / 2;
+    }
+    heap_set(w, i, s);
+}
+
+static void heap_down(struct desk *w, size_t i)
+{
+    struct work_state *s = w->heap[i];
+    size_t child = 2 * i + 1;
+    while (child < w->heap_count) {
+        child +=
+            child + 1 < w->heap_count && w->heap[child + 1]->deadline < w->heap[child]->deadline;
+        if (w->heap[child]->deadline >= s->deadline) {
+            break;
+        }
+        heap_set(w, i, w->heap[child]);
+        i = child;
+        child = 2 * i + 1;
+    }
+    heap_set(w, i, s);
+}
+
+/* False: no memory. */
+static bool heap_add(qp *q, struct work_state *s)
+{
+    struct desk *w = q->work;
+    if (w->heap_count == w->heap_capacity) {
+        size_t capacity = w->heap_capacity == 0 ? 64 : w->heap_capacity * 2;
+        struct work_state **heap = mem_resize(&q->env, w->heap, capacity * sizeof *heap);
+        if (heap == NULL) {
+            return false;
+        }
+        w->heap = heap;
+        w->heap_capacity = capacity;
+    }
+    heap_set(w, w->heap_count++, s);
+    heap_up(w, s->heap_index);
+    return true;
+}
+
+static void heap_remove(struct desk *w, struct work_state *s)
+{
+    struct work_state *last = w->heap[--w->heap_count];
+    size_t i = s->heap_index;
+    QP_ASSERT(w->heap[i] == s);
+    if (last != s) {
+        heap_set(w, i, last);
+        heap_up(w, i);
+        heap_down(w, last->heap_index);
+    }
+}
+
+void work_wake(struct work_state *s)
+{
+    struct desk *w = s->q->work;
+    if (s->phase != PHASE_PARKED) {
+        return; /* it is looked at anyway, or was answered */
+    }
+    list_remove(w, s);
+    heap_remove(w, s);
+    if (s->worker != NULL && s->worker->parked == s) {
+        s->worker->parked = NULL;
+    }
+    s->phase = PHASE_BUSY;
+    list_add(w, s);
+}
+
+/* ------------------------------------------------------------------------------------ what was brought */
+
+struct returning {
+    struct request_op op;
+    qp *q;
+    struct work_state *state;
+    unsigned char guid[LIMIT_GUID_SIZE];
+};
+
+/* Whatever the answer: what was not given back is ready when its lease is over. */
+static void returned(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct returning *r = (struct returning *)c;
+    (void)e;
+    (void)rc;
+    (void)why;
+    r->q->unanswered--;
+    if (r->state != NULL) {
+        r->state->unanswered--;
+    }
+    mem_free(&r->q->env, r);
+}
+
+void work_give_back(qp *q, const struct msg_ref *ref, struct work_state *state)
+{
+    struct returning *r = mem_alloc(&q->env, sizeof *r);
+    if (r == NULL) {
+        return; /* its lease ends */
+    }
+    r->q = q;
+    r->state = state;
+    memcpy(r->guid, ref->guid.p, sizeof r->guid);
+    r->op.op = (struct op){.kind = OP_msg_retry, .msg_retry = {.ref = *ref, .untry = true}};
+    r->op.op.msg_retry.ref.guid = (qp_str){(const char *)r->guid, sizeof r->guid};
+    request_op(&r->op);
+    r->op.command.answer = returned;
+    q->unanswered++;
+    if (state != NULL) {
+        state->unanswered++;
+    }
+    engine_submit(q->engine, &r->op.command);
+}
+
+static enum work_status status_of(int rc, bool over)
+{
+    return rc == QP_OK                             ? WORK_OK
+           : rc == QP_E_STALE || rc == QP_E_CLOSED ? (over ? WORK_CANCELLED : WORK_STALE)
+                                                   : WORK_REFUSED;
+}
+
+static void result_answered(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct brought *b = (struct brought *)c;
+    struct work_result *r = b->of_result;
+    (void)e;
+    (void)why;
+    r->rc = rc;
+    r->status = status_of(rc, b->result.job_is_over);
+    if (r->status != WORK_REFUSED && (rc != QP_OK || r->kind != WORK_PENDING)) {
+        hand_drop(b->state->q, &b->result.of.ref);
+    }
+    b->state->q->unanswered--;
+    b->state->unanswered--;
+}
+
+static void beat_answered(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct brought *b = (struct brought *)c;
+    qp *q = b->state->q;
+    (void)e;
+    (void)why;
+    b->of_beat->rc = rc;
+    b->of_beat->status = status_of(rc, b->beat.job_is_over);
+    if (rc == QP_OK) {
+        hand_extend(q, &b->beat.ref, store_now(q->store) + LIMIT_WORK_LEASE_MS);
+    } else if (b->of_beat->status != WORK_REFUSED) {
+        hand_drop(q, &b->beat.ref);
+    }
+    q->unanswered--;
+    b->state->unanswered--;
+}
+
+/* {"message":...,"code":...}, as workers of this process have it. */
+static int error_json(struct work_state *s, int64_t code, qp_str message, qp_str *out_json)
+{
+    struct buf text;
+    struct json_writer w;
+    int rc;
+    buf_init(&text, &s->q->env, 0);
+    json_writer_init(&w, &text);
+    json_begin_object(&w);
+    json_key(&w, QP_STR("message"));
+    json_put_str(&w, message);
+    json_key(&w, QP_STR("code"));
+    json_put_i64(&w, code);
+    json_end_object(&w);
+    rc = json_writer_done(&w);
+    rc = rc == QP_OK && !arena_copy(&s->arena, buf_slice(&text), out_json) ? QP_E_NOMEM : rc;
+    buf_done(&text);
+    return rc;
+}
+
+static int result_fill(struct work_state *s, struct brought *b)
+{
+    const struct work_result *r = b->of_result;
+    static const enum result_kind kinds[] = {RESULT_DONE, RESULT_PENDING, RESULT_ERROR};
+    qp_str message = r->message.n > 0 ? r->message : QP_STR("the worker gave no reason");
+    b->result.of.ref.guid = (qp_str){(const char *)b->guid, sizeof b->guid};
+    b->result.kind = kinds[r->kind];
+    b->result.pending_index = r->pending_index;
+    b->result.output = str_is_none(r->output) ? QP_STR("null") : r->output;
+    if (r->kind != WORK_ERROR) {
+        b->result.code = 200;
+        return QP_OK;
+    }
+    b->result.code = r->code == 0 ? 500 : r->code;
+    b->result.error = message;
+    b->result.fatal = r->fatal;
+    return error_json(s, b->result.code, message, &b->result.output);
+}
+
+static void brought_submit(struct work_state *s, struct brought *b)
+{
+    int rc = QP_OK;
+    if (b->stale && b->of_result != NULL) {
+        b->of_result->rc = QP_E_STALE;
+        b->of_result->status = WORK_STALE;
+        return;
+    }
+    if (b->stale) {
+        b->of_beat->rc = QP_E_STALE;
+        b->of_beat->status = WORK_STALE;
+        return;
+    }
+    if (b->of_result != NULL) {
+        rc = result_fill(s, b);
+        request_result(&b->result);
+        b->command.answer = result_answered;
+    } else {
+        b->beat.ref.guid = (qp_str){(const char *)b->guid, sizeof b->guid};
+        b->beat.lease_ms = LIMIT_WORK_LEASE_MS;
+        b->beat.progress = b->of_beat->progress;
+        request_beat(&b->beat);
+        b->command.answer = beat_answered;
+    }
+    s->q->unanswered++;
+    s->unanswered++;
+    if (rc != QP_OK) {
+        b->command.answer(s->q->engine, &b->command, rc, qp_code_text(rc));
+    } else {
+        engine_submit(s->q->engine, &b->command);
+    }
+}
+
+/* -------------------------------------------------------------------------------------- the driver's turn */
+
+static void work_answer(struct work_state *s, int rc)
+{
+    qp *q = s->q;
+    struct desk *w = q->work;
+    struct work_call *of = s->of;
+    seats_leave(s);
+    list_remove(w, s);
+    if (s->worker != NULL) {
+        s->worker->waiting--;
+        s->worker->seen_at = store_now(q->store);
+        hand_tell_cancels(s);
+    }
+    (void)pthread_mutex_lock(&q->lock);
+    w->call_count--;
+    (void)pthread_mutex_unlock(&q->lock);
+    s->phase = PHASE_ANSWERED;
+    of->tasks = s->tasks;
+    of->task_count = s->task_count;
+    of->answer(of->context, of, rc, rc == QP_OK ? "" : qp_code_text(rc));
+}
+
+/* On the driver, from the inbox. */
+static void work_run(qp *q, struct call *c)
+{
+    struct work_state *s = (struct work_state *)c;
+    struct desk *w = q->work;
+    int rc;
+    s->phase = PHASE_BUSY;
+    list_add(w, s);
+    s->deadline = store_now(q->store) + s->of->wait_ms;
+    s->worker = remote_of(s);
+    rc = s->worker == NULL ? QP_E_NOMEM : QP_OK;
+    if (rc == QP_OK) {
+        s->worker->waiting++;
+        w->sweep_at = w->sweep_at == 0 ? s->deadline + SWEEP_MS : w->sweep_at;
+    }
+    for (size_t i = 0; i < s->brought_count && rc == QP_OK; i++) {
+        brought_submit(s, &s->brought[i]);
+    }
+    if (rc == QP_OK && s->of->leave) {
+        hand_give_back(s);
+    } else if (rc == QP_OK && s->of->want > 0) {
+        rc = seats_take(s);
+    }
+    if (rc != QP_OK || w->shut) {
+        s->aborted = true;
+    }
+}
+
+static bool is_promised(const struct work_state *s)
+{
+    for (int i = 0; i < ENGINE_ROUNDS; i++) {
+        if (s->promised[i] > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether its owner should hear of it now, tasks or not: a beat that was not taken is news, too. */
+static bool has_news(const struct work_state *s, qp_ms now)
+{
+    const struct work_call *c = s->of;
+    for (size_t i = 0; i < c->beat_count; i++) {
+        if (c->beats[i].status != WORK_OK) {
+            return true;
+        }
+    }
+    return c->result_count > 0 || c->want == 0 || c->leave || now >= s->deadline ||
+           s->worker->cancels != NULL;
+}
+
+static void park(struct work_state *s)
+{
+    struct desk *w = s->q->work;
+    if (!heap_add(s->q, s)) {
+        work_answer(s, QP_E_NOMEM);
+        return;
+    }
+    list_remove(w, s);
+    s->phase = PHASE_PARKED;
+    list_add(w, s);
+    s->worker->parked = s;
+}
+
+/* A busy call: answered, parked, or left as it is. */
+static void work_look(struct work_state *s, qp_ms now)
+{
+    if (s->unanswered > 0 || is_promised(s)) {
+        return;
+    }
+    if (s->aborted) {
+        work_answer(s, QP_E_CLOSED);
+    } else if (s->task_count > 0) {
+        work_answer(s, QP_OK);
+    } else if (!seats_hope(s)) {
+        if (has_news(s, now)) {
+            work_answer(s, QP_OK);
+        } else {
+            park(s);
+        }
+    }
+}
+
+void work_turn(qp *q)
+{
+    struct desk *w = q->work;
+    qp_ms now = store_now(q->store);
+    struct work_state *next;
+    while (w->heap_count > 0 && w->heap[0]->deadline <= now) {
+        work_wake(w->heap[0]);
+    }
+    for (struct work_state *s = w->busy; s != NULL; s = next) {
+        next = s->next;
+        work_look(s, now);
+    }
+    if (w->sweep_at > 0 && now >= w->sweep_at) {
+        remotes_sweep(q, now);
+        w->sweep_at = w->workers.count > 0 ? now + SWEEP_MS : 0;
+    }
+}
+
+qp_ms work_due(const qp *q)
+{
+    const struct desk *w = q->work;
+    qp_ms at = w->heap_count > 0 ? w->heap[0]->deadline : INT64_MAX;
+    return w->sweep_at > 0 && w->sweep_at < at ? w->sweep_at : at;
+}
+
+/* ------------------------------------------------------------------------------------- opening, closing */
+
+int work_init(qp *q)
+{
+    struct desk *w = mem_alloc(&q->env, sizeof *w);
+    if (w == NULL) {
+        return QP_E_NOMEM;
+    }
+    omap_init(&w->topics, &q->env);
+    omap_init(&w->workers, &q->env);
+    omap_init(&w->in_hand, &q->env);
+    q->work = w;
+    return QP_OK;
+}
+
+/* On the driver: nobody is given anything any more, and all are answered as soon as they can be. */
+static void shut(struct desk *w)
+{
+    w->shut = true;
+    while (w->parked != NULL) {
+        struct work_state *s = w->parked;
+        s->aborted = true;
+        work_wake(s);
+    }
+    for (struct work_state *s = w->busy; s != NULL; s = s->next) {
+        s->aborted = true;
+    }
+}
+
+static void shut_run(qp *q, struct call *c)
+{
+    shut(q->work);
+    call_done(q, c, QP_OK);
+}
+
+void work_shut(qp *q)
+{
+    struct call c = {.run = shut_run, .q = q};
+    if (q->engine == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&q->lock);
+    q->work->refusing = true;
+    (void)pthread_mutex_unlock(&q->lock);
+    (void)call_do(q, &c, NULL); /* it cannot fail */
+}
+
+bool work_close(qp *q)
+{
+    struct desk *w = q->work;
+    if (!w->shut) {
+        shut(w);
+    }
+    return w->busy != NULL;
+}
+
+/* What the store would not settle is answered all the same. */
+void work_end(qp *q)
+{
+    struct desk *w = q->work;
+    while (w->busy != NULL) {
+        work_answer(w->busy, QP_E_CLOSED);
+    }
+}
+
+void work_free(qp *q)
+{
+    struct desk *w = q->work;
+    if (w == NULL) {
+        return;
+    }
+    remotes_done(q);
+    for (struct omap_node *n = omap_seek(&w->topics, QP_STR("")); n != NULL; n = omap_next(n)) {
+        mem_free(&q->env, omap_value(n));
+    }
+    omap_done(&w->topics);
+    mem_free(&q->env, w->heap);
+    mem_free(&q->env, w);
+    q->work = NULL;
+}

@@ -1,0 +1,161 @@
+/* work.h - workers that are elsewhere: tasks for them, and what they bring
+ *
+ * A worker in another process, in any language, makes one call after the other (POST /v1/work): it brings
+ * results and beats, and asks for tasks. Such a call is a WORK_CALL here. Whoever has it fills it in,
+ * submits it, and hears of it on the thread that drives the engine:
+ *
+ *   work_submit --> (queued) --> results, beats committed --> tasks claimed --> answer
+ *                                                     \--> PARKED --> tasks, a cancel, or the time
+ *
+ *   I1  it is answered once; before that it belongs to the engine, after that to its owner again
+ *   I2  what it brought is committed, or refused, before it is answered
+ *   I3  a task in its answer is leased to it: claimed in a commit that is on disk, with a lease of
+ *       LIMIT_WORK_LEASE_MS
+ *   I4  of several that are parked at a topic whoever has waited longest is given a task first, and one
+ *       at a time in turn, so that as many are woken as there are tasks
+ *   I5  a parked call is this struct in a list per topic: it costs no thread and asks nothing of the store
+ *
+ * A call that brings results is not parked: it is answered as soon as they are committed, with the
+ * tasks that are ready then; so is one with a beat that was not taken. Others wait for wait_ms.
+ *
+ * Tokens. A task's token names its message, the claim, and who it was given to: a keyed hash over all
+ * of them stands in it, by the key of the caller. So nobody else can answer it, whoever has seen it; a later
+ * claim of the same task makes it stale; and it outlives this process, as the lease does.
+ *
+ * If we crash, leases go on: a worker that comes back with its result before the end of the lease
+ * is answered as if nothing had been. What was claimed and never told to anybody is ready again when its
+ * lease is over.
+ */
+#ifndef QP_RUN_WORK_H
+#define QP_RUN_WORK_H
+
+#include "base/base.h"
+
+#define WORK_TOKEN_SIZE 160 /* with its NUL */
+
+/* Who calls: `id` names it, for lists and the audit; `key` is a secret that only this caller and the
+ * server have (the stored hash of its access token; none where nobody needs a token). */
+struct work_caller {
+    qp_str id;
+    qp_str key;
+};
+
+enum work_status {
+    WORK_OK,
+    WORK_STALE,     /* it is not this caller's task any more: nothing happened */
+    WORK_CANCELLED, /* as STALE, and its job was ended: nobody needs it */
+    WORK_REFUSED /* what was brought is at fault, and rc says how: the task is still the caller's */
+};
+
+enum work_kind { WORK_SUCCESS, WORK_PENDING, WORK_ERROR };
+
+/* What became of a task. */
+struct work_result {
+    qp_str token;
+    enum work_kind kind;
+    int64_t code;            /* ERROR: 400 to 599; 0: 500 */
+    qp_str output;           /* SUCCESS, PENDING: JSON; none: null */
+    qp_str message;          /* ERROR: for people */
+    bool fatal;              /* ERROR: trying again would not help */
+    int64_t pending_index;   /* PENDING: which of this task's pending results it is, from 1 */
+    enum work_status status; /* out */
+    int rc;                  /* out */
+};
+
+/* Still at work on it: the lease begins anew. */
+struct work_beat {
+    qp_str token;
+    qp_str progress; /* JSON of at most LIMIT_PROGRESS_SIZE bytes, for people; none: as it was */
+    enum work_status status; /* out */
+    int rc;                  /* out */
+};
+
+/* A task in an answer. Its texts live until work_done. */
+struct work_task {
+    struct work_task *next;
+    qp_str job;
+    qp_str workflow;
+    qp_str topic;
+    qp_str address;
+    qp_str input;
+    int64_t attempt; /* deliveries, this one included */
+    qp_ms deadline;  /* the end of its lease, by the store's clock */
+    char token[WORK_TOKEN_SIZE];
+    char key[QP_TASK_KEY_SIZE]; /* the same for all attempts: an idempotency key */
+};
+
+/* A token to be told in an answer: its task is no longer needed. */
+struct work_cancel {
+    struct work_cancel *next;
+    char token[WORK_TOKEN_SIZE];
+};
+
+struct work_state;
+
+struct work_call {
+    /* What is asked. It and its texts stay as they are until the answer. */
+    qp_str ns;     /* none: the handle's own */
+    qp_str worker; /* the worker's name; as ids are */
+    qp_str build;  /* of its program, for people; may be none */
+    struct work_caller caller;
+    const qp_str *topics;
+    size_t topic_count; /* at most LIMIT_WORK_TOPICS; 0 with want 0 */
+    int64_t want;       /* tasks, at most LIMIT_WORK_TASKS; 0: none, only results and beats */
+    qp_ms wait_ms;      /* at most LIMIT_WORK_WAIT_MS */
+    struct work_result *results;
+    size_t result_count; /* at most LIMIT_WORK_RESULTS */
+    struct work_beat *beats;
+    size_t beat_count; /* likewise */
+    bool leave; /* the worker goes: what it has in hand goes back at once, and it gets nothing */
+    void *context;
+    /* On the thread that drives the engine, which must not wait. rc is QP_OK; QP_E_CLOSED: the engine
+     * closes, or work_abort; another: nothing more can be said of its results than each rc does. */
+    void (*answer)(void *context, struct work_call *call, int rc, const char *why);
+    /* Asked on the same thread before a parked call is given a task: is the peer still there? If not, it is answered
+     * as after work_abort. NULL: always. */
+    bool (*there)(void *context);
+
+    /* What comes of it. */
+    struct work_task *tasks;
+    size_t task_count;
+    struct work_cancel *cancels;
+    size_t cancel_count;
+
+    struct work_state *state; /* the engine's */
+};
+
+/* Checks and queues it; from any thread. Not QP_OK: it was not taken, and is not answered. QP_E_INVALID
+ * or QP_E_TOO_LARGE with a JSON pointer at the front of the text: "/results/3/output: ..." */
+int work_submit(qp *q, struct work_call *call, struct qp_err *err) QP_MUST_USE;
+
+/* Whoever asked is gone: a call that is not answered yet is answered soon, without tasks. From any thread,
+ * also after its answer (then nothing happens) but not after work_done. */
+void work_abort(qp *q, struct work_call *call);
+
+/* After the answer, from any thread: frees what came of it. `given_back`: the answer could not be told
+ * to the worker, so its tasks are ready for others at once. */
+enum work_end { WORK_TOLD, WORK_GIVEN_BACK };
+void work_done(qp *q, struct work_call *call, enum work_end end);
+
+/* From any thread, before qp_close: parked calls are answered with QP_E_CLOSED, and no more are taken. Every
+ * call must be done before qp_close. */
+void work_shut(qp *q);
+
+/* A worker that has called within the last LIMIT_WORKER_QUIET_MS, or a function of this process. */
+struct work_worker {
+    qp_str ns;
+    qp_str name; /* of functions: none */
+    qp_str build;
+    qp_str caller;
+    const qp_str *topics;
+    size_t topic_count;
+    int64_t in_hand; /* tasks */
+    int64_t waiting; /* calls that are parked */
+    qp_ms since;     /* its first call */
+    qp_ms seen_at;   /* its last */
+};
+typedef int (*work_visit)(void *context, const struct work_worker *worker);
+/* Of a namespace (none: the handle's own), in no order; those of this process. */
+int work_list(qp *q, qp_str ns, void *context, work_visit visit, struct qp_err *err) QP_MUST_USE;
+
+#endif

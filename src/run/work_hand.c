@@ -1,0 +1,469 @@
+/* work_hand.c - workers elsewhere, what they have in hand, and the tokens of it (see work.h)
+ *
+ * What is known here is for people, for `leave`, and for telling a worker early that nobody needs its task any
+ * more. The truth is the message's row: its lease, and the token of its claim. So after a crash nothing
+ * is missing but such early words.
+ */
+#include "run/work_internal.h"
+
+#include <stdio.h>
+
+#include "base/hash.h"
+
+/* ------------------------------------------------------------------------------------------- tokens */
+
+#define TOKEN_PREFIX "w1."
+
+static void hex_write(const unsigned char *bytes, size_t size, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < size; i++) {
+        out[2 * i] = digits[bytes[i] >> 4];
+        out[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    out[2 * size] = '\0';
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool hex_read(qp_str *rest, unsigned char *out, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        int high = 2 * i < rest->n ? hex_digit(rest->p[2 * i]) : -1;
+        int low = 2 * i + 1 < rest->n ? hex_digit(rest->p[2 * i + 1]) : -1;
+        if (high < 0 || low < 0) {
+            return false;
+        }
+        out[i] = (unsigned char)(high << 4 | low);
+    }
+    *rest = (qp_str){rest->p + 2 * size, rest->n - 2 * size};
+    return true;
+}
+
+static bool number_read(qp_str *rest, int64_t *out_number)
+{
+    uint64_t number = 0;
+    size_t i = 0;
+    for (; i < rest->n && rest->p[i] >= '0' && rest->p[i] <= '9' && i < 19; i++) {
+        number = number * 10 + (uint64_t)(rest->p[i] - '0');
+    }
+    if (i == 0 || i == rest->n || rest->p[i] != '.' || number > INT64_MAX) {
+        return false;
+    }
+    *rest = (qp_str){rest->p + i + 1, rest->n - i - 1};
+    *out_number = (int64_t)number;
+    return true;
+}
+
+void token_write(const struct work_caller *caller, const struct msg_ref *ref,
+                 char out_token[WORK_TOKEN_SIZE])
+{
+    unsigned char mark[HASH_KEYED_SIZE];
+    char guid[2 * LIMIT_GUID_SIZE + 1];
+    int n;
+    QP_ASSERT(ref->guid.n == LIMIT_GUID_SIZE);
+    hex_write((const unsigned char *)ref->guid.p, LIMIT_GUID_SIZE, guid);
+    n = snprintf(out_token, WORK_TOKEN_SIZE, TOKEN_PREFIX "%lld.%lld.%lld.%s", (long long)ref->ns,
+                 (long long)ref->job, (long long)ref->token, guid);
+    QP_ASSERT(n > 0 && (size_t)n + 1 + 2 * sizeof mark < WORK_TOKEN_SIZE);
+    hash_keyed(caller->key.p, caller->key.n, out_token, (size_t)n, mark);
+    out_token[n] = '.';
+    hex_write(mark, sizeof mark, out_token + n + 1);
+}
+
+bool token_read(const struct work_caller *caller, qp_str token, struct msg_ref *out_ref,
+                unsigned char out_guid[LIMIT_GUID_SIZE])
+{
+    qp_str rest = token;
+    struct msg_ref ref = {0};
+    unsigned char mark[HASH_KEYED_SIZE];
+    unsigned char told[HASH_KEYED_SIZE];
+    size_t signed_size;
+    if (rest.n < sizeof TOKEN_PREFIX ||
+        memcmp(rest.p, TOKEN_PREFIX, sizeof TOKEN_PREFIX - 1) != 0) {
+        return false;
+    }
+    rest = (qp_str){rest.p + sizeof TOKEN_PREFIX - 1, rest.n - (sizeof TOKEN_PREFIX - 1)};
+    if (!number_read(&rest, &ref.ns) || !number_read(&rest, &ref.job) ||
+        !number_read(&rest, &ref.token) || !hex_read(&rest, out_guid, LIMIT_GUID_SIZE)) {
+        return false;
+    }
+    signed_size = token.n - rest.n;
+    if (rest.n == 0 || rest.p[0] != '.') {
+        return false;
+    }
+    rest = (qp_str){rest.p + 1, rest.n - 1};
+    if (!hex_read(&rest, told, sizeof told) || rest.n > 0) {
+        return false;
+    }
+    hash_keyed(caller->key.p, caller->key.n, token.p, signed_size, mark);
+    ref.guid = (qp_str){(const char *)out_guid, LIMIT_GUID_SIZE};
+    *out_ref = ref;
+    return hash_equal(mark, told, sizeof mark);
+}
+
+/* ------------------------------------------------------------------------------------------ workers */
+
+#define WORKER_KEY_SIZE (8 + LIMIT_ID_SIZE + 1 + LIMIT_ID_SIZE)
+
+static void put_number(char *out, int64_t number)
+{
+    for (int i = 0; i < 8; i++) {
+        out[i] = (char)(number >> (56 - 8 * i));
+    }
+}
+
+/* The caller's id comes first, so that nobody is taken for another's worker. */
+static qp_str worker_key(const struct work_state *s, char out_key[WORKER_KEY_SIZE])
+{
+    const struct work_call *c = s->of;
+    size_t caller = c->caller.id.n < LIMIT_ID_SIZE ? c->caller.id.n : LIMIT_ID_SIZE;
+    put_number(out_key, s->ns);
+    if (caller > 0) {
+        memcpy(out_key + 8, c->caller.id.p, caller);
+    }
+    out_key[8 + caller] = '\0';
+    memcpy(out_key + 9 + caller, c->worker.p, c->worker.n);
+    return (qp_str){out_key, 9 + caller + c->worker.n};
+}
+
+static struct remote *remote_make(struct work_state *s, qp_str key)
+{
+    qp *q = s->q;
+    qp_str ns_name = str_is_none(s->of->ns) ? str_from(q->ns_name) : s->of->ns;
+    struct remote *r = mem_alloc(&q->env, sizeof *r + key.n + ns_name.n);
+    char *text;
+    if (r == NULL || omap_put(&q->work->workers, key, r, NULL) != QP_OK) {
+        mem_free(&q->env, r);
+        return NULL;
+    }
+    text = (char *)(r + 1);
+    memcpy(text, key.p, key.n);
+    memcpy(text + key.n, ns_name.p, ns_name.n);
+    r->key = (qp_str){text, key.n};
+    r->ns = s->ns;
+    r->ns_name = (qp_str){text + key.n, ns_name.n};
+    r->name = (qp_str){text + key.n - s->of->worker.n, s->of->worker.n};
+    r->caller = (qp_str){text + 8, key.n - 9 - s->of->worker.n};
+    r->since = store_now(q->store);
+    return r;
+}
+
+/* What it serves, for people: kept as it was told last. Without memory, as it was before. */
+static void note_topics(struct remote *r, const struct work_call *c, const struct qp_env *env)
+{
+    size_t size = 0;
+    size_t at = 0;
+    char *topics;
+    for (size_t i = 0; i < c->topic_count; i++) {
+        size += c->topics[i].n + 1;
+    }
+    topics = c->topic_count == 0 ? NULL : mem_alloc(env, size);
+    if (topics == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < c->topic_count; i++) {
+        memcpy(topics + at, c->topics[i].p, c->topics[i].n);
+        at += c->topics[i].n + 1;
+    }
+    if (r->topics_size == size && memcmp(r->topics, topics, size) == 0) {
+        mem_free(env, topics);
+        return;
+    }
+    mem_free(env, r->topics);
+    r->topics = topics;
+    r->topics_size = size;
+    r->topic_count = c->topic_count;
+}
+
+static void note_build(struct remote *r, const struct work_call *c, const struct qp_env *env)
+{
+    char *build;
+    if (c->build.n == 0 || (r->build != NULL && str_equal(str_from(r->build), c->build))) {
+        return;
+    }
+    build = mem_alloc(env, c->build.n + 1);
+    if (build != NULL) {
+        memcpy(build, c->build.p, c->build.n);
+        mem_free(env, r->build);
+        r->build = build;
+    }
+}
+
+struct remote *remote_of(struct work_state *s)
+{
+    struct desk *w = s->q->work;
+    char text[WORKER_KEY_SIZE];
+    qp_str key = worker_key(s, text);
+    struct remote *r = omap_get(&w->workers, key);
+    if (r == NULL && w->workers.count >= LIMIT_WORKERS) {
+        remotes_sweep(s->q, store_now(s->q->store));
+    }
+    if (r == NULL && w->workers.count < LIMIT_WORKERS) {
+        r = remote_make(s, key);
+    }
+    if (r != NULL) {
+        r->seen_at = store_now(s->q->store);
+        note_topics(r, s->of, &s->q->env);
+        note_build(r, s->of, &s->q->env);
+    }
+    return r;
+}
+
+/* ------------------------------------------------------------------------------------ tasks in hand */
+
+#define HAND_KEY_SIZE (16 + LIMIT_GUID_SIZE)
+
+static qp_str hand_key(const struct msg_ref *ref, char out_key[HAND_KEY_SIZE])
+{
+    put_number(out_key, ref->ns);
+    put_number(out_key + 8, ref->job);
+    memcpy(out_key + 16, ref->guid.p, LIMIT_GUID_SIZE);
+    return (qp_str){out_key, HAND_KEY_SIZE};
+}
+
+static struct in_hand **list_of(const struct in_hand *h)
+{
+    return h->cancelled ? &h->worker->cancels : &h->worker->tasks;
+}
+
+static void hand_link(struct in_hand *h)
+{
+    struct in_hand **list = list_of(h);
+    h->previous = NULL;
+    h->next = *list;
+    if (*list != NULL) {
+        (*list)->previous = h;
+    }
+    *list = h;
+    h->worker->task_count += !h->cancelled;
+}
+
+static void hand_unlink(struct in_hand *h)
+{
+    if (h->previous != NULL) {
+        h->previous->next = h->next;
+    } else {
+        *list_of(h) = h->next;
+    }
+    if (h->next != NULL) {
+        h->next->previous = h->previous;
+    }
+    h->worker->task_count -= !h->cancelled;
+}
+
+static void hand_free(qp *q, struct in_hand *h)
+{
+    char key[HAND_KEY_SIZE];
+    (void)omap_delete(&q->work->in_hand, hand_key(&h->ref, key)); /* it is h */
+    hand_unlink(h);
+    mem_free(&q->env, h);
+}
+
+void hand_add(struct work_state *s, const struct task *task, const char *token, qp_ms lease_until)
+{
+    qp *q = s->q;
+    char key[HAND_KEY_SIZE];
+    struct in_hand *h = omap_get(&q->work->in_hand, hand_key(&task->ref, key));
+    if (h != NULL) {
+        hand_free(q, h); /* of a claim whose lease is over */
+    }
+    h = mem_alloc(&q->env, sizeof *h);
+    if (h == NULL || omap_put(&q->work->in_hand, hand_key(&task->ref, key), h, NULL) != QP_OK) {
+        mem_free(&q->env, h);
+        return;
+    }
+    h->worker = s->worker;
+    h->ref = task->ref;
+    memcpy(h->guid, task->guid, sizeof h->guid);
+    h->ref.guid = (qp_str){(const char *)h->guid, sizeof h->guid};
+    h->lease_until = lease_until;
+    memcpy(h->token, token, WORK_TOKEN_SIZE);
+    hand_link(h);
+}
+
+static struct in_hand *hand_find(qp *q, const struct msg_ref *ref)
+{
+    char key[HAND_KEY_SIZE];
+    struct in_hand *h = omap_get(&q->work->in_hand, hand_key(ref, key));
+    return h != NULL && h->ref.token == ref->token ? h : NULL;
+}
+
+void hand_drop(qp *q, const struct msg_ref *ref)
+{
+    struct in_hand *h = hand_find(q, ref);
+    if (h != NULL) {
+        hand_free(q, h);
+    }
+}
+
+void hand_extend(qp *q, const struct msg_ref *ref, qp_ms lease_until)
+{
+    struct in_hand *h = hand_find(q, ref);
+    if (h != NULL) {
+        h->lease_until = lease_until;
+    }
+}
+
+void hand_give_back(struct work_state *s)
+{
+    while (s->worker->tasks != NULL) {
+        struct in_hand *h = s->worker->tasks;
+        work_give_back(s->q, &h->ref, s);
+        hand_free(s->q, h);
+    }
+}
+
+/* The job was ended: whoever works on it hears of that with the next answer, which comes now if it can. */
+void work_cancel(qp *q, struct job_ref job)
+{
+    char key[16];
+    struct omap_node *n;
+    if (q->work->in_hand.count == 0) {
+        return;
+    }
+    put_number(key, job.ns);
+    put_number(key + 8, job.job);
+    n = omap_seek(&q->work->in_hand, (qp_str){key, sizeof key});
+    for (; n != NULL && memcmp(omap_key(n).p, key, sizeof key) == 0; n = omap_next(n)) {
+        struct in_hand *h = omap_value(n);
+        if (!h->cancelled) {
+            hand_unlink(h);
+            h->cancelled = true;
+            hand_link(h);
+            if (h->worker->parked != NULL) {
+                work_wake(h->worker->parked);
+            }
+        }
+    }
+}
+
+void hand_tell_cancels(struct work_state *s)
+{
+    qp *q = s->q;
+    while (s->worker->cancels != NULL) {
+        struct in_hand *h = s->worker->cancels;
+        struct work_cancel *told = mem_alloc(&q->env, sizeof *told);
+        if (told == NULL) {
+            return; /* with the next answer */
+        }
+        memcpy(told->token, h->token, sizeof told->token);
+        told->next = s->of->cancels;
+        s->of->cancels = told;
+        s->of->cancel_count++;
+        hand_free(q, h);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- forgetting */
+
+static void remote_free(qp *q, struct remote *r)
+{
+    while (r->tasks != NULL) {
+        hand_free(q, r->tasks);
+    }
+    while (r->cancels != NULL) {
+        hand_free(q, r->cancels);
+    }
+    mem_free(&q->env, r->build);
+    mem_free(&q->env, r->topics);
+    mem_free(&q->env, r);
+}
+
+/* Leases that are over, and whoever was quiet for long and has nothing in hand. */
+void remotes_sweep(qp *q, qp_ms now)
+{
+    struct desk *w = q->work;
+    struct omap_node *n = omap_seek(&w->workers, QP_STR(""));
+    while (n != NULL) {
+        struct remote *r = omap_value(n);
+        struct omap_node *next = omap_next(n);
+        struct in_hand *after;
+        for (struct in_hand *h = r->tasks; h != NULL; h = after) {
+            after = h->next;
+            if (h->lease_until + LIMIT_WORKER_QUIET_MS < now) {
+                hand_free(q, h);
+            }
+        }
+        if (r->waiting == 0 && r->tasks == NULL && r->seen_at + LIMIT_WORKER_QUIET_MS < now) {
+            (void)omap_delete(&w->workers, r->key); /* it is r */
+            remote_free(q, r);
+        }
+        n = next;
+    }
+}
+
+void remotes_done(qp *q)
+{
+    struct desk *w = q->work;
+    for (struct omap_node *n = omap_seek(&w->workers, QP_STR("")); n != NULL; n = omap_next(n)) {
+        remote_free(q, omap_value(n));
+    }
+    omap_done(&w->workers);
+    omap_done(&w->in_hand);
+}
+
+/* -------------------------------------------------------------------------------------------- lists */
+
+struct listing {
+    struct call call;
+    int64_t ns;
+    void *context;
+    work_visit visit;
+};
+
+static int remote_tell(const struct listing *l, const struct remote *r)
+{
+    qp_str topics[LIMIT_WORK_TOPICS];
+    struct work_worker told = {.ns = r->ns_name,
+                               .name = r->name,
+                               .build = str_from(r->build),
+                               .caller = r->caller,
+                               .topics = topics,
+                               .topic_count = r->topic_count,
+                               .in_hand = r->task_count,
+                               .waiting = r->waiting,
+                               .since = r->since,
+                               .seen_at = r->seen_at};
+    size_t at = 0;
+    for (size_t i = 0; i < r->topic_count; i++) {
+        topics[i] = str_from(r->topics + at);
+        at += topics[i].n + 1;
+    }
+    return l->visit(l->context, &told);
+}
+
+static int function_tell(const struct listing *l, const qp *q, const struct worker *worker)
+{
+    struct work_worker told = {.ns = str_from(q->ns_name),
+                               .topics = &worker->service.topic,
+                               .topic_count = 1,
+                               .in_hand = worker->service.whole - worker->service.room};
+    return l->visit(l->context, &told);
+}
+
+static void list_run(qp *q, struct call *c)
+{
+    struct listing *l = (struct listing *)c;
+    int rc = QP_OK;
+    for (const struct worker *worker = q->workers; worker != NULL && rc == QP_OK;
+         worker = worker->next) {
+        rc = l->ns == q->ns ? function_tell(l, q, worker) : QP_OK;
+    }
+    for (struct omap_node *n = omap_seek(&q->work->workers, QP_STR("")); n != NULL && rc == QP_OK;
+         n = omap_next(n)) {
+        const struct remote *r = omap_value(n);
+        rc = r->ns == l->ns ? remote_tell(l, r) : QP_OK;
+    }
+    call_done(q, c, rc);
+}
+
+int work_list(qp *q, qp_str ns, void *context, work_visit visit, struct qp_err *err)
+{
+    struct listing l = {.call = {.run = list_run, .q = q}, .context = context, .visit = visit};
+    int rc = space_number(q, ns, &l.ns, err);
+    return rc == QP_OK ? call_do(q, &l.call, err) : rc;
+}

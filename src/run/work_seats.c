@@ -1,0 +1,313 @@
+/* work_seats.c - topics that workers elsewhere ask for, and who waits at each (see work.h)
+ *
+ * A topic is a service of the engine whose places are those of the calls that wait there. A call waits at all its
+ * topics with the same places: whichever round promises it a task, at whichever topic, takes one of them.
+ *
+ *   I1  a seat is listed while its call has a place that is neither used nor promised
+ *   I2  lists are in order of waiting; who was promised a task goes to the end of that list (work.h, I4)
+ *   I3  what a round has promised is over when it is: used, or free again
+ */
+#include "run/stats.h"
+#include "run/work_internal.h"
+
+#define KEY_SIZE (8 + LIMIT_NAME_SIZE)
+
+/* ns as eight bytes, then the name. */
+static qp_str topic_key(int64_t ns, qp_str name, char out_key[KEY_SIZE])
+{
+    QP_ASSERT(name.n <= LIMIT_NAME_SIZE);
+    for (int i = 0; i < 8; i++) {
+        out_key[i] = (char)(ns >> (56 - 8 * i));
+    }
+    memcpy(out_key + 8, name.p, name.n);
+    return (qp_str){out_key, 8 + name.n};
+}
+
+struct work_topic *topic_find(const struct desk *w, int64_t ns, qp_str name)
+{
+    char key[KEY_SIZE];
+    return omap_get(&w->topics, topic_key(ns, name, key));
+}
+
+/* ------------------------------------------------------------------------------------------- seats */
+
+static void seat_list(struct seat *seat)
+{
+    struct work_topic *t = seat->topic;
+    seat->listed = true;
+    seat->next = NULL;
+    seat->previous = t->last;
+    if (t->last != NULL) {
+        t->last->next = seat;
+    } else {
+        t->first = seat;
+    }
+    t->last = seat;
+}
+
+static void seat_unlist(struct seat *seat)
+{
+    struct work_topic *t = seat->topic;
+    if (!seat->listed) {
+        return;
+    }
+    seat->listed = false;
+    if (seat->previous != NULL) {
+        seat->previous->next = seat->next;
+    } else {
+        t->first = seat->next;
+    }
+    if (seat->next != NULL) {
+        seat->next->previous = seat->previous;
+    } else {
+        t->last = seat->previous;
+    }
+}
+
+static int64_t free_places(const struct work_state *s)
+{
+    int64_t count = s->left;
+    for (int i = 0; i < ENGINE_ROUNDS; i++) {
+        count -= s->promised[i];
+    }
+    return count;
+}
+
+/* The call waits at all its topics, or, when it has no place left, at none. */
+static void seats_update(struct work_state *s)
+{
+    bool has = free_places(s) > 0 && !s->aborted && s->phase != PHASE_ANSWERED;
+    for (size_t i = 0; i < s->seat_count; i++) {
+        struct seat *seat = &s->seats[i];
+        if (seat->topic != NULL && has && !seat->listed) {
+            seat_list(seat);
+        } else if (seat->topic != NULL && !has) {
+            seat_unlist(seat);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------- places of the engine */
+
+static int64_t places(void *context, int64_t most)
+{
+    const struct work_topic *t = context;
+    int64_t sum = 0;
+    for (const struct seat *seat = t->first; seat != NULL && sum < most; seat = seat->next) {
+        sum += free_places(seat->state);
+    }
+    return t->q->work->shut ? 0 : sum < most ? sum : most;
+}
+
+/* Who has waited for long may have gone, and nobody would tell us. */
+static bool is_there(const struct work_state *s)
+{
+    return s->phase != PHASE_PARKED || s->of->there == NULL || s->of->there(s->of->context);
+}
+
+/* The first seat whose owner is still there; the others are answered. */
+static struct seat *first_seat(struct work_topic *t)
+{
+    while (t->first != NULL && !is_there(t->first->state)) {
+        struct work_state *gone = t->first->state;
+        gone->aborted = true;
+        seats_update(gone);
+        work_wake(gone);
+    }
+    return t->first;
+}
+
+static void *take(void *context, int round)
+{
+    struct work_topic *t = context;
+    struct seat *seat = t->q->work->shut ? NULL : first_seat(t);
+    struct work_state *s;
+    if (seat == NULL) {
+        return NULL;
+    }
+    s = seat->state;
+    if (s->promised[round] == 0) {
+        s->next_promised[round] = t->q->work->promised[round];
+        t->q->work->promised[round] = s;
+    }
+    s->promised[round]++;
+    seat_unlist(seat);
+    seat_list(seat);
+    seats_update(s);
+    return s;
+}
+
+void work_settled(void *context, int round)
+{
+    qp *q = context;
+    struct work_state *s = q->work->promised[round];
+    q->work->promised[round] = NULL;
+    while (s != NULL) {
+        struct work_state *next = s->next_promised[round];
+        s->promised[round] = 0;
+        seats_update(s);
+        s = next;
+    }
+}
+
+/* Whoever was promised the task has it, unless it has gone meanwhile. */
+static void give(void *context, struct task *task)
+{
+    struct work_topic *t = context;
+    struct work_state *s = task->seat;
+    struct work_task *told = (struct work_task *)(void *)(task + 1);
+    qp *q = t->q;
+    if (s->aborted) {
+        work_give_back(q, &task->ref, s);
+        task_free(&q->env, task);
+        return;
+    }
+    told->job = task->jid;
+    told->workflow = task->workflow;
+    told->topic = task->topic;
+    told->address = task->addr;
+    told->input = task->input;
+    told->attempt = task->tries;
+    told->deadline = store_now(q->store) + LIMIT_WORK_LEASE_MS;
+    token_write(&s->of->caller, &task->ref, told->token);
+    task_key(task, told->key);
+    told->next = s->tasks; /* they come the last one first */
+    s->tasks = told;
+    s->task_count++;
+    s->left--;
+    seats_update(s);
+    hand_add(s, task, told->token, told->deadline);
+    stats_handed(q, task);
+    work_wake(s);
+}
+
+/* ------------------------------------------------------------------------------------------- topics */
+
+/* Makes room: the first one that nobody waits at. */
+static void topic_forget_one(qp *q)
+{
+    struct desk *w = q->work;
+    for (struct omap_node *n = omap_seek(&w->topics, QP_STR("")); n != NULL; n = omap_next(n)) {
+        struct work_topic *t = omap_value(n);
+        if (t->waiting == 0) {
+            engine_unserve(q->engine, &t->service);
+            (void)omap_delete(&w->topics, omap_key(n)); /* it is t */
+            mem_free(&q->env, t);
+            return;
+        }
+    }
+}
+
+static struct work_topic *topic_make(qp *q, int64_t ns, qp_str name)
+{
+    struct desk *w = q->work;
+    char key[KEY_SIZE];
+    struct work_topic *t;
+    if (w->topics.count >= LIMIT_WORK_STREAMS) {
+        topic_forget_one(q);
+    }
+    t = w->topics.count < LIMIT_WORK_STREAMS ? mem_alloc(&q->env, sizeof *t) : NULL;
+    if (t == NULL || omap_put(&w->topics, topic_key(ns, name, key), t, NULL) != QP_OK) {
+        mem_free(&q->env, t);
+        return NULL;
+    }
+    t->q = q;
+    memcpy(t->name, name.p, name.n);
+    t->service = (struct service){.ns = ns,
+                                  .topic = {t->name, name.n},
+                                  .lease_ms = LIMIT_WORK_LEASE_MS,
+                                  .context = t,
+                                  .give = give,
+                                  .places = places,
+                                  .take = take,
+                                  .extra_size = sizeof(struct work_task)};
+    engine_serve(q->engine, &t->service);
+    return t;
+}
+
+int seats_take(struct work_state *s)
+{
+    const struct work_call *c = s->of;
+    for (size_t i = 0; i < s->seat_count; i++) {
+        struct work_topic *t = topic_find(s->q->work, s->ns, c->topics[i]);
+        t = t != NULL ? t : topic_make(s->q, s->ns, c->topics[i]);
+        if (t == NULL) {
+            return QP_E_LIMIT;
+        }
+        s->seats[i].state = s;
+        s->seats[i].topic = t;
+        t->waiting++;
+        t->served_at = store_now(s->q->store);
+    }
+    seats_update(s);
+    return QP_OK;
+}
+
+void seats_leave(struct work_state *s)
+{
+    for (size_t i = 0; i < s->seat_count; i++) {
+        struct seat *seat = &s->seats[i];
+        if (seat->topic != NULL) {
+            seat_unlist(seat);
+            seat->topic->waiting--;
+            seat->topic->served_at = store_now(s->q->store);
+            seat->topic = NULL;
+        }
+    }
+}
+
+bool seats_hope(const struct work_state *s)
+{
+    for (size_t i = 0; i < s->seat_count; i++) {
+        if (s->seats[i].listed && s->seats[i].topic->service.hungry) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* -------------------------------------------------------------------------------------- who serves what */
+
+static void topic_fill(const qp *q, int64_t ns, struct qp_topic *topic)
+{
+    const struct work_topic *t = topic_find(q->work, ns, topic->name);
+    for (const struct worker *w = q->workers; w != NULL; w = w->next) {
+        topic->workers += w->service.ns == ns && str_equal(w->service.topic, topic->name);
+    }
+    topic->workers += t == NULL ? 0 : t->waiting;
+    topic->served_at = topic->workers > 0 ? store_now(q->store) : t == NULL ? 0 : t->served_at;
+}
+
+struct serving {
+    struct call call;
+    int64_t ns;
+    struct qp_topic *topics;
+    size_t count;
+};
+
+static void serving_run(qp *q, struct call *c)
+{
+    struct serving *s = (struct serving *)c;
+    for (size_t i = 0; i < s->count; i++) {
+        topic_fill(q, s->ns, &s->topics[i]);
+    }
+    call_done(q, c, QP_OK);
+}
+
+void topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count)
+{
+    struct serving s = {
+        .call = {.run = serving_run, .q = q}, .ns = ns, .topics = topics, .count = count};
+    bool here;
+    if (q->engine == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&q->lock);
+    here = am_driver(q);
+    (void)pthread_mutex_unlock(&q->lock);
+    if (here) {
+        serving_run(q, &s.call); /* a read in memory takes its turn on the driver */
+    } else {
+        (void)call_do(q, &s.call, NULL); /* it cannot fail */
+    }
+}

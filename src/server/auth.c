@@ -1,0 +1,370 @@
+/* auth.c - tokens
+ *
+ *   I1  a secret is compared in constant time, by its hash, and is written nowhere
+ *   I2  what is known of a token is at most AUTH_KEEP_US old; what this process revoked is forgotten at once
+ *
+ * The known tokens are a table without lists: a token's slot follows from its id, and who comes later takes it. With more tokens in
+ * use than slots the store is asked more often, and that is all.
+ */
+#include "server/auth.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "run/access.h"
+
+#define AUTH_KEEP_US (5 * 1000000LL)
+#define AUTH_USED_US (15 * 60 * 1000000LL) /* between two notes that a token was used */
+#define SECRET_SIZE 32
+#define ID_BYTES 8
+
+struct known {
+    struct principal who;
+    qp_ms expire_at; /* 0: never */
+    int64_t until_us;
+    int64_t used_us; /* when the store was last told; 0: not yet */
+};
+
+struct auth {
+    qp *engine;
+    const struct qp_env *env;
+    uint64_t seed;
+    pthread_mutex_t lock;
+    struct known *slots; /* under the lock */
+};
+
+/* --------------------------------------------------------------------------------------- roles */
+
+static const struct {
+    const char *name;
+    int scopes;
+} roles[] = {
+    {"admin", SCOPE_ALL},
+    {"operator", SCOPE_READ | SCOPE_START | SCOPE_SIGNAL | SCOPE_DEPLOY},
+    {"viewer", SCOPE_READ},
+    {"worker", SCOPE_WORK},
+    {"trigger", SCOPE_START | SCOPE_SIGNAL},
+};
+
+int role_scopes(qp_str role)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(roles); i++) {
+        if (str_equal(role, str_from(roles[i].name))) {
+            return roles[i].scopes;
+        }
+    }
+    return 0;
+}
+
+const char *scope_word(int scope)
+{
+    static const struct {
+        int scope;
+        const char *word;
+    } words[] = {{SCOPE_READ, "read"}, {SCOPE_START, "start"},   {SCOPE_SIGNAL, "signal"},
+                 {SCOPE_WORK, "work"}, {SCOPE_DEPLOY, "deploy"}, {SCOPE_ADMIN, "admin"},
+                 {SCOPE_ANY, "any"}};
+    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+        if (words[i].scope == scope) {
+            return words[i].word;
+        }
+    }
+    return "none";
+}
+
+/* The last star is remembered, and takes one byte more whenever the rest does not fit: no recursion, and at most n * m steps. */
+bool glob_match(const char *glob, qp_str text)
+{
+    const char *star = NULL;
+    size_t from = 0;
+    size_t i = 0;
+    while (i < text.n) {
+        if (*glob == '*') {
+            star = ++glob;
+            from = i;
+        } else if (*glob != '\0' && *glob == text.p[i]) {
+            glob++;
+            i++;
+        } else if (star != NULL) {
+            glob = star;
+            i = ++from;
+        } else {
+            return false;
+        }
+    }
+    while (*glob == '*') {
+        glob++;
+    }
+    return *glob == '\0';
+}
+
+/* -------------------------------------------------------------------------------------- tokens */
+
+/* A token as it was sent, taken apart. */
+struct parsed {
+    qp_str id;
+    unsigned char hash[TOKEN_HASH_SIZE];
+};
+
+static bool hash_secret(const void *secret, size_t size, unsigned char out_hash[TOKEN_HASH_SIZE])
+{
+    unsigned int length = TOKEN_HASH_SIZE;
+    return EVP_Digest(secret, size, out_hash, &length, EVP_sha256(), NULL) == 1;
+}
+
+/* Takes the text up to the next underscore off the front. */
+static qp_str take_part(qp_str *rest)
+{
+    const char *end = rest->n == 0 ? NULL : memchr(rest->p, '_', rest->n);
+    qp_str part = {rest->p, end == NULL ? rest->n : (size_t)(end - rest->p)};
+    size_t skip = end == NULL ? part.n : part.n + 1;
+    rest->p += skip;
+    rest->n -= skip;
+    return part;
+}
+
+/* "Bearer qp_role_id_secret" */
+static bool parse(qp_str authorization, struct parsed *out)
+{
+    static const qp_str bearer = {"Bearer ", 7};
+    qp_str rest = authorization;
+    qp_str mark;
+    if (rest.n < bearer.n || strncasecmp(rest.p, bearer.p, bearer.n) != 0) {
+        return false;
+    }
+    rest = (qp_str){rest.p + bearer.n, rest.n - bearer.n};
+    mark = take_part(&rest);
+    (void)take_part(&rest); /* the role: the record knows it better */
+    out->id = take_part(&rest);
+    return str_equal(mark, QP_STR("qp")) && out->id.n > 0 && out->id.n <= LIMIT_TOKEN_ID_SIZE &&
+           rest.n > 0 && rest.n <= TOKEN_TEXT_SIZE && hash_secret(rest.p, rest.n, out->hash);
+}
+
+static int64_t now_us(const struct auth *a)
+{
+    return a->env->monotonic_us(a->env->context);
+}
+
+static struct known *slot_of(struct auth *a, qp_str id)
+{
+    return &a->slots[hash_bytes(a->seed, id.p, id.n) % LIMIT_TOKENS_KNOWN];
+}
+
+static bool is_expired(const struct auth *a, qp_ms expire_at)
+{
+    return expire_at != 0 && expire_at <= a->env->wall_ms(a->env->context);
+}
+
+/* Whether the slot is about this token; then `out` is what it says. Under the lock. */
+static bool is_fresh(const struct auth *a, const struct known *slot, qp_str id)
+{
+    return slot->until_us > now_us(a) && str_equal(str_from(slot->who.token), id);
+}
+
+int auth_known(struct auth *a, qp_str authorization, struct principal *out_who)
+{
+    struct parsed token;
+    struct known known;
+    struct known *slot;
+    bool fresh;
+    if (!parse(authorization, &token)) {
+        return QP_E_NOT_FOUND;
+    }
+    (void)pthread_mutex_lock(&a->lock);
+    slot = slot_of(a, token.id);
+    fresh = is_fresh(a, slot, token.id);
+    known = *slot;
+    (void)pthread_mutex_unlock(&a->lock);
+    if (!fresh) {
+        return QP_E_BUSY;
+    }
+    if (CRYPTO_memcmp(known.who.hash, token.hash, TOKEN_HASH_SIZE) != 0 ||
+        is_expired(a, known.expire_at)) {
+        return QP_E_NOT_FOUND;
+    }
+    *out_who = known.who;
+    return QP_OK;
+}
+
+static bool copy_text(char *out, size_t size, qp_str text, const char *otherwise)
+{
+    text = str_is_none(text) ? str_from(otherwise) : text;
+    if (text.n >= size) {
+        return false;
+    }
+    memcpy(out, text.p, text.n);
+    out[text.n] = '\0';
+    return true;
+}
+
+/* What the store says. A record that does not fit what we can keep is as good as none. */
+static int learn(void *context, const struct access_token *token)
+{
+    struct known *out = context;
+    bool good = token->revoked_at == 0 && token->hash.n == TOKEN_HASH_SIZE &&
+                copy_text(out->who.token, sizeof out->who.token, token->id, "") &&
+                copy_text(out->who.namespaces, sizeof out->who.namespaces, token->spaces, "*") &&
+                copy_text(out->who.topics, sizeof out->who.topics, token->topics, "*");
+    out->who.scopes = role_scopes(token->role);
+    out->expire_at = token->expire_at;
+    if (!good) {
+        return QP_E_NOT_FOUND;
+    }
+    memcpy(out->who.hash, token->hash.p, TOKEN_HASH_SIZE);
+    return QP_OK;
+}
+
+/* Once in a while the record learns that its token is in use. */
+static void note_use(struct auth *a, qp_str id)
+{
+    int64_t now = now_us(a);
+    bool due;
+    (void)pthread_mutex_lock(&a->lock);
+    struct known *slot = slot_of(a, id);
+    due = slot->used_us == 0 || now - slot->used_us > AUTH_USED_US;
+    slot->used_us = due ? now : slot->used_us;
+    (void)pthread_mutex_unlock(&a->lock);
+    if (due && access_used(a->engine, id, NULL) != QP_OK) {
+        log_write(a->env, QP_LOG_WARN, LOG_MSG("the use of a token was not noted"),
+                  LOG_STR("id", id));
+    }
+}
+
+int auth_ask(struct auth *a, qp_str authorization, struct principal *out_who)
+{
+    struct parsed token;
+    struct known known = {0};
+    int rc;
+    if (!parse(authorization, &token)) {
+        return QP_E_NOT_FOUND;
+    }
+    rc = access_get(a->engine, token.id, &known, learn, NULL);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    known.until_us = now_us(a) + AUTH_KEEP_US;
+    (void)pthread_mutex_lock(&a->lock);
+    struct known *slot = slot_of(a, token.id);
+    known.used_us = strcmp(slot->who.token, known.who.token) == 0 ? slot->used_us : 0;
+    *slot = known;
+    (void)pthread_mutex_unlock(&a->lock);
+    rc = auth_known(a, authorization, out_who);
+    if (rc == QP_OK) {
+        note_use(a, token.id);
+    }
+    return rc;
+}
+
+void auth_forget(struct auth *a, qp_str id)
+{
+    (void)pthread_mutex_lock(&a->lock);
+    *slot_of(a, id) = (struct known){0};
+    (void)pthread_mutex_unlock(&a->lock);
+}
+
+/* --------------------------------------------------------------------------------- new ones */
+
+static void to_hex(const unsigned char *bytes, size_t size, char *out_text)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < size; i++) {
+        out_text[2 * i] = digits[bytes[i] >> 4];
+        out_text[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    out_text[2 * size] = '\0';
+}
+
+int auth_issue(struct auth *a, const struct token_wish *wish, char out_token[TOKEN_TEXT_SIZE],
+               char out_id[LIMIT_TOKEN_ID_SIZE + 1], struct qp_err *err)
+{
+    unsigned char random[ID_BYTES + SECRET_SIZE];
+    unsigned char hash[TOKEN_HASH_SIZE];
+    char secret[2 * SECRET_SIZE + 1];
+    char id[2 * ID_BYTES + 1];
+    struct access_token record;
+    int rc = a->env->entropy(a->env->context, random, sizeof random);
+    if (rc != QP_OK) {
+        return err_set(err, rc, "token: the source of chance fails");
+    }
+    if (role_scopes(wish->role) == 0) {
+        return err_set(err, QP_E_INVALID, "role: admin, operator, viewer, worker or trigger");
+    }
+    to_hex(random, ID_BYTES, id);
+    to_hex(random + ID_BYTES, SECRET_SIZE, secret);
+    if (!hash_secret(secret, strlen(secret), hash)) {
+        return err_set(err, QP_E_INTERNAL, "token: it cannot be hashed");
+    }
+    record = (struct access_token){.id = str_from(id),
+                                   .hash = {(const char *)hash, sizeof hash},
+                                   .name = wish->name,
+                                   .role = wish->role,
+                                   .spaces = wish->namespaces,
+                                   .topics = wish->topics,
+                                   .expire_at = wish->expires_at};
+    rc = access_create(a->engine, &record, err);
+    if (rc == QP_OK) {
+        (void)snprintf(out_token, TOKEN_TEXT_SIZE, "qp_%.*s_%s_%s", STR_ARG(wish->role), id,
+                       secret);
+        memcpy(out_id, id, sizeof id);
+    }
+    explicit_bzero(secret, sizeof secret);
+    explicit_bzero(random, sizeof random);
+    return rc;
+}
+
+/* An administrator who may still ask: one is enough. */
+static int look_for_admin(void *context, const struct access_token *token)
+{
+    bool *there = context;
+    *there = *there || (token->revoked_at == 0 && token->expire_at == 0 &&
+                        str_equal(token->role, QP_STR("admin")));
+    return QP_OK;
+}
+
+int auth_first(struct auth *a, char out_token[TOKEN_TEXT_SIZE], struct qp_err *err)
+{
+    char id[LIMIT_TOKEN_ID_SIZE + 1];
+    bool there = false;
+    bool more = false;
+    int rc = access_list(a->engine, QP_NONE, LIMIT_PAGE_ROWS, &there, look_for_admin, &more, err);
+    out_token[0] = '\0';
+    if (rc != QP_OK || there || more) {
+        return rc;
+    }
+    return auth_issue(a,
+                      &(struct token_wish){.role = QP_STR("admin"), .name = QP_STR("first token")},
+                      out_token, id, err);
+}
+
+int auth_create(qp *engine, const struct qp_env *env, struct auth **out_auth)
+{
+    struct auth *a = mem_alloc(env, sizeof *a);
+    if (a == NULL) {
+        return QP_E_NOMEM;
+    }
+    a->engine = engine;
+    a->env = env;
+    a->slots = mem_alloc(env, LIMIT_TOKENS_KNOWN * sizeof *a->slots);
+    if (a->slots == NULL || env->entropy(env->context, &a->seed, sizeof a->seed) != QP_OK) {
+        mem_free(env, a->slots);
+        mem_free(env, a);
+        return QP_E_NOMEM;
+    }
+    (void)pthread_mutex_init(&a->lock, NULL);
+    *out_auth = a;
+    return QP_OK;
+}
+
+void auth_destroy(struct auth *a)
+{
+    if (a != NULL) {
+        (void)pthread_mutex_destroy(&a->lock);
+        explicit_bzero(a->slots, LIMIT_TOKENS_KNOWN * sizeof *a->slots);
+        mem_free(a->env, a->slots);
+        mem_free(a->env, a);
+    }
+}

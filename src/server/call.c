@@ -1,0 +1,210 @@
+/* call.c - calls: their life, their answers and their problems */
+#include "server/call.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "server/api.h"
+#include "server/idempotency.h"
+
+void api_call_init(struct api_call *c, struct api *api, const struct api_carrier *carrier)
+{
+    const struct qp_env *env = api_env(api);
+    *c = (struct api_call){.api = api, .carrier = carrier, .peer_uid = -1, .status = 0};
+    arena_init(&c->arena, env, 0);
+    buf_init(&c->in, env, LIMIT_BODY_HARD_SIZE);
+    buf_init(&c->out, env, 0);
+    c->began_us = env->monotonic_us(env->context);
+    atomic_init(&c->state, CALL_RUNNING);
+}
+
+void api_call_done(struct api_call *c)
+{
+    arena_done(&c->arena);
+    buf_done(&c->in);
+    buf_done(&c->out);
+}
+
+void api_call_settle(struct api_call *c)
+{
+    c->body = c->ns = c->target = QP_NONE;
+    for (size_t i = 0; i < CALL_PARTS; i++) {
+        c->parts[i] = QP_NONE;
+    }
+    arena_done(&c->arena);
+    buf_done(&c->in);
+}
+
+/* Whoever is second acts: the carrier when the answer was first, the answer when the call was parked. */
+void api_answer(struct api_call *c)
+{
+    const struct api_carrier *carrier = c->carrier;
+    QP_ASSERT(c->status >= 100 && c->status < 600);
+    if (c->in_flight) {
+        idempotency_end(api_idempotency(c->api), c);
+    }
+    if (atomic_exchange(&c->state, CALL_ANSWERED) == CALL_PARKED) {
+        carrier->wake(c);
+    }
+}
+
+void api_answer_by(struct api_call *c, void (*render)(struct api_call *c))
+{
+    c->render = render;
+    c->status = 200; /* until it is written */
+    api_answer(c);
+}
+
+void api_render(struct api_call *c)
+{
+    if (c->render != NULL) {
+        c->render(c);
+        c->render = NULL;
+    }
+}
+
+bool api_call_park(struct api_call *c)
+{
+    int running = CALL_RUNNING;
+    return atomic_compare_exchange_strong(&c->state, &running, CALL_PARKED);
+}
+
+void api_json(struct api_call *c, struct json_writer *w)
+{
+    buf_reset(&c->out);
+    json_writer_init(w, &c->out);
+}
+
+void api_json_set(struct api_call *c, struct json_writer *w, int status)
+{
+    int rc = json_writer_done(w);
+    if (rc != QP_OK) {
+        api_fail_set(c, rc, NULL);
+        return;
+    }
+    c->status = status;
+    c->content_type_out = "application/json";
+}
+
+void api_json_end(struct api_call *c, struct json_writer *w, int status)
+{
+    api_json_set(c, w, status);
+    api_answer(c);
+}
+
+/* ------------------------------------------------------------------------------------------ problems */
+
+static const struct problem {
+    int status;
+    const char *code;
+    const char *title;
+    const char *hint;
+} problems[] = {
+#define API_PROBLEM_ROW(name, status, code, title, hint) {status, code, title, hint},
+    API_PROBLEMS(API_PROBLEM_ROW)
+#undef API_PROBLEM_ROW
+};
+
+/* What to do next about an error of the library. */
+static const char *hint_of(int rc)
+{
+    switch (qp_code_class(rc)) {
+    case QP_CLASS_RETRY:
+        return "try again in a moment";
+    case QP_CLASS_CONFLICT:
+        return "read what is there, then decide";
+    case QP_CLASS_LIMIT:
+        return "docs/limits.md lists the limits";
+    case QP_CLASS_UNKNOWN:
+        return "send the same request again with the same id: it happens once";
+    case QP_CLASS_FATAL:
+        return "see the server's log";
+    default:
+        return rc == QP_E_NOT_FOUND ? "check the id and the namespace" : "mend the request";
+    }
+}
+
+static void put_text(struct json_writer *w, const char *key, const char *text)
+{
+    json_key(w, str_from(key));
+    json_put_str(w, str_from(text));
+}
+
+/* The one place in which a problem is written. */
+static void write_problem(struct api_call *c, const struct problem *p, const char *pointer,
+                          const char *detail)
+{
+    char type[64];
+    char instance[LIMIT_LOG_ECHO_SIZE];
+    struct json_writer w;
+    (void)snprintf(type, sizeof type, "urn:quipu:problem:%s", p->code); /* codes are short */
+    api_json(c, &w);
+    json_begin_object(&w);
+    put_text(&w, "type", type);
+    put_text(&w, "title", p->title);
+    json_key(&w, QP_STR("status"));
+    json_put_i64(&w, p->status);
+    put_text(&w, "detail", detail);
+    if (c->path.p != NULL && c->path.n < sizeof instance) {
+        json_key(&w, QP_STR("instance"));
+        json_put_str(&w, c->path);
+    }
+    put_text(&w, "code", p->code);
+    put_text(&w, "hint", p->hint);
+    if (pointer != NULL) {
+        json_key(&w, QP_STR("errors"));
+        json_begin_array(&w);
+        json_begin_object(&w);
+        put_text(&w, "pointer", pointer);
+        put_text(&w, "detail", detail);
+        json_end_object(&w);
+        json_end_array(&w);
+    }
+    put_text(&w, "request_id", c->request_id);
+    json_end_object(&w);
+    c->status = p->status;
+    c->content_type_out = "application/problem+json";
+    c->retry_after_s = p->status == 503 ? 1 : 0;
+    if (json_writer_done(&w) != QP_OK) {
+        buf_reset(&c->out); /* no memory even for this: the status has to do */
+    }
+}
+
+void api_refuse(struct api_call *c, enum api_problem problem, const char *pointer,
+                const char *format, ...)
+{
+    char detail[QP_ERR_TEXT_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(detail, sizeof detail, format, arguments); /* a cut sentence is good enough */
+    va_end(arguments);
+    write_problem(c, &problems[problem], pointer, detail);
+    api_answer(c);
+}
+
+void api_refuse_set(struct api_call *c, enum api_problem problem, const char *detail)
+{
+    write_problem(c, &problems[problem], NULL, detail);
+}
+
+void api_fail_set(struct api_call *c, int rc, const struct qp_err *err)
+{
+    const struct problem p = {qp_code_http(rc), qp_code_word(rc), qp_code_text(rc), hint_of(rc)};
+    write_problem(c, &p, NULL, err != NULL && err->text[0] != '\0' ? err->text : p.title);
+}
+
+void api_fail(struct api_call *c, int rc, const struct qp_err *err)
+{
+    api_fail_set(c, rc, err);
+    api_answer(c);
+}
+
+const char *api_problem_code(enum api_problem problem)
+{
+    return problems[problem].code;
+}
+
+int api_problem_status(enum api_problem problem)
+{
+    return problems[problem].status;
+}

@@ -1,0 +1,407 @@
+/* events.c - streams of events (SSE): of one job, or of all that fit a filter
+ *
+ *   engine: "something has changed" --> crew: reads the next page of the journal into `out` --> carrier: reads `out`
+ *
+ * The id of an event is its sequence in the job, or its position in the feed, so that a reader who comes back with Last-Event-ID
+ * misses nothing and sees nothing twice. While nothing happens, nothing is asked of the store.
+ *
+ *   I1  at most one fill is queued or going on
+ *   I2  once `closed`, the carrier is never woken, and a last fill takes everything apart
+ *   I3  no more than STREAM_HIGH_SIZE is read ahead of a slow reader
+ */
+#include <pthread.h>
+#include <stdio.h>
+
+#include "run/show.h"
+#include "server/handlers.h"
+
+#define STREAM_PAGE 50
+#define STREAM_HIGH_SIZE ((size_t)256 * 1024)
+#define STREAM_MOST_SIZE ((size_t)160 * 1024 * 1024)
+
+struct events {
+    struct api_stream stream;
+    struct crew_job job;
+    struct timing timing;
+    struct api *api;
+    qp_follower *follower;
+    struct buf scratch; /* the crew's: one event */
+    int64_t after;      /* likewise: the last that was read */
+    bool one_job;
+    pthread_mutex_t lock;
+    /* under the lock */
+    struct buf out;
+    size_t sent;
+    bool queued;
+    bool again;
+    bool closed;
+    bool ended;
+    int users;
+    char ns[LIMIT_NAME_SIZE + 1];
+    char text[]; /* the job's id, or the filter */
+};
+
+static void fill(struct crew_job *job);
+
+static void events_free(struct events *e)
+{
+    atomic_fetch_sub(api_streams(e->api), 1);
+    (void)pthread_mutex_destroy(&e->lock);
+    buf_done(&e->out);
+    buf_done(&e->scratch);
+    mem_free(api_env(e->api), e);
+}
+
+static void leave(struct events *e)
+{
+    bool last;
+    (void)pthread_mutex_lock(&e->lock);
+    last = --e->users == 0;
+    (void)pthread_mutex_unlock(&e->lock);
+    if (last) {
+        events_free(e);
+    }
+}
+
+/* Under the lock: somebody should fill; true: put it on the crew. */
+static bool claim_fill(struct events *e)
+{
+    bool put = !e->queued;
+    e->again = true;
+    e->queued = true;
+    return put;
+}
+
+static void put_fill(struct events *e)
+{
+    e->job = (struct crew_job){.run = fill, .must = true};
+    QP_ASSERT(crew_put(e->api, &e->job));
+}
+
+/* Under the lock. */
+static void wake(struct events *e)
+{
+    if (!e->closed) {
+        e->stream.call->carrier->stream_wake(e->stream.call);
+    }
+}
+
+/* On the engine's thread. */
+static void changed(void *context)
+{
+    struct events *e = context;
+    bool put;
+    (void)pthread_mutex_lock(&e->lock);
+    put = claim_fill(e);
+    (void)pthread_mutex_unlock(&e->lock);
+    if (put) {
+        put_fill(e);
+    }
+}
+
+/* On the clock's thread: a sign of life; and the end, when the server goes. */
+static void tick(struct timing *t)
+{
+    struct events *e = (struct events *)((char *)t - offsetof(struct events, timing));
+    bool over;
+    (void)pthread_mutex_lock(&e->lock);
+    over = e->closed || api_is_draining(e->api);
+    e->ended = e->ended || over;
+    if (!over && e->out.n == e->sent) {
+        buf_text(&e->out, ": ping\n\n");
+    }
+    wake(e);
+    if (!over) {
+        timing_start(e->api, &e->timing, LIMIT_STREAM_PING_MS, tick);
+    }
+    (void)pthread_mutex_unlock(&e->lock);
+    if (over) {
+        leave(e);
+    }
+}
+
+/* ------------------------------------------------------------------------------------ the reader */
+
+static long stream_read(struct api_stream *s, char *out, size_t size)
+{
+    struct events *e = (struct events *)s;
+    size_t n;
+    bool put = false;
+    bool ended;
+    (void)pthread_mutex_lock(&e->lock);
+    n = e->out.n - e->sent;
+    n = n < size ? n : size;
+    if (n > 0) {
+        memcpy(out, e->out.p + e->sent, n);
+        e->sent += n;
+    }
+    if (n > 0 && e->sent == e->out.n) {
+        buf_reset(&e->out);
+        e->sent = 0;
+        put = !e->ended && claim_fill(e); /* there may be more where that came from */
+    }
+    ended = e->ended;
+    (void)pthread_mutex_unlock(&e->lock);
+    if (put) {
+        put_fill(e);
+    }
+    return n > 0 ? (long)n : ended ? -1 : 0;
+}
+
+static void stream_close(struct api_stream *s)
+{
+    struct events *e = (struct events *)s;
+    bool put;
+    (void)pthread_mutex_lock(&e->lock);
+    e->closed = true;
+    put = claim_fill(e);
+    (void)pthread_mutex_unlock(&e->lock);
+    if (put) {
+        put_fill(e);
+    }
+}
+
+/* ------------------------------------------------------------------------------------- the events */
+
+/* Payloads may have line ends, and every line of an event says what it is. */
+static void put_data(struct buf *out, qp_str text)
+{
+    size_t from = 0;
+    buf_text(out, "data: ");
+    for (size_t i = 0; i < text.n; i++) {
+        if (text.p[i] == '\n' || text.p[i] == '\r') {
+            buf_add(out, text.p + from, i - from);
+            buf_text(out, "\ndata: ");
+            from = i + 1;
+        }
+    }
+    buf_add(out, text.p + from, text.n - from);
+    buf_text(out, "\n\n");
+}
+
+static int event_visit(void *context, const struct qp_event *event)
+{
+    struct events *e = context;
+    struct json_writer w;
+    int rc;
+    buf_reset(&e->scratch);
+    json_writer_init(&w, &e->scratch);
+    show_event(&w, event);
+    rc = json_writer_done(&w);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    e->after = e->one_job ? event->seq : event->pos;
+    (void)pthread_mutex_lock(&e->lock);
+    buf_printf(&e->out, "id: %lld\nevent: %s\n", (long long)e->after, event->kind);
+    put_data(&e->out, buf_slice(&e->scratch));
+    rc = buf_rc(&e->out);
+    (void)pthread_mutex_unlock(&e->lock);
+    return rc;
+}
+
+struct ending {
+    struct events *events;
+    bool over;
+};
+
+/* A job that has ended, and all of whose journal was told, has no more events. */
+static int ending_visit(void *context, const struct qp_job_info *job)
+{
+    struct ending *x = context;
+    struct events *e = x->events;
+    if (job->closed_at != 0 && job->seq <= e->after) {
+        (void)pthread_mutex_lock(&e->lock);
+        buf_printf(&e->out, "event: end\ndata: {\"status\":\"%s\"}\n\n", job->status);
+        (void)pthread_mutex_unlock(&e->lock);
+        x->over = true;
+    }
+    return QP_OK;
+}
+
+static int read_page(struct events *e, bool *out_more, bool *out_over)
+{
+    qp *q = api_engine(e->api);
+    qp_str ns = str_from(e->ns);
+    struct ending x = {.events = e};
+    int rc;
+    if (!e->one_job) {
+        struct qp_feed feed = {
+            .ns = ns, .where = str_from(e->text), .after = e->after, .limit = STREAM_PAGE};
+        return qp_feed_read(q, &feed, e, event_visit, &e->after, out_more, NULL);
+    }
+    rc = qp_job_journal(q, ns, str_from(e->text), e->after, STREAM_PAGE, e, event_visit, out_more,
+                        NULL);
+    if (rc == QP_OK && !*out_more) {
+        rc = qp_job_show(q, ns, str_from(e->text), &x, ending_visit, NULL);
+    }
+    *out_over = x.over;
+    return rc;
+}
+
+static void take_apart(struct events *e)
+{
+    qp_follow_end(api_engine(e->api), e->follower);
+    if (timing_stop(e->api, &e->timing)) {
+        leave(e);
+    }
+    leave(e);
+}
+
+/* Whether there is room for another page, and a reason for it. Under the lock. */
+static bool goes_on(struct events *e, bool more)
+{
+    bool room = e->out.n - e->sent < STREAM_HIGH_SIZE;
+    return e->closed || (!e->ended && room && (more || e->again));
+}
+
+/* On the crew: a page, and another one if there is more. When the reader is slow, it goes on when he has read. */
+static void fill(struct crew_job *job)
+{
+    struct events *e = (struct events *)((char *)job - offsetof(struct events, job));
+    bool more = false;
+    bool over = false;
+    bool closed;
+    bool put;
+    int rc;
+    (void)pthread_mutex_lock(&e->lock);
+    closed = e->closed;
+    e->again = false;
+    (void)pthread_mutex_unlock(&e->lock);
+    if (closed) {
+        take_apart(e);
+        return;
+    }
+    rc = read_page(e, &more, &over);
+    (void)pthread_mutex_lock(&e->lock);
+    e->ended = e->ended || over || rc != QP_OK;
+    put = goes_on(e, more);
+    e->queued = put;
+    wake(e);
+    (void)pthread_mutex_unlock(&e->lock);
+    if (put) {
+        put_fill(e);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- begin */
+
+bool wants_events(const struct api_call *c)
+{
+    static const char type[] = "text/event-stream";
+    return c->carrier->stream_wake != NULL && c->accept.n >= sizeof type - 1 &&
+           memmem(c->accept.p, c->accept.n, type, sizeof type - 1) != NULL;
+}
+
+static struct events *events_make(struct api_call *c, qp_str text, bool one_job)
+{
+    struct events *e = mem_alloc(api_env(c->api), sizeof *e + text.n + 1);
+    if (e == NULL) {
+        return NULL;
+    }
+    e->stream = (struct api_stream){.call = c, .read = stream_read, .close = stream_close};
+    e->api = c->api;
+    e->one_job = one_job;
+    e->users = 2; /* the carrier, and the timing */
+    buf_init(&e->out, api_env(c->api), STREAM_MOST_SIZE);
+    buf_init(&e->scratch, api_env(c->api), STREAM_MOST_SIZE);
+    (void)pthread_mutex_init(&e->lock, NULL);
+    (void)snprintf(e->ns, sizeof e->ns, "%.*s", STR_ARG(c->ns));
+    if (text.n > 0) {
+        memcpy(e->text, text.p, text.n);
+    }
+    atomic_fetch_add(api_streams(c->api), 1);
+    return e;
+}
+
+/* Where the reader left off. */
+static bool read_last_id(struct api_call *c, int64_t otherwise, int64_t *out_after)
+{
+    int64_t number = 0;
+    *out_after = otherwise;
+    if (str_is_none(c->last_event_id) || c->last_event_id.n == 0) {
+        return true;
+    }
+    for (size_t i = 0; i < c->last_event_id.n; i++) {
+        char digit = c->last_event_id.p[i];
+        if (digit < '0' || digit > '9' || i >= 18) {
+            api_refuse(c, PROBLEM_BAD_REQUEST, NULL, "Last-Event-ID is not an id of these events");
+            return false;
+        }
+        number = number * 10 + (digit - '0');
+    }
+    *out_after = number;
+    return true;
+}
+
+static void begin(struct api_call *c, qp_str text, bool one_job, int64_t after)
+{
+    struct events *e = NULL;
+    struct qp_err err = {0};
+    int rc = QP_E_NOMEM;
+    if (atomic_load(api_streams(c->api)) >= LIMIT_STREAMS) {
+        api_refuse(c, PROBLEM_BUSY, NULL, "%d streams are open already", LIMIT_STREAMS);
+        return;
+    }
+    e = events_make(c, text, one_job);
+    if (e != NULL) {
+        struct qp_follow follow = {.ns = str_from(e->ns),
+                                   .id = one_job ? str_from(e->text) : QP_NONE,
+                                   .context = e,
+                                   .changed = changed};
+        e->after = after;
+        e->queued = true;
+        rc = qp_follow_begin(api_engine(c->api), &follow, &e->follower, &err);
+    }
+    if (rc != QP_OK) {
+        if (e != NULL) {
+            events_free(e);
+        }
+        api_fail(c, rc, &err);
+        return;
+    }
+    timing_start(e->api, &e->timing, LIMIT_STREAM_PING_MS, tick);
+    c->stream = &e->stream;
+    c->status = 200;
+    c->content_type_out = "text/event-stream";
+    put_fill(e); /* before the answer: after it the stream may be gone */
+    api_answer(c);
+}
+
+static int exists_visit(void *context, const struct qp_job_info *job)
+{
+    const qp_str *id = context;
+    return str_equal(job->id, *id) ? QP_OK : QP_E_NOT_FOUND;
+}
+
+void follow_job(struct api_call *c, qp_str id)
+{
+    struct qp_err err = {0};
+    int64_t after;
+    int rc = qp_job_show(api_engine(c->api), c->ns, id, &id, exists_visit, &err);
+    if (rc != QP_OK) {
+        api_fail(c, rc == QP_E_CONFLICT ? QP_E_NOT_FOUND : rc, NULL);
+        return;
+    }
+    if (read_last_id(c, 0, &after)) {
+        begin(c, id, true, after);
+    }
+}
+
+/* From now on, unless the reader says where he was. A bad filter is told at once. */
+void follow_jobs(struct api_call *c, qp_str where)
+{
+    struct qp_err err = {0};
+    struct qp_count count;
+    int64_t position = 0;
+    int64_t after;
+    int rc = qp_job_count(api_engine(c->api), c->ns, where, QP_COUNT_ESTIMATE, &count, &err);
+    rc = rc == QP_OK ? qp_feed_position(api_engine(c->api), &position, &err) : rc;
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+        return;
+    }
+    if (read_last_id(c, position, &after)) {
+        begin(c, where, false, after);
+    }
+}

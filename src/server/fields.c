@@ -1,0 +1,333 @@
+/* fields.c - reading bodies by their schemas */
+#include "server/fields.h"
+
+#include <stdio.h>
+
+#include "base/time.h"
+#include "server/api.h"
+
+#define SCHEMA(name, about) static const struct field fields_##name[] = {
+#define FIELD(schema, name, kind, need, item, about)                                               \
+    {#name, FIELD_##kind, offsetof(struct body_##schema, name), FIELD_##need, item, about},
+#define SCHEMA_END(name)                                                                           \
+    }                                                                                              \
+    ;
+#include "server/schemas.def"
+#undef SCHEMA
+#undef FIELD
+#undef SCHEMA_END
+
+static const struct schema schemas[] = {
+#define SCHEMA(name, about)                                                                        \
+    {#name, about, fields_##name, ARRAY_COUNT(fields_##name), sizeof(struct body_##name)},
+#define FIELD(schema, name, kind, need, item, about)
+#define SCHEMA_END(name)
+#include "server/schemas.def"
+#undef SCHEMA
+#undef FIELD
+#undef SCHEMA_END
+};
+
+const struct schema *schema_at(size_t index)
+{
+    return index < ARRAY_COUNT(schemas) ? &schemas[index] : NULL;
+}
+
+const struct schema *schema_find(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(schemas); i++) {
+        if (strcmp(schemas[i].name, name) == 0) {
+            return &schemas[i];
+        }
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------------------ raw text */
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static void skip(qp_str *rest, size_t n)
+{
+    rest->p += n;
+    rest->n -= n;
+}
+
+static void skip_space(qp_str *rest)
+{
+    while (rest->n > 0 && is_space(rest->p[0])) {
+        skip(rest, 1);
+    }
+}
+
+/* Past the string that begins here; it ends, since it was checked. */
+static size_t string_size(qp_str text)
+{
+    size_t i = 1;
+    while (i < text.n && text.p[i] != '"') {
+        i += text.p[i] == '\\' ? 2 : 1;
+    }
+    return i + 1 < text.n ? i + 1 : text.n;
+}
+
+/* Of an object or array, without recursion: only brackets outside of strings count. */
+static size_t nested_size(qp_str text)
+{
+    size_t depth = 0;
+    size_t i = 0;
+    do {
+        char c = text.p[i];
+        if (c == '"') {
+            i += string_size((qp_str){text.p + i, text.n - i});
+            continue;
+        }
+        depth += c == '{' || c == '[';
+        depth -= c == '}' || c == ']';
+        i++;
+    } while (depth > 0 && i < text.n);
+    return i;
+}
+
+static size_t plain_size(qp_str text)
+{
+    size_t i = 0;
+    while (i < text.n && !is_space(text.p[i]) && text.p[i] != ',' && text.p[i] != '}' &&
+           text.p[i] != ']') {
+        i++;
+    }
+    return i;
+}
+
+static qp_str take_value(qp_str *rest)
+{
+    qp_str value;
+    skip_space(rest);
+    value = *rest;
+    if (rest->n == 0) {
+        return value;
+    }
+    value.n = rest->p[0] == '"'                        ? string_size(*rest)
+              : rest->p[0] == '{' || rest->p[0] == '[' ? nested_size(*rest)
+                                                       : plain_size(*rest);
+    skip(rest, value.n);
+    return value;
+}
+
+bool raw_each(struct raw_walk *w)
+{
+    skip_space(&w->rest);
+    if (!w->begun) {
+        QP_ASSERT(w->rest.n > 0 && (w->rest.p[0] == '{' || w->rest.p[0] == '['));
+        w->object = w->rest.p[0] == '{';
+    } else if (w->rest.n == 0 || w->rest.p[0] != ',') {
+        return false;
+    }
+    skip(&w->rest, 1); /* the bracket, or the comma */
+    skip_space(&w->rest);
+    if (w->rest.n == 0 || w->rest.p[0] == '}' || w->rest.p[0] == ']') {
+        return false;
+    }
+    if (w->object) {
+        qp_str key = take_value(&w->rest);
+        w->key = (qp_str){key.p + 1, key.n - 2};
+        skip_space(&w->rest);
+        skip(&w->rest, 1); /* the colon */
+    }
+    w->value = take_value(&w->rest);
+    w->index = w->begun ? w->index + 1 : 0;
+    w->begun = true;
+    return true;
+}
+
+bool raw_has(qp_str object, const char *name)
+{
+    struct raw_walk w = {.rest = object};
+    while (raw_each(&w)) {
+        if (str_equal(w.key, str_from(name)) && !str_equal(w.value, QP_STR("null"))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool raw_string(struct api_call *c, qp_str value, qp_str *out_text)
+{
+    struct json *tree = NULL;
+    bool good;
+    if (value.n < 2 || value.p[0] != '"') {
+        return false;
+    }
+    if (memchr(value.p, '\\', value.n) == NULL) {
+        *out_text = (qp_str){value.p + 1, value.n - 2};
+        return true;
+    }
+    good = json_parse(api_env(c->api), value, NULL, &tree) == QP_OK &&
+           json_as_str(tree, out_text) && arena_copy(&c->arena, *out_text, out_text);
+    json_free(tree);
+    return good;
+}
+
+/* --------------------------------------------------------------------------------- one field */
+
+static bool read_int(struct api_call *c, qp_str value, int64_t *out_number)
+{
+    struct json *tree = NULL;
+    bool good =
+        json_parse(api_env(c->api), value, NULL, &tree) == QP_OK && json_as_i64(tree, out_number);
+    json_free(tree);
+    return good;
+}
+
+static bool read_real(struct api_call *c, qp_str value, double *out_number)
+{
+    struct json *tree = NULL;
+    bool good =
+        json_parse(api_env(c->api), value, NULL, &tree) == QP_OK && json_as_real(tree, out_number);
+    json_free(tree);
+    return good;
+}
+
+static bool read_bool(qp_str value, bool *out_truth)
+{
+    *out_truth = value.p[0] == 't';
+    return value.p[0] == 't' || value.p[0] == 'f';
+}
+
+static bool take_duration(struct api_call *c, qp_str value, qp_ms *out_ms)
+{
+    qp_str text;
+    return raw_string(c, value, &text) && span_parse(text, out_ms, NULL) == QP_OK;
+}
+
+static bool all_strings(qp_str value)
+{
+    struct raw_walk w = {.rest = value};
+    bool good = value.p[0] == '[';
+    while (good && raw_each(&w)) {
+        good = w.value.p[0] == '"';
+    }
+    return good;
+}
+
+/* What the schema's struct gets; false: the value is of another kind. */
+static bool read_field(struct api_call *c, const struct field *f, qp_str value, void *out)
+{
+    void *place = (char *)out + f->offset;
+    switch (f->kind) {
+    case FIELD_STR:
+        return raw_string(c, value, place);
+    case FIELD_INT:
+        return read_int(c, value, place);
+    case FIELD_REAL:
+        return read_real(c, value, place);
+    case FIELD_BOOL:
+        return read_bool(value, place);
+    case FIELD_DURATION:
+        return take_duration(c, value, place);
+    case FIELD_TIME:
+        return false;
+    case FIELD_RAW:
+        *(qp_str *)place = value;
+        return true;
+    case FIELD_OBJECT:
+        *(qp_str *)place = value;
+        return value.p[0] == '{';
+    case FIELD_ARRAY:
+        *(qp_str *)place = value;
+        return value.p[0] == '[';
+    case FIELD_STRS:
+        *(qp_str *)place = value;
+        return all_strings(value);
+    }
+    return false;
+}
+
+static const char *kind_words(enum field_kind kind)
+{
+    static const char *const words[] = {
+        "a string", "an integer", "a number",  "true or false", "a duration like \"10s\"",
+        "a time",   "any value",  "an object", "an array",      "an array of strings"};
+    return words[kind];
+}
+
+/* ------------------------------------------------------------------------------------ objects */
+
+static const struct field *field_of(const struct schema *schema, qp_str key)
+{
+    for (size_t i = 0; i < schema->count; i++) {
+        if (str_equal(key, str_from(schema->fields[i].name))) {
+            return &schema->fields[i];
+        }
+    }
+    return NULL;
+}
+
+#define POINTER_SIZE (LIMIT_LOG_ECHO_SIZE + 64)
+
+/* A JSON pointer to a member, cut when the key is long: ~ and / are written as ~0 and ~1. */
+static void pointer_to(const char *parent, qp_str key, char out[POINTER_SIZE])
+{
+    size_t n = (size_t)snprintf(out, 64, "%s/", parent); /* a parent is of our making, and short */
+    n = n < 64 ? n : 63;
+    for (size_t i = 0; i < key.n && n < POINTER_SIZE - 3; i++) {
+        char c = key.p[i];
+        if (c == '~' || c == '/') {
+            out[n++] = '~';
+            c = c == '~' ? '0' : '1';
+        }
+        out[n++] = c;
+    }
+    out[n] = '\0';
+}
+
+static bool read_member(struct api_call *c, const struct schema *schema, const char *pointer,
+                        const struct raw_walk *w, uint64_t *seen, void *out)
+{
+    const struct field *f = field_of(schema, w->key);
+    char where[POINTER_SIZE];
+    pointer_to(pointer, w->key, where);
+    if (f == NULL) {
+        api_refuse(c, PROBLEM_UNKNOWN_FIELD, where, "%s has no such field", schema->name);
+        return false;
+    }
+    *seen |= UINT64_C(1) << (f - schema->fields);
+    if (f->need == FIELD_OPTIONAL && f->kind != FIELD_RAW && str_equal(w->value, QP_STR("null"))) {
+        return true;
+    }
+    if (!read_field(c, f, w->value, out)) {
+        api_refuse(c, PROBLEM_BAD_FIELD, where, "it has to be %s", kind_words(f->kind));
+        return false;
+    }
+    return true;
+}
+
+bool body_read(struct api_call *c, const struct schema *schema, qp_str text, const char *pointer,
+               void *out)
+{
+    struct raw_walk w = {.rest = text};
+    uint64_t seen = 0;
+    QP_ASSERT(schema != NULL && schema->count <= 64);
+    memset(out, 0, schema->size);
+    skip_space(&w.rest);
+    if (w.rest.n == 0 || w.rest.p[0] != '{') {
+        api_refuse(c, PROBLEM_BAD_FIELD, pointer, "it has to be an object: %s", schema->name);
+        return false;
+    }
+    while (raw_each(&w)) {
+        if (!read_member(c, schema, pointer, &w, &seen, out)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < schema->count; i++) {
+        char where[POINTER_SIZE];
+        if (schema->fields[i].need == FIELD_REQUIRED && (seen & (UINT64_C(1) << i)) == 0) {
+            pointer_to(pointer, str_from(schema->fields[i].name), where);
+            api_refuse(c, PROBLEM_MISSING_FIELD, where, "%s needs it", schema->name);
+            return false;
+        }
+    }
+    return true;
+}

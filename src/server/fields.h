@@ -1,0 +1,91 @@
+/* fields.h - JSON bodies, read field by field against a schema
+ *
+ * schemas.def lists every object of the API once. From it come the C struct that a body is read into, the check of a
+ * body (an unknown field is refused with its JSON pointer: typos are the commonest mistake), and the schemas of
+ * /openapi.json. Payloads are not taken apart: a field of kind RAW is the text as it came.
+ */
+#ifndef QP_SERVER_FIELDS_H
+#define QP_SERVER_FIELDS_H
+
+#include "server/call.h"
+
+enum field_kind {
+    FIELD_STR,      /* qp_str */
+    FIELD_INT,      /* int64_t */
+    FIELD_REAL,     /* double */
+    FIELD_BOOL,     /* bool */
+    FIELD_DURATION, /* qp_ms, from "10s" */
+    FIELD_TIME,     /* qp_ms, from RFC 3339; only written */
+    FIELD_RAW,      /* qp_str: any JSON, as it came */
+    FIELD_OBJECT,   /* qp_str: an object, as it came; `item` names its schema when it has one */
+    FIELD_ARRAY,    /* qp_str: an array, as it came, of objects of schema `item` */
+    FIELD_STRS,     /* qp_str: an array of strings, as it came */
+};
+
+#define FIELD_TYPE_STR qp_str
+#define FIELD_TYPE_INT int64_t
+#define FIELD_TYPE_REAL double
+#define FIELD_TYPE_BOOL bool
+#define FIELD_TYPE_DURATION qp_ms
+#define FIELD_TYPE_TIME qp_ms
+#define FIELD_TYPE_RAW qp_str
+#define FIELD_TYPE_OBJECT qp_str
+#define FIELD_TYPE_ARRAY qp_str
+#define FIELD_TYPE_STRS qp_str
+
+enum field_need { FIELD_OPTIONAL, FIELD_REQUIRED };
+
+struct field {
+    const char *name;
+    enum field_kind kind;
+    size_t offset;
+    enum field_need need;
+    const char *item;
+    const char *about;
+};
+
+struct schema {
+    const char *name;
+    const char *about;
+    const struct field *fields;
+    size_t count;
+    size_t size; /* of its struct */
+};
+
+#define SCHEMA(name, about) struct body_##name {
+#define FIELD(schema, name, kind, need, item, about) FIELD_TYPE_##kind name;
+#define SCHEMA_END(name)                                                                           \
+    }                                                                                              \
+    ;
+#include "server/schemas.def"
+#undef SCHEMA
+#undef FIELD
+#undef SCHEMA_END
+
+const struct schema *schema_at(size_t index); /* NULL past the end */
+const struct schema *schema_find(const char *name);
+
+/* Reads the call's body, or one of its objects at `pointer`, into `out`, a struct of the schema, whose fields are zero, or none, when they are not
+ * there. False: the call is refused. `text` was checked by json_check. Texts are in the call's arena or in `text`. */
+bool body_read(struct api_call *c, const struct schema *schema, qp_str text, const char *pointer,
+               void *out);
+#define BODY_READ(c, name, text, pointer, out)                                                     \
+    body_read((c), schema_find(#name), (text), (pointer), 1 ? (out) : (struct body_##name *)NULL)
+
+/* Walks over JSON that was checked:  struct raw_walk w = {.rest = text};  while (raw_each(&w)) { w.key, w.value }. Of an array the
+ * keys are none. Keys are as they stand in the text, with their escapes and without their quotes. */
+struct raw_walk {
+    qp_str rest;
+    qp_str key;
+    qp_str value;
+    size_t index; /* of this item, from 0 */
+    bool object;
+    bool begun;
+};
+bool raw_each(struct raw_walk *w);
+/* Whether an object has a member of this name: for defaults that are not zero. */
+bool raw_has(qp_str object, const char *name);
+/* The text of a JSON string, unescaped; false when it is no string, or there is no memory. */
+bool raw_string(struct api_call *c, qp_str value, qp_str *out_text) QP_MUST_USE;
+
+#endif

@@ -1,0 +1,687 @@
+/* http.c - the adapter to libmicrohttpd: requests become calls, answers become responses
+ *
+ * A request is an EXCHANGE. It is made when its first line is there, judged when its headers are (head.h), filled with its body, and
+ * then begun. What happens to it after that:
+ *
+ *      begin --> answered at once -------------------------------> queue --> completed
+ *        |                                                           ^
+ *        +-----> parked: the connection is suspended --- wake -------+
+ *
+ *   I1  only the event thread suspends and queues; whoever answers only resumes
+ *   I2  `parked` counts connections that are suspended for a call: the daemon must not be stopped before it is 0
+ *   I3  a connection has a deadline whenever its peer has to do something: send a head, send a body, read an answer.
+ *       A deadline is a moment, not a silence, so dripping bytes does not move it
+ *
+ * The library (0.9.75) reads the target and the headers as C strings, so a NUL ends what is seen of them. It is seen by where the
+ * version stands behind the target, and a header that is cut short frames nothing else than it says.
+ */
+#include "server/http.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "server/head.h"
+
+/* Room for a head of the largest size, what is known of its headers, and the head of an answer. */
+#define CONNECTION_MEMORY ((size_t)(LIMIT_URI_SIZE + LIMIT_HEADER_SIZE + 11 * 1024))
+#define SWEEP_MS 500
+#define STREAM_BLOCK 16384
+#define CHUNKED_DROP_FACTOR                                                                        \
+    2 /* so much of a body that is too large is read, to answer it politely */
+
+enum phase { PHASE_HEAD, PHASE_BODY, PHASE_CALL, PHASE_SEND, PHASE_IDLE };
+
+/* A connection. */
+struct link {
+    struct link *next, *previous; /* under the lock */
+    struct http *http;
+    int fd;
+    enum phase phase;    /* under the lock */
+    int64_t deadline_us; /* under the lock; 0: none */
+    int requests;
+    int64_t uid;
+    char from[INET6_ADDRSTRLEN];
+};
+
+struct exchange {
+    struct api_call call;
+    struct head head;
+    struct link *link;
+    struct MHD_Connection *connection;
+    struct http *http;
+    bool judged;
+    bool begun;
+    bool queued;
+    bool too_large;
+    size_t dropped;
+    /* of a stream, under the http's lock */
+    bool sleeping;
+    bool pending;
+    size_t target_size;
+    char target[];
+};
+
+struct http {
+    struct http_options options;
+    const struct qp_env *env;
+    struct head_rules rules;
+    char own_host[64];
+    struct MHD_Daemon *daemon;
+    pthread_t sweeper;
+    atomic_int parked;
+    atomic_int open; /* exchanges that are not completed */
+    atomic_bool quiet;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct link *links; /* under the lock */
+    bool stop;          /* under the lock */
+};
+
+static int64_t now_us(const struct http *h)
+{
+    return h->env->monotonic_us(h->env->context);
+}
+
+/* What the peer has to do next, and how long it may take. */
+static void set_phase(struct link *l, enum phase phase, qp_ms within_ms)
+{
+    int64_t at = within_ms == 0 ? 0 : now_us(l->http) + within_ms * 1000;
+    (void)pthread_mutex_lock(&l->http->lock);
+    l->phase = phase;
+    l->deadline_us = at;
+    (void)pthread_mutex_unlock(&l->http->lock);
+}
+
+/* --------------------------------------------------------------------------------- the carrier */
+
+static struct exchange *exchange_of(struct api_call *c)
+{
+    return (struct exchange *)c; /* its first member */
+}
+
+static void wake(struct api_call *c)
+{
+    struct exchange *x = exchange_of(c);
+    struct http *h = x->http;
+    MHD_resume_connection(x->connection);
+    atomic_fetch_sub(&h->parked, 1);
+}
+
+/* A peer that has closed, or half closed, its side reads no more answers of ours. Of TLS an alert is a goodbye. */
+static bool there(struct api_call *c)
+{
+    struct exchange *x = exchange_of(c);
+    unsigned char byte = 0;
+    ssize_t n = recv(x->link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    bool goodbye = n == 1 && x->http->options.tls_key != NULL && byte == 0x15;
+    return !(n == 0 || goodbye ||
+             (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR));
+}
+
+static void stream_wake(struct api_call *c)
+{
+    struct exchange *x = exchange_of(c);
+    (void)pthread_mutex_lock(&x->http->lock);
+    x->pending = !x->sleeping;
+    if (x->sleeping) {
+        x->sleeping = false;
+        MHD_resume_connection(x->connection);
+        atomic_fetch_sub(&x->http->parked, 1);
+    }
+    (void)pthread_mutex_unlock(&x->http->lock);
+}
+
+static const struct api_carrier carrier = {
+    .wake = wake, .there = there, .stream_wake = stream_wake};
+
+/* ---------------------------------------------------------------------------------- the answer */
+
+static ssize_t stream_reader(void *context, uint64_t position, char *out, size_t size)
+{
+    struct exchange *x = context;
+    struct api_stream *s = x->call.stream;
+    long n = s->read(s, out, size);
+    (void)position;
+    while (n == 0) {
+        bool sleep;
+        (void)pthread_mutex_lock(&x->http->lock);
+        sleep = !x->pending;
+        x->pending = false;
+        if (sleep) {
+            x->sleeping = true;
+            atomic_fetch_add(&x->http->parked, 1);
+            MHD_suspend_connection(x->connection);
+        }
+        (void)pthread_mutex_unlock(&x->http->lock);
+        if (sleep) {
+            return 0;
+        }
+        n = s->read(s, out, size);
+    }
+    return n < 0 ? MHD_CONTENT_READER_END_OF_STREAM : (ssize_t)n;
+}
+
+static void add_header(struct MHD_Response *r, const char *name, const char *value)
+{
+    /* Out of memory is the only way to fail, and an answer without it is still an answer. */
+    (void)MHD_add_response_header(r, name, value);
+}
+
+static void add_headers(struct exchange *x, struct MHD_Response *r)
+{
+    struct api_call *c = &x->call;
+    char number[16];
+    add_header(r, "Content-Type", c->content_type_out);
+    add_header(r, "X-Request-Id", c->request_id);
+    add_header(r, "Cache-Control", "no-store");
+    add_header(r, "X-Content-Type-Options", "nosniff");
+    add_header(r, "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
+    add_header(r, "Referrer-Policy", "no-referrer");
+    if (c->status == 401) {
+        add_header(r, "WWW-Authenticate", "Bearer realm=\"quipu\"");
+    }
+    if (c->retry_after_s > 0) {
+        (void)snprintf(number, sizeof number, "%d", c->retry_after_s);
+        add_header(r, "Retry-After", number);
+    }
+    if (c->allow != NULL) {
+        add_header(r, "Allow", c->allow);
+    }
+    if (c->replayed) {
+        add_header(r, "Idempotency-Replayed", "true");
+    }
+    if (c->traceparent.p != NULL && c->traceparent.n < 128) {
+        char text[128];
+        (void)snprintf(text, sizeof text, "%.*s", STR_ARG(c->traceparent));
+        add_header(r, "traceparent", text);
+    }
+    if (c->close_after || atomic_load(&x->http->quiet) ||
+        x->link->requests >= LIMIT_REQUESTS_PER_CONNECTION) {
+        add_header(r, "Connection", "close");
+    }
+}
+
+/* On the event thread: the answer goes out. */
+static enum MHD_Result queue_answer(struct exchange *x)
+{
+    struct api_call *c = &x->call;
+    struct MHD_Response *r;
+    enum MHD_Result result;
+    api_render(c);
+    if (c->stream != NULL) {
+        set_phase(x->link, PHASE_SEND, 0); /* as long as it reads: the library's own timeout */
+        r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, stream_reader, x,
+                                              NULL);
+    } else {
+        set_phase(x->link, PHASE_SEND,
+                  LIMIT_SEND_MS + (qp_ms)(c->out.n / LIMIT_BODY_RATE_SIZE) * 1000);
+        r = MHD_create_response_from_buffer(c->out.n, c->out.p, MHD_RESPMEM_PERSISTENT);
+    }
+    if (r == NULL) {
+        return MHD_NO;
+    }
+    add_headers(x, r);
+    result = MHD_queue_response(x->connection, (unsigned)c->status, r);
+    MHD_destroy_response(r);
+    x->queued = result == MHD_YES;
+    return result;
+}
+
+static enum MHD_Result begin(struct exchange *x)
+{
+    x->begun = true;
+    set_phase(x->link, PHASE_CALL, 0);
+    x->call.body = buf_slice(&x->call.in);
+    if (x->too_large) {
+        x->call.close_after = true;
+        api_refuse(&x->call, PROBLEM_BODY_SIZE, NULL, "the limit is %zu bytes",
+                   x->http->rules.body_size);
+    } else if (buf_rc(&x->call.in) != QP_OK) {
+        api_fail(&x->call, buf_rc(&x->call.in), NULL);
+    } else {
+        api_begin(&x->call);
+    }
+    if (atomic_load(&x->call.state) == CALL_ANSWERED) {
+        return queue_answer(x);
+    }
+    MHD_suspend_connection(x->connection);
+    atomic_fetch_add(&x->http->parked, 1);
+    if (!api_call_park(&x->call)) {
+        wake(&x->call); /* the answer came meanwhile, and nobody else wakes it */
+    }
+    return MHD_YES;
+}
+
+/* --------------------------------------------------------------------------------- the request */
+
+/* The first line is there: the target has to be copied, since the library takes it apart in place. */
+static void *line_came(void *context, const char *target, struct MHD_Connection *connection)
+{
+    struct http *h = context;
+    size_t size = target == NULL ? 0 : strlen(target);
+    struct exchange *x = mem_alloc(h->env, sizeof *x + size + 1);
+    if (x == NULL) {
+        return NULL;
+    }
+    api_call_init(&x->call, h->options.api, &carrier);
+    x->http = h;
+    x->connection = connection;
+    x->target_size = size;
+    if (size > 0) {
+        memcpy(x->target, target, size);
+    }
+    atomic_fetch_add(&h->open, 1);
+    return x;
+}
+
+static enum MHD_Result header_came(void *context, enum MHD_ValueKind kind, const char *name,
+                                   size_t name_size, const char *value, size_t value_size)
+{
+    struct exchange *x = context;
+    (void)kind;
+    head_add(&x->head, (qp_str){name, name_size},
+             (qp_str){value != NULL ? value : "", value != NULL ? value_size : 0}, &x->call);
+    return MHD_YES;
+}
+
+static struct link *link_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info == NULL ? NULL : info->socket_context;
+}
+
+static enum api_method method_of(const char *word)
+{
+    return strcmp(word, "HEAD") == 0 ? API_GET : method_from(str_from(word));
+}
+
+/* The head is there. False: it was refused, and answered. */
+static bool judge(struct exchange *x, const char *method, const char *url, const char *version)
+{
+    struct api_call *c = &x->call;
+    qp_str target = {x->target, x->target_size};
+    x->judged = true;
+    x->link->requests++;
+    c->method = method_of(method);
+    c->peer_uid = x->link->uid;
+    c->from = str_from(x->link->from);
+    head_begin(&x->head, &x->http->rules);
+    head_line(&x->head, str_from(version), target, &c->path, &c->query);
+    (void)MHD_get_connection_values_n(x->connection, MHD_HEADER_KIND, header_came, x);
+    api_identify(c);
+    if (!head_end(&x->head)) {
+        c->close_after = true;
+        api_refuse(c, x->head.problem, NULL, "%s", x->head.why);
+        return false;
+    }
+    if (version != url + x->target_size + 1) {
+        c->close_after = true;
+        api_refuse(c, PROBLEM_BAD_REQUEST, NULL, "the target has a byte that has to be encoded");
+        return false;
+    }
+    return true;
+}
+
+/* 30 s for any body, and a second for every 16 KiB of it. */
+static qp_ms body_ms(uint64_t size)
+{
+    return LIMIT_BODY_MS + (qp_ms)(size / LIMIT_BODY_RATE_SIZE) * 1000;
+}
+
+static enum MHD_Result take_body(struct exchange *x, const char *data, size_t size)
+{
+    size_t most = x->http->rules.body_size;
+    struct buf *in = &x->call.in;
+    if (!x->too_large && size <= most - in->n) {
+        buf_add(in, data, size);
+        return MHD_YES;
+    }
+    x->too_large = true;
+    buf_reset(in);
+    x->dropped += size;
+    return x->dropped > most * CHUNKED_DROP_FACTOR ? MHD_NO : MHD_YES;
+}
+
+static enum MHD_Result request_came(void *context, struct MHD_Connection *connection,
+                                    const char *url, const char *method, const char *version,
+                                    const char *data, size_t *data_size, void **state)
+{
+    struct exchange *x = *state;
+    (void)context;
+    if (x == NULL || (x->link == NULL && (x->link = link_of(connection)) == NULL)) {
+        return MHD_NO; /* there was no memory */
+    }
+    if (!x->judged) {
+        if (!judge(x, method, url, version)) {
+            x->begun = true;
+            return queue_answer(x);
+        }
+        set_phase(x->link, PHASE_BODY,
+                  body_ms(x->head.has_length ? x->head.length : x->http->rules.body_size));
+        return MHD_YES;
+    }
+    if (*data_size > 0) {
+        size_t size = *data_size;
+        *data_size = 0;
+        return take_body(x, data, size);
+    }
+    if (!x->begun) {
+        return begin(x);
+    }
+    return x->queued ? MHD_YES : queue_answer(x);
+}
+
+/* The exchange is over, one way or the other. */
+static void completed(void *context, struct MHD_Connection *connection, void **state,
+                      enum MHD_RequestTerminationCode code)
+{
+    struct http *h = context;
+    struct exchange *x = *state;
+    bool told = code == MHD_REQUEST_TERMINATED_COMPLETED_OK;
+    (void)connection;
+    if (x == NULL) {
+        return;
+    }
+    *state = NULL;
+    if (x->call.stream != NULL) {
+        x->call.stream->close(x->call.stream);
+    }
+    if (x->call.finished != NULL) {
+        x->call.finished(&x->call, told && x->queued);
+    }
+    if (x->begun) {
+        api_finished(&x->call);
+    }
+    if (x->link != NULL) {
+        set_phase(x->link, PHASE_IDLE, LIMIT_KEEPALIVE_MS);
+    }
+    api_call_done(&x->call);
+    mem_free(h->env, x);
+    atomic_fetch_sub(&h->open, 1);
+}
+
+/* ------------------------------------------------------------------------------ connections */
+
+static void describe_peer(struct link *l, const struct sockaddr *address)
+{
+    l->uid = -1;
+    if (address != NULL && address->sa_family == AF_INET) {
+        (void)inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, l->from,
+                        sizeof l->from);
+    } else if (address != NULL && address->sa_family == AF_INET6) {
+        (void)inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr, l->from,
+                        sizeof l->from);
+    } else {
+        struct ucred peer;
+        socklen_t size = sizeof peer;
+        (void)snprintf(l->from, sizeof l->from, "unix");
+        if (getsockopt(l->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) {
+            l->uid = (int64_t)peer.uid;
+        }
+    }
+}
+
+static void link_open(struct http *h, struct MHD_Connection *connection, void **place)
+{
+    const union MHD_ConnectionInfo *fd =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *address =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    struct link *l = mem_alloc(h->env, sizeof *l);
+    *place = l;
+    if (l == NULL) {
+        (void)shutdown(fd->connect_fd, SHUT_RDWR); /* the library notices */
+        return;
+    }
+    l->http = h;
+    l->fd = fd->connect_fd;
+    describe_peer(l, address == NULL ? NULL : address->client_addr);
+    l->phase = PHASE_HEAD;
+    l->deadline_us = now_us(h) + LIMIT_HEADER_MS * 1000LL;
+    (void)pthread_mutex_lock(&h->lock);
+    l->next = h->links;
+    if (l->next != NULL) {
+        l->next->previous = l;
+    }
+    h->links = l;
+    (void)pthread_mutex_unlock(&h->lock);
+}
+
+static void link_close(struct http *h, struct link *l)
+{
+    if (l == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&h->lock);
+    if (l->previous != NULL) {
+        l->previous->next = l->next;
+    } else {
+        h->links = l->next;
+    }
+    if (l->next != NULL) {
+        l->next->previous = l->previous;
+    }
+    (void)pthread_mutex_unlock(&h->lock);
+    mem_free(h->env, l);
+}
+
+static void connection_changed(void *context, struct MHD_Connection *connection, void **place,
+                               enum MHD_ConnectionNotificationCode code)
+{
+    struct http *h = context;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        link_open(h, connection, place);
+    } else {
+        link_close(h, *place);
+        *place = NULL;
+    }
+}
+
+/* Its time is over. Who is in the middle of a request is told so, if that can be said without waiting. */
+static void expire(const struct http *h, struct link *l)
+{
+    static const char late[] =
+        "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    if (h->options.tls_key == NULL && (l->phase == PHASE_HEAD || l->phase == PHASE_BODY)) {
+        ssize_t ignored = send(l->fd, late, sizeof late - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void)ignored; /* a peer that does not read is not told */
+    }
+    (void)shutdown(l->fd, SHUT_RDWR); /* the library notices */
+    l->deadline_us = 0;
+}
+
+static void *sweeper_main(void *context)
+{
+    struct http *h = context;
+    (void)pthread_mutex_lock(&h->lock);
+    while (!h->stop) {
+        int64_t now = now_us(h);
+        struct timespec until;
+        for (struct link *l = h->links; l != NULL; l = l->next) {
+            if (l->deadline_us != 0 && l->deadline_us <= now) {
+                expire(h, l);
+            }
+        }
+        (void)clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += SWEEP_MS * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        (void)pthread_cond_timedwait(&h->changed, &h->lock, &until);
+    }
+    (void)pthread_mutex_unlock(&h->lock);
+    return NULL;
+}
+
+/* --------------------------------------------------------------------------------- open, close */
+
+/* The library would decode in place; we do that ourselves, strictly. */
+static size_t leave_escaped(void *context, struct MHD_Connection *connection, char *text)
+{
+    (void)context;
+    (void)connection;
+    return strlen(text);
+}
+
+static void set_rules(struct http *h)
+{
+    const struct http_options *o = &h->options;
+    struct head_rules *r = &h->rules;
+    const char *colon = strrchr(o->listener.name, ':');
+    r->body_size = o->body_size > 0 ? o->body_size : LIMIT_BODY_SIZE;
+    r->any_host = o->listener.is_unix;
+    r->behind_proxy = o->behind_proxy;
+    r->hosts[r->host_count++] = "localhost";
+    r->hosts[r->host_count++] = "127.0.0.1";
+    r->hosts[r->host_count++] = "[::1]";
+    if (colon != NULL && !r->any_host) {
+        (void)snprintf(h->own_host, sizeof h->own_host, "%.*s", (int)(colon - o->listener.name),
+                       o->listener.name);
+        r->hosts[r->host_count++] = h->own_host;
+    }
+    for (size_t i = 0; i < o->host_count && r->host_count < LIMIT_HOSTS; i++) {
+        r->hosts[r->host_count++] = o->hosts[i];
+    }
+}
+
+static struct MHD_Daemon *start_daemon(struct http *h)
+{
+    const struct http_options *o = &h->options;
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
+    struct MHD_OptionItem more[8];
+    int n = 0;
+    if (o->tls_key != NULL) {
+        flags |= MHD_USE_TLS;
+        more[n++] =
+            (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)o->tls_key};
+        more[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0,
+                                            (void *)(uintptr_t)o->tls_certificate};
+        more[n++] = (struct MHD_OptionItem){
+            MHD_OPTION_HTTPS_PRIORITIES, 0,
+            (void
+                 *)(uintptr_t) "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SAFE_RENEGOTIATION"};
+    }
+    if (!o->listener.is_loopback) {
+        more[n++] = (struct MHD_OptionItem){MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+                                            LIMIT_CONNECTIONS_PER_ADDRESS, NULL};
+    }
+    if (o->threads > 1) {
+        more[n++] = (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, o->threads, NULL};
+    }
+    more[n] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+    return MHD_start_daemon(flags, 0, NULL, NULL, request_came, h, MHD_OPTION_LISTEN_SOCKET,
+                            o->listener.fd, MHD_OPTION_CONNECTION_LIMIT,
+                            o->connections > 0 ? o->connections : (unsigned)LIMIT_CONNECTIONS,
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
+                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(LIMIT_KEEPALIVE_MS / 1000),
+                            MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, line_came,
+                            h, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL,
+                            MHD_OPTION_NOTIFY_COMPLETED, completed, h, MHD_OPTION_NOTIFY_CONNECTION,
+                            connection_changed, h, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+}
+
+static void http_free(struct http *h)
+{
+    (void)pthread_mutex_destroy(&h->lock);
+    (void)pthread_cond_destroy(&h->changed);
+    mem_free(h->env, h);
+}
+
+static void cond_init_monotonic(pthread_cond_t *cond)
+{
+    pthread_condattr_t attributes;
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(cond, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+}
+
+int http_open(const struct http_options *options, struct http **out_http, struct qp_err *err)
+{
+    const struct qp_env *env = api_env(options->api);
+    struct http *h = mem_alloc(env, sizeof *h);
+    if (h == NULL) {
+        return err_set(err, QP_E_NOMEM, "http: out of memory");
+    }
+    h->options = *options;
+    h->env = env;
+    (void)pthread_mutex_init(&h->lock, NULL);
+    cond_init_monotonic(&h->changed);
+    set_rules(h);
+    if (pthread_create(&h->sweeper, NULL, sweeper_main, h) != 0) {
+        http_free(h);
+        return err_set(err, QP_E_LIMIT, "http: the system refuses another thread");
+    }
+    h->daemon = start_daemon(h);
+    if (h->daemon == NULL) {
+        http_close(h);
+        return err_set(err, QP_E_INVALID, "http: the server does not start%s",
+                       options->tls_key != NULL ? ": are key and certificate those of each other?"
+                                                : "");
+    }
+    *out_http = h;
+    return QP_OK;
+}
+
+int http_renew(struct http *h, const char *tls_key, const char *tls_certificate,
+               struct http **out_http, struct qp_err *err)
+{
+    struct http_options options = h->options;
+    int rc;
+    options.tls_key = tls_key;
+    options.tls_certificate = tls_certificate;
+    options.listener.fd = fcntl(h->options.listener.fd, F_DUPFD_CLOEXEC, 0);
+    if (options.listener.fd < 0) {
+        return err_set(err, QP_E_LIMIT, "http: the system refuses another descriptor");
+    }
+    rc = http_open(&options, out_http, err);
+    if (rc == QP_OK) {
+        http_quiesce(h);
+    }
+    return rc;
+}
+
+void http_quiesce(struct http *h)
+{
+    atomic_store(&h->quiet, true);
+    if (h->daemon != NULL) {
+        (void)MHD_quiesce_daemon(h->daemon); /* the socket stays ours, and is closed at the end */
+    }
+}
+
+bool http_wait(struct http *h, qp_ms within_ms)
+{
+    int64_t until = now_us(h) + within_ms * 1000;
+    while ((atomic_load(&h->open) > 0 || atomic_load(&h->parked) > 0) && now_us(h) < until) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL); /* or less */
+    }
+    return atomic_load(&h->parked) == 0;
+}
+
+void http_close(struct http *h)
+{
+    if (h == NULL) {
+        return;
+    }
+    if (h->daemon != NULL) {
+        (void)MHD_quiesce_daemon(h->daemon); /* the socket is closed below, and once */
+        MHD_stop_daemon(h->daemon);
+    }
+    (void)pthread_mutex_lock(&h->lock);
+    h->stop = true;
+    (void)pthread_cond_signal(&h->changed);
+    (void)pthread_mutex_unlock(&h->lock);
+    (void)pthread_join(h->sweeper, NULL);
+    listener_close(&h->options.listener);
+    http_free(h);
+}

@@ -1,0 +1,675 @@
+/* job_calls.c - calls about jobs: start, list, show, and what is done to them
+ *
+ * A job is named by its whole id. That the beginning of an id is enough for people is the command line's
+ * business, which looks it up in a list: a program that cancels "order-1" must never hit "order-10".
+ */
+#include <stdio.h>
+
+#include "run/show.h"
+#include "server/fields.h"
+#include "server/handlers.h"
+#include "server/idempotency.h"
+
+#define ATTRIBUTES_MOST 16
+
+/* ------------------------------------------------------------------------------------- start */
+
+/* What of a start has to live until its answer. The library copies everything else. */
+struct starting {
+    struct api_call *call;
+    char workflow[LIMIT_NAME_SIZE + 1];
+    char ns[LIMIT_NAME_SIZE + 1];
+    qp_ms wait_ms;
+    int code;
+    bool existed;
+    bool by_key;
+    char why[LIMIT_LOG_ECHO_SIZE];
+    char id[QP_ID_SIZE];
+};
+
+/* On the carrier's thread. */
+static void render_started(struct api_call *c)
+{
+    const struct starting *s = c->kept;
+    struct json_writer w;
+    struct qp_err err;
+    if (s->code == QP_E_CONFLICT && s->by_key) {
+        api_refuse_set(c, PROBLEM_IDEMPOTENCY_OTHER,
+                       "the first request with this key had another body");
+        return;
+    }
+    if (s->code != QP_OK) {
+        api_fail_set(c, err_set(&err, s->code, "%s", s->why), &err);
+        return;
+    }
+    api_json(c, &w);
+    json_begin_object(&w);
+    json_key(&w, QP_STR("id"));
+    json_put_str(&w, str_from(s->id));
+    json_key(&w, QP_STR("namespace"));
+    json_put_str(&w, str_from(s->ns));
+    json_key(&w, QP_STR("workflow"));
+    json_put_str(&w, str_from(s->workflow));
+    json_end_object(&w);
+    c->replayed = s->by_key;
+    api_json_set(c, &w, s->existed && !s->by_key ? 200 : 201);
+}
+
+/* On the crew: the job is there, and its end is waited for. */
+static void start_wait(struct api_call *c)
+{
+    struct starting *s = c->kept;
+    wait_for_job(c, str_from(s->id), s->wait_ms);
+}
+
+/* On the engine's thread, after the commit: nothing may wait here. */
+static void started(void *context, const struct qp_started *what)
+{
+    struct starting *s = context;
+    struct api_call *c = s->call;
+    s->code = what->code;
+    s->existed = what->existed;
+    s->by_key = what->by_key;
+    (void)snprintf(s->id, sizeof s->id, "%s", what->id); /* of the same size */
+    (void)snprintf(s->why, sizeof s->why, "%s", what->text != NULL ? what->text : "");
+    if (what->code == QP_OK && s->wait_ms > 0) {
+        api_later(c, start_wait);
+    } else {
+        api_answer_by(c, render_started);
+    }
+}
+
+static bool read_retry(struct api_call *c, qp_str text, struct qp_retry *out)
+{
+    struct body_Retry body;
+    if (str_is_none(text)) {
+        return true;
+    }
+    if (!BODY_READ(c, Retry, text, "/retry", &body)) {
+        return false;
+    }
+    *out = (struct qp_retry){.attempts = body.attempts,
+                             .backoff_ms = body.backoff,
+                             .factor = body.factor,
+                             .cap_ms = body.cap};
+    return true;
+}
+
+/* Names and texts, into `out`, which has room for ATTRIBUTES_MOST. */
+static bool read_attributes(struct api_call *c, qp_str text, struct qp_attribute *out,
+                            size_t *out_count)
+{
+    struct raw_walk w = {.rest = text};
+    *out_count = 0;
+    while (!str_is_none(text) && raw_each(&w)) {
+        struct qp_attribute *a = &out[*out_count];
+        if (*out_count == ATTRIBUTES_MOST) {
+            api_refuse(c, PROBLEM_BAD_FIELD, "/attributes", "there are more than %d",
+                       ATTRIBUTES_MOST);
+            return false;
+        }
+        a->name = w.key;
+        if (!raw_string(c, w.value, &a->value)) {
+            api_refuse(c, PROBLEM_BAD_FIELD, "/attributes", "every value has to be a string");
+            return false;
+        }
+        ++*out_count;
+    }
+    return true;
+}
+
+static bool read_start_signal(struct api_call *c, qp_str text, struct qp_signal *out)
+{
+    struct body_StartSignal body;
+    if (str_is_none(text)) {
+        return true;
+    }
+    if (!BODY_READ(c, StartSignal, text, "/signal", &body)) {
+        return false;
+    }
+    *out = (struct qp_signal){.topic = body.topic,
+                              .key = body.key,
+                              .payload = str_is_none(body.payload) ? QP_STR("null") : body.payload,
+                              .id = body.id};
+    return true;
+}
+
+static void start_submit(struct api_call *c, struct starting *s, struct qp_start *start)
+{
+    struct qp_err err;
+    int rc;
+    start->context = s;
+    start->answered = started;
+    start->ns = c->ns;
+    start->idem_key = idempotency_text(c);
+    start->idem_body = str_is_none(start->idem_key) ? QP_NONE : c->body;
+    rc = qp_job_start_async(api_engine(c->api), start, &err);
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+    }
+}
+
+void handle_job_start(struct api_call *c)
+{
+    struct body_JobStart body;
+    struct qp_attribute attributes[ATTRIBUTES_MOST];
+    struct qp_signal signal = {0};
+    struct qp_start start = {0};
+    struct starting *s = ARENA_NEW(&c->arena, struct starting);
+    if (s == NULL) {
+        api_fail(c, QP_E_NOMEM, NULL);
+        return;
+    }
+    if (!BODY_READ(c, JobStart, c->body, "", &body) ||
+        !api_duration(c, "wait", LIMIT_WAIT_MS, 0, &s->wait_ms) ||
+        !read_retry(c, body.retry, &start.retry) ||
+        !read_attributes(c, body.attributes, attributes, &start.attribute_count) ||
+        !read_start_signal(c, body.signal, &signal)) {
+        return;
+    }
+    if (body.priority < 0 || body.priority > LIMIT_PRIORITY) {
+        api_refuse(c, PROBLEM_BAD_FIELD, "/priority", "it is 0 to %d", LIMIT_PRIORITY);
+        return;
+    }
+    s->call = c;
+    c->kept = s;
+    (void)snprintf(s->workflow, sizeof s->workflow, "%.*s", STR_ARG(body.topic));
+    (void)snprintf(s->ns, sizeof s->ns, "%.*s", STR_ARG(c->ns));
+    start.topic = body.topic;
+    start.id = body.id;
+    start.custom_id = body.custom_id;
+    start.input = str_is_none(body.input) ? QP_STR("null") : body.input;
+    start.priority = (int)body.priority;
+    start.timeout_ms = body.timeout;
+    start.delay_ms = body.delay;
+    start.limit_key = body.limit_key;
+    start.attributes = attributes;
+    start.signal = str_is_none(body.signal) ? NULL : &signal;
+    start_submit(c, s, &start);
+}
+
+/* -------------------------------------------------------------------------------------- show */
+
+struct showing {
+    struct json_writer w;
+    struct api_call *call;
+};
+
+static int show_visit(void *context, const struct qp_job_info *job)
+{
+    struct showing *s = context;
+    if (!str_equal(job->id, s->call->parts[0])) {
+        return QP_E_NOT_FOUND;
+    }
+    show_job(&s->w, job);
+    return QP_OK;
+}
+
+void handle_job_show(struct api_call *c)
+{
+    struct showing s = {.call = c};
+    struct qp_err err = {0};
+    int rc;
+    if (wants_events(c)) {
+        follow_job(c, c->parts[0]);
+        return;
+    }
+    api_json(c, &s.w);
+    rc = qp_job_show(api_engine(c->api), c->ns, c->parts[0], &s, show_visit, &err);
+    if (rc != QP_OK) {
+        /* Several that begin so are no more this job than none. */
+        api_fail(c, rc == QP_E_CONFLICT ? QP_E_NOT_FOUND : rc, rc == QP_E_CONFLICT ? NULL : &err);
+        return;
+    }
+    api_json_end(c, &s.w, 200);
+}
+
+void handle_job_result(struct api_call *c)
+{
+    qp_ms within_ms;
+    if (api_duration(c, "wait", LIMIT_WAIT_MS, 0, &within_ms)) {
+        wait_for_job(c, c->parts[0], within_ms);
+    }
+}
+
+/* -------------------------------------------------------------------------------------- lists */
+
+static int list_visit(void *context, const struct qp_job_info *job)
+{
+    struct json_writer *w = context;
+    show_job(w, job);
+    return QP_OK;
+}
+
+static bool read_order(struct api_call *c, enum qp_order *out_order)
+{
+    qp_str order = api_parameter(c, "order");
+    if (str_is_none(order) || str_equal(order, QP_STR("newest"))) {
+        *out_order = QP_NEWEST_FIRST;
+        return true;
+    }
+    *out_order = QP_OLDEST_FIRST;
+    if (!str_equal(order, QP_STR("oldest"))) {
+        api_refuse(c, PROBLEM_BAD_PARAMETER, "order", "it is newest or oldest");
+        return false;
+    }
+    return true;
+}
+
+/* "exact" or "estimate"; *out_ask: one was asked for. */
+static bool read_count(struct api_call *c, enum qp_count_how *out_how, bool *out_ask)
+{
+    qp_str count = api_parameter(c, "count");
+    *out_ask = !str_is_none(count);
+    *out_how = str_equal(count, QP_STR("exact")) ? QP_COUNT_EXACT : QP_COUNT_ESTIMATE;
+    if (*out_ask && *out_how == QP_COUNT_ESTIMATE && !str_equal(count, QP_STR("estimate"))) {
+        api_refuse(c, PROBLEM_BAD_PARAMETER, "count", "it is exact or estimate");
+        return false;
+    }
+    return true;
+}
+
+/* The page is begun; what is left is its cursor and, when it was asked for, the number of all. */
+static void list_end(struct api_call *c, struct json_writer *w, const char *cursor,
+                     const struct qp_count *count)
+{
+    json_end_array(w);
+    if (cursor[0] != '\0') {
+        json_key(w, QP_STR("next_cursor"));
+        json_put_str(w, str_from(cursor));
+    }
+    if (count != NULL) {
+        json_key(w, QP_STR("count"));
+        json_put_i64(w, count->count);
+        json_key(w, QP_STR("count_is_exact"));
+        json_put_bool(w, count->exact);
+    }
+    json_end_object(w);
+    api_json_end(c, w, 200);
+}
+
+static void list_begin(struct api_call *c, struct json_writer *w)
+{
+    api_json(c, w);
+    json_begin_object(w);
+    json_key(w, QP_STR("items"));
+    json_begin_array(w);
+}
+
+static void list_jobs(struct api_call *c, qp_str where)
+{
+    struct qp_list list = {.ns = c->ns, .where = where, .cursor = api_parameter(c, "cursor")};
+    char cursor[QP_CURSOR_SIZE];
+    struct json_writer w;
+    struct qp_err err = {0};
+    struct qp_count count = {0};
+    enum qp_count_how how;
+    bool counts;
+    int rc = QP_OK;
+    if (!read_order(c, &list.order) || !read_count(c, &how, &counts) ||
+        !api_number(c, "limit", LIMIT_PAGE_ROWS, 0, &list.limit)) {
+        return;
+    }
+    if (counts) {
+        rc = qp_job_count(api_engine(c->api), c->ns, where, how, &count, &err);
+    }
+    list_begin(c, &w);
+    if (rc == QP_OK) {
+        rc = qp_job_list(api_engine(c->api), &list, &w, list_visit, cursor, &err);
+    }
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+        return;
+    }
+    list_end(c, &w, cursor, counts ? &count : NULL);
+}
+
+void handle_job_list(struct api_call *c)
+{
+    if (wants_events(c)) {
+        follow_jobs(c, api_parameter(c, "where"));
+    } else {
+        list_jobs(c, api_parameter(c, "where"));
+    }
+}
+
+void handle_parked_list(struct api_call *c)
+{
+    list_jobs(c, QP_STR("status=parked"));
+}
+
+/* The last item of a page is where the next one begins. */
+struct paging {
+    struct json_writer w;
+    char last[LIMIT_ADDRESS_SIZE + 1];
+};
+
+static int activity_visit(void *context, const struct qp_activity *activity)
+{
+    struct paging *p = context;
+    show_activity(&p->w, activity);
+    (void)snprintf(p->last, sizeof p->last, "%.*s", STR_ARG(activity->address));
+    return QP_OK;
+}
+
+void handle_job_activities(struct api_call *c)
+{
+    struct paging p = {.last = ""};
+    struct qp_err err = {0};
+    qp_str cursor = api_parameter(c, "cursor");
+    int64_t limit;
+    bool more = false;
+    int rc;
+    if (!api_number(c, "limit", LIMIT_PAGE_ROWS, 0, &limit)) {
+        return;
+    }
+    list_begin(c, &p.w);
+    rc = qp_activity_list(api_engine(c->api), c->ns, c->parts[0], cursor, limit, &p, activity_visit,
+                          &more, &err);
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+        return;
+    }
+    list_end(c, &p.w, more ? p.last : "", NULL);
+}
+
+static int event_visit(void *context, const struct qp_event *event)
+{
+    struct paging *p = context;
+    show_event(&p->w, event);
+    (void)snprintf(p->last, sizeof p->last, "%lld", (long long)event->seq);
+    return QP_OK;
+}
+
+void handle_job_history(struct api_call *c)
+{
+    struct paging p = {.last = ""};
+    struct qp_err err = {0};
+    int64_t limit, after;
+    bool more = false;
+    int rc;
+    if (wants_events(c)) {
+        follow_job(c, c->parts[0]);
+        return;
+    }
+    if (!api_number(c, "limit", LIMIT_PAGE_ROWS, 0, &limit) ||
+        !api_number(c, "cursor", INT64_MAX, 0, &after)) {
+        return;
+    }
+    list_begin(c, &p.w);
+    rc = qp_job_journal(api_engine(c->api), c->ns, c->parts[0], after, limit, &p, event_visit,
+                        &more, &err);
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+        return;
+    }
+    list_end(c, &p.w, more ? p.last : "", NULL);
+}
+
+void handle_job_events(struct api_call *c)
+{
+    handle_job_history(c);
+}
+
+static int export_write(void *context, qp_str piece)
+{
+    struct buf *out = context;
+    buf_str(out, piece);
+    return buf_rc(out);
+}
+
+void handle_job_export(struct api_call *c)
+{
+    struct qp_err err = {0};
+    int rc;
+    buf_reset(&c->out);
+    rc = qp_job_export(api_engine(c->api), c->ns, c->parts[0], &c->out, export_write, &err);
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+        return;
+    }
+    c->status = 200;
+    c->content_type_out = "application/json";
+    api_answer(c);
+}
+
+/* ------------------------------------------------------------------------------------ actions */
+
+static void act(struct api_call *c, struct qp_action *action, int status)
+{
+    char id[QP_ID_SIZE];
+    struct json_writer w;
+    struct qp_err err = {0};
+    int rc;
+    action->ns = c->ns;
+    action->id = c->parts[0];
+    rc = qp_job_act(api_engine(c->api), action, id, &err);
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+        return;
+    }
+    api_json(c, &w);
+    json_begin_object(&w);
+    json_key(&w, QP_STR("id"));
+    json_put_str(&w, str_from(id));
+    json_key(&w, QP_STR("action"));
+    json_put_str(&w, str_from(qp_verb_word(action->verb)));
+    json_end_object(&w);
+    api_json_end(c, &w, status);
+}
+
+static void act_with_reason(struct api_call *c, enum qp_verb verb)
+{
+    struct body_Reason body;
+    if (BODY_READ(c, Reason, c->body, "", &body)) {
+        act(c, &(struct qp_action){.verb = verb, .reason = body.reason}, 200);
+    }
+}
+
+static void act_plainly(struct api_call *c, enum qp_verb verb)
+{
+    struct body_Empty body;
+    if (BODY_READ(c, Empty, c->body, "", &body)) {
+        act(c, &(struct qp_action){.verb = verb, .new_id = idempotency_text(c)}, 200);
+    }
+}
+
+void handle_job_cancel(struct api_call *c)
+{
+    act_with_reason(c, QP_VERB_CANCEL);
+}
+
+void handle_job_kill(struct api_call *c)
+{
+    act_with_reason(c, QP_VERB_KILL);
+}
+
+void handle_job_pause(struct api_call *c)
+{
+    act_plainly(c, QP_VERB_PAUSE);
+}
+
+void handle_job_resume(struct api_call *c)
+{
+    act_plainly(c, QP_VERB_RESUME);
+}
+
+void handle_job_retry(struct api_call *c)
+{
+    act_plainly(c, QP_VERB_RETRY);
+}
+
+void handle_job_fork(struct api_call *c)
+{
+    struct body_Fork body;
+    if (BODY_READ(c, Fork, c->body, "", &body)) {
+        qp_str id = str_is_none(body.id) ? idempotency_text(c) : body.id;
+        act(c, &(struct qp_action){.verb = QP_VERB_FORK, .input = body.input, .new_id = id}, 201);
+    }
+}
+
+void handle_job_delete(struct api_call *c)
+{
+    act(c, &(struct qp_action){.verb = QP_VERB_DELETE}, 200);
+}
+
+/* --------------------------------------------------------------------------------------- bulk */
+
+static bool read_verb(struct api_call *c, qp_str word, enum qp_verb *out_verb)
+{
+    for (int verb = QP_VERB_CANCEL; verb <= QP_VERB_DELETE; verb++) {
+        if (verb != QP_VERB_FORK && str_equal(word, str_from(qp_verb_word((enum qp_verb)verb)))) {
+            *out_verb = (enum qp_verb)verb;
+            return true;
+        }
+    }
+    api_refuse(c, PROBLEM_BAD_FIELD, "/action",
+               "it is cancel, kill, pause, resume, retry or delete");
+    return false;
+}
+
+static int sample_visit(void *context, const struct qp_job_info *job)
+{
+    struct json_writer *w = context;
+    json_put_str(w, job->id);
+    return QP_OK;
+}
+
+#define BULK_SAMPLES 3
+
+/* How many there are, and some of them. */
+static void bulk_dry_run(struct api_call *c, const struct qp_bulk *bulk)
+{
+    struct qp_list list = {.ns = c->ns, .where = bulk->where, .limit = BULK_SAMPLES};
+    struct qp_count count = {0};
+    char cursor[QP_CURSOR_SIZE];
+    struct json_writer w;
+    struct qp_err err = {0};
+    int rc = qp_job_count(api_engine(c->api), c->ns, bulk->where, QP_COUNT_EXACT, &count, &err);
+    api_json(c, &w);
+    json_begin_object(&w);
+    json_key(&w, QP_STR("count"));
+    json_put_i64(&w, count.count);
+    json_key(&w, QP_STR("samples"));
+    json_begin_array(&w);
+    rc = rc == QP_OK ? qp_job_list(api_engine(c->api), &list, &w, sample_visit, cursor, &err) : rc;
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+        return;
+    }
+    json_end_array(&w);
+    json_end_object(&w);
+    api_json_end(c, &w, 200);
+}
+
+static void bulk_run(struct api_call *c, const struct qp_bulk *bulk)
+{
+    struct qp_bulk_result result = {0};
+    struct json_writer w;
+    struct qp_err err = {0};
+    int rc = qp_job_act_all(api_engine(c->api), bulk, &result, &err);
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+        return;
+    }
+    api_json(c, &w);
+    json_begin_object(&w);
+    json_key(&w, QP_STR("done"));
+    json_put_i64(&w, result.done);
+    json_key(&w, QP_STR("refused"));
+    json_put_i64(&w, result.refused);
+    if (result.cursor[0] != '\0') {
+        json_key(&w, QP_STR("next_cursor"));
+        json_put_str(&w, str_from(result.cursor));
+    }
+    json_end_object(&w);
+    api_json_end(c, &w, 200);
+}
+
+void handle_batch(struct api_call *c)
+{
+    struct body_Bulk body;
+    struct qp_bulk bulk = {.ns = c->ns};
+    if (!BODY_READ(c, Bulk, c->body, "", &body) || !read_verb(c, body.action, &bulk.verb)) {
+        return;
+    }
+    if (body.limit < 0 || body.limit > LIMIT_PAGE_ROWS) {
+        api_refuse(c, PROBLEM_BAD_FIELD, "/limit", "it is 0 to %d", LIMIT_PAGE_ROWS);
+        return;
+    }
+    /* What takes away jobs is not for everybody who may end them. */
+    if (bulk.verb == QP_VERB_DELETE && (c->who.scopes & SCOPE_ADMIN) == 0) {
+        api_refuse(c, PROBLEM_FORBIDDEN, NULL, "the token lacks the scope admin");
+        return;
+    }
+    bulk.where = body.where;
+    bulk.reason = body.reason;
+    bulk.cursor = body.cursor;
+    bulk.limit = body.limit;
+    c->target = body.where;
+    if (body.dry_run) {
+        bulk_dry_run(c, &bulk);
+    } else {
+        bulk_run(c, &bulk);
+    }
+}
+
+/* ------------------------------------------------------------------------------------ signals */
+
+static void send_signal(struct api_call *c, struct qp_signal *signal)
+{
+    struct json_writer w;
+    struct qp_err err = {0};
+    int rc;
+    signal->ns = c->ns;
+    signal->payload = str_is_none(signal->payload) ? QP_STR("null") : signal->payload;
+    signal->id = str_is_none(signal->id) ? idempotency_text(c) : signal->id;
+    rc = qp_signal_send(api_engine(c->api), signal, &err);
+    if (rc != QP_OK && rc != QP_E_EXISTS) {
+        api_fail(c, rc, &err);
+        return;
+    }
+    c->replayed = rc == QP_E_EXISTS && !str_is_none(c->idempotency_key);
+    api_json(c, &w);
+    json_begin_object(&w);
+    json_key(&w, QP_STR("accepted"));
+    json_put_bool(&w, true);
+    json_end_object(&w);
+    api_json_end(c, &w, 202);
+}
+
+void handle_job_signal(struct api_call *c)
+{
+    struct body_JobSignal body;
+    char id[QP_ID_SIZE];
+    struct qp_err err = {0};
+    int rc;
+    if (!BODY_READ(c, JobSignal, c->body, "", &body)) {
+        return;
+    }
+    rc = qp_job_resolve(api_engine(c->api), c->ns, c->parts[0], id, &err);
+    if (rc == QP_OK && !str_equal(str_from(id), c->parts[0])) {
+        rc = err_set(&err, QP_E_NOT_FOUND, "job: not found");
+    }
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+        return;
+    }
+    send_signal(c, &(struct qp_signal){.topic = body.topic,
+                                       .key = c->parts[0],
+                                       .payload = body.payload,
+                                       .id = body.id,
+                                       .ttl_ms = body.ttl});
+}
+
+void handle_signal(struct api_call *c)
+{
+    struct body_Signal body;
+    if (BODY_READ(c, Signal, c->body, "", &body)) {
+        send_signal(c, &(struct qp_signal){.topic = body.topic,
+                                           .key = body.key,
+                                           .payload = body.payload,
+                                           .id = body.id,
+                                           .ttl_ms = body.ttl});
+    }
+}

@@ -1,0 +1,426 @@
+/* server.c - putting a server together, and taking it apart */
+#include "server/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "run/handle.h"
+#include "run/stats.h"
+
+#define PATH_SIZE 4096
+#define TLS_FILE_SIZE ((size_t)256 * 1024)
+
+struct server {
+    struct server_options options;
+    const struct qp_env *env;
+    qp *engine;
+    struct api *api;
+    struct http *https[SERVER_LISTENERS];
+    struct listener listeners[SERVER_LISTENERS]; /* fd -1 once they are a server's */
+    char names[SERVER_LISTENERS][sizeof((struct listener *)0)->name];
+    size_t count;
+    char *tls_key;
+    char *tls_certificate;
+    /* of before the last reload, until they have answered everything */
+    struct http *old_https[SERVER_LISTENERS];
+    char *old_key;
+    char *old_certificate;
+    char store[PATH_SIZE];
+    char backups[PATH_SIZE];
+    char token_file[PATH_SIZE];
+    bool token_made;
+};
+
+/* -------------------------------------------------------------------------------------- files */
+
+static int make_directory(const char *path, struct qp_err *err)
+{
+    struct stat info;
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        return err_set(err, QP_E_INVALID, "data directory '%s': %s", path, strerror(errno));
+    }
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) {
+        return err_set(err, QP_E_INVALID, "data directory '%s': it is no directory", path);
+    }
+    if (info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
+        return err_set(
+            err, QP_E_INVALID,
+            "data directory '%s': others may read it, or it is somebody else's; chmod 700 "
+            "it",
+            path);
+    }
+    return QP_OK;
+}
+
+/* Written aside and moved into place: whoever finds the file finds all of it, and only its owner may. */
+static int write_token(struct server *s, const char *token, struct qp_err *err)
+{
+    char aside[PATH_SIZE + 8];
+    char line[TOKEN_TEXT_SIZE + 1];
+    int size = snprintf(line, sizeof line, "%s\n", token);
+    int fd;
+    bool good;
+    (void)snprintf(aside, sizeof aside, "%s.new", s->token_file);
+    (void)unlink(aside); /* of a start that failed */
+    fd = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    good = fd >= 0 && write(fd, line, (size_t)size) == size && fsync(fd) == 0;
+    explicit_bzero(line, sizeof line);
+    if (fd >= 0) {
+        good = close(fd) == 0 && good;
+    }
+    if (!good || rename(aside, s->token_file) != 0) {
+        return err_set(err, QP_E_IO, "'%s': %s", s->token_file, strerror(errno));
+    }
+    s->token_made = true;
+    return QP_OK;
+}
+
+/* A whole file as text, with a NUL. */
+static int read_file(const struct qp_env *env, const char *path, char **out_text,
+                     struct qp_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char *text = mem_alloc(env, TLS_FILE_SIZE);
+    ssize_t n = fd < 0 || text == NULL ? -1 : read(fd, text, TLS_FILE_SIZE - 1);
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    if (n <= 0 || (size_t)n == TLS_FILE_SIZE - 1) {
+        mem_free(env, text);
+        return err_set(err, QP_E_INVALID, "'%s' cannot be read, or is no key or certificate", path);
+    }
+    *out_text = text;
+    return QP_OK;
+}
+
+/* -------------------------------------------------------------------------------------- listen */
+
+static int open_listeners(struct server *s, struct qp_err *err)
+{
+    const struct server_options *o = &s->options;
+    size_t wanted = o->adopted_count > 0 ? o->adopted_count : o->listen_count;
+    int rc = QP_OK;
+    for (size_t i = 0; i < wanted && i < SERVER_LISTENERS && rc == QP_OK; i++) {
+        rc = o->adopted_count > 0 ? listener_adopt(o->adopted[i], &s->listeners[i], err)
+                                  : listener_open(o->listen[i], &s->listeners[i], err);
+        if (rc == QP_OK) {
+            memcpy(s->names[i], s->listeners[i].name, sizeof s->names[i]);
+            s->count++;
+        }
+    }
+    return rc;
+}
+
+/* What the network may do to us is decided here, before anything is opened to it. */
+static int check_exposure(const struct server *s, struct qp_err *err)
+{
+    const struct server_options *o = &s->options;
+    for (size_t i = 0; i < s->count; i++) {
+        const struct listener *l = &s->listeners[i];
+        if (l->is_loopback) {
+            continue;
+        }
+        if (o->no_auth) {
+            return err_set(err, QP_E_INVALID,
+                           "listen on %s: without tokens only addresses of this machine are served",
+                           l->name);
+        }
+        if (o->behind_proxy || o->tls_key == NULL) {
+            return err_set(
+                err, QP_E_INVALID,
+                "listen on %s: beyond this machine TLS is needed (--tls-key and --tls-cert), "
+                "or a proxy in front of an address of this machine (--behind-proxy)",
+                l->name);
+        }
+    }
+    return QP_OK;
+}
+
+static int open_https(struct server *s, struct qp_err *err)
+{
+    const struct server_options *o = &s->options;
+    int rc = QP_OK;
+    for (size_t i = 0; i < s->count && rc == QP_OK; i++) {
+        struct http_options http = {.api = s->api,
+                                    .listener = s->listeners[i],
+                                    .hosts = s->options.hosts,
+                                    .host_count = o->host_count,
+                                    .body_size = o->body_size,
+                                    .connections = o->connections,
+                                    .threads = o->http_threads,
+                                    .behind_proxy = o->behind_proxy};
+        if (!s->listeners[i].is_loopback || !o->behind_proxy) {
+            http.tls_key = s->listeners[i].is_unix ? NULL : s->tls_key;
+            http.tls_certificate = s->tls_certificate;
+        }
+        rc = http_open(&http, &s->https[i], err);
+        s->listeners[i].fd = rc == QP_OK ? -1 : s->listeners[i].fd;
+    }
+    return rc;
+}
+
+/* ---------------------------------------------------------------------------------------- open */
+
+static void set_defaults(struct server *s)
+{
+    struct server_options *o = &s->options;
+    if (o->listen_count == 0 && o->adopted_count == 0) {
+        o->listen[o->listen_count++] = SERVER_DEFAULT_LISTEN;
+    }
+    o->drain_ms = o->drain_ms > 0 ? o->drain_ms : LIMIT_DRAIN_MS;
+    (void)snprintf(s->backups, sizeof s->backups, "%s/backups", o->data);
+    (void)snprintf(s->token_file, sizeof s->token_file, "%s/admin.token", o->data);
+    if (o->store == NULL) {
+        (void)snprintf(s->store, sizeof s->store, "%s/quipu.db", o->data);
+    } else if (strcmp(o->store, "memory") != 0) {
+        (void)snprintf(s->store, sizeof s->store, "%s", o->store);
+    }
+    for (size_t i = 0; i < SERVER_LISTENERS; i++) {
+        s->listeners[i].fd = -1;
+    }
+}
+
+static int open_engine(struct server *s, struct qp_err *err)
+{
+    struct qp_options options;
+    int rc;
+    qp_options_init(&options);
+    options.path = s->store[0] != '\0' ? s->store : NULL;
+    options.env = s->env;
+    options.keep_ms = s->options.keep_ms;
+    rc = s->options.program_count == 0 ? qp_open(&options, &s->engine, err)
+                                       : handle_open(&options, s->options.programs,
+                                                     s->options.program_count, &s->engine, err);
+    return rc == QP_OK ? qp_start_threads(s->engine, 0, err) : rc;
+}
+
+static int open_api(struct server *s, struct qp_err *err)
+{
+    struct api_options options = {.engine = s->engine,
+                                  .env = s->env,
+                                  .metrics = stats_registry(s->engine),
+                                  .open = s->options.no_auth,
+                                  .peers = true,
+                                  .backups = s->backups};
+    return api_open(&options, &s->api, err);
+}
+
+/* Somebody has to be able to ask: with no administrator among the tokens, one is made. */
+static int first_token(struct server *s, struct qp_err *err)
+{
+    char token[TOKEN_TEXT_SIZE];
+    int rc;
+    if (s->options.no_auth) {
+        return QP_OK;
+    }
+    rc = auth_first(api_auth(s->api), token, err);
+    if (rc == QP_OK && token[0] != '\0') {
+        rc = write_token(s, token, err);
+    }
+    explicit_bzero(token, sizeof token);
+    return rc;
+}
+
+static int open_files(struct server *s, struct qp_err *err)
+{
+    const struct server_options *o = &s->options;
+    int rc = make_directory(o->data, err);
+    rc = rc == QP_OK ? make_directory(s->backups, err) : rc;
+    if ((o->tls_key == NULL) != (o->tls_certificate == NULL)) {
+        return err_set(err, QP_E_INVALID, "TLS needs both a key and a certificate");
+    }
+    if (rc == QP_OK && o->tls_key != NULL) {
+        rc = read_file(s->env, o->tls_key, &s->tls_key, err);
+        rc = rc == QP_OK ? read_file(s->env, o->tls_certificate, &s->tls_certificate, err) : rc;
+    }
+    return rc;
+}
+
+int server_open(const struct server_options *options, struct server **out_server,
+                struct qp_err *err)
+{
+    struct server *s = mem_alloc(options->env, sizeof *s);
+    int rc;
+    if (s == NULL) {
+        return err_set(err, QP_E_NOMEM, "server: out of memory");
+    }
+    s->options = *options;
+    s->env = options->env;
+    set_defaults(s);
+    rc = open_files(s, err);
+    rc = rc == QP_OK ? open_listeners(s, err) : rc;
+    rc = rc == QP_OK ? check_exposure(s, err) : rc;
+    rc = rc == QP_OK ? open_engine(s, err) : rc;
+    rc = rc == QP_OK ? open_api(s, err) : rc;
+    rc = rc == QP_OK ? first_token(s, err) : rc;
+    rc = rc == QP_OK ? open_https(s, err) : rc;
+    if (rc != QP_OK) {
+        (void)server_close(s); /* nobody was served */
+        return rc;
+    }
+    *out_server = s;
+    return QP_OK;
+}
+
+/* -------------------------------------------------------------------------------------- reload */
+
+static void wipe(const struct qp_env *env, char *secret)
+{
+    if (secret != NULL) {
+        explicit_bzero(secret, TLS_FILE_SIZE);
+    }
+    mem_free(env, secret);
+}
+
+static bool has_old(const struct server *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->old_https[i] != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What has answered everything within that time goes. */
+static void close_old(struct server *s, qp_ms within_ms)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->old_https[i] != NULL && http_wait(s->old_https[i], within_ms)) {
+            http_close(s->old_https[i]);
+            s->old_https[i] = NULL;
+        }
+    }
+    if (!has_old(s)) {
+        wipe(s->env, s->old_key);
+        wipe(s->env, s->old_certificate);
+        s->old_key = s->old_certificate = NULL;
+    }
+}
+
+void server_tidy(struct server *s)
+{
+    if (has_old(s)) {
+        close_old(s, 0);
+    }
+}
+
+static int renew_https(struct server *s, const char *key, const char *certificate,
+                       struct qp_err *err)
+{
+    int rc = QP_OK;
+    for (size_t i = 0; i < s->count && rc == QP_OK; i++) {
+        struct http *renewed = NULL;
+        if (strncmp(s->names[i], "unix:", 5) == 0) {
+            continue;
+        }
+        rc = http_renew(s->https[i], key, certificate, &renewed, err);
+        if (rc == QP_OK) {
+            s->old_https[i] = s->https[i];
+            s->https[i] = renewed;
+        }
+    }
+    return rc;
+}
+
+int server_reload(struct server *s, struct qp_err *err)
+{
+    char *key = NULL;
+    char *certificate = NULL;
+    int rc;
+    if (s->tls_key == NULL) {
+        return err_set(err, QP_E_UNSUPPORTED, "reload: there is no TLS here");
+    }
+    if (has_old(s)) {
+        return err_set(err, QP_E_BUSY, "reload: the last one is not over");
+    }
+    rc = read_file(s->env, s->options.tls_key, &key, err);
+    rc = rc == QP_OK ? read_file(s->env, s->options.tls_certificate, &certificate, err) : rc;
+    rc = rc == QP_OK ? renew_https(s, key, certificate, err) : rc;
+    if (rc != QP_OK && !has_old(s)) {
+        wipe(s->env, key);
+        wipe(s->env, certificate);
+        return rc;
+    }
+    s->old_key = s->tls_key;
+    s->old_certificate = s->tls_certificate;
+    s->tls_key = key;
+    s->tls_certificate = certificate;
+    return rc;
+}
+
+/* --------------------------------------------------------------------------------------- close */
+
+/* Requests first, then who answers them, then the store. What is not answered in time is left to the end of the
+ * process: its memory is still in use. */
+static bool close_https(struct server *s)
+{
+    bool good = true;
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->https[i] != NULL) {
+            http_quiesce(s->https[i]);
+        }
+    }
+    if (s->api != NULL) {
+        api_drain(s->api, s->options.drain_ms);
+    }
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->https[i] != NULL) {
+            bool done = http_wait(s->https[i], s->options.drain_ms);
+            if (done) {
+                http_close(s->https[i]);
+            }
+            good = good && done;
+        }
+    }
+    close_old(s, s->options.drain_ms);
+    return good && !has_old(s);
+}
+
+bool server_close(struct server *s)
+{
+    bool good = close_https(s);
+    struct qp_err err = {0};
+    for (size_t i = 0; i < SERVER_LISTENERS; i++) {
+        listener_close(&s->listeners[i]);
+    }
+    if (!good) {
+        log_write(s->env, QP_LOG_ERROR, LOG_MSG("requests were not answered in time"));
+        return false;
+    }
+    api_close(s->api);
+    if (qp_close(s->engine, &err) != QP_OK) {
+        log_write(s->env, QP_LOG_ERROR, LOG_MSG("the store was not closed well"),
+                  LOG_TEXT("why", err.text));
+        good = false;
+    }
+    wipe(s->env, s->tls_key);
+    wipe(s->env, s->tls_certificate);
+    mem_free(s->env, s);
+    return good;
+}
+
+const char *server_name(const struct server *s, size_t index)
+{
+    return index < s->count ? s->names[index] : NULL;
+}
+
+const char *server_token_file(const struct server *s)
+{
+    return s->token_made ? s->token_file : NULL;
+}
+
+struct api *server_api(const struct server *s)
+{
+    return s->api;
+}
+
+bool server_alive(const struct server *s)
+{
+    return handle_alive(s->engine);
+}

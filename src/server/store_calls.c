@@ -1,0 +1,313 @@
+/* store_calls.c - calls about topics, workers, namespaces, tokens, the audit and backups */
+#include <stdio.h>
+
+#include "run/access.h"
+#include "run/show.h"
+#include "run/work.h"
+#include "server/fields.h"
+#include "server/handlers.h"
+
+/* A page of something, and where the next one begins. */
+struct page {
+    struct json_writer w;
+    const struct api_call *call;
+    char last[LIMIT_ID_SIZE + 1];
+};
+
+static void page_begin(struct api_call *c, struct page *p)
+{
+    *p = (struct page){.call = c};
+    api_json(c, &p->w);
+    json_begin_object(&p->w);
+    json_key(&p->w, QP_STR("items"));
+    json_begin_array(&p->w);
+}
+
+static void page_end(struct api_call *c, struct page *p, bool more, int rc,
+                     const struct qp_err *err)
+{
+    if (rc != QP_OK) {
+        api_fail(c, rc, err);
+        return;
+    }
+    json_end_array(&p->w);
+    if (more) {
+        json_key(&p->w, QP_STR("next_cursor"));
+        json_put_str(&p->w, str_from(p->last));
+    }
+    json_end_object(&p->w);
+    api_json_end(c, &p->w, 200);
+}
+
+static void page_at(struct page *p, qp_str name)
+{
+    (void)snprintf(p->last, sizeof p->last, "%.*s", STR_ARG(name)); /* a name fits */
+}
+
+/* ---------------------------------------------------------------------------- topics, workers */
+
+static int topic_visit(void *context, const struct qp_topic *topic)
+{
+    struct page *p = context;
+    const struct qp_env *env = api_env(p->call->api);
+    show_topic(&p->w, topic, env->wall_ms(env->context));
+    page_at(p, topic->name);
+    return QP_OK;
+}
+
+void handle_topic_list(struct api_call *c)
+{
+    qp_str cursor = api_parameter(c, "cursor");
+    struct page p;
+    struct qp_err err = {0};
+    int64_t limit;
+    bool more = false;
+    int rc;
+    if (!api_number(c, "limit", LIMIT_PAGE_ROWS, 0, &limit)) {
+        return;
+    }
+    page_begin(c, &p);
+    rc = qp_topic_list(api_engine(c->api), c->ns, cursor, limit, &p, topic_visit, &more, &err);
+    page_end(c, &p, more, rc, &err);
+}
+
+static int worker_visit(void *context, const struct work_worker *worker)
+{
+    struct page *p = context;
+    show_worker(&p->w, worker);
+    return QP_OK;
+}
+
+void handle_worker_list(struct api_call *c)
+{
+    struct page p;
+    struct qp_err err = {0};
+    int rc;
+    page_begin(c, &p);
+    rc = work_list(api_engine(c->api), c->ns, &p, worker_visit, &err);
+    page_end(c, &p, false, rc, &err);
+}
+
+/* -------------------------------------------------------------------------------- namespaces */
+
+/* Whoever may not see a namespace does not learn that it is there. */
+static int space_visit(void *context, const struct qp_space *space)
+{
+    struct page *p = context;
+    if (glob_match(p->call->who.namespaces, space->name)) {
+        show_space(&p->w, space);
+    }
+    return QP_OK;
+}
+
+void handle_namespace_list(struct api_call *c)
+{
+    struct page p;
+    struct qp_err err = {0};
+    int rc;
+    page_begin(c, &p);
+    rc = qp_space_list(api_engine(c->api), &p, space_visit, &err);
+    page_end(c, &p, false, rc, &err);
+}
+
+void handle_namespace_create(struct api_call *c)
+{
+    struct body_NamespaceName body;
+    struct json_writer w;
+    struct qp_err err = {0};
+    int rc;
+    if (!BODY_READ(c, NamespaceName, c->body, "", &body)) {
+        return;
+    }
+    c->target = body.name;
+    rc = qp_space_create(api_engine(c->api), body.name, &err);
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+        return;
+    }
+    api_json(c, &w);
+    json_begin_object(&w);
+    json_key(&w, QP_STR("name"));
+    json_put_str(&w, body.name);
+    json_end_object(&w);
+    api_json_end(c, &w, 201);
+}
+
+/* ------------------------------------------------------------------------------------- tokens */
+
+static int token_visit(void *context, const struct access_token *token)
+{
+    struct page *p = context;
+    show_access(&p->w, token);
+    page_at(p, token->id);
+    return QP_OK;
+}
+
+void handle_token_list(struct api_call *c)
+{
+    qp_str cursor = api_parameter(c, "cursor");
+    struct page p;
+    struct qp_err err = {0};
+    int64_t limit;
+    bool more = false;
+    int rc;
+    if (!api_number(c, "limit", LIMIT_PAGE_ROWS, 0, &limit)) {
+        return;
+    }
+    page_begin(c, &p);
+    rc = access_list(api_engine(c->api), cursor, limit, &p, token_visit, &more, &err);
+    page_end(c, &p, more, rc, &err);
+}
+
+void handle_token_create(struct api_call *c)
+{
+    struct body_TokenWish body;
+    const struct qp_env *env = api_env(c->api);
+    char token[TOKEN_TEXT_SIZE];
+    char id[LIMIT_TOKEN_ID_SIZE + 1];
+    struct token_wish wish;
+    struct json_writer w;
+    struct qp_err err = {0};
+    int rc;
+    if (!BODY_READ(c, TokenWish, c->body, "", &body)) {
+        return;
+    }
+    if (role_scopes(body.role) == 0) {
+        api_refuse(c, PROBLEM_BAD_FIELD, "/role",
+                   "it is admin, operator, viewer, worker or trigger");
+        return;
+    }
+    wish = (struct token_wish){
+        .role = body.role,
+        .name = body.name,
+        .namespaces = body.namespaces,
+        .topics = body.topics,
+        .expires_at = body.expires > 0 ? env->wall_ms(env->context) + body.expires : 0};
+    rc = auth_issue(api_auth(c->api), &wish, token, id, &err);
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+        return;
+    }
+    if (!arena_copy(&c->arena, str_from(id), &c->target)) {
+        c->target = QP_NONE;
+    }
+    api_json(c, &w);
+    json_begin_object(&w);
+    json_key(&w, QP_STR("id"));
+    json_put_str(&w, str_from(id));
+    json_key(&w, QP_STR("token"));
+    json_put_str(&w, str_from(token));
+    json_end_object(&w);
+    explicit_bzero(token, sizeof token);
+    api_json_end(c, &w, 201);
+}
+
+void handle_token_revoke(struct api_call *c)
+{
+    struct json_writer w;
+    struct qp_err err = {0};
+    int rc = access_revoke(api_engine(c->api), c->parts[0], &err);
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+        return;
+    }
+    auth_forget(api_auth(c->api), c->parts[0]);
+    api_json(c, &w);
+    json_begin_object(&w);
+    json_key(&w, QP_STR("accepted"));
+    json_put_bool(&w, true);
+    json_end_object(&w);
+    api_json_end(c, &w, 200);
+}
+
+void handle_whoami(struct api_call *c)
+{
+    struct json_writer w;
+    api_json(c, &w);
+    json_begin_object(&w);
+    json_key(&w, QP_STR("token"));
+    json_put_str(&w, str_from(c->who.token));
+    json_key(&w, QP_STR("scopes"));
+    json_begin_array(&w);
+    for (int scope = 1; scope < SCOPE_ALL; scope *= 2) {
+        if ((c->who.scopes & scope) != 0) {
+            json_put_str(&w, str_from(scope_word(scope)));
+        }
+    }
+    json_end_array(&w);
+    json_key(&w, QP_STR("namespaces"));
+    json_put_str(&w, str_from(c->who.namespaces));
+    json_key(&w, QP_STR("topics"));
+    json_put_str(&w, str_from(c->who.topics));
+    json_end_object(&w);
+    api_json_end(c, &w, 200);
+}
+
+/* ------------------------------------------------------------------------------ audit, backup */
+
+static int audit_visit_one(void *context, const struct audit_entry *entry)
+{
+    struct page *p = context;
+    show_audit(&p->w, entry);
+    (void)snprintf(p->last, sizeof p->last, "%lld", (long long)entry->id);
+    return QP_OK;
+}
+
+void handle_audit_list(struct api_call *c)
+{
+    struct page p;
+    struct qp_err err = {0};
+    int64_t limit, before, store;
+    bool more = false;
+    int rc;
+    if (!api_number(c, "limit", LIMIT_PAGE_ROWS, 0, &limit) ||
+        !api_number(c, "cursor", INT64_MAX, 0, &before) || !api_number(c, "store", 1, 0, &store)) {
+        return;
+    }
+    if (store == 1 && strcmp(c->who.namespaces, "*") != 0) {
+        api_refuse(c, PROBLEM_FORBIDDEN, NULL, "the token is not for the whole store");
+        return;
+    }
+    page_begin(c, &p);
+    rc = audit_list(api_engine(c->api), store == 1 ? QP_NONE : c->ns, before, limit, &p,
+                    audit_visit_one, &more, &err);
+    page_end(c, &p, more, rc, &err);
+}
+
+/* A plain name in the one directory for backups: no caller says where on the disk we write. */
+void handle_backup(struct api_call *c)
+{
+    struct body_Backup body;
+    const char *directory = api_options(c->api)->backups;
+    char path[4096];
+    struct json_writer w;
+    struct qp_err err = {0};
+    int rc;
+    if (!BODY_READ(c, Backup, c->body, "", &body)) {
+        return;
+    }
+    if (name_check(body.name, "name", &err) != QP_OK || body.name.p[0] == '.') {
+        api_refuse(c, PROBLEM_BAD_FIELD, "/name", "%s",
+                   err.text[0] != '\0' ? err.text : "it begins with a dot");
+        return;
+    }
+    c->target = body.name;
+    if (directory == NULL) {
+        api_fail(c, QP_E_UNSUPPORTED,
+                 &(struct qp_err){.text = "there is no directory for backups"});
+        return;
+    }
+    (void)snprintf(path, sizeof path, "%s/%.*s", directory, STR_ARG(body.name));
+    rc = qp_backup(api_engine(c->api), path, &err);
+    if (rc != QP_OK) {
+        /* Where the directory is, is nobody's business. */
+        api_fail(c, rc, NULL);
+        return;
+    }
+    api_json(c, &w);
+    json_begin_object(&w);
+    json_key(&w, QP_STR("name"));
+    json_put_str(&w, body.name);
+    json_end_object(&w);
+    api_json_end(c, &w, 201);
+}

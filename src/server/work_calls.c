@@ -1,0 +1,440 @@
+/* work_calls.c - POST /v1/work: a worker brings results and beats, and asks for tasks
+ *
+ *   request --> work_submit --> (parked in the engine) --> answered on its thread --> rendered on the carrier's --> told, or
+ *                                                                                                       given back
+ *
+ * A call that brings nothing may be parked for long, and there may be very many: it is one small block, and gives back body
+ * and texts. One that brings results keeps them until they are committed, which is soon.
+ */
+#include <pthread.h>
+#include <stdio.h>
+
+#include "run/show.h"
+#include "run/work.h"
+#include "server/fields.h"
+#include "server/handlers.h"
+
+#define WORK_WAIT_MS (20 * 1000) /* unless the worker says otherwise */
+
+/* A call of a worker. Texts stand behind it, or in the call's body when it brings results. */
+struct working {
+    struct work_call work;
+    struct timing
+        timing; /* only for the end of the server: the engine keeps the time of the call */
+    struct api *api;
+    struct api_call *call;
+    int rc;
+    char why[LIMIT_LOG_ECHO_SIZE];
+    pthread_mutex_t lock;
+    bool over; /* under the lock: work_done comes */
+    int users; /* under the lock: the call, and its timing */
+    qp_str topics[];
+};
+
+/* -------------------------------------------------------------------------------------- answer */
+
+static const char *ack_word(enum work_status status)
+{
+    static const char *const words[] = {"ok", "stale", "cancelled", "refused"};
+    return words[status];
+}
+
+static void put_ack(struct json_writer *w, qp_str token, enum work_status status, int rc)
+{
+    json_begin_object(w);
+    json_key(w, QP_STR("token"));
+    json_put_str(w, token);
+    json_key(w, QP_STR("status"));
+    json_put_str(w, str_from(ack_word(status)));
+    if (status == WORK_REFUSED) {
+        json_key(w, QP_STR("code"));
+        json_put_str(w, str_from(qp_code_word(rc)));
+    }
+    json_end_object(w);
+}
+
+static void put_tasks(struct json_writer *w, const struct work_call *work)
+{
+    json_key(w, QP_STR("tasks"));
+    json_begin_array(w);
+    for (const struct work_task *t = work->tasks; t != NULL; t = t->next) {
+        show_task(w, t);
+    }
+    json_end_array(w);
+}
+
+static void put_acks(struct json_writer *w, const struct work_call *work)
+{
+    json_key(w, QP_STR("acks"));
+    json_begin_array(w);
+    for (size_t i = 0; i < work->result_count; i++) {
+        put_ack(w, work->results[i].token, work->results[i].status, work->results[i].rc);
+    }
+    for (size_t i = 0; i < work->beat_count; i++) {
+        put_ack(w, work->beats[i].token, work->beats[i].status, work->beats[i].rc);
+    }
+    json_end_array(w);
+}
+
+static void put_cancels(struct json_writer *w, const struct work_call *work)
+{
+    json_key(w, QP_STR("cancel"));
+    json_begin_array(w);
+    for (const struct work_cancel *x = work->cancels; x != NULL; x = x->next) {
+        json_put_str(w, str_from(x->token));
+    }
+    json_end_array(w);
+}
+
+/* On the carrier's thread. A store that closes has nothing to give, which is no error of the worker's. */
+static void render(struct api_call *c)
+{
+    struct working *k = c->kept;
+    struct json_writer w;
+    if (k->rc != QP_OK && !(k->rc == QP_E_CLOSED && k->work.result_count == 0)) {
+        struct qp_err err;
+        api_fail_set(c, err_set(&err, k->rc, "%s", k->why), &err);
+        return;
+    }
+    api_json(c, &w);
+    json_begin_object(&w);
+    put_tasks(&w, &k->work);
+    put_acks(&w, &k->work);
+    put_cancels(&w, &k->work);
+    json_end_object(&w);
+    api_json_set(c, &w, 200);
+}
+
+static void working_free(struct working *k)
+{
+    (void)pthread_mutex_destroy(&k->lock);
+    mem_free(api_env(k->api), k);
+}
+
+static void leave(struct working *k)
+{
+    bool last;
+    (void)pthread_mutex_lock(&k->lock);
+    last = --k->users == 0;
+    (void)pthread_mutex_unlock(&k->lock);
+    if (last) {
+        working_free(k);
+    }
+}
+
+/* On the clock's thread: the server ends, or the engine has forgotten the time. */
+static void too_late(struct timing *t)
+{
+    struct working *k = (struct working *)((char *)t - offsetof(struct working, timing));
+    (void)pthread_mutex_lock(&k->lock);
+    if (!k->over) {
+        work_abort(api_engine(k->api), &k->work);
+    }
+    (void)pthread_mutex_unlock(&k->lock);
+    leave(k);
+}
+
+/* Tasks in an answer that nobody has read are ready for others at once. An answer that says no is none. */
+static void finished(struct api_call *c, bool told)
+{
+    struct working *k = c->kept;
+    bool given = told && c->status == 200;
+    (void)pthread_mutex_lock(&k->lock);
+    k->over = true;
+    (void)pthread_mutex_unlock(&k->lock);
+    work_done(api_engine(k->api), &k->work, given ? WORK_TOLD : WORK_GIVEN_BACK);
+    if (timing_stop(k->api, &k->timing)) {
+        leave(k);
+    }
+    leave(k);
+}
+
+/* On the engine's thread. */
+static void answered(void *context, struct work_call *work, int rc, const char *why)
+{
+    struct working *k = context;
+    (void)work;
+    k->rc = rc;
+    (void)snprintf(k->why, sizeof k->why, "%s", why != NULL ? why : qp_code_text(rc));
+    api_answer_by(k->call, render);
+}
+
+/* On the engine's thread. */
+static bool is_there(void *context)
+{
+    struct api_call *c = ((struct working *)context)->call;
+    return c->carrier->there == NULL || c->carrier->there(c);
+}
+
+/* ------------------------------------------------------------------------------------- request */
+
+static bool read_kind(qp_str word, enum work_kind *out_kind)
+{
+    static const char *const words[] = {"success", "pending", "error"};
+    for (int i = 0; i < (int)ARRAY_COUNT(words); i++) {
+        if (str_equal(word, str_from(words[i]))) {
+            *out_kind = (enum work_kind)i;
+            return true;
+        }
+    }
+    *out_kind = WORK_SUCCESS;
+    return str_is_none(word);
+}
+
+/* A sentence, or an object that says more. */
+static bool read_error(struct api_call *c, qp_str text, const char *pointer,
+                       struct work_result *out)
+{
+    struct body_WorkError body;
+    char where[96];
+    if (str_is_none(text) || raw_string(c, text, &out->message)) {
+        return true;
+    }
+    (void)snprintf(where, sizeof where, "%s/error", pointer);
+    if (!BODY_READ(c, WorkError, text, where, &body)) {
+        return false;
+    }
+    out->message = body.message;
+    out->fatal = body.fatal;
+    out->code = body.code != 0 ? body.code : out->code;
+    return true;
+}
+
+static bool read_result(struct api_call *c, qp_str text, const char *pointer,
+                        struct work_result *out)
+{
+    struct body_WorkResult body;
+    if (!BODY_READ(c, WorkResult, text, pointer, &body)) {
+        return false;
+    }
+    *out = (struct work_result){
+        .token = body.token, .code = body.code, .output = body.output, .pending_index = body.index};
+    if (!read_kind(body.status, &out->kind)) {
+        char where[96];
+        (void)snprintf(where, sizeof where, "%s/status", pointer);
+        api_refuse(c, PROBLEM_BAD_FIELD, where, "it is success, pending or error");
+        return false;
+    }
+    return out->kind != WORK_ERROR || read_error(c, body.error, pointer, out);
+}
+
+static bool read_beat(struct api_call *c, qp_str text, const char *pointer, struct work_beat *out)
+{
+    struct body_WorkBeat body;
+    if (!BODY_READ(c, WorkBeat, text, pointer, &body)) {
+        return false;
+    }
+    *out = (struct work_beat){.token = body.token, .progress = body.progress};
+    return true;
+}
+
+static size_t count_items(qp_str array)
+{
+    struct raw_walk w = {.rest = array};
+    size_t count = 0;
+    while (!str_is_none(array) && raw_each(&w)) {
+        count++;
+    }
+    return count;
+}
+
+static bool check_count(struct api_call *c, const char *pointer, size_t count, size_t most)
+{
+    if (count > most) {
+        api_refuse(c, PROBLEM_BAD_FIELD, pointer, "%zu items, there may be %zu", count, most);
+    }
+    return count <= most;
+}
+
+static bool read_results(struct api_call *c, qp_str array, struct work_call *work)
+{
+    struct raw_walk w = {.rest = array};
+    work->result_count = count_items(array);
+    if (!check_count(c, "/results", work->result_count, LIMIT_WORK_RESULTS)) {
+        return false;
+    }
+    work->results = arena_alloc(&c->arena, work->result_count * sizeof *work->results + 1);
+    if (work->results == NULL) {
+        api_fail(c, QP_E_NOMEM, NULL);
+        return false;
+    }
+    for (size_t i = 0; i < work->result_count && raw_each(&w); i++) {
+        char pointer[64];
+        (void)snprintf(pointer, sizeof pointer, "/results/%zu", i);
+        if (!read_result(c, w.value, pointer, &work->results[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_beats(struct api_call *c, qp_str array, struct work_call *work)
+{
+    struct raw_walk w = {.rest = array};
+    work->beat_count = count_items(array);
+    if (!check_count(c, "/beats", work->beat_count, LIMIT_WORK_RESULTS)) {
+        return false;
+    }
+    work->beats = arena_alloc(&c->arena, work->beat_count * sizeof *work->beats + 1);
+    if (work->beats == NULL) {
+        api_fail(c, QP_E_NOMEM, NULL);
+        return false;
+    }
+    for (size_t i = 0; i < work->beat_count && raw_each(&w); i++) {
+        char pointer[64];
+        (void)snprintf(pointer, sizeof pointer, "/beats/%zu", i);
+        if (!read_beat(c, w.value, pointer, &work->beats[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A worker's token may be for some topics only. */
+static bool may_serve(struct api_call *c, qp_str topic, size_t index)
+{
+    char pointer[64];
+    if (glob_match(c->who.topics, topic)) {
+        return true;
+    }
+    (void)snprintf(pointer, sizeof pointer, "/topics/%zu", index);
+    api_refuse(c, PROBLEM_FORBIDDEN, pointer, "the token may not serve this topic");
+    return false;
+}
+
+static qp_str put_text(char **at, qp_str text)
+{
+    qp_str copy = {*at, text.n};
+    if (str_is_none(text)) {
+        return QP_NONE;
+    }
+    memcpy(*at, text.p, text.n);
+    *at += text.n;
+    return copy;
+}
+
+/* One block with copies of all that a parked call needs. NULL: the call is refused. */
+static struct working *working_make(struct api_call *c, const struct body_Work *body)
+{
+    size_t count = count_items(body->topics);
+    size_t size = sizeof(struct working) + count * sizeof(qp_str) + body->topics.n +
+                  body->worker.n + body->build.n + c->ns.n + TOKEN_HASH_SIZE + LIMIT_TOKEN_ID_SIZE;
+    const struct qp_env *env = api_env(c->api);
+    struct raw_walk w = {.rest = body->topics};
+    struct working *k;
+    char *at;
+    if (!check_count(c, "/topics", count, LIMIT_WORK_TOPICS)) {
+        return NULL;
+    }
+    k = mem_alloc(env, size);
+    if (k == NULL) {
+        api_fail(c, QP_E_NOMEM, NULL);
+        return NULL;
+    }
+    at = (char *)&k->topics[count];
+    k->api = c->api;
+    k->call = c;
+    for (size_t i = 0; i < count && raw_each(&w); i++) {
+        qp_str topic = QP_NONE;
+        if (!raw_string(c, w.value, &topic) || !may_serve(c, topic, i)) {
+            mem_free(env, k); /* the call is answered, and perhaps gone */
+            return NULL;
+        }
+        k->topics[i] = put_text(&at, topic);
+    }
+    k->work = (struct work_call){.ns = put_text(&at, c->ns),
+                                 .worker = put_text(&at, body->worker),
+                                 .build = put_text(&at, body->build),
+                                 .topics = k->topics,
+                                 .topic_count = count,
+                                 .leave = body->leave,
+                                 .context = k,
+                                 .answer = answered,
+                                 .there = is_there};
+    (void)pthread_mutex_init(&k->lock, NULL);
+    return k;
+}
+
+/* Who calls: by its token. Where nobody needs one, everybody is the same. */
+static struct work_caller caller_of(const struct api_call *c)
+{
+    static const unsigned char none[TOKEN_HASH_SIZE];
+    bool keyed = memcmp(c->who.hash, none, sizeof none) != 0;
+    return (struct work_caller){.id = str_from(c->who.token),
+                                .key = keyed ? (qp_str){(const char *)c->who.hash, TOKEN_HASH_SIZE}
+                                             : QP_NONE};
+}
+
+/* The error of a refused submit begins with a JSON pointer. */
+static void refuse_work(struct api_call *c, int rc, const struct qp_err *err)
+{
+    const char *colon = err->text[0] == '/' ? strchr(err->text, ':') : NULL;
+    char pointer[64];
+    if (colon == NULL || (rc != QP_E_INVALID && rc != QP_E_MALFORMED && rc != QP_E_SHAPE)) {
+        api_fail(c, rc, err);
+        return;
+    }
+    (void)snprintf(pointer, sizeof pointer, "%.*s", (int)(colon - err->text), err->text);
+    api_refuse(c, PROBLEM_BAD_FIELD, pointer, "%s", colon + 1 + (colon[1] == ' '));
+}
+
+static bool read_numbers(struct api_call *c, const struct body_Work *body, struct work_call *work)
+{
+    work->want = raw_has(c->body, "want") ? body->want : work->topic_count > 0 ? 1 : 0;
+    work->wait_ms = raw_has(c->body, "wait") ? body->wait : WORK_WAIT_MS;
+    work->wait_ms = work->wait_ms < LIMIT_WAIT_MS ? work->wait_ms : LIMIT_WAIT_MS;
+    if (work->want < 0 || work->want > LIMIT_WORK_TASKS) {
+        api_refuse(c, PROBLEM_BAD_FIELD, "/want", "it is 0 to %d", LIMIT_WORK_TASKS);
+        return false;
+    }
+    return true;
+}
+
+static void submit(struct api_call *c, struct working *k)
+{
+    struct qp_err err = {0};
+    int rc;
+    k->work.caller = caller_of(c);
+    k->users = 2;
+    c->kept = k;
+    c->finished = finished;
+    if (k->work.result_count == 0 && k->work.beat_count == 0) {
+        api_call_settle(c);
+    }
+    timing_start(k->api, &k->timing, k->work.wait_ms + LIMIT_WAIT_MS, too_late);
+    rc = work_submit(api_engine(k->api), &k->work, &err);
+    if (rc != QP_OK) {
+        c->finished = NULL;
+        (void)pthread_mutex_lock(&k->lock);
+        k->over = true;
+        (void)pthread_mutex_unlock(&k->lock);
+        if (timing_stop(k->api, &k->timing)) {
+            leave(k);
+        }
+        leave(k);
+        refuse_work(c, rc, &err);
+    }
+}
+
+void handle_work(struct api_call *c)
+{
+    struct body_Work body;
+    struct working *k;
+    if (!BODY_READ(c, Work, c->body, "", &body)) {
+        return;
+    }
+    if (count_items(body.flows) > 0) {
+        api_fail(c, QP_E_UNSUPPORTED, &(struct qp_err){.text = "flows: there are none yet"});
+        return;
+    }
+    k = working_make(c, &body);
+    if (k == NULL) {
+        return;
+    }
+    if (!read_numbers(c, &body, &k->work) || !read_results(c, body.results, &k->work) ||
+        !read_beats(c, body.beats, &k->work)) {
+        working_free(k); /* the call is answered, and perhaps gone */
+        return;
+    }
+    submit(c, k);
+}

@@ -1,0 +1,105 @@
+#!/bin/bash
+# test_live.sh - things that happen meanwhile: the server is killed while somebody waits, a job is watched, the demo tells its story
+set -u
+. test/cli/lib.sh
+
+# worker TOPIC: answers tasks of the topic with their input, until the test ends
+worker() {
+    while true; do
+        body="{\"worker\":\"w\",\"topics\":[\"$1\"],\"wait\":\"5s\",\"results\":${results:-[]}}"
+        answer=$(curl -sf --max-time 20 --unix-socket data/quipu.sock -H 'Content-Type: application/json' -d "$body" \
+            http://localhost/v1/work) || { sleep 0.1; continue; }
+        results=$(jq -c '[.tasks[] | {token, output: .input}]' <<< "$answer")
+    done
+}
+
+# Every kill of the server in the middle of `start --wait` is survived: one job, its output, exit code 0.
+test_start_waits_across_kills() {
+    local rounds=3 round waiting
+    serve || return 1
+    address=${url#http://}
+    for round in $(seq $rounds); do
+        "$quipu" start echo n:="$round" --id "k-$round" --wait --timeout 60s -s unix:data/quipu.sock > "out.$round" 2> "err.$round" &
+        waiting=$!
+        sleep "0.0$((round * 3))"
+        stop 9
+        serve || return 1
+        if [ "$round" = 1 ]; then
+            worker echo > /dev/null 2>&1 &
+            servers+=("$!")
+        fi
+        wait "$waiting" || { echo "round $round: exit $?"; cat "err.$round"; return 1; }
+        grep -qx "{\"n\":$round}" "out.$round" || { cat "out.$round"; return 1; }
+    done
+    unset address
+    expect 0 "^$rounds\$" '' ls --count -s unix:data/quipu.sock && stop TERM && expect 0 '' ' 0 errors' fsck data/quipu.db
+}
+
+test_watch() {
+    serve || return 1
+    "$quipu" start echo --id w -s unix:data/quipu.sock > /dev/null || return 1
+    "$quipu" watch w -s unix:data/quipu.sock > lines 2> talk &
+    local plain=$!
+    "$quipu" history w --follow -o jsonl -s unix:data/quipu.sock > events &
+    local follow=$!
+    COLUMNS=100 script -qec "$quipu watch w -s unix:data/quipu.sock" /dev/null < /dev/null > tree &
+    local drawn=$!
+    sleep 0.5
+    worker echo > /dev/null 2>&1 &
+    servers+=("$!")
+    wait $plain && wait $follow && wait $drawn || { cat lines talk events tree; return 1; }
+    matches "the job 'w' is completed" talk && matches 'answered  run,0,0' lines && ! grep -q $'\033' lines &&
+        [ "$(jq -r .seq events | tr '\n' ' ')" = "1 2 3 4 " ] && grep -q 'run,0,0' tree && grep -q '✓' tree
+}
+
+test_watch_across_a_kill() {
+    serve || return 1
+    address=${url#http://}
+    "$quipu" start echo --id w -s unix:data/quipu.sock > /dev/null || return 1
+    "$quipu" watch w -s unix:data/quipu.sock > lines 2> talk &
+    local watching=$!
+    sleep 0.3
+    stop 9
+    serve || return 1
+    unset address
+    worker echo > /dev/null 2>&1 &
+    servers+=("$!")
+    wait $watching || { cat lines talk; return 1; }
+    [ "$(awk '{ print $1 }' lines | tr '\n' ' ')" = "1 2 3 4 " ] || { cat lines; return 1; }
+}
+
+test_demo() {
+    mkdir tmp
+    TMPDIR=$PWD/tmp "$quipu" demo --fast < /dev/null > story 2> talk || { cat story talk; return 1; }
+    matches 'SIGKILL' story && matches 'it recovered in [0-9.]+ ms' story && matches 'reserve +called 1 time$' story &&
+        matches 'charge +called 1 time$' story && matches 'nobody is at a terminal' story && matches 'order-1001 is completed' story &&
+        matches ' 1 jobs, 0 errors, 0 warnings' story && matches '101100000000001' story && [ ! -s talk ] &&
+        [ -z "$(ls tmp)" ] && ! grep -q $'\033' story
+}
+
+test_demo_on_a_terminal() {
+    (sleep 6; echo) | script -qec "$quipu demo --fast" /dev/null > story || { cat story; return 1; }
+    matches 'press Enter to approve' story && matches 'order-1001 is completed' story
+}
+
+# Who interrupts it leaves nothing behind that runs.
+test_demo_is_interrupted() {
+    mkdir tmp
+    TMPDIR=$PWD/tmp "$quipu" demo > story 2>&1 < /dev/null &
+    local pid=$!
+    sleep 4
+    local children
+    children=$(ps -o pid= --ppid $pid)
+    kill -INT $pid
+    kill -9 $pid 2> /dev/null
+    wait $pid 2> /dev/null
+    [ -n "$children" ] || { cat story; return 1; }
+    for _ in $(seq 40); do
+        ps -o pid= -p "$(echo $children | tr ' ' ',')" > /dev/null || return 0
+        sleep 0.1
+    done
+    echo "still there: $children"
+    return 1
+}
+
+run_tests

@@ -1,0 +1,143 @@
+/* test_auth.c - patterns, roles and tokens */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "server/auth.h"
+#include "support/runtest.h"
+
+/* A star stands for any text, and for nothing else does anything but itself. */
+static void patterns(void **state)
+{
+    static const struct {
+        const char *glob;
+        const char *text;
+        bool matches;
+    } cases[] = {
+        {"*", "", true},
+        {"*", "anything", true},
+        {"", "", true},
+        {"", "a", false},
+        {"a", "a", true},
+        {"a", "ab", false},
+        {"a*", "a", true},
+        {"a*", "ba", false},
+        {"*a", "bba", true},
+        {"*a", "ab", false},
+        {"a*b*c", "a-b-b-c", true},
+        {"a*b*c", "a-c-b", false},
+        {"mail.*", "mail", false},
+        {"mail.*", "mail.out", true},
+        {"*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false},
+        {"a?", "ab", false},
+        {"**", "x", true},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        if (glob_match(cases[i].glob, str_from(cases[i].text)) != cases[i].matches) {
+            fail_msg("'%s' and '%s'", cases[i].glob, cases[i].text);
+        }
+    }
+}
+
+static void roles(void **state)
+{
+    (void)state;
+    assert_int_equal(role_scopes(QP_STR("admin")), SCOPE_ALL);
+    assert_int_equal(role_scopes(QP_STR("viewer")), SCOPE_READ);
+    assert_int_equal(role_scopes(QP_STR("worker")), SCOPE_WORK);
+    assert_int_equal(role_scopes(QP_STR("trigger")), SCOPE_START | SCOPE_SIGNAL);
+    assert_int_equal(role_scopes(QP_STR("root")), 0);
+    assert_int_equal(role_scopes(QP_NONE), 0);
+    assert_string_equal(scope_word(SCOPE_DEPLOY), "deploy");
+}
+
+/* Known, or asked for; not when a character of it is another, it is over, or it was revoked and forgotten. */
+static void tokens(void **state)
+{
+    static const char *const none[] = {"",
+                                       "Bearer",
+                                       "Bearer ",
+                                       "Basic x",
+                                       "Bearer qp",
+                                       "Bearer qp_",
+                                       "Bearer qp_admin",
+                                       "Bearer qp_admin__x",
+                                       "Bearer xx_admin_id_secret"};
+    char header[TOKEN_TEXT_SIZE + 16] = "Bearer ";
+    char id[LIMIT_TOKEN_ID_SIZE + 1];
+    struct principal who;
+    struct auth *a = NULL;
+    qp *q;
+    (void)state;
+    rt_begin(RT_VIRTUAL);
+    q = rt_open(NULL);
+    assert_int_equal(auth_create(q, &rt.env, &a), QP_OK);
+    for (size_t i = 0; i < ARRAY_COUNT(none); i++) {
+        assert_int_equal(auth_known(a, str_from(none[i]), &who), QP_E_NOT_FOUND);
+        assert_int_equal(auth_ask(a, str_from(none[i]), &who), QP_E_NOT_FOUND);
+    }
+    struct token_wish wish = {.role = QP_STR("operator"),
+                              .namespaces = QP_STR("team-*"),
+                              .expires_at = rt.now_ms + 60000};
+    assert_int_equal(auth_issue(a, &wish, header + 7, id, NULL), QP_OK);
+    assert_int_equal(auth_known(a, str_from(header), &who), QP_E_BUSY);
+    assert_int_equal(auth_ask(a, str_from(header), &who), QP_OK);
+    assert_int_equal(auth_known(a, str_from(header), &who), QP_OK);
+    assert_string_equal(who.token, id);
+    assert_string_equal(who.namespaces, "team-*");
+    assert_string_equal(who.topics, "*");
+    assert_int_equal(who.scopes, role_scopes(QP_STR("operator")));
+    for (size_t i = strlen(header) - 64; i < strlen(header); i += 7) {
+        char kept = header[i];
+        header[i] = kept == 'a' ? 'b' : 'a';
+        assert_int_equal(auth_known(a, str_from(header), &who), QP_E_NOT_FOUND);
+        header[i] = kept;
+    }
+    auth_forget(a, str_from(id));
+    assert_int_equal(auth_known(a, str_from(header), &who), QP_E_BUSY);
+    assert_int_equal(auth_ask(a, str_from(header), &who), QP_OK);
+    testenv_advance_ms(&rt, 61000);
+    assert_int_equal(auth_ask(a, str_from(header), &who), QP_E_NOT_FOUND);
+    wish.role = QP_STR("emperor");
+    assert_int_equal(auth_issue(a, &wish, header + 7, id, NULL), QP_E_INVALID);
+    auth_destroy(a);
+    rt_close(q);
+    rt_end();
+}
+
+/* The first token is made once: not while there is an administrator. */
+static void the_first(void **state)
+{
+    char token[TOKEN_TEXT_SIZE];
+    struct auth *a = NULL;
+    qp *q;
+    (void)state;
+    rt_begin(RT_VIRTUAL);
+    q = rt_open(NULL);
+    assert_int_equal(auth_create(q, &rt.env, &a), QP_OK);
+    assert_int_equal(auth_first(a, token, NULL), QP_OK);
+    assert_memory_equal(token, "qp_admin_", 9);
+    assert_int_equal(auth_first(a, token, NULL), QP_OK);
+    assert_string_equal(token, "");
+    auth_destroy(a);
+    rt_close(q);
+    rt_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(patterns),
+        cmocka_unit_test(roles),
+        cmocka_unit_test(tokens),
+        cmocka_unit_test(the_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

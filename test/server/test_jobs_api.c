@@ -1,0 +1,323 @@
+/* test_jobs_api.c - calls about jobs: starting once, waiting, lists, actions, and streams of events */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "servertest.h"
+
+/* Works off one task of topic "work". */
+static void work_once(void)
+{
+    struct hc_answer a = st_work("{\"worker\":\"w\",\"topics\":[\"work\"],\"wait\":\"10s\"}");
+    char *token = hc_member(&a, "tasks.0.token");
+    char body[512];
+    if (token == NULL) {
+        fail_msg("no task: %s", a.body);
+    }
+    (void)snprintf(body, sizeof body,
+                   "{\"worker\":\"w\",\"results\":[{\"token\":\"%s\",\"output\":42}]}", token);
+    hc_done(&a);
+    a = st_work(body);
+    assert_int_equal(a.status, 200);
+    hc_done(&a);
+    free(token);
+}
+
+/* The same id and input mean the same job; another input is a conflict. */
+static void once_by_id(void **state)
+{
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    st_start("same", "{\"a\":1}");
+    assert_true(st_call("POST", "/v1/jobs",
+                        "{\"topic\":\"work\",\"id\":\"same\",\"input\":{\"a\":1}}", NULL) < 300);
+    assert_int_equal(
+        st_call("POST", "/v1/jobs", "{\"topic\":\"work\",\"id\":\"same\",\"input\":2}", NULL), 409);
+    st_end();
+}
+
+/* The same key and body mean the same job, also after a restart; another body is refused. */
+static void once_by_key(void **state)
+{
+    static const char body[] = "{\"topic\":\"work\",\"input\":1}";
+    struct hc c;
+    struct hc_answer a;
+    char *first, *second;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    assert_true(hc_open(&c, st.port));
+    a = hc_ask(&c, NULL, "POST", "/v1/jobs", "Idempotency-Key: k1\r\n", body);
+    assert_int_equal(a.status, 201);
+    first = hc_member(&a, "id");
+    hc_done(&a);
+    hc_close(&c);
+    st_reopen();
+    assert_true(hc_open(&c, st.port));
+    a = hc_ask(&c, NULL, "POST", "/v1/jobs", "Idempotency-Key: k1\r\n", body);
+    assert_int_equal(a.status, 201);
+    second = hc_member(&a, "id");
+    assert_string_equal(first, second);
+    free(second);
+    second = hc_header(&a, "Idempotency-Replayed");
+    assert_non_null(second);
+    hc_done(&a);
+    a = hc_ask(&c, NULL, "POST", "/v1/jobs", "Idempotency-Key: k1\r\n",
+               "{\"topic\":\"work\",\"input\":2}");
+    assert_int_equal(a.status, 422);
+    hc_done(&a);
+    a = hc_ask(&c, NULL, "POST", "/v1/jobs", "Idempotency-Key: k2\r\n", body);
+    assert_int_equal(a.status, 201);
+    free(second);
+    second = hc_member(&a, "id");
+    assert_string_not_equal(first, second);
+    hc_done(&a);
+    hc_close(&c);
+    free(first);
+    free(second);
+    st_end();
+}
+
+static void *wait_on_thread(void *context)
+{
+    st_call("GET", "/v1/jobs/slow/result?wait=20s", NULL, context);
+    return NULL;
+}
+
+/* Waiting ends with the job, or with its time: 202. */
+static void waiting(enum st_kind kind)
+{
+    struct hc_answer a;
+    pthread_t thread;
+    char *text;
+    st_begin(kind, ST_OPEN);
+    assert_int_equal(st_call("GET", "/v1/jobs/slow/result?wait=1s", NULL, NULL), 404);
+    st_start("slow", "1");
+    text = st_expect("GET", "/v1/jobs/slow/result?wait=50ms", NULL, 202, "status");
+    assert_string_equal(text, "running");
+    free(text);
+    assert_int_equal(pthread_create(&thread, NULL, wait_on_thread, &a), 0);
+    work_once();
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(a.status, 200);
+    text = hc_member(&a, "output");
+    assert_string_equal(text, "42");
+    free(text);
+    hc_done(&a);
+    free(
+        st_expect("POST", "/v1/jobs?wait=50ms", "{\"topic\":\"work\",\"id\":\"call\"}", 202, "id"));
+    st_end();
+}
+
+static void waiting_on_a_file(void **state)
+{
+    (void)state;
+    waiting(ST_FILE);
+}
+
+static void waiting_on_a_database(void **state)
+{
+    (void)state;
+    waiting(ST_DATABASE);
+}
+
+/* Pages of a list have every job once, in order; a cursor that was tampered with is refused, as are filters that make no sense. */
+static void lists(void **state)
+{
+    char path[256] = "/v1/jobs?limit=3&order=oldest";
+    char seen[10] = {0};
+    int pages = 0;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    for (int i = 0; i < 10; i++) {
+        char id[16];
+        (void)snprintf(id, sizeof id, "job-%d", i);
+        st_start(id, "1");
+    }
+    while (path[0] != '\0') {
+        struct hc_answer a;
+        char *cursor;
+        assert_int_equal(st_call("GET", path, NULL, &a), 200);
+        for (int i = 0; i < 4; i++) {
+            char member[32];
+            char *id;
+            (void)snprintf(member, sizeof member, "items.%d.id", i);
+            id = hc_member(&a, member);
+            if (id != NULL) {
+                assert_int_equal(seen[id[4] - '0']++, 0);
+            }
+            free(id);
+        }
+        cursor = hc_member(&a, "next_cursor");
+        if (cursor != NULL) {
+            (void)snprintf(path, sizeof path, "/v1/jobs?limit=3&order=oldest&cursor=%s", cursor);
+        } else {
+            path[0] = '\0';
+        }
+        free(cursor);
+        hc_done(&a);
+        assert_true(++pages < 20);
+    }
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(seen[i], 1);
+    }
+    assert_int_equal(st_call("GET", "/v1/jobs?cursor=forged", NULL, NULL), 400);
+    assert_int_equal(st_call("GET", "/v1/jobs?where=colour%3Dred", NULL, NULL), 400);
+    free(st_expect("GET", "/v1/jobs?where=id%5E%3D%22job-3%22", NULL, 200, "items.0.id"));
+    st_end();
+}
+
+/* What is done to jobs, and what cannot be. */
+static void actions(void **state)
+{
+    char *text;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    st_start("a", "1");
+    st_start("ab", "1");
+    assert_int_equal(st_call("POST", "/v1/jobs/b/cancel", "{}", NULL), 404);
+    free(st_expect("POST", "/v1/jobs/a/pause", NULL, 200, "id"));
+    text = st_expect("GET", "/v1/jobs/a", NULL, 200, "status");
+    assert_string_equal(text, "paused");
+    free(text);
+    free(st_expect("POST", "/v1/jobs/a/resume", NULL, 200, "id"));
+    free(st_expect("POST", "/v1/jobs/a/cancel", "{\"reason\":\"enough\"}", 200, "id"));
+    assert_int_equal(st_call("POST", "/v1/jobs/a/cancel", "{}", NULL), 409);
+    text = st_expect("GET", "/v1/jobs/ab", NULL, 200, "status");
+    assert_string_equal(text, "running");
+    free(text);
+    free(st_expect("POST", "/v1/jobs/a/retry", "{}", 200, "id"));
+    free(st_expect("POST", "/v1/batches", "{\"action\":\"kill\",\"where\":\"status=running\"}", 200,
+                   "done"));
+    text = st_expect("GET", "/v1/jobs/ab", NULL, 200, "status");
+    assert_string_equal(text, "interrupted");
+    free(text);
+    st_end();
+}
+
+/* A job of one namespace is not there for another. */
+static void namespaces(void **state)
+{
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    free(st_expect("POST", "/v1/namespaces", "{\"name\":\"tenant\"}", 201, "name"));
+    assert_int_equal(st_call("POST", "/v1/namespaces", "{\"name\":\"tenant\"}", NULL), 409);
+    free(st_expect("POST", "/v1/jobs?namespace=tenant", "{\"topic\":\"work\",\"id\":\"x\"}", 201,
+                   "id"));
+    free(st_expect("GET", "/v1/jobs/x?namespace=tenant", NULL, 200, "id"));
+    assert_int_equal(st_call("GET", "/v1/jobs/x", NULL, NULL), 404);
+    assert_int_equal(st_call("GET", "/v1/jobs/x?namespace=nobody", NULL, NULL), 404);
+    st_end();
+}
+
+/* --------------------------------------------------------------------------------------- events */
+
+static void open_stream(struct hc *c, const char *path, const char *last)
+{
+    char request[512];
+    (void)snprintf(request, sizeof request,
+                   "GET %s HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n%s%s%s\r\n",
+                   path, last == NULL ? "" : "Last-Event-ID: ", last == NULL ? "" : last,
+                   last == NULL ? "" : "\r\n");
+    assert_true(hc_open(c, st.port));
+    assert_true(hc_text(c, request));
+}
+
+static bool saw(struct hc *c, const char *text)
+{
+    while (c->size == 0 || memmem(c->in, c->size, text, strlen(text)) == NULL) {
+        if (!hc_more(c, 10000)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A stream tells a job's events as they happen, ends with the job, and goes on where a reader has left off. */
+static void events_of_a_job(void **state)
+{
+    struct hc c;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    open_stream(&c, "/v1/jobs/none/events", NULL);
+    assert_true(saw(&c, "404"));
+    hc_close(&c);
+    st_start("e", "{\n\"lines\":\n2}");
+    open_stream(&c, "/v1/jobs/e/events", NULL);
+    assert_true(saw(&c, "text/event-stream"));
+    assert_true(saw(&c, "event: entered"));
+    assert_null(memmem(c.in, c.size, "event: end\n", 11));
+    work_once();
+    assert_true(saw(&c, "event: end\n"));
+    assert_true(saw(&c, "id: 1\n"));
+    hc_close(&c);
+    open_stream(&c, "/v1/jobs/e", "1");
+    assert_true(saw(&c, "event: end\n"));
+    assert_null(memmem(c.in, c.size, "id: 1\n", 6));
+    assert_non_null(memmem(c.in, c.size, "id: 2\n", 6));
+    hc_close(&c);
+    open_stream(&c, "/v1/jobs/e/history", "many");
+    assert_true(saw(&c, " 400 "));
+    hc_close(&c);
+    st_end();
+}
+
+/* A stream of a list tells of those that fit, from now on. */
+static void events_of_a_list(void **state)
+{
+    struct hc c;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    st_start("before", "1");
+    open_stream(&c, "/v1/jobs?where=id%5E%3D%22in%22", NULL);
+    assert_true(saw(&c, "text/event-stream"));
+    st_start("out", "1");
+    st_start("in-1", "1");
+    assert_true(saw(&c, "\"in-1\""));
+    assert_null(memmem(c.in, c.size, "\"out\"", 5));
+    assert_null(memmem(c.in, c.size, "\"before\"", 8));
+    hc_close(&c);
+    open_stream(&c, "/v1/jobs?where=nonsense", NULL);
+    assert_true(saw(&c, " 400 "));
+    hc_close(&c);
+    st_end();
+}
+
+/* The end of the server ends its streams. */
+static void events_at_the_end(void **state)
+{
+    struct hc c;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    st_start("e", "1");
+    open_stream(&c, "/v1/jobs/e/events", NULL);
+    assert_true(saw(&c, "event: entered"));
+    st_end();
+    assert_true(hc_closed(&c, 5000));
+    hc_close(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(once_by_id),
+        cmocka_unit_test(once_by_key),
+        cmocka_unit_test(waiting_on_a_file),
+        cmocka_unit_test(waiting_on_a_database),
+        cmocka_unit_test(lists),
+        cmocka_unit_test(actions),
+        cmocka_unit_test(namespaces),
+        cmocka_unit_test(events_of_a_job),
+        cmocka_unit_test(events_of_a_list),
+        cmocka_unit_test(events_at_the_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

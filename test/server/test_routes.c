@@ -1,0 +1,325 @@
+/* test_routes.c - the route table: what it describes is there, and who may ask for what
+ *
+ * The matrix of permissions is made from the table, so a route that is added is tried with every role.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/fields.h"
+#include "server/handlers.h"
+#include "servertest.h"
+
+/* A path with something at its {places}. */
+static void path_of(const struct route *r, const char *namespace, char out[256])
+{
+    size_t n = 0;
+    for (const char *p = r->path; *p != '\0'; p++) {
+        if (*p == '{') {
+            n += (size_t)snprintf(out + n, 256 - n, "nobody");
+            p += strcspn(p, "}");
+        } else {
+            out[n++] = *p;
+        }
+    }
+    out[n] = '\0';
+    if (namespace != NULL) {
+        (void)snprintf(out + n, 256 - n, "?namespace=%s", namespace);
+    }
+}
+
+static int ask(const struct route *r, const char *token, const char *namespace,
+               struct hc_answer *out)
+{
+    char path[256];
+    path_of(r, namespace, path);
+    *out = hc_call(st.port, token, method_word(r->method), path,
+                   (r->flags & ROUTE_BODY) != 0 ? "{}" : NULL);
+    return out->status;
+}
+
+static void expect(const struct route *r, const char *who, const char *token, const char *namespace,
+                   int status)
+{
+    struct hc_answer a;
+    int got = ask(r, token, namespace, &a);
+    if (got != status) {
+        fail_msg("%s %s as %s: %d, not %d: %s", method_word(r->method), r->path, who, got, status,
+                 a.body);
+    }
+    hc_done(&a);
+}
+
+static const char *const roles[] = {"admin", "operator", "viewer", "worker", "trigger"};
+
+/* Whoever has the scope is not refused for it; whoever has not is, with 403. */
+static void expect_role(const struct route *r, const char *role, const char *token)
+{
+    bool allowed = r->scope == SCOPE_OPEN || (role_scopes(str_from(role)) & r->scope) != 0;
+    struct hc_answer a;
+    int status = ask(r, token, NULL, &a);
+    if (allowed ? status == 401 || status == 403 || status >= 500 || status == 0 : status != 403) {
+        fail_msg("%s %s as %s: %d: %s", method_word(r->method), r->path, role, status, a.body);
+    }
+    hc_done(&a);
+}
+
+/* Without a token 401, with a wrong one 401, without the scope 403, in another's namespace 404; on every route. */
+static void matrix(void **state)
+{
+    char tokens[ARRAY_COUNT(roles)][TOKEN_TEXT_SIZE];
+    char confined[TOKEN_TEXT_SIZE];
+    char wrong[TOKEN_TEXT_SIZE];
+    const struct route *r;
+    (void)state;
+    st_begin(ST_MEMORY, ST_TOKENS);
+    for (size_t i = 0; i < ARRAY_COUNT(roles); i++) {
+        st_token(roles[i], NULL, tokens[i]);
+    }
+    st_token("admin", "tenant-*", confined);
+    memcpy(wrong, tokens[0], sizeof wrong);
+    wrong[strlen(wrong) - 1] = wrong[strlen(wrong) - 1] == '0' ? '1' : '0';
+    for (size_t i = 0; (r = route_at(i)) != NULL; i++) {
+        if (r->scope != SCOPE_OPEN) {
+            expect(r, "nobody", NULL, NULL, 401);
+            expect(r, "a wrong secret", wrong, NULL, 401);
+            expect(r, "no token", "qp_admin_x", NULL, 401);
+        }
+        if (r->scope != SCOPE_OPEN && (r->flags & ROUTE_SPACED) != 0) {
+            expect(r, "another namespace", confined, "default", 404);
+            expect(r, "another namespace", confined, NULL, 404);
+        }
+        if ((r->flags & ROUTE_WHOLE) != 0) {
+            expect(r, "one of a namespace", confined, NULL, 403);
+        }
+        for (size_t k = 0; k < ARRAY_COUNT(roles); k++) {
+            expect_role(r, roles[k], tokens[k]);
+        }
+    }
+    st_end();
+}
+
+/* A revoked token and one whose time is over are none; a worker's token is for its topics. */
+static void tokens_end(void **state)
+{
+    char token[TOKEN_TEXT_SIZE];
+    char path[128];
+    char *text;
+    char *id;
+    struct hc_answer a;
+    (void)state;
+    st_begin(ST_MEMORY, ST_TOKENS);
+    st_call("POST", "/v1/tokens", "{\"role\":\"worker\",\"topics\":\"mail.*\",\"expires\":\"1h\"}",
+            &a);
+    assert_int_equal(a.status, 201);
+    text = hc_member(&a, "token");
+    id = hc_member(&a, "id");
+    assert_non_null(text);
+    assert_non_null(id);
+    (void)snprintf(token, sizeof token, "%s", text);
+    hc_done(&a);
+    a = hc_call(st.port, token, "POST", "/v1/work",
+                "{\"worker\":\"w\",\"topics\":[\"mail.out\"],\"wait\":\"0s\"}");
+    assert_int_equal(a.status, 200);
+    hc_done(&a);
+    a = hc_call(st.port, token, "POST", "/v1/work",
+                "{\"worker\":\"w\",\"topics\":[\"mail.out\",\"pay\"],\"wait\":\"0s\"}");
+    assert_int_equal(a.status, 403);
+    hc_done(&a);
+    (void)snprintf(path, sizeof path, "/v1/tokens/%s", id);
+    free(st_expect("DELETE", path, NULL, 200, "accepted"));
+    a = hc_call(st.port, token, "POST", "/v1/work", "{\"worker\":\"w\"}");
+    assert_int_equal(a.status, 401);
+    hc_done(&a);
+    free(text);
+    free(id);
+    st_end();
+}
+
+/* What the first start makes is for its owner alone, and works; a second start makes no other. */
+static void first_token(void **state)
+{
+    char *role;
+    (void)state;
+    st_begin(ST_FILE, ST_TOKENS);
+    assert_true(strncmp(st.token, "qp_admin_", 9) == 0);
+    role = st_expect("GET", "/v1/whoami", NULL, 200, "scopes.5");
+    assert_string_equal(role, "admin");
+    free(role);
+    st_reopen();
+    assert_null(server_token_file(st.server));
+    free(st_expect("GET", "/v1/whoami", NULL, 200, "token"));
+    st_end();
+}
+
+/* ------------------------------------------------------------------------------ the description */
+
+static struct json *read_openapi(void)
+{
+    struct hc_answer a;
+    struct json *tree = NULL;
+    assert_int_equal(st_call("GET", "/openapi.json", NULL, &a), 200);
+    assert_int_equal(json_parse(&st.env, (qp_str){a.body, a.body_size}, NULL, &tree), QP_OK);
+    hc_done(&a);
+    return tree;
+}
+
+/* Every reference leads to a schema. */
+static void check_refs(const struct json *at, const struct json *schemas)
+{
+    struct json_walk w = {0};
+    qp_str ref;
+    static const size_t prefix = sizeof "#/components/schemas/" - 1;
+    if (json_is(at, JSON_KIND_OBJECT)) {
+        while (json_each(at, &w)) {
+            if (str_equal(w.key, QP_STR("$ref"))) {
+                assert_true(json_as_str(w.value, &ref));
+                assert_non_null(json_get(schemas, (qp_str){ref.p + prefix, ref.n - prefix}));
+            }
+            check_refs(w.value, schemas);
+        }
+    }
+    for (size_t i = 0; json_is(at, JSON_KIND_ARRAY) && i < json_count(at); i++) {
+        check_refs(json_at(at, i), schemas);
+    }
+}
+
+/* Table and description have the same operations, with the same names and scopes. */
+static void openapi_is_the_table(void **state)
+{
+    static const char *const methods[] = {"get", "post", "delete"};
+    const struct route *r;
+    const struct json *paths;
+    struct json_walk w = {0};
+    struct json *tree;
+    size_t operations = 0;
+    size_t routes = 0;
+    (void)state;
+    st_begin(ST_MEMORY, ST_OPEN);
+    tree = read_openapi();
+    paths = json_get(tree, QP_STR("paths"));
+    for (; (r = route_at(routes)) != NULL; routes++) {
+        const struct json *operation =
+            json_get(json_get(paths, str_from(r->path)), str_from(methods[r->method]));
+        qp_str text;
+        assert_true(json_as_str(json_get(operation, QP_STR("operationId")), &text));
+        assert_true(str_equal(text, str_from(r->name)));
+        assert_true(json_as_str(json_get(operation, QP_STR("x-scope")), &text));
+        assert_true(
+            str_equal(text, str_from(r->scope == SCOPE_OPEN ? "none" : scope_word(r->scope))));
+    }
+    while (json_each(paths, &w)) {
+        operations += json_count(w.value);
+    }
+    assert_int_equal(operations, routes);
+    check_refs(tree, json_get(json_get(tree, QP_STR("components")), QP_STR("schemas")));
+    json_free(tree);
+    st_end();
+}
+
+/* An object of an answer has all that its schema requires, and nothing that it does not know. */
+static void check_object(const struct json *object, const char *name)
+{
+    const struct schema *s = schema_find(name);
+    struct json_walk w = {0};
+    assert_non_null(s);
+    assert_true(json_is(object, JSON_KIND_OBJECT));
+    while (json_each(object, &w)) {
+        const struct field *f = NULL;
+        for (size_t i = 0; i < s->count; i++) {
+            f = str_equal(w.key, str_from(s->fields[i].name)) ? &s->fields[i] : f;
+        }
+        if (f == NULL && strcmp(s->fields[0].name, "any") != 0) {
+            fail_msg("%s has a field %.*s that is not described", name, STR_ARG(w.key));
+        }
+        for (size_t i = 0; f != NULL && f->kind == FIELD_ARRAY && i < json_count(w.value); i++) {
+            check_object(json_at(w.value, i), f->item);
+        }
+    }
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->fields[i].need == FIELD_REQUIRED &&
+            json_get(object, str_from(s->fields[i].name)) == NULL) {
+            fail_msg("%s lacks the field %s", name, s->fields[i].name);
+        }
+    }
+}
+
+static void check_answer(const char *method, const char *path, const char *body, int status,
+                         const char *schema)
+{
+    struct hc_answer a;
+    struct json *tree = NULL;
+    st_call(method, path, body, &a);
+    if (a.status != status) {
+        fail_msg("%s %s: %d: %s", method, path, a.status, a.body);
+    }
+    assert_int_equal(json_parse(&st.env, (qp_str){a.body, a.body_size}, NULL, &tree), QP_OK);
+    check_object(tree, schema);
+    json_free(tree);
+    hc_done(&a);
+}
+
+/* Answers are what their schemas say, with everything in them that can be there. */
+static void answers_are_as_described(void **state)
+{
+    (void)state;
+    st_begin(ST_FILE, ST_TOKENS);
+    check_answer(
+        "POST", "/v1/jobs",
+        "{\"topic\":\"t\",\"id\":\"j\",\"input\":{\"a\":1},\"priority\":3,\"custom_id\":\"c\",\"limit_key\":\"k\","
+        "\"timeout\":\"1h\",\"attributes\":{\"city\":\"Cusco\"},\"retry\":{\"attempts\":2,\"factor\":1.5}}",
+        201, "JobStarted");
+    check_answer("GET", "/v1/jobs/j", NULL, 200, "Job");
+    check_answer("GET", "/v1/jobs?count=exact", NULL, 200, "JobList");
+    check_answer("GET", "/v1/jobs/j/activities", NULL, 200, "ActivityList");
+    check_answer("GET", "/v1/jobs/j/history", NULL, 200, "EventList");
+    check_answer("GET", "/v1/jobs/j/result", NULL, 202, "Job");
+    check_answer("GET", "/v1/topics", NULL, 200, "TopicList");
+    check_answer("POST", "/v1/work", "{\"worker\":\"w\",\"topics\":[\"t\"],\"want\":1}", 200,
+                 "WorkGiven");
+    check_answer("GET", "/v1/workers", NULL, 200, "WorkerList");
+    check_answer("POST", "/v1/jobs/j/pause", "{}", 200, "JobActed");
+    check_answer("POST", "/v1/jobs/j/resume", "{}", 200, "JobActed");
+    check_answer("POST", "/v1/jobs/j/cancel", "{\"reason\":\"enough\"}", 200, "JobActed");
+    check_answer("GET", "/v1/jobs/j/result?wait=1s", NULL, 200, "Job");
+    check_answer("POST", "/v1/jobs/j/fork", "{\"input\":2}", 201, "JobActed");
+    check_answer("POST", "/v1/signals", "{\"topic\":\"x\",\"key\":\"y\"}", 202, "Accepted");
+    check_answer("POST", "/v1/namespaces", "{\"name\":\"tenant\"}", 201, "Namespace");
+    check_answer("GET", "/v1/namespaces", NULL, 200, "NamespaceList");
+    check_answer("POST", "/v1/tokens", "{\"role\":\"viewer\",\"name\":\"eyes\"}", 201, "TokenMade");
+    check_answer("GET", "/v1/tokens", NULL, 200, "TokenList");
+    check_answer("GET", "/v1/audit", NULL, 200, "AuditList");
+    check_answer("GET", "/v1/audit?store=1", NULL, 200, "AuditList");
+    check_answer("POST", "/v1/batches",
+                 "{\"action\":\"cancel\",\"where\":\"status=running\",\"dry_run\":true}", 200,
+                 "BulkDone");
+    check_answer("POST", "/v1/batches", "{\"action\":\"cancel\",\"where\":\"topic=t\"}", 200,
+                 "BulkDone");
+    check_answer("POST", "/v1/backup", "{\"name\":\"copy.db\"}", 201, "BackupMade");
+    check_answer("GET", "/v1/parked", NULL, 200, "JobList");
+    check_answer("GET", "/v1/whoami", NULL, 200, "Whoami");
+    check_answer("GET", "/readyz", NULL, 200, "Health");
+    check_answer("GET", "/version", NULL, 200, "Version");
+    check_answer("GET", "/nope", NULL, 404, "Problem");
+    check_answer("POST", "/v1/jobs", "{\"nope\":1}", 400, "Problem");
+    st_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(openapi_is_the_table),
+        cmocka_unit_test(matrix),
+        cmocka_unit_test(tokens_end),
+        cmocka_unit_test(first_token),
+        cmocka_unit_test(answers_are_as_described),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,155 @@
+#!/bin/bash
+# test_serve.sh - quipu serve as a shell sees it: what it refuses, tokens, sockets, TLS, its end, and that no secret leaks
+#
+# A test is a function test_*; it fails by returning non-zero. The last line counts them.
+set -u
+build=${QP_BUILD:-build}
+quipu=$PWD/$build/quipu
+cd "$TMPDIR" || exit 1
+server=
+url=
+
+# serve ARGUMENT... : starts a server on a port of its own, in the directory data; $url is where it is
+serve() {
+    rm -f out err
+    "$quipu" serve --data-dir data --listen 127.0.0.1:0 "$@" > out 2> err &
+    server=$!
+    for _ in $(seq 200); do
+        url=$(sed -n 's/^listening on \(http.*\)$/\1/p' out 2> /dev/null)
+        [ -n "$url" ] && return 0
+        kill -0 "$server" 2> /dev/null || break
+        sleep 0.05
+    done
+    echo "the server does not start:"
+    cat out err
+    return 1
+}
+
+stop() {
+    kill -TERM "$server" && wait "$server"
+}
+
+# refused PATTERN ARGUMENT... : it does not start, and says why
+refused() {
+    local pattern=$1 status
+    shift
+    timeout 20 "$quipu" serve "$@" > out 2> err
+    status=$?
+    if [ "$status" -eq 0 ] || [ "$status" -ge 100 ] || ! grep -Eq -- "$pattern" err; then
+        echo "quipu serve $*: exit $status, not refused with '$pattern':"
+        cat out err
+        return 1
+    fi
+}
+
+# status EXPECTED CURL-ARGUMENT...
+status() {
+    local want=$1 got
+    shift
+    got=$(curl -s -o body -w '%{http_code}' --max-time 20 "$@")
+    if [ "$got" != "$want" ]; then
+        echo "curl $*: $got, not $want: $(cat body)"
+        return 1
+    fi
+}
+
+test_refusals() {
+    refused 'TLS is needed' --data-dir d1 --listen 0.0.0.0:0 &&
+        refused 'only addresses of this machine' --data-dir d1 --listen 0.0.0.0:0 --no-auth &&
+        refused 'both a key and a certificate' --data-dir d1 --listen 127.0.0.1:0 --tls-key x &&
+        refused 'ADDRESS:PORT' --data-dir d1 --listen nowhere &&
+        refused 'unknown option' --data-dri d1 &&
+        refused 'comes twice' --data-dir d1 --data-dir d2 &&
+        refused '--max-body is' --data-dir d1 --max-body 12 &&
+        mkdir -m 755 open && refused 'chmod 700' --data-dir open --listen 127.0.0.1:0 &&
+        "$quipu" serve --help | grep -q -- --listen
+}
+
+test_first_token() {
+    serve || return 1
+    [ "$(stat -c %a data data/admin.token data/quipu.db | tr '\n' ' ')" = "700 600 600 " ] &&
+        status 401 "$url/v1/jobs" &&
+        status 200 -H "Authorization: Bearer $(cat data/admin.token)" "$url/v1/jobs" &&
+        status 200 "$url/livez" && status 200 "$url/readyz" &&
+        refused 'in use' --data-dir data --listen 127.0.0.1:0 &&
+        stop && serve && ! grep -q 'a token' out && stop
+}
+
+test_unix_socket() {
+    rm -f out err
+    "$quipu" serve --data-dir socketed --socket "$TMPDIR/q.sock" > out 2> err &
+    server=$!
+    for _ in $(seq 100); do [ -S q.sock ] && grep -q listening out && break; sleep 0.05; done
+    [ "$(stat -c %a q.sock)" = 600 ] &&
+        status 200 --unix-socket q.sock http://localhost/v1/whoami && grep -q '"local"' body && stop && [ ! -e q.sock ]
+}
+
+# certificate NAME: a new key and certificate, and what trusts it as NAME.pem
+certificate() {
+    openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost \
+        -addext subjectAltName=DNS:localhost > /dev/null 2>&1 && cp cert.pem "$1.pem"
+}
+
+# TLS 1.2 and later; a new certificate is taken on SIGHUP, and whoever waits meanwhile is answered.
+test_tls() {
+    certificate first && serve --tls-key key.pem --tls-cert cert.pem || return 1
+    local port=${url##*:} waiting
+    status 200 --cacert first.pem "https://localhost:$port/livez" || return 1
+    if curl -s --max-time 5 --tls-max 1.1 --cacert first.pem "https://localhost:$port/livez"; then return 1; fi
+    curl -s --max-time 20 --cacert first.pem -H "Authorization: Bearer $(cat data/admin.token)" -H 'Content-Type: application/json' \
+        -d '{"worker":"w","topics":["t"],"wait":"3s"}' "https://localhost:$port/v1/work" > waited &
+    waiting=$!
+    sleep 0.5
+    certificate second && kill -HUP "$server" || return 1
+    for _ in $(seq 100); do grep -q 'read again' err && break; sleep 0.05; done
+    status 200 --cacert second.pem "https://localhost:$port/livez" || return 1
+    if curl -s --max-time 5 --cacert first.pem "https://localhost:$port/livez"; then return 1; fi
+    wait "$waiting" && grep -q '"tasks":\[\]' waited || return 1
+    echo broken > cert.pem
+    sleep 1.5
+    kill -HUP "$server"
+    for _ in $(seq 100); do grep -q 'nothing was read' err && break; sleep 0.05; done
+    status 200 --cacert second.pem "https://localhost:$port/livez" && stop
+}
+
+test_environment() {
+    QUIPU_NO_AUTH=1 serve && status 200 "$url/v1/jobs" && stop
+}
+
+# What is secret must not be found in what is kept or said: logs, the store, a backup.
+test_no_secret_leaks() {
+    rm -rf data
+    serve --log-level debug || return 1
+    local admin secret canary=canary-5f1c2e
+    admin=$(cat data/admin.token)
+    status 201 -H "Authorization: Bearer $admin" -H 'Content-Type: application/json' -d '{"role":"worker"}' "$url/v1/tokens" || return 1
+    secret=$(jq -r .token body)
+    status 401 -H "Authorization: Bearer qp_admin_0000000000000000_$canary" "$url/v1/jobs" &&
+        status 400 -H "Authorization: Bearer $admin" -H 'Content-Type: application/json' -d "{\"password\":\"$canary\"" "$url/v1/jobs" &&
+        status 403 -H "Authorization: Bearer $secret" "$url/v1/jobs" &&
+        status 201 -H "Authorization: Bearer $admin" -H 'Content-Type: application/json' -d '{"name":"copy.db"}' "$url/v1/backup" &&
+        status 200 -H "Authorization: Bearer $admin" "$url/metrics" && cp body metrics &&
+        status 200 -H "Authorization: Bearer $admin" "$url/v1/audit?store=1" && cp body audit &&
+        stop || return 1
+    for text in "${admin##*_}" "${secret##*_}" "$canary"; do
+        if grep -rqaF -- "$text" out err metrics audit data/quipu.db* data/backups; then
+            echo "a secret was found in:" $(grep -rlaF -- "$text" out err metrics audit data/quipu.db* data/backups)
+            return 1
+        fi
+    done
+    "$quipu" fsck data/backups/copy.db > /dev/null 2>&1
+}
+
+passed=0 failed=0
+for name in $(declare -F | sed -n 's/^declare -f \(test_.*\)$/\1/p'); do
+    if $name; then
+        passed=$((passed + 1))
+    else
+        echo "FAILED: $name"
+        failed=$((failed + 1))
+        [ -z "$server" ] || kill -9 "$server" 2> /dev/null
+    fi
+    rm -rf data
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

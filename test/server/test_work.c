@@ -1,0 +1,387 @@
+/* test_work.c - POST /v1/work: tasks, results, beats, and tasks that are given back */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "servertest.h"
+
+#define ASK "{\"worker\":\"w\",\"topics\":[\"work\"],\"wait\":\"5s\"}"
+#define ASK_NOW "{\"worker\":\"w\",\"topics\":[\"work\"],\"wait\":\"0s\"}"
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* The token of the one task in an answer; fails the test when there is none. To be freed. */
+static char *token_of(struct hc_answer *a)
+{
+    char *token = a->status == 200 ? hc_member(a, "tasks.0.token") : NULL;
+    if (token == NULL) {
+        fail_msg("no task: %d %s", a->status, a->body == NULL ? "" : a->body);
+    }
+    return token;
+}
+
+static char *take_task(void)
+{
+    struct hc_answer a = st_work(ASK);
+    char *token = token_of(&a);
+    hc_done(&a);
+    return token;
+}
+
+/* One result; fails the test unless it is acknowledged so. */
+static void bring(const char *token, const char *rest, const char *ack)
+{
+    char body[1024];
+    struct hc_answer a;
+    char *status;
+    (void)snprintf(body, sizeof body, "{\"worker\":\"w\",\"results\":[{\"token\":\"%s\"%s}]}",
+                   token, rest);
+    a = st_work(body);
+    status = hc_member(&a, "acks.0.status");
+    if (a.status != 200 || status == NULL || strcmp(status, ack) != 0) {
+        fail_msg("%s: %d %s", body, a.status, a.body);
+    }
+    free(status);
+    hc_done(&a);
+}
+
+static void expect_status(const char *id, const char *status)
+{
+    char path[128];
+    char *text;
+    (void)snprintf(path, sizeof path, "/v1/jobs/%s", id);
+    text = st_expect("GET", path, NULL, 200, "status");
+    assert_string_equal(text, status);
+    free(text);
+}
+
+/* A task goes out with its input and comes back with its output; a second result changes nothing. */
+static void there_and_back(enum st_kind kind)
+{
+    struct hc_answer a;
+    char *token, *text;
+    st_begin(kind, ST_TOKENS);
+    st_start("one", "{\"n\": 1.10}");
+    a = st_work(ASK);
+    token = token_of(&a);
+    assert_non_null(strstr(a.body, "{\"n\": 1.10}"));
+    text = hc_member(&a, "tasks.0.job");
+    assert_string_equal(text, "one");
+    free(text);
+    text = hc_member(&a, "tasks.0.attempt");
+    assert_string_equal(text, "1");
+    free(text);
+    text = hc_member(&a, "tasks.0.kind");
+    assert_string_equal(text, "activity");
+    free(text);
+    hc_done(&a);
+    bring(token, ",\"output\":{\"done\":true}", "ok");
+    bring(token, ",\"output\":2", "stale");
+    expect_status("one", "completed");
+    text = st_expect("GET", "/v1/jobs/one/result", NULL, 200, "output.done");
+    assert_string_equal(text, "true");
+    free(text);
+    free(token);
+    st_end();
+}
+
+static void with_a_file(void **state)
+{
+    (void)state;
+    there_and_back(ST_FILE);
+}
+
+static void with_a_database(void **state)
+{
+    (void)state;
+    there_and_back(ST_DATABASE);
+}
+
+/* Errors are tried again, or not when they are fatal; a pending result leaves the task in hand. */
+static void errors_and_pending(void **state)
+{
+    char *token;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    st_start("fatal", "1");
+    token = take_task();
+    bring(token, ",\"status\":\"pending\",\"index\":1,\"output\":50", "ok");
+    bring(token, ",\"status\":\"error\",\"error\":{\"message\":\"no such card\",\"fatal\":true}",
+          "ok");
+    expect_status("fatal", "failed");
+    free(token);
+    free(st_expect("POST", "/v1/jobs",
+                   "{\"topic\":\"work\",\"id\":\"again\",\"retry\":{\"backoff\":\"1ms\"}}", 201,
+                   "id"));
+    token = take_task();
+    bring(token, ",\"status\":\"error\",\"code\":503,\"error\":\"busy\"", "ok");
+    free(token);
+    token = take_task();
+    bring(token, "", "ok");
+    expect_status("again", "completed");
+    free(token);
+    assert_int_equal(
+        st_call("POST", "/v1/work",
+                "{\"worker\":\"w\",\"results\":[{\"token\":\"t\",\"status\":\"odd\"}]}", NULL),
+        400);
+    st_end();
+}
+
+/* Whoever beats for a job that was cancelled is told, and his result counts no more. */
+static void cancelled_while_at_work(void **state)
+{
+    char body[512];
+    struct hc_answer a;
+    char *token, *text;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    st_start("gone", "1");
+    token = take_task();
+    (void)snprintf(body, sizeof body,
+                   "{\"worker\":\"w\",\"beats\":[{\"token\":\"%s\",\"progress\":{\"at\":1}}]}",
+                   token);
+    a = st_work(body);
+    text = hc_member(&a, "acks.0.status");
+    assert_string_equal(text, "ok");
+    free(text);
+    hc_done(&a);
+    text = st_expect("GET", "/v1/jobs/gone/activities", NULL, 200, "items.0.progress.at");
+    assert_string_equal(text, "1");
+    free(text);
+    free(st_expect("POST", "/v1/jobs/gone/cancel", "{}", 200, "id"));
+    a = st_work(body);
+    text = hc_member(&a, "acks.0.status");
+    assert_string_equal(text, "cancelled");
+    free(text);
+    hc_done(&a);
+    bring(token, ",\"output\":1", "cancelled");
+    free(token);
+    st_end();
+}
+
+/* A task's token is for the worker who got it: with another token of access it is stale. */
+static void nobody_elses_task(void **state)
+{
+    char other[TOKEN_TEXT_SIZE];
+    char body[512];
+    struct hc_answer a;
+    char *token, *text;
+    (void)state;
+    st_begin(ST_FILE, ST_TOKENS);
+    st_token("worker", NULL, other);
+    st_start("mine", "1");
+    token = take_task();
+    (void)snprintf(body, sizeof body,
+                   "{\"worker\":\"w\",\"results\":[{\"token\":\"%s\",\"output\":6}]}", token);
+    a = hc_call(st.port, other, "POST", "/v1/work", body);
+    assert_int_equal(a.status, 200);
+    text = hc_member(&a, "acks.0.status");
+    assert_string_equal(text, "stale");
+    free(text);
+    hc_done(&a);
+    bring(token, ",\"output\":7", "ok");
+    free(token);
+    st_end();
+}
+
+static void *ask_on_thread(void *context)
+{
+    struct hc_answer *a = context;
+    *a = st_work(ASK);
+    return NULL;
+}
+
+/* A call that waits is woken by the start of a job, not by the end of its time; one that waits in vain gets none. */
+static void parked_and_woken(void **state)
+{
+    struct hc_answer a;
+    pthread_t thread;
+    int64_t from;
+    char *token;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    assert_int_equal(pthread_create(&thread, NULL, ask_on_thread, &a), 0);
+    while (true) {
+        struct hc_answer w;
+        char *waiting;
+        st_call("GET", "/v1/workers", NULL, &w);
+        waiting = hc_member(&w, "items.0.waiting");
+        bool parked = waiting != NULL && strcmp(waiting, "1") == 0;
+        free(waiting);
+        hc_done(&w);
+        if (parked) {
+            break;
+        }
+    }
+    from = now_ms();
+    st_start("woken", "1");
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(now_ms() - from < 3000);
+    token = token_of(&a);
+    free(token);
+    hc_done(&a);
+    a = st_work("{\"worker\":\"w\",\"topics\":[\"work\"],\"wait\":\"100ms\"}");
+    assert_int_equal(a.status, 200);
+    assert_null(hc_member(&a, "tasks.0.token"));
+    hc_done(&a);
+    st_end();
+}
+
+/* Parks a call on a connection of its own, and waits until it is parked. */
+static void park(struct hc *c, int already)
+{
+    static const char request[] =
+        "POST /v1/work HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        "Content-Length: 46\r\n\r\n{\"worker\":\"p\",\"topics\":[\"work\"],\"wait\":\"20s\"} ";
+    char wanted[16];
+    (void)snprintf(wanted, sizeof wanted, "%d", already + 1);
+    assert_true(hc_open(c, st.port));
+    assert_true(hc_send(c, request, sizeof request - 1));
+    for (;;) {
+        struct hc_answer w;
+        char *waiting;
+        st_call("GET", "/v1/workers", NULL, &w);
+        waiting = hc_member(&w, "items.0.waiting");
+        bool parked = waiting != NULL && strcmp(waiting, wanted) == 0;
+        free(waiting);
+        hc_done(&w);
+        if (parked) {
+            return;
+        }
+    }
+}
+
+/* A task is not bound to a peer that has gone while it waited: the next worker gets it, at once and untried. */
+static void gone_while_parked(void **state)
+{
+    struct hc c;
+    struct hc_answer a;
+    char *attempt;
+    int64_t from;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    park(&c, 0);
+    hc_close(&c);
+    st_start("left", "1");
+    from = now_ms();
+    a = st_work(ASK);
+    attempt = hc_member(&a, "tasks.0.attempt");
+    assert_non_null(attempt);
+    assert_string_equal(attempt, "1");
+    assert_true(now_ms() - from < 3000);
+    free(attempt);
+    hc_done(&a);
+    st_end();
+}
+
+/* A worker that leaves gives back what it has: others get it at once. */
+static void leaving(void **state)
+{
+    struct hc_answer a;
+    int64_t from;
+    char *token, *attempt;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    st_start("back", "1");
+    token = take_task();
+    a = st_work(ASK_NOW);
+    assert_null(hc_member(&a, "tasks.0.token"));
+    hc_done(&a);
+    from = now_ms();
+    a = st_work("{\"worker\":\"w\",\"leave\":true}");
+    assert_int_equal(a.status, 200);
+    hc_done(&a);
+    a = st_work(ASK);
+    attempt = hc_member(&a, "tasks.0.attempt");
+    assert_non_null(attempt);
+    assert_true(now_ms() - from < 3000);
+    hc_done(&a);
+    bring(token, ",\"output\":1", "stale");
+    free(token);
+    free(attempt);
+    st_end();
+}
+
+#define LARGE_TASKS 16
+#define LARGE_SIZE (1024 * 1024)
+
+/* Tasks whose answer could not be written go back at once: the peer asks for much, and hangs up when it comes. */
+static void answer_not_written(void **state)
+{
+    static const char request[] =
+        "POST /v1/work HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        "Content-Length: 58\r\n\r\n{\"worker\":\"p\",\"topics\":[\"work\"],\"want\":16,\"wait\":\"20s\"}   ";
+    char *body = malloc(LARGE_SIZE + 128);
+    struct hc c;
+    struct linger hard = {.l_onoff = 1};
+    int64_t from;
+    size_t got = 0;
+    (void)state;
+    assert_non_null(body);
+    st_begin(ST_FILE, ST_OPEN);
+    for (int i = 0; i < LARGE_TASKS; i++) {
+        int n = snprintf(body, 128, "{\"topic\":\"work\",\"id\":\"large-%d\",\"input\":\"", i);
+        memset(body + n, 'x', LARGE_SIZE);
+        memcpy(body + n + LARGE_SIZE, "\"}", 3);
+        free(st_expect("POST", "/v1/jobs", body, 201, "id"));
+    }
+    assert_true(hc_open(&c, st.port));
+    assert_true(hc_send(&c, request, sizeof request - 1));
+    assert_true(hc_more(&c, 10000));
+    (void)setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard); /* a reset, not a goodbye */
+    hc_close(&c);
+    from = now_ms();
+    while (got < LARGE_TASKS && now_ms() - from < 10000) {
+        struct hc_answer a = st_work(ASK);
+        char *attempt = hc_member(&a, "tasks.0.attempt");
+        got += attempt != NULL;
+        free(attempt);
+        hc_done(&a);
+    }
+    assert_int_equal(got, LARGE_TASKS);
+    free(body);
+    st_end();
+}
+
+/* The end of the server answers whoever waits, without tasks and without an error. */
+static void parked_at_the_end(void **state)
+{
+    struct hc c;
+    struct hc_answer a;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    park(&c, 0);
+    st_end();
+    a = hc_read(&c, 5000);
+    assert_int_equal(a.status, 200);
+    assert_non_null(strstr(a.body, "\"tasks\":[]"));
+    hc_done(&a);
+    hc_close(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(with_a_file),        cmocka_unit_test(with_a_database),
+        cmocka_unit_test(errors_and_pending), cmocka_unit_test(cancelled_while_at_work),
+        cmocka_unit_test(nobody_elses_task),  cmocka_unit_test(parked_and_woken),
+        cmocka_unit_test(gone_while_parked),  cmocka_unit_test(leaving),
+        cmocka_unit_test(answer_not_written), cmocka_unit_test(parked_at_the_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,802 @@
+/* test_work.c - calls of workers elsewhere, on every kind of store
+ *
+ *   tasks      come to who waits, in turn, no more than wanted, whatever the topics
+ *   results    count once, for who was given the task, before and after a restart
+ *   parking    costs nothing, ends with a task, a cancel, its time, or the peer
+ *   giving up  tasks that nobody heard of, and those of a worker that leaves, are ready at once
+ *   refusals   what is malformed or too much is told with its place
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "run/handle.h"
+#include "run/work.h"
+#include "support/runtest.h"
+
+/* One call and what came of it. */
+struct caller {
+    struct work_call call;
+    qp_str topics[4];
+    struct work_result result;
+    struct work_beat beat;
+    char token[WORK_TOKEN_SIZE];
+    int answers;
+    int rc;
+};
+
+static void on_answer(void *context, struct work_call *call, int rc, const char *why)
+{
+    struct caller *c = context;
+    QP_ASSERT(call == &c->call);
+    QP_ASSERT((rc == QP_OK) == (why[0] == '\0'));
+    c->answers++;
+    c->rc = rc;
+}
+
+/* A call of worker `name` for up to `want` tasks of topic "work". */
+static void make(struct caller *c, const char *name, int64_t want, qp_ms wait_ms)
+{
+    *c = (struct caller){.topics = {QP_STR("work")}};
+    c->call = (struct work_call){.worker = str_from(name),
+                                 .caller = {QP_STR("token-1"), QP_STR("secret")},
+                                 .topics = c->topics,
+                                 .topic_count = want > 0 ? 1 : 0,
+                                 .want = want,
+                                 .wait_ms = wait_ms,
+                                 .context = c,
+                                 .answer = on_answer};
+}
+
+static void submit(qp *q, struct caller *c)
+{
+    struct qp_err err = {0};
+    if (work_submit(q, &c->call, &err) != QP_OK) {
+        fail_msg("submit: %s", err.text);
+    }
+}
+
+/* Drives until it is answered. */
+static void await(qp *q, struct caller *c)
+{
+    for (int i = 0; i < 3000 && c->answers == 0; i++) {
+        rt_poll(q);
+        if (c->answers == 0) {
+            (void)nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL);
+        }
+    }
+    assert_int_equal(c->answers, 1);
+}
+
+static void call(qp *q, struct caller *c)
+{
+    submit(q, c);
+    await(q, c);
+    assert_int_equal(c->rc, QP_OK);
+}
+
+static void done(qp *q, struct caller *c)
+{
+    work_done(q, &c->call, WORK_TOLD);
+}
+
+/* Takes one task, which must be there, and keeps its token. */
+static void take_one(qp *q, struct caller *c, const char *name)
+{
+    make(c, name, 1, 0);
+    call(q, c);
+    assert_int_equal(c->call.task_count, 1);
+    memcpy(c->token, c->call.tasks->token, sizeof c->token);
+}
+
+/* Brings a result of the token; answers what it was told. */
+static enum work_status bring(qp *q, const char *name, const char *token, enum work_kind kind,
+                              const char *text)
+{
+    struct caller c;
+    make(&c, name, 0, 0);
+    c.result = (struct work_result){.token = str_from(token), .kind = kind};
+    c.result.output = kind == WORK_ERROR ? QP_NONE : str_from(text);
+    c.result.message = kind == WORK_ERROR ? str_from(text) : QP_NONE;
+    c.call.results = &c.result;
+    c.call.result_count = 1;
+    call(q, &c);
+    done(q, &c);
+    return c.result.status;
+}
+
+#define ON_ALL_KINDS                                                                               \
+    for (int kind = 0; kind < rt_kinds(); kind++) {                                                \
+        qp *q;                                                                                     \
+        rt_begin_on(kind);                                                                         \
+        q = rt_open(rt_place);
+#define END_KIND                                                                                   \
+    rt_close(q);                                                                                   \
+    rt_end();                                                                                      \
+    }
+
+/* Proves the whole way: a task with all that a worker needs, its result, the end of the job; and that the
+ * result counts once. */
+static void test_task_and_result(void **state)
+{
+    ON_ALL_KINDS
+    struct caller c;
+    struct work_task *t;
+    rt_start_with(q, &(struct qp_start){
+                         .topic = QP_STR("work"), .id = QP_STR("j"), .input = QP_STR("{\"n\":1}")});
+    take_one(q, &c, "w");
+    t = c.call.tasks;
+    assert_true(str_equal(t->job, QP_STR("j")));
+    assert_true(str_equal(t->workflow, QP_STR("work")));
+    assert_true(str_equal(t->topic, QP_STR("work")));
+    assert_true(str_equal(t->address, QP_STR("run,0,0")));
+    assert_true(str_equal(t->input, QP_STR("{\"n\":1}")));
+    assert_int_equal(t->attempt, 1);
+    assert_int_equal(strlen(t->key), 32);
+    assert_true(t->deadline > 0);
+    done(q, &c);
+    assert_int_equal(bring(q, "w", c.token, WORK_SUCCESS, "\"out\""), WORK_OK);
+    rt_expect(q, "j", "completed", "\"out\"");
+    assert_int_equal(bring(q, "w", c.token, WORK_SUCCESS, "\"again\""), WORK_STALE);
+    rt_expect(q, "j", "completed", "\"out\"");
+    END_KIND
+}
+
+/* Proves that a task is born into the hands of who waits, that who waits longest is first, and that as many
+ * are woken as there are tasks. */
+static void test_parked_in_turn(void **state)
+{
+    ON_ALL_KINDS
+    struct caller c[3];
+    struct qp_err err;
+    for (int i = 0; i < 3; i++) {
+        char name[8];
+        (void)snprintf(name, sizeof name, "w%d", i);
+        make(&c[i], i == 0 ? "w0" : i == 1 ? "w1" : "w2", 8, 60000);
+        submit(q, &c[i]);
+        rt_poll(q);
+        assert_int_equal(c[i].answers, 0);
+    }
+    /* Both in one round, if possible; each start is one task. */
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(
+            qp_job_start_async(
+                q, &(struct qp_start){.topic = QP_STR("work"), .input = QP_STR("{}")}, &err),
+            QP_OK);
+    }
+    await(q, &c[0]);
+    await(q, &c[1]);
+    assert_int_equal(c[0].call.task_count, 1);
+    assert_int_equal(c[1].call.task_count, 1);
+    assert_int_equal(c[2].answers, 0);
+    done(q, &c[0]);
+    done(q, &c[1]);
+    work_abort(q, &c[2].call);
+    await(q, &c[2]);
+    assert_int_equal(c[2].rc, QP_E_CLOSED);
+    done(q, &c[2]);
+    END_KIND
+}
+
+static void start_many(qp *q, const char *topic, int count)
+{
+    for (int i = 0; i < count; i++) {
+        rt_start_with(q, &(struct qp_start){.topic = str_from(topic), .input = QP_STR("{}")});
+    }
+}
+
+/* Proves that a call for three tasks of two topics gets three, of those that are there and of those that
+ * come, and that nothing is held for nobody. */
+static void test_want_over_topics(void **state)
+{
+    ON_ALL_KINDS
+    struct caller c;
+    struct caller rest;
+    struct qp_err err;
+    start_many(q, "a", 5);
+    start_many(q, "b", 5);
+    make(&c, "w", 3, 1000);
+    c.topics[0] = QP_STR("a");
+    c.topics[1] = QP_STR("b");
+    c.call.topic_count = 2;
+    call(q, &c);
+    assert_int_equal(c.call.task_count, 3);
+    done(q, &c);
+    make(&rest, "w", 100, 1000);
+    rest.topics[0] = QP_STR("b");
+    rest.topics[1] = QP_STR("a");
+    rest.call.topic_count = 2;
+    call(q, &rest);
+    assert_int_equal(rest.call.task_count, 7);
+    done(q, &rest);
+    /* and the same for tasks that are born while it waits */
+    make(&c, "w", 3, 60000);
+    c.topics[0] = QP_STR("a");
+    c.topics[1] = QP_STR("b");
+    c.call.topic_count = 2;
+    submit(q, &c);
+    rt_poll(q);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(
+            qp_job_start_async(q,
+                               &(struct qp_start){.topic = i % 2 == 0 ? QP_STR("a") : QP_STR("b"),
+                                                  .input = QP_STR("{}")},
+                               &err),
+            QP_OK);
+    }
+    await(q, &c);
+    assert_in_range(c.call.task_count, 1, 3);
+    make(&rest, "w", 100, 1000);
+    rest.topics[0] = QP_STR("a");
+    rest.topics[1] = QP_STR("b");
+    rest.call.topic_count = 2;
+    rt_poll(q);
+    call(q, &rest);
+    assert_int_equal(rest.call.task_count + c.call.task_count, 6);
+    done(q, &c);
+    done(q, &rest);
+    END_KIND
+}
+
+/* Proves that a token is good for who was given it, as it was given, and for nobody else. */
+static void test_tokens(void **state)
+{
+    ON_ALL_KINDS
+    struct caller c;
+    struct caller thief;
+    char changed[WORK_TOKEN_SIZE];
+    rt_start(q, "j");
+    take_one(q, &c, "w");
+    done(q, &c);
+    make(&thief, "w", 0, 0);
+    thief.call.caller.key = QP_STR("other");
+    thief.result = (struct work_result){.token = str_from(c.token)};
+    thief.call.results = &thief.result;
+    thief.call.result_count = 1;
+    call(q, &thief);
+    assert_int_equal(thief.result.status, WORK_STALE);
+    done(q, &thief);
+    for (size_t i = 0; i < strlen(c.token); i += 7) {
+        memcpy(changed, c.token, sizeof changed);
+        changed[i] = changed[i] == '1' ? '2' : '1';
+        assert_int_equal(bring(q, "w", changed, WORK_SUCCESS, "1"), WORK_STALE);
+        changed[i] = '\0'; /* and cut */
+        assert_int_equal(bring(q, "w", changed, WORK_SUCCESS, "1"), WORK_STALE);
+    }
+    rt_expect(q, "j", "running", NULL);
+    assert_int_equal(bring(q, "w", c.token, WORK_SUCCESS, "1"), WORK_OK);
+    END_KIND
+}
+
+/* Proves that a token outlives the process that gave it: the lease does, and so does the result. */
+static void test_restart(void **state)
+{
+    for (int kind = RT_FILE; kind < rt_kinds(); kind++) {
+        struct caller c;
+        qp *q;
+        rt_begin_on(kind);
+        q = rt_open(rt_place);
+        rt_start(q, "j");
+        take_one(q, &c, "w");
+        done(q, &c);
+        rt_close(q);
+        q = rt_open(rt_place);
+        assert_int_equal(bring(q, "w", c.token, WORK_SUCCESS, "1"), WORK_OK);
+        rt_expect(q, "j", "completed", "1");
+        rt_close(q);
+        rt_check(rt_place, 1);
+        rt_end();
+    }
+}
+
+/* Proves that an error is tried again, that a fatal one is not, and that pending outputs leave the task
+ * where it is. */
+static void test_errors_and_pending(void **state)
+{
+    ON_ALL_KINDS
+    struct caller c;
+    struct caller fatal;
+    rt_start_with(q, &(struct qp_start){.topic = QP_STR("work"),
+                                        .id = QP_STR("j"),
+                                        .input = QP_STR("{}"),
+                                        .retry = {.attempts = 3, .backoff_ms = 1}});
+    take_one(q, &c, "w");
+    done(q, &c);
+    assert_int_equal(bring(q, "w", c.token, WORK_PENDING, "1"), WORK_OK);
+    assert_int_equal(bring(q, "w", c.token, WORK_PENDING, "2"), WORK_OK);
+    assert_int_equal(bring(q, "w", c.token, WORK_ERROR, "no luck"), WORK_OK);
+    assert_int_equal(bring(q, "w", c.token, WORK_ERROR, "no luck"), WORK_STALE);
+    make(&c, "w", 1, 5000);
+    call(q, &c);
+    assert_int_equal(c.call.task_count, 1);
+    assert_int_equal(c.call.tasks->attempt, 2);
+    make(&fatal, "w", 0, 0);
+    fatal.result = (struct work_result){.token = str_from(c.call.tasks->token),
+                                        .kind = WORK_ERROR,
+                                        .code = 422,
+                                        .message = QP_STR("bad order"),
+                                        .fatal = true};
+    fatal.call.results = &fatal.result;
+    fatal.call.result_count = 1;
+    call(q, &fatal);
+    assert_int_equal(fatal.result.status, WORK_OK);
+    done(q, &fatal);
+    done(q, &c);
+    rt_expect(q, "j", "failed", NULL);
+    END_KIND
+}
+
+/* Proves that tasks that could not be told are ready again at once, as if they had not been claimed. */
+static void test_given_back(void **state)
+{
+    ON_ALL_KINDS
+    struct caller c;
+    rt_start(q, "j");
+    take_one(q, &c, "w");
+    work_done(q, &c.call, WORK_GIVEN_BACK);
+    rt_poll(q);
+    take_one(q, &c, "other");
+    assert_int_equal(c.call.tasks->attempt, 1);
+    done(q, &c);
+    END_KIND
+}
+
+/* Proves that a worker that leaves gives back what it has, and only that; results that it brings count. */
+static void test_leave(void **state)
+{
+    ON_ALL_KINDS
+    struct caller c;
+    struct caller other;
+    rt_start(q, "j1");
+    rt_start(q, "j2");
+    rt_start(q, "j3");
+    make(&c, "w", 2, 0);
+    call(q, &c);
+    assert_int_equal(c.call.task_count, 2);
+    take_one(q, &other, "other");
+    done(q, &other);
+    make(&other, "w", 0, 0);
+    other.call.leave = true;
+    other.result =
+        (struct work_result){.token = str_from(c.call.tasks->token), .output = QP_STR("1")};
+    other.call.results = &other.result;
+    other.call.result_count = 1;
+    call(q, &other);
+    assert_int_equal(other.result.status, WORK_OK);
+    done(q, &other);
+    done(q, &c);
+    make(&c, "third", 9, 0);
+    call(q, &c);
+    assert_int_equal(c.call.task_count, 1);
+    assert_int_equal(c.call.tasks->attempt, 1);
+    done(q, &c);
+    END_KIND
+}
+
+/* Proves that a worker hears at once that its job was cancelled, and that its beats and results say so. */
+static void test_cancel(void **state)
+{
+    ON_ALL_KINDS
+    struct caller c;
+    struct caller parked;
+    struct caller beat;
+    struct qp_err err;
+    rt_start(q, "j");
+    take_one(q, &c, "w");
+    done(q, &c);
+    make(&parked, "w", 1, 60000);
+    submit(q, &parked);
+    rt_poll(q);
+    assert_int_equal(parked.answers, 0);
+    assert_int_equal(qp_job_cancel(q, QP_STR("j"), "enough", &err), QP_OK);
+    await(q, &parked);
+    assert_int_equal(parked.call.task_count, 0);
+    assert_int_equal(parked.call.cancel_count, 1);
+    assert_string_equal(parked.call.cancels->token, c.token);
+    done(q, &parked);
+    make(&beat, "w", 0, 0);
+    beat.beat = (struct work_beat){.token = str_from(c.token)};
+    beat.call.beats = &beat.beat;
+    beat.call.beat_count = 1;
+    call(q, &beat);
+    assert_int_equal(beat.beat.status, WORK_CANCELLED);
+    assert_int_equal(beat.call.cancel_count, 0); /* told once */
+    done(q, &beat);
+    assert_int_equal(bring(q, "w", c.token, WORK_SUCCESS, "1"), WORK_CANCELLED);
+    rt_expect(q, "j", "cancelled", NULL);
+    END_KIND
+}
+
+static int see_progress(void *context, const struct qp_activity *a)
+{
+    if (str_equal(a->address, QP_STR("run,0,0"))) {
+        assert_true(str_equal(a->progress, QP_STR("{\"percent\":40}")));
+        assert_string_equal(a->task, "held");
+        assert_string_equal(a->state, "waiting");
+        *(qp_ms *)context = a->wake_at;
+    }
+    return QP_OK;
+}
+
+/* Proves that a beat begins the lease anew, and that progress can be seen. */
+static void test_beat(void **state)
+{
+    ON_ALL_KINDS
+    struct caller c;
+    struct caller beat;
+    struct qp_err err;
+    qp_ms first = 0;
+    bool more = true;
+    rt_start(q, "j");
+    take_one(q, &c, "w");
+    first = c.call.tasks->deadline;
+    done(q, &c);
+    (void)nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
+    make(&beat, "w", 0, 0);
+    beat.beat =
+        (struct work_beat){.token = str_from(c.token), .progress = QP_STR("{\"percent\":40}")};
+    beat.call.beats = &beat.beat;
+    beat.call.beat_count = 1;
+    call(q, &beat);
+    assert_int_equal(beat.beat.status, WORK_OK);
+    done(q, &beat);
+    {
+        qp_ms wake = 0;
+        assert_int_equal(
+            qp_activity_list(q, QP_NONE, QP_STR("j"), QP_NONE, 0, &wake, see_progress, &more, &err),
+            QP_OK);
+        assert_false(more);
+        assert_true(wake > first - 15);
+    }
+    END_KIND
+}
+
+/* Proves that a call without tasks is answered when its time is over, and at once when it would not wait. */
+static void test_time(void **state)
+{
+    ON_ALL_KINDS
+    struct caller c;
+    make(&c, "w", 1, 0);
+    call(q, &c);
+    assert_int_equal(c.call.task_count, 0);
+    done(q, &c);
+    make(&c, "w", 1, 60);
+    submit(q, &c);
+    rt_poll(q);
+    assert_int_equal(c.answers, 0);
+    await(q, &c);
+    assert_int_equal(c.rc, QP_OK);
+    assert_int_equal(c.call.task_count, 0);
+    done(q, &c);
+    END_KIND
+}
+
+struct found {
+    int count;
+    int64_t waiting;
+    int64_t in_hand;
+};
+
+static int see_worker(void *context, const struct work_worker *w)
+{
+    struct found *f = context;
+    f->count++;
+    f->waiting += w->waiting;
+    f->in_hand += w->in_hand;
+    assert_true(str_equal(w->name, QP_STR("w")));
+    assert_true(str_equal(w->ns, QP_STR("default")));
+    assert_true(str_equal(w->caller, QP_STR("token-1")));
+    assert_int_equal(w->topic_count, 1);
+    assert_true(str_equal(w->topics[0], QP_STR("work")));
+    return QP_OK;
+}
+
+/* Proves that workers can be listed, with what they have in hand. */
+static void test_list(void **state)
+{
+    ON_ALL_KINDS
+    struct caller c;
+    struct caller parked;
+    struct found found = {0};
+    struct qp_err err;
+    rt_start(q, "j");
+    take_one(q, &c, "w");
+    done(q, &c);
+    make(&parked, "w", 1, 60000);
+    submit(q, &parked);
+    rt_poll(q);
+    assert_int_equal(work_list(q, QP_NONE, &found, see_worker, &err), QP_OK);
+    assert_int_equal(found.count, 1);
+    assert_int_equal(found.waiting, 1);
+    assert_int_equal(found.in_hand, 1);
+    assert_int_equal(work_list(q, QP_STR("nowhere"), &found, see_worker, &err), QP_E_NOT_FOUND);
+    work_shut(q);
+    await(q, &parked);
+    assert_int_equal(parked.rc, QP_E_CLOSED);
+    done(q, &parked);
+    make(&parked, "w", 1, 0);
+    assert_int_equal(work_submit(q, &parked.call, &err), QP_E_CLOSED);
+    END_KIND
+}
+
+/* Proves that what is malformed is refused with its place, and nothing is taken. */
+static void test_refused(void **state)
+{
+    struct work_result result = {.token = QP_STR("x")};
+    struct work_beat beat = {.token = QP_STR("x")};
+    static char large[LIMIT_PROGRESS_SIZE + 3];
+    struct qp_err err;
+    struct caller c;
+    qp *q;
+    memset(large, '1', sizeof large);
+    rt_begin(RT_REAL);
+    q = rt_open(NULL);
+    for (int i = 0; i < 14; i++) {
+        static const char *const says[] = {"/worker",
+                                           "/want",
+                                           "/want",
+                                           "/wait",
+                                           "/topics",
+                                           "/topics/0",
+                                           "/results/0/output",
+                                           "/results/0/status",
+                                           "/results/0/code",
+                                           "/results/0/error",
+                                           "/beats/0/progress",
+                                           "/results/0/index",
+                                           "namespace",
+                                           "/topics"};
+        make(&c, "w", 1, 0);
+        result = (struct work_result){.token = QP_STR("x")};
+        c.call.results = &result;
+        c.call.beats = &beat;
+        c.call.result_count = i >= 6 && i <= 11 && i != 10 ? 1 : 0;
+        c.call.beat_count = i == 10 ? 1 : 0;
+        switch (i) {
+        case 0:
+            c.call.worker = QP_STR("");
+            break;
+        case 1:
+            c.call.want = -1;
+            break;
+        case 2:
+            c.call.want = LIMIT_WORK_TASKS + 1;
+            break;
+        case 3:
+            c.call.wait_ms = LIMIT_WORK_WAIT_MS + 1;
+            break;
+        case 4:
+            c.call.topic_count = 0;
+            break;
+        case 5:
+            c.topics[0] = QP_STR("quipu:engine");
+            break;
+        case 6:
+            result.output = QP_STR("{");
+            break;
+        case 7:
+            result.kind = (enum work_kind)3;
+            break;
+        case 8:
+            result.kind = WORK_ERROR;
+            result.code = 200;
+            break;
+        case 9:
+            result.kind = WORK_ERROR;
+            result.message = QP_STR("\xff");
+            break;
+        case 10:
+            beat.progress = (qp_str){large, sizeof large};
+            break;
+        case 11:
+            result.pending_index = -1;
+            break;
+        case 12:
+            c.call.ns = QP_STR("nowhere");
+            break;
+        case 13:
+            c.call.topic_count = LIMIT_WORK_TOPICS + 1;
+            break;
+        }
+        if (work_submit(q, &c.call, &err) == QP_OK || strstr(err.text, says[i]) == NULL) {
+            fail_msg("%d: %s", i, err.text);
+        }
+        assert_null(c.call.state);
+    }
+    rt_close(q);
+    rt_end();
+}
+
+#define PARKED 10000
+
+/* Proves that ten thousand parked calls ask nothing of the store, cost little memory, and that tasks come
+ * to the first of them. */
+static void test_many_parked(void **state)
+{
+    struct caller *all = calloc(PARKED, sizeof *all);
+    struct engine_stats before;
+    struct engine_stats after;
+    qp *q;
+    assert_non_null(all);
+    rt_begin(RT_REAL);
+    q = rt_open(rt_path);
+    for (int i = 0; i < PARKED; i++) {
+        make(&all[i], "w", 1, 60000);
+        all[i].topics[1] = QP_STR("more");
+        all[i].call.topic_count = 2;
+        submit(q, &all[i]);
+    }
+    rt_poll(q);
+    before = engine_stats(q->engine);
+    for (int i = 0; i < 100; i++) {
+        rt_poll(q);
+    }
+    after = engine_stats(q->engine);
+    assert_int_equal(after.rounds, before.rounds);
+    assert_int_equal(after.commits, before.commits);
+    start_many(q, "more", 2);
+    rt_poll(q);
+    assert_int_equal(all[0].answers, 1);
+    assert_int_equal(all[1].answers, 1);
+    assert_int_equal(all[2].answers, 0);
+    assert_int_equal(all[0].call.task_count, 1);
+    work_shut(q);
+    for (int i = 0; i < PARKED; i++) {
+        assert_int_equal(all[i].answers, 1);
+        done(q, &all[i]);
+    }
+    rt_close(q);
+    rt_end();
+    free(all);
+}
+
+/* Proves that no more calls are taken than the limit says. */
+static void test_too_many(void **state)
+{
+    struct caller *all = calloc(LIMIT_WORK_CALLS + 1, sizeof *all);
+    struct qp_err err;
+    qp *q;
+    assert_non_null(all);
+    rt_begin(RT_REAL);
+    q = rt_open(NULL);
+    for (int i = 0; i < LIMIT_WORK_CALLS; i++) {
+        make(&all[i], "w", 1, 60000);
+        submit(q, &all[i]);
+    }
+    make(&all[LIMIT_WORK_CALLS], "w", 1, 60000);
+    assert_int_equal(work_submit(q, &all[LIMIT_WORK_CALLS].call, &err), QP_E_LIMIT);
+    work_shut(q);
+    for (int i = 0; i < LIMIT_WORK_CALLS; i++) {
+        done(q, &all[i]);
+    }
+    rt_close(q);
+    rt_end();
+    free(all);
+}
+
+/* ----------------------------------------------------------------------------------------- threads */
+
+#define THREADS 8
+#define JOBS 400
+
+struct loop {
+    qp *q;
+    struct rt_count completed;
+    struct rt_count answered[THREADS];
+};
+
+struct loop_call {
+    struct caller c;
+    struct rt_count *answered;
+};
+
+static void on_loop_answer(void *context, struct work_call *call, int rc, const char *why)
+{
+    struct loop_call *l = context;
+    (void)call;
+    (void)why;
+    QP_ASSERT(rc == QP_OK || rc == QP_E_CLOSED); /* it was aborted */
+    rt_add(l->answered, 1);
+}
+
+/* A worker: brings what it was given last, and asks for more. */
+static void loop_worker(void *context, int index)
+{
+    struct loop *loop = context;
+    struct work_result results[8];
+    char tokens[8][WORK_TOKEN_SIZE];
+    size_t count = 0;
+    int64_t turns = 0;
+    while (rt_value(&loop->completed) < JOBS) {
+        struct loop_call l = {.answered = &loop->answered[index]};
+        struct qp_err err;
+        char name[16];
+        (void)snprintf(name, sizeof name, "w%d", index);
+        make(&l.c, name, 8, 20);
+        l.c.call.context = &l;
+        l.c.call.answer = on_loop_answer;
+        l.c.call.results = results;
+        l.c.call.result_count = count;
+        QP_ASSERT(work_submit(loop->q, &l.c.call, &err) == QP_OK);
+        if (turns % 7 == 3) {
+            work_abort(loop->q, &l.c.call);
+        }
+        rt_await(l.answered, ++turns);
+        for (size_t i = 0; i < count; i++) {
+            rt_add(&loop->completed, results[i].status == WORK_OK);
+        }
+        count = 0;
+        for (struct work_task *t = l.c.call.tasks; t != NULL; t = t->next) {
+            memcpy(tokens[count], t->token, WORK_TOKEN_SIZE);
+            results[count] =
+                (struct work_result){.token = str_from(tokens[count]), .output = QP_STR("1")};
+            count++;
+        }
+        work_done(loop->q, &l.c.call, turns % 5 == 4 ? WORK_GIVEN_BACK : WORK_TOLD);
+        count = turns % 5 == 4 ? 0 : count;
+    }
+}
+
+/* Proves with threads that each of many jobs is completed once, whatever is given back meanwhile. */
+static void test_threads(void **state)
+{
+    for (int kind = RT_MEMORY; kind < rt_kinds(); kind++) {
+        struct loop loop = {.completed = RT_COUNT_INIT};
+        struct qp_err err;
+        struct qp_count count;
+        for (int i = 0; i < THREADS; i++) {
+            loop.answered[i] = (struct rt_count)RT_COUNT_INIT;
+        }
+        rt_begin_on(kind);
+        loop.q = rt_open(rt_place);
+        assert_int_equal(qp_start_threads(loop.q, 0, &err), QP_OK);
+        for (int i = 0; i < JOBS; i++) {
+            assert_int_equal(qp_job_start_async(
+                                 loop.q,
+                                 &(struct qp_start){.topic = QP_STR("work"), .input = QP_STR("{}")},
+                                 &err),
+                             QP_OK);
+        }
+        rt_threads(THREADS, loop_worker, &loop);
+        assert_int_equal(
+            qp_job_count(loop.q, QP_NONE, QP_STR("status=completed"), QP_COUNT_EXACT, &count, &err),
+            QP_OK);
+        assert_int_equal(count.count, JOBS);
+        work_shut(loop.q);
+        rt_close(loop.q);
+        if (rt_place != NULL) {
+            rt_check(rt_place, JOBS);
+        }
+        rt_end();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_task_and_result),
+        cmocka_unit_test(test_parked_in_turn),
+        cmocka_unit_test(test_want_over_topics),
+        cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_errors_and_pending),
+        cmocka_unit_test(test_given_back),
+        cmocka_unit_test(test_leave),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_beat),
+        cmocka_unit_test(test_time),
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_many_parked),
+        cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
