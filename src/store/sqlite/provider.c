@@ -396,7 +396,7 @@ static int scan_jobs_after(struct sqlite_provider *p, const struct scan *scan, s
     part.prefix = scan->after;
     part.prefix_count = place;
     rc = scan_run(p, &part, &counted, visit_counted, err);
-    end.job = INT64_MAX;
+    end.job = scan->backwards ? INT64_MIN : INT64_MAX;
     part = *scan;
     part.after = &end;
     part.limit = scan->limit - counted.count;
