@@ -68,6 +68,14 @@ test_watch_across_a_kill() {
     [ "$(awk '{ print $1 }' lines | tr '\n' ' ')" = "1 2 3 4 " ] || { cat lines; return 1; }
 }
 
+test_interrupt_and_pipe() {
+    "$quipu" start echo --id w --db f.db > /dev/null || return 1
+    env --default-signal=INT timeout --preserve-status -s INT 1 "$quipu" watch w --db f.db > lines 2> talk
+    [ $? -eq 130 ] && [ ! -s talk ] || { echo "exit $?"; cat talk; return 1; }
+    (env --default-signal=PIPE "$quipu" help -o markdown 2> talk || true) | head -1 > /dev/null
+    [ ! -s talk ]
+}
+
 test_demo() {
     mkdir tmp
     TMPDIR=$PWD/tmp "$quipu" demo --fast < /dev/null > story 2> talk || { cat story talk; return 1; }
