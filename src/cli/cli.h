@@ -128,6 +128,8 @@ void cli_say(const char *format, ...) QP_PRINTF(1, 2);
 
 /* Text in the arena of the invocation; it lives as long as the command. */
 const char *cli_text(struct cli *c, const char *format, ...) QP_PRINTF(2, 3);
+/* A copy that may be changed. */
+char *cli_copy(struct cli *c, const char *text);
 
 /* ------------------------------------------------------------------------------------ settings */
 

@@ -30,6 +30,7 @@
 #define FIRST_SOCKET 3 /* of those that were opened for us */
 
 struct serve {
+    struct cli *c;
     struct server_options server;
     struct qp_env env;
     struct sink sink;
@@ -69,7 +70,7 @@ static int run(struct serve *s);
 
 int command_serve(struct cli *c)
 {
-    struct serve s = {.data = NULL};
+    struct serve s = {.c = c};
     int status = cli_expect(c, 0, 0);
     status = status == EXIT_OK ? cli_settings(c) : status;
     for (size_t i = 0; i < ARRAY_COUNT(options); i++) {
@@ -104,10 +105,10 @@ static bool read_ms(const char *text, qp_ms *out_ms)
     return text == NULL || span_parse(str_from(text), out_ms, NULL) == QP_OK;
 }
 
-/* Splits at commas, in a copy that lives as long as the program. */
-static size_t split(const char *text, const char **out, size_t most)
+/* Splits at commas, in a copy that lives as long as the command. */
+static size_t split(struct cli *c, const char *text, const char **out, size_t most)
 {
-    char *rest = text == NULL ? NULL : strdup(text);
+    char *rest = text == NULL ? NULL : cli_copy(c, text);
     size_t count = 0;
     while (rest != NULL && count < most) {
         out[count++] = strsep(&rest, ",");
@@ -213,8 +214,8 @@ static int settle(struct serve *s)
     o->data = s->data != NULL ? s->data : "quipu-data";
     o->store =
         s->store != NULL && !cli_place_is_url(s->store) ? cli_place_path(s->store) : s->store;
-    o->listen_count = split(s->listen, o->listen, SERVER_LISTENERS - 1);
-    o->host_count = split(s->host, o->hosts, LIMIT_HOSTS - 4);
+    o->listen_count = split(s->c, s->listen, o->listen, SERVER_LISTENERS - 1);
+    o->host_count = split(s->c, s->host, o->hosts, LIMIT_HOSTS - 4);
     settle_socket(s);
     o->tls_key = s->tls_key;
     o->tls_certificate = s->tls_certificate;

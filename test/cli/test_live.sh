@@ -32,7 +32,9 @@ test_start_waits_across_kills() {
         grep -qx "{\"n\":$round}" "out.$round" || { cat "out.$round"; return 1; }
     done
     unset address
-    expect 0 "^$rounds\$" '' ls --count -s unix:data/quipu.sock && stop TERM && expect 0 '' ' 0 errors' fsck data/quipu.db
+    expect 0 "^$rounds\$" '' ls --count -s unix:data/quipu.sock || return 1
+    stop TERM || { echo "the server ended with $?"; tail -5 serve.err; return 1; }
+    expect 0 '' ' 0 errors' fsck data/quipu.db
 }
 
 test_watch() {
