@@ -36,7 +36,9 @@ void api_begin(struct api_call *c);
 /* Gives the call an id, unless it has one; for carriers that refuse one before it begins. */
 void api_identify(struct api_call *c);
 
-/* A call in process, answered when this returns. The caller reads status and out, and ends it with api_call_done. */
+/* A call in process, answered when this returns. The caller has filled in method, path, query, body (with its content_type) and,
+ * for whoever has the file in his hands anyway, `local`; he reads status and out, and ends it with api_finished and
+ * api_call_done. There are no streams in process. */
 void api_do(struct api_call *c);
 
 const struct api_options *api_options(const struct api *api);
