@@ -1,10 +1,12 @@
 /* serve.c - quipu serve: the engine as a program
  *
- * Reads its options (an option --data-dir is also the variable QUIPU_DATA_DIR; the option wins), puts a server together
- * (server/server.h), tells the service manager that it is ready, and waits for a signal: SIGTERM and SIGINT end it, after what
- * is being done; SIGHUP reads the key and the certificate again. When the store has failed for good it ends by itself.
+ * Reads its options (an option --data-dir is also the variable QUIPU_DATA_DIR; the option wins),
+ * puts a server together (server/server.h), tells the service manager that it is ready, and
+ * waits for a signal: SIGTERM and SIGINT end it, after what is being done; SIGHUP reads the key
+ * and the certificate again. When the store has failed for good it ends by itself.
  *
- * Exit codes: 0 it was asked to end and did, 1 it could not start, did not end well, or its store failed, 2 usage, 4 the store is in use.
+ * Exit codes: 0 it was asked to end and did, 1 it could not start, did not end well, or its
+ * store failed, 2 usage, 4 the store is in use.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,11 +27,13 @@
 #include "server/server.h"
 #include "server/sink.h"
 
-#define USAGE                                                                                            \
-    "usage: quipu serve [--data-dir DIR] [--store PLACE] [--listen ADDRESS:PORT] [--socket PATH]\n"      \
-    "                   [--host NAME] [--tls-key FILE --tls-cert FILE] [--behind-proxy] [--no-auth]\n"   \
-    "                   [--max-body BYTES] [--max-connections N] [--http-threads N] [--keep DURATION]\n" \
-    "                   [--drain DURATION] [--log-level LEVEL] [--log-format logfmt|json]\n"
+static const char usage[] =
+    "usage: quipu serve [--data-dir DIR] [--store PLACE] [--listen ADDRESS:PORT]\n"
+    "                   [--socket PATH] [--host NAME] [--tls-key FILE --tls-cert FILE]\n"
+    "                   [--behind-proxy] [--no-auth] [--max-body BYTES]\n"
+    "                   [--max-connections N] [--http-threads N] [--keep DURATION]\n"
+    "                   [--drain DURATION] [--log-level LEVEL] [--log-format logfmt|json]\n";
+
 #define LOOK_MS 1000   /* between two looks at whether the store still works */
 #define FIRST_SOCKET 3 /* of those that were opened for us */
 
@@ -45,7 +49,8 @@ struct serve {
     sigset_t signals;
 };
 
-/* Every option, and where its value goes; `flag`: it takes none. Several values of --listen and --host are separated by commas. */
+/* Every option, and where its value goes; `flag`: it takes none. Several values of --listen and
+ * --host are separated by commas. */
 static const struct {
     const char *name;
     size_t offset;
@@ -78,7 +83,7 @@ int command_serve(int argc, char **argv)
     struct serve s = {.data = NULL};
     int status;
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-        printf("%s", USAGE);
+        printf("%s", usage);
         return EXIT_OK;
     }
     status = parse(&s, argc, argv);
@@ -277,7 +282,8 @@ static int settle(struct serve *s)
 
 /* ------------------------------------------------------------------------------------------ run */
 
-/* Files only for us, no memory on disk when we crash, as many sockets as we may have, and signals for the main thread. */
+/* Files only for us, no memory on disk when we crash, as many sockets as we may have, and
+ * signals for the main thread. */
 static void prepare(struct serve *s)
 {
     struct rlimit files;

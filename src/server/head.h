@@ -1,8 +1,10 @@
 /* head.h - the head of an HTTP request, judged
  *
- * The HTTP library takes requests apart; what it lets through and two parsers might read differently is refused here, before a
- * byte of the body counts: two framing headers, lengths that are no lengths, control characters (so a bare CR that the library
- * took for a part of a value), names that are no names, too many or too long ones. Whatever is refused ends the connection.
+ * The HTTP library takes requests apart; what it lets through and two parsers might read
+ * differently is refused here, before a byte of the body counts: two framing headers, lengths
+ * that are no lengths, control characters (so a bare CR that the library took for a part of a
+ * value), names that are no names, too many or too long ones. Whatever is refused ends the
+ * connection.
  *
  * Plain functions of texts, so that a fuzzer and a table of cases can try them.
  */

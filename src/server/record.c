@@ -1,6 +1,7 @@
 /* record.c - what is remembered of a call: numbers, the audit, and a line in the log when we failed
  *
- * Nothing of a request's texts but its route goes into numbers, so that nobody can make them many; and no header goes anywhere.
+ * Nothing of a request's texts but its route goes into numbers, so that nobody can make them
+ * many; and no header goes anywhere.
  */
 #include <stdio.h>
 
@@ -35,8 +36,8 @@ static void count(struct api_call *c, double seconds)
     }
 }
 
-/* The audit is written with the next commit: an action that committed is followed by its line, or the process ended in
- * between, and then the job's own journal tells what happened to it. */
+/* The audit is written with the next commit: an action that committed is followed by its line,
+ * or the process ended in between, and then the job's own journal tells what happened to it. */
 static void audit_call(struct api_call *c)
 {
     char outcome[16];

@@ -1,8 +1,10 @@
-/* test_http.c - hostile bytes: every request is answered with a 4xx or the connection is closed, and nobody else is slowed
+/* test_http.c - hostile bytes: every request is answered with a 4xx or the connection is closed,
+ * and nobody else is slowed
  *
- * The corpus has the public cases of request smuggling: two lengths, a length and chunks, encodings that two parsers read differently,
- * bytes that end a line for one and not for another. Whatever is behind the first request must never be answered as a request of
- * its own: the address that hides there is /hidden.
+ * The corpus has the public cases of request smuggling: two lengths, a length and chunks,
+ * encodings that two parsers read differently, bytes that end a line for one and not for
+ * another. Whatever is behind the first request must never be answered as a request of its own:
+ * the address that hides there is /hidden.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -151,7 +153,8 @@ static void try_case(const struct corpus *k)
     hc_close(&c);
 }
 
-/* No case of the corpus is answered as two requests, or with anything but a refusal; the server goes on. */
+/* No case of the corpus is answered as two requests, or with anything but a refusal; the server
+ * goes on. */
 static void smuggling_is_refused(void **state)
 {
     (void)state;
@@ -186,7 +189,8 @@ static void line_ends_do_not_frame(void **state)
     st_end();
 }
 
-/* Requests that come together are answered one after the other, and HTTP/1.0, HEAD and Expect work as they should. */
+/* Requests that come together are answered one after the other, and HTTP/1.0, HEAD and Expect
+ * work as they should. */
 static void good_ones_work(void **state)
 {
     struct hc c;
@@ -236,7 +240,8 @@ static void expect_header(const struct hc_answer *a, const char *name, const cha
     free(got);
 }
 
-/* Every answer says whose it is and keeps browsers from making anything of it; a refusal says what would do. */
+/* Every answer says whose it is and keeps browsers from making anything of it; a refusal says
+ * what would do. */
 static void headers(void **state)
 {
     struct hc c;
@@ -499,8 +504,9 @@ static int64_t p99_beside(uint64_t seed, bool hostile)
 #define IDLE_CONNECTIONS 300
 #define ROUNDS 3
 
-/* An attacker, with hundreds of connections that say nothing, slows a good client no more than another good client does, twice
- * at most. Both share our two processors with the test, so it is the best of some rounds that is compared. */
+/* An attacker, with hundreds of connections that say nothing, slows a good client no more than
+ * another good client does, twice at most. Both share our two processors with the test, so it is
+ * the best of some rounds that is compared. */
 static void others_are_not_slowed(void **state)
 {
     static struct hc idle[IDLE_CONNECTIONS];

@@ -1,4 +1,5 @@
-/* test_jobs_api.c - calls about jobs: starting once, waiting, lists, actions, and streams of events */
+/* test_jobs_api.c - calls about jobs: starting once, waiting, lists, actions, and streams of
+ * events */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,7 +99,8 @@ static void *start_keyed(void *context)
     return NULL;
 }
 
-/* While the first request with a key is being answered, a second one is told to wait; a key that is none is refused. */
+/* While the first request with a key is being answered, a second one is told to wait; a key that
+ * is none is refused. */
 static void key_in_flight(void **state)
 {
     struct hc_answer first;
@@ -174,7 +176,8 @@ static void waiting_on_a_database(void **state)
     waiting(ST_DATABASE);
 }
 
-/* Pages of a list have every job once, in order; a cursor that was tampered with is refused, as are filters that make no sense. */
+/* Pages of a list have every job once, in order; a cursor that was tampered with is refused, as
+ * are filters that make no sense. */
 static void lists(void **state)
 {
     char path[256] = "/v1/jobs?limit=3&order=oldest";
@@ -286,7 +289,8 @@ static bool saw(struct hc *c, const char *text)
     return true;
 }
 
-/* A stream tells a job's events as they happen, ends with the job, and goes on where a reader has left off. */
+/* A stream tells a job's events as they happen, ends with the job, and goes on where a reader
+ * has left off. */
 static void events_of_a_job(void **state)
 {
     struct hc c;

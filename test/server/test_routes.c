@@ -1,6 +1,7 @@
 /* test_routes.c - the route table: what it describes is there, and who may ask for what
  *
- * The matrix of permissions is made from the table, so a route that is added is tried with every role.
+ * The matrix of permissions is made from the table, so a route that is added is tried with every
+ * role.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +72,8 @@ static void expect_role(const struct route *r, const char *role, const char *tok
     hc_done(&a);
 }
 
-/* Without a token 401, with a wrong one 401, without the scope 403, in another's namespace 404; on every route. */
+/* Without a token 401, with a wrong one 401, without the scope 403, in another's namespace 404;
+ * on every route. */
 static void matrix(void **state)
 {
     char tokens[ARRAY_COUNT(roles)][TOKEN_TEXT_SIZE];
