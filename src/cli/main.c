@@ -23,7 +23,8 @@ static const struct command commands[] = {
      "--from PLACE --to PLACE [--keep-source] [--no-check] [-o text|json] | --dump-sql [--to URL]",
      "move a store to another file or database, with its jobs in flight", command_migrate},
     {"serve",
-     "[--data-dir DIR] [--store PLACE] [--listen ADDRESS:PORT] [--socket PATH] [--no-auth] ..; see quipu serve --help",
+     "[--data-dir DIR] [--store PLACE] [--listen ADDRESS:PORT] [--socket PATH] [--no-auth] ..; "
+     "see quipu serve --help",
      "serve the API over HTTP", command_serve},
     {"version", "[-o text|json]", "print the version", command_version},
 };

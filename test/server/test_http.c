@@ -335,13 +335,16 @@ static void sizes(void **state)
     st_end();
 }
 
-/* A connection is good for a thousand requests, and says so with the last answer. */
+/* A connection is good for a thousand requests, and says so with the last answer; also where several
+ * threads serve. */
 static void requests_per_connection(void **state)
 {
     struct hc c;
     int served = 0;
     (void)state;
-    st_begin(ST_MEMORY, ST_OPEN);
+    st_init(ST_MEMORY, ST_OPEN);
+    st.options.http_threads = 2;
+    st_open();
     assert_true(hc_open(&c, st.port));
     for (;;) {
         struct hc_answer a = hc_ask(&c, NULL, "GET", "/livez", NULL, NULL);

@@ -161,6 +161,40 @@ static void first_token(void **state)
     st_end();
 }
 
+/* What was done to a job, or refused, is in the audit, with who did it. Lines are written with
+ * the next commit. */
+static void audit(void **state)
+{
+    struct hc_answer a;
+    char *actor, *text;
+    (void)state;
+    st_begin(ST_FILE, ST_TOKENS);
+    st_start("j", "1");
+    actor = st_expect("GET", "/v1/whoami", NULL, 200, "token");
+    free(st_expect("POST", "/v1/jobs/j/cancel", "{}", 200, "id"));
+    assert_int_equal(st_call("POST", "/v1/jobs/none/kill", "{}", NULL), 404);
+    st_start("another", "1");
+    assert_int_equal(st_call("GET", "/v1/audit", NULL, &a), 200);
+    text = hc_member(&a, "items.0.action");
+    assert_string_equal(text, "job_kill");
+    free(text);
+    text = hc_member(&a, "items.0.outcome");
+    assert_string_equal(text, "404");
+    free(text);
+    text = hc_member(&a, "items.1.action");
+    assert_string_equal(text, "job_cancel");
+    free(text);
+    text = hc_member(&a, "items.1.actor");
+    assert_string_equal(text, actor);
+    free(text);
+    text = hc_member(&a, "items.1.target");
+    assert_string_equal(text, "j");
+    free(text);
+    hc_done(&a);
+    free(actor);
+    st_end();
+}
+
 /* ------------------------------------------------------------------------------ the description */
 
 static struct json *read_openapi(void)
@@ -321,6 +355,7 @@ int main(void)
         cmocka_unit_test(matrix),
         cmocka_unit_test(tokens_end),
         cmocka_unit_test(first_token),
+        cmocka_unit_test(audit),
         cmocka_unit_test(answers_are_as_described),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
