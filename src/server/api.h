@@ -21,7 +21,8 @@ struct api_options {
     struct metrics *metrics;  /* NULL: nothing is counted */
     int threads;              /* of the crew; 0: the default */
     bool open;                /* --no-auth: nobody is asked for a token */
-    bool peers;               /* calls of our own user over a Unix socket need no token */
+    bool peers;               /* calls of our own user over a Unix socket need no token: not where
+                                 that user may be a proxy, who asks for others */
     const char *backups;      /* directory for POST /v1/backup; NULL: there is none */
 };
 

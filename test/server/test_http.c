@@ -262,7 +262,7 @@ static void headers(void **state)
     expect_header(&a, "Content-Type", "application/json");
     assert_null(hc_header(&a, "Access-Control-Allow-Origin"));
     hc_done(&a);
-    a = hc_ask(&c, NULL, "GET", "/v1/jobs", "Origin: http://evil.example\r\n", NULL);
+    a = hc_ask(&c, NULL, "GET", "/v1/jobs", NULL, NULL);
     assert_int_equal(a.status, 401);
     expect_header(&a, "WWW-Authenticate", "Bearer");
     expect_header(&a, "Content-Type", "application/problem+json");
@@ -271,6 +271,10 @@ static void headers(void **state)
     assert_int_equal(a.status, 405);
     expect_header(&a, "Allow", "GET, POST");
     hc_done(&a);
+    a = hc_ask(&c, st.token, "POST", "/v1/jobs/x/cancel", "Origin: http://evil.example\r\n", NULL);
+    assert_int_equal(a.status, 403);
+    hc_done(&a);
+    assert_true(hc_closed(&c, 5000));
     hc_close(&c);
     st_end();
 }
