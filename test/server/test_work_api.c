@@ -1,4 +1,4 @@
-/* test_work.c - POST /v1/work: tasks, results, beats, and tasks that are given back */
+/* test_work_api.c - POST /v1/work: tasks, results, beats, and tasks that are given back */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
