@@ -1,10 +1,12 @@
 /* serve.c - quipu serve: the engine as a program
  *
- * Reads its options (an option --data-dir is also the variable QUIPU_DATA_DIR; the option wins), puts a server together
- * (server/server.h), tells the service manager that it is ready, and waits for a signal: SIGTERM and SIGINT end it, after what
- * is being done; SIGHUP reads the key and the certificate again. When the store has failed for good it ends by itself.
+ * Reads its options (an option --data-dir is also the variable QUIPU_DATA_DIR; the option wins),
+ * puts a server together (server/server.h), tells the service manager that it is ready, and
+ * waits for a signal: SIGTERM and SIGINT end it, after what is being done; SIGHUP reads the key
+ * and the certificate again. When the store has failed for good it ends by itself.
  *
- * Exit codes: 0 it was asked to end and did, 1 it could not start, did not end well, or its store failed, 2 usage, 4 the store is in use.
+ * Exit codes: 0 it was asked to end and did, 1 it could not start, did not end well, or its
+ * store failed, 2 usage, 4 the store is in use.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -227,7 +229,8 @@ static int settle(struct serve *s)
 
 /* ------------------------------------------------------------------------------------------ run */
 
-/* Files only for us, no memory on disk when we crash, as many sockets as we may have, and signals for the main thread. */
+/* Files only for us, no memory on disk when we crash, as many sockets as we may have, and
+ * signals for the main thread. */
 static void prepare(struct serve *s)
 {
     struct rlimit files;

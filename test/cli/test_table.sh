@@ -59,7 +59,7 @@ test_examples_are_understood() {
     chmod +x greet.sh
     for id in order-7 order-8; do "$quipu" start order --id $id > /dev/null || return 1; done
     "$quipu" start greet --db quipu.db > /dev/null || return 1
-    PATH=$build:$PATH
+    PATH=$(dirname "$quipu"):$PATH
     local line status count=0
     while read -r line; do
         case $line in
