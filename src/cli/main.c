@@ -1,7 +1,7 @@
 /* main.c - the program `quipu`: finds the command and runs it
  *
- * A name that is not there is answered with the nearest one that is. The program fails when its output could not be
- * written: a script that redirects to a full disk must notice.
+ * A name that is not there is answered with the nearest one that is. The program fails when its
+ * output could not be written: a script that redirects to a full disk must notice.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,7 +36,8 @@ int main(int argc, char **argv)
     return status;
 }
 
-/* Some bytes of the arena: without them a program of a few kilobytes cannot go on, and nobody can help. */
+/* Some bytes of the arena: without them a program of a few kilobytes cannot go on, and nobody can
+ * help. */
 static char *room_for(struct cli *c, size_t size)
 {
     char *room = arena_bytes(&c->arena, size);

@@ -1,10 +1,11 @@
 /* run.c - quipu run: works on a store until nothing is left to do
  *
- * The engine and its workers are this one thread. A worker is a program: the task's input is its stdin, its stdout the output, and
- * when it fails, its stderr is the error. It ends when nothing is due any more, now or later: every job that is still open waits for
- * somebody else.
+ * The engine and its workers are this one thread. A worker is a program: the task's input is its
+ * stdin, its stdout the output, and when it fails, its stderr is the error. It ends when nothing
+ * is due any more, now or later: every job that is still open waits for somebody else.
  *
- * If we crash while a program runs, its task is ready again for the next run, with a higher attempt.
+ * If we crash while a program runs, its task is ready again for the next run, with a higher
+ * attempt.
  */
 #include <errno.h>
 #include <poll.h>

@@ -44,7 +44,8 @@ struct serve {
     sigset_t signals;
 };
 
-/* Every option, and where its value goes. Several values of --listen and --host are separated by commas. */
+/* Every option, and where its value goes. Several values of --listen and --host are separated by
+ * commas. */
 static const struct {
     enum option option;
     size_t offset;
@@ -182,7 +183,8 @@ static void adopt(struct serve *s)
     s->server.adopted_count = (size_t)wanted;
 }
 
-/* Commands that are run beside the data directory find the socket in it (ask.c). A name that is too long for one does without. */
+/* Commands that are run beside the data directory find the socket in it (ask.c). A name that is
+ * too long for one does without. */
 static void settle_socket(struct serve *s)
 {
     struct server_options *o = &s->server;

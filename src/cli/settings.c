@@ -1,7 +1,9 @@
-/* settings.c - options that were not given: from variables, and from the profile in the configuration file
+/* settings.c - options that were not given: from variables, and from the profile in the
+ * configuration file
  *
- * The file is the small part of TOML that settings need: sections [profile.NAME] and lines name = "value". Anything else in it is an error with
- * its line: a setting that is silently not heeded is worse than none.
+ * The file is the small part of TOML that settings need: sections [profile.NAME] and lines name =
+ * "value". Anything else in it is an error with its line: a setting that is silently not heeded is
+ * worse than none.
  */
 #include <errno.h>
 #include <stdio.h>
