@@ -186,6 +186,11 @@ $(B)/quipu: $(PROGRAM_OBJ) $(LIBRARY_OBJ) $(B)/sources
 	@echo "  LD    $@"
 	$(Q)$(CC) -pie $(LDFLAGS_release) -Wl,-z,nodlopen -o $@ $(PROGRAM_OBJ) $(LIBRARY_OBJ) $(PROGRAM_LIBS)
 
+# The program with sanitizers, for the tests of the command line in the long lane.
+$(B)/asan/quipu: $(call objects,asan,$(call sources_of,cli)) $(B)/asan/library.a
+	@echo "  LD    $@"
+	$(Q)$(CC_asan) $(LDFLAGS_asan) -o $@ $^ $(PROGRAM_LIBS)
+
 # The manual is what the program says about itself.
 $(B)/quipu.1: $(B)/quipu
 	$(Q)$< help -o man > $@
@@ -345,7 +350,7 @@ check-lane: all $(CHECK_PROGRAMS) $(TEST_TOOLS) $(FUZZERS) $(BENCHES)
 	$(Q)QP_LANE=check FUZZ_SECONDS=0 $(RUN) $(LANE_CHECK) $(fuzz_command)
 torture: deps ## the long lane: the same tests without sampling, fuzzing, benchmark smoke
 	$(Q)$(MAKE) WERROR=1 torture-lane
-torture-lane: all $(TORTURE_PROGRAMS) $(TEST_TOOLS) $(FUZZERS) $(BENCHES)
+torture-lane: all $(B)/asan/quipu $(TORTURE_PROGRAMS) $(TEST_TOOLS) $(FUZZERS) $(BENCHES)
 	$(Q)QP_LANE=torture FUZZ_SECONDS=$(FUZZ_SECONDS) BENCH_SMOKE=1 $(RUN) $(LANE_TORTURE) $(fuzz_command) $(BENCHES) tools/mutants
 mutants: ## remove the guards of the ledger protocol one by one: a test must notice (part of torture)
 	$(Q)tools/mutants

@@ -1,9 +1,10 @@
 /* bench_http.c - what HTTP costs: ten thousand workers that wait, and a hundred that are busy
  *
- * The server is a process of its own (this program with --serve), so that its memory and its processor time are its own. Busy
- * workers are a hundred connections that one thread drives; each asks for eight tasks and brings eight results. Beside them, in
- * the same run: a bare libmicrohttpd that says hello to the same hundred connections, and worker functions in the process of the
- * engine.
+ * The server is a process of its own (this program with --serve), so that its memory and its
+ * processor time are its own. Busy workers are a hundred connections that one thread drives;
+ * each asks for eight tasks and brings eight results. Beside them, in the same run: a bare
+ * libmicrohttpd that says hello to the same hundred connections, and worker functions in the
+ * process of the engine.
  *
  * BENCH_SMOKE=1 only shows that it runs.
  */
@@ -47,7 +48,7 @@ static void nap(long ms)
     (void)nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-/* ------------------------------------------------------------------------------------ the server */
+/* ----------------------------------------------------------------------------------- the server */
 
 static int serve(const char *dir, int fd)
 {
@@ -146,7 +147,7 @@ static double proc_cpu_s(pid_t pid)
     return (double)ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* -------------------------------------------------------------------------------------- the idle */
+/* ------------------------------------------------------------------------------------- the idle */
 
 static void idle(const char *dir)
 {
@@ -191,7 +192,7 @@ static void idle(const char *dir)
     served_end(&s);
 }
 
-/* -------------------------------------------------------------------------------------- the busy */
+/* ------------------------------------------------------------------------------------- the busy */
 
 /* A connection that one request after the other goes through. */
 struct lane {
@@ -228,7 +229,8 @@ static void lane_send(struct lane *l, const char *text, size_t size)
     check(send(l->fd, text, size, MSG_NOSIGNAL) == (ssize_t)size, "a request cannot be sent");
 }
 
-/* One thread drives all lanes: whenever an answer is there, `next` makes the next request. Until it says that there are enough. */
+/* One thread drives all lanes: whenever an answer is there, `next` makes the next request. Until
+ * it says that there are enough. */
 static void drive(struct lane *lanes, int count,
                   bool (*next)(struct lane *l, char *body, size_t size))
 {

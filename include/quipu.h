@@ -164,8 +164,8 @@ QP_API const char *qp_version(void);
  * Threads: every function that takes a `qp *` may be called from any thread at any time between
  * qp_open and qp_close, unless it says otherwise. A call that writes returns when what it wrote is on
  * disk; calls that come at the same time share one commit. In a callback that the engine runs while it
- * answers (qp_start.started, qp_start.ended) nothing may wait: only qp_job_start_async and qp_stop are
- * allowed there, others return QP_E_INVALID.
+ * answers (qp_start.started, qp_start.ended) nothing may wait: only calls whose names end in _async, and
+ * qp_stop, are allowed there, others return QP_E_INVALID.
  *
  * Somebody has to drive the engine, so that timers fire and workers get their tasks. There are
  * three ways:

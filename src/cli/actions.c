@@ -1,8 +1,8 @@
 /* actions.c - what is done to jobs: to one that is named, or to all that fit a filter
  *
- * A filter acts only with --yes; with --dry-run it is counted. Many jobs are acted on page by page, each page as fast as --rate allows. If we
- * are stopped in the middle, the pages before are done; the same command goes on with the rest, since what was done no longer
- * fits, or is refused.
+ * A filter acts only with --yes; with --dry-run it is counted. Many jobs are acted on page by
+ * page, each page as fast as --rate allows. If we are stopped in the middle, the pages before are
+ * done; the same command goes on with the rest, since what was done no longer fits, or is refused.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -113,7 +113,8 @@ int command_whoami(struct cli *c)
 
 /* --------------------------------------------------------------------------------------- backup */
 
-/* Of a store that we open ourselves, the copy goes where the user says; a server only writes into its own directory. */
+/* Of a store that we open ourselves, the copy goes where the user says; a server only writes into
+ * its own directory. */
 static int backup_file(struct cli *c, const char *place)
 {
     struct qp_options options;

@@ -16,7 +16,8 @@ const char *option_text(const char *name, char out_text[OPTION_TEXT_SIZE])
     return out_text;
 }
 
-/* The option that is typed so; OPTION_COUNT: none. *out_value: what stands behind its = sign, or NULL. */
+/* The option that is typed so; OPTION_COUNT: none. *out_value: what stands behind its = sign, or
+ * NULL. */
 static enum option find_option(const struct cli *c, const char *typed, const char **out_value)
 {
     size_t n = strcspn(typed, "=");

@@ -1,8 +1,9 @@
 /* ask.h - asking a server, or a store itself, in the same words
  *
- * A QUESTION is a call of the HTTP API (server/routes.def). A server gets it over HTTP or a Unix socket (ask_server.c); of a store
- * the same handlers answer it in this process (ask_file.c). So both give the same answers, byte by byte. A command
- * that does not write opens a store for reading only, whoever works on it meanwhile.
+ * A QUESTION is a call of the HTTP API (server/routes.def). A server gets it over HTTP or a Unix
+ * socket (ask_server.c); of a store the same handlers answer it in this process (ask_file.c). So
+ * both give the same answers, byte by byte. A command that does not write opens a store for
+ * reading only, whoever works on it meanwhile.
  */
 #ifndef QP_CLI_ASK_H
 #define QP_CLI_ASK_H
@@ -16,8 +17,8 @@ struct question {
     const char *query; /* likewise; NULL: none. The namespace is added where a route takes one */
     qp_str body;       /* JSON; none: no body */
     const char *key;   /* Idempotency-Key; NULL: none */
-    qp_ms
-        patience_ms; /* how long to try again while a server cannot be reached. Only for what may be asked twice */
+    /* How long to try again while a server cannot be reached. Only for what may be asked twice. */
+    qp_ms patience_ms;
 };
 
 struct reply {
@@ -28,13 +29,15 @@ void reply_done(struct reply *r);
 
 /* EXIT_OK: it was answered, in whatever way. Else it was said why not. */
 int ask(struct cli *c, const struct question *q, struct reply *out_reply);
-/* The same, and what is no success is said, too, with the exit code that fits. The reply is empty then. */
+/* The same, and what is no success is said, too, with the exit code that fits. The reply is empty
+ * then. */
 int ask_well(struct cli *c, const struct question *q, struct reply *out_reply);
 /* Says what a refusal says. */
 int ask_refused(struct cli *c, const struct reply *r);
 
-/* The events of a job after a sequence, as they come, until it has ended, the visit returns false, or `deadline_us` (monotonic; 0: none) has
- * come: EXIT_TIMEOUT. `event` is the JSON of one; none: some time has passed, perhaps with progress to show. */
+/* The events of a job after a sequence, as they come, until it has ended, the visit returns false,
+ * or `deadline_us` (monotonic; 0: none) has come: EXIT_TIMEOUT. `event` is the JSON of one; none:
+ * some time has passed, perhaps with progress to show. */
 typedef bool (*follow_visit)(void *context, qp_str event);
 int ask_follow(struct cli *c, const char *job, int64_t after, int64_t deadline_us, void *context,
                follow_visit visit);
@@ -45,7 +48,8 @@ void ask_close(struct cli *c);
 /* Whom it asks, for people. */
 const char *ask_whom(struct cli *c);
 bool ask_is_file(const struct cli *c);
-/* The store that will be asked itself, by the settings; NULL: a server will be. After cli_settings. */
+/* The store that will be asked itself, by the settings; NULL: a server will be. After
+ * cli_settings. */
 const char *ask_file_place(const struct cli *c);
 
 /* Percent-encoded, in the arena. */
@@ -53,7 +57,7 @@ const char *cli_encode(struct cli *c, const char *text);
 int64_t cli_now_us(const struct cli *c);
 void cli_sleep_ms(qp_ms ms);
 
-/* ------------------------------------------------------------------ for ask_file.c, ask_server.c */
+/* ----------------------------------------------------------------- for ask_file.c, ask_server.c */
 
 struct ask {
     int (*ask)(struct cli *c, const struct question *q, struct reply *out_reply);

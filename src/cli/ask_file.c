@@ -1,7 +1,7 @@
 /* ask_file.c - asking a store itself: the handlers of the server, in this process
  *
- * If we are killed in the middle of a write, it was committed or it was not; nothing is left half done, and the next
- * process that opens the file finds it as it is.
+ * If we are killed in the middle of a write, it was committed or it was not; nothing is left half
+ * done, and the next process that opens the file finds it as it is.
  */
 #include "cli/output.h"
 #include "server/api.h"

@@ -1,7 +1,8 @@
 /* ask_server.c - asking a server, over HTTP, HTTPS or a Unix socket
  *
- * The only file that knows libcurl. One connection is kept for all questions of a command. No redirects, no proxies from the
- * environment, no other protocols. The token is in a header and nowhere else.
+ * The only file that knows libcurl. One connection is kept for all questions of a command. No
+ * redirects, no proxies from the environment, no other protocols. The token is in a header and
+ * nowhere else.
  */
 #include <curl/curl.h>
 #include <stdio.h>
@@ -98,7 +99,8 @@ static int unreachable(struct cli *c, CURLcode rc)
                          r->error[0] != '\0' ? r->error : curl_easy_strerror(rc));
 }
 
-/* A server that is being started again answers nothing, or that it is busy: who has the patience asks again. */
+/* A server that is being started again answers nothing, or that it is busy: who has the patience
+ * asks again. */
 static int server_ask(struct cli *c, const struct question *q, struct reply *out_reply)
 {
     int64_t until_us = cli_now_us(c) + q->patience_ms * 1000;

@@ -1,8 +1,9 @@
 /* cli.h - what the commands of the program share
  *
- * A command is a row of commands.def and a function command_<name>. It gets a struct cli with its arguments and options, which
- * were checked against the table, and returns an exit code. Data goes to stdout, talk to stderr. What could control a
- * terminal is escaped, whatever it comes from. Every error says which command to run next.
+ * A command is a row of commands.def and a function command_<name>. It gets a struct cli with its
+ * arguments and options, which were checked against the table, and returns an exit code. Data goes
+ * to stdout, talk to stderr. What could control a terminal is escaped, whatever it comes from.
+ * Every error says which command to run next.
  */
 #ifndef QP_CLI_CLI_H
 #define QP_CLI_CLI_H
@@ -70,7 +71,8 @@ struct command {
     int (*run)(struct cli *c);
 };
 const struct command *command_at(size_t index); /* NULL past the end */
-/* By its words, or by the arguments that begin with them; *out_used: how many arguments its words are. */
+/* By its words, or by the arguments that begin with them; *out_used: how many arguments its words
+ * are. */
 const struct command *command_find(int argc, char *const *argv, int *out_used);
 /* The words that are nearest to what was typed. */
 const char *command_nearest(const char *typed);
@@ -128,16 +130,19 @@ void cli_say(const char *format, ...) QP_PRINTF(1, 2);
 
 /* Text in the arena of the invocation; it lives as long as the command. */
 const char *cli_text(struct cli *c, const char *format, ...) QP_PRINTF(2, 3);
+/* A copy that may be changed. */
+char *cli_copy(struct cli *c, const char *text);
 
 /* ------------------------------------------------------------------------------------ settings */
 
-/* An option of the kind SETTING: given, else its variable, else the profile; NULL: none. The first question reads the
- * configuration file, which is XDG_CONFIG_HOME/quipu/config.toml. */
+/* An option of the kind SETTING: given, else its variable, else the profile; NULL: none. The first
+ * question reads the configuration file, which is XDG_CONFIG_HOME/quipu/config.toml. */
 int cli_settings(struct cli *c);
 
 /* --------------------------------------------------------------------------------------- input */
 
-/* Arguments as JSON: name=text, name:=JSON, name=@FILE, name:=@FILE; or one that is a JSON text, @FILE, or - for stdin. None: `otherwise`. */
+/* Arguments as JSON: name=text, name:=JSON, name=@FILE, name:=@FILE; or one that is a JSON text,
+ * @FILE, or - for stdin. None: `otherwise`. */
 int input_read(struct cli *c, const char *const *arguments, size_t count, const char *otherwise,
                qp_str *out_json);
 
@@ -147,8 +152,8 @@ int input_read(struct cli *c, const char *const *arguments, size_t count, const 
 bool cli_place_is_url(const char *place);
 /* What store_open takes: the file without its prefix, or the URL as it is. */
 const char *cli_place_path(const char *place);
-/* The name by which people may see it: a whole path, so that one file has one name, or the URL without
- * a password. `size` is enough for any path. */
+/* The name by which people may see it: a whole path, so that one file has one name, or the URL
+ * without a password. `size` is enough for any path. */
 void cli_place_name(const char *place, char *out_name, size_t size);
 
 /* ------------------------------------------------------------------------------------- commands */

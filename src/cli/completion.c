@@ -1,7 +1,7 @@
 /* completion.c - quipu completion: scripts for shells, from the table
  *
- * The scripts ask nobody: they know words and options, and leave files to the shell. Ids would need a server, and a key
- * that waits for one is worse than none.
+ * The scripts ask nobody: they know words and options, and leave files to the shell. Ids would
+ * need a server, and a key that waits for one is worse than none.
  */
 #include <string.h>
 
@@ -160,9 +160,8 @@ int command_completion(struct cli *c)
             return EXIT_OK;
         }
     }
-    return status != EXIT_OK
-               ? status
-               : cli_usage(
-                     "completion: the shell is bash, zsh or fish, not '%s'; see quipu help completion",
-                     c->arguments[0]);
+    return status != EXIT_OK ? status
+                             : cli_usage("completion: the shell is bash, zsh or fish, not '%s'; "
+                                         "see quipu help completion",
+                                         c->arguments[0]);
 }

@@ -1,10 +1,13 @@
 /* demo.c - quipu demo: one command that tells the story
  *
- * An order goes through its steps; the server is killed with SIGKILL in the middle of one, and started again. What had been finished is not
- * repeated, which the file of raw calls shows, and the digits prove. Then the order waits for a person, goes on, completes, and the store is held
- * against the rules. It fails, with exit code 1, when anything of this is not so: it is a test as well.
+ * An order goes through its steps; the server is killed with SIGKILL in the middle of one, and
+ * started again. What had been finished is not repeated, which the file of raw calls shows, and
+ * the digits prove. Then the order waits for a person, goes on, completes, and the store is held
+ * against the rules. It fails, with exit code 1, when anything of this is not so: it is a test as
+ * well.
  *
- * Everything is in one directory of its own, which is removed at the end. Server and worker die with this process.
+ * Everything is in one directory of its own, which is removed at the end. Server and worker die
+ * with this process.
  */
 #include "cli/demo.h"
 
@@ -259,7 +262,7 @@ static int stage_order(struct demo *d)
     }
     if (status == EXIT_OK) {
         printf(
-            "   reserve and charge are done; the worker is packing. The digits, one row for each activity:\n");
+            "   reserve and charge are done; the worker is packing. The digits, a row for each:\n");
         status = print_digits(d);
     }
     return status;
@@ -387,7 +390,7 @@ static int stage_check(struct demo *d)
                               : fail(d, "the store is not what the protocol can have made");
 }
 
-/* ------------------------------------------------------------------------------------- the whole */
+/* ------------------------------------------------------------------------------------ the whole */
 
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
 {
@@ -440,7 +443,7 @@ int command_demo(struct cli *c)
     clean_up(&d);
     if (status == EXIT_OK) {
         printf(
-            "\nNothing was lost, and nothing was done twice. Next: quipu serve; README.md shows how to go on.\n");
+            "\nNothing was lost, and nothing was done twice. Next: quipu serve; see README.md\n");
     }
     return status;
 }

@@ -1,7 +1,7 @@
 /* demo.h - the parts of quipu demo: the order workflow, its worker, and a server that can be killed
  *
- * The demo is three processes, each a child of the one before it: the story (demo.c), the server and the worker. They share a
- * directory of their own and nothing else.
+ * The demo is three processes, each a child of the one before it: the story (demo.c), the server
+ * and the worker. They share a directory of their own and nothing else.
  */
 #ifndef QP_CLI_DEMO_H
 #define QP_CLI_DEMO_H
@@ -22,9 +22,11 @@ extern const struct demo_step demo_steps[DEMO_STEPS];
 
 extern const struct program order_program;
 
-/* In a child of its own: serves until SIGTERM. A byte into `ready` when it can be asked. Its exit code. */
+/* In a child of its own: serves until SIGTERM. A byte into `ready` when it can be asked. Its exit
+ * code. */
 int demo_server(const char *dir, int ready);
-/* Likewise: does the steps until SIGTERM; every call that it gets goes to the file `calls` before it is answered. */
+/* Likewise: does the steps until SIGTERM; every call that it gets goes to the file `calls` before
+ * it is answered. */
 int demo_worker(struct cli *c, const char *dir);
 
 #endif

@@ -2,8 +2,9 @@
  *
  *   trigger - reserve - charge - pack - approve (a signal) - ship
  *
- * Each step is an activity of category A: it waits for its worker, or for the signal (approve, id of the job), and its answer spawns
- * the next one. The output of the last one is that of the job. An answer with an error ends the job as failed.
+ * Each step is an activity of category A: it waits for its worker, or for the signal (approve, id
+ * of the job), and its answer spawns the next one. The output of the last one is that of the job.
+ * An answer with an error ends the job as failed.
  */
 #include "cli/demo.h"
 #include "kernel/turn.h"

@@ -1,7 +1,8 @@
 /* demo_parts.c - the server and the worker of the demo, each in a process of its own
  *
- * The worker is what a worker in any language is: a loop around POST /v1/work. When the server is gone it asks again until it is back, with
- * the same results; a result that was taken before is answered so, and happens once.
+ * The worker is what a worker in any language is: a loop around POST /v1/work. When the server is
+ * gone it asks again until it is back, with the same results; a result that was taken before is
+ * answered so, and happens once.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -68,7 +69,8 @@ static const struct demo_step *step_of(qp_str name)
     return NULL;
 }
 
-/* One line for every call, written before anything is done: what a service outside would have seen. */
+/* One line for every call, written before anything is done: what a service outside would have
+ * seen. */
 static void log_call(int calls, const struct json *task)
 {
     char line[QP_ID_SIZE + 128];

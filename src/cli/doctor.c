@@ -1,7 +1,8 @@
 /* doctor.c - quipu doctor: is everything in place?
  *
- * Looks at a store, or at a server, from the outside: nothing is changed. Every finding that is not good comes with the command to run
- * next. Exit codes: 0 nothing is broken (there may be warnings), else that of the worst finding.
+ * Looks at a store, or at a server, from the outside: nothing is changed. Every finding that is
+ * not good comes with the command to run next. Exit codes: 0 nothing is broken (there may be
+ * warnings), else that of the worst finding.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +60,7 @@ static void fail(struct doctor *d, int status, const char *what, const char *nex
     find(d, BAD, what, next, text);
 }
 
-/* ------------------------------------------------------------------------------------ this machine */
+/* --------------------------------------------------------------------------------- this machine */
 
 static void check_clock(struct doctor *d)
 {
@@ -121,7 +122,7 @@ static void check_space(struct doctor *d, const char *path)
          cli_text(d->c, "%llu MiB are free on its disk", (unsigned long long)(space >> 20)));
 }
 
-/* ------------------------------------------------------------------------------ what can be asked */
+/* ---------------------------------------------------------------------------- what can be asked */
 
 static struct json *question(struct doctor *d, const char *path, const char *query, int *out_status)
 {
@@ -212,7 +213,7 @@ static void check_parked(struct doctor *d)
     json_free(json);
 }
 
-/* -------------------------------------------------------------------------------------- all of it */
+/* ------------------------------------------------------------------------------------ all of it */
 
 static void check_file(struct doctor *d, const char *place)
 {

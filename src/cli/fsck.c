@@ -238,7 +238,9 @@ static int run_check(struct fsck *f)
     rc = qp_check(&f->check, f, visit, &result, &err);
     rc = rc == QP_OK && is_json(f) ? finish_json(f, &result) : rc;
     if (rc == QP_OK) {
-        (void)fwrite(f->out.p, 1, f->out.n, stdout); /* main checks the stream */
+        if (f->out.n > 0) {
+            (void)fwrite(f->out.p, 1, f->out.n, stdout); /* main checks the stream */
+        }
         print_summary(&result);
     }
     buf_done(&f->out);

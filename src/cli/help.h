@@ -9,7 +9,8 @@
 void help_list(FILE *out);
 void help_command(FILE *out, const struct command *command);
 
-/* Walks over the paragraphs and examples of `about`: false past the end. An example is without its "$ ". */
+/* Walks over the paragraphs and examples of `about`: false past the end. An example is without its
+ * "$ ". */
 struct about_walk {
     const char *rest;
     const char *text;

@@ -1,7 +1,8 @@
 /* input.c - what a person types, as JSON
  *
- * name=text, name:=JSON, name=@FILE and name:=@FILE make an object; one argument that is a JSON text, @FILE or - (stdin) is the whole.
- * A mistake is told with its argument, before anybody is asked.
+ * name=text, name:=JSON, name=@FILE and name:=@FILE make an object; one argument that is a JSON
+ * text, @FILE or - (stdin) is the whole. A mistake is told with its argument, before anybody is
+ * asked.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* jobs.c - start, show, history, wait, export, signal: one job at a time
  *
- * A start carries an id that is made here, unless one was given. So a request whose answer was lost is sent again, to a server that was
- * killed and is there again, and the job is started once.
+ * A start carries an id that is made here, unless one was given. So a request whose answer was
+ * lost is sent again, to a server that was killed and is there again, and the job is started once.
  */
 #include "cli/jobs.h"
 
@@ -137,7 +137,8 @@ static bool is_final(struct cli *c, qp_str text, int *out_exit)
     return final;
 }
 
-/* One look. A server keeps the question until the job has ended; at a file we look again ourselves. */
+/* One look. A server keeps the question until the job has ended; at a file we look again
+ * ourselves. */
 static int look(struct cli *c, const char *id, int64_t left_ms, struct reply *out_reply)
 {
     struct question q = {.path = job_path(c, id, ""), .patience_ms = PATIENCE_MS};

@@ -1,6 +1,7 @@
 /* lists.c - commands that list: jobs, topics, workers, namespaces, tokens, the audit
  *
- * A list is read page by page until there are as many items as were wanted; a page may be short although there are more.
+ * A list is read page by page until there are as many items as were wanted; a page may be short
+ * although there are more.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* main.c - the program `quipu`: finds the command and runs it
  *
- * A name that is not there is answered with the nearest one that is. The program fails when its output could not be
- * written: a script that redirects to a full disk must notice.
+ * A name that is not there is answered with the nearest one that is. The program fails when its
+ * output could not be written: a script that redirects to a full disk must notice.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,26 +36,38 @@ int main(int argc, char **argv)
     return status;
 }
 
+/* Some bytes of the arena: without them a program of a few kilobytes cannot go on, and nobody can
+ * help. */
+static char *room_for(struct cli *c, size_t size)
+{
+    char *room = arena_bytes(&c->arena, size);
+    if (room == NULL) {
+        (void)fputs("quipu: out of memory\n", stderr);
+        exit(EXIT_ERROR);
+    }
+    return room;
+}
+
 const char *cli_text(struct cli *c, const char *format, ...)
 {
-    struct buf b;
     va_list arguments;
-    qp_str copy = {"", 0};
+    char *text;
     int size;
-    buf_init(&b, &c->env, 0);
     va_start(arguments, format);
     size = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    if (size >= 0 && buf_room(&b, (size_t)size + 1) != NULL) {
-        va_start(arguments, format);
-        (void)vsnprintf(b.p, (size_t)size + 1, format, arguments); /* there is room */
-        va_end(arguments);
-        if (!arena_copy(&c->arena, (qp_str){b.p, (size_t)size + 1}, &copy)) {
-            abort(); /* a program of a few kilobytes: nobody can help */
-        }
-    }
-    buf_done(&b);
-    return copy.p;
+    QP_ASSERT(size >= 0);
+    text = room_for(c, (size_t)size + 1);
+    va_start(arguments, format);
+    (void)vsnprintf(text, (size_t)size + 1, format, arguments); /* there is room */
+    va_end(arguments);
+    return text;
+}
+
+char *cli_copy(struct cli *c, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    return memcpy(room_for(c, size), text, size);
 }
 
 /* --help among the arguments, wherever it stands. */

@@ -13,16 +13,20 @@ static const struct {
 };
 
 static const char *const intro[] = {
-    "A command asks a server (--server, or the variable QUIPU_SERVER), or a store itself (--db): the output is the same. Without either it asks "
-    "the server whose data directory is ./quipu-data, and else the file ./quipu.db.",
+    "A command asks a server (--server, or the variable QUIPU_SERVER), or a store itself "
+    "(--db): the output is the same. Without either it asks the server whose data directory "
+    "is ./quipu-data, and else the file ./quipu.db.",
     "A job is named by its id, or by the beginning of its id when no other job begins so.",
-    "Data goes to stdout, talk to stderr. With -o json the output has the shape of the HTTP API.",
+    "Data goes to stdout, talk to stderr. With -o json the output has the shape of the HTTP "
+    "API.",
 };
 
 static const char *const files[] = {
-    "The configuration file is quipu/config.toml in XDG_CONFIG_HOME, or in ~/.config. A section [profile.NAME] has settings as name = \"value\": server, db, "
-    "token_file, ca_file, namespace. The section [profile.default] holds without --profile. Options win over variables (--token-file is QUIPU_TOKEN_FILE), "
-    "variables over the file. QUIPU_TOKEN is the token itself; tokens are never options.",
+    "The configuration file is quipu/config.toml in XDG_CONFIG_HOME, or in ~/.config. A "
+    "section [profile.NAME] has settings as name = \"value\": server, db, token_file, "
+    "ca_file, namespace. The section [profile.default] holds without --profile. Options win "
+    "over variables (--token-file is QUIPU_TOKEN_FILE), variables over the file. "
+    "QUIPU_TOKEN is the token itself; tokens are never options.",
 };
 
 /* ------------------------------------------------------------------------------------------ man */
@@ -158,9 +162,9 @@ void manual_markdown(FILE *out)
     for (size_t i = 0; i < ARRAY_COUNT(exits); i++) {
         (void)fprintf(out, "| %d | %s |\n", exits[i].code, exits[i].meaning);
     }
-    (void)fputs(
-        "\n## Common options\n\nOf all commands that ask a server or a store.\n\n| option | |\n|---|---|\n",
-        out);
+    (void)fputs("\n## Common options\n\nOf all commands that ask a server or a store.\n\n"
+                "| option | |\n|---|---|\n",
+                out);
     for (enum option i = 0; i <= OPT_help; i++) {
         markdown_option(out, i);
     }

@@ -1,8 +1,9 @@
 /* migrate.c - quipu migrate: moves a store into another one, with its jobs in flight
  *
- * The result goes to stdout, in words or, with -o json, as one object; progress goes to stderr. What
- * a crash leaves is told in store/copy.c: the same command again finishes it. With --dump-sql nothing is
- * moved: the statements that make a database's schema are printed, for those who apply them themselves.
+ * The result goes to stdout, in words or, with -o json, as one object; progress goes to stderr.
+ * What a crash leaves is told in store/copy.c: the same command again finishes it. With --dump-sql
+ * nothing is moved: the statements that make a database's schema are printed, for those who apply
+ * them themselves.
  *
  * Exit codes: 0 it was moved, 1 it could not be, 2 usage, 3 there is no such source, 4 source or
  * destination are not fit for it (in use, not empty, moved already), 13 fsck found violations.
@@ -100,7 +101,7 @@ static int take(struct migrate *m, const struct cli *c)
                            m->format);
 }
 
-/* ---------------------------------------------------------------------------------------- places */
+/* --------------------------------------------------------------------------------------- places */
 
 static int name_place(const char *place, char out_name[LIMIT_STORE_NAME_SIZE])
 {
@@ -128,10 +129,10 @@ static int check_places(struct migrate *m)
     return status;
 }
 
-/* -------------------------------------------------------------------------------------- the move */
+/* ------------------------------------------------------------------------------------- the move */
 
-/* The source first, and for writing: its lock keeps engines away until we are done, and a source that
- * cannot be moved leaves no new destination behind. */
+/* The source first, and for writing: its lock keeps engines away until we are done, and a source
+ * that cannot be moved leaves no new destination behind. */
 static int open_all(struct migrate *m)
 {
     struct store_options source = {.path = cli_place_path(m->from),

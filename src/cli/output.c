@@ -34,7 +34,7 @@ bool output_colors(const struct cli *c)
 
 /* ----------------------------------------------------------------------------------------- text */
 
-/* The size of the character at the front when it may be shown; 0: its first byte is to be escaped. */
+/* The size of the character at the front if it may be shown; 0: its first byte is escaped. */
 static size_t harmless(qp_str text)
 {
     unsigned char first = (unsigned char)text.p[0];
@@ -46,7 +46,8 @@ static size_t harmless(qp_str text)
     if (n == 2 && first == 0xc2 && (unsigned char)text.p[1] < 0xa0) {
         return 0; /* C1 controls */
     }
-    /* What is not seen, or changes lines or the direction of what follows: U+200B..F, U+2028..E, U+2060..F. */
+    /* What is not seen, or changes lines or the direction of what follows: U+200B..F, U+2028..E,
+     * U+2060..F. */
     if (n == 3 && first == 0xe2) {
         unsigned char second = (unsigned char)text.p[1];
         unsigned char third = (unsigned char)text.p[2];
@@ -148,7 +149,7 @@ int64_t member_number(const struct json *object, const char *key)
     return json_as_i64(json_get(object, str_from(key)), &number) ? number : 0;
 }
 
-/* ---------------------------------------------------------------------------------------- tables */
+/* --------------------------------------------------------------------------------------- tables */
 
 /* How wide a value is when it is shown. */
 static size_t width_of(const struct json *value)
@@ -211,7 +212,7 @@ static void print_table(const struct cli *c, bool wide, const struct table_colum
     }
 }
 
-/* ----------------------------------------------------------------------------------------- lists */
+/* ---------------------------------------------------------------------------------------- lists */
 
 static void put_items(struct json_writer *w, const struct items *items)
 {

@@ -1,7 +1,7 @@
 /* output.h - what goes to stdout
  *
- * For people tables and lines; for programs the JSON of the API, as one text (json), an item a line (jsonl) or YAML. Text that could control
- * a terminal is escaped in all of them.
+ * For people tables and lines; for programs the JSON of the API, as one text (json), an item a
+ * line (jsonl) or YAML. Text that could control a terminal is escaped in all of them.
  */
 #ifndef QP_CLI_OUTPUT_H
 #define QP_CLI_OUTPUT_H
@@ -33,7 +33,8 @@ struct items {
 /* A list, in the way that was asked for. `name` is the member that -q and -o name print. */
 void output_items(const struct cli *c, enum output kind, const struct table_column *columns,
                   size_t column_count, const char *name, const struct items *items);
-/* One object: json, jsonl, yaml, or its `name`. False: people want to read it, and it was not printed. */
+/* One object: json, jsonl, yaml, or its `name`. False: people want to read it, and it was not
+ * printed. */
 bool output_object(struct cli *c, enum output kind, const char *name, qp_str json);
 
 /* Members of an object as lines "name  value". */
@@ -43,9 +44,10 @@ void output_members(const struct json *object);
 qp_str member_text(const struct json *object, const char *key);
 int64_t member_number(const struct json *object, const char *key);
 
-/* Text without anything that could control a terminal: as it is when it is good UTF-8, else \xNN. */
+/* Text without anything that could control a terminal: good UTF-8 as it is, all else as \xNN. */
 void print_safe(FILE *out, qp_str text);
-/* A value as one line: strings without quotes, all else as JSON. NULL: nothing. Its width in columns, about. */
+/* A value as one line: strings without quotes, all else as JSON. NULL: nothing. Its width in
+ * columns, about. */
 size_t print_value(FILE *out, const struct json *value);
 /* The JSON text as it is, but for control characters beyond ASCII, which become \u escapes. */
 void print_json(FILE *out, qp_str json);

@@ -16,8 +16,8 @@ const char *cli_place_path(const char *place)
 }
 
 /* Between the user's name and the host lies a password, which nobody may read in an error or in the
- * source's note. It may have been typed with a sign that ends what comes before a host: rather too much is
- * left out than too little. */
+ * source's note. It may have been typed with a sign that ends what comes before a host: rather too
+ * much is left out than too little. */
 static void name_url(const char *url, char *out_name, size_t size)
 {
     const char *host = strstr(url, "://") + 3;
@@ -35,8 +35,8 @@ static void name_url(const char *url, char *out_name, size_t size)
                    rest_size, rest);
 }
 
-/* Of a file that is not there yet, the name of its directory is resolved. What cannot be resolved stays
- * as it is: opening it will complain. */
+/* Of a file that is not there yet, the name of its directory is resolved. What cannot be resolved
+ * stays as it is: opening it will complain. */
 static void name_file(const char *path, char *out_name, size_t size)
 {
     const char *slash = strrchr(path, '/');

@@ -1,10 +1,11 @@
 /* run.c - quipu run: works on a store until nothing is left to do
  *
- * The engine and its workers are this one thread. A worker is a program: the task's input is its stdin, its stdout the output, and
- * when it fails, its stderr is the error. It ends when nothing is due any more, now or later: every job that is still open waits for
- * somebody else.
+ * The engine and its workers are this one thread. A worker is a program: the task's input is its
+ * stdin, its stdout the output, and when it fails, its stderr is the error. It ends when nothing
+ * is due any more, now or later: every job that is still open waits for somebody else.
  *
- * If we crash while a program runs, its task is ready again for the next run, with a higher attempt.
+ * If we crash while a program runs, its task is ready again for the next run, with a higher
+ * attempt.
  */
 #include <errno.h>
 #include <poll.h>
@@ -205,10 +206,15 @@ int command_run(struct cli *c)
     if (status != EXIT_OK) {
         return status;
     }
+    if (cli_has(c, OPT_db) && cli_place_is_url(c->values[OPT_db])) {
+        return cli_fail_next(
+            c, EXIT_USAGE, "quipu serve --store URL",
+            "of a database that others share nobody knows when nothing is left to do");
+    }
     qp_options_init(&options);
     options.path = cli_place_path(cli_has(c, OPT_db) ? c->values[OPT_db] : DEFAULT_FILE);
     options.env = &c->env;
-    rc = access(options.path, F_OK) != 0 && !cli_place_is_url(options.path)
+    rc = access(options.path, F_OK) != 0
              ? err_set(&err, QP_E_NOT_FOUND, "%s: there is no such store", options.path)
              : qp_open(&options, &q, &err);
     if (rc != QP_OK) {

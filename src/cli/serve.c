@@ -1,10 +1,12 @@
 /* serve.c - quipu serve: the engine as a program
  *
- * Reads its options (an option --data-dir is also the variable QUIPU_DATA_DIR; the option wins), puts a server together
- * (server/server.h), tells the service manager that it is ready, and waits for a signal: SIGTERM and SIGINT end it, after what
- * is being done; SIGHUP reads the key and the certificate again. When the store has failed for good it ends by itself.
+ * Reads its options (an option --data-dir is also the variable QUIPU_DATA_DIR; the option wins),
+ * puts a server together (server/server.h), tells the service manager that it is ready, and
+ * waits for a signal: SIGTERM and SIGINT end it, after what is being done; SIGHUP reads the key
+ * and the certificate again. When the store has failed for good it ends by itself.
  *
- * Exit codes: 0 it was asked to end and did, 1 it could not start, did not end well, or its store failed, 2 usage, 4 the store is in use.
+ * Exit codes: 0 it was asked to end and did, 1 it could not start, did not end well, or its
+ * store failed, 2 usage, 4 the store is in use.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +32,7 @@
 #define FIRST_SOCKET 3 /* of those that were opened for us */
 
 struct serve {
+    struct cli *c;
     struct server_options server;
     struct qp_env env;
     struct sink sink;
@@ -41,7 +44,8 @@ struct serve {
     sigset_t signals;
 };
 
-/* Every option, and where its value goes. Several values of --listen and --host are separated by commas. */
+/* Every option, and where its value goes. Several values of --listen and --host are separated by
+ * commas. */
 static const struct {
     enum option option;
     size_t offset;
@@ -69,7 +73,7 @@ static int run(struct serve *s);
 
 int command_serve(struct cli *c)
 {
-    struct serve s = {.data = NULL};
+    struct serve s = {.c = c};
     int status = cli_expect(c, 0, 0);
     status = status == EXIT_OK ? cli_settings(c) : status;
     for (size_t i = 0; i < ARRAY_COUNT(options); i++) {
@@ -104,10 +108,10 @@ static bool read_ms(const char *text, qp_ms *out_ms)
     return text == NULL || span_parse(str_from(text), out_ms, NULL) == QP_OK;
 }
 
-/* Splits at commas, in a copy that lives as long as the program. */
-static size_t split(const char *text, const char **out, size_t most)
+/* Splits at commas, in a copy that lives as long as the command. */
+static size_t split(struct cli *c, const char *text, const char **out, size_t most)
 {
-    char *rest = text == NULL ? NULL : strdup(text);
+    char *rest = text == NULL ? NULL : cli_copy(c, text);
     size_t count = 0;
     while (rest != NULL && count < most) {
         out[count++] = strsep(&rest, ",");
@@ -179,7 +183,8 @@ static void adopt(struct serve *s)
     s->server.adopted_count = (size_t)wanted;
 }
 
-/* Commands that are run beside the data directory find the socket in it (ask.c). A name that is too long for one does without. */
+/* Commands that are run beside the data directory find the socket in it (ask.c). A name that is
+ * too long for one does without. */
 static void settle_socket(struct serve *s)
 {
     struct server_options *o = &s->server;
@@ -213,8 +218,8 @@ static int settle(struct serve *s)
     o->data = s->data != NULL ? s->data : "quipu-data";
     o->store =
         s->store != NULL && !cli_place_is_url(s->store) ? cli_place_path(s->store) : s->store;
-    o->listen_count = split(s->listen, o->listen, SERVER_LISTENERS - 1);
-    o->host_count = split(s->host, o->hosts, LIMIT_HOSTS - 4);
+    o->listen_count = split(s->c, s->listen, o->listen, SERVER_LISTENERS - 1);
+    o->host_count = split(s->c, s->host, o->hosts, LIMIT_HOSTS - 4);
     settle_socket(s);
     o->tls_key = s->tls_key;
     o->tls_certificate = s->tls_certificate;
@@ -226,7 +231,8 @@ static int settle(struct serve *s)
 
 /* ------------------------------------------------------------------------------------------ run */
 
-/* Files only for us, no memory on disk when we crash, as many sockets as we may have, and signals for the main thread. */
+/* Files only for us, no memory on disk when we crash, as many sockets as we may have, and
+ * signals for the main thread. */
 static void prepare(struct serve *s)
 {
     struct rlimit files;

@@ -1,16 +1,20 @@
-/* settings.c - options that were not given: from variables, and from the profile in the configuration file
+/* settings.c - options that were not given: from variables, and from the profile in the
+ * configuration file
  *
- * The file is the small part of TOML that settings need: sections [profile.NAME] and lines name = "value". Anything else in it is an error with
- * its line: a setting that is silently not heeded is worse than none.
+ * The file is the small part of TOML that settings need: sections [profile.NAME] and lines name =
+ * "value". Anything else in it is an error with its line: a setting that is silently not heeded is
+ * worse than none.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
 #define LINE_SIZE 4096
+#define VARIABLE_SIZE (OPTION_TEXT_SIZE + 8)
 
 static bool is_place(enum option option)
 {
@@ -27,18 +31,70 @@ static void set(struct cli *c, enum option option, const char *value)
     }
 }
 
-static void from_variables(struct cli *c)
+/* "QUIPU_DATA_DIR" of "data_dir". */
+static const char *variable_of(enum option option, char out_name[VARIABLE_SIZE])
 {
-    for (enum option i = 0; i < OPTION_COUNT; i++) {
-        char name[OPTION_TEXT_SIZE + 8];
-        if ((option_at(i)->flags & SETTING) == 0) {
+    (void)snprintf(out_name, VARIABLE_SIZE, "QUIPU_%s",
+                   option_at(option)->name); /* names are short */
+    for (char *p = out_name; *p != '\0'; p++) {
+        *p = (char)(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
+    }
+    return out_name;
+}
+
+/* An option without a value is set by 1, true or yes, and not by 0, false or no. */
+static int from_flag(struct cli *c, enum option option, const char *name, const char *value)
+{
+    static const char *const words[] = {"0", "false", "no", "1", "true", "yes"};
+    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+        if (strcmp(value, words[i]) == 0) {
+            set(c, option, i < 3 ? NULL : "1");
+            return EXIT_OK;
+        }
+    }
+    return cli_fail(c, EXIT_USAGE, "the variable %s is 1 or 0, not '%s'", name, value);
+}
+
+static int from_variables(struct cli *c)
+{
+    int status = EXIT_OK;
+    for (enum option i = 0; i < OPTION_COUNT && status == EXIT_OK; i++) {
+        char name[VARIABLE_SIZE];
+        const char *value;
+        if ((option_at(i)->flags & SETTING) == 0 || !command_takes(c->command, i)) {
             continue;
         }
-        (void)snprintf(name, sizeof name, "QUIPU_%s", option_at(i)->name);
-        for (char *p = name; *p != '\0'; p++) {
-            *p = (char)(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
+        value = getenv(variable_of(i, name));
+        if (value == NULL || *value == '\0') {
+            continue;
         }
-        set(c, i, getenv(name));
+        if (option_at(i)->value == NULL) {
+            status = from_flag(c, i, name, value);
+        } else {
+            set(c, i, value);
+        }
+    }
+    return status;
+}
+
+/* A variable that means nothing is most likely a slip of the fingers. */
+static void warn_unknown(void)
+{
+    static const char *const others[] = {"TOKEN", "URL", "JOB", "TOPIC", "KEY", "ATTEMPT"};
+    for (char **p = environ; *p != NULL; p++) {
+        size_t n = strcspn(*p, "=");
+        bool known = strncmp(*p, "QUIPU_", 6) != 0;
+        for (enum option i = 0; i < OPTION_COUNT && !known; i++) {
+            char name[VARIABLE_SIZE];
+            known = (option_at(i)->flags & SETTING) != 0 && strlen(variable_of(i, name)) == n &&
+                    memcmp(name, *p, n) == 0;
+        }
+        for (size_t i = 0; i < ARRAY_COUNT(others) && !known; i++) {
+            known = strlen(others[i]) == n - 6 && memcmp(others[i], *p + 6, n - 6) == 0;
+        }
+        if (!known) {
+            cli_say("quipu: warning: the variable %.*s means nothing; next: man quipu", (int)n, *p);
+        }
     }
 }
 
@@ -144,7 +200,11 @@ int cli_settings(struct cli *c)
         return cli_usage("%s: --db and --server: one of them; see quipu help %s", c->command->words,
                          c->command->words);
     }
-    from_variables(c);
+    status = from_variables(c);
+    if (status != EXIT_OK) {
+        return status;
+    }
+    warn_unknown();
     wanted = cli_has(c, OPT_profile) ? c->values[OPT_profile] : "default";
     file = path == NULL ? NULL : fopen(path, "re");
     if (file == NULL) {

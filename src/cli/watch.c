@@ -1,7 +1,8 @@
 /* watch.c - quipu watch and quipu history: a job as it happens
  *
- * Both follow the journal: over SSE from a server, by looking again at a file. On a terminal watch draws the job's activities as a tree,
- * and draws it anew in place when something has happened; elsewhere it prints a line for every change. So does history.
+ * Both follow the journal: over SSE from a server, by looking again at a file. On a terminal watch
+ * draws the job's activities as a tree, and draws it anew in place when something has happened;
+ * elsewhere it prints a line for every change. So does history.
  */
 #include <stdlib.h>
 #include <sys/ioctl.h>

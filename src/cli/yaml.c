@@ -1,7 +1,7 @@
 /* yaml.c - a JSON tree as YAML: blocks, and scalars as JSON has them
  *
- * Every string is in double quotes, whose escapes are those of JSON: nothing can be read as something else. The depth of
- * a tree is bounded by the reader of JSON.
+ * Every string is in double quotes, whose escapes are those of JSON: nothing can be read as
+ * something else. The depth of a tree is bounded by the reader of JSON.
  */
 #include "cli/output.h"
 

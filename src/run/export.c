@@ -2,8 +2,9 @@
  *
  *   {"job":{...},"activities":[...],"journal":[...],"data":{name:value,...}}
  *
- * One page after the other is read and written, so a large job needs no more memory than a small one. What
- * changes meanwhile may be seen in a later part and not in an earlier one. Values of data that are not JSON are
+ * One page after the other is read, and written when the reading is over, so that neither a large job needs
+ * much memory nor a slow writer keeps a connection. What changes meanwhile may be seen in a later part and not in
+ * an earlier one. Values of data that are not JSON are
  * written as text.
  */
 #include "run/handle.h"
@@ -64,8 +65,7 @@ static int see_activity(void *context, const struct qp_activity *activity)
     rc = json_writer_done(&w);
     buf_reset(&x->after);
     buf_str(&x->after, activity->address);
-    rc = rc == QP_OK ? buf_rc(&x->after) : rc;
-    return rc == QP_OK ? flush(x) : rc;
+    return rc == QP_OK ? buf_rc(&x->after) : rc;
 }
 
 static int see_event(void *context, const struct qp_event *event)
@@ -76,7 +76,7 @@ static int see_event(void *context, const struct qp_event *event)
     show_event(&w, event);
     rc = json_writer_done(&w);
     x->seq = event->seq;
-    return rc == QP_OK ? flush(x) : rc;
+    return rc;
 }
 
 static int see_data(void *context, qp_str name, qp_str value)
@@ -97,23 +97,24 @@ static int see_data(void *context, qp_str name, qp_str value)
     return rc == QP_OK ? flush(x) : rc;
 }
 
+/* So many at a time that their payloads fit into a buffer. */
+#define ACTIVITIES_PER_PAGE 8
+
 static int export_activities(struct exporting *x, struct qp_err *err)
 {
+    char last[LIMIT_ADDRESS_SIZE]; /* the visits write x->after while it is read */
     bool more = true;
     int rc = QP_OK;
     buf_text(&x->text, ",\"activities\":[");
     x->first = true;
     while (rc == QP_OK && more) {
-        qp_str after = x->first ? QP_NONE : buf_slice(&x->after);
-        struct buf last;
-        buf_init(&last, &x->q->env, 0); /* the visits write x->after while it is read */
-        buf_str(&last, after);
-        rc = buf_rc(&last);
-        rc = rc == QP_OK ? qp_activity_list(x->q, x->ns, str_from(x->id),
-                                            x->first ? QP_NONE : buf_slice(&last), 0, x,
-                                            see_activity, &more, err)
-                         : rc;
-        buf_done(&last);
+        qp_str after = x->first ? QP_NONE : (qp_str){last, x->after.n};
+        if (x->after.n > 0) {
+            memcpy(last, x->after.p, x->after.n);
+        }
+        rc = qp_activity_list(x->q, x->ns, str_from(x->id), after, ACTIVITIES_PER_PAGE, x,
+                              see_activity, &more, err);
+        rc = rc == QP_OK ? flush(x) : rc;
     }
     return rc;
 }
@@ -128,6 +129,7 @@ static int export_journal(struct exporting *x, struct qp_err *err)
         int64_t before = x->seq;
         rc = qp_job_journal(x->q, x->ns, str_from(x->id), x->seq, LIMIT_PAGE_ROWS, x, see_event,
                             &more, err);
+        rc = rc == QP_OK ? flush(x) : rc;
         /* A page may be all of entries that are gone. */
         x->seq = x->seq == before ? before + LIMIT_PAGE_ROWS : x->seq;
     }

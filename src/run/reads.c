@@ -235,36 +235,59 @@ static int query_do(qp *q, qp_str ns, struct space_query *sq, struct qp_err *err
     return rc == QP_OK ? reads_do(q, sq, read_query, err) : rc;
 }
 
+/* A job whose task waits somewhere is read twice: who serves the topic is known to the driver, and nobody waits
+ * for that with a reader in hand. */
+struct showing {
+    void *context;
+    qp_job_visit visit;
+    struct qp_topic topic; /* name none: not asked yet */
+    char name[LIMIT_NAME_SIZE];
+    bool again;
+};
+
 /* A task that waits where somebody asks for tasks does not need to be told of. */
-static int show_served(void *context, const struct qp_job_info *job)
+static bool is_served(const qp *q, const struct qp_topic *topic)
+{
+    return q->engine == NULL || topic->workers > 0 ||
+           topic->served_at + LIMIT_UNSERVED_MS > q->env.wall_ms(q->env.context);
+}
+
+static int show_job(void *context, const struct qp_job_info *job)
 {
     const struct space_query *sq = context;
+    struct showing *s = sq->context;
     struct qp_job_info told = *job;
-    if (!str_is_none(job->unserved_topic)) {
-        struct qp_topic topic = {.name = job->unserved_topic};
-        qp_ms now = sq->q->env.wall_ms(sq->q->env.context);
-        topics_served(sq->q, sq->query.ns, &topic, 1);
-        told.unserved_since = topic.served_at;
-        if (sq->q->engine == NULL || topic.workers > 0 ||
-            topic.served_at + LIMIT_UNSERVED_MS > now) {
-            told.unserved_topic = QP_NONE;
-            told.unserved_since = 0;
-        }
+    s->again = !str_is_none(job->unserved_topic) && str_is_none(s->topic.name);
+    if (s->again) {
+        QP_ASSERT(job->unserved_topic.n <= sizeof s->name);
+        memcpy(s->name, job->unserved_topic.p, job->unserved_topic.n);
+        s->topic.name = (qp_str){s->name, job->unserved_topic.n};
+        return QP_OK;
     }
-    return sq->visit.job(sq->context, &told);
+    told.unserved_since = s->topic.served_at;
+    if (is_served(sq->q, &s->topic)) {
+        told.unserved_topic = QP_NONE;
+        told.unserved_since = 0;
+    }
+    return s->visit(s->context, &told);
 }
 
 static int show_body(struct space_query *sq, struct qp_err *err)
 {
-    return query_show(&sq->query, sq->id, sq, show_served, err);
+    return query_show(&sq->query, sq->id, sq, show_job, err);
 }
 
 int qp_job_show(qp *q, qp_str ns, qp_str id_or_prefix, void *context, qp_job_visit visit,
                 struct qp_err *err)
 {
-    struct space_query sq = {
-        .body = show_body, .id = id_or_prefix, .context = context, .visit.job = visit};
-    return query_do(q, ns, &sq, err);
+    struct showing s = {.context = context, .visit = visit};
+    struct space_query sq = {.body = show_body, .id = id_or_prefix, .context = &s};
+    int rc = query_do(q, ns, &sq, err);
+    if (rc == QP_OK && s.again) {
+        topics_served(q, sq.query.ns, &s.topic, 1);
+        rc = query_do(q, ns, &sq, err);
+    }
+    return rc;
 }
 
 static int resolve_body(struct space_query *sq, struct qp_err *err)

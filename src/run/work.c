@@ -216,6 +216,7 @@ static void abort_run(qp *q, struct call *c)
     struct work_state *s = (struct work_state *)((char *)c - offsetof(struct work_state, abort));
     (void)q;
     s->aborted = true;
+    seats_leave(s); /* nobody promises it anything from now on */
     work_wake(s);
 }
 

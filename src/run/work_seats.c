@@ -298,16 +298,7 @@ void topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count)
 {
     struct serving s = {
         .call = {.run = serving_run, .q = q}, .ns = ns, .topics = topics, .count = count};
-    bool here;
-    if (q->engine == NULL) {
-        return;
-    }
-    (void)pthread_mutex_lock(&q->lock);
-    here = am_driver(q);
-    (void)pthread_mutex_unlock(&q->lock);
-    if (here) {
-        serving_run(q, &s.call); /* a read in memory takes its turn on the driver */
-    } else {
+    if (q->engine != NULL) {
         (void)call_do(q, &s.call, NULL); /* it cannot fail */
     }
 }

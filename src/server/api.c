@@ -1,10 +1,12 @@
-/* api.c - from a call to its handler: the route, who asks, the body; and the threads and times of calls
+/* api.c - from a call to its handler: the route, who asks, the body; and the threads and times
+ * of calls
  *
- * The order of checks is fixed, so that nobody without a token learns more than that there is a route: address,
- * method, token, scope, namespace, query, body. Scopes are checked here and nowhere else.
+ * The order of checks is fixed, so that nobody without a token learns more than that there is a
+ * route: address, method, token, scope, namespace, query, body. Scopes are checked here and
+ * nowhere else.
  *
- * Locks: `lock` guards the queue of the crew, `clock_lock` the list of times. Neither is held while a handler or a
- * `late` runs.
+ * Locks: `lock` guards the queue of the crew, `clock_lock` the list of times. Neither is held
+ * while a handler or a `late` runs.
  */
 #include "server/api.h"
 
@@ -363,7 +365,7 @@ void api_close(struct api *api)
     api_free(api);
 }
 
-/* ------------------------------------------------------------------------------ the way of a call */
+/* ---------------------------------------------------------------------------- the way of a call */
 
 static void run_handler(struct api_call *c)
 {
@@ -611,7 +613,7 @@ void api_begin(struct api_call *c)
     }
 }
 
-/* --------------------------------------------------------------------------------------- in process */
+/* ----------------------------------------------------------------------------------- in process */
 
 struct waiter {
     pthread_mutex_t lock;

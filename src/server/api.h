@@ -1,8 +1,9 @@
 /* api.h - what can be asked of an engine, as calls
  *
- * An API stands on one engine handle and answers calls (call.h) by the routes of routes.def. It owns the CREW, the
- * threads on which handlers that wait for the store run, so that carriers' threads never wait; and the TIMES of calls
- * that are kept until something happens (?wait=, long polls).
+ * An API stands on one engine handle and answers calls (call.h) by the routes of routes.def. It
+ * owns the CREW, the threads on which handlers that wait for the store run, so that carriers'
+ * threads never wait; and the TIMES of calls that are kept until something happens (?wait=, long
+ * polls).
  *
  * Threads: api_begin from any thread; handlers as their route says. Between api_open and api_close.
  */
@@ -20,13 +21,15 @@ struct api_options {
     struct metrics *metrics;  /* NULL: nothing is counted */
     int threads;              /* of the crew; 0: the default */
     bool open;                /* --no-auth: nobody is asked for a token */
-    bool peers;               /* calls of our own user over a Unix socket need no token */
+    bool peers;               /* calls of our own user over a Unix socket need no token: not where
+                                 that user may be a proxy, who asks for others */
     const char *backups;      /* directory for POST /v1/backup; NULL: there is none */
 };
 
 int api_open(const struct api_options *options, struct api **out_api,
              struct qp_err *err) QP_MUST_USE;
-/* All kept calls are answered, no more are taken: 503. Returns when the handlers have returned, or after `within_ms`. */
+/* All kept calls are answered, no more are taken: 503. Returns when the handlers have returned,
+ * or after `within_ms`. */
 void api_drain(struct api *api, qp_ms within_ms);
 void api_close(struct api *api);
 
@@ -36,7 +39,10 @@ void api_begin(struct api_call *c);
 /* Gives the call an id, unless it has one; for carriers that refuse one before it begins. */
 void api_identify(struct api_call *c);
 
-/* A call in process, answered when this returns. The caller reads status and out, and ends it with api_call_done. */
+/* A call in process, answered when this returns. The caller has filled in method, path, query,
+ * body (with its content_type) and, for whoever has the file in his hands anyway, `local`; he
+ * reads status and out, and ends it with api_finished and api_call_done. There are no streams in
+ * process. */
 void api_do(struct api_call *c);
 
 const struct api_options *api_options(const struct api *api);
@@ -49,14 +55,15 @@ bool api_is_draining(const struct api *api);
 
 /* ------------------------------------------------------------------------------ for handlers */
 
-/* Work for a thread of the crew. False: there is no room, which cannot be when it `must`: then its number is bounded by
- * something else. It belongs to the crew until it runs. */
+/* Work for a thread of the crew. False: there is no room, which cannot be when it `must`: then
+ * its number is bounded by something else. It belongs to the crew until it runs. */
 bool crew_put(struct api *api, struct crew_job *job) QP_MUST_USE;
 /* Runs `run` on a thread of the crew, or answers with 503. */
 void api_later(struct api_call *c, void (*run)(struct api_call *c));
 
-/* A kept call and its time. `late` runs once, on the API's clock thread, unless timing_stop came before, which tells whether it
- * did. `late` takes no lock that is held around timing_stop. A drain makes every time come at once. */
+/* A kept call and its time. `late` runs once, on the API's clock thread, unless timing_stop came
+ * before, which tells whether it did. `late` takes no lock that is held around timing_stop. A
+ * drain makes every time come at once. */
 struct timing {
     struct timing *next, *previous;
     int64_t at_us;
@@ -67,16 +74,18 @@ void timing_start(struct api *api, struct timing *t, qp_ms within_ms,
                   void (*late)(struct timing *t));
 bool timing_stop(struct api *api, struct timing *t);
 
-/* A parameter of the query; none when it is not there. Decoded, in the call's arena; api_begin has seen to it that all are known
- * and none comes twice. */
+/* A parameter of the query; none when it is not there. Decoded, in the call's arena; api_begin
+ * has seen to it that all are known and none comes twice. */
 qp_str api_parameter(struct api_call *c, const char *name);
-/* A duration of the query, cut to `most`; `otherwise` when there is none. False: the call is refused. */
+/* A duration of the query, cut to `most`; `otherwise` when there is none. False: the call is
+ * refused. */
 bool api_duration(struct api_call *c, const char *name, qp_ms most, qp_ms otherwise, qp_ms *out_ms);
 /* A number of the query, cut to `most`. */
 bool api_number(struct api_call *c, const char *name, int64_t most, int64_t otherwise,
                 int64_t *out_number);
 
-/* Counts the answer, and puts what has to be remembered into the audit. By carriers, before the call is gone. */
+/* Counts the answer, and puts what has to be remembered into the audit. By carriers, before the
+ * call is gone. */
 void api_finished(struct api_call *c);
 
 #endif

@@ -1,10 +1,12 @@
 /* auth.c - tokens
  *
  *   I1  a secret is compared in constant time, by its hash, and is written nowhere
- *   I2  what is known of a token is at most AUTH_KEEP_US old; what this process revoked is forgotten at once
+ *   I2  what is known of a token is at most AUTH_KEEP_US old; what this process revoked is
+ *       forgotten at once
  *
- * The known tokens are a table without lists: a token's slot follows from its id, and who comes later takes it. With more tokens in
- * use than slots the store is asked more often, and that is all.
+ * The known tokens are a table without lists: a token's slot follows from its id, and who comes
+ * later takes it. With more tokens in use than slots the store is asked more often, and that is
+ * all.
  */
 #include "server/auth.h"
 
@@ -76,7 +78,8 @@ const char *scope_word(int scope)
     return "none";
 }
 
-/* The last star is remembered, and takes one byte more whenever the rest does not fit: no recursion, and at most n * m steps. */
+/* The last star is remembered, and takes one byte more whenever the rest does not fit: no
+ * recursion, and at most n * m steps. */
 bool glob_match(const char *glob, qp_str text)
 {
     const char *star = NULL;

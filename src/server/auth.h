@@ -1,8 +1,9 @@
 /* auth.h - tokens: who may ask for what
  *
- * A token is qp_<role>_<id>_<secret>: the role is for people, the id finds the record, the secret is 256 random bits of which
- * only the SHA-256 is kept (there is nothing to guess, so nothing to slow down). Records are in the store; those that were
- * used lately are kept here for AUTH_KEEP_MS, so that the usual call asks nobody. A revoked token is refused at once by the
+ * A token is qp_<role>_<id>_<secret>: the role is for people, the id finds the record, the
+ * secret is 256 random bits of which only the SHA-256 is kept (there is nothing to guess, so
+ * nothing to slow down). Records are in the store; those that were used lately are kept here for
+ * AUTH_KEEP_MS, so that the usual call asks nobody. A revoked token is refused at once by the
  * process that revoked it, and after that time by others that share the database.
  *
  * Threads: all functions from any thread.
@@ -19,8 +20,9 @@ struct auth;
 int auth_create(qp *engine, const struct qp_env *env, struct auth **out_auth) QP_MUST_USE;
 void auth_destroy(struct auth *a);
 
-/* The principal of "Bearer qp_...", as far as it is known without asking the store: QP_OK; QP_E_NOT_FOUND: it is no
- * token, or a wrong one; QP_E_BUSY: the store has to be asked, with auth_ask, which may wait. */
+/* The principal of "Bearer qp_...", as far as it is known without asking the store: QP_OK;
+ * QP_E_NOT_FOUND: it is no token, or a wrong one; QP_E_BUSY: the store has to be asked, with
+ * auth_ask, which may wait. */
 int auth_known(struct auth *a, qp_str authorization, struct principal *out_who) QP_MUST_USE;
 int auth_ask(struct auth *a, qp_str authorization, struct principal *out_who) QP_MUST_USE;
 
@@ -37,7 +39,8 @@ struct token_wish {
 };
 int auth_issue(struct auth *a, const struct token_wish *wish, char out_token[TOKEN_TEXT_SIZE],
                char out_id[LIMIT_TOKEN_ID_SIZE + 1], struct qp_err *err) QP_MUST_USE;
-/* Makes sure that there is a token for an administrator; out_token is empty when there are tokens already. */
+/* Makes sure that there is a token for an administrator; out_token is empty when there are
+ * tokens already. */
 int auth_first(struct auth *a, char out_token[TOKEN_TEXT_SIZE], struct qp_err *err) QP_MUST_USE;
 
 /* Named sets of scopes: 0 when there is no such role. */

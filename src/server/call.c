@@ -35,7 +35,8 @@ void api_call_settle(struct api_call *c)
     buf_done(&c->in);
 }
 
-/* Whoever is second acts: the carrier when the answer was first, the answer when the call was parked. */
+/* Whoever is second acts: the carrier when the answer was first, the answer when the call was
+ * parked. */
 void api_answer(struct api_call *c)
 {
     const struct api_carrier *carrier = c->carrier;
@@ -92,7 +93,7 @@ void api_json_end(struct api_call *c, struct json_writer *w, int status)
     api_answer(c);
 }
 
-/* ------------------------------------------------------------------------------------------ problems */
+/* ------------------------------------------------------------------------------------- problems */
 
 static const struct problem {
     int status;

@@ -1,21 +1,22 @@
 /* call.h - one request and its answer, whatever carries them
  *
- * A CALL is made by who has a request (http.c from the network, the command line in process), goes through
- * api_begin (api.h), which finds its route, asks who it is, and runs the route's handler, and comes back
- * with an answer. Handlers know nothing of HTTP's bytes, so what the API does is the same on a server, on a file
- * and in a fuzzer.
+ * A CALL is made by who has a request (http.c from the network, the command line in process),
+ * goes through api_begin (api.h), which finds its route, asks who it is, and runs the route's
+ * handler, and comes back with an answer. Handlers know nothing of HTTP's bytes, so what the API
+ * does is the same on a server, on a file and in a fuzzer.
  *
  *               api_begin                          api_answer
  *     ASKED ------------------> RUNNING -----------------------------> ANSWERED
  *                                  |  the handler keeps it                ^
  *                                  +-----> PARKED (its peer waits) -------+   carrier->wake
  *
- * A handler answers exactly once: before it returns, or later and from any thread. From then on the call
- * belongs to its carrier again, and the handler does not touch it. While it is kept, the carrier asks nothing of it; who
- * keeps it may ask the carrier whether the peer is still there.
+ * A handler answers exactly once: before it returns, or later and from any thread. From then on
+ * the call belongs to its carrier again, and the handler does not touch it. While it is kept,
+ * the carrier asks nothing of it; who keeps it may ask the carrier whether the peer is still
+ * there.
  *
- * Texts of the request belong to the carrier and live as long as the call, unless api_call_settle gives them back
- * early: a parked call should be small.
+ * Texts of the request belong to the carrier and live as long as the call, unless
+ * api_call_settle gives them back early: a parked call should be small.
  */
 #ifndef QP_SERVER_CALL_H
 #define QP_SERVER_CALL_H
@@ -64,8 +65,9 @@ struct principal {
     char topics[LIMIT_NAME_SIZE + 1];     /* glob, for SCOPE_WORK */
 };
 
-/* An answer that goes on: events as they happen. `read` fills in what there is and returns its size; 0: nothing now, and
- * the carrier sleeps until api_stream_wake; -1: it has ended. `close` gives up the rest, once, also after the end. */
+/* An answer that goes on: events as they happen. `read` fills in what there is and returns its
+ * size; 0: nothing now, and the carrier sleeps until api_stream_wake; -1: it has ended. `close`
+ * gives up the rest, once, also after the end. */
 struct api_stream {
     struct api_call *call;
     long (*read)(struct api_stream *s, char *out, size_t size);
@@ -134,7 +136,8 @@ struct api_call {
     /* who keeps it */
     void *kept_by_carrier;
     void *kept;
-    /* The answer was told to the peer, or could not be. On the carrier's thread, once, when it is set. */
+    /* The answer was told to the peer, or could not be. On the carrier's thread, once, when it
+     * is set. */
     void (*finished)(struct api_call *c, bool told);
     int64_t began_us;
     atomic_int state;
@@ -148,21 +151,25 @@ void api_call_settle(struct api_call *c);
 
 /* The answer is complete: status and body are set. */
 void api_answer(struct api_call *c);
-/* The same from a thread that has no time to write the answer: `render` sets status and body, and does not answer. */
+/* The same from a thread that has no time to write the answer: `render` sets status and body,
+ * and does not answer. */
 void api_answer_by(struct api_call *c, void (*render)(struct api_call *c));
 /* By the carrier, on its own thread, before it reads the answer. */
 void api_render(struct api_call *c);
-/* By the carrier, when api_begin has returned: false when it is answered already, else it is parked. */
+/* By the carrier, when api_begin has returned: false when it is answered already, else it is
+ * parked. */
 bool api_call_park(struct api_call *c);
 
-/* The usual answer: writes one JSON value into the body, between these two. api_json_set is for `render`. */
+/* The usual answer: writes one JSON value into the body, between these two. api_json_set is for
+ * `render`. */
 void api_json(struct api_call *c, struct json_writer *w);
 void api_json_end(struct api_call *c, struct json_writer *w, int status);
 void api_json_set(struct api_call *c, struct json_writer *w, int status);
 
-/* ------------------------------------------------------------------------------------------ problems */
+/* ------------------------------------------------------------------------------------- problems */
 
-/* What the server itself refuses, beside the errors of quipu.h. X(NAME, status, code, title, hint) */
+/* What the server itself refuses, beside the errors of quipu.h. X(NAME, status, code, title,
+ * hint) */
 #define API_PROBLEMS(X)                                                                            \
     X(UNKNOWN_ROUTE, 404, "unknown_route", "there is no such address", "see /openapi.json")        \
     X(METHOD, 405, "method_not_allowed", "the address does not take this method",                  \
@@ -202,8 +209,8 @@ enum api_problem {
         PROBLEM_COUNT
 };
 
-/* Answers with a problem (RFC 9457). `pointer` (a JSON pointer, or the name of a parameter) and `detail` may be NULL.
- * What was in the body before is gone. */
+/* Answers with a problem (RFC 9457). `pointer` (a JSON pointer, or the name of a parameter) and
+ * `detail` may be NULL. What was in the body before is gone. */
 void api_refuse(struct api_call *c, enum api_problem problem, const char *pointer,
                 const char *format, ...) QP_PRINTF(4, 5);
 void api_refuse_set(struct api_call *c, enum api_problem problem,

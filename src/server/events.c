@@ -1,9 +1,11 @@
 /* events.c - streams of events (SSE): of one job, or of all that fit a filter
  *
- *   engine: "something has changed" --> crew: reads the next page of the journal into `out` --> carrier: reads `out`
+ *   engine: "something has changed" --> crew: reads the next page of the journal into `out`
+ *                                   --> carrier: reads `out`
  *
- * The id of an event is its sequence in the job, or its position in the feed, so that a reader who comes back with Last-Event-ID
- * misses nothing and sees nothing twice. While nothing happens, nothing is asked of the store.
+ * The id of an event is its sequence in the job, or its position in the feed, so that a reader
+ * who comes back with Last-Event-ID misses nothing and sees nothing twice. While nothing
+ * happens, nothing is asked of the store.
  *
  *   I1  at most one fill is queued or going on
  *   I2  once `closed`, the carrier is never woken, and a last fill takes everything apart
@@ -120,7 +122,7 @@ static void tick(struct timing *t)
     }
 }
 
-/* ------------------------------------------------------------------------------------ the reader */
+/* ----------------------------------------------------------------------------------- the reader */
 
 static long stream_read(struct api_stream *s, char *out, size_t size)
 {
@@ -161,7 +163,7 @@ static void stream_close(struct api_stream *s)
     }
 }
 
-/* ------------------------------------------------------------------------------------- the events */
+/* ----------------------------------------------------------------------------------- the events */
 
 /* Payloads may have line ends, and every line of an event says what it is. */
 static void put_data(struct buf *out, qp_str text)
@@ -255,7 +257,8 @@ static bool goes_on(struct events *e, bool more)
     return e->closed || (!e->ended && room && (more || e->again));
 }
 
-/* On the crew: a page, and another one if there is more. When the reader is slow, it goes on when he has read. */
+/* On the crew: a page, and another one if there is more. When the reader is slow, it goes on
+ * when he has read. */
 static void fill(struct crew_job *job)
 {
     struct events *e = (struct events *)((char *)job - offsetof(struct events, job));

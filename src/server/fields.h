@@ -1,8 +1,9 @@
 /* fields.h - JSON bodies, read field by field against a schema
  *
- * schemas.def lists every object of the API once. From it come the C struct that a body is read into, the check of a
- * body (an unknown field is refused with its JSON pointer: typos are the commonest mistake), and the schemas of
- * /openapi.json. Payloads are not taken apart: a field of kind RAW is the text as it came.
+ * schemas.def lists every object of the API once. From it come the C struct that a body is read
+ * into, the check of a body (an unknown field is refused with its JSON pointer: typos are the
+ * commonest mistake), and the schemas of /openapi.json. Payloads are not taken apart: a field of
+ * kind RAW is the text as it came.
  */
 #ifndef QP_SERVER_FIELDS_H
 #define QP_SERVER_FIELDS_H
@@ -65,15 +66,17 @@ struct schema {
 const struct schema *schema_at(size_t index); /* NULL past the end */
 const struct schema *schema_find(const char *name);
 
-/* Reads the call's body, or one of its objects at `pointer`, into `out`, a struct of the schema, whose fields are zero, or none, when they are not
- * there. False: the call is refused. `text` was checked by json_check. Texts are in the call's arena or in `text`. */
+/* Reads the call's body, or one of its objects at `pointer`, into `out`, a struct of the schema,
+ * whose fields are zero, or none, when they are not there. False: the call is refused. `text`
+ * was checked by json_check. Texts are in the call's arena or in `text`. */
 bool body_read(struct api_call *c, const struct schema *schema, qp_str text, const char *pointer,
                void *out);
 #define BODY_READ(c, name, text, pointer, out)                                                     \
     body_read((c), schema_find(#name), (text), (pointer), 1 ? (out) : (struct body_##name *)NULL)
 
-/* Walks over JSON that was checked:  struct raw_walk w = {.rest = text};  while (raw_each(&w)) { w.key, w.value }. Of an array the
- * keys are none. Keys are as they stand in the text, with their escapes and without their quotes. */
+/* Walks over JSON that was checked:  struct raw_walk w = {.rest = text};  while (raw_each(&w)) {
+ * w.key, w.value }. Of an array the keys are none. Keys are as they stand in the text, with
+ * their escapes and without their quotes. */
 struct raw_walk {
     qp_str rest;
     qp_str key;

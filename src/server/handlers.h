@@ -9,7 +9,8 @@
 #include "server/routes.def"
 #undef ROUTE
 
-/* wait.c: keeps the call until the job has ended (200) or the time is over (202), and answers with the job. */
+/* wait.c: keeps the call until the job has ended (200) or the time is over (202), and answers
+ * with the job. */
 void wait_for_job(struct api_call *c, qp_str id, qp_ms within_ms);
 
 /* events.c: answers with a stream of a job's events, or of all that fit a filter. */

@@ -142,6 +142,7 @@ static void add_host(struct head *h, qp_str value)
         refuse(h, PROBLEM_BAD_REQUEST, "Host comes twice");
     }
     h->has_host = true;
+    h->host = value;
     for (size_t i = 0; i < h->rules->host_count; i++) {
         known = known || is_named(name, h->rules->hosts[i]);
     }
@@ -164,6 +165,19 @@ static void add_request_id(struct api_call *c, qp_str value)
         memcpy(c->request_id, value.p, value.n);
         c->request_id[value.n] = '\0';
     }
+}
+
+/* "https://name:port" has to be the name that was asked for. */
+static bool is_own_origin(const struct head *h)
+{
+    const char *slashes = h->origin.n == 0 ? NULL : memmem(h->origin.p, h->origin.n, "://", 3);
+    qp_str name;
+    if (slashes == NULL) {
+        return false;
+    }
+    name.p = slashes + 3;
+    name.n = h->origin.n - (size_t)(name.p - h->origin.p);
+    return name.n == h->host.n && strncasecmp(name.p, h->host.p, name.n) == 0;
 }
 
 /* Where the proxy was asked from: what it has added itself stands last. */
@@ -221,6 +235,8 @@ void head_add(struct head *h, qp_str name, qp_str value, struct api_call *c)
         add_host(h, value);
     } else if (is_named(name, "Content-Encoding")) {
         refuse(h, PROBLEM_MEDIA_TYPE, "the body may not be compressed");
+    } else if (is_named(name, "Origin")) {
+        h->origin = value;
     } else if (is_named(name, "X-Request-Id")) {
         add_request_id(c, value);
     } else if (is_named(name, "X-Forwarded-For")) {
@@ -237,6 +253,9 @@ bool head_end(struct head *h)
     }
     if (!h->has_host && !h->rules->any_host) {
         refuse(h, PROBLEM_BAD_REQUEST, "there is no Host");
+    }
+    if (!str_is_none(h->origin) && !is_own_origin(h)) {
+        refuse(h, PROBLEM_FORBIDDEN, "pages of other origins may not ask");
     }
     return !h->refused;
 }

@@ -1,8 +1,13 @@
 /* head.h - the head of an HTTP request, judged
  *
- * The HTTP library takes requests apart; what it lets through and two parsers might read differently is refused here, before a
- * byte of the body counts: two framing headers, lengths that are no lengths, control characters (so a bare CR that the library
- * took for a part of a value), names that are no names, too many or too long ones. Whatever is refused ends the connection.
+ * The HTTP library takes requests apart; what it lets through and two parsers might read
+ * differently is refused here, before a byte of the body counts: two framing headers, lengths
+ * that are no lengths, control characters (so a bare CR that the library took for a part of a
+ * value), names that are no names, too many or too long ones. Whatever is refused ends the
+ * connection.
+ *
+ * A browser that asks for a page of somebody else says so with Origin: only our own name is taken
+ * there, so that no page can make requests in the name of whoever looks at it.
  *
  * Plain functions of texts, so that a fuzzer and a table of cases can try them.
  */
@@ -29,6 +34,8 @@ struct head {
     size_t header_count;
     size_t header_size;
     bool has_host;
+    qp_str host;
+    qp_str origin;
     bool has_length;
     bool has_encoding;
     uint64_t length;

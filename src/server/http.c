@@ -1,19 +1,22 @@
 /* http.c - the adapter to libmicrohttpd: requests become calls, answers become responses
  *
- * A request is an EXCHANGE. It is made when its first line is there, judged when its headers are (head.h), filled with its body, and
- * then begun. What happens to it after that:
+ * A request is an EXCHANGE. It is made when its first line is there, judged when its headers are
+ * (head.h), filled with its body, and then begun. What happens to it after that:
  *
  *      begin --> answered at once -------------------------------> queue --> completed
  *        |                                                           ^
  *        +-----> parked: the connection is suspended --- wake -------+
  *
  *   I1  only the event thread suspends and queues; whoever answers only resumes
- *   I2  `parked` counts connections that are suspended for a call: the daemon must not be stopped before it is 0
- *   I3  a connection has a deadline whenever its peer has to do something: send a head, send a body, read an answer.
- *       A deadline is a moment, not a silence, so dripping bytes does not move it
+ *   I2  `parked` counts connections that are suspended for a call: the daemon must not be
+ *       stopped before it is 0
+ *   I3  a connection has a deadline whenever its peer has to do something: send a head, send a
+ *       body, read an answer. A deadline is a moment, not a silence, so dripping bytes does not
+ *       move it
  *
- * The library (0.9.75) reads the target and the headers as C strings, so a NUL ends what is seen of them. It is seen by where the
- * version stands behind the target, and a header that is cut short frames nothing else than it says.
+ * The library (0.9.75) reads the target and the headers as C strings, so a NUL ends what is seen
+ * of them. It is seen by where the version stands behind the target, and a header that is cut
+ * short frames nothing else than it says.
  */
 #include "server/http.h"
 
@@ -117,7 +120,8 @@ static void wake(struct api_call *c)
     atomic_fetch_sub(&h->parked, 1);
 }
 
-/* A peer that has closed, or half closed, its side reads no more answers of ours. Of TLS an alert is a goodbye. */
+/* A peer that has closed, or half closed, its side reads no more answers of ours. Of TLS an
+ * alert is a goodbye. */
 static bool there(struct api_call *c)
 {
     struct exchange *x = exchange_of(c);
@@ -264,7 +268,8 @@ static enum MHD_Result begin(struct exchange *x)
 
 /* --------------------------------------------------------------------------------- the request */
 
-/* The first line is there: the target has to be copied, since the library takes it apart in place. */
+/* The first line is there: the target has to be copied, since the library takes it apart in
+ * place. */
 static void *line_came(void *context, const char *target, struct MHD_Connection *connection)
 {
     struct http *h = context;
@@ -488,7 +493,8 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
     }
 }
 
-/* Its time is over. Who is in the middle of a request is told so, if that can be said without waiting. */
+/* Its time is over. Who is in the middle of a request is told so, if that can be said without
+ * waiting. */
 static void expire(const struct http *h, struct link *l)
 {
     static const char late[] =

@@ -1,9 +1,11 @@
 /* http.h - HTTP/1.1: calls from the network
  *
- * The only file that knows libmicrohttpd is http.c. One event thread (epoll) takes requests apart and writes answers; it never
- * waits: a call that is not answered at once is parked, its connection suspended, and whoever answers it wakes it.
+ * The only file that knows libmicrohttpd is http.c. One event thread (epoll) takes requests
+ * apart and writes answers; it never waits: a call that is not answered at once is parked, its
+ * connection suspended, and whoever answers it wakes it.
  *
- * What one peer can do to others is bounded: sizes, numbers, and time for headers, for the body and between requests (limits.h).
+ * What one peer can do to others is bounded: sizes, numbers, and time for headers, for the body
+ * and between requests (limits.h).
  */
 #ifndef QP_SERVER_HTTP_H
 #define QP_SERVER_HTTP_H
@@ -39,8 +41,8 @@ struct http;
 
 int http_open(const struct http_options *options, struct http **out_http,
               struct qp_err *err) QP_MUST_USE;
-/* Another one in its place, on the same socket and with other keys: new connections are its own. The old one is quiesced, and closed
- * by its owner when it has nothing more to answer. */
+/* Another one in its place, on the same socket and with other keys: new connections are its own.
+ * The old one is quiesced, and closed by its owner when it has nothing more to answer. */
 int http_renew(struct http *h, const char *tls_key, const char *tls_certificate,
                struct http **out_http, struct qp_err *err) QP_MUST_USE;
 /* No new connections; those that are there are told to go after their next answer. */

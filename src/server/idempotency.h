@@ -1,9 +1,10 @@
 /* idempotency.h - requests with an Idempotency-Key
  *
- * That a repeated request happens once is the library's: the key of a start is a record in the commit of the job
- * (qp_start.idem_key), and where an id makes repeating harmless (signals, forks) it is made from the key. What is kept here
- * is only which keys are being answered just now, in this process: their second request is told to wait (409). If we crash,
- * nobody is being answered any more.
+ * That a repeated request happens once is the library's: the key of a start is a record in the
+ * commit of the job (qp_start.idem_key), and where an id makes repeating harmless (signals,
+ * forks) it is made from the key. What is kept here is only which keys are being answered just
+ * now, in this process: their second request is told to wait (409). If we crash, nobody is being
+ * answered any more.
  *
  * Threads: all functions from any thread.
  */
@@ -21,8 +22,8 @@ void idempotency_destroy(struct idempotency *all);
 bool idempotency_begin(struct idempotency *all, struct api_call *c);
 void idempotency_end(struct idempotency *all, struct api_call *c);
 
-/* The key as the store gets it: of this caller, namespace and route, and for no other. None when the call has no key. It is in the
- * call's arena. */
+/* The key as the store gets it: of this caller, namespace and route, and for no other. None when
+ * the call has no key. It is in the call's arena. */
 #define IDEMPOTENCY_TEXT_SIZE 33
 qp_str idempotency_text(struct api_call *c);
 

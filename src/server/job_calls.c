@@ -1,7 +1,8 @@
 /* job_calls.c - calls about jobs: start, list, show, and what is done to them
  *
- * A job is named by its whole id. That the beginning of an id is enough for people is the command line's
- * business, which looks it up in a list: a program that cancels "order-1" must never hit "order-10".
+ * A job is named by its whole id. That the beginning of an id is enough for people is the
+ * command line's business, which looks it up in a list: a program that cancels "order-1" must
+ * never hit "order-10".
  */
 #include <stdio.h>
 

@@ -66,7 +66,8 @@ static int bound(int fd, const struct sockaddr *address, socklen_t size, const c
     return QP_OK;
 }
 
-/* A socket that a dead process has left is in the way; one that somebody listens on is not ours to take. */
+/* A socket that a dead process has left is in the way; one that somebody listens on is not ours
+ * to take. */
 static void remove_dead(const struct sockaddr_un *address)
 {
     struct stat info;

@@ -1,6 +1,7 @@
 /* openapi.c - /openapi.json, written from the route table and the schemas
  *
- * Nothing is described twice: a route or a field that is there is described, and one that is described is there.
+ * Nothing is described twice: a route or a field that is there is described, and one that is
+ * described is there.
  */
 #include <stdio.h>
 
@@ -192,7 +193,8 @@ static void put_responses(struct json_writer *w, const struct route *r)
     json_end_object(w);
 }
 
-/* The scope stands beside the kind of security, since a bearer token has none that OpenAPI could name. */
+/* The scope stands beside the kind of security, since a bearer token has none that OpenAPI could
+ * name. */
 static void put_security(struct json_writer *w, const struct route *r)
 {
     json_key(w, QP_STR("security"));

@@ -1,6 +1,7 @@
 /* record.c - what is remembered of a call: numbers, the audit, and a line in the log when we failed
  *
- * Nothing of a request's texts but its route goes into numbers, so that nobody can make them many; and no header goes anywhere.
+ * Nothing of a request's texts but its route goes into numbers, so that nobody can make them
+ * many; and no header goes anywhere.
  */
 #include <stdio.h>
 
@@ -35,21 +36,22 @@ static void count(struct api_call *c, double seconds)
     }
 }
 
-/* The audit is written with the next commit: an action that committed is followed by its line, or the process ended in
- * between, and then the job's own journal tells what happened to it. */
+/* The audit is written with the next commit: an action that committed is followed by its line,
+ * or the process ended in between, and then the job's own journal tells what happened to it. */
 static void audit_call(struct api_call *c)
 {
     char outcome[16];
     char detail[LIMIT_REQUEST_ID_SIZE + 80];
-    struct audit line = {.ns = c->ns,
-                         .actor = str_from(c->who.token),
-                         .action = str_from(c->route->name),
-                         .target = str_is_none(c->target) ? c->parts[0] : c->target};
+    struct audit line;
     struct qp_err err = {0};
     (void)snprintf(outcome, sizeof outcome, c->status < 400 ? "ok" : "%d", c->status);
     (void)snprintf(detail, sizeof detail, "%.*s %s", STR_ARG(c->from), c->request_id);
-    line.outcome = str_from(outcome);
-    line.detail = str_from(detail);
+    line = (struct audit){.ns = c->ns,
+                          .actor = str_from(c->who.token),
+                          .action = str_from(c->route->name),
+                          .target = str_is_none(c->target) ? c->parts[0] : c->target,
+                          .outcome = str_from(outcome),
+                          .detail = str_from(detail)};
     if (audit_put(api_engine(c->api), &line, &err) != QP_OK) {
         log_write(api_env(c->api), QP_LOG_ERROR, LOG_MSG("a line of the audit is lost"),
                   LOG_TEXT("action", c->route->name), LOG_TEXT("why", err.text));

@@ -1,8 +1,9 @@
 /* route.h - the one list of what can be asked
  *
- * routes.def has a row for every address and method: who may ask (a row without a scope does not compile), the handler,
- * the parameters of its query, the schemas of its body and of its answer, and a sentence. It drives dispatch, the check of
- * tokens, /openapi.json, the tests' matrix of permissions and the command line.
+ * routes.def has a row for every address and method: who may ask (a row without a scope does not
+ * compile), the handler, the parameters of its query, the schemas of its body and of its answer,
+ * and a sentence. It drives dispatch, the check of tokens, /openapi.json, the tests' matrix of
+ * permissions and the command line.
  */
 #ifndef QP_SERVER_ROUTE_H
 #define QP_SERVER_ROUTE_H
@@ -36,15 +37,17 @@ struct route {
 
 const struct route *route_at(size_t index); /* NULL past the end */
 
-/* The route of a method and path. NULL with *out_allow NULL: there is no such address; NULL with the methods that it takes:
- * not this one. `parts` get what stands at the {places}, as it was sent. */
+/* The route of a method and path. NULL with *out_allow NULL: there is no such address; NULL with
+ * the methods that it takes: not this one. `parts` get what stands at the {places}, as it was
+ * sent. */
 const struct route *route_find(enum api_method method, qp_str path, qp_str parts[CALL_PARTS],
                                const char **out_allow);
 
 const char *method_word(enum api_method method);
 enum api_method method_from(qp_str word);
 
-/* "%2F" and the like become bytes, in the arena. False: a malformed escape, a NUL, or invalid UTF-8. `plus`: a plus sign is a space. */
+/* "%2F" and the like become bytes, in the arena. False: a malformed escape, a NUL, or invalid
+ * UTF-8. `plus`: a plus sign is a space. */
 bool percent_decode(struct arena *a, qp_str text, bool plus, qp_str *out_text) QP_MUST_USE;
 
 #endif

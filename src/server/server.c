@@ -57,7 +57,8 @@ static int make_directory(const char *path, struct qp_err *err)
     return QP_OK;
 }
 
-/* Written aside and moved into place: whoever finds the file finds all of it, and only its owner may. */
+/* Written aside and moved into place: whoever finds the file finds all of it, and only its owner
+ * may. */
 static int write_token(struct server *s, const char *token, struct qp_err *err)
 {
     char aside[PATH_SIZE + 8];
@@ -205,7 +206,7 @@ static int open_api(struct server *s, struct qp_err *err)
                                   .env = s->env,
                                   .metrics = stats_registry(s->engine),
                                   .open = s->options.no_auth,
-                                  .peers = true,
+                                  .peers = !s->options.behind_proxy,
                                   .backups = s->backups};
     return api_open(&options, &s->api, err);
 }
@@ -356,8 +357,8 @@ int server_reload(struct server *s, struct qp_err *err)
 
 /* --------------------------------------------------------------------------------------- close */
 
-/* Requests first, then who answers them, then the store. What is not answered in time is left to the end of the
- * process: its memory is still in use. */
+/* Requests first, then who answers them, then the store. What is not answered in time is left to
+ * the end of the process: its memory is still in use. */
 static bool close_https(struct server *s)
 {
     bool good = true;

@@ -1,10 +1,12 @@
 /* server.h - a whole server: a store, an engine, the API, and where it listens
  *
- * server_open refuses what would be unsafe, in a sentence: a data directory that others may read, an address beyond this machine
- * without TLS or without tokens. It makes the data directory (0700), the store in it, and at the first start a token for the
- * administrator, in the file admin.token (0600).
+ * server_open refuses what would be unsafe, in a sentence: a data directory that others may
+ * read, an address beyond this machine without TLS or without tokens. It makes the data
+ * directory (0700), the store in it, and at the first start a token for the administrator, in
+ * the file admin.token (0600).
  *
- * The end: server_close answers what waits, finishes what is being done, gives back tasks, and closes the store as it should be.
+ * The end: server_close answers what waits, finishes what is being done, gives back tasks, and
+ * closes the store as it should be.
  */
 #ifndef QP_SERVER_SERVER_H
 #define QP_SERVER_SERVER_H
@@ -46,12 +48,13 @@ int server_open(const struct server_options *options, struct server **out_server
                 struct qp_err *err) QP_MUST_USE;
 /* Where it listens, with the ports that the system chose; NULL past the end. */
 const char *server_name(const struct server *s, size_t index);
-/* The file with a token that was made just now; NULL: there were tokens before, or none are needed. */
+/* The file with a token that was made just now; NULL: there were tokens before, or none are
+ * needed. */
 const char *server_token_file(const struct server *s);
 struct api *server_api(const struct server *s);
-/* Reads the key and the certificate again: connections that come from now on get them. Those that are there stay as they are,
- * and are told to go after their next answer. QP_E_BUSY: the last time is not over; QP_E_UNSUPPORTED: there is no TLS. On any error
- * all stays as it was. */
+/* Reads the key and the certificate again: connections that come from now on get them. Those
+ * that are there stay as they are, and are told to go after their next answer. QP_E_BUSY: the
+ * last time is not over; QP_E_UNSUPPORTED: there is no TLS. On any error all stays as it was. */
 int server_reload(struct server *s, struct qp_err *err) QP_MUST_USE;
 /* Now and then: closes what a reload has left, when it is done. */
 void server_tidy(struct server *s);

@@ -1,7 +1,7 @@
 /* wait.c - calls that wait for the end of a job
  *
- * Nobody sleeps here: a kept call follows its job (qp_follow), is looked at on the crew whenever the job has changed, and is answered
- * when the job has ended or its time is over.
+ * Nobody sleeps here: a kept call follows its job (qp_follow), is looked at on the crew whenever
+ * the job has changed, and is answered when the job has ended or its time is over.
  *
  *   I1  at most one look is queued or going on; a change meanwhile makes it look again
  *   I2  the struct goes when neither the call nor its timing needs it any more

@@ -1,10 +1,11 @@
 /* work_calls.c - POST /v1/work: a worker brings results and beats, and asks for tasks
  *
- *   request --> work_submit --> (parked in the engine) --> answered on its thread --> rendered on the carrier's --> told, or
- *                                                                                                       given back
+ *   request --> work_submit --> (parked in the engine) --> answered on its thread
+ *           --> rendered on the carrier's --> told, or given back
  *
- * A call that brings nothing may be parked for long, and there may be very many: it is one small block, and gives back body
- * and texts. One that brings results keeps them until they are committed, which is soon.
+ * A call that brings nothing may be parked for long, and there may be very many: it is one small
+ * block, and gives back body and texts. One that brings results keeps them until they are
+ * committed, which is soon.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -86,7 +87,8 @@ static void put_cancels(struct json_writer *w, const struct work_call *work)
     json_end_array(w);
 }
 
-/* On the carrier's thread. A store that closes has nothing to give, which is no error of the worker's. */
+/* On the carrier's thread. A store that closes has nothing to give, which is no error of the
+ * worker's. */
 static void render(struct api_call *c)
 {
     struct working *k = c->kept;
@@ -134,7 +136,8 @@ static void too_late(struct timing *t)
     leave(k);
 }
 
-/* Tasks in an answer that nobody has read are ready for others at once. An answer that says no is none. */
+/* Tasks in an answer that nobody has read are ready for others at once. An answer that says no
+ * is none. */
 static void finished(struct api_call *c, bool told)
 {
     struct working *k = c->kept;

@@ -221,6 +221,13 @@ static bool hook_is_sound(const struct hook_row *r)
     return count_is_sound(r->waiting) && count_is_sound(r->pending);
 }
 
+/* Half a hash would be compared as if it were a whole one. */
+static bool access_is_sound(const struct access_row *r)
+{
+    return r->id.n > 0 && r->hash.n == LIMIT_ACCESS_HASH_SIZE && r->role.n > 0 &&
+           r->expire_at >= 0 && r->revoked_at >= 0;
+}
+
 static bool ledger_is_sound(int64_t ledger)
 {
     return ledger >= 0 && ledger <= LIMIT_LEDGER;
@@ -245,6 +252,8 @@ bool row_is_sound(enum table_id table, const void *row)
         return msg_is_sound(row);
     case TABLE_lane:
         return lane_is_sound(row);
+    case TABLE_access:
+        return access_is_sound(row);
     case TABLE_hook:
         return hook_is_sound(row);
     case TABLE_key:

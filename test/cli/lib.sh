@@ -6,6 +6,7 @@
 # started are ended with it.
 build=$(realpath "${QP_BUILD:-build}")
 quipu=$build/quipu
+[ "${QP_LANE:-check}" != torture ] || quipu=$build/asan/quipu # what is slower finds more
 root=$PWD
 export XDG_CONFIG_HOME=$TMPDIR/config
 unset QUIPU_SERVER QUIPU_DB QUIPU_TOKEN QUIPU_TOKEN_FILE QUIPU_PROFILE QUIPU_NAMESPACE

@@ -7,7 +7,7 @@
 set -u
 . test/cli/lib.sh
 examples=$(cat examples/*.c)
-PATH=$build:$PATH
+PATH=$(dirname "$quipu"):$PATH
 
 # boxes KIND PAGE: the lines of all boxes of this kind, each box ended by a line "```"
 boxes() {

@@ -32,7 +32,9 @@ test_start_waits_across_kills() {
         grep -qx "{\"n\":$round}" "out.$round" || { cat "out.$round"; return 1; }
     done
     unset address
-    expect 0 "^$rounds\$" '' ls --count -s unix:data/quipu.sock && stop TERM && expect 0 '' ' 0 errors' fsck data/quipu.db
+    expect 0 "^$rounds\$" '' ls --count -s unix:data/quipu.sock || return 1
+    stop TERM || { echo "the server ended with $?"; tail -5 serve.err; return 1; }
+    expect 0 '' ' 0 errors' fsck data/quipu.db
 }
 
 test_watch() {
@@ -66,6 +68,14 @@ test_watch_across_a_kill() {
     servers+=("$!")
     wait $watching || { cat lines talk; return 1; }
     [ "$(awk '{ print $1 }' lines | tr '\n' ' ')" = "1 2 3 4 " ] || { cat lines; return 1; }
+}
+
+test_interrupt_and_pipe() {
+    "$quipu" start echo --id w --db f.db > /dev/null || return 1
+    env --default-signal=INT timeout --preserve-status -s INT 1 "$quipu" watch w --db f.db > lines 2> talk
+    [ $? -eq 130 ] && [ ! -s talk ] || { echo "exit $?"; cat talk; return 1; }
+    (env --default-signal=PIPE "$quipu" help -o markdown 2> talk || true) | head -1 > /dev/null
+    [ ! -s talk ]
 }
 
 test_demo() {

@@ -40,6 +40,8 @@ END_CONFIG
         QUIPU_DB=two.db expect 0 '^two$' '' ls -q &&
         QUIPU_DB=two.db expect 0 '^one$' '' ls -q --db one.db &&
         QUIPU_DB=two.db expect 6 '' 'unix:gone' ls -q --server unix:gone &&
+        QUIPU_DBB=two.db expect 0 '^one$' 'the variable QUIPU_DBB means nothing' ls -q &&
+        QUIPU_NO_AUTH=maybe expect 2 '' 'QUIPU_NO_AUTH is 1 or 0' serve &&
         QUIPU_NAMESPACE=nowhere expect 3 '' - ls -q &&
         expect 2 '' 'there is no \[profile.third\]' ls --profile third
 }

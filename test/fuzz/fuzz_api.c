@@ -1,8 +1,10 @@
-/* fuzz_api.c - libFuzzer target: any request, at any route, is answered, and never with a failure of ours
+/* fuzz_api.c - libFuzzer target: any request, at any route, is answered, and never with a
+ * failure of ours
  *
- * An input is a request: "METHOD target", then headers as "Name: value", an empty line, and the body. The head is judged as that of a
- * request from the network is (head.h); what is taken goes to the handlers of a server without tokens, on a store in
- * memory. Requests that would wait are left out: they answer as others do, only later.
+ * An input is a request: "METHOD target", then headers as "Name: value", an empty line, and the
+ * body. The head is judged as that of a request from the network is (head.h); what is taken goes
+ * to the handlers of a server without tokens, on a store in memory. Requests that would wait are
+ * left out: they answer as others do, only later.
  */
 #include <stdint.h>
 #include <stdlib.h>

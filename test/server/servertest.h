@@ -1,6 +1,8 @@
-/* servertest.h - a server of a test's own: in this process, on a port that the system chose, in a directory of its own
+/* servertest.h - a server of a test's own: in this process, on a port that the system chose, in
+ * a directory of its own
  *
- * Real clocks and real sockets: what is tested here is what a user runs. Only its log goes into memory.
+ * Real clocks and real sockets: what is tested here is what a user runs. Only its log goes into
+ * memory.
  */
 #ifndef QP_TEST_SERVERTEST_H
 #define QP_TEST_SERVERTEST_H
@@ -28,7 +30,8 @@ enum st_auth { ST_TOKENS, ST_OPEN };
 void st_init(enum st_kind kind, enum st_auth auth);
 void st_open(void);
 void st_begin(enum st_kind kind, enum st_auth auth);
-/* Ends the server well, checks the file by the rules of the protocol when there is one, removes everything. */
+/* Ends the server well, checks the file by the rules of the protocol when there is one, removes
+ * everything. */
 void st_end(void);
 /* The same server again, on what it left. */
 void st_reopen(void);
@@ -41,7 +44,8 @@ void st_token(const char *role, const char *namespaces, char out_token[TOKEN_TEX
 
 /* A request as the administrator; the answer's status. The answer may be NULL. */
 int st_call(const char *method, const char *path, const char *body, struct hc_answer *out_answer);
-/* Fails the test unless the status is this; returns the body's member, to be freed; member may be NULL. */
+/* Fails the test unless the status is this; returns the body's member, to be freed; member may
+ * be NULL. */
 char *st_expect(const char *method, const char *path, const char *body, int status,
                 const char *member);
 /* A job of topic "work" with this id is started. */

@@ -1,7 +1,8 @@
-/* test_api_oom.c - the n-th allocation fails, in every request: it is answered all the same, and nothing leaks
+/* test_api_oom.c - the n-th allocation fails, in every request: it is answered all the same, and
+ * nothing leaks
  *
- * Requests are calls in process on a store in memory, so that no other thread but the engine's and the crew's takes memory. Whatever
- * fails, the next request without a failure works.
+ * Requests are calls in process on a store in memory, so that no other thread but the engine's
+ * and the crew's takes memory. Whatever fails, the next request without a failure works.
  */
 #include <setjmp.h>
 #include <stdarg.h>

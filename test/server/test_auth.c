@@ -58,7 +58,8 @@ static void roles(void **state)
     assert_string_equal(scope_word(SCOPE_DEPLOY), "deploy");
 }
 
-/* Known, or asked for; not when a character of it is another, it is over, or it was revoked and forgotten. */
+/* Known, or asked for; not when a character of it is another, it is over, or it was revoked and
+ * forgotten. */
 static void tokens(void **state)
 {
     static const char *const none[] = {"",

@@ -78,6 +78,12 @@ static const struct head_case {
     {"/",
      PROBLEM_BAD_REQUEST,
      {{"Host", "localhost"}, {"Authorization", "a"}, {"authorization", "b"}}},
+    /* pages of others */
+    {"/", GOOD, {{"Host", "localhost:7700"}, {"Origin", "http://localhost:7700"}}},
+    {"/", PROBLEM_FORBIDDEN, {{"Host", "localhost:7700"}, {"Origin", "http://localhost:3000"}}},
+    {"/", PROBLEM_FORBIDDEN, {{"Origin", "http://evil.example"}, {"Host", "localhost"}}},
+    {"/", PROBLEM_FORBIDDEN, {{"Host", "localhost"}, {"Origin", "null"}}},
+    {"/", PROBLEM_FORBIDDEN, {{"Host", "localhost"}, {"Origin", ""}}},
     /* the host */
     {"/", PROBLEM_BAD_REQUEST, {{NULL, NULL}}},
     {"/", PROBLEM_BAD_REQUEST, {{"Host", "localhost"}, {"Host", "localhost"}}},

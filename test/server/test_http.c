@@ -1,8 +1,10 @@
-/* test_http.c - hostile bytes: every request is answered with a 4xx or the connection is closed, and nobody else is slowed
+/* test_http.c - hostile bytes: every request is answered with a 4xx or the connection is closed,
+ * and nobody else is slowed
  *
- * The corpus has the public cases of request smuggling: two lengths, a length and chunks, encodings that two parsers read differently,
- * bytes that end a line for one and not for another. Whatever is behind the first request must never be answered as a request of
- * its own: the address that hides there is /hidden.
+ * The corpus has the public cases of request smuggling: two lengths, a length and chunks,
+ * encodings that two parsers read differently, bytes that end a line for one and not for
+ * another. Whatever is behind the first request must never be answered as a request of its own:
+ * the address that hides there is /hidden.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -151,7 +153,8 @@ static void try_case(const struct corpus *k)
     hc_close(&c);
 }
 
-/* No case of the corpus is answered as two requests, or with anything but a refusal; the server goes on. */
+/* No case of the corpus is answered as two requests, or with anything but a refusal; the server
+ * goes on. */
 static void smuggling_is_refused(void **state)
 {
     (void)state;
@@ -186,7 +189,8 @@ static void line_ends_do_not_frame(void **state)
     st_end();
 }
 
-/* Requests that come together are answered one after the other, and HTTP/1.0, HEAD and Expect work as they should. */
+/* Requests that come together are answered one after the other, and HTTP/1.0, HEAD and Expect
+ * work as they should. */
 static void good_ones_work(void **state)
 {
     struct hc c;
@@ -221,6 +225,54 @@ static void good_ones_work(void **state)
     assert_true(hc_text(&c, "GET /livez HTTP/1.0\r\n" HOST "\r\n"));
     a = hc_read(&c, 5000);
     assert_int_equal(a.status, 200);
+    hc_done(&a);
+    assert_true(hc_closed(&c, 5000));
+    hc_close(&c);
+    st_end();
+}
+
+static void expect_header(const struct hc_answer *a, const char *name, const char *value)
+{
+    char *got = hc_header(a, name);
+    if (got == NULL || strstr(got, value) == NULL) {
+        fail_msg("%s: '%s', not '%s'", name, got == NULL ? "" : got, value);
+    }
+    free(got);
+}
+
+/* Every answer says whose it is and keeps browsers from making anything of it; a refusal says
+ * what would do. */
+static void headers(void **state)
+{
+    struct hc c;
+    struct hc_answer a;
+    (void)state;
+    st_begin(ST_MEMORY, ST_TOKENS);
+    assert_true(hc_open(&c, st.port));
+    a = hc_ask(
+        &c, NULL, "GET", "/version",
+        "X-Request-Id: mine-1\r\ntraceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n",
+        NULL);
+    assert_int_equal(a.status, 200);
+    expect_header(&a, "X-Request-Id", "mine-1");
+    expect_header(&a, "traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    expect_header(&a, "Cache-Control", "no-store");
+    expect_header(&a, "X-Content-Type-Options", "nosniff");
+    expect_header(&a, "Content-Security-Policy", "default-src 'none'");
+    expect_header(&a, "Content-Type", "application/json");
+    assert_null(hc_header(&a, "Access-Control-Allow-Origin"));
+    hc_done(&a);
+    a = hc_ask(&c, NULL, "GET", "/v1/jobs", NULL, NULL);
+    assert_int_equal(a.status, 401);
+    expect_header(&a, "WWW-Authenticate", "Bearer");
+    expect_header(&a, "Content-Type", "application/problem+json");
+    hc_done(&a);
+    a = hc_ask(&c, NULL, "DELETE", "/v1/jobs", NULL, NULL);
+    assert_int_equal(a.status, 405);
+    expect_header(&a, "Allow", "GET, POST");
+    hc_done(&a);
+    a = hc_ask(&c, st.token, "POST", "/v1/jobs/x/cancel", "Origin: http://evil.example\r\n", NULL);
+    assert_int_equal(a.status, 403);
     hc_done(&a);
     assert_true(hc_closed(&c, 5000));
     hc_close(&c);
@@ -287,13 +339,16 @@ static void sizes(void **state)
     st_end();
 }
 
-/* A connection is good for a thousand requests, and says so with the last answer. */
+/* A connection is good for a thousand requests, and says so with the last answer; also where several
+ * threads serve. */
 static void requests_per_connection(void **state)
 {
     struct hc c;
     int served = 0;
     (void)state;
-    st_begin(ST_MEMORY, ST_OPEN);
+    st_init(ST_MEMORY, ST_OPEN);
+    st.options.http_threads = 2;
+    st_open();
     assert_true(hc_open(&c, st.port));
     for (;;) {
         struct hc_answer a = hc_ask(&c, NULL, "GET", "/livez", NULL, NULL);
@@ -404,54 +459,87 @@ static int64_t good_p99(void)
     return times[SAMPLES * 99 / 100];
 }
 
-static atomic_bool attack;
+static atomic_bool busy;
 
-/* Random bytes, cuts and corpus cases, as fast as one thread can. */
-static void *attacker(void *context)
+/* Somebody else, as fast as one thread can: good requests, or what the corpus has, cut anywhere. */
+struct other {
+    uint64_t random;
+    bool hostile;
+};
+
+static void one_request(struct other *o)
 {
-    uint64_t random = *(const uint64_t *)context;
-    while (atomic_load(&attack)) {
-        const struct corpus *k = &smuggling[testenv_random_below(&random, ARRAY_COUNT(smuggling))];
-        size_t size = testenv_random_below(&random, k->size + 1);
-        struct hc c;
-        if (hc_open(&c, st.port)) {
-            (void)hc_send(&c, k->bytes, size);
-            if (testenv_random_below(&random, 4) == 0) {
-                (void)hc_more(&c, 5);
-            }
-            hc_close(&c);
-        }
+    static const char good[] = "GET /version HTTP/1.1\r\n" HOST "\r\n";
+    const struct corpus *k = &smuggling[testenv_random_below(&o->random, ARRAY_COUNT(smuggling))];
+    struct hc c;
+    if (!hc_open(&c, st.port)) {
+        return;
+    }
+    if (o->hostile) {
+        (void)hc_send(&c, k->bytes, testenv_random_below(&o->random, k->size + 1));
+    } else {
+        (void)hc_send(&c, good, sizeof good - 1);
+    }
+    if (!o->hostile || testenv_random_below(&o->random, 4) == 0) {
+        (void)hc_more(&c, 5);
+    }
+    hc_close(&c);
+}
+
+static void *other_main(void *context)
+{
+    while (atomic_load(&busy)) {
+        one_request(context);
     }
     return NULL;
 }
 
-#define IDLE_CONNECTIONS 300
+/* The p99 of the good client while somebody else is at work. */
+static int64_t p99_beside(uint64_t seed, bool hostile)
+{
+    struct other o = {.random = seed, .hostile = hostile};
+    pthread_t thread;
+    int64_t p99;
+    atomic_store(&busy, true);
+    assert_int_equal(pthread_create(&thread, NULL, other_main, &o), 0);
+    p99 = good_p99();
+    atomic_store(&busy, false);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    return p99;
+}
 
-/* Beside an attacker and hundreds of connections that say nothing, a good client is served nearly as fast. */
+#define IDLE_CONNECTIONS 300
+#define ROUNDS 3
+
+/* An attacker, with hundreds of connections that say nothing, slows a good client no more than
+ * another good client does, twice at most. Both share our two processors with the test, so it is
+ * the best of some rounds that is compared. */
 static void others_are_not_slowed(void **state)
 {
     static struct hc idle[IDLE_CONNECTIONS];
     uint64_t seed = testenv_seed();
-    int64_t before, during;
-    pthread_t thread;
+    int64_t beside_good = INT64_MAX;
+    int64_t beside_attack = INT64_MAX;
     (void)state;
     st_begin(ST_MEMORY, ST_OPEN);
-    before = good_p99();
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t p99 = p99_beside(seed, false);
+        beside_good = p99 < beside_good ? p99 : beside_good;
+    }
     for (int i = 0; i < IDLE_CONNECTIONS; i++) {
         assert_true(hc_open(&idle[i], st.port));
         assert_true(hc_text(&idle[i], "POST /v1/jobs HTTP/1.1\r\nHost"));
     }
-    atomic_store(&attack, true);
-    assert_int_equal(pthread_create(&thread, NULL, attacker, &seed), 0);
-    during = good_p99();
-    atomic_store(&attack, false);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t p99 = p99_beside(seed, true);
+        beside_attack = p99 < beside_attack ? p99 : beside_attack;
+    }
     for (int i = 0; i < IDLE_CONNECTIONS; i++) {
         hc_close(&idle[i]);
     }
-    print_message("p99 %lld us, beside an attack %lld us\n", (long long)before, (long long)during);
-    /* The attacker shares the processors with us: some of the time is its own. */
-    assert_true(during <= 2 * before + 20000);
+    print_message("p99 %lld us beside a good client, %lld us beside an attack\n",
+                  (long long)beside_good, (long long)beside_attack);
+    assert_true(beside_attack <= 2 * beside_good + 2000);
     st_end();
 }
 
@@ -461,6 +549,7 @@ int main(void)
         cmocka_unit_test(smuggling_is_refused),
         cmocka_unit_test(line_ends_do_not_frame),
         cmocka_unit_test(good_ones_work),
+        cmocka_unit_test(headers),
         cmocka_unit_test(sizes),
         cmocka_unit_test(requests_per_connection),
         cmocka_unit_test(slow_heads),

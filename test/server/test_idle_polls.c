@@ -1,7 +1,8 @@
-/* test_idle_polls.c - workers that wait cost next to nothing: memory, processor, and no question to the store
+/* test_idle_polls.c - workers that wait cost next to nothing: memory, processor, and no question
+ * to the store
  *
- * A thousand calls are parked; bench/bench_http.c does the same with ten thousand. Client and server are one process here, so
- * what is measured is the upper bound of what the server takes.
+ * A thousand calls are parked; bench/bench_http.c does the same with ten thousand. Client and
+ * server are one process here, so what is measured is the upper bound of what the server takes.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* test_jobs_api.c - calls about jobs: starting once, waiting, lists, actions, and streams of events */
+/* test_jobs_api.c - calls about jobs: starting once, waiting, lists, actions, and streams of
+ * events */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,6 +87,52 @@ static void once_by_key(void **state)
     st_end();
 }
 
+#define KEYED_BODY "{\"topic\":\"work\",\"id\":\"keyed\"}"
+
+static void *start_keyed(void *context)
+{
+    struct hc c;
+    QP_ASSERT(hc_open(&c, st.port));
+    *(struct hc_answer *)context =
+        hc_ask(&c, NULL, "POST", "/v1/jobs?wait=20s", "Idempotency-Key: busy\r\n", KEYED_BODY);
+    hc_close(&c);
+    return NULL;
+}
+
+/* While the first request with a key is being answered, a second one is told to wait; a key that
+ * is none is refused. */
+static void key_in_flight(void **state)
+{
+    struct hc_answer first;
+    struct hc_answer a;
+    struct hc c;
+    pthread_t thread;
+    char *code;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    assert_int_equal(pthread_create(&thread, NULL, start_keyed, &first), 0);
+    while (st_call("GET", "/v1/jobs/keyed", NULL, NULL) != 200) {}
+    assert_true(hc_open(&c, st.port));
+    a = hc_ask(&c, NULL, "POST", "/v1/jobs?wait=20s", "Idempotency-Key: busy\r\n", KEYED_BODY);
+    assert_int_equal(a.status, 409);
+    code = hc_member(&a, "code");
+    assert_string_equal(code, "idempotency_in_flight");
+    free(code);
+    hc_done(&a);
+    work_once();
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(first.status, 200);
+    hc_done(&first);
+    a = hc_ask(&c, NULL, "POST", "/v1/jobs?wait=20s", "Idempotency-Key: busy\r\n", KEYED_BODY);
+    assert_int_equal(a.status, 200);
+    hc_done(&a);
+    a = hc_ask(&c, NULL, "POST", "/v1/jobs", "Idempotency-Key: \r\n", KEYED_BODY);
+    assert_int_equal(a.status, 400);
+    hc_done(&a);
+    hc_close(&c);
+    st_end();
+}
+
 static void *wait_on_thread(void *context)
 {
     st_call("GET", "/v1/jobs/slow/result?wait=20s", NULL, context);
@@ -129,7 +176,8 @@ static void waiting_on_a_database(void **state)
     waiting(ST_DATABASE);
 }
 
-/* Pages of a list have every job once, in order; a cursor that was tampered with is refused, as are filters that make no sense. */
+/* Pages of a list have every job once, in order; a cursor that was tampered with is refused, as
+ * are filters that make no sense. */
 static void lists(void **state)
 {
     char path[256] = "/v1/jobs?limit=3&order=oldest";
@@ -241,7 +289,8 @@ static bool saw(struct hc *c, const char *text)
     return true;
 }
 
-/* A stream tells a job's events as they happen, ends with the job, and goes on where a reader has left off. */
+/* A stream tells a job's events as they happen, ends with the job, and goes on where a reader
+ * has left off. */
 static void events_of_a_job(void **state)
 {
     struct hc c;
@@ -310,6 +359,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(once_by_id),
         cmocka_unit_test(once_by_key),
+        cmocka_unit_test(key_in_flight),
         cmocka_unit_test(waiting_on_a_file),
         cmocka_unit_test(waiting_on_a_database),
         cmocka_unit_test(lists),

@@ -1,6 +1,7 @@
 /* test_routes.c - the route table: what it describes is there, and who may ask for what
  *
- * The matrix of permissions is made from the table, so a route that is added is tried with every role.
+ * The matrix of permissions is made from the table, so a route that is added is tried with every
+ * role.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +72,8 @@ static void expect_role(const struct route *r, const char *role, const char *tok
     hc_done(&a);
 }
 
-/* Without a token 401, with a wrong one 401, without the scope 403, in another's namespace 404; on every route. */
+/* Without a token 401, with a wrong one 401, without the scope 403, in another's namespace 404;
+ * on every route. */
 static void matrix(void **state)
 {
     char tokens[ARRAY_COUNT(roles)][TOKEN_TEXT_SIZE];
@@ -156,6 +158,40 @@ static void first_token(void **state)
     st_reopen();
     assert_null(server_token_file(st.server));
     free(st_expect("GET", "/v1/whoami", NULL, 200, "token"));
+    st_end();
+}
+
+/* What was done to a job, or refused, is in the audit, with who did it. Lines are written with
+ * the next commit. */
+static void audit(void **state)
+{
+    struct hc_answer a;
+    char *actor, *text;
+    (void)state;
+    st_begin(ST_FILE, ST_TOKENS);
+    st_start("j", "1");
+    actor = st_expect("GET", "/v1/whoami", NULL, 200, "token");
+    free(st_expect("POST", "/v1/jobs/j/cancel", "{}", 200, "id"));
+    assert_int_equal(st_call("POST", "/v1/jobs/none/kill", "{}", NULL), 404);
+    st_start("another", "1");
+    assert_int_equal(st_call("GET", "/v1/audit", NULL, &a), 200);
+    text = hc_member(&a, "items.0.action");
+    assert_string_equal(text, "job_kill");
+    free(text);
+    text = hc_member(&a, "items.0.outcome");
+    assert_string_equal(text, "404");
+    free(text);
+    text = hc_member(&a, "items.1.action");
+    assert_string_equal(text, "job_cancel");
+    free(text);
+    text = hc_member(&a, "items.1.actor");
+    assert_string_equal(text, actor);
+    free(text);
+    text = hc_member(&a, "items.1.target");
+    assert_string_equal(text, "j");
+    free(text);
+    hc_done(&a);
+    free(actor);
     st_end();
 }
 
@@ -319,6 +355,7 @@ int main(void)
         cmocka_unit_test(matrix),
         cmocka_unit_test(tokens_end),
         cmocka_unit_test(first_token),
+        cmocka_unit_test(audit),
         cmocka_unit_test(answers_are_as_described),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,9 @@
 /* test_serve_kill.c - a server that is killed again and again under load
  *
- * Clients start jobs and workers do them over HTTP, all of them trying again whenever the server is gone. The server is a process of
- * its own (this program, started with --serve) and is killed with SIGKILL at random moments. The sockets' backlog is ours, so that the
- * port stays the same. In the end:
+ * Clients start jobs and workers do them over HTTP, all of them trying again whenever the server
+ * is gone. The server is a process of its own (this program, started with --serve) and is killed
+ * with SIGKILL at random moments. The sockets' backlog is ours, so that the port stays the same.
+ * In the end:
  *
  *   every start that was acknowledged is a job, and completed
  *   a sink that logs every raw call of a worker has each of them at least once, and no more often than once and once for
@@ -51,7 +52,7 @@ static struct {
     atomic_int calls[JOBS_MOST];  /* what the sink has logged */
 } t;
 
-/* -------------------------------------------------------------------------------------- the server */
+/* ----------------------------------------------------------------------------------- the server */
 
 static int serve(const char *dir, int fd)
 {
@@ -96,7 +97,7 @@ static int server_end(int number)
     return status;
 }
 
-/* --------------------------------------------------------------------------------------- the load */
+/* ------------------------------------------------------------------------------------- the load */
 
 static void nap(long ms)
 {
@@ -150,7 +151,8 @@ static void *client(void *context)
     return NULL;
 }
 
-/* The next worker call: results of all tasks of the last answer. Every task is a raw call at the sink. */
+/* The next worker call: results of all tasks of the last answer. Every task is a raw call at the
+ * sink. */
 static int next_body(const struct hc_answer *a, char *body, size_t size)
 {
     size_t n = 0;
@@ -213,7 +215,7 @@ static void *worker(void *context)
     return NULL;
 }
 
-/* --------------------------------------------------------------------------------------- the end */
+/* -------------------------------------------------------------------------------------- the end */
 
 static void check_jobs(int kills)
 {

@@ -58,7 +58,8 @@ static void lines_as_json(void **state)
     (void)close(ends[1]);
 }
 
-/* A manager hears what it is told, by a path and by a name that is none; nobody is there: nothing happens. */
+/* A manager hears what it is told, by a path and by a name that is none; nobody is there:
+ * nothing happens. */
 static void manager_is_told(void **state)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

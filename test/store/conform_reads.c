@@ -105,12 +105,16 @@ static void check_scan(struct storetest *f, const struct found *all, const struc
     arena_done(&arena);
 }
 
-static void check_both(struct storetest *f, const struct found *all, const struct scan *scan)
+/* Forwards, and by turns backwards: both would take twice as long on a server. */
+static void check_both(struct storetest *f, const struct found *all, const struct scan *scan,
+                       size_t turn)
 {
     struct scan back = *scan;
     back.backwards = true;
     check_scan(f, all, scan);
-    check_scan(f, all, &back);
+    if (turn % 4 == 0) {
+        check_scan(f, all, &back);
+    }
 }
 
 /* Every prefix of every row's columns, from the start and after every row, by small and large
@@ -126,10 +130,10 @@ static void check_order(struct storetest *f, const struct found *all, int index)
                                 .prefix = all->rows[i],
                                 .prefix_count = prefix,
                                 .limit = limits[(i + prefix) % ARRAY_COUNT(limits)]};
-            check_both(f, all, &scan);
+            check_both(f, all, &scan, i + prefix);
             if (prefix < order.count) {
                 scan.after = all->rows[i];
-                check_both(f, all, &scan);
+                check_both(f, all, &scan, i + prefix);
             }
         }
     }

@@ -171,6 +171,28 @@ static void test_copies_without_memory(void **state)
     testenv_done(&t);
 }
 
+/* An access token is whole or the file is damaged. */
+static void test_access_is_sound(void **state)
+{
+    static const char hash[LIMIT_ACCESS_HASH_SIZE] = "h";
+    struct access_row good = {
+        .id = QP_STR("t"), .hash = {hash, sizeof hash}, .role = QP_STR("r"), .rev = 1};
+    struct access_row bad[5];
+    (void)state;
+    assert_true(row_is_sound(TABLE_access, &good));
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        bad[i] = good;
+    }
+    bad[0].id = QP_NONE;
+    bad[1].hash.n--;
+    bad[2].role = QP_NONE;
+    bad[3].expire_at = -1;
+    bad[4].revoked_at = -1;
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        assert_false(row_is_sound(TABLE_access, &bad[i]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +202,7 @@ int main(void)
         cmocka_unit_test(test_copies_are_deep),
         cmocka_unit_test(test_printing),
         cmocka_unit_test(test_copies_without_memory),
+        cmocka_unit_test(test_access_is_sound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

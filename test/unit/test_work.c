@@ -296,6 +296,36 @@ static void test_restart(void **state)
     }
 }
 
+/* Proves that where several processes share a store, a task that one of them has started comes to a worker that
+ * waits at another, and that its result may be brought to either. */
+static void test_two_processes(void **state)
+{
+    struct caller c;
+    qp *q;
+    qp *other;
+    if (rt_kinds() <= RT_SERVER) {
+        skip();
+    }
+    rt_begin_on(RT_SERVER);
+    q = rt_open(rt_place);
+    other = rt_open(rt_place);
+    make(&c, "w", 1, 60000);
+    submit(other, &c);
+    rt_poll(other);
+    assert_int_equal(c.answers, 0);
+    rt_start(q, "j");
+    await(other, &c);
+    assert_int_equal(c.call.task_count, 1);
+    assert_int_equal(bring(q, "w", c.call.tasks->token, WORK_SUCCESS, "1"), WORK_OK);
+    assert_int_equal(bring(other, "w", c.call.tasks->token, WORK_SUCCESS, "1"), WORK_STALE);
+    done(other, &c);
+    rt_expect(other, "j", "completed", "1");
+    rt_close(other);
+    rt_close(q);
+    rt_check(rt_place, 1);
+    rt_end();
+}
+
 /* Proves that an error is tried again, that a fatal one is not, and that pending outputs leave the task
  * where it is. */
 static void test_errors_and_pending(void **state)
@@ -454,6 +484,34 @@ static void test_beat(void **state)
             QP_OK);
         assert_false(more);
         assert_true(wake > first - 15);
+    }
+    END_KIND
+}
+
+/* Proves that a beat that was not taken is told at once, and one that was leaves the call waiting. */
+static void test_beat_is_news(void **state)
+{
+    ON_ALL_KINDS
+    struct caller c;
+    struct caller beat;
+    rt_start(q, "j");
+    take_one(q, &c, "w");
+    done(q, &c);
+    for (int i = 0; i < 2; i++) {
+        make(&beat, "w", 1, 60000);
+        beat.beat = (struct work_beat){.token = str_from(c.token)};
+        beat.call.beats = &beat.beat;
+        beat.call.beat_count = 1;
+        submit(q, &beat);
+        rt_poll(q);
+        assert_int_equal(beat.answers, i);
+        work_abort(q, &beat.call);
+        await(q, &beat);
+        assert_int_equal(beat.beat.status, i == 0 ? WORK_OK : WORK_STALE);
+        done(q, &beat);
+        if (i == 0) {
+            assert_int_equal(bring(q, "w", c.token, WORK_SUCCESS, "1"), WORK_OK);
+        }
     }
     END_KIND
 }
@@ -787,10 +845,12 @@ int main(void)
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_restart),
         cmocka_unit_test(test_errors_and_pending),
+        cmocka_unit_test(test_two_processes),
         cmocka_unit_test(test_given_back),
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_beat),
+        cmocka_unit_test(test_beat_is_news),
         cmocka_unit_test(test_time),
         cmocka_unit_test(test_list),
         cmocka_unit_test(test_refused),

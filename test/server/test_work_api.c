@@ -1,4 +1,4 @@
-/* test_work.c - POST /v1/work: tasks, results, beats, and tasks that are given back */
+/* test_work_api.c - POST /v1/work: tasks, results, beats, and tasks that are given back */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,7 +70,8 @@ static void expect_status(const char *id, const char *status)
     free(text);
 }
 
-/* A task goes out with its input and comes back with its output; a second result changes nothing. */
+/* A task goes out with its input and comes back with its output; a second result changes
+ * nothing. */
 static void there_and_back(enum st_kind kind)
 {
     struct hc_answer a;
@@ -206,7 +207,8 @@ static void *ask_on_thread(void *context)
     return NULL;
 }
 
-/* A call that waits is woken by the start of a job, not by the end of its time; one that waits in vain gets none. */
+/* A call that waits is woken by the start of a job, not by the end of its time; one that waits
+ * in vain gets none. */
 static void parked_and_woken(void **state)
 {
     struct hc_answer a;
@@ -266,7 +268,8 @@ static void park(struct hc *c, int already)
     }
 }
 
-/* A task is not bound to a peer that has gone while it waited: the next worker gets it, at once and untried. */
+/* A task is not bound to a peer that has gone while it waited: the next worker gets it, at once
+ * and untried. */
 static void gone_while_parked(void **state)
 {
     struct hc c;
@@ -320,7 +323,8 @@ static void leaving(void **state)
 #define LARGE_TASKS 16
 #define LARGE_SIZE (1024 * 1024)
 
-/* Tasks whose answer could not be written go back at once: the peer asks for much, and hangs up when it comes. */
+/* Tasks whose answer could not be written go back at once: the peer asks for much, and hangs up
+ * when it comes. */
 static void answer_not_written(void **state)
 {
     static const char request[] =
