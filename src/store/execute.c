@@ -555,7 +555,8 @@ static int commit_advance(struct store *s, struct commit *c)
         c->txn->rc = QP_OK; /* the next step tries again */
         return QP_E_BUSY;
     }
-    return rc == QP_OK || commit_again(s, c, rc) ? QP_OK : commit_abort(s, c, commit_code(s, c, rc));
+    return rc == QP_OK || commit_again(s, c, rc) ? QP_OK
+                                                 : commit_abort(s, c, commit_code(s, c, rc));
 }
 
 static int commit_refuse(struct commit *c, int rc)

@@ -28,7 +28,6 @@ static const char *const needed[] = {
     "cast.end",           "cast.pause",        "cast.error",         "cast.fatal",
     "cast.overdue",       "cast.stopped",      "shape.tree",         "shape.flow",
     "shape.carto",        "crash.A.leg1",      "crash.A.work",       "crash.A.spawn",
-    "crash.A.complete",   "crash.A.ack",       "crash.B.work",       "crash.B.spawn",
     "crash.B.ack",        "crash.C.leg1",      "crash.D.ack",        NULL};
 
 /* -------------------------------------------------------------------------------------------- one seed */
