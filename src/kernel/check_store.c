@@ -273,6 +273,31 @@ void rule_O5(struct check *c)
     lookup_run(c, &(struct lookup){TABLE_job, TABLE_job_custom, key_of_customed, judge_customed});
 }
 
+/* ----------------------------------------------------------------------------------------- runs */
+
+/* Those of jobs are asked with their jobs: M8. */
+static bool key_of_held(const void *row, void *out_key)
+{
+    const struct msg_row *m = row;
+    *(struct node_row *)out_key = (struct node_row){.epoch = m->holder};
+    return m->owner != OWNER_JOB && m->state == MSG_HELD && m->holder > 0;
+}
+
+static void judge_held(struct check *c, const void *row, const void *other)
+{
+    const struct msg_row *m = row;
+    if (other == NULL) {
+        found_in(c, m->ns, QP_NONE,
+                 "a message of topic '%.*s' is held by a run that is over: nobody will take it up",
+                 CHECK_ECHO(m->topic));
+    }
+}
+
+void rule_O7(struct check *c)
+{
+    lookup_run(c, &(struct lookup){TABLE_msg, TABLE_node, key_of_held, judge_held});
+}
+
 /* ------------------------------------------------------------------------------------- counters */
 
 /* Two counts under one name, which says in words what is counted. */

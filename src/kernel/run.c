@@ -4,11 +4,12 @@
  * epoch is used twice. So a run is over in this order: its row says so, and from then on the store refuses
  * every claim in its name; what it held goes back page by page; then its row goes.
  *
- *   (none) --run_enter--> RUNNING --its lease is over, by others--> ENDING --run_end: DEAD--> (none)
- *                            +------------ by itself: LEFT ---------------------------------> (none)
+ *   (none) --run_enter--> RUNNING --it leaves, or its lease is over--> ENDING --LEFT, DEAD--> (none)
+ *                            +---- it leaves, and nobody else works here: LEFT -------------> (none)
  *
- * Where many write, a run may be in the middle of a commit when it is found: that commit has the lock on its
- * row, so ENDING comes after it, and the pages after ENDING see all that it holds.
+ * Where many write, a run may be in the middle of a commit when it is found, and even when it leaves:
+ * the answer to a commit was lost, and the server is still at it. That commit has the lock on its row,
+ * so ENDING comes after it, and the pages after ENDING see all that it holds.
  *
  * If we crash between two pages of a taking over, the row is still there, and the next one to look
  * goes through all pages again; what was given back already is no longer held by it.
@@ -25,7 +26,8 @@ int run_end(struct engine *e, int64_t epoch, enum node_state state, struct qp_er
     struct op ending = {.kind = OP_node_put, .node_put = {.epoch = epoch, .state = NODE_ENDING}};
     struct op over = {.kind = OP_node_put, .node_put = {.epoch = epoch, .state = state}};
     char guid[LIMIT_GUID_SIZE];
-    int rc = state == NODE_DEAD ? engine_op(e, &ending, err) : QP_OK;
+    bool alone = e->options.lease_ms == 0;
+    int rc = state == NODE_DEAD || !alone ? engine_op(e, &ending, err) : QP_OK;
     if (rc != QP_OK) {
         return rc == QP_E_STALE ? QP_OK : rc; /* somebody else was faster: it is over */
     }

@@ -581,21 +581,43 @@ static bool act_is_over(const struct turn *t)
     return t->act->escalated != 0 || t->act->ledger / LEDGER_FINAL_DIGIT % 10 == 2;
 }
 
+/* Another GUID of the activity has closed the job, and finalizes in its step 3: that is still to come, or it would
+ * be final already. */
+static int is_closed_here(struct turn *t, bool *out_closed)
+{
+    struct guid_row key = {.ns = t->site.ref.ns,
+                           .job = t->site.ref.job,
+                           .addr = t->site.addr,
+                           .guid = t->job->closed_by};
+    struct guid_row closing;
+    *out_closed = false;
+    return job_is_closed(t) && !str_equal(key.guid, t->site.guid)
+               ? bundle_guid(t->bundle, &key, &closing, out_closed)
+               : QP_OK;
+}
+
 /* Two that race for one activity (a signal and a timer) may both have entered before one of them ended it. The
- * other one brought nothing: it must not spawn, and not move a semaphore that has no obligation of it. */
-static bool is_beaten(const struct turn *t)
+ * other one brought nothing: it must not spawn, not move a semaphore that has no obligation of it, and not
+ * finalize what the other one is about to. */
+static int is_beaten(struct turn *t, bool *out_beaten)
 {
     enum step next = step_next(t->guid.ledger);
-    return !PLANT(dropped_compare) && !t->site.never_final &&
-           (next == STEP_WORK || next == STEP_SPAWN) && act_is_over(t);
+    *out_beaten = false;
+    if (PLANT(dropped_compare) || t->site.never_final ||
+        (next != STEP_WORK && next != STEP_SPAWN)) {
+        return QP_OK;
+    }
+    *out_beaten = act_is_over(t);
+    return *out_beaten ? QP_OK : is_closed_here(t, out_beaten);
 }
 
 /* From what the GUID's ledger says to its end, or one step of it. */
 static int steps(struct turn *t)
 {
-    int rc = QP_OK;
     bool done = false;
-    if (is_beaten(t)) {
+    bool beaten = false;
+    int rc = is_beaten(t, &beaten);
+    if (rc == QP_OK && beaten) {
         return be_late(t);
     }
     while (rc == QP_OK && !done) {

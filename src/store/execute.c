@@ -525,9 +525,13 @@ static int commit_finish(struct store *s, struct commit *c)
 }
 
 /* Who met others too often has done nothing wrong: it is worth another try later, and no conflict of its own. */
-static int commit_code(const struct store *s, int rc)
+static int commit_code(const struct store *s, struct commit *c, int rc)
 {
-    return s->provider->shared && rc == QP_E_CONFLICT ? QP_E_BUSY : rc;
+    if (!s->provider->shared || rc != QP_E_CONFLICT) {
+        return rc;
+    }
+    c->err.code = QP_E_BUSY; /* the detail is of this failure, and err_wrap keeps it */
+    return QP_E_BUSY;
 }
 
 /* One step: an op, or the end. */
@@ -542,7 +546,7 @@ static int commit_advance(struct store *s, struct commit *c)
         if (rc == QP_OK || commit_again(s, c, rc)) {
             return QP_OK;
         }
-        rc = commit_code(s, rc);
+        rc = commit_code(s, c, rc);
         if (c->txn != NULL) {
             return commit_abort(s, c, rc);
         }
@@ -559,7 +563,8 @@ static int commit_advance(struct store *s, struct commit *c)
         c->txn->rc = QP_OK; /* the next step tries again */
         return QP_E_BUSY;
     }
-    return rc == QP_OK || commit_again(s, c, rc) ? QP_OK : commit_abort(s, c, commit_code(s, rc));
+    return rc == QP_OK || commit_again(s, c, rc) ? QP_OK
+                                                 : commit_abort(s, c, commit_code(s, c, rc));
 }
 
 static int commit_refuse(struct commit *c, int rc)

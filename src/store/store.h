@@ -100,7 +100,7 @@ struct op_ids_reserve {
 
 /* Writes a node's row: epoch 0 enters a new run, whose number comes back; else updates lease and
  * intent of that run; ENDING: whatever is put or claimed in its name from now on is refused; LEFT or
- * DEAD: its row goes. Who takes over another's run says ENDING first, then gives back what it holds
+ * DEAD: its row goes. Who ends a run where many write says ENDING first, then gives back what it holds
  * (msg_adopt), then ends it: else something that the run was just committing would be held by nobody.
  * Compares: the run has a row, and RUNNING is refused to one that is ENDING (else QP_E_STALE: it is over, or
  * never was). */

@@ -99,6 +99,9 @@ static void fill_role(struct plan *p, struct sim_random *r, int number)
         role->pending = random_chance(r, 10) ? 1 + random_below(r, 2) : 0;
         role->fatal = random_chance(r, 2);
     }
+    if (role->kind == CAST_EITHER) {
+        role->fatal = role->ms % 3 == 0;
+    }
     if (role->kind == CAST_STOP || role->fatal) {
         p->may_stop = true;
     }

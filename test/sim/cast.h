@@ -63,7 +63,7 @@ struct role {
     bool by_role;    /* a hook whose signal comes from a role */
     int64_t errors;
     int64_t pending;
-    bool fatal;
+    bool fatal; /* of a task: it fails; of either: the job fails when the time comes first */
     qp_ms ms;
     int64_t key;
 };

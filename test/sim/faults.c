@@ -4,9 +4,11 @@
 
 #include <stdio.h>
 
+#define LEAVES_MAX 3
+
 const char *const fault_names[FAULT_KINDS] = {
-    "crash",       "pause",        "slow",          "abort",        "unknown",    "clock",
-    "slow-worker", "result-twice", "request-twice", "request-late", "answer-lost"};
+    "crash",       "pause",        "slow",          "abort",        "unknown",     "clock",
+    "slow-worker", "result-twice", "request-twice", "request-late", "answer-lost", "leave"};
 
 static int64_t within(struct sim_random *r, int64_t least, int64_t most)
 {
@@ -15,7 +17,7 @@ static int64_t within(struct sim_random *r, int64_t least, int64_t most)
 
 static struct fault draw(struct sim *s, struct sim_random *r)
 {
-    struct fault f = {.kind = (enum fault_kind)random_below(r, FAULT_KINDS),
+    struct fault f = {.kind = (enum fault_kind)random_below(r, FAULT_LEAVE),
                       .node = (int)random_below(r, s->node_count)};
     int64_t lease_us = (s->lease_ms > 0 ? s->lease_ms : 100) * 1000;
     f.at = random_chance(r, 70) ? within(r, 1, 400) : within(r, 1, 3000);
@@ -46,6 +48,7 @@ static struct fault draw(struct sim *s, struct sim_random *r)
         break;
     case FAULT_CRASH:
     case FAULT_ABORT:
+    case FAULT_LEAVE:
     case FAULT_KINDS:
         break;
     }
@@ -58,6 +61,14 @@ void faults_plan(struct sim *s, struct sim_random *r)
     s->fault_count = (int)random_below(r, most + 1);
     for (int i = 0; i < s->fault_count; i++) {
         s->faults[i] = draw(s, r);
+    }
+    for (int i = 0; i < LEAVES_MAX && random_chance(r, 30);
+         i++) { /* last: the others stay what they are */
+        s->faults[s->fault_count++] = (struct fault){.kind = FAULT_LEAVE,
+                                                     .node = (int)random_below(r, s->node_count),
+                                                     .at = within(r, 20, 600)};
+    }
+    for (int i = 0; i < s->fault_count; i++) {
         s->faults[i].done = (s->options.without >> i & 1) != 0;
     }
 }
@@ -82,7 +93,7 @@ const struct fault *fault_at(struct sim *s, enum fault_kind kind, int node, int6
 
 void fault_print(const struct fault *f, char *out_text, size_t size)
 {
-    if (f->kind >= FAULT_REQUEST_TWICE) {
+    if (f->kind >= FAULT_REQUEST_TWICE && f->kind <= FAULT_ANSWER_LOST) {
         (void)snprintf(out_text, size, "%s at request %lld, %lld us", fault_names[f->kind],
                        (long long)f->at, (long long)f->amount);
     } else {

@@ -134,6 +134,7 @@ static void strike(struct node *n, enum model_fate *fate)
         n->pause_us = s->now_us + f->amount;
         yield(n);
     }
+    n->leaving = n->leaving || fault_at(s, FAULT_LEAVE, n->index, n->calls) != NULL;
     f = fault_at(s, FAULT_CLOCK, n->index, n->calls);
     n->skew_ms += f != NULL ? f->amount / 1000 : 0;
     f = fault_at(s, FAULT_UNKNOWN, n->index, n->calls);
@@ -519,20 +520,21 @@ static void leave(struct node *n)
             engine_use_writer(n->engine, NULL);
         }
     }
-    if (engine_close(n->engine, &err) != QP_OK) {
+    if (engine_close(n->engine, &err) != QP_OK && !n->leaving) {
         sim_violate(n->sim, "close", "node %d: %s", n->index, err.text);
     }
     n->engine = NULL;
     while (n->hands != NULL) {
+        n->hands->sink->lost += n->hands->called && !n->hands->done;
         hand_drop(n->hands);
     }
-    if (store_close(n->store, &err) != QP_OK) {
+    if (store_close(n->store, &err) != QP_OK && !n->leaving) {
         sim_violate(n->sim, "close", "node %d: %s", n->index, err.text);
     }
     if (n->blocks != NULL) {
         sim_violate(n->sim, "leak", "node %d has memory left when it has closed", n->index);
     }
-    n->closed = true;
+    n->closed = !n->leaving;
 }
 
 static void node_main(void *context)
@@ -542,7 +544,7 @@ static void node_main(void *context)
     struct qp_err err = {0};
     open_store(n);
     open_engine(n);
-    while (!n->closing) {
+    while (!n->closing && !n->leaving) {
         bool busy = false;
         int rc;
         node_read_letters(n);
@@ -559,7 +561,7 @@ static void node_main(void *context)
         }
         if (rc != QP_OK) {
             nap(n, 1000);
-        } else if (!busy && !n->closing && !n->has_hint) {
+        } else if (!busy && !n->closing && !n->leaving && !n->has_hint) {
             rest(n);
         }
     }
@@ -641,6 +643,7 @@ void node_down(struct node *n)
     n->world.xid = 0;
     n->commit_fate = FATE_NONE;
     n->has_hint = false;
+    n->leaving = false;
     n->up = false;
     n->restart_us = n->sim->now_us + random_below(&n->sim->choice, RESTART_US);
 }
@@ -682,7 +685,7 @@ static void go_on(struct node *n, struct fiber *f)
     bool there;
     n->running = f;
     there = fiber_enter(f);
-    if (n->crashed) {
+    if (n->crashed || (!there && !n->closed)) {
         node_down(n);
     } else if (!there) {
         fiber_drop(n->fiber);

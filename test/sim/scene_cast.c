@@ -265,6 +265,11 @@ static int cast_spawn(struct turn *t, struct spawn *spawn)
     if (t->guid.code >= 400) {
         return turn_spawn_nothing(t);
     }
+    if (role->kind == CAST_EITHER && role->fatal && t->guid.code == 0) { /* the timer's has none */
+        turn_fail(t, JOB_FAILED, QP_STR("{\"reason\":\"time\"}"));
+        sim_cover("cast.overdue");
+        return QP_OK;
+    }
     rc = shape_add(t, "spawns", 1);
     if (rc == QP_OK && role->kind == CAST_KEY) {
         rc = key_release(t, role);

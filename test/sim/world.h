@@ -32,6 +32,7 @@ enum fault_kind {
     FAULT_REQUEST_TWICE, /* the n-th request of the clients */
     FAULT_REQUEST_LATE,
     FAULT_ANSWER_LOST,
+    FAULT_LEAVE, /* the node, at its n-th call or soon after: it closes in peace, and comes again */
     FAULT_KINDS
 };
 
@@ -140,6 +141,7 @@ struct node {
     bool up;
     bool crashed; /* it asked to be taken away */
     bool closing; /* it is to leave in peace */
+    bool leaving; /* the same, and it comes again */
     bool closed;
     bool has_hint;
     bool no_yield;

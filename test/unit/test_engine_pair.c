@@ -348,9 +348,71 @@ static void test_leases_of_runs(void **state)
     }
 }
 
+/* -------------------------------------------------------------------------------------- who leaves */
+
+static bool has_come; /* the claim below, or its refusal */
+
+/* A claim of the run that leaves: its commit was sent, the answer was lost, and the server took its time. */
+static void late_claim(void *context)
+{
+    struct op claim = {
+        .kind = OP_msg_claim,
+        .msg_claim = {.topic = QP_STR("stray"), .want = 1, .holder = *(int64_t *)context}};
+    int rc = storetest_op(&f, &claim);
+    assert_true(rc == QP_OK || rc == QP_E_STALE);
+    has_come = true;
+}
+
+/* The claim comes before the n-th commit of the leaving; false when there are not so many. */
+static bool leave_at(enum storetest_kind kind, int n)
+{
+    struct op put = {.kind = OP_msg_put,
+                     .msg_put = {.ref = {STORE_NS_DEFAULT, 0},
+                                 .owner = OWNER_SYSTEM,
+                                 .topic = QP_STR("stray"),
+                                 .guid = storetest_guid(1)}};
+    char spec[64];
+    int64_t epoch;
+    struct msg_row key = {.ns = STORE_NS_DEFAULT, .guid = storetest_guid(1)};
+    const struct msg_row *m;
+    has_come = false;
+    storetest_init(&f, kind, 1);
+    cast_init(&cast, CAST_KIND, story);
+    open_side(&sides[0], "left", 0);
+    assert_int_equal(storetest_op(&f, &put), QP_OK);
+    epoch = engine_kernel(sides[0].engine)->epoch;
+    failpoint_reset();
+    failpoint_on_call(late_claim, &epoch);
+    (void)snprintf(spec, sizeof spec, "commit.begin=call@%d", n);
+    assert_int_equal(failpoint_set(spec), QP_OK);
+    close_side(&sides[0]);
+    assert_int_equal(failpoint_set(NULL), QP_OK);
+    m = storetest_row(&f, TABLE_msg, &key);
+    assert_non_null(m);
+    assert_int_equal(m->state, MSG_READY);
+    storetest_done(&f);
+    return has_come;
+}
+
+/* Whoever leaves while a commit of its own is still under way, since its answer was lost, leaves nothing that
+ * nobody would take up. */
+static void test_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    for (int n = 1; leave_at(STORETEST_MEMORY_ROWS, n); n++) {
+        assert_true(n < 10);
+    }
+    if (storetest_kinds() == STORETEST_ALL) {
+        for (int n = 1; leave_at(STORETEST_POSTGRES, n); n++) {
+            assert_true(n < 10);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_leases_of_tasks),
-                                       cmocka_unit_test(test_leases_of_runs)};
+                                       cmocka_unit_test(test_leases_of_runs),
+                                       cmocka_unit_test(test_leaves_nothing_behind)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -405,6 +405,72 @@ static void test_H4_first_answer_finalizes(void **state)
     enginetest_each(&x, either, true, timer_and_signal);
 }
 
+/* An answer of `e` that was entered and worked by a run that went no further: its message is still there. */
+static void half_answered(unsigned guid, int64_t code)
+{
+    struct site e = {.ref = {STORE_NS_DEFAULT, x.job}, .addr = QP_STR("e,0,0")};
+    struct op put = {.kind = OP_msg_put,
+                     .msg_put = {.ref = e.ref,
+                                 .kind = MESSAGE_ANSWER,
+                                 .topic = ENGINE_TOPIC,
+                                 .addr = e.addr,
+                                 .guid = storetest_guid(guid),
+                                 .code = code}};
+    struct commit c;
+    struct bundle *b;
+    e.guid = storetest_guid(guid);
+    commit_init(&c, x.f.s);
+    b = commit_bundle(&c, "half");
+    assert_int_equal(step_op(b, &put), QP_OK);
+    assert_int_equal(leg2_enter(b, &e, CEILINGS_DEFAULT), QP_OK);
+    assert_int_equal(step_work(b, &e, code, QP_STR("{}")), QP_OK);
+    assert_int_equal(store_commit(x.f.s, &c), QP_OK);
+    assert_int_equal(b->rc, QP_OK);
+    commit_done(&c);
+}
+
+/* Step 2 of an answer that fails the job, and nothing after it. */
+static void fail_by(unsigned guid)
+{
+    struct site e = {.ref = {STORE_NS_DEFAULT, x.job}, .addr = QP_STR("e,0,0")};
+    struct spawn ends = {.delta = -1, .close_state = JOB_COMPLETED, .ends = true};
+    struct commit c;
+    struct bundle *b;
+    e.guid = storetest_guid(guid);
+    commit_init(&c, x.f.s);
+    b = commit_bundle(&c, "fail");
+    assert_int_equal(job_end(b, &e, JOB_FAILED, QP_STR("{}")), QP_OK);
+    assert_int_equal(step_spawn(b, &e, &ends), QP_OK);
+    assert_int_equal(store_commit(x.f.s, &c), QP_OK);
+    assert_int_equal(b->rc, QP_OK);
+    commit_done(&c);
+}
+
+static void beaten_before_step_3(void)
+{
+    start();
+    half_answered(1, 200);
+    half_answered(2, 500);
+    fail_by(2);
+    assert_digits("e,0,0",
+                  "001100000000002 000010000000001 000111000000002"); /* the run dies here */
+    enginetest_crash(&x);
+    enginetest_settle(&x);
+    assert_digits("e,0,0", "201100000000002 000010000000001 000111100000002");
+    assert_int_equal(job()->state, JOB_FAILED);
+    assert_int_equal(job()->completions, 1);
+    assert_int_equal(engine_stats(x.e).late, 1);
+}
+
+/* Two answers have entered, one of them closes the job, and before its step 3 the other one is delivered: it
+ * must not finalize the activity, or step 3 could never be done. */
+static void test_H4_beaten_before_step_3(void **state)
+{
+    (void)state;
+    enginetest_each(&x, either, false, beaten_before_step_3);
+    enginetest_each(&x, either, true, beaten_before_step_3);
+}
+
 static void pending_then_done(void)
 {
     start();
@@ -858,6 +924,7 @@ int main(void)
         cmocka_unit_test(test_H3_half_incepted),
         cmocka_unit_test(test_H3_await_of_anothers_child),
         cmocka_unit_test(test_H4_first_answer_finalizes),
+        cmocka_unit_test(test_H4_beaten_before_step_3),
         cmocka_unit_test(test_H4_pending_keeps_open),
         cmocka_unit_test(test_H5_zombie),
         cmocka_unit_test(test_H5_done_twice),
