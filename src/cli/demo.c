@@ -36,7 +36,6 @@ struct demo {
     pid_t server;
     pid_t worker;
     int64_t began_us;
-    int64_t killed_us;
     int stage;
 };
 
@@ -271,7 +270,6 @@ static int stage_order(struct demo *d)
 static int stage_kill(struct demo *d)
 {
     title(d, "SIGKILL: the server dies while the worker packs");
-    d->killed_us = cli_now_us(d->c);
     (void)end_child(&d->server, SIGKILL);
     printf("   no goodbye, nothing was closed\n");
     pause_for(d, 800);

@@ -99,7 +99,7 @@ test_console_boxes() {
 
 # A command that is shown as one has to be in a box that is run. The manual of the commands has its examples tested by test_table.sh.
 test_no_command_outside_of_a_box() {
-    ! grep -nE '^    \$ ' "$root"/README.md "$root"/docs/*.md
+    ! grep -nE '^    (\$ |curl )' "$root"/README.md "$root"/docs/*.md
 }
 
 test_c_boxes() {

@@ -8,8 +8,10 @@
 
 #include <cmocka.h>
 
-#include "base/base.h"
+#include "kernel/single.h"
+#include "run/handle.h"
 #include "support/runtest.h"
+#include "support/shapes.h"
 
 #define ON_ALL_KINDS                                                                               \
     for (int kind = 0; kind < rt_kinds(); kind++) {                                                \
@@ -314,16 +316,51 @@ static void test_refused(void **state)
     rt_end();
 }
 
+static int see_address(void *context, const struct qp_activity *activity)
+{
+    bool *seen = context;
+    *seen = *seen || str_equal(activity->address, QP_STR("a1,0,0"));
+    return QP_OK;
+}
+
+/* Proves that a start whose name is that of a program of the handle is a job of that program, and that
+ * any other name is the topic of a single task. */
+static void test_program_by_name(void **state)
+{
+    const struct program *const programs[] = {&single_program, shape_tree.program};
+    struct qp_options options;
+    struct qp_err err = {0};
+    bool more;
+    bool tree = false;
+    bool single = false;
+    qp *q;
+    rt_begin(RT_REAL);
+    qp_options_init(&options);
+    options.env = &rt.env;
+    assert_int_equal(handle_open(&options, programs, ARRAY_COUNT(programs), &q, &err), QP_OK);
+    rt_start_with(
+        q, &(struct qp_start){.topic = QP_STR("tree"), .id = QP_STR("t"), .input = QP_STR("7")});
+    rt_start_with(
+        q, &(struct qp_start){.topic = QP_STR("trees"), .id = QP_STR("s"), .input = QP_STR("7")});
+    assert_int_equal(
+        qp_activity_list(q, QP_NONE, QP_STR("t"), QP_NONE, 0, &tree, see_address, &more, &err),
+        QP_OK);
+    assert_int_equal(
+        qp_activity_list(q, QP_NONE, QP_STR("s"), QP_NONE, 0, &single, see_address, &more, &err),
+        QP_OK);
+    assert_true(tree);
+    assert_false(single);
+    rt_close(q);
+    rt_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_delay),
-        cmocka_unit_test(test_delay_and_end),
-        cmocka_unit_test(test_custom_id),
-        cmocka_unit_test(test_idempotency),
-        cmocka_unit_test(test_signal_with_start),
-        cmocka_unit_test(test_limit_key),
-        cmocka_unit_test(test_async_copies),
+        cmocka_unit_test(test_program_by_name), cmocka_unit_test(test_delay),
+        cmocka_unit_test(test_delay_and_end),   cmocka_unit_test(test_custom_id),
+        cmocka_unit_test(test_idempotency),     cmocka_unit_test(test_signal_with_start),
+        cmocka_unit_test(test_limit_key),       cmocka_unit_test(test_async_copies),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
