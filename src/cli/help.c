@@ -43,13 +43,15 @@ static void print_wrapped(FILE *out, const char *text, int size)
     const int width = 96;
     while (size > 0) {
         int n = size;
+        int step;
         if (n > width) {
             for (n = width; n > 0 && text[n] != ' '; n--) {}
             n = n == 0 ? width : n;
         }
         (void)fprintf(out, "%.*s\n", n, text);
-        text += n + (n < size && text[n] == ' ');
-        size -= n + (n < size && text[n] == ' ');
+        step = n + (n < size && text[n] == ' ');
+        text += step;
+        size -= step;
     }
 }
 

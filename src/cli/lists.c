@@ -5,19 +5,10 @@
  */
 #include <stdlib.h>
 
-#include "cli/output.h"
+#include "cli/lists.h"
 
 #define PAGE_MOST 1000
 #define DEFAULT_LIMIT 100
-
-struct list {
-    const char *path;
-    const char *query; /* beside limit and cursor; "" */
-    const struct table_column *columns;
-    size_t column_count;
-    const char *name;
-    bool whole; /* it has no pages */
-};
 
 /* What was read: pages stay until the end, since items are parts of them. */
 struct reading {
@@ -25,13 +16,21 @@ struct reading {
     size_t page_count;
     struct items items;
     size_t room;
+    size_t printed; /* and gone: a list that is printed item by item needs no more than a page */
 };
 
-static void reading_free(struct reading *r)
+static void drop_pages(struct reading *r)
 {
     for (size_t i = 0; i < r->page_count; i++) {
         json_free(r->pages[i]);
     }
+    r->page_count = 0;
+    r->items.count = 0;
+}
+
+static void reading_free(struct reading *r)
+{
+    drop_pages(r);
     free(r->items.items);
     free(r);
 }
@@ -42,7 +41,7 @@ static bool keep_items(struct cli *c, struct reading *r, struct json *page, int6
     size_t count = json_count(items);
     qp_str cursor;
     r->pages[r->page_count++] = page;
-    for (size_t i = 0; i < count && (int64_t)r->items.count < limit; i++) {
+    for (size_t i = 0; i < count && (int64_t)(r->printed + r->items.count) < limit; i++) {
         if (r->items.count == r->room) {
             size_t room = r->room == 0 ? 128 : 2 * r->room;
             void *more = realloc(r->items.items, room * sizeof *r->items.items);
@@ -63,7 +62,7 @@ static bool keep_items(struct cli *c, struct reading *r, struct json *page, int6
 static int read_page(struct cli *c, const struct list *list, struct reading *r, int64_t limit,
                      const char *cursor)
 {
-    int64_t wanted = limit - (int64_t)r->items.count;
+    int64_t wanted = limit - (int64_t)(r->printed + r->items.count);
     const char *query = list->query;
     struct reply reply;
     struct json *page = NULL;
@@ -82,35 +81,48 @@ static int read_page(struct cli *c, const struct list *list, struct reading *r, 
     return status;
 }
 
-static int read_all(struct cli *c, const struct list *list, struct reading *r)
+static void print_items(const struct cli *c, const struct list *list, enum output kind,
+                        struct reading *r)
+{
+    output_items(c, kind, list->columns, list->column_count, list->name, &r->items);
+    r->printed += r->items.count;
+    drop_pages(r);
+}
+
+static int read_all(struct cli *c, const struct list *list, enum output kind, struct reading *r)
 {
     const char *cursor = cli_has(c, OPT_cursor) ? c->values[OPT_cursor] : "";
     int64_t limit = cli_has(c, OPT_all) ? INT64_MAX : DEFAULT_LIMIT;
+    bool by_item = kind == OUTPUT_JSONL || kind == OUTPUT_NAME;
     int status = cli_number(c, OPT_limit, 1, 1000000, &limit);
     do {
         status = status == EXIT_OK ? read_page(c, list, r, limit, cursor) : status;
         cursor = r->items.next_cursor;
-    } while (status == EXIT_OK && cursor != NULL && (int64_t)r->items.count < limit &&
+        if (status == EXIT_OK && by_item) {
+            print_items(c, list, kind, r);
+        }
+    } while (status == EXIT_OK && cursor != NULL &&
+             (int64_t)(r->printed + r->items.count) < limit &&
              r->page_count < ARRAY_COUNT(r->pages));
+    if (status == EXIT_OK && !by_item) {
+        print_items(c, list, kind, r);
+    }
     return status;
 }
 
-static int run_list(struct cli *c, const struct list *list)
+int list_run(struct cli *c, const struct list *list)
 {
     struct reading *r;
     enum output kind;
-    int status = cli_expect(c, 0, 0);
-    status = status == EXIT_OK ? output_kind(c, &kind) : status;
+    int status = output_kind(c, &kind);
     r = status == EXIT_OK ? calloc(1, sizeof *r) : NULL;
     if (r == NULL) {
         return status == EXIT_OK ? cli_fail(c, EXIT_ERROR, "out of memory") : status;
     }
-    status = read_all(c, list, r);
-    if (status == EXIT_OK) {
-        output_items(c, kind, list->columns, list->column_count, list->name, &r->items);
-        if (r->items.next_cursor != NULL && (kind == OUTPUT_TEXT || kind == OUTPUT_WIDE)) {
-            cli_say("there are more: --all, or --cursor %s", r->items.next_cursor);
-        }
+    status = read_all(c, list, kind, r);
+    if (status == EXIT_OK && r->items.next_cursor != NULL &&
+        (kind == OUTPUT_TEXT || kind == OUTPUT_WIDE)) {
+        cli_say("there are more: --all, or --cursor %s", r->items.next_cursor);
     }
     reading_free(r);
     return status;
@@ -172,7 +184,7 @@ static int list_jobs(struct cli *c, struct list *list)
                            where != NULL ? cli_encode(c, where) : "",
                            where != NULL && order != NULL ? "&" : "", order != NULL ? "order=" : "",
                            order != NULL ? cli_encode(c, order) : "");
-    return run_list(c, list);
+    return list_run(c, list);
 }
 
 int command_ls(struct cli *c)
@@ -192,6 +204,13 @@ int command_parked(struct cli *c)
 }
 
 /* --------------------------------------------------------------------------------------- others */
+
+/* Of commands without arguments. */
+static int run_list(struct cli *c, const struct list *list)
+{
+    int status = cli_expect(c, 0, 0);
+    return status == EXIT_OK ? list_run(c, list) : status;
+}
 
 int command_topics(struct cli *c)
 {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/jobs.h"
+#include "cli/lists.h"
 
 #define ROWS_MOST 200
 #define REDRAW_US 100000 /* no more often than a person can read */
@@ -67,50 +68,18 @@ static bool print_one(void *context, qp_str text)
 
 /* -------------------------------------------------------------------------------------- history */
 
-static int print_history(struct cli *c, const char *id, enum output kind)
+static int print_history(struct cli *c, const char *id)
 {
     static const struct table_column columns[] = {
         {"SEQ", "seq", false},          {"AT", "at", false},         {"KIND", "kind", false},
         {"ACTIVITY", "address", false}, {"LEDGER", "ledger", false}, {"CODE", "code", false},
-        {"STATUS", "status", true},     {"DETAIL", "detail", false},
+        {"STATUS", "status", true},     {"DETAIL", "detail", false}, {"SAYS", "says", true},
     };
-    const char *cursor = cli_has(c, OPT_cursor) ? c->values[OPT_cursor] : "0";
-    int64_t limit = cli_has(c, OPT_all) ? INT64_MAX : 1000;
-    int status = cli_number(c, OPT_limit, 1, 1000000, &limit);
-    bool more = true;
-    while (status == EXIT_OK && more && limit > 0) {
-        const struct json *found[1000] = {NULL};
-        struct items items = {.items = found};
-        struct reply reply;
-        struct json *json = NULL;
-        const struct json *array;
-        qp_str next;
-        const char *query =
-            cli_text(c, "limit=%lld&cursor=%s", (long long)(limit < 1000 ? limit : 1000),
-                     cli_encode(c, cursor));
-        status = ask_well(
-            c, &(struct question){.path = job_path(c, id, "/history"), .query = query}, &reply);
-        if (status == EXIT_OK &&
-            json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
-            array = json_get(json, QP_STR("items"));
-            for (items.count = 0;
-                 items.count < json_count(array) && items.count < ARRAY_COUNT(found);
-                 items.count++) {
-                found[items.count] = json_at(array, items.count);
-            }
-            more = json_as_str(json_get(json, QP_STR("next_cursor")), &next);
-            cursor = more ? cli_text(c, "%.*s", STR_ARG(next)) : NULL;
-            limit -= (int64_t)items.count;
-            items.next_cursor = cursor;
-            output_items(c, kind, columns, ARRAY_COUNT(columns), "seq", &items);
-        }
-        json_free(json);
-        reply_done(&reply);
-    }
-    if (status == EXIT_OK && more) {
-        cli_say("there are more: --all, or --cursor %s", cursor);
-    }
-    return status;
+    return list_run(c, &(struct list){.path = job_path(c, id, "/history"),
+                                      .query = "",
+                                      .columns = columns,
+                                      .column_count = ARRAY_COUNT(columns),
+                                      .name = "seq"});
 }
 
 int command_history(struct cli *c)
@@ -123,7 +92,7 @@ int command_history(struct cli *c)
         return status;
     }
     return cli_has(c, OPT_follow) ? ask_follow(c, f.id, 0, 0, &f, print_one)
-                                  : print_history(c, f.id, f.kind);
+                                  : print_history(c, f.id);
 }
 
 /* ----------------------------------------------------------------------------------------- tree */
