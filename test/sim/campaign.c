@@ -16,20 +16,21 @@
 
 /* What a campaign must have met, or it says nothing. */
 static const char *const needed[] = {
-    "model.alone",        "model.serial",      "model.rows",         "fault.crash",
-    "fault.pause",        "fault.slow",        "fault.abort",        "fault.unknown",
-    "fault.clock",        "fault.slow-worker", "fault.result-twice", "fault.request-twice",
-    "fault.request-late", "fault.answer-lost", "fault.leave",        "rare.lease",
-    "rare.ceiling",       "rare.batch",        "rare.counter",       "writer",
-    "lock.wait",          "retention",         "result.refused",     "cast.task",
-    "cast.sleep",         "cast.hook",         "cast.either",        "cast.pass",
-    "cast.signal",        "cast.signal-all",   "cast.await",         "cast.key",
-    "cast.stop",          "cast.pivot",        "cast.again",         "cast.cycle",
-    "cast.join",          "cast.end",          "cast.pause",         "cast.error",
-    "cast.fatal",         "cast.overdue",      "cast.stopped",       "shape.tree",
-    "shape.flow",         "shape.carto",       "crash.A.leg1",       "crash.A.work",
-    "crash.A.spawn",      "crash.A.ack",       "crash.B.work",       "crash.B.spawn",
-    "crash.B.ack",        "crash.C.leg1",      "crash.D.ack",        NULL};
+    "model.alone",        "model.serial",       "model.rows",         "fault.crash",
+    "fault.pause",        "fault.slow",         "fault.abort",        "fault.unknown",
+    "fault.clock",        "fault.slow-worker",  "fault.result-twice", "fault.request-twice",
+    "fault.request-late", "fault.answer-lost",  "fault.leave",        "rare.lease",
+    "rare.ceiling",       "rare.batch",         "rare.counter",       "writer",
+    "lock.wait",          "retention",          "result.refused",     "cast.task",
+    "cast.sleep",         "cast.hook",          "cast.either",        "cast.pass",
+    "cast.signal",        "cast.signal-all",    "cast.await",         "cast.key",
+    "cast.stop",          "cast.pivot",         "cast.again",         "cast.cycle",
+    "cast.join",          "cast.end",           "cast.pause",         "cast.error",
+    "cast.fatal",         "cast.overdue",       "cast.stopped",       "shape.tree",
+    "shape.flow",         "shape.carto",        "crash.A.leg1",       "crash.A.work",
+    "crash.A.spawn",      "crash.A.ack",        "crash.A.complete",   "crash.B.complete",
+    "fault.crash-edge",   "fault.unknown-late", "crash.B.work",       "crash.B.spawn",
+    "crash.B.ack",        "crash.C.leg1",       "crash.D.ack",        NULL};
 
 /* -------------------------------------------------------------------------------------------- one seed */
 

@@ -7,8 +7,9 @@
 #define LEAVES_MAX 3
 
 const char *const fault_names[FAULT_KINDS] = {
-    "crash",       "pause",        "slow",          "abort",        "unknown",     "clock",
-    "slow-worker", "result-twice", "request-twice", "request-late", "answer-lost", "leave"};
+    "crash",       "pause",       "slow",         "abort",         "unknown",
+    "clock",       "slow-worker", "result-twice", "request-twice", "request-late",
+    "answer-lost", "leave",       "crash-edge",   "unknown-late"};
 
 static int64_t within(struct sim_random *r, int64_t least, int64_t most)
 {
@@ -49,6 +50,8 @@ static struct fault draw(struct sim *s, struct sim_random *r)
     case FAULT_CRASH:
     case FAULT_ABORT:
     case FAULT_LEAVE:
+    case FAULT_CRASH_EDGE:
+    case FAULT_UNKNOWN_LATE:
     case FAULT_KINDS:
         break;
     }
@@ -65,6 +68,15 @@ void faults_plan(struct sim *s, struct sim_random *r)
     for (int i = 0; i < LEAVES_MAX && random_chance(r, 30);
          i++) { /* last: the others stay what they are */
         s->faults[s->fault_count++] = (struct fault){.kind = FAULT_LEAVE,
+                                                     .node = (int)random_below(r, s->node_count),
+                                                     .at = within(r, 20, 600)};
+    }
+    if (s->stepwise && random_chance(r, 50)) {
+        s->faults[s->fault_count++] =
+            (struct fault){.kind = FAULT_CRASH_EDGE, .at = within(r, 1, 3)};
+    }
+    if (s->model == MODEL_ROWS && random_chance(r, 40)) {
+        s->faults[s->fault_count++] = (struct fault){.kind = FAULT_UNKNOWN_LATE,
                                                      .node = (int)random_below(r, s->node_count),
                                                      .at = within(r, 20, 600)};
     }
@@ -93,7 +105,9 @@ const struct fault *fault_at(struct sim *s, enum fault_kind kind, int node, int6
 
 void fault_print(const struct fault *f, char *out_text, size_t size)
 {
-    if (f->kind >= FAULT_REQUEST_TWICE && f->kind <= FAULT_ANSWER_LOST) {
+    if (f->kind == FAULT_CRASH_EDGE) {
+        (void)snprintf(out_text, size, "crash at edge %lld", (long long)f->at);
+    } else if (f->kind >= FAULT_REQUEST_TWICE && f->kind <= FAULT_ANSWER_LOST) {
         (void)snprintf(out_text, size, "%s at request %lld, %lld us", fault_names[f->kind],
                        (long long)f->at, (long long)f->amount);
     } else {

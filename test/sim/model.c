@@ -57,6 +57,60 @@ static void leave(struct provider *base)
     w->ended(w->context);
 }
 
+struct model_late {
+    struct memory_provider p;
+    struct qp_env env; /* whose context is `world` */
+    struct model_world world;
+};
+
+/* What the handle has written and locked goes to a transaction of its own. */
+static void detach(struct memory_provider *p)
+{
+    struct model_world *w = world_of(&p->base);
+    struct memory *m = p->memory;
+    struct model_late *late = mem_alloc(&m->env, sizeof *late);
+    QP_ASSERT(late != NULL);
+    late->world = *w;
+    late->env = *p->base.env;
+    late->env.context = &late->world;
+    late->p = *p;
+    late->p.base.env = &late->env;
+    buf_init(&late->p.key, &m->env, 0);
+    for (struct lock *lock = late->p.locks; lock != NULL; lock = lock->next_of_owner) {
+        lock->owner = &late->p;
+    }
+    for (struct memory_provider *h = m->handles; h != NULL; h = h->next_handle) {
+        h->waits_for = h->waits_for == p ? &late->p : h->waits_for;
+    }
+    p->undo = NULL;
+    p->locks = NULL;
+    p->active = false;
+    late->p.next_handle = m->handles;
+    m->handles = &late->p;
+    m->handle_count++;
+    leave(&p->base);
+    w->late(w->context, late);
+}
+
+void model_late_commit(struct model_late *late)
+{
+    struct model_world *w = &late->world;
+    struct memory *m = late->p.memory;
+    struct memory_provider **link = &m->handles;
+    struct qp_err err = {0};
+    w->committing(w->context, &late->p);
+    QP_ASSERT(memory_calls.commit(&late->p.base, &err) == QP_OK);
+    while (*link != &late->p) {
+        link = &(*link)->next_handle;
+    }
+    *link = late->p.next_handle;
+    m->handle_count--;
+    w->ended(w->context);
+    w->committed(w->context);
+    buf_done(&late->p.key);
+    mem_free(&m->env, late);
+}
+
 static int model_commit(struct provider *base, struct qp_err *err)
 {
     struct model_world *w = world_of(base);
@@ -64,6 +118,10 @@ static int model_commit(struct provider *base, struct qp_err *err)
     if (w->lost || fate == FATE_ABORT) {
         lose(base);
         return say_lost(err);
+    }
+    if (fate == FATE_UNKNOWN_LATE) {
+        detach(self(base));
+        return err_set(err, QP_E_UNKNOWN_OUTCOME, "nobody knows how the commit will end");
     }
     if (fate == FATE_UNKNOWN_NOT) {
         memory_calls.rollback(base);

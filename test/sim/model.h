@@ -29,7 +29,11 @@ enum model_call {
     CALL_KINDS
 };
 
-enum model_fate { FATE_NONE, FATE_ABORT, FATE_UNKNOWN_DONE, FATE_UNKNOWN_NOT };
+/* UNKNOWN_LATE: it will be done, when the one who asked for it has moved on. */
+enum model_fate { FATE_NONE, FATE_ABORT, FATE_UNKNOWN_DONE, FATE_UNKNOWN_NOT, FATE_UNKNOWN_LATE };
+
+/* A transaction that its server is still committing, without its handle: the locks are its own. */
+struct model_late;
 
 /* The world around a handle; env.context of every handle that is opened on the memory points to it. */
 struct model_world {
@@ -43,6 +47,8 @@ struct model_world {
     void (*committing)(void *context, const struct memory_provider *p);
     void (*committed)(void *context);
     void (*ended)(void *context); /* a transaction: those who wait look again */
+    /* UNKNOWN_LATE: model_late_commit is to be called for it, once. */
+    void (*late)(void *context, struct model_late *late);
     /* Of the server, for the rows model. */
     qp_ms (*now_ms)(void *context);
     void (*hint)(void *context); /* to the other handles */
@@ -62,6 +68,8 @@ struct model_server {
 
 extern const struct provider_calls model_serial_calls;
 extern const struct provider_calls model_rows_calls;
+
+void model_late_commit(struct model_late *late);
 
 /* As if the process that has this handle had died. */
 void model_forget(struct memory_provider *p);

@@ -141,6 +141,9 @@ static void strike(struct node *n, enum model_fate *fate)
     if (f != NULL) {
         n->commit_fate = f->amount != 0 ? FATE_UNKNOWN_DONE : FATE_UNKNOWN_NOT;
     }
+    if (fault_at(s, FAULT_UNKNOWN_LATE, n->index, n->calls) != NULL) {
+        n->commit_fate = FATE_UNKNOWN_LATE;
+    }
     if (fault_at(s, FAULT_ABORT, n->index, n->calls) != NULL) {
         *fate = FATE_ABORT;
     }
@@ -160,6 +163,12 @@ static enum model_fate world_call(void *context, enum model_call call)
     s->trace = s->trace * UINT64_C(0x100000001B3) ^
                ((uint64_t)s->now_us << 8 | (uint64_t)n->index << 4 | (uint64_t)call);
     strike(n, &fate);
+    if (call == CALL_COMMITTED && s->has_edge) {
+        s->has_edge = false;
+        if (fault_at(s, FAULT_CRASH_EDGE, -1, ++s->edges) != NULL) {
+            die(n);
+        }
+    }
     if (call == CALL_COMMIT && n->commit_fate != FATE_NONE && fate == FATE_NONE) {
         fate = n->commit_fate;
         n->commit_fate = FATE_NONE;
@@ -207,6 +216,18 @@ static void world_ended(void *context)
 {
     const struct node *n = context;
     n->sim->transactions++;
+}
+
+/* After a lease or so: somebody else may have begun to look after what it did. */
+static void world_late(void *context, struct model_late *late)
+{
+    const struct node *n = context;
+    struct sim *s = n->sim;
+    int64_t most = 2 * (s->lease_ms > 0 ? s->lease_ms : 100) * 1000;
+    if (s->late_count >= SIM_LATE_MAX) {
+        sim_bug("too many commits are late");
+    }
+    s->late[s->late_count++] = (struct late){late, s->now_us + 1 + random_below(&s->choice, most)};
 }
 
 static qp_ms world_now_ms(void *context)
@@ -578,6 +599,7 @@ void node_init(struct node *n, struct sim *s, int index)
                                     .committing = world_committing,
                                     .committed = world_committed,
                                     .ended = world_ended,
+                                    .late = world_late,
                                     .now_ms = world_now_ms,
                                     .hint = world_hint,
                                     .server = &s->server};

@@ -207,6 +207,21 @@ static void sim_init(struct sim *s, const struct sim_options *options, struct si
     world_create(s);
 }
 
+/* The commits whose time has come; all of them, when `all`. */
+static void late_commits(struct sim *s, bool all)
+{
+    for (int i = 0; i < s->late_count;) {
+        struct late late = s->late[i];
+        if (!all && late.at_us > s->now_us) {
+            i++;
+            continue;
+        }
+        s->late[i] = s->late[--s->late_count];
+        sim_trace(s, "a commit that was given up happens");
+        model_late_commit(late.commit);
+    }
+}
+
 static void sim_done(struct sim *s)
 {
     for (int i = 0; i < s->node_count; i++) {
@@ -214,6 +229,7 @@ static void sim_done(struct sim *s)
             node_down(&s->nodes[i]);
         }
     }
+    late_commits(s, true);
     watch_done(s);
     memory_destroy(s->memory);
     mem_free(&s->env, s->stage);
@@ -271,6 +287,9 @@ static bool pass_time(struct sim *s, int64_t until_us)
         int64_t at = node_next_us(&s->nodes[i]);
         next = at < next ? at : next;
     }
+    for (int i = 0; i < s->late_count; i++) {
+        next = s->late[i].at_us < next ? s->late[i].at_us : next;
+    }
     if (next >= until_us) {
         return false;
     }
@@ -283,6 +302,7 @@ static bool step(struct sim *s, int64_t until_us)
 {
     struct ready ready;
     int64_t chosen;
+    late_commits(s, false);
     ready_find(s, &ready);
     if (ready.count == 0) {
         return pass_time(s, until_us);
@@ -333,6 +353,9 @@ static void heal(struct sim *s)
 /* Nothing is under way, and stays so. */
 static bool is_at_rest(struct sim *s)
 {
+    if (s->late_count > 0) {
+        return false;
+    }
     for (int i = 0; i < s->node_count; i++) {
         if (!s->nodes[i].up || node_has_work(&s->nodes[i])) {
             return false;

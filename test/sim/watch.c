@@ -72,6 +72,8 @@ static void job_written(struct sim *s, const struct job_row *before, const struc
     if (job->number != after->job) {
         sim_violate(s, "once", "%s was started twice", job->jid);
     }
+    s->has_edge = s->has_edge || (after->completions == 0 && !str_is_none(after->closed_by) &&
+                                  (before == NULL || str_is_none(before->closed_by)));
     if (after->completions > completions) {
         job->closed++;
         job->end.ended = true;
@@ -176,10 +178,22 @@ static void msg_written(struct sim *s, const struct msg_row *before, const struc
     }
 }
 
+/* Two runs of one seed write the same, to the last number. */
+static void trace_row(struct sim *s, enum table_id table, const void *row)
+{
+    const struct table *t = &tables[table];
+    for (size_t i = 0; row != NULL && i < t->column_count; i++) {
+        const struct column *c = &t->columns[i];
+        uint64_t value = c->kind == KIND_I64 ? (uint64_t)row_i64(c, row) : row_str(c, row).n;
+        s->trace = (s->trace ^ value) * UINT64_C(0x100000001B3);
+    }
+}
+
 static void row_written(struct sim *s, const struct undo *u, qp_ms now)
 {
     const void *row = u->after != NULL ? u->after : u->before;
     s->trace = s->trace * UINT64_C(0x100000001B3) ^ (uint64_t)(u->table + 1);
+    trace_row(s, u->table, u->after);
     if (row != NULL && tables[u->table].keyed_by_job) {
         touch(s, row_i64(&tables[u->table].columns[1], row));
     }
@@ -204,6 +218,7 @@ static void rows_written(struct sim *s, const struct undo *u, qp_ms now)
 void watch_committing(struct sim *s, const struct memory_provider *p)
 {
     s->touched_count = 0;
+    s->has_edge = false;
     s->result->commits++;
     for (const struct undo *u = p->undo; u != NULL; u = u->below) {
         if (u->table == TABLE_job && u->after != NULL) {

@@ -33,6 +33,8 @@ enum fault_kind {
     FAULT_REQUEST_LATE,
     FAULT_ANSWER_LOST,
     FAULT_LEAVE, /* the node, at its n-th call or soon after: it closes in peace, and comes again */
+    FAULT_CRASH_EDGE, /* the node whose commit has closed a job that is not completed yet, the n-th such */
+    FAULT_UNKNOWN_LATE, /* the next commit of the node happens when it has given it up; PostgreSQL */
     FAULT_KINDS
 };
 
@@ -150,6 +152,13 @@ struct node {
 
 /* ---------------------------------------------------------------------------------------------- world */
 
+#define SIM_LATE_MAX 8
+
+struct late {
+    struct model_late *commit;
+    int64_t at_us;
+};
+
 struct sim {
     struct sim_options options;
     const struct scene *scene;
@@ -164,6 +173,8 @@ struct sim {
     struct memory *memory;
     struct model_server server;
     int64_t now_us;
+    struct late late[SIM_LATE_MAX];
+    int late_count;
     int64_t transactions; /* that have ended */
     bool healed;
     /* sizes */
@@ -184,6 +195,8 @@ struct sim {
     int64_t requests;
     struct reserved reserved[SIM_JOBS_MAX];
     int reserved_count;
+    bool has_edge; /* the last commit closed a job, and did not complete it */
+    int64_t edges; /* how often that was */
     struct seen_job jobs[SIM_JOBS_MAX];
     int job_count;
     struct omap sink; /* of struct sink_key */
