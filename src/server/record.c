@@ -44,6 +44,7 @@ static void audit_call(struct api_call *c)
     char detail[LIMIT_REQUEST_ID_SIZE + 80];
     struct audit line;
     struct qp_err err = {0};
+    int rc;
     (void)snprintf(outcome, sizeof outcome, c->status < 400 ? "ok" : "%d", c->status);
     (void)snprintf(detail, sizeof detail, "%.*s %s", STR_ARG(c->from), c->request_id);
     line = (struct audit){.ns = c->ns,
@@ -52,7 +53,13 @@ static void audit_call(struct api_call *c)
                           .target = str_is_none(c->target) ? c->parts[0] : c->target,
                           .outcome = str_from(outcome),
                           .detail = str_from(detail)};
-    if (audit_put(api_engine(c->api), &line, &err) != QP_OK) {
+    rc = audit_put(api_engine(c->api), &line, &err);
+    if (rc == QP_E_NOT_FOUND) {
+        line.ns =
+            QP_NONE; /* there is no such namespace: who asked for it is told of in the store's */
+        rc = audit_put(api_engine(c->api), &line, &err);
+    }
+    if (rc != QP_OK) {
         log_write(api_env(c->api), QP_LOG_ERROR, LOG_MSG("a line of the audit is lost"),
                   LOG_TEXT("action", c->route->name), LOG_TEXT("why", err.text));
     }
