@@ -367,6 +367,10 @@ struct qp_signal {
     /* For qp_signal_send_async: after the commit, on the thread that drives the engine. */
     void *context;
     void (*sent)(void *context, int code, const char *text);
+    /* As those of qp_start: with the key of a signal that was sent before QP_E_EXISTS, however long ago it was
+     * delivered; with another idem_body QP_E_CONFLICT. */
+    qp_str idem_key;
+    qp_str idem_body;
 };
 QP_API QP_MUST_USE int qp_signal_send(qp *engine, const struct qp_signal *signal,
                                       struct qp_err *err);
@@ -406,6 +410,11 @@ struct qp_action {
      * the new job when one was made, else that of the job. */
     void *context;
     void (*done)(void *context, int code, const char *id, const char *text);
+    /* RETRY, FORK: as those of qp_start. With the key of an action that was done before, QP_OK and its id;
+     * with another idem_body QP_E_CONFLICT. out_by_key (may be NULL) tells that it was one of these two. */
+    qp_str idem_key;
+    qp_str idem_body;
+    bool *out_by_key;
 };
 
 /* Returns when it is on disk. out_id (may be NULL) gets the id of the new job, or that of the job.

@@ -31,30 +31,33 @@ static int job_by_id(struct bundle *b, int64_t ns, qp_str jid, const struct job_
 
 /* ------------------------------------------------------------------------------------------- start */
 
-static void note_taken(struct request_start *r, qp_str id)
+static void note_taken(char taken[QP_ID_SIZE], qp_str id)
 {
     QP_ASSERT(id.n < QP_ID_SIZE);
-    memcpy(r->taken, id.p, id.n);
-    r->taken[id.n] = '\0';
+    memcpy(taken, id.p, id.n);
+    taken[id.n] = '\0';
 }
 
-/* The record of the idempotency key, if there is a key. */
-static int start_by_key(struct request_start *r, struct bundle *b)
+/* The record of the idempotency key, if there is a key. It comes first in its bundle: what it says must
+ * not depend on what the first request has changed. */
+static int keyed_begin(struct request_keyed *k, struct bundle *b)
 {
     struct op *op;
     int rc;
-    if (str_is_none(r->idem.key)) {
+    k->met = false;
+    k->taken[0] = '\0';
+    if (str_is_none(k->idem.key)) {
         return QP_OK;
     }
     op = bundle_op(b, OP_idem_put);
     if (op == NULL) {
         return b->commit->rc;
     }
-    op->idem_put = r->idem;
+    op->idem_put = k->idem;
     rc = bundle_run(b);
-    r->by_key = rc == QP_E_EXISTS || rc == QP_E_CONFLICT;
+    k->met = rc == QP_E_EXISTS || rc == QP_E_CONFLICT;
     if (rc == QP_E_EXISTS) {
-        note_taken(r, op->idem_put.out_answer);
+        note_taken(k->taken, op->idem_put.out_answer);
     }
     return rc;
 }
@@ -91,7 +94,7 @@ static int start_met(struct request_start *r, struct bundle *b, const struct job
 {
     qp_str body_hash;
     int rc;
-    note_taken(r, job->jid);
+    note_taken(r->keyed.taken, job->jid);
     r->job = (struct job_ref){job->ns, job->job};
     if (r->signal != NULL) {
         return QP_OK;
@@ -133,9 +136,7 @@ static int start_decide(struct engine *e, struct command *c, struct bundle *b)
     struct request_start *r = (struct request_start *)c;
     const struct job_row *there = NULL;
     int rc;
-    r->by_key = false;
-    r->taken[0] = '\0';
-    rc = start_by_key(r, b);
+    rc = keyed_begin(&r->keyed, b);
     rc = rc == QP_OK ? start_meets(r, b, &there) : rc;
     if (rc == QP_OK) {
         rc = there != NULL ? start_met(r, b, there) : start_job(e, r, b);
@@ -376,11 +377,11 @@ void request_beat(struct request_beat *r)
 static int signal_decide(struct engine *e, struct command *c, struct bundle *b)
 {
     struct request_signal *r = (struct request_signal *)c;
-    struct op *op = bundle_op(b, OP_hook_signal);
-    int rc;
+    int rc = keyed_begin(&r->keyed, b);
+    struct op *op = rc == QP_OK ? bundle_op(b, OP_hook_signal) : NULL;
     (void)e;
     if (op == NULL) {
-        return b->commit->rc;
+        return rc != QP_OK ? rc : b->commit->rc;
     }
     op->hook_signal = r->signal;
     rc = bundle_run(b);
@@ -443,11 +444,12 @@ static int revive(struct bundle *b, const struct job_row *job)
 static int unpark_decide(struct engine *e, struct command *c, struct bundle *b)
 {
     struct request_unpark *r = (struct request_unpark *)c;
-    const struct job_row *job;
-    int rc = job_by_id(b, r->ns, r->jid, &job);
+    const struct job_row *job = NULL;
+    int rc = keyed_begin(&r->keyed, b);
     struct op op = {.kind = OP_job_set,
                     .job_set = {.what = JOB_SET_PARKED | JOB_SET_STATUS, .status = STATUS_RUNNING}};
     (void)e;
+    rc = rc == QP_OK ? job_by_id(b, r->ns, r->jid, &job) : rc;
     if (rc != QP_OK || job->parked.p == NULL) {
         return rc != QP_OK ? rc : QP_E_CONFLICT;
     }

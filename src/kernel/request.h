@@ -9,9 +9,17 @@
 
 #include "kernel/engine.h"
 
+/* What makes a request repeatable: the record of an idempotency key, which commits with it. QP_E_EXISTS: the
+ * record is there, and `taken` is its answer; QP_E_CONFLICT, and it was `met`: it is there with another body. */
+struct request_keyed {
+    struct op_idem_put idem; /* key none: none */
+    bool met;                /* after */
+    char taken[QP_ID_SIZE];  /* after: the answer of before; else empty */
+};
+
 /* A new job, and what commits with it: its attributes, a signal, the record of an idempotency key, writes of
- * the host's own. QP_E_EXISTS: it is there, started with the same body, or the key's record is; `taken` is
- * its id. QP_E_CONFLICT: with another body. job is its number, when it is known.
+ * the host's own. QP_E_EXISTS: it is there, started with the same body, or the key's record is; `keyed.taken`
+ * is its id. QP_E_CONFLICT: with another body. job is its number, when it is known.
  *
  * With a signal a job that is there is not an error, whatever it was started with: the signal is sent,
  * and nothing else happens. */
@@ -23,10 +31,8 @@ struct request_start {
     const struct qp_attribute *attributes;
     size_t attribute_count;
     const struct op_hook_signal *signal; /* NULL: none */
-    struct op_idem_put idem;             /* key none: none */
+    struct request_keyed keyed;          /* `taken` also when it met the job itself */
     struct job_ref job;
-    bool by_key;            /* after: what it met is the record of the key */
-    char taken[QP_ID_SIZE]; /* after: the id of the job that is there; empty: it is the new one */
 };
 void request_start(struct request_start *r);
 
@@ -77,9 +83,10 @@ struct request_beat {
 void request_beat(struct request_beat *r);
 
 /* A signal to (topic, key): delivered, or kept for ttl_ms. The GUID is the sender's: the same signal twice
- * is QP_E_EXISTS. */
+ * is QP_E_EXISTS while the first one is kept or is a message; with a key, as long as its record. */
 struct request_signal {
     struct command command;
+    struct request_keyed keyed;
     struct op_hook_signal signal;
     bool delivered;
 };
@@ -99,6 +106,7 @@ void request_end(struct request_end *r);
  * parked. out_more: call again. */
 struct request_unpark {
     struct command command;
+    struct request_keyed keyed;
     int64_t ns;
     qp_str jid;
 };

@@ -28,6 +28,8 @@ struct acting {
     struct arena arena; /* of what a fork is made of */
     struct qp_attribute attributes[LIMIT_START_ATTRIBUTES];
     char id[QP_ID_SIZE]; /* that the answer tells */
+    bool forks;          /* it has come to a new job */
+    unsigned char idem_hash[LIMIT_GUID_SIZE];
     union {
         struct command command;
         struct request_end end;
@@ -70,6 +72,8 @@ static int action_check(qp *q, const struct qp_action *a, struct qp_err *err)
     rc = rc == QP_OK ? reason_check(a->reason, err) : rc;
     rc = rc == QP_OK ? input_check(q, a->input, err) : rc;
     rc = rc == QP_OK && !str_is_none(a->new_id) ? id_check(a->new_id, "new id", err) : rc;
+    rc = rc == QP_OK && !str_is_none(a->idem_key) ? id_check(a->idem_key, "idempotency key", err)
+                                                  : rc;
     if (rc == QP_OK && (unsigned)a->verb > QP_VERB_DELETE) {
         rc = err_set(err, QP_E_INVALID, "there is no such verb");
     }
@@ -164,6 +168,18 @@ static int fork_attributes(qp *q, struct acting *a, const struct job_row *job)
     return store_scan(q->store, &scan, a, each_attribute, NULL);
 }
 
+/* The record of the action's key, if it has one: its answer is the id. */
+static struct request_keyed acting_keyed(struct acting *a)
+{
+    const struct qp_action *what = &a->action;
+    struct request_keyed keyed = {0};
+    if (!str_is_none(what->idem_key)) {
+        keyed.idem =
+            idem_record(a->ns, what->idem_key, what->idem_body, str_from(a->id), a->idem_hash);
+    }
+    return keyed;
+}
+
 /* A new job from this one. A custom id goes to whoever takes its place. */
 static int acting_fork(qp *q, struct acting *a, const struct job_row *job)
 {
@@ -183,7 +199,9 @@ static int acting_fork(qp *q, struct acting *a, const struct job_row *job)
                           .priority = job->priority},
                   .input = str_is_none(a->action.input) ? input : a->action.input,
                   .policy = policy,
-                  .fresh = str_is_none(a->action.new_id)}};
+                  .fresh = str_is_none(a->action.new_id)},
+        .keyed = acting_keyed(a)};
+    a->forks = true;
     rc = rc == QP_OK ? fork_attributes(q, a, job) : rc;
     rc = rc == QP_OK ? engine_number(q->engine, &a->start.start.job.ref.job, NULL) : rc;
     request_start(&a->start);
@@ -198,7 +216,7 @@ static int acting_retry(qp *q, struct acting *a, const struct job_row *job)
     }
     memcpy(a->id, job->jid.p, job->jid.n);
     a->id[job->jid.n] = '\0';
-    a->unpark = (struct request_unpark){.ns = a->ns, .jid = a->action.id};
+    a->unpark = (struct request_unpark){.ns = a->ns, .jid = a->action.id, .keyed = acting_keyed(a)};
     request_unpark(&a->unpark);
     return QP_OK;
 }
@@ -267,9 +285,32 @@ static void acting_run(qp *q, struct call *c)
 
 /* --------------------------------------------------------------------------------------- one action */
 
+/* What is known of the key, once it was decided. */
+static const struct request_keyed *keyed_of(const struct acting *a)
+{
+    return a->forks ? &a->start.keyed : a->action.verb == QP_VERB_RETRY ? &a->unpark.keyed : NULL;
+}
+
+/* What the answer says: of a repeated action, what was said before. */
+static int outcome(struct acting *a, int rc, const char **why)
+{
+    const struct request_keyed *keyed = keyed_of(a);
+    bool met = keyed != NULL && keyed->met;
+    if (keyed != NULL && keyed->taken[0] != '\0') {
+        memcpy(a->id, keyed->taken, sizeof a->id);
+    }
+    if (a->action.out_by_key != NULL) {
+        *a->action.out_by_key = met;
+    }
+    if (met && rc == QP_E_CONFLICT) {
+        *why = "the idempotency key was used with another body";
+    }
+    return rc == QP_E_EXISTS ? QP_OK : rc; /* the new id is that of the same fork */
+}
+
 static void ended_here(struct acting *a, int rc, const char *why)
 {
-    rc = rc == QP_E_EXISTS ? QP_OK : rc; /* the new id is that of the same fork */
+    rc = outcome(a, rc, &why);
     if (rc != QP_OK) {
         (void)job_error(a->call.err, rc, a->action.id, a->what, why);
     }
@@ -359,7 +400,7 @@ static void ended_async(struct acting *a, int rc, const char *why)
 {
     qp *q = a->call.q;
     char id[QP_ID_SIZE];
-    rc = rc == QP_E_EXISTS ? QP_OK : rc;
+    rc = outcome(a, rc, &why);
     call_left(q);
     answer_id(a, id);
     if (a->action.done != NULL) {
@@ -381,8 +422,8 @@ static qp_str keep(char **place, qp_str text)
 /* A copy with its texts behind it. */
 static struct acting *acting_copy(qp *q, const struct qp_action *action)
 {
-    size_t size =
-        action->ns.n + action->id.n + action->reason.n + action->input.n + action->new_id.n + 1;
+    size_t size = action->ns.n + action->id.n + action->reason.n + action->input.n +
+                  action->new_id.n + action->idem_key.n + action->idem_body.n + 1;
     struct acting *a = mem_alloc(&q->env, sizeof *a + size);
     char *place;
     if (a == NULL) {
@@ -396,6 +437,8 @@ static struct acting *acting_copy(qp *q, const struct qp_action *action)
     a->action.reason = keep(&place, action->reason);
     a->action.input = keep(&place, action->input);
     a->action.new_id = keep(&place, action->new_id);
+    a->action.idem_key = keep(&place, action->idem_key);
+    a->action.idem_body = keep(&place, action->idem_body);
     a->what = qp_verb_word(action->verb);
     a->ended = ended_async;
     return a;

@@ -203,6 +203,10 @@ int readers_init(struct readers *r);
 void readers_done(qp *q);
 
 /* start.c: the id that a start gives, or a new one. */
+/* The record of an idempotency key that commits with a request: the hash of what was asked goes to out_hash,
+ * which lives as long as the record. */
+struct op_idem_put idem_record(int64_t ns, qp_str key, qp_str body, qp_str answer,
+                               unsigned char out_hash[LIMIT_GUID_SIZE]);
 int start_id(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE],
              struct qp_err *err) QP_MUST_USE;
 /* qp_job_start_async for a job of any program. */

@@ -24,6 +24,8 @@ int signal_check(const qp *q, const struct qp_signal *s, struct qp_err *err)
     int rc = name_check(s->topic, "topic", err);
     rc = rc == QP_OK ? id_check(s->key, "key", err) : rc;
     rc = rc == QP_OK && !str_is_none(s->id) ? id_check(s->id, "signal id", err) : rc;
+    rc = rc == QP_OK && !str_is_none(s->idem_key) ? id_check(s->idem_key, "idempotency key", err)
+                                                  : rc;
     if (rc == QP_OK && (s->ttl_ms < 0 || s->ttl_ms > LIMIT_TIMER_MS)) {
         rc = err_set(err, QP_E_INVALID, "ttl_ms: %lld, it is 0 to %lld (ten years)",
                      (long long)s->ttl_ms, (long long)LIMIT_TIMER_MS);
@@ -48,6 +50,7 @@ struct sending {
     int64_t ns;
     bool async;
     unsigned char guid[UUID_SIZE];
+    unsigned char idem_hash[LIMIT_GUID_SIZE];
 };
 
 static void sending_answered(struct engine *e, struct command *c, int rc, const char *why)
@@ -82,6 +85,10 @@ static void sending_run(qp *q, struct call *c)
                                                 .code = 200,
                                                 .ttl_ms = signal->ttl_ms > 0 ? signal->ttl_ms
                                                                              : LIMIT_SIGNAL_TTL_MS};
+    if (!str_is_none(signal->idem_key)) {
+        s->request.keyed.idem =
+            idem_record(s->ns, signal->idem_key, signal->idem_body, QP_STR(""), s->idem_hash);
+    }
     request_signal(&s->request);
     s->request.command.answer = sending_answered;
     engine_submit(q->engine, &s->request.command);
@@ -114,7 +121,8 @@ static qp_str keep(char **place, qp_str text)
 
 int qp_signal_send_async(qp *q, const struct qp_signal *signal, struct qp_err *err)
 {
-    size_t size = signal->topic.n + signal->key.n + signal->payload.n;
+    size_t size = signal->topic.n + signal->key.n + signal->payload.n + signal->idem_key.n +
+                  signal->idem_body.n;
     struct sending *s = mem_alloc(&q->env, sizeof *s + size + 1);
     char *place;
     int rc;
@@ -129,6 +137,8 @@ int qp_signal_send_async(qp *q, const struct qp_signal *signal, struct qp_err *e
         s->signal.topic = keep(&place, signal->topic);
         s->signal.key = keep(&place, signal->key);
         s->signal.payload = keep(&place, signal->payload);
+        s->signal.idem_key = keep(&place, signal->idem_key);
+        s->signal.idem_body = keep(&place, signal->idem_body);
         rc = call_queue(q, &s->call, err);
     }
     if (rc != QP_OK) {

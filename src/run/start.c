@@ -202,15 +202,15 @@ static bool watch_again(qp *q, struct starting *s)
 /* The id that the answer tells: that of the job that is there. */
 static void take_id(struct starting *s)
 {
-    if (s->request.taken[0] != '\0') {
-        memcpy(s->id, s->request.taken, sizeof s->id);
+    if (s->request.keyed.taken[0] != '\0') {
+        memcpy(s->id, s->request.keyed.taken, sizeof s->id);
     }
 }
 
 static void start_answered_async(qp *q, struct starting *s, int rc, const char *why)
 {
     bool there = rc == QP_OK || rc == QP_E_EXISTS;
-    bool other = rc == QP_E_EXISTS || s->request.taken[0] != '\0';
+    bool other = rc == QP_E_EXISTS || s->request.keyed.taken[0] != '\0';
     call_left(q);
     take_id(s);
     if (s->start.started != NULL) {
@@ -220,13 +220,13 @@ static void start_answered_async(qp *q, struct starting *s, int rc, const char *
         struct qp_started what = {.code = there ? QP_OK : rc,
                                   .id = s->id,
                                   .existed = other,
-                                  .by_key = s->request.by_key,
+                                  .by_key = s->request.keyed.met,
                                   .text = why};
         s->start.answered(s->start.context, &what);
     }
     if (s->watched && there && other) {
-        s->watched = !s->request.by_key && watch_again(q, s);
-        if (s->request.by_key) {
+        s->watched = !s->request.keyed.met && watch_again(q, s);
+        if (s->request.keyed.met) {
             watch_remove(q, &s->watch); /* the record says the id, and no more */
         }
     } else if (s->watched && !there) {
@@ -244,12 +244,12 @@ static void start_answered(struct engine *e, struct command *c, int rc, const ch
     struct starting *s = (struct starting *)((char *)r - offsetof(struct starting, request));
     qp *q = s->call.q;
     (void)e;
-    if (rc == QP_OK && s->request.taken[0] == '\0') {
+    if (rc == QP_OK && s->request.keyed.taken[0] == '\0') {
         stats_started(q, s->start.topic);
     }
     if (rc == QP_E_CONFLICT) {
-        why = s->request.by_key ? "the idempotency key was used with another body"
-                                : "a job with this id was started with another input";
+        why = s->request.keyed.met ? "the idempotency key was used with another body"
+                                   : "a job with this id was started with another input";
     }
     if (s->async) {
         start_answered_async(q, s, rc, why);
@@ -283,26 +283,31 @@ static void fill_signal(struct starting *s)
     s->request.signal = &s->signal;
 }
 
+struct op_idem_put idem_record(int64_t ns, qp_str key, qp_str body, qp_str answer,
+                               unsigned char out_hash[LIMIT_GUID_SIZE])
+{
+    hash_guid("body", 4, body.p, body.n, out_hash);
+    return (struct op_idem_put){.ns = ns,
+                                .key = key,
+                                .body_hash = {(const char *)out_hash, LIMIT_GUID_SIZE},
+                                .status = 201,
+                                .answer = answer,
+                                .ttl_ms = LIMIT_IDEM_MS};
+}
+
 /* The record of the idempotency key: its answer is the id. */
 static void fill_idem(struct starting *s)
 {
     const struct qp_start *start = &s->start;
-    qp_str body = start->idem_body;
+    struct op_idem_put *idem = &s->request.keyed.idem;
     if (str_is_none(start->idem_key)) {
         return;
     }
-    if (str_is_none(body)) {
+    *idem = idem_record(s->ns, start->idem_key, start->idem_body, str_from(s->id), s->idem_hash);
+    if (str_is_none(start->idem_body)) {
         hash_guid(start->topic.p, start->topic.n, start->input.p, start->input.n, s->idem_hash);
-    } else {
-        hash_guid("body", 4, body.p, body.n, s->idem_hash);
     }
-    s->request.idem =
-        (struct op_idem_put){.ns = s->ns,
-                             .key = start->idem_key,
-                             .body_hash = {(const char *)s->idem_hash, sizeof s->idem_hash},
-                             .status = 201,
-                             .answer = str_from(s->id),
-                             .ttl_ms = start->idem_ms > 0 ? start->idem_ms : LIMIT_IDEM_MS};
+    idem->ttl_ms = start->idem_ms > 0 ? start->idem_ms : LIMIT_IDEM_MS;
 }
 
 static void fill_start(struct starting *s)

@@ -52,7 +52,6 @@ static void render_started(struct api_call *c)
     json_key(&w, QP_STR("workflow"));
     json_put_str(&w, str_from(s->workflow));
     json_end_object(&w);
-    c->replayed = s->by_key;
     api_json_set(c, &w, s->existed && !s->by_key ? 200 : 201);
 }
 
@@ -71,6 +70,7 @@ static void started(void *context, const struct qp_started *what)
     s->code = what->code;
     s->existed = what->existed;
     s->by_key = what->by_key;
+    c->replayed = what->code == QP_OK && what->by_key;
     (void)snprintf(s->id, sizeof s->id, "%s", what->id); /* of the same size */
     (void)snprintf(s->why, sizeof s->why, "%s", what->text != NULL ? what->text : "");
     if (what->code == QP_OK && s->wait_ms > 0) {
@@ -412,6 +412,21 @@ void handle_job_events(struct api_call *c)
     handle_job_history(c);
 }
 
+/* The whole id of a job that is there; else the call is answered. */
+static bool is_job(struct api_call *c)
+{
+    char id[QP_ID_SIZE];
+    struct qp_err err = {0};
+    int rc = qp_job_resolve(api_engine(c->api), c->ns, c->parts[0], id, &err);
+    if (rc == QP_E_CONFLICT || (rc == QP_OK && !str_equal(str_from(id), c->parts[0]))) {
+        rc = err_set(&err, QP_E_NOT_FOUND, "job '%.*s': not found", STR_ARG(c->parts[0]));
+    }
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+    }
+    return rc == QP_OK;
+}
+
 static int export_write(void *context, qp_str piece)
 {
     struct buf *out = context;
@@ -423,6 +438,9 @@ void handle_job_export(struct api_call *c)
 {
     struct qp_err err = {0};
     int rc;
+    if (!is_job(c)) {
+        return;
+    }
     buf_reset(&c->out);
     rc = qp_job_export(api_engine(c->api), c->ns, c->parts[0], &c->out, export_write, &err);
     if (rc != QP_OK) {
@@ -436,6 +454,14 @@ void handle_job_export(struct api_call *c)
 
 /* ------------------------------------------------------------------------------------ actions */
 
+/* The key is known, and it was not for this. */
+static void refuse_other(struct api_call *c)
+{
+    c->replayed = false;
+    api_refuse(c, PROBLEM_IDEMPOTENCY_OTHER, NULL,
+               "the first request with this key had another body");
+}
+
 static void act(struct api_call *c, struct qp_action *action, int status)
 {
     char id[QP_ID_SIZE];
@@ -444,7 +470,14 @@ static void act(struct api_call *c, struct qp_action *action, int status)
     int rc;
     action->ns = c->ns;
     action->id = c->parts[0];
+    action->idem_key = idempotency_text(c);
+    action->idem_body = c->body;
+    action->out_by_key = &c->replayed;
     rc = qp_job_act(api_engine(c->api), action, id, &err);
+    if (rc == QP_E_CONFLICT && c->replayed) {
+        refuse_other(c);
+        return;
+    }
     if (rc != QP_OK) {
         api_fail(c, rc, &err);
         return;
@@ -471,7 +504,7 @@ static void act_plainly(struct api_call *c, enum qp_verb verb)
 {
     struct body_Empty body;
     if (BODY_READ(c, Empty, c->body, "", &body)) {
-        act(c, &(struct qp_action){.verb = verb, .new_id = idempotency_text(c)}, 200);
+        act(c, &(struct qp_action){.verb = verb}, 200);
     }
 }
 
@@ -504,8 +537,8 @@ void handle_job_fork(struct api_call *c)
 {
     struct body_Fork body;
     if (BODY_READ(c, Fork, c->body, "", &body)) {
-        qp_str id = str_is_none(body.id) ? idempotency_text(c) : body.id;
-        act(c, &(struct qp_action){.verb = QP_VERB_FORK, .input = body.input, .new_id = id}, 201);
+        act(c, &(struct qp_action){.verb = QP_VERB_FORK, .input = body.input, .new_id = body.id},
+            201);
     }
 }
 
@@ -624,8 +657,13 @@ static void send_signal(struct api_call *c, struct qp_signal *signal)
     int rc;
     signal->ns = c->ns;
     signal->payload = str_is_none(signal->payload) ? QP_STR("null") : signal->payload;
-    signal->id = str_is_none(signal->id) ? idempotency_text(c) : signal->id;
+    signal->idem_key = idempotency_text(c);
+    signal->idem_body = c->body;
     rc = qp_signal_send(api_engine(c->api), signal, &err);
+    if (rc == QP_E_CONFLICT && !str_is_none(c->idempotency_key)) {
+        refuse_other(c);
+        return;
+    }
     if (rc != QP_OK && rc != QP_E_EXISTS) {
         api_fail(c, rc, &err);
         return;
@@ -642,18 +680,7 @@ static void send_signal(struct api_call *c, struct qp_signal *signal)
 void handle_job_signal(struct api_call *c)
 {
     struct body_JobSignal body;
-    char id[QP_ID_SIZE];
-    struct qp_err err = {0};
-    int rc;
-    if (!BODY_READ(c, JobSignal, c->body, "", &body)) {
-        return;
-    }
-    rc = qp_job_resolve(api_engine(c->api), c->ns, c->parts[0], id, &err);
-    if (rc == QP_OK && !str_equal(str_from(id), c->parts[0])) {
-        rc = err_set(&err, QP_E_NOT_FOUND, "job: not found");
-    }
-    if (rc != QP_OK) {
-        api_fail(c, rc, &err);
+    if (!BODY_READ(c, JobSignal, c->body, "", &body) || !is_job(c)) {
         return;
     }
     send_signal(c, &(struct qp_signal){.topic = body.topic,

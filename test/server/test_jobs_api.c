@@ -13,6 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "kernel/single.h"
+#include "kernel/turn.h"
 #include "servertest.h"
 
 /* Works off one task of topic "work". */
@@ -84,6 +86,177 @@ static void once_by_key(void **state)
     hc_close(&c);
     free(first);
     free(second);
+    st_end();
+}
+
+/* A keyed request; fails the test unless the status is this, and the answer says whether it is one of before.
+ * The id in it, to be freed; NULL when there is none. */
+static char *ask_keyed(const char *path, const char *key, const char *body, int status,
+                       bool replayed)
+{
+    char header[64];
+    struct hc c;
+    struct hc_answer a;
+    char *id, *again;
+    (void)snprintf(header, sizeof header, "Idempotency-Key: %s\r\n", key);
+    assert_true(hc_open(&c, st.port));
+    a = hc_ask(&c, NULL, "POST", path, header, body);
+    again = hc_header(&a, "Idempotency-Replayed");
+    if (a.status != status || (again != NULL) != replayed) {
+        fail_msg("%s %s: %d, %s: %s", path, body, a.status, again == NULL ? "new" : "replayed",
+                 a.body);
+    }
+    id = hc_member(&a, "id");
+    free(again);
+    hc_done(&a);
+    hc_close(&c);
+    return id;
+}
+
+/* So do actions that make a job. */
+static void actions_by_key(void **state)
+{
+    char *first, *second;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    st_start("origin", "1");
+    first = ask_keyed("/v1/jobs/origin/fork", "f", "{\"input\":2}", 201, false);
+    st_reopen();
+    second = ask_keyed("/v1/jobs/origin/fork", "f", "{\"input\":2}", 201, true);
+    assert_string_equal(first, second);
+    free(second);
+    free(ask_keyed("/v1/jobs/origin/fork", "f", "{\"input\":3}", 422, false));
+    second = ask_keyed("/v1/jobs/origin/fork", "g", "{\"input\":2}", 201, false);
+    assert_string_not_equal(first, second);
+    free(second);
+    free(first);
+    assert_int_equal(st_call("POST", "/v1/jobs/origin/kill", NULL, NULL), 200);
+    first = ask_keyed("/v1/jobs/origin/retry", "r", "{}", 200, false);
+    second = ask_keyed("/v1/jobs/origin/retry", "r", "{}", 200, true);
+    assert_string_equal(first, second);
+    free(second);
+    free(first);
+    free(ask_keyed("/v1/jobs?wait=1ms", "w", "{\"topic\":\"work\"}", 202, false));
+    free(ask_keyed("/v1/jobs?wait=1ms", "w", "{\"topic\":\"work\"}", 202, true));
+    st_end();
+}
+
+/* A job of two steps: each waits for the signal (go, id of the job). */
+static int twice_describe(struct turn *t, struct op_act_create *row)
+{
+    row->category = str_equal(t->at.name, QP_STR("trigger")) ? 'D' : 'A';
+    return QP_OK;
+}
+
+static int twice_enter(struct turn *t)
+{
+    return turn_hook(t, QP_STR("go"), t->job->jid, false);
+}
+
+static int twice_spawn(struct turn *t, struct spawn *spawn)
+{
+    (void)spawn;
+    if (str_equal(t->at.name, QP_STR("second"))) {
+        return turn_spawn_nothing(t);
+    }
+    return turn_child(t,
+                      str_equal(t->at.name, QP_STR("trigger")) ? QP_STR("first") : QP_STR("second"),
+                      t->act->input);
+}
+
+static int twice_complete(struct turn *t, struct complete *complete)
+{
+    complete->output = t->guid.output;
+    return QP_OK;
+}
+
+static const struct program twice_program = {.kind = 101,
+                                             .name = "twice",
+                                             .describe = twice_describe,
+                                             .enter = twice_enter,
+                                             .spawn = twice_spawn,
+                                             .complete = twice_complete};
+
+/* Waits until the job has entered this step. */
+static void await_step(const char *id, const char *step)
+{
+    char path[64];
+    bool there = false;
+    (void)snprintf(path, sizeof path, "/v1/jobs/%s/activities", id);
+    while (!there) {
+        struct hc_answer a;
+        st_call("GET", path, NULL, &a);
+        there = strstr(a.body, step) != NULL;
+        hc_done(&a);
+    }
+}
+
+/* A signal is sent once by its key, also when it was delivered long ago: the second step must not take what the
+ * first one has had. */
+static void signals_by_key(void **state)
+{
+    static const struct program *const programs[] = {&single_program, &twice_program};
+    static const char path[] = "/v1/jobs/job/signals";
+    char *status;
+    (void)state;
+    st_init(ST_FILE, ST_OPEN);
+    st.options.programs = programs;
+    st.options.program_count = ARRAY_COUNT(programs);
+    st_open();
+    free(st_expect("POST", "/v1/jobs", "{\"topic\":\"twice\",\"id\":\"job\"}", 201, "id"));
+    await_step("job", "\"first,");
+    free(ask_keyed(path, "s", "{\"topic\":\"go\",\"payload\":1}", 202, false));
+    await_step("job", "\"second,");
+    free(ask_keyed(path, "s", "{\"topic\":\"go\",\"payload\":1}", 202, true));
+    free(ask_keyed(path, "s", "{\"topic\":\"go\",\"payload\":2}", 422, false));
+    free(ask_keyed(path, "s", "{\"topic\":\"stop\",\"payload\":1}", 422, false));
+    assert_int_equal(st_call("GET", "/v1/jobs/job/result?wait=200ms", NULL, NULL), 202);
+    free(ask_keyed(path, "t", "{\"topic\":\"go\",\"payload\":1}", 202, false));
+    status = st_expect("GET", "/v1/jobs/job/result?wait=20s", NULL, 200, "status");
+    assert_string_equal(status, "completed");
+    free(status);
+    st_end();
+}
+
+/* The beginning of an id is none, at no address of a job. */
+static void whole_ids(void **state)
+{
+    static const char *const rests[] = {"",        "/result", "/activities", "/history",
+                                        "/events", "/export", "/signals"};
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    st_start("alone-1", "1");
+    st_start("pair-1", "1");
+    st_start("pair-2", "1");
+    for (size_t i = 0; i < ARRAY_COUNT(rests); i++) {
+        bool posts = strcmp(rests[i], "/signals") == 0;
+        char path[64];
+        (void)snprintf(path, sizeof path, "/v1/jobs/alone%s", rests[i]);
+        free(st_expect(posts ? "POST" : "GET", path, posts ? "{\"topic\":\"t\"}" : NULL, 404,
+                       "code"));
+        (void)snprintf(path, sizeof path, "/v1/jobs/pair%s", rests[i]);
+        free(st_expect(posts ? "POST" : "GET", path, posts ? "{\"topic\":\"t\"}" : NULL, 404,
+                       "code"));
+    }
+    st_end();
+}
+
+/* Who asks for a namespace that is not there is in the audit, too, and nothing of it is an error of ours. */
+static void audited_nowhere(void **state)
+{
+    char *action;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    free(st_expect("POST", "/v1/jobs/x/cancel?namespace=nowhere", "{}", 404, "code"));
+    do {
+        struct hc_answer a;
+        st_call("GET", "/v1/audit?store=1", NULL, &a);
+        action = hc_member(&a, "items.0.action"); /* it is written with the next commit */
+        hc_done(&a);
+    } while (action == NULL);
+    assert_string_equal(action, "job_cancel");
+    assert_null(strstr(st_log(), "lost"));
+    free(action);
     st_end();
 }
 
@@ -359,6 +532,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(once_by_id),
         cmocka_unit_test(once_by_key),
+        cmocka_unit_test(actions_by_key),
+        cmocka_unit_test(signals_by_key),
+        cmocka_unit_test(whole_ids),
+        cmocka_unit_test(audited_nowhere),
         cmocka_unit_test(key_in_flight),
         cmocka_unit_test(waiting_on_a_file),
         cmocka_unit_test(waiting_on_a_database),
