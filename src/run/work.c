@@ -575,7 +575,7 @@ static void work_run(qp *q, struct call *c)
     list_add(w, s);
     s->deadline = store_now(q->store) + s->of->wait_ms;
     s->worker = remote_of(s);
-    rc = s->worker == NULL ? QP_E_NOMEM : QP_OK;
+    rc = s->worker == NULL ? QP_E_LIMIT : QP_OK;
     if (rc == QP_OK) {
         s->worker->waiting++;
         w->sweep_at = w->sweep_at == 0 ? s->deadline + SWEEP_MS : w->sweep_at;
@@ -590,6 +590,7 @@ static void work_run(qp *q, struct call *c)
     }
     if (rc != QP_OK || w->shut) {
         s->aborted = true;
+        s->rc = rc;
     }
 }
 
@@ -629,6 +630,14 @@ static void park(struct work_state *s)
     s->worker->parked = s;
 }
 
+/* Of a call that gets no tasks. Where there was no room for it, its owner should wait a while and not ask again at
+ * once; what it brought was taken all the same, and is told. */
+static int abort_code(const struct work_state *s)
+{
+    bool taken = s->brought_count > 0 && s->worker != NULL;
+    return s->rc == QP_OK ? QP_E_CLOSED : taken ? QP_OK : s->rc;
+}
+
 /* A busy call: answered, parked, or left as it is. */
 static void work_look(struct work_state *s, qp_ms now)
 {
@@ -636,7 +645,7 @@ static void work_look(struct work_state *s, qp_ms now)
         return;
     }
     if (s->aborted) {
-        work_answer(s, QP_E_CLOSED);
+        work_answer(s, abort_code(s));
     } else if (s->task_count > 0) {
         work_answer(s, QP_OK);
     } else if (!seats_hope(s)) {

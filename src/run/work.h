@@ -33,8 +33,9 @@
 
 #define WORK_TOKEN_SIZE 160 /* with its NUL */
 
-/* Who calls: `id` names it, for lists and the audit; `key` is a secret that only this caller and the
- * server have (the stored hash of its access token; none where nobody needs a token). */
+/* Who calls: `id` names it, for lists and the audit; `key` is a secret of the server's own, another
+ * one for every caller: who is called must not be able to make the token of a task (none where nobody needs a
+ * token). */
 struct work_caller {
     qp_str id;
     qp_str key;

@@ -95,6 +95,7 @@ struct work_state {
     int64_t ns;
     enum work_phase phase;
     bool aborted;
+    int rc;            /* why, when nobody has asked for it: QP_E_LIMIT */
     bool abort_queued; /* under the handle's lock */
     bool given_back;
     struct arena arena; /* of errors as JSON */

@@ -3,6 +3,8 @@
  *   I1  a secret is compared in constant time, by its hash, and is written nowhere
  *   I2  what is known of a token is at most AUTH_KEEP_US old; what this process revoked is
  *       forgotten at once
+ *   I3  what a token's holder knows is not enough to make the token of a task: the hash of his
+ *       secret he can work out, the store's key he cannot
  *
  * The known tokens are a table without lists: a token's slot follows from its id, and who comes
  * later takes it. With more tokens in use than slots the store is asked more often, and that is
@@ -35,6 +37,7 @@ struct auth {
     qp *engine;
     const struct qp_env *env;
     uint64_t seed;
+    unsigned char key[TOKEN_HASH_SIZE]; /* of tasks; as auth_load has left it */
     pthread_mutex_t lock;
     struct known *slots; /* under the lock */
 };
@@ -328,9 +331,9 @@ static int look_for_admin(void *context, const struct access_token *token)
     return QP_OK;
 }
 
-int auth_first(struct auth *a, char out_token[TOKEN_TEXT_SIZE], struct qp_err *err)
+int auth_first(struct auth *a, char out_token[TOKEN_TEXT_SIZE],
+               char out_id[LIMIT_TOKEN_ID_SIZE + 1], struct qp_err *err)
 {
-    char id[LIMIT_TOKEN_ID_SIZE + 1];
     bool there = false;
     bool more = false;
     int rc = access_list(a->engine, QP_NONE, LIMIT_PAGE_ROWS, &there, look_for_admin, &more, err);
@@ -340,7 +343,50 @@ int auth_first(struct auth *a, char out_token[TOKEN_TEXT_SIZE], struct qp_err *e
     }
     return auth_issue(a,
                       &(struct token_wish){.role = QP_STR("admin"), .name = QP_STR("first token")},
-                      out_token, id, err);
+                      out_token, out_id, err);
+}
+
+/* ------------------------------------------------------------------------------ the key of tasks */
+
+static int take_key(void *context, const struct access_token *token)
+{
+    struct auth *a = context;
+    if (token->hash.n != sizeof a->key) {
+        return QP_E_CORRUPT;
+    }
+    memcpy(a->key, token->hash.p, sizeof a->key);
+    return QP_OK;
+}
+
+/* Another server of the same store may be quicker: then its key is the key. */
+static int make_key(struct auth *a, struct qp_err *err)
+{
+    unsigned char random[TOKEN_HASH_SIZE];
+    struct access_token record = {.id = QP_STR(AUTH_KEY_ID),
+                                  .hash = {(const char *)random, sizeof random},
+                                  .name = QP_STR("the key of task tokens"),
+                                  .role = QP_STR("none")};
+    int rc = a->env->entropy(a->env->context, random, sizeof random);
+    rc = rc == QP_OK ? access_create(a->engine, &record, err)
+                     : err_set(err, rc, "key of tasks: the source of chance fails");
+    explicit_bzero(random, sizeof random);
+    return rc == QP_E_EXISTS ? QP_OK : rc;
+}
+
+int auth_load(struct auth *a, struct qp_err *err)
+{
+    int rc = access_get(a->engine, QP_STR(AUTH_KEY_ID), a, take_key, err);
+    if (rc == QP_E_NOT_FOUND) {
+        rc = make_key(a, err);
+        rc = rc == QP_OK ? access_get(a->engine, QP_STR(AUTH_KEY_ID), a, take_key, err) : rc;
+    }
+    return rc;
+}
+
+void auth_task_key(const struct auth *a, const struct principal *who,
+                   unsigned char out_key[HASH_KEYED_SIZE])
+{
+    hash_keyed(a->key, sizeof a->key, who->hash, sizeof who->hash, out_key);
 }
 
 int auth_create(qp *engine, const struct qp_env *env, struct auth **out_auth)
@@ -366,6 +412,7 @@ void auth_destroy(struct auth *a)
 {
     if (a != NULL) {
         (void)pthread_mutex_destroy(&a->lock);
+        explicit_bzero(a->key, sizeof a->key);
         explicit_bzero(a->slots, LIMIT_TOKENS_KNOWN * sizeof *a->slots);
         mem_free(a->env, a->slots);
         mem_free(a->env, a);

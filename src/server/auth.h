@@ -11,6 +11,7 @@
 #ifndef QP_SERVER_AUTH_H
 #define QP_SERVER_AUTH_H
 
+#include "base/hash.h"
 #include "server/call.h"
 
 struct auth;
@@ -41,7 +42,16 @@ int auth_issue(struct auth *a, const struct token_wish *wish, char out_token[TOK
                char out_id[LIMIT_TOKEN_ID_SIZE + 1], struct qp_err *err) QP_MUST_USE;
 /* Makes sure that there is a token for an administrator; out_token is empty when there are
  * tokens already. */
-int auth_first(struct auth *a, char out_token[TOKEN_TEXT_SIZE], struct qp_err *err) QP_MUST_USE;
+int auth_first(struct auth *a, char out_token[TOKEN_TEXT_SIZE],
+               char out_id[LIMIT_TOKEN_ID_SIZE + 1], struct qp_err *err) QP_MUST_USE;
+
+/* The tokens of tasks are made with a key that nobody but the servers of a store has: it is a record among the
+ * others, which no token fits and no list shows. auth_load reads it, or makes it, before anybody is served;
+ * auth_task_key is the part of it that is for this caller alone. */
+#define AUTH_KEY_ID "task-key"
+int auth_load(struct auth *a, struct qp_err *err) QP_MUST_USE;
+void auth_task_key(const struct auth *a, const struct principal *who,
+                   unsigned char out_key[HASH_KEYED_SIZE]);
 
 /* Named sets of scopes: 0 when there is no such role. */
 int role_scopes(qp_str role);

@@ -17,6 +17,7 @@ struct listener {
     int fd;
     bool is_unix;
     bool is_loopback; /* or a Unix socket: nobody from elsewhere gets here */
+    bool is_adopted;  /* its file is not ours to remove: who opened it listens on */
     char name[160];   /* as people may use it; with the port that the system chose when it was 0 */
 };
 int listener_open(const char *where, struct listener *out_listener, struct qp_err *err) QP_MUST_USE;

@@ -146,7 +146,7 @@ int listener_open(const char *where, struct listener *out_listener, struct qp_er
 
 int listener_adopt(int fd, struct listener *out_listener, struct qp_err *err)
 {
-    struct listener l = {.fd = fd};
+    struct listener l = {.fd = fd, .is_adopted = true};
     int rc = describe(&l, err);
     if (rc == QP_OK) {
         *out_listener = l;
@@ -159,7 +159,7 @@ void listener_close(struct listener *l)
     if (l->fd >= 0) {
         (void)close(l->fd);
     }
-    if (l->is_unix) {
+    if (l->is_unix && !l->is_adopted) {
         (void)unlink(l->name + 5); /* it may be gone already */
     }
     l->fd = -1;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "run/access.h"
 #include "run/handle.h"
 #include "run/stats.h"
 
@@ -214,14 +215,21 @@ static int open_api(struct server *s, struct qp_err *err)
 /* Somebody has to be able to ask: with no administrator among the tokens, one is made. */
 static int first_token(struct server *s, struct qp_err *err)
 {
-    char token[TOKEN_TEXT_SIZE];
+    char token[TOKEN_TEXT_SIZE] = "";
+    char id[LIMIT_TOKEN_ID_SIZE + 1];
     int rc;
     if (s->options.no_auth) {
         return QP_OK;
     }
-    rc = auth_first(api_auth(s->api), token, err);
+    rc = auth_load(api_auth(s->api), err);
+    rc = rc == QP_OK ? auth_first(api_auth(s->api), token, id, err) : rc;
     if (rc == QP_OK && token[0] != '\0') {
         rc = write_token(s, token, err);
+        /* Nobody has it, and it would keep the next start from making another. */
+        if (rc != QP_OK && access_revoke(s->engine, str_from(id), NULL) != QP_OK) {
+            log_write(s->env, QP_LOG_ERROR, LOG_MSG("a token that nobody has was not revoked"),
+                      LOG_TEXT("id", id));
+        }
     }
     explicit_bzero(token, sizeof token);
     return rc;

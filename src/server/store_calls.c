@@ -138,7 +138,9 @@ void handle_namespace_create(struct api_call *c)
 static int token_visit(void *context, const struct access_token *token)
 {
     struct page *p = context;
-    show_access(&p->w, token);
+    if (!str_equal(token->id, QP_STR(AUTH_KEY_ID))) {
+        show_access(&p->w, token);
+    }
     page_at(p, token->id);
     return QP_OK;
 }
@@ -177,6 +179,10 @@ void handle_token_create(struct api_call *c)
                    "it is admin, operator, viewer, worker or trigger");
         return;
     }
+    if (raw_has(c->body, "expires") && body.expires == 0) {
+        api_refuse(c, PROBLEM_BAD_FIELD, "/expires", "it is longer than nothing; none: never");
+        return;
+    }
     wish = (struct token_wish){
         .role = body.role,
         .name = body.name,
@@ -206,7 +212,9 @@ void handle_token_revoke(struct api_call *c)
 {
     struct json_writer w;
     struct qp_err err = {0};
-    int rc = access_revoke(api_engine(c->api), c->parts[0], &err);
+    int rc = str_equal(c->parts[0], QP_STR(AUTH_KEY_ID))
+                 ? err_set(&err, QP_E_NOT_FOUND, "token: not found")
+                 : access_revoke(api_engine(c->api), c->parts[0], &err);
     if (rc != QP_OK) {
         api_fail(c, rc, &err);
         return;

@@ -26,6 +26,7 @@ struct working {
     struct api_call *call;
     int rc;
     char why[LIMIT_LOG_ECHO_SIZE];
+    unsigned char key[HASH_KEYED_SIZE]; /* of the caller */
     pthread_mutex_t lock;
     bool over; /* under the lock: work_done comes */
     int users; /* under the lock: the call, and its timing */
@@ -88,12 +89,13 @@ static void put_cancels(struct json_writer *w, const struct work_call *work)
 }
 
 /* On the carrier's thread. A store that closes has nothing to give, which is no error of the
- * worker's. */
+ * worker's, unless it has brought something. */
 static void render(struct api_call *c)
 {
     struct working *k = c->kept;
     struct json_writer w;
-    if (k->rc != QP_OK && !(k->rc == QP_E_CLOSED && k->work.result_count == 0)) {
+    bool brought = k->work.result_count + k->work.beat_count > 0;
+    if (k->rc != QP_OK && (k->rc != QP_E_CLOSED || brought)) {
         struct qp_err err;
         api_fail_set(c, err_set(&err, k->rc, "%s", k->why), &err);
         return;
@@ -359,12 +361,13 @@ static struct working *working_make(struct api_call *c, const struct body_Work *
 }
 
 /* Who calls: by its token. Where nobody needs one, everybody is the same. */
-static struct work_caller caller_of(const struct api_call *c)
+static struct work_caller caller_of(const struct api_call *c, struct working *k)
 {
     static const unsigned char none[TOKEN_HASH_SIZE];
     bool keyed = memcmp(c->who.hash, none, sizeof none) != 0;
+    auth_task_key(api_auth(k->api), &c->who, k->key);
     return (struct work_caller){.id = str_from(c->who.token),
-                                .key = keyed ? (qp_str){(const char *)c->who.hash, TOKEN_HASH_SIZE}
+                                .key = keyed ? (qp_str){(const char *)k->key, sizeof k->key}
                                              : QP_NONE};
 }
 
@@ -397,7 +400,7 @@ static void submit(struct api_call *c, struct working *k)
 {
     struct qp_err err = {0};
     int rc;
-    k->work.caller = caller_of(c);
+    k->work.caller = caller_of(c, k);
     k->users = 2;
     c->kept = k;
     c->finished = finished;
@@ -427,7 +430,7 @@ void handle_work(struct api_call *c)
         return;
     }
     if (count_items(body.flows) > 0) {
-        api_fail(c, QP_E_UNSUPPORTED, &(struct qp_err){.text = "flows: there are none yet"});
+        api_refuse(c, PROBLEM_BAD_FIELD, "/flows", "there are none yet");
         return;
     }
     k = working_make(c, &body);

@@ -117,15 +117,16 @@ static void tokens(void **state)
 static void the_first(void **state)
 {
     char token[TOKEN_TEXT_SIZE];
+    char id[LIMIT_TOKEN_ID_SIZE + 1];
     struct auth *a = NULL;
     qp *q;
     (void)state;
     rt_begin(RT_VIRTUAL);
     q = rt_open(NULL);
     assert_int_equal(auth_create(q, &rt.env, &a), QP_OK);
-    assert_int_equal(auth_first(a, token, NULL), QP_OK);
+    assert_int_equal(auth_first(a, token, id, NULL), QP_OK);
     assert_memory_equal(token, "qp_admin_", 9);
-    assert_int_equal(auth_first(a, token, NULL), QP_OK);
+    assert_int_equal(auth_first(a, token, id, NULL), QP_OK);
     assert_string_equal(token, "");
     auth_destroy(a);
     rt_close(q);

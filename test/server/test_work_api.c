@@ -13,6 +13,9 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include <openssl/sha.h>
+
+#include "base/hash.h"
 #include "servertest.h"
 
 #define ASK "{\"worker\":\"w\",\"topics\":[\"work\"],\"wait\":\"5s\"}"
@@ -200,6 +203,99 @@ static void nobody_elses_task(void **state)
     st_end();
 }
 
+/* The token of a task, made anew by somebody who knows everything but the key of the store: all numbers of the
+ * task, and his own secret. */
+static void forge(const char *token, const char *access, char *out_token, size_t size)
+{
+    const char *secret = strrchr(access, '_') + 1;
+    size_t prefix = (size_t)(strrchr(token, '.') - token);
+    unsigned char hash[SHA256_DIGEST_LENGTH];
+    unsigned char mark[HASH_KEYED_SIZE];
+    size_t n = prefix + 1;
+    assert_true(size > strlen(token));
+    (void)SHA256((const unsigned char *)secret, strlen(secret), hash);
+    hash_keyed(hash, sizeof hash, token, prefix, mark);
+    memcpy(out_token, token, n);
+    for (size_t i = 0; i < sizeof mark; i++) {
+        n += (size_t)snprintf(out_token + n, size - n, "%02x", mark[i]);
+    }
+    assert_int_equal(n, strlen(token));
+}
+
+/* Whoever may work at one topic cannot answer tasks of another, however much he knows of them. */
+static void no_forged_tokens(void **state)
+{
+    char other[TOKEN_TEXT_SIZE];
+    char forged[256];
+    char body[512];
+    struct hc_answer a;
+    char *token, *text;
+    (void)state;
+    st_begin(ST_FILE, ST_TOKENS);
+    st_token("worker", NULL, other);
+    st_start("mine", "1");
+    token = take_task();
+    forge(token, other, forged, sizeof forged);
+    (void)snprintf(body, sizeof body,
+                   "{\"worker\":\"w\",\"results\":[{\"token\":\"%s\",\"output\":6}]}", forged);
+    a = hc_call(st.port, other, "POST", "/v1/work", body);
+    text = hc_member(&a, "acks.0.status");
+    assert_string_equal(text, "stale");
+    free(text);
+    hc_done(&a);
+    st_reopen(); /* the key is the store's, and outlives the server */
+    bring(token, ",\"output\":7", "ok");
+    assert_int_equal(st_call("DELETE", "/v1/tokens/task-key", NULL, NULL), 404);
+    st_call("GET", "/v1/tokens", NULL, &a);
+    assert_null(strstr(a.body, "task-key"));
+    hc_done(&a);
+    free(token);
+    st_end();
+}
+
+#define FULL_CALLS ((LIMIT_WORK_STREAMS + LIMIT_WORK_TOPICS - 1) / LIMIT_WORK_TOPICS)
+
+/* A call for as many topics as one may name, all of them new; the last one has what is left to the limit. */
+static void park_widely(struct hc *c, int number)
+{
+    int left = LIMIT_WORK_STREAMS - number * LIMIT_WORK_TOPICS;
+    char body[32 * LIMIT_WORK_TOPICS];
+    char head[256];
+    size_t n = (size_t)snprintf(body, sizeof body, "{\"worker\":\"w%d\",\"topics\":[", number);
+    for (int i = 0; i < LIMIT_WORK_TOPICS && i < left; i++) {
+        n += (size_t)snprintf(body + n, sizeof body - n, "%s\"t%d.%d\"", i == 0 ? "" : ",", number,
+                              i);
+    }
+    n += (size_t)snprintf(body + n, sizeof body - n, "],\"wait\":\"30s\"}");
+    (void)snprintf(head, sizeof head,
+                   "POST /v1/work HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                   "application/json\r\nContent-Length: %zu\r\n\r\n",
+                   n);
+    assert_true(hc_open(c, st.port));
+    assert_true(hc_text(c, head) && hc_send(c, body, n));
+}
+
+/* A worker for whom there is no room is told so, and does not take that for a topic without tasks: it would ask
+ * again at once. */
+static void no_room_for_topics(void **state)
+{
+    static struct hc parked[FULL_CALLS];
+    int status = 200;
+    (void)state;
+    st_begin(ST_MEMORY, ST_OPEN);
+    for (int i = 0; i < FULL_CALLS; i++) {
+        park_widely(&parked[i], i);
+    }
+    for (int tries = 0; status == 200 && tries < 1000; tries++) { /* they are on their way */
+        status = st_call("POST", "/v1/work", ASK_NOW, NULL);
+    }
+    assert_int_equal(status, 429);
+    for (int i = 0; i < FULL_CALLS; i++) {
+        hc_close(&parked[i]);
+    }
+    st_end();
+}
+
 static void *ask_on_thread(void *context)
 {
     struct hc_answer *a = context;
@@ -383,7 +479,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(with_a_file),        cmocka_unit_test(with_a_database),
         cmocka_unit_test(errors_and_pending), cmocka_unit_test(cancelled_while_at_work),
-        cmocka_unit_test(nobody_elses_task),  cmocka_unit_test(parked_and_woken),
+        cmocka_unit_test(nobody_elses_task),  cmocka_unit_test(no_forged_tokens),
+        cmocka_unit_test(no_room_for_topics), cmocka_unit_test(parked_and_woken),
         cmocka_unit_test(gone_while_parked),  cmocka_unit_test(leaving),
         cmocka_unit_test(answer_not_written), cmocka_unit_test(parked_at_the_end),
     };

@@ -1,0 +1,114 @@
+/* test_server.c - a server from its first start to its end: the first token, sockets of others */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "servertest.h"
+
+/* A first token that could not be written down is not the first: the next start makes another, and nobody is
+ * locked out of his store. */
+static void first_token_not_written(void **state)
+{
+    char file[400];
+    char inside[420];
+    struct qp_err err = {0};
+    (void)state;
+    st_init(ST_FILE, ST_TOKENS);
+    (void)snprintf(file, sizeof file, "%s/admin.token", st.dir);
+    (void)snprintf(inside, sizeof inside, "%s/x", file);
+    assert_int_equal(mkdir(file, 0700), 0); /* in the way of the file */
+    assert_int_equal(mkdir(inside, 0700), 0);
+    assert_int_equal(server_open(&st.options, &st.server, &err), QP_E_IO);
+    assert_non_null(strstr(err.text, "admin.token"));
+    assert_int_equal(rmdir(inside), 0);
+    assert_int_equal(rmdir(file), 0);
+    st_open();
+    assert_non_null(server_token_file(st.server));
+    assert_int_equal(st_call("GET", "/v1/tokens", NULL, NULL), 200);
+    st_end();
+}
+
+/* A socket that the service manager has opened stays where it is when the server ends: the manager listens on,
+ * and starts us again when somebody comes. */
+static void adopted_socket_stays(void **state)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat info;
+    struct hc c;
+    struct hc_answer a;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int given;
+    (void)state;
+    st_init(ST_FILE, ST_TOKENS);
+    assert_true((size_t)snprintf(address.sun_path, sizeof address.sun_path, "%.90s/s", st.dir) ==
+                strlen(st.dir) + 2);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    given = dup(fd);
+    st.options.listen_count = 0;
+    st.options.adopted = &given;
+    st.options.adopted_count = 1;
+    st_open();
+    assert_true(hc_open_unix(&c, address.sun_path));
+    a = hc_ask(&c, NULL, "GET", "/livez", NULL, NULL);
+    assert_int_equal(a.status, 200);
+    hc_done(&a);
+    hc_close(&c);
+    assert_true(server_close(st.server));
+    assert_int_equal(stat(address.sun_path, &info), 0);
+    given = dup(fd);
+    st_open();
+    st_end();
+    (void)close(fd);
+}
+
+/* A token that is over as soon as it is made is a mistake, and not one that is never over. */
+static void no_time_at_all(void **state)
+{
+    char *text;
+    (void)state;
+    st_begin(ST_FILE, ST_TOKENS);
+    text = st_expect("POST", "/v1/tokens", "{\"role\":\"viewer\",\"expires\":\"0s\"}", 400,
+                     "errors.0.pointer");
+    assert_string_equal(text, "/expires");
+    free(text);
+    free(st_expect("POST", "/v1/tokens", "{\"role\":\"viewer\",\"expires\":\"1m\"}", 201, "token"));
+    free(st_expect("POST", "/v1/tokens", "{\"role\":\"viewer\",\"expires\":null}", 201, "token"));
+    st_end();
+}
+
+/* What we do not have yet is a mistake of the request, and no failure of the server. */
+static void no_flows_yet(void **state)
+{
+    char *text;
+    (void)state;
+    st_begin(ST_MEMORY, ST_OPEN);
+    text = st_expect("POST", "/v1/work", "{\"worker\":\"w\",\"flows\":[\"f\"]}", 400,
+                     "errors.0.pointer");
+    assert_string_equal(text, "/flows");
+    free(text);
+    assert_null(strstr(st_log(), "failed"));
+    st_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_token_not_written),
+        cmocka_unit_test(adopted_socket_stays),
+        cmocka_unit_test(no_time_at_all),
+        cmocka_unit_test(no_flows_yet),
+    };
+    return cmocka_run_group_tests_name("server", tests, NULL, NULL);
+}
