@@ -25,6 +25,7 @@ struct api {
     struct idempotency *idempotency;
     atomic_bool draining;
     atomic_int streams;
+    atomic_size_t held; /* of bodies */
 
     pthread_mutex_t lock;
     pthread_cond_t work;
@@ -74,6 +75,21 @@ struct auth *api_auth(struct api *api)
 atomic_int *api_streams(struct api *api)
 {
     return &api->streams;
+}
+
+bool api_hold(struct api *api, size_t size)
+{
+    size_t most = api->options.bodies_size > 0 ? api->options.bodies_size : LIMIT_BODIES_SIZE;
+    bool room = atomic_fetch_add(&api->held, size) + size <= most;
+    if (!room) {
+        atomic_fetch_sub(&api->held, size);
+    }
+    return room;
+}
+
+void api_let_go(struct api *api, size_t size)
+{
+    atomic_fetch_sub(&api->held, size);
 }
 
 bool api_is_draining(const struct api *api)

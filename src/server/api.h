@@ -23,6 +23,7 @@ struct api_options {
     bool open;                /* --no-auth: nobody is asked for a token */
     bool peers;               /* calls of our own user over a Unix socket need no token: not where
                                  that user may be a proxy, who asks for others */
+    size_t bodies_size;       /* of all requests at a time; 0: LIMIT_BODIES_SIZE */
     const char *backups;      /* directory for POST /v1/backup; NULL: there is none */
 };
 
@@ -51,6 +52,10 @@ qp *api_engine(const struct api *api);
 const struct qp_env *api_env(const struct api *api);
 struct auth *api_auth(struct api *api);
 atomic_int *api_streams(struct api *api); /* how many are open */
+/* Carriers ask for room before they keep more of a body than LIMIT_BODY_SMALL_SIZE, and give it back: else
+ * whoever opens enough connections, with a token or without, has all of our memory. */
+bool api_hold(struct api *api, size_t size) QP_MUST_USE;
+void api_let_go(struct api *api, size_t size);
 bool api_is_draining(const struct api *api);
 
 /* ------------------------------------------------------------------------------ for handlers */

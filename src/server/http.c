@@ -66,6 +66,8 @@ struct exchange {
     bool begun;
     bool queued;
     bool too_large;
+    bool no_room;
+    size_t held; /* of the API, for the body */
     size_t dropped;
     /* of a stream, under the http's lock */
     bool sleeping;
@@ -250,6 +252,9 @@ static enum MHD_Result begin(struct exchange *x)
         x->call.close_after = true;
         api_refuse(&x->call, PROBLEM_BODY_SIZE, NULL, "the limit is %zu bytes",
                    x->http->rules.body_size);
+    } else if (x->no_room) {
+        x->call.close_after = true;
+        api_refuse(&x->call, PROBLEM_BUSY, NULL, "too many large requests are being read");
     } else if (buf_rc(&x->call.in) != QP_OK) {
         api_fail(&x->call, buf_rc(&x->call.in), NULL);
     } else {
@@ -344,16 +349,36 @@ static qp_ms body_ms(uint64_t size)
     return LIMIT_BODY_MS + (qp_ms)(size / LIMIT_BODY_RATE_SIZE) * 1000;
 }
 
+static void let_go(struct exchange *x)
+{
+    api_let_go(x->http->options.api, x->held);
+    x->held = 0;
+}
+
+/* Room for so much more of the body. */
+static bool hold(struct exchange *x, size_t size)
+{
+    bool held = false;
+    if (x->call.in.n + size <= LIMIT_BODY_SMALL_SIZE) {
+        return true;
+    }
+    held = api_hold(x->http->options.api, size);
+    x->held += held ? size : 0;
+    return held;
+}
+
 static enum MHD_Result take_body(struct exchange *x, const char *data, size_t size)
 {
     size_t most = x->http->rules.body_size;
     struct buf *in = &x->call.in;
-    if (!x->too_large && size <= most - in->n) {
+    x->too_large = x->too_large || size > most - in->n;
+    x->no_room = !x->too_large && (x->no_room || !hold(x, size));
+    if (!x->too_large && !x->no_room) {
         buf_add(in, data, size);
         return MHD_YES;
     }
-    x->too_large = true;
-    buf_reset(in);
+    buf_done(in);
+    let_go(x);
     x->dropped += size;
     return x->dropped > most * CHUNKED_DROP_FACTOR ? MHD_NO : MHD_YES;
 }
@@ -412,6 +437,7 @@ static void completed(void *context, struct MHD_Connection *connection, void **s
         set_phase(x->link, PHASE_IDLE, LIMIT_KEEPALIVE_MS);
     }
     api_call_done(&x->call);
+    let_go(x);
     mem_free(h->env, x);
     atomic_fetch_sub(&h->open, 1);
 }

@@ -207,6 +207,7 @@ static int open_api(struct server *s, struct qp_err *err)
                                   .env = s->env,
                                   .metrics = stats_registry(s->engine),
                                   .open = s->options.no_auth,
+                                  .bodies_size = s->options.bodies_size,
                                   .peers = !s->options.behind_proxy,
                                   .backups = s->backups};
     return api_open(&options, &s->api, err);

@@ -33,6 +33,7 @@ struct server_options {
     bool no_auth;
     bool behind_proxy;
     size_t body_size;
+    size_t bodies_size; /* of all requests at a time; 0: the default */
     unsigned connections;
     int http_threads;
     qp_ms keep_ms;

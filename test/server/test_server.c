@@ -88,6 +88,49 @@ static void no_time_at_all(void **state)
     st_end();
 }
 
+#define LARGE ((size_t)200 * 1024)
+
+/* A start with an input of some size; its status. */
+static int start_large(size_t size)
+{
+    char *body = malloc(size + 64);
+    size_t n = (size_t)snprintf(body, 64, "{\"topic\":\"work\",\"input\":\"");
+    int status;
+    memset(body + n, 'x', size);
+    memcpy(body + n + size, "\"}", 3);
+    status = st_call("POST", "/v1/jobs", body, NULL);
+    free(body);
+    return status;
+}
+
+/* What is kept of bodies that are not whole yet has a bound, whoever sends them; small requests are served all the
+ * same, and large ones when there is room again. */
+static void bodies_are_bounded(void **state)
+{
+    static char some[LARGE];
+    struct hc c;
+    int tries = 0;
+    (void)state;
+    st_init(ST_FILE, ST_TOKENS);
+    st.options.bodies_size = LARGE + LARGE / 2;
+    st_open();
+    assert_int_equal(start_large(LARGE), 201);
+    assert_true(hc_open(&c, st.port));
+    assert_true(hc_text(&c, "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\n"
+                            "Content-Length: 1000000\r\n\r\n"));
+    assert_true(hc_send(&c, some, sizeof some)); /* without a token, and never all of it */
+    while (start_large(LARGE) != 503) {
+        assert_true(++tries < 1000); /* it is on its way */
+    }
+    assert_int_equal(start_large(1), 201);
+    hc_close(&c);
+    tries = 0;
+    while (start_large(LARGE) != 201) {
+        assert_true(++tries < 1000);
+    }
+    st_end();
+}
+
 /* What we do not have yet is a mistake of the request, and no failure of the server. */
 static void no_flows_yet(void **state)
 {
@@ -108,6 +151,7 @@ int main(void)
         cmocka_unit_test(first_token_not_written),
         cmocka_unit_test(adopted_socket_stays),
         cmocka_unit_test(no_time_at_all),
+        cmocka_unit_test(bodies_are_bounded),
         cmocka_unit_test(no_flows_yet),
     };
     return cmocka_run_group_tests_name("server", tests, NULL, NULL);
