@@ -141,6 +141,47 @@ static void test_fork(void **state)
     END_KIND
 }
 
+/* Proves that the retry of a parked job is done once by its key: when it is asked for again the job runs, or has
+ * ended, and nothing happens to it. */
+static void test_unpark_by_key(void **state)
+{
+    for (int kind = RT_FILE; kind < rt_kinds(); kind++) {
+        bool by_key = true;
+        struct qp_action retry = {.id = QP_STR("j"),
+                                  .verb = QP_VERB_RETRY,
+                                  .idem_key = QP_STR("k"),
+                                  .idem_body = QP_STR("{}"),
+                                  .out_by_key = &by_key};
+        struct qp_err err = {0};
+        qp_task *task = NULL;
+        char id[QP_ID_SIZE];
+        qp *q;
+        rt_begin_on(kind);
+        q = rt_open_as(rt_place, NULL, 1);
+        rt_start(q, "j");
+        assert_int_equal(qp_task_claim(q, QP_STR("work"), &task, &err), QP_OK);
+        rt_close(q);
+        q = rt_open_as(rt_place, NULL, 1);
+        assert_int_equal(qp_task_claim(q, QP_STR("work"), &task, &err), QP_E_NOT_FOUND);
+        expect(q, "j", "parked");
+        assert_int_equal(qp_job_act(q, &retry, id, &err), QP_OK);
+        assert_false(by_key);
+        expect(q, "j", "running");
+        assert_int_equal(qp_job_act(q, &retry, id, &err), QP_OK);
+        assert_true(by_key);
+        assert_int_equal(qp_job_interrupt(q, QP_STR("j"), NULL, &err), QP_OK);
+        by_key = false;
+        assert_int_equal(qp_job_act(q, &retry, id, &err), QP_OK);
+        assert_true(by_key);
+        assert_string_equal(id, "j"); /* and no new job */
+        retry.idem_body = QP_STR("{ }");
+        assert_int_equal(qp_job_act(q, &retry, id, &err), QP_E_CONFLICT);
+        assert_true(by_key);
+        rt_close(q);
+        rt_end();
+    }
+}
+
 /* Proves that a parked job goes on where it stands: it is no other job. */
 static void test_unpark(void **state)
 {
@@ -265,8 +306,9 @@ static void test_bulk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain), cmocka_unit_test(test_fork), cmocka_unit_test(test_unpark),
-        cmocka_unit_test(test_async), cmocka_unit_test(test_bulk),
+        cmocka_unit_test(test_plain),  cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_unpark), cmocka_unit_test(test_unpark_by_key),
+        cmocka_unit_test(test_async),  cmocka_unit_test(test_bulk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
