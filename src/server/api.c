@@ -550,11 +550,14 @@ static void refuse_unknown(struct api_call *c)
 
 static void ask_who(struct api_call *c)
 {
-    if (auth_ask(c->api->auth, c->authorization, &c->who) != QP_OK) {
+    int rc = auth_ask(c->api->auth, c->authorization, &c->who);
+    if (rc == QP_OK) {
+        authorized(c);
+    } else if (rc == QP_E_NOT_FOUND) {
         refuse_unknown(c);
-        return;
+    } else {
+        api_fail(c, rc, NULL); /* a worker that is told 401 would give up */
     }
-    authorized(c);
 }
 
 static const struct principal everybody = {

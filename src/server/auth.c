@@ -171,6 +171,18 @@ static bool is_fresh(const struct auth *a, const struct known *slot, qp_str id)
     return slot->until_us > now_us(a) && str_equal(str_from(slot->who.token), id);
 }
 
+/* Whether the token is the one that is known. */
+static int compare(const struct auth *a, const struct known *known, const struct parsed *token,
+                   struct principal *out_who)
+{
+    if (CRYPTO_memcmp(known->who.hash, token->hash, TOKEN_HASH_SIZE) != 0 ||
+        is_expired(a, known->expire_at)) {
+        return QP_E_NOT_FOUND;
+    }
+    *out_who = known->who;
+    return QP_OK;
+}
+
 int auth_known(struct auth *a, qp_str authorization, struct principal *out_who)
 {
     struct parsed token;
@@ -185,15 +197,7 @@ int auth_known(struct auth *a, qp_str authorization, struct principal *out_who)
     fresh = is_fresh(a, slot, token.id);
     known = *slot;
     (void)pthread_mutex_unlock(&a->lock);
-    if (!fresh) {
-        return QP_E_BUSY;
-    }
-    if (CRYPTO_memcmp(known.who.hash, token.hash, TOKEN_HASH_SIZE) != 0 ||
-        is_expired(a, known.expire_at)) {
-        return QP_E_NOT_FOUND;
-    }
-    *out_who = known.who;
-    return QP_OK;
+    return fresh ? compare(a, &known, &token, out_who) : QP_E_BUSY;
 }
 
 static bool copy_text(char *out, size_t size, qp_str text, const char *otherwise)
@@ -250,7 +254,7 @@ int auth_ask(struct auth *a, qp_str authorization, struct principal *out_who)
     }
     rc = access_get(a->engine, token.id, &known, learn, NULL);
     if (rc != QP_OK) {
-        return rc;
+        return rc == QP_E_INVALID ? QP_E_NOT_FOUND : rc; /* no record has such an id */
     }
     known.until_us = now_us(a) + AUTH_KEEP_US;
     (void)pthread_mutex_lock(&a->lock);
@@ -258,7 +262,7 @@ int auth_ask(struct auth *a, qp_str authorization, struct principal *out_who)
     known.used_us = strcmp(slot->who.token, known.who.token) == 0 ? slot->used_us : 0;
     *slot = known;
     (void)pthread_mutex_unlock(&a->lock);
-    rc = auth_known(a, authorization, out_who);
+    rc = compare(a, &known, &token, out_who); /* by now the slot may be another's */
     if (rc == QP_OK) {
         note_use(a, token.id);
     }

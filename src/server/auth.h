@@ -23,7 +23,8 @@ void auth_destroy(struct auth *a);
 
 /* The principal of "Bearer qp_...", as far as it is known without asking the store: QP_OK;
  * QP_E_NOT_FOUND: it is no token, or a wrong one; QP_E_BUSY: the store has to be asked, with
- * auth_ask, which may wait. */
+ * auth_ask, which may wait. Other errors of auth_ask are those of the store, and say nothing
+ * about the token. */
 int auth_known(struct auth *a, qp_str authorization, struct principal *out_who) QP_MUST_USE;
 int auth_ask(struct auth *a, qp_str authorization, struct principal *out_who) QP_MUST_USE;
 

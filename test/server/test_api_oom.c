@@ -106,8 +106,70 @@ static void every_allocation(void **state)
     testenv_done(&t);
 }
 
+static int ask_whoami(struct api *api, const char *token)
+{
+    char header[TOKEN_TEXT_SIZE + 8];
+    struct api_call c;
+    int status;
+    (void)snprintf(header, sizeof header, "Bearer %s", token);
+    api_call_init(&c, api, NULL);
+    c.method = API_GET;
+    c.path = QP_STR("/v1/whoami");
+    c.authorization = str_from(header);
+    api_do(&c);
+    status = c.status;
+    api_finished(&c);
+    api_call_done(&c);
+    return status;
+}
+
+/* A good token is never called a wrong one because the store could not be asked. */
+static void the_token_is_good(void **state)
+{
+    struct token_wish wish = {.role = QP_STR("viewer")};
+    char token[TOKEN_TEXT_SIZE];
+    char id[LIMIT_TOKEN_ID_SIZE + 1];
+    struct qp_options options;
+    struct api *api = NULL;
+    qp *q = NULL;
+    struct qp_env usual;
+    bool failed = true;
+    (void)state;
+    testenv_init(&t, 1);
+    qp_env_init(&usual);
+    t.env.wall_ms = usual.wall_ms; /* threads wait for real times */
+    t.env.monotonic_us = usual.monotonic_us;
+    qp_options_init(&options);
+    options.env = &t.env;
+    assert_int_equal(qp_open(&options, &q, NULL), QP_OK);
+    assert_int_equal(qp_start_threads(q, 0, NULL), QP_OK);
+    struct api_options o = {.engine = q, .env = &t.env, .threads = 1};
+    assert_int_equal(api_open(&o, &api, NULL), QP_OK);
+    assert_int_equal(auth_issue(api_auth(api), &wish, token, id, NULL), QP_OK);
+    assert_int_equal(ask_whoami(api, token), 200);
+    for (int64_t n = 1; failed && n < 400; n++) {
+        int status;
+        auth_forget(api_auth(api), str_from(id));
+        testenv_fail_at(&t, n);
+        status = ask_whoami(api, token);
+        failed = testenv_failed(&t);
+        testenv_fail_at(&t, 0);
+        if (status != 200 && status < 500) {
+            fail_msg("allocation %lld: %d", (long long)n, status);
+        }
+    }
+    assert_false(failed);
+    assert_int_equal(ask_whoami(api, "qp_viewer_nobody_0"), 401);
+    assert_int_equal(ask_whoami(api, "qp_viewer_no body_0"), 401);
+    api_drain(api, 1000);
+    api_close(api);
+    assert_int_equal(qp_close(q, NULL), QP_OK);
+    testenv_done(&t);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation),
+                                       cmocka_unit_test(the_token_is_good)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
