@@ -169,6 +169,10 @@
 #define LIMIT_PARAMETERS 16 /* of a query */
 #define LIMIT_HOSTS 16      /* names that a server answers to */
 
+/* Configuration */
+#define LIMIT_CONFIG_SIZE (64 * 1024) /* of the file */
+#define LIMIT_CONFIG_ENTRIES 1000     /* settings and tables in it */
+
 /* Ledgers */
 #define LIMIT_LEG1_ENTRIES 99
 #define LIMIT_LEG2_ENTRIES 99999999
