@@ -105,6 +105,8 @@ int command_whoami(struct cli *c)
         json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
         printf("%-15s%s\n", "asked", ask_whom(c));
         output_members(json);
+        printf("%-15s%s\n", "namespace",
+               cli_has(c, OPT_namespace) ? c->values[OPT_namespace] : "default");
     }
     json_free(json);
     reply_done(&reply);

@@ -60,6 +60,7 @@ enum scope {
 struct principal {
     unsigned char hash[TOKEN_HASH_SIZE]; /* of its secret; zeroes without one */
     char token[LIMIT_TOKEN_ID_SIZE + 1]; /* its id; "local" without one */
+    const char *role;                    /* a name that stays */
     int scopes;
     char namespaces[LIMIT_NAME_SIZE + 1]; /* glob */
     char topics[LIMIT_NAME_SIZE + 1];     /* glob, for SCOPE_WORK */

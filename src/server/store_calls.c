@@ -227,6 +227,8 @@ void handle_whoami(struct api_call *c)
     json_begin_object(&w);
     json_key(&w, QP_STR("token"));
     json_put_str(&w, str_from(c->who.token));
+    json_key(&w, QP_STR("role"));
+    json_put_str(&w, str_from(c->who.role));
     json_key(&w, QP_STR("scopes"));
     json_begin_array(&w);
     for (int scope = 1; scope < SCOPE_ALL; scope *= 2) {
