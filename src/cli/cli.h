@@ -11,6 +11,7 @@
 #include <quipu.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/json.h"
 
@@ -154,6 +155,10 @@ const char *cli_origin(struct cli *c, enum option option);
  * @FILE, or - for stdin. None: `otherwise`. */
 int input_read(struct cli *c, const char *const *arguments, size_t count, const char *otherwise,
                qp_str *out_json);
+/* All that can be read, at most LIMIT_PAYLOAD_SIZE; `name` is for the error. */
+int input_stream(struct cli *c, FILE *file, const char *name, qp_str *out_text);
+/* A text as it is: itself, @FILE, or - for stdin. */
+int input_text(struct cli *c, const char *argument, qp_str *out_text);
 
 /* --------------------------------------------------------------------------------------- places */
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define COLUMNS_MOST 16
+#define COLUMNS_MOST LIMIT_SQL_COLUMNS
 #define CELL_MOST 60 /* a longer cell is cut, unless it is the last */
 
 int output_kind(const struct cli *c, enum output *out_kind)
@@ -166,13 +166,23 @@ static size_t width_of(const struct json *value)
     return shown;
 }
 
+/* What stands in a column of an item; NULL: nothing. */
+static const struct json *cell_of(const struct json *item, const struct table_column *columns,
+                                  size_t index)
+{
+    const struct json *value = columns[index].key == NULL
+                                   ? json_at(item, index)
+                                   : json_get(item, str_from(columns[index].key));
+    return json_is(value, JSON_KIND_NULL) ? NULL : value;
+}
+
 /* One row; spaces are only printed before something, so that no line ends in them. */
 static void print_row(const struct json *item, const struct table_column *columns,
                       const size_t *shown, const size_t *widths, size_t count)
 {
     size_t pending = 0;
     for (size_t j = 0; j < count; j++) {
-        const struct json *value = json_get(item, str_from(columns[shown[j]].key));
+        const struct json *value = cell_of(item, columns, shown[j]);
         size_t width = width_of(value);
         if (width > 0) {
             printf("%*s", (int)pending, "");
@@ -198,7 +208,7 @@ static void print_table(const struct cli *c, bool wide, const struct table_colum
     for (size_t j = 0; j < count; j++) {
         widths[j] = strlen(columns[shown[j]].title);
         for (size_t i = 0; i < items->count; i++) {
-            size_t width = width_of(json_get(items->items[i], str_from(columns[shown[j]].key)));
+            size_t width = width_of(cell_of(items->items[i], columns, shown[j]));
             widths[j] = width > widths[j] ? width : widths[j];
         }
     }
@@ -275,7 +285,9 @@ void output_items(const struct cli *c, enum output kind, const struct table_colu
         if (kind == OUTPUT_JSONL) {
             print_tree(c, items->items[i]);
         } else {
-            (void)print_value(stdout, json_get(items->items[i], str_from(name)));
+            const struct json *item = items->items[i];
+            (void)print_value(stdout, columns[0].key == NULL ? json_at(item, 0)
+                                                             : json_get(item, str_from(name)));
             (void)fputc('\n', stdout);
         }
     }

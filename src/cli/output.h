@@ -17,7 +17,8 @@ int output_kind(const struct cli *c, enum output *out_kind);
 /* stdout is a terminal, and colours are wanted there. */
 bool output_colors(const struct cli *c);
 
-/* A column of a table: a member of the items. */
+/* A column of a table: a member of the items. Of items that are arrays the first column is the first
+ * value, and so on; then there are no keys. */
 struct table_column {
     const char *title;
     const char *key;

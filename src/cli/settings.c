@@ -266,28 +266,14 @@ static int read_entries(struct cli *c, struct file *f, qp_str text)
     return status;
 }
 
-static int unreadable(struct cli *c, const char *path, const char *why)
-{
-    return cli_fail_next(c, EXIT_USAGE, "quipu help config show", "the configuration file %s: %s",
-                         path, why);
-}
-
 static int read_file(struct cli *c, struct file *f, FILE *stream)
 {
-    struct buf text;
-    int status;
-    buf_init(&text, &c->env, 2 * LIMIT_CONFIG_SIZE);
-    while (!feof(stream) && !ferror(stream) && text.n <= LIMIT_CONFIG_SIZE) {
-        char *room = buf_room(&text, BUFSIZ);
-        size_t n = room == NULL ? 0 : fread(room, 1, BUFSIZ, stream);
-        buf_took(&text, n);
-    }
-    status = ferror(stream) ? unreadable(c, f->path, strerror(errno))
-                            : read_entries(c, f, buf_slice(&text));
+    qp_str text;
+    int status = input_stream(c, stream, f->path, &text);
+    status = status == EXIT_OK ? read_entries(c, f, text) : status;
     if (status == EXIT_OK) {
         take_entries(c, f);
     }
-    buf_done(&text);
     return status;
 }
 
@@ -315,8 +301,8 @@ static int from_file(struct cli *c)
         bool absent = f.path == NULL || errno == ENOENT || errno == ENOTDIR;
         return absent && !f.named
                    ? EXIT_OK
-                   : unreadable(c, f.path == NULL ? "config.toml" : f.path,
-                                f.path == NULL ? "HOME is not set" : strerror(errno));
+                   : cli_fail(c, EXIT_USAGE, "'%s': %s", f.path == NULL ? "config.toml" : f.path,
+                              f.path == NULL ? "HOME is not set" : strerror(errno));
     }
     c->config_read = true;
     status = read_file(c, &f, stream);

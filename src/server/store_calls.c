@@ -1,8 +1,9 @@
-/* store_calls.c - calls about topics, workers, namespaces, tokens, the audit and backups */
+/* store_calls.c - calls about topics, workers, namespaces, tokens, the audit, SQL and backups */
 #include <stdio.h>
 
 #include "run/access.h"
 #include "run/show.h"
+#include "run/sql.h"
 #include "run/work.h"
 #include "server/fields.h"
 #include "server/handlers.h"
@@ -245,7 +246,7 @@ void handle_whoami(struct api_call *c)
     api_json_end(c, &w, 200);
 }
 
-/* ------------------------------------------------------------------------------ audit, backup */
+/* ------------------------------------------------------------------------- audit, SQL, backup */
 
 static int audit_visit_one(void *context, const struct audit_entry *entry)
 {
@@ -274,6 +275,27 @@ void handle_audit_list(struct api_call *c)
     rc = audit_list(api_engine(c->api), store == 1 ? QP_NONE : c->ns, before, limit, &p,
                     audit_visit_one, &more, &err);
     page_end(c, &p, more, rc, &err);
+}
+
+void handle_sql(struct api_call *c)
+{
+    struct body_Sql body;
+    struct json_writer w;
+    struct qp_err err = {0};
+    int rc;
+    if (!BODY_READ(c, Sql, c->body, "", &body)) {
+        return;
+    }
+    api_json(c, &w);
+    rc = sql_ask(
+        api_engine(c->api),
+        &(struct sql_question){.sql = body.sql, .limit = body.limit, .within_ms = body.timeout}, &w,
+        &err);
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+        return;
+    }
+    api_json_end(c, &w, 200);
 }
 
 /* A plain name in the one directory for backups: no caller says where on the disk we write. */

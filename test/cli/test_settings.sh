@@ -63,9 +63,9 @@ test_bad_configuration() {
         wrong 'db = true' '1:1: db is a text in quotes, or a number' &&
         wrong 'db = "a"\ndb = "b"' '2:1: it comes a second time' || return 1
     rm "$XDG_CONFIG_HOME/quipu/config.toml"
-    expect 2 '' 'config.toml: No such file.*next: quipu help config show' ls --profile x &&
-        expect 2 '' 'the configuration file gone.toml: No such file' ls --config gone.toml &&
-        expect 2 '' 'the configuration file .: Is a directory' ls --config . || return 1
+    expect 2 '' "config.toml': No such file.*next: quipu help ls" ls --profile x &&
+        expect 2 '' "'gone.toml': No such file" ls --config gone.toml &&
+        expect 2 '' "'.': Is a directory" ls --config . || return 1
     echo 'max_connections = 0' > zero.toml
     expect 2 '' 'max-connections' serve --config zero.toml
 }

@@ -339,6 +339,9 @@ static void answers_are_as_described(void **state)
     check_answer("POST", "/v1/batches", "{\"action\":\"cancel\",\"where\":\"topic=t\"}", 200,
                  "BulkDone");
     check_answer("POST", "/v1/backup", "{\"name\":\"copy.db\"}", 201, "BackupMade");
+    check_answer("POST", "/v1/sql", "{\"sql\":\"SELECT id FROM v_jobs\",\"limit\":1}", 200,
+                 "SqlAnswer");
+    check_answer("POST", "/v1/sql", "{\"sql\":\"DELETE FROM qp_job\"}", 400, "Problem");
     check_answer("GET", "/v1/parked", NULL, 200, "JobList");
     check_answer("GET", "/v1/whoami", NULL, 200, "Whoami");
     check_answer("GET", "/readyz", NULL, 200, "Health");
