@@ -1,8 +1,9 @@
 /* actions.c - what is done to jobs: to one that is named, or to all that fit a filter
  *
  * A filter acts only with --yes; with --dry-run it is counted. Many jobs are acted on page by
- * page, each page as fast as --rate allows. If we are stopped in the middle, the pages before are
- * done; the same command goes on with the rest, since what was done no longer fits, or is refused.
+ * page, each page as fast as --rate allows, all under the id of one batch, which tells afterwards
+ * what was done. If we are stopped in the middle, the pages before are done; the same command goes on
+ * with the rest, since what was done no longer fits, or is refused.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -63,7 +64,8 @@ static int act_on_one(struct cli *c, const char *verb, enum output kind)
 
 struct bulk {
     const char *verb;
-    int64_t rate; /* jobs in a second */
+    const char *id; /* of the batch */
+    int64_t rate;   /* jobs in a second */
     int64_t done;
     int64_t refused;
 };
@@ -98,6 +100,10 @@ static int ask_bulk(struct cli *c, const struct bulk *b, const char *cursor, boo
     json_put_str(&w, str_from(b->verb));
     json_key(&w, QP_STR("where"));
     json_put_str(&w, str_from(c->values[OPT_where]));
+    if (b->id != NULL) {
+        json_key(&w, QP_STR("batch"));
+        json_put_str(&w, str_from(b->id));
+    }
     if (cli_has(c, OPT_reason)) {
         json_key(&w, QP_STR("reason"));
         json_put_str(&w, str_from(c->values[OPT_reason]));
@@ -188,10 +194,11 @@ static int act_on_all(struct cli *c, struct bulk *b)
 
 static void print_bulk(struct cli *c, enum output kind, const struct bulk *b)
 {
-    const char *text =
-        cli_text(c, "{\"done\":%lld,\"refused\":%lld}", (long long)b->done, (long long)b->refused);
-    if (!output_object(c, kind, "done", str_from(text))) {
-        printf("%s: %lld done, %lld refused\n", b->verb, (long long)b->done, (long long)b->refused);
+    const char *text = cli_text(c, "{\"batch\":\"%s\",\"done\":%lld,\"refused\":%lld}", b->id,
+                                (long long)b->done, (long long)b->refused);
+    if (!output_object(c, kind, "batch", str_from(text))) {
+        printf("%s: %lld done, %lld refused, batch %s\n", b->verb, (long long)b->done,
+               (long long)b->refused, b->id);
     }
 }
 
@@ -206,10 +213,34 @@ static int act_on_many(struct cli *c, const char *verb, enum output kind)
     if (!cli_has(c, OPT_yes) || cli_has(c, OPT_dry_run)) {
         return look_first(c, &b, kind);
     }
-    status = act_on_all(c, &b);
+    status = job_new_id(c, &b.id);
+    status = status == EXIT_OK ? act_on_all(c, &b) : status;
     if (b.done > 0 || status == EXIT_OK) {
         print_bulk(c, kind, &b);
     }
+    return status;
+}
+
+int command_batches_show(struct cli *c)
+{
+    struct reply reply = {0};
+    struct json *json = NULL;
+    enum output kind;
+    int status = cli_expect(c, 1, 1);
+    status = status == EXIT_OK ? output_kind(c, &kind) : status;
+    if (status != EXIT_OK) {
+        return status;
+    }
+    status = ask_well(
+        c,
+        &(struct question){.path = cli_text(c, "/v1/batches/%s", cli_encode(c, c->arguments[0]))},
+        &reply);
+    if (status == EXIT_OK && !output_object(c, kind, "id", buf_slice(&reply.body)) &&
+        json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
+        output_members(json);
+    }
+    json_free(json);
+    reply_done(&reply);
     return status;
 }
 

@@ -236,8 +236,7 @@ static void put_text(struct json_writer *w, const char *key, const char *text)
     }
 }
 
-/* A new id, so that the same start can be sent twice. */
-static int new_id(struct cli *c, const char **out_id)
+int job_new_id(struct cli *c, const char **out_id)
 {
     struct uuid_source source;
     unsigned char uuid[UUID_SIZE];
@@ -386,7 +385,7 @@ int command_start(struct cli *c)
     status = status == EXIT_OK
                  ? input_read(c, c->arguments + 1, c->argument_count - 1, "null", &input)
                  : status;
-    status = status == EXIT_OK && id == NULL ? new_id(c, &id) : status;
+    status = status == EXIT_OK && id == NULL ? job_new_id(c, &id) : status;
     status = status == EXIT_OK ? send_start(c, id, input, &reply) : status;
     if (status == EXIT_OK && cli_has(c, OPT_wait)) {
         reply_done(&reply);

@@ -118,6 +118,7 @@ struct api_call {
     struct principal who;
     qp_str ns;      /* the namespace that is meant */
     qp_str target;  /* for the audit; none: the first part */
+    bool audited;   /* the handler has seen to it */
     bool in_flight; /* its Idempotency-Key is taken until the answer */
     unsigned char idempotency_guid[LIMIT_GUID_SIZE];
     struct arena arena;

@@ -163,14 +163,35 @@ body_bulk() {
         grep -q 'say --yes' "$TMPDIR/err" &&
         expect 0 '^5 jobs fit: b-' '' cancel --where 'workflow=bulk' --dry-run $where &&
         expect 0 '^5$' '' ls --count --where 'status=running' $where &&
-        expect 0 '^pause: 5 done, 0 refused$' '' pause --where 'workflow=bulk' --yes $where &&
-        expect 0 '^cancel: 5 done, 0 refused$' '' cancel --where 'workflow=bulk' --yes --rate 50/s $where &&
-        expect 0 '^\{"done":0,"refused":0\}$' '' cancel --where 'status=running' --yes -o json $where &&
-        expect 0 '^retry: 5 done' '' retry --where 'status=cancelled' --yes $where &&
+        expect 0 '^pause: 5 done, 0 refused, batch [0-9a-f-]{36}$' '' pause --where 'workflow=bulk' --yes $where &&
+        expect 0 '^cancel: 5 done, 0 refused' '' cancel --where 'workflow=bulk' --yes --rate 2/s $where &&
+        batch=$(sed 's/.*batch //' "$TMPDIR/out") &&
+        expect 0 '^action +cancel$' '' batches show "$batch" $where && matches '^where +workflow=bulk$' "$TMPDIR/out" &&
+        matches '^done +5$' "$TMPDIR/out" && matches '^actor +local$' "$TMPDIR/out" &&
+        expect 0 '"jobs":\["b-' '' batches show "$batch" -o json $where &&
+        [ "$(jq -c '.jobs|sort' "$TMPDIR/out")" = '["b-1","b-2","b-3","b-4","b-5"]' ] &&
+        expect 3 '' 'there is no such batch' batches show 01980a3e-7c11-7b6e-9d43-0f4f6c1c2a55 $where &&
+        expect 3 '' 'there is no such batch' batches show nonsense $where &&
+        expect 0 '^\{"batch":"[0-9a-f-]{36}","done":0,"refused":0\}$' '' cancel --where 'status=running' --yes -o json $where &&
+        expect 0 '^[0-9a-f-]{36}$' '' retry --where 'status=cancelled' --yes -q $where &&
+        expect 0 '^done +5$' '' batches show "$(cat "$TMPDIR/out")" $where &&
         expect 2 '' '--rate is a number' cancel --where 'status=running' --yes --rate fast $where &&
         expect 2 '' "what is 'b-1'" cancel b-1 --where 'status=running' --yes $where
 }
 test_bulk() { on_both body_bulk; }
+
+# A batch whose jobs do not fit into one line of the audit is told as a whole.
+test_large_batch() {
+    serve || return 1
+    where="--server unix:data/quipu.sock"
+    for i in $(seq 130); do
+        printf '{"topic":"bulk","id":"%s-%d"}' "$(printf 'x%.0s' $(seq 200))" "$i" |
+            curl -sf --unix-socket data/quipu.sock -H 'Content-Type: application/json' -d @- http://localhost/v1/jobs
+    done > started && "$quipu" kill --where 'workflow=bulk' --yes -q $where > id &&
+        "$quipu" batches show "$(cat id)" -o json $where > batch.json &&
+        [ "$(jq .done batch.json)" = 130 ] && [ "$(jq '.jobs|unique|length' batch.json)" = 130 ] &&
+        [ "$("$quipu" audit --all -o jsonl $where | jq -s '[.[]|select(.action=="batch")]|length')" -ge 8 ]
+}
 
 body_signal() {
     "$quipu" start greet --id s $where > /dev/null &&
