@@ -222,3 +222,34 @@ int ask_well(struct cli *c, const struct question *q, struct reply *out_reply)
     }
     return status;
 }
+
+/* --------------------------------------------------------------------------------------- bodies */
+
+void ask_body_begin(struct cli *c, struct ask_body *b)
+{
+    buf_init(&b->text, &c->env, 0);
+    json_writer_init(&b->w, &b->text);
+    json_begin_object(&b->w);
+}
+
+void ask_body_text(struct ask_body *b, const char *key, const char *text)
+{
+    if (text != NULL) {
+        json_key(&b->w, str_from(key));
+        json_put_str(&b->w, str_from(text));
+    }
+}
+
+int ask_body_send(struct cli *c, struct ask_body *b, int status, struct question *q,
+                  struct reply *out_reply)
+{
+    json_end_object(&b->w);
+    if (status == EXIT_OK && json_writer_done(&b->w) != QP_OK) {
+        status = cli_fail(c, EXIT_USAGE, "what was given is too large");
+    }
+    q->body = buf_slice(&b->text);
+    q->method = API_POST;
+    status = status == EXIT_OK ? ask_well(c, q, out_reply) : status;
+    buf_done(&b->text);
+    return status;
+}

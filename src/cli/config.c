@@ -83,18 +83,21 @@ static int print_settings(struct cli *c, enum output kind)
     struct buf text;
     struct json_writer w;
     struct json *json = NULL;
+    struct output_list list = {
+        .c = c, .columns = columns, .column_count = ARRAY_COUNT(columns), .name = "name"};
     const struct json *found[OPTION_COUNT + 1];
-    struct items items = {.items = found};
+    size_t count = 0;
     int status = EXIT_OK;
     buf_init(&text, &c->env, 0);
     json_writer_init(&w, &text);
     put_settings(c, &w);
     if (json_parse(&c->env, buf_slice(&text), NULL, &json) == QP_OK) {
         for (size_t i = 0; i < json_count(json); i++) {
-            found[items.count++] = json_at(json, i);
+            found[count++] = json_at(json, i);
         }
-        kind = kind == OUTPUT_TEXT && cli_has(c, OPT_origin) ? OUTPUT_WIDE : kind;
-        output_items(c, kind, columns, ARRAY_COUNT(columns), "name", &items);
+        list.kind = kind == OUTPUT_TEXT && cli_has(c, OPT_origin) ? OUTPUT_WIDE : kind;
+        output_items(&list, found, count);
+        output_end(&list, NULL);
     } else {
         status = cli_fail(c, EXIT_ERROR, "a setting is no text");
     }

@@ -123,19 +123,21 @@ static void print_jsonl(struct cli *c, const char **names, size_t count, const s
 static int print_rows(struct cli *c, enum output kind, const char **names, size_t count,
                       const struct json *rows)
 {
-    struct table_column columns[LIMIT_SQL_COLUMNS] = {{0}};
-    struct items items = {.count = json_count(rows)};
-    items.items = arena_alloc(&c->arena, (items.count + 1) * sizeof *items.items);
-    if (items.items == NULL || count > ARRAY_COUNT(columns)) {
+    struct table_column columns[COLUMNS_MOST] = {{0}};
+    struct output_list list = {.c = c, .kind = kind, .columns = columns, .column_count = count};
+    const struct json **items =
+        arena_alloc(&c->arena, (json_count(rows) + 1) * sizeof(const struct json *));
+    if (items == NULL || count > ARRAY_COUNT(columns)) {
         return cli_fail(c, EXIT_ERROR, "the answer is too large");
     }
     for (size_t i = 0; i < count; i++) {
         columns[i].title = names[i];
     }
-    for (size_t i = 0; i < items.count; i++) {
-        items.items[i] = json_at(rows, i);
+    for (size_t i = 0; i < json_count(rows); i++) {
+        items[i] = json_at(rows, i);
     }
-    output_items(c, kind, columns, count, "", &items);
+    output_items(&list, items, json_count(rows));
+    output_end(&list, NULL);
     return EXIT_OK;
 }
 
@@ -163,24 +165,14 @@ static int print_answer(struct cli *c, enum shape shape, enum output kind, const
 static int ask_sql(struct cli *c, qp_str sql, int64_t limit, qp_ms within_ms,
                    struct reply *out_reply)
 {
-    struct buf body;
-    struct json_writer w;
-    int status;
-    buf_init(&body, &c->env, 0);
-    json_writer_init(&w, &body);
-    json_begin_object(&w);
-    json_key(&w, QP_STR("sql"));
-    json_put_str(&w, sql);
-    json_key(&w, QP_STR("limit"));
-    json_put_i64(&w, limit);
-    json_key(&w, QP_STR("timeout"));
-    json_put_str(&w, str_from(cli_text(c, "%lldms", (long long)within_ms)));
-    json_end_object(&w);
-    status = ask_well(
-        c, &(struct question){.method = API_POST, .path = "/v1/sql", .body = buf_slice(&body)},
-        out_reply);
-    buf_done(&body);
-    return status;
+    struct ask_body b;
+    ask_body_begin(c, &b);
+    json_key(&b.w, QP_STR("sql"));
+    json_put_str(&b.w, sql);
+    json_key(&b.w, QP_STR("limit"));
+    json_put_i64(&b.w, limit);
+    ask_body_text(&b, "timeout", cli_text(c, "%lldms", (long long)within_ms));
+    return ask_body_send(c, &b, EXIT_OK, &(struct question){.path = "/v1/sql"}, out_reply);
 }
 
 int command_sql(struct cli *c)

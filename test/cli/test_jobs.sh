@@ -155,6 +155,23 @@ body_lists() {
 }
 test_lists() { on_both body_lists; }
 
+# A list of several pages is printed page by page, and is the same as if it were one.
+test_long_lists() {
+    serve || return 1
+    where="--server unix:data/quipu.sock"
+    curl -sf --unix-socket data/quipu.sock -H 'Content-Type: application/json' -d '{"topic":"t"}' \
+        'http://localhost/v1/jobs#[1-2100]' > /dev/null || return 1
+    "$quipu" ls --all -o jsonl $where > all.jsonl && [ "$(wc -l < all.jsonl)" = 2100 ] &&
+        "$quipu" ls --all $where > all.txt && [ "$(wc -l < all.txt)" = 2101 ] && [ "$(grep -c '^ID ' all.txt)" = 1 ] &&
+        [ "$(awk '{ print length($0) }' all.txt | sort -u | wc -l)" = 2 ] &&
+        "$quipu" ls --all -o json $where > all.json && diff <(jq -c '.items[]' all.json) all.jsonl &&
+        "$quipu" ls --all -o yaml $where > all.yaml && [ "$(grep -c '^  -$' all.yaml)" = 2100 ] && [ "$(grep -c '^items:' all.yaml)" = 1 ] &&
+        "$quipu" ls --limit 1500 -q $where > some && diff some <("$quipu" ls --all -q $where | head -1500) &&
+        [ "$("$quipu" ls --limit 1500 -o json $where | jq -r .next_cursor)" != null ] &&
+        expect 0 '^\{"items":\[\]\}$' '' ls --where 'status=failed' -o json $where &&
+        expect 0 '^items: \[\]$' '' ls --where 'status=failed' -o yaml $where
+}
+
 body_bulk() {
     for i in 1 2 3 4 5; do
         "$quipu" start bulk --id "b-$i" $where > /dev/null || return 1
