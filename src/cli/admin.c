@@ -139,11 +139,10 @@ static int backup_file(struct cli *c, const char *place)
         printf("%s\n", c->arguments[0]);
         return EXIT_OK;
     }
-    return cli_fail(c,
-                    rc == QP_E_NOT_FOUND ? EXIT_NOT_FOUND
-                    : rc == QP_E_EXISTS  ? EXIT_CONFLICT
-                                         : EXIT_ERROR,
-                    "%s", err.text);
+    if (rc == QP_E_EXISTS) {
+        return cli_fail_next(c, EXIT_CONFLICT, "quipu backup ANOTHER.db", "%s", err.text);
+    }
+    return cli_fail(c, rc == QP_E_NOT_FOUND ? EXIT_NOT_FOUND : EXIT_ERROR, "%s", err.text);
 }
 
 int command_backup(struct cli *c)

@@ -125,8 +125,7 @@ int cli_duration(struct cli *c, enum option option, qp_ms *out_ms)
         return EXIT_OK;
     }
     return cli_usage("%s: %s is a duration like 30s or 1h30m, not '%s'; see quipu help %s",
-                     c->command->words, cli_origin(c, option), c->values[option],
-                     c->command->words);
+                     c->command->words, cli_named(c, option), c->values[option], c->command->words);
 }
 
 int cli_number(struct cli *c, enum option option, int64_t least, int64_t most, int64_t *out_number)
@@ -142,8 +141,8 @@ int cli_number(struct cli *c, enum option option, int64_t least, int64_t most, i
     if (*typed < '0' || *typed > '9' || *end != '\0' || errno != 0 || number < least ||
         number > most) {
         return cli_usage("%s: %s is a number from %lld to %lld, not '%s'; see quipu help %s",
-                         c->command->words, cli_origin(c, option), (long long)least,
-                         (long long)most, typed, c->command->words);
+                         c->command->words, cli_named(c, option), (long long)least, (long long)most,
+                         typed, c->command->words);
     }
     *out_number = number;
     return EXIT_OK;

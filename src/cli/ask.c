@@ -193,11 +193,24 @@ static const char *member(struct cli *c, const struct json *json, const char *na
                                                               : "";
 }
 
+/* What to look at when something does not allow it: the job that was named, else how to ask. */
+static const char *next_of(struct cli *c)
+{
+    const char *takes = c->command->arguments;
+    if (c->argument_count > 0 &&
+        (strncmp(takes, "JOB", 3) == 0 || strncmp(takes, "[JOB]", 5) == 0)) {
+        return cli_text(c, "quipu show %s", c->arguments[0]);
+    }
+    return cli_has(c, OPT_id) ? cli_text(c, "quipu show %s", c->values[OPT_id])
+                              : cli_text(c, "quipu help %s", c->command->words);
+}
+
 int ask_refused(struct cli *c, const struct reply *r)
 {
     struct json *json = NULL;
     enum cli_exit code = exit_of(r->status);
     const char *detail, *pointer;
+    const char *next = code == EXIT_CONFLICT ? next_of(c) : NULL;
     if (json_parse(&c->env, buf_slice(&r->body), NULL, &json) != QP_OK) {
         return cli_fail(c, code, "%s answered with status %d", ask_whom(c), r->status);
     }
@@ -205,10 +218,16 @@ int ask_refused(struct cli *c, const struct reply *r)
     pointer = member(c, json_at(json_get(json, QP_STR("errors")), 0), "pointer");
     if (strcmp(member(c, json, "code"), "read_only") == 0) {
         code = EXIT_CONFLICT;
-        detail = "this is only known to a server; ask it with --server";
+        detail = "this is only known to a server";
+        next = cli_text(c, "quipu %s --server URL", c->command->words);
     }
-    (void)cli_fail(c, code, "%s%s%s (%s)", pointer, *pointer != '\0' ? ": " : "", detail,
-                   member(c, json, "hint"));
+    detail = cli_text(c, "%s%s%s (%s)", pointer, *pointer != '\0' ? ": " : "", detail,
+                      member(c, json, "hint"));
+    if (next != NULL) {
+        (void)cli_fail_next(c, code, next, "%s", detail);
+    } else {
+        (void)cli_fail(c, code, "%s", detail);
+    }
     json_free(json);
     return (int)code;
 }

@@ -146,8 +146,8 @@ char *cli_copy(struct cli *c, const char *text);
 /* Options of the kind SETTING that were not given get their values: from variables, from the
  * profile, from the top of the configuration file. A second call does nothing. */
 int cli_settings(struct cli *c);
-/* How an option was given, to name it in an error. */
-const char *cli_origin(struct cli *c, enum option option);
+/* An option as an error names it: "--keep", "--keep (QUIPU_KEEP)", "--keep (config.toml:3)". */
+const char *cli_named(struct cli *c, enum option option);
 
 /* --------------------------------------------------------------------------------------- input */
 

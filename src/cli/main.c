@@ -30,7 +30,8 @@ int main(int argc, char **argv)
     }
     status = run(command, argc - 1 - used, argv + 1 + used);
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        (void)fputs("quipu: cannot write the output\n", stderr); /* nobody is left to tell */
+        (void)fputs("quipu: cannot write the output; next: df -h\n",
+                    stderr); /* nobody is left to tell */
         return EXIT_ERROR;
     }
     return status;

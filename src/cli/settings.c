@@ -46,13 +46,13 @@ static void set_flag(struct cli *c, enum option option, bool truth, const char *
     }
 }
 
-const char *cli_origin(struct cli *c, enum option option)
+const char *cli_named(struct cli *c, enum option option)
 {
+    const char *origin = c->origins[option];
     char text[OPTION_TEXT_SIZE];
-    if (c->origins[option] != NULL) {
-        return c->origins[option];
-    }
-    return cli_text(c, "%s", option_text(option_at(option)->name, text));
+    (void)option_text(option_at(option)->name, text);
+    return origin == NULL || strcmp(origin, text) == 0 ? cli_text(c, "%s", text)
+                                                       : cli_text(c, "%s (%s)", text, origin);
 }
 
 /* ----------------------------------------------------------------------------------- variables */
@@ -321,7 +321,7 @@ int cli_settings(struct cli *c)
                          c->command->words);
     }
     for (enum option i = 0; i < OPTION_COUNT; i++) {
-        c->origins[i] = cli_has(c, i) ? cli_origin(c, i) : NULL;
+        c->origins[i] = cli_has(c, i) ? cli_named(c, i) : NULL;
     }
     status = from_variables(c);
     if (status == EXIT_OK) {

@@ -31,6 +31,7 @@ static const struct {
     {"tokens", "tokens ls"},
     {"interrupt", "kill"},
     {"config", "config show"},
+    {"batches", "batches show"},
 };
 
 const struct option_row *option_at(enum option option)

@@ -71,7 +71,7 @@ test_long_input_is_cut() {
 
 test_full_disk_is_an_error() {
     "$quipu" version > /dev/full 2> "$TMPDIR/err"
-    [ $? -eq 1 ] && grep -qx "quipu: cannot write the output" "$TMPDIR/err"
+    [ $? -eq 1 ] && grep -qx "quipu: cannot write the output; next: df -h" "$TMPDIR/err"
 }
 
 run_tests

@@ -24,7 +24,7 @@ hide() {
 body_start() {
     expect 0 '^g1$' '' start greet name=Ada n:=3 --id g1 $where &&
         expect 0 '^g1$' '' start greet name=Ada n:=3 --id g1 $where &&
-        expect 4 '' 'another input.*next: quipu show JOB' start greet name=Eve --id g1 $where &&
+        expect 4 '' 'another input.*next: quipu show g1$' start greet name=Eve --id g1 $where &&
         expect 0 '^[0-9a-f-]{36}$' '' start greet '{"a":[1]}' $where &&
         expect 0 '"id":"g2"' '' start greet --id g2 -o json --attr team=x --priority 3 --delay 1h --expire 2h --limit-key k --custom-id c1 $where &&
         expect 0 '"priority":3' '' show g2 -o json $where &&
@@ -77,7 +77,7 @@ body_ends() {
         expect 11 '' "the job 'gone' is cancelled: .*sold out" wait gone $where &&
         expect 0 '^killed$' '' kill killed $where &&
         expect 11 '' "'killed' is interrupted" wait killed $where &&
-        expect 4 '' 'next: quipu show JOB' cancel gone $where &&
+        expect 4 '' 'next: quipu show gone$' cancel gone $where &&
         expect 0 '^stays$' '' pause stays $where &&
         expect 0 '^status +paused' - show stays $where &&
         expect 0 '^stays$' '' resume stays $where &&
@@ -105,7 +105,7 @@ test_run_and_exit_codes() {
         expect 0 '"status":"completed"' '' wait good -o json --db f.db &&
         expect 0 '^ +4  .*answered  run,0,0' "the job 'good' is completed" watch good --db f.db &&
         expect 10 - "is failed" watch bad -q --db f.db &&
-        expect 3 '' 'there is no such store' run --db missing.db &&
+        expect 3 '' 'there is no such store; next: quipu start TOPIC --db missing.db' run --db missing.db &&
         [ ! -e missing.db ] &&
         expect 2 '' '--exec is TOPIC=PROGRAM' run --db f.db --exec nothing &&
         "$quipu" start text --id text --attempts 1 --db f.db > /dev/null &&
@@ -223,7 +223,7 @@ test_signal() { on_both body_signal; }
 
 body_store() {
     expect 0 '^billing$' '' namespaces create billing $where &&
-        expect 4 '' 'is there already' namespaces create billing $where &&
+        expect 4 '' 'is there already.*next: quipu help namespaces create' namespaces create billing $where &&
         expect 0 '^billing +20' '' namespaces ls $where &&
         expect 0 '^x$' '' start greet --id x -n billing $where &&
         expect 3 '' "no job 'x'" show x $where &&
@@ -246,7 +246,8 @@ test_backup() {
         expect 0 'copy.db' '' backup copy.db --db f.db &&
         expect 0 '^x$' '' ls -q --db copy.db &&
         expect 0 '' ' 1 jobs, 0 errors' fsck copy.db &&
-        expect 4 '' 'is there already' backup copy.db --db f.db &&
+        expect 4 '' 'is there already; next: quipu backup ANOTHER.db' backup copy.db --db f.db &&
+        expect 4 '' 'only known to a server.*next: quipu workers --server URL' workers --db f.db &&
         expect 3 '' - backup copy2.db --db missing.db &&
         serve && "$quipu" start greet --id y -s unix:data/quipu.sock > /dev/null &&
         expect 0 '^monday.db$' '' backup monday.db -s unix:data/quipu.sock &&

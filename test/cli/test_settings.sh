@@ -67,7 +67,8 @@ test_bad_configuration() {
         expect 2 '' "'gone.toml': No such file" ls --config gone.toml &&
         expect 2 '' "'.': Is a directory" ls --config . || return 1
     echo 'max_connections = 0' > zero.toml
-    expect 2 '' 'max-connections' serve --config zero.toml
+    expect 2 '' '--max-connections .zero.toml:1. is a number from 1 .*see quipu help serve' serve --config zero.toml &&
+        QUIPU_KEEP=soon expect 2 '' '--keep .QUIPU_KEEP. is a duration' serve
 }
 
 # shown NAME VALUE ORIGIN ARGUMENT...: the row of config show
