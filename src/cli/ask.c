@@ -193,7 +193,8 @@ static const char *member(struct cli *c, const struct json *json, const char *na
                                                               : "";
 }
 
-/* What to look at when something does not allow it: the job that was named, else how to ask. */
+/* What to look at when something does not allow it: the job that was named, else how to ask. Whose
+ * command names no job is not sent to the list of jobs. */
 static const char *next_of(struct cli *c)
 {
     const char *takes = c->command->arguments;
@@ -210,7 +211,9 @@ int ask_refused(struct cli *c, const struct reply *r)
     struct json *json = NULL;
     enum cli_exit code = exit_of(r->status);
     const char *detail, *pointer;
-    const char *next = code == EXIT_CONFLICT ? next_of(c) : NULL;
+    bool of_jobs = strstr(c->command->arguments, "JOB") != NULL || *c->command->arguments == '\0';
+    const char *next =
+        code == EXIT_CONFLICT || (code == EXIT_NOT_FOUND && !of_jobs) ? next_of(c) : NULL;
     if (json_parse(&c->env, buf_slice(&r->body), NULL, &json) != QP_OK) {
         return cli_fail(c, code, "%s answered with status %d", ask_whom(c), r->status);
     }

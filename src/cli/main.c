@@ -24,6 +24,10 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     command = command_find(argc - 1, argv + 1, &used);
+    if (command == NULL && argv[1][0] == '-') {
+        return cli_usage("options stand behind the command, as in quipu ls %s; see quipu help",
+                         argv[1]);
+    }
     if (command == NULL) {
         return cli_usage("unknown command '%s' (nearest: %s); see quipu help", argv[1],
                          command_nearest(argv[1]));
