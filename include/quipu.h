@@ -655,6 +655,10 @@ struct qp_bulk {
     qp_str reason;
     qp_str cursor;
     int64_t limit; /* jobs per page */
+    /* Told of every job of the page, on the thread of the caller, when all were answered; NULL: nobody
+     * wants to know. `code`: QP_OK, or why it was refused. */
+    void *context;
+    void (*acted)(void *context, qp_str id, int code);
 };
 struct qp_bulk_result {
     int64_t done;

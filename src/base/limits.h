@@ -171,6 +171,19 @@
 #define LIMIT_PARAMETERS 16 /* of a query */
 #define LIMIT_HOSTS 16      /* names that a server answers to */
 
+/* SQL for people */
+#define LIMIT_SQL_SIZE (64 * 1024) /* of a statement */
+#define LIMIT_SQL_COLUMNS 100
+#define LIMIT_SQL_ROWS 1000 /* of an answer; configurable */
+#define LIMIT_SQL_ROWS_HARD 100000
+#define LIMIT_SQL_ANSWER_SIZE (32 * 1024 * 1024) /* of it, as JSON */
+#define LIMIT_SQL_MS (10 * 1000)                 /* of a statement; configurable */
+#define LIMIT_SQL_HARD_MS (60 * 1000)
+
+/* Configuration */
+#define LIMIT_CONFIG_SIZE (64 * 1024) /* of the file */
+#define LIMIT_CONFIG_ENTRIES 1000     /* settings and tables in it */
+
 /* Ledgers */
 #define LIMIT_LEG1_ENTRIES 99
 #define LIMIT_LEG2_ENTRIES 99999999

@@ -1,8 +1,9 @@
 /* actions.c - what is done to jobs: to one that is named, or to all that fit a filter
  *
  * A filter acts only with --yes; with --dry-run it is counted. Many jobs are acted on page by
- * page, each page as fast as --rate allows. If we are stopped in the middle, the pages before are
- * done; the same command goes on with the rest, since what was done no longer fits, or is refused.
+ * page, each page as fast as --rate allows, all under the id of one batch, which tells afterwards
+ * what was done. If we are stopped in the middle, the pages before are done; the same command goes on
+ * with the rest, since what was done no longer fits, or is refused.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,17 +12,6 @@
 
 #define PAGE_JOBS 100
 #define RATE_DEFAULT 1000
-
-static int reason_body(struct cli *c, struct json_writer *w)
-{
-    json_begin_object(w);
-    if (cli_has(c, OPT_reason)) {
-        json_key(w, QP_STR("reason"));
-        json_put_str(w, str_from(c->values[OPT_reason]));
-    }
-    json_end_object(w);
-    return EXIT_OK;
-}
 
 /* Prints the id of the job that it was done to, or that came of it. */
 static int print_acted(struct cli *c, enum output kind, const struct reply *reply)
@@ -36,25 +26,22 @@ static int act_on_one(struct cli *c, const char *verb, enum output kind)
     bool deletes = strcmp(verb, "delete") == 0;
     const char *id = NULL;
     struct reply reply = {0};
-    struct buf body;
-    struct json_writer w;
+    struct ask_body b;
     int status = job_resolve(c, c->arguments[0], &id);
     if (status != EXIT_OK) {
         return status;
     }
-    buf_init(&body, &c->env, 0);
-    json_writer_init(&w, &body);
-    status = reason_body(c, &w);
-    status = status == EXIT_OK
-                 ? ask_well(c,
-                            &(struct question){
-                                .method = deletes ? API_DELETE : API_POST,
-                                .path = job_path(c, id, deletes ? "" : cli_text(c, "/%s", verb)),
-                                .body = deletes ? QP_NONE : buf_slice(&body)},
-                            &reply)
-                 : status;
+    if (deletes) {
+        status = ask_well(c, &(struct question){.method = API_DELETE, .path = job_path(c, id, "")},
+                          &reply);
+    } else {
+        ask_body_begin(c, &b);
+        ask_body_text(&b, "reason", c->values[OPT_reason]);
+        status = ask_body_send(
+            c, &b, EXIT_OK, &(struct question){.path = job_path(c, id, cli_text(c, "/%s", verb))},
+            &reply);
+    }
     status = status == EXIT_OK ? print_acted(c, kind, &reply) : status;
-    buf_done(&body);
     reply_done(&reply);
     return status;
 }
@@ -63,7 +50,8 @@ static int act_on_one(struct cli *c, const char *verb, enum output kind)
 
 struct bulk {
     const char *verb;
-    int64_t rate; /* jobs in a second */
+    const char *id; /* of the batch */
+    int64_t rate;   /* jobs in a second */
     int64_t done;
     int64_t refused;
 };
@@ -87,34 +75,19 @@ static int read_rate(struct cli *c, int64_t *out_rate)
 static int ask_bulk(struct cli *c, const struct bulk *b, const char *cursor, bool dry_run,
                     struct json **out_json, struct reply *out_reply)
 {
-    int64_t page = b->rate < PAGE_JOBS ? b->rate : PAGE_JOBS;
-    struct buf body;
-    struct json_writer w;
+    struct ask_body body;
     int status;
-    buf_init(&body, &c->env, 0);
-    json_writer_init(&w, &body);
-    json_begin_object(&w);
-    json_key(&w, QP_STR("action"));
-    json_put_str(&w, str_from(b->verb));
-    json_key(&w, QP_STR("where"));
-    json_put_str(&w, str_from(c->values[OPT_where]));
-    if (cli_has(c, OPT_reason)) {
-        json_key(&w, QP_STR("reason"));
-        json_put_str(&w, str_from(c->values[OPT_reason]));
-    }
-    if (cursor != NULL) {
-        json_key(&w, QP_STR("cursor"));
-        json_put_str(&w, str_from(cursor));
-    }
-    json_key(&w, QP_STR("limit"));
-    json_put_i64(&w, page);
-    json_key(&w, QP_STR("dry_run"));
-    json_put_bool(&w, dry_run);
-    json_end_object(&w);
-    status = ask_well(
-        c, &(struct question){.method = API_POST, .path = "/v1/batches", .body = buf_slice(&body)},
-        out_reply);
-    buf_done(&body);
+    ask_body_begin(c, &body);
+    ask_body_text(&body, "action", b->verb);
+    ask_body_text(&body, "where", c->values[OPT_where]);
+    ask_body_text(&body, "batch", b->id);
+    ask_body_text(&body, "reason", c->values[OPT_reason]);
+    ask_body_text(&body, "cursor", cursor);
+    json_key(&body.w, QP_STR("limit"));
+    json_put_i64(&body.w, b->rate < PAGE_JOBS ? b->rate : PAGE_JOBS);
+    json_key(&body.w, QP_STR("dry_run"));
+    json_put_bool(&body.w, dry_run);
+    status = ask_body_send(c, &body, EXIT_OK, &(struct question){.path = "/v1/batches"}, out_reply);
     if (status == EXIT_OK &&
         json_parse(&c->env, buf_slice(&out_reply->body), NULL, out_json) != QP_OK) {
         status = cli_fail(c, EXIT_ERROR, "the answer cannot be read");
@@ -188,10 +161,11 @@ static int act_on_all(struct cli *c, struct bulk *b)
 
 static void print_bulk(struct cli *c, enum output kind, const struct bulk *b)
 {
-    const char *text =
-        cli_text(c, "{\"done\":%lld,\"refused\":%lld}", (long long)b->done, (long long)b->refused);
-    if (!output_object(c, kind, "done", str_from(text))) {
-        printf("%s: %lld done, %lld refused\n", b->verb, (long long)b->done, (long long)b->refused);
+    const char *text = cli_text(c, "{\"batch\":\"%s\",\"done\":%lld,\"refused\":%lld}", b->id,
+                                (long long)b->done, (long long)b->refused);
+    if (!output_object(c, kind, "batch", str_from(text))) {
+        printf("%s: %lld done, %lld refused, batch %s\n", b->verb, (long long)b->done,
+               (long long)b->refused, b->id);
     }
 }
 
@@ -206,7 +180,8 @@ static int act_on_many(struct cli *c, const char *verb, enum output kind)
     if (!cli_has(c, OPT_yes) || cli_has(c, OPT_dry_run)) {
         return look_first(c, &b, kind);
     }
-    status = act_on_all(c, &b);
+    status = job_new_id(c, &b.id);
+    status = status == EXIT_OK ? act_on_all(c, &b) : status;
     if (b.done > 0 || status == EXIT_OK) {
         print_bulk(c, kind, &b);
     }
@@ -265,8 +240,7 @@ int command_fork(struct cli *c)
     const char *id = NULL;
     qp_str input = QP_NONE;
     struct reply reply = {0};
-    struct buf body;
-    struct json_writer w;
+    struct ask_body b;
     enum output kind;
     int status = cli_expect(c, 1, SIZE_MAX);
     status = status == EXIT_OK ? output_kind(c, &kind) : status;
@@ -277,25 +251,15 @@ int command_fork(struct cli *c)
     if (status != EXIT_OK) {
         return status;
     }
-    buf_init(&body, &c->env, 0);
-    json_writer_init(&w, &body);
-    json_begin_object(&w);
+    ask_body_begin(c, &b);
     if (!str_is_none(input)) {
-        json_key(&w, QP_STR("input"));
-        json_put_raw(&w, input);
+        json_key(&b.w, QP_STR("input"));
+        json_put_raw(&b.w, input);
     }
-    if (cli_has(c, OPT_id)) {
-        json_key(&w, QP_STR("id"));
-        json_put_str(&w, str_from(c->values[OPT_id]));
-    }
-    json_end_object(&w);
-    status = ask_well(c,
-                      &(struct question){.method = API_POST,
-                                         .path = job_path(c, id, "/fork"),
-                                         .body = buf_slice(&body)},
-                      &reply);
+    ask_body_text(&b, "id", c->values[OPT_id]);
+    status =
+        ask_body_send(c, &b, EXIT_OK, &(struct question){.path = job_path(c, id, "/fork")}, &reply);
     status = status == EXIT_OK ? print_acted(c, kind, &reply) : status;
-    buf_done(&body);
     reply_done(&reply);
     return status;
 }

@@ -1,13 +1,13 @@
-/* admin.c - namespaces, tokens, whoami, backup: small questions about the whole store */
+/* admin.c - namespaces, tokens, whoami, batches, backup: small questions about the whole store */
 #include "cli/output.h"
 
 /* Sends a body, prints the answer, or the one member of it that people want. */
-static int tell(struct cli *c, const struct question *q, const char *name)
+static int tell(struct cli *c, struct ask_body *b, const char *path, const char *name)
 {
     struct reply reply = {0};
-    enum output kind;
+    enum output kind = OUTPUT_TEXT;
     int status = output_kind(c, &kind);
-    status = status == EXIT_OK ? ask_well(c, q, &reply) : status;
+    status = ask_body_send(c, b, status, &(struct question){.path = path}, &reply);
     if (status == EXIT_OK) {
         (void)output_object(c, kind == OUTPUT_TEXT || kind == OUTPUT_WIDE ? OUTPUT_NAME : kind,
                             name, buf_slice(&reply.body));
@@ -18,19 +18,10 @@ static int tell(struct cli *c, const struct question *q, const char *name)
 
 static int tell_name(struct cli *c, const char *path)
 {
-    struct buf body;
-    struct json_writer w;
-    int status;
-    buf_init(&body, &c->env, 0);
-    json_writer_init(&w, &body);
-    json_begin_object(&w);
-    json_key(&w, QP_STR("name"));
-    json_put_str(&w, str_from(c->arguments[0]));
-    json_end_object(&w);
-    status = tell(c, &(struct question){.method = API_POST, .path = path, .body = buf_slice(&body)},
-                  "name");
-    buf_done(&body);
-    return status;
+    struct ask_body b;
+    ask_body_begin(c, &b);
+    ask_body_text(&b, "name", c->arguments[0]);
+    return tell(c, &b, path, "name");
 }
 
 int command_namespaces_create(struct cli *c)
@@ -43,8 +34,7 @@ int command_tokens_create(struct cli *c)
 {
     static const enum option fields[] = {OPT_role, OPT_name, OPT_namespaces, OPT_topics,
                                          OPT_expires};
-    struct buf body;
-    struct json_writer w;
+    struct ask_body b;
     qp_ms expires;
     int status = cli_expect(c, 0, 0);
     status = status == EXIT_OK ? cli_duration(c, OPT_expires, &expires) : status;
@@ -54,21 +44,11 @@ int command_tokens_create(struct cli *c)
     if (status != EXIT_OK) {
         return status;
     }
-    buf_init(&body, &c->env, 0);
-    json_writer_init(&w, &body);
-    json_begin_object(&w);
+    ask_body_begin(c, &b);
     for (size_t i = 0; i < ARRAY_COUNT(fields); i++) {
-        if (cli_has(c, fields[i])) {
-            json_key(&w, str_from(option_at(fields[i])->name));
-            json_put_str(&w, str_from(c->values[fields[i]]));
-        }
+        ask_body_text(&b, option_at(fields[i])->name, c->values[fields[i]]);
     }
-    json_end_object(&w);
-    status = tell(
-        c, &(struct question){.method = API_POST, .path = "/v1/tokens", .body = buf_slice(&body)},
-        cli_has(c, OPT_quiet) ? "id" : "token");
-    buf_done(&body);
-    return status;
+    return tell(c, &b, "/v1/tokens", cli_has(c, OPT_quiet) ? "id" : "token");
 }
 
 int command_tokens_revoke(struct cli *c)
@@ -92,23 +72,51 @@ int command_tokens_revoke(struct cli *c)
     return status;
 }
 
-int command_whoami(struct cli *c)
+/* One object, for people as its members. */
+static int show_object(struct cli *c, const char *path, const char *name,
+                       void (*people)(struct cli *c, const struct json *json))
 {
     struct reply reply = {0};
     struct json *json = NULL;
     enum output kind;
-    int status = cli_expect(c, 0, 0);
-    status = status == EXIT_OK ? output_kind(c, &kind) : status;
-    status =
-        status == EXIT_OK ? ask_well(c, &(struct question){.path = "/v1/whoami"}, &reply) : status;
-    if (status == EXIT_OK && !output_object(c, kind, "token", buf_slice(&reply.body)) &&
+    int status = output_kind(c, &kind);
+    status = status == EXIT_OK ? ask_well(c, &(struct question){.path = path}, &reply) : status;
+    if (status == EXIT_OK && !output_object(c, kind, name, buf_slice(&reply.body)) &&
         json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
-        printf("%-15s%s\n", "asked", ask_whom(c));
-        output_members(json);
+        people(c, json);
     }
     json_free(json);
     reply_done(&reply);
     return status;
+}
+
+static void print_whoami(struct cli *c, const struct json *json)
+{
+    printf("%-15s%s\n", "asked", ask_whom(c));
+    output_members(json);
+    printf("%-15s%s\n", "namespace",
+           cli_has(c, OPT_namespace) ? c->values[OPT_namespace] : "default");
+}
+
+int command_whoami(struct cli *c)
+{
+    int status = cli_expect(c, 0, 0);
+    return status == EXIT_OK ? show_object(c, "/v1/whoami", "token", print_whoami) : status;
+}
+
+static void print_batch(struct cli *c, const struct json *json)
+{
+    (void)c;
+    output_members(json);
+}
+
+int command_batches_show(struct cli *c)
+{
+    int status = cli_expect(c, 1, 1);
+    return status == EXIT_OK
+               ? show_object(c, cli_text(c, "/v1/batches/%s", cli_encode(c, c->arguments[0])), "id",
+                             print_batch)
+               : status;
 }
 
 /* --------------------------------------------------------------------------------------- backup */
@@ -131,11 +139,10 @@ static int backup_file(struct cli *c, const char *place)
         printf("%s\n", c->arguments[0]);
         return EXIT_OK;
     }
-    return cli_fail(c,
-                    rc == QP_E_NOT_FOUND ? EXIT_NOT_FOUND
-                    : rc == QP_E_EXISTS  ? EXIT_CONFLICT
-                                         : EXIT_ERROR,
-                    "%s", err.text);
+    if (rc == QP_E_EXISTS) {
+        return cli_fail_next(c, EXIT_CONFLICT, "quipu backup ANOTHER.db", "%s", err.text);
+    }
+    return cli_fail(c, rc == QP_E_NOT_FOUND ? EXIT_NOT_FOUND : EXIT_ERROR, "%s", err.text);
 }
 
 int command_backup(struct cli *c)

@@ -119,22 +119,18 @@ int cli_expect(const struct cli *c, size_t least, size_t most)
     return EXIT_OK;
 }
 
-int cli_duration(const struct cli *c, enum option option, qp_ms *out_ms)
+int cli_duration(struct cli *c, enum option option, qp_ms *out_ms)
 {
-    char text[OPTION_TEXT_SIZE];
     if (!cli_has(c, option) || span_parse(str_from(c->values[option]), out_ms, NULL) == QP_OK) {
         return EXIT_OK;
     }
     return cli_usage("%s: %s is a duration like 30s or 1h30m, not '%s'; see quipu help %s",
-                     c->command->words, option_text(option_at(option)->name, text),
-                     c->values[option], c->command->words);
+                     c->command->words, cli_named(c, option), c->values[option], c->command->words);
 }
 
-int cli_number(const struct cli *c, enum option option, int64_t least, int64_t most,
-               int64_t *out_number)
+int cli_number(struct cli *c, enum option option, int64_t least, int64_t most, int64_t *out_number)
 {
     const char *typed = c->values[option];
-    char text[OPTION_TEXT_SIZE];
     char *end = NULL;
     long long number;
     if (typed == NULL) {
@@ -145,8 +141,8 @@ int cli_number(const struct cli *c, enum option option, int64_t least, int64_t m
     if (*typed < '0' || *typed > '9' || *end != '\0' || errno != 0 || number < least ||
         number > most) {
         return cli_usage("%s: %s is a number from %lld to %lld, not '%s'; see quipu help %s",
-                         c->command->words, option_text(option_at(option)->name, text),
-                         (long long)least, (long long)most, typed, c->command->words);
+                         c->command->words, cli_named(c, option), (long long)least, (long long)most,
+                         typed, c->command->words);
     }
     *out_number = number;
     return EXIT_OK;

@@ -193,11 +193,27 @@ static const char *member(struct cli *c, const struct json *json, const char *na
                                                               : "";
 }
 
+/* What to look at when something does not allow it: the job that was named, else how to ask. Whose
+ * command names no job is not sent to the list of jobs. */
+static const char *next_of(struct cli *c)
+{
+    const char *takes = c->command->arguments;
+    if (c->argument_count > 0 &&
+        (strncmp(takes, "JOB", 3) == 0 || strncmp(takes, "[JOB]", 5) == 0)) {
+        return cli_text(c, "quipu show %s", c->arguments[0]);
+    }
+    return cli_has(c, OPT_id) ? cli_text(c, "quipu show %s", c->values[OPT_id])
+                              : cli_text(c, "quipu help %s", c->command->words);
+}
+
 int ask_refused(struct cli *c, const struct reply *r)
 {
     struct json *json = NULL;
     enum cli_exit code = exit_of(r->status);
     const char *detail, *pointer;
+    bool of_jobs = strstr(c->command->arguments, "JOB") != NULL || *c->command->arguments == '\0';
+    const char *next =
+        code == EXIT_CONFLICT || (code == EXIT_NOT_FOUND && !of_jobs) ? next_of(c) : NULL;
     if (json_parse(&c->env, buf_slice(&r->body), NULL, &json) != QP_OK) {
         return cli_fail(c, code, "%s answered with status %d", ask_whom(c), r->status);
     }
@@ -205,10 +221,16 @@ int ask_refused(struct cli *c, const struct reply *r)
     pointer = member(c, json_at(json_get(json, QP_STR("errors")), 0), "pointer");
     if (strcmp(member(c, json, "code"), "read_only") == 0) {
         code = EXIT_CONFLICT;
-        detail = "this is only known to a server; ask it with --server";
+        detail = "this is only known to a server";
+        next = cli_text(c, "quipu %s --server URL", c->command->words);
     }
-    (void)cli_fail(c, code, "%s%s%s (%s)", pointer, *pointer != '\0' ? ": " : "", detail,
-                   member(c, json, "hint"));
+    detail = cli_text(c, "%s%s%s (%s)", pointer, *pointer != '\0' ? ": " : "", detail,
+                      member(c, json, "hint"));
+    if (next != NULL) {
+        (void)cli_fail_next(c, code, next, "%s", detail);
+    } else {
+        (void)cli_fail(c, code, "%s", detail);
+    }
     json_free(json);
     return (int)code;
 }
@@ -220,5 +242,36 @@ int ask_well(struct cli *c, const struct question *q, struct reply *out_reply)
         status = ask_refused(c, out_reply);
         reply_done(out_reply);
     }
+    return status;
+}
+
+/* --------------------------------------------------------------------------------------- bodies */
+
+void ask_body_begin(struct cli *c, struct ask_body *b)
+{
+    buf_init(&b->text, &c->env, 0);
+    json_writer_init(&b->w, &b->text);
+    json_begin_object(&b->w);
+}
+
+void ask_body_text(struct ask_body *b, const char *key, const char *text)
+{
+    if (text != NULL) {
+        json_key(&b->w, str_from(key));
+        json_put_str(&b->w, str_from(text));
+    }
+}
+
+int ask_body_send(struct cli *c, struct ask_body *b, int status, struct question *q,
+                  struct reply *out_reply)
+{
+    json_end_object(&b->w);
+    if (status == EXIT_OK && json_writer_done(&b->w) != QP_OK) {
+        status = cli_fail(c, EXIT_USAGE, "what was given is too large");
+    }
+    q->body = buf_slice(&b->text);
+    q->method = API_POST;
+    status = status == EXIT_OK ? ask_well(c, q, out_reply) : status;
+    buf_done(&b->text);
     return status;
 }

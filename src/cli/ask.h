@@ -32,6 +32,17 @@ int ask(struct cli *c, const struct question *q, struct reply *out_reply);
 /* The same, and what is no success is said, too, with the exit code that fits. The reply is empty
  * then. */
 int ask_well(struct cli *c, const struct question *q, struct reply *out_reply);
+/* A body that is being written: begin, members by `w`, send. */
+struct ask_body {
+    struct buf text;
+    struct json_writer w;
+};
+void ask_body_begin(struct cli *c, struct ask_body *b);
+/* A member that is a text; NULL: it is left out. */
+void ask_body_text(struct ask_body *b, const char *key, const char *text);
+/* Ends it and sends it as `q` says, or, when `status` is not EXIT_OK, only gives it up. As ask_well. */
+int ask_body_send(struct cli *c, struct ask_body *b, int status, struct question *q,
+                  struct reply *out_reply);
 /* Says what a refusal says. */
 int ask_refused(struct cli *c, const struct reply *r);
 

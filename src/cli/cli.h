@@ -11,6 +11,7 @@
 #include <quipu.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/json.h"
 
@@ -57,7 +58,7 @@ struct option_row {
 };
 const struct option_row *option_at(enum option option);
 
-enum command_flags { ASKS = 1, WRITES = 2 };
+enum command_flags { ASKS = 1, WRITES = 2, SETTINGS = 4 };
 
 struct cli;
 
@@ -79,6 +80,8 @@ const char *command_nearest(const char *typed);
 bool command_takes(const struct command *command, enum option option);
 /* The name of an option, of those that the command takes, that is nearest to what was typed. */
 const char *option_nearest(const struct command *command, const char *typed);
+/* The setting that is nearest to what stands in a variable or in the configuration file. */
+enum option setting_nearest(const char *typed);
 /* "--dry-run" of "dry_run". */
 #define OPTION_TEXT_SIZE 32
 const char *option_text(const char *name, char out_text[OPTION_TEXT_SIZE]);
@@ -96,6 +99,12 @@ struct cli {
     const char *values[OPTION_COUNT]; /* NULL: it was not given; of one without a value: "" */
     const char *many[OPTION_COUNT][CLI_MANY];
     size_t many_count[OPTION_COUNT];
+    /* Where settings come from: "--db", "QUIPU_DB", "config.toml:3". After cli_settings. */
+    const char *origins[OPTION_COUNT]; /* NULL: the default holds */
+    bool unset[OPTION_COUNT];          /* of one without a value: it was said to be no */
+    const char *config;                /* the configuration file; NULL: nobody knows where */
+    bool config_read;
+    bool settled;
     struct qp_env env;
     struct arena arena; /* until the command ends */
     struct ask *ask;    /* opened by the first question */
@@ -111,9 +120,8 @@ int cli_parse(struct cli *c, int argc, char **argv, const char **room);
 /* At least and at most so many arguments, else a usage error. */
 int cli_expect(const struct cli *c, size_t least, size_t most);
 /* A duration of an option; *out_ms is untouched when it was not given. */
-int cli_duration(const struct cli *c, enum option option, qp_ms *out_ms);
-int cli_number(const struct cli *c, enum option option, int64_t least, int64_t most,
-               int64_t *out_number);
+int cli_duration(struct cli *c, enum option option, qp_ms *out_ms);
+int cli_number(struct cli *c, enum option option, int64_t least, int64_t most, int64_t *out_number);
 
 /* Prints "quipu: " and the message on stderr and returns EXIT_USAGE. Bytes that could control a
  * terminal are shown as \xNN, whatever they come from; the message is cut at a fixed length. */
@@ -135,9 +143,11 @@ char *cli_copy(struct cli *c, const char *text);
 
 /* ------------------------------------------------------------------------------------ settings */
 
-/* An option of the kind SETTING: given, else its variable, else the profile; NULL: none. The first
- * question reads the configuration file, which is XDG_CONFIG_HOME/quipu/config.toml. */
+/* Options of the kind SETTING that were not given get their values: from variables, from the
+ * profile, from the top of the configuration file. A second call does nothing. */
 int cli_settings(struct cli *c);
+/* An option as an error names it: "--keep", "--keep (QUIPU_KEEP)", "--keep (config.toml:3)". */
+const char *cli_named(struct cli *c, enum option option);
 
 /* --------------------------------------------------------------------------------------- input */
 
@@ -145,6 +155,10 @@ int cli_settings(struct cli *c);
  * @FILE, or - for stdin. None: `otherwise`. */
 int input_read(struct cli *c, const char *const *arguments, size_t count, const char *otherwise,
                qp_str *out_json);
+/* All that can be read, at most LIMIT_PAYLOAD_SIZE; `name` is for the error. */
+int input_stream(struct cli *c, FILE *file, const char *name, qp_str *out_text);
+/* A text as it is: itself, @FILE, or - for stdin. */
+int input_text(struct cli *c, const char *argument, qp_str *out_text);
 
 /* --------------------------------------------------------------------------------------- places */
 

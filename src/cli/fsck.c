@@ -27,7 +27,7 @@ struct fsck {
     struct json_writer json; /* of `out` */
 };
 
-static int take(struct fsck *f, const struct cli *c);
+static int take(struct fsck *f, struct cli *c);
 static int run_selftest(struct fsck *f);
 static int run_check(struct fsck *f);
 
@@ -70,14 +70,15 @@ static int parse_numbers(struct fsck *f)
     return EXIT_OK;
 }
 
-static int take(struct fsck *f, const struct cli *c)
+static int take(struct fsck *f, struct cli *c)
 {
-    const char *place = c->values[OPT_db];
-    int status = cli_expect(c, 0, place == NULL ? 1 : 0);
+    const char *place;
+    int status = cli_expect(c, 0, cli_has(c, OPT_db) ? 0 : 1);
+    status = status == EXIT_OK && c->argument_count == 0 ? cli_settings(c) : status;
     if (status != EXIT_OK) {
         return status;
     }
-    place = c->argument_count > 0 ? c->arguments[0] : place;
+    place = c->argument_count > 0 ? c->arguments[0] : c->values[OPT_db];
     f->check.path = place == NULL ? DEFAULT_FILE : cli_place_path(place);
     f->check.namespace_name = c->values[OPT_ns];
     f->check.job = c->values[OPT_job];
@@ -208,7 +209,7 @@ static void print_summary(const struct qp_check_result *result)
 static int fail(const struct qp_err *err, int rc)
 {
     cli_error("fsck", err, rc);
-    return rc == QP_E_INVALID ? EXIT_USAGE : EXIT_ERROR;
+    return rc == QP_E_INVALID ? EXIT_USAGE : rc == QP_E_NOT_FOUND ? EXIT_NOT_FOUND : EXIT_ERROR;
 }
 
 static int run_selftest(struct fsck *f)

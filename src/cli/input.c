@@ -10,7 +10,7 @@
 
 #include "cli/cli.h"
 
-static int read_stream(struct cli *c, FILE *file, const char *name, qp_str *out_text)
+int input_stream(struct cli *c, FILE *file, const char *name, qp_str *out_text)
 {
     struct buf b;
     size_t n = 1;
@@ -39,7 +39,7 @@ static int read_file(struct cli *c, const char *path, qp_str *out_text)
     if (file == NULL) {
         return cli_fail(c, EXIT_USAGE, "'%s': %s", path, strerror(errno));
     }
-    status = read_stream(c, file, path, out_text);
+    status = input_stream(c, file, path, out_text);
     (void)fclose(file);
     return status;
 }
@@ -99,21 +99,27 @@ static int read_members(struct cli *c, const char *const *arguments, size_t coun
     return status == EXIT_OK ? check(c, "input", *out_json) : status; /* a name that comes twice */
 }
 
+int input_text(struct cli *c, const char *argument, qp_str *out_text)
+{
+    *out_text = str_from(argument);
+    if (strcmp(argument, "-") == 0) {
+        return input_stream(c, stdin, "-", out_text);
+    }
+    return argument[0] == '@' ? read_file(c, argument + 1, out_text) : EXIT_OK;
+}
+
 int input_read(struct cli *c, const char *const *arguments, size_t count, const char *otherwise,
                qp_str *out_json)
 {
     const char *first = count > 0 ? arguments[0] : otherwise;
-    int status = EXIT_OK;
-    *out_json = str_from(first);
+    int status;
     if (count == 0) {
+        *out_json = str_from(first);
         return EXIT_OK;
     }
-    if (count == 1 && strcmp(first, "-") == 0) {
-        status = read_stream(c, stdin, "-", out_json);
-    } else if (count == 1 && first[0] == '@') {
-        status = read_file(c, first + 1, out_json);
-    } else if (count > 1 || (strchr("{[\"", first[0]) == NULL && strchr(first, '=') != NULL)) {
+    if (count > 1 || (strchr("{[\"@", first[0]) == NULL && strchr(first, '=') != NULL)) {
         return read_members(c, arguments, count, out_json);
     }
+    status = input_text(c, first, out_json);
     return status == EXIT_OK ? check(c, "input", *out_json) : status;
 }

@@ -228,16 +228,7 @@ int command_wait(struct cli *c)
 
 /* ---------------------------------------------------------------------------------------- start */
 
-static void put_text(struct json_writer *w, const char *key, const char *text)
-{
-    if (text != NULL) {
-        json_key(w, str_from(key));
-        json_put_str(w, str_from(text));
-    }
-}
-
-/* A new id, so that the same start can be sent twice. */
-static int new_id(struct cli *c, const char **out_id)
+int job_new_id(struct cli *c, const char **out_id)
 {
     struct uuid_source source;
     unsigned char uuid[UUID_SIZE];
@@ -287,8 +278,9 @@ static int put_attributes(struct cli *c, struct json_writer *w)
     return status;
 }
 
-static int put_retry_and_signal(struct cli *c, struct json_writer *w)
+static int put_retry_and_signal(struct cli *c, struct ask_body *b)
 {
+    struct json_writer *w = &b->w;
     int64_t attempts = 0;
     qp_str topic, key;
     int status = cli_number(c, OPT_attempts, 1, 1000000000, &attempts);
@@ -299,7 +291,7 @@ static int put_retry_and_signal(struct cli *c, struct json_writer *w)
             json_key(w, QP_STR("attempts"));
             json_put_i64(w, attempts);
         }
-        put_text(w, "backoff", c->values[OPT_backoff]);
+        ask_body_text(b, "backoff", c->values[OPT_backoff]);
         json_end_object(w);
     }
     if (status == EXIT_OK && cli_has(c, OPT_signal)) {
@@ -317,50 +309,32 @@ static int put_retry_and_signal(struct cli *c, struct json_writer *w)
     return status;
 }
 
-static int start_body(struct cli *c, struct json_writer *w, const char *id, qp_str input)
+static int start_body(struct cli *c, struct ask_body *b, const char *id, qp_str input)
 {
     int64_t priority = -1;
     int status = cli_number(c, OPT_priority, 0, LIMIT_PRIORITY, &priority);
-    json_begin_object(w);
-    put_text(w, "topic", c->arguments[0]);
-    put_text(w, "id", id);
-    put_text(w, "custom_id", c->values[OPT_custom_id]);
-    json_key(w, QP_STR("input"));
-    json_put_raw(w, input);
-    put_text(w, "delay", c->values[OPT_delay]);
-    put_text(w, "timeout", c->values[OPT_expire]);
-    put_text(w, "limit_key", c->values[OPT_limit_key]);
+    ask_body_text(b, "topic", c->arguments[0]);
+    ask_body_text(b, "id", id);
+    ask_body_text(b, "custom_id", c->values[OPT_custom_id]);
+    json_key(&b->w, QP_STR("input"));
+    json_put_raw(&b->w, input);
+    ask_body_text(b, "delay", c->values[OPT_delay]);
+    ask_body_text(b, "timeout", c->values[OPT_expire]);
+    ask_body_text(b, "limit_key", c->values[OPT_limit_key]);
     if (priority >= 0) {
-        json_key(w, QP_STR("priority"));
-        json_put_i64(w, priority);
+        json_key(&b->w, QP_STR("priority"));
+        json_put_i64(&b->w, priority);
     }
-    status = status == EXIT_OK ? put_attributes(c, w) : status;
-    status = status == EXIT_OK ? put_retry_and_signal(c, w) : status;
-    json_end_object(w);
-    return status;
+    status = status == EXIT_OK ? put_attributes(c, &b->w) : status;
+    return status == EXIT_OK ? put_retry_and_signal(c, b) : status;
 }
 
 static int send_start(struct cli *c, const char *id, qp_str input, struct reply *out_reply)
 {
-    struct buf body;
-    struct json_writer w;
-    int status;
-    buf_init(&body, &c->env, 0);
-    json_writer_init(&w, &body);
-    status = start_body(c, &w, id, input);
-    if (status == EXIT_OK) {
-        status = json_writer_done(&w) == QP_OK
-                     ? ask_well(c,
-                                &(struct question){.method = API_POST,
-                                                   .path = "/v1/jobs",
-                                                   .body = buf_slice(&body),
-                                                   .patience_ms =
-                                                       cli_has(c, OPT_wait) ? PATIENCE_MS : 0},
-                                out_reply)
-                     : cli_fail(c, EXIT_USAGE, "the input is too large");
-    }
-    buf_done(&body);
-    return status;
+    struct question q = {.path = "/v1/jobs", .patience_ms = cli_has(c, OPT_wait) ? PATIENCE_MS : 0};
+    struct ask_body b;
+    ask_body_begin(c, &b);
+    return ask_body_send(c, &b, start_body(c, &b, id, input), &q, out_reply);
 }
 
 static int check_durations(struct cli *c)
@@ -386,7 +360,7 @@ int command_start(struct cli *c)
     status = status == EXIT_OK
                  ? input_read(c, c->arguments + 1, c->argument_count - 1, "null", &input)
                  : status;
-    status = status == EXIT_OK && id == NULL ? new_id(c, &id) : status;
+    status = status == EXIT_OK && id == NULL ? job_new_id(c, &id) : status;
     status = status == EXIT_OK ? send_start(c, id, input, &reply) : status;
     if (status == EXIT_OK && cli_has(c, OPT_wait)) {
         reply_done(&reply);
@@ -434,17 +408,18 @@ static int print_activities(struct cli *c, const char *id)
         {"STATE", "state", false},       {"TASK", "task", false},   {"ERRORS", "failures", false},
         {"PROGRESS", "progress", false},
     };
-    const struct json *found[1000] = {NULL};
-    struct items items = {.items = found};
+    struct output_list list = {.c = c, .columns = columns, .column_count = ARRAY_COUNT(columns)};
+    const struct json *found[LIMIT_PAGE_ROWS] = {NULL};
+    size_t count;
     struct reply reply;
     struct json *json = NULL;
     int status = ask_well(
         c, &(struct question){.path = job_path(c, id, "/activities"), .query = "limit=1000"},
         &reply);
     if (status == EXIT_OK && json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
-        items.count = job_activities(json, found, ARRAY_COUNT(found));
+        count = job_activities(json, found, ARRAY_COUNT(found));
         (void)fputc('\n', stdout);
-        output_items(c, OUTPUT_TEXT, columns, ARRAY_COUNT(columns), "address", &items);
+        output_items(&list, found, count);
     }
     json_free(json);
     reply_done(&reply);
@@ -468,17 +443,24 @@ int job_print(struct cli *c, const char *id, qp_str text)
     return status;
 }
 
+/* Asks for a job, or for a part of it, as it was named. */
+static int ask_job(struct cli *c, const char *part, enum output *out_kind, const char **out_id,
+                   struct reply *out_reply)
+{
+    int status = cli_expect(c, 1, 1);
+    status = status == EXIT_OK ? output_kind(c, out_kind) : status;
+    status = status == EXIT_OK ? job_resolve(c, c->arguments[0], out_id) : status;
+    return status == EXIT_OK
+               ? ask_well(c, &(struct question){.path = job_path(c, *out_id, part)}, out_reply)
+               : status;
+}
+
 int command_show(struct cli *c)
 {
     struct reply reply = {0};
     const char *id = NULL;
-    enum output kind;
-    int status = cli_expect(c, 1, 1);
-    status = status == EXIT_OK ? output_kind(c, &kind) : status;
-    status = status == EXIT_OK ? job_resolve(c, c->arguments[0], &id) : status;
-    status = status == EXIT_OK
-                 ? ask_well(c, &(struct question){.path = job_path(c, id, "")}, &reply)
-                 : status;
+    enum output kind = OUTPUT_TEXT;
+    int status = ask_job(c, "", &kind, &id, &reply);
     if (status == EXIT_OK && !output_object(c, kind, "id", buf_slice(&reply.body))) {
         status = job_print(c, id, buf_slice(&reply.body));
     }
@@ -490,13 +472,8 @@ int command_export(struct cli *c)
 {
     struct reply reply = {0};
     const char *id = NULL;
-    enum output kind;
-    int status = cli_expect(c, 1, 1);
-    status = status == EXIT_OK ? output_kind(c, &kind) : status;
-    status = status == EXIT_OK ? job_resolve(c, c->arguments[0], &id) : status;
-    status = status == EXIT_OK
-                 ? ask_well(c, &(struct question){.path = job_path(c, id, "/export")}, &reply)
-                 : status;
+    enum output kind = OUTPUT_JSON;
+    int status = ask_job(c, "/export", &kind, &id, &reply);
     if (status == EXIT_OK) {
         (void)output_object(c, kind == OUTPUT_YAML ? kind : OUTPUT_JSON, "id",
                             buf_slice(&reply.body));
@@ -507,29 +484,25 @@ int command_export(struct cli *c)
 
 /* --------------------------------------------------------------------------------------- signal */
 
-static int signal_body(struct cli *c, struct json_writer *w, const char *topic, qp_str payload)
+static int signal_body(struct cli *c, struct ask_body *b, const char *topic, qp_str payload)
 {
     qp_ms ttl;
-    int status = cli_duration(c, OPT_ttl, &ttl);
-    json_begin_object(w);
-    put_text(w, "topic", topic);
-    put_text(w, "key", c->values[OPT_key]);
-    json_key(w, QP_STR("payload"));
-    json_put_raw(w, payload);
-    put_text(w, "id", c->values[OPT_id]);
-    put_text(w, "ttl", c->values[OPT_ttl]);
-    json_end_object(w);
-    return status;
+    ask_body_text(b, "topic", topic);
+    ask_body_text(b, "key", c->values[OPT_key]);
+    json_key(&b->w, QP_STR("payload"));
+    json_put_raw(&b->w, payload);
+    ask_body_text(b, "id", c->values[OPT_id]);
+    ask_body_text(b, "ttl", c->values[OPT_ttl]);
+    return cli_duration(c, OPT_ttl, &ttl);
 }
 
 int command_signal(struct cli *c)
 {
     size_t names = cli_has(c, OPT_key) ? 1 : 2; /* the topic alone, or the job before it */
-    const char *path = "/v1/signals";
+    struct question q = {.path = "/v1/signals"};
     const char *id = NULL;
     struct reply reply = {0};
-    struct buf body;
-    struct json_writer w;
+    struct ask_body b;
     qp_str payload;
     enum output kind;
     int status = cli_expect(c, names, SIZE_MAX);
@@ -539,24 +512,17 @@ int command_signal(struct cli *c)
                  : status;
     if (status == EXIT_OK && names == 2) {
         status = job_resolve(c, c->arguments[0], &id);
-        path = status == EXIT_OK ? job_path(c, id, "/signals") : path;
+        q.path = status == EXIT_OK ? job_path(c, id, "/signals") : q.path;
     }
     if (status != EXIT_OK) {
         return status;
     }
-    buf_init(&body, &c->env, 0);
-    json_writer_init(&w, &body);
-    status = signal_body(c, &w, c->arguments[names - 1], payload);
-    status =
-        status == EXIT_OK
-            ? ask_well(
-                  c, &(struct question){.method = API_POST, .path = path, .body = buf_slice(&body)},
-                  &reply)
-            : status;
+    ask_body_begin(c, &b);
+    status = signal_body(c, &b, c->arguments[names - 1], payload);
+    status = ask_body_send(c, &b, status, &q, &reply);
     if (status == EXIT_OK && !output_object(c, kind, "accepted", buf_slice(&reply.body))) {
         cli_say("sent");
     }
-    buf_done(&body);
     reply_done(&reply);
     return status;
 }

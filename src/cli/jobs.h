@@ -9,6 +9,9 @@ int job_resolve(struct cli *c, const char *typed, const char **out_id);
 /* "/v1/jobs/ID" and what follows it. */
 const char *job_path(struct cli *c, const char *id, const char *rest);
 
+/* A new id, so that the same request can be sent twice. */
+int job_new_id(struct cli *c, const char **out_id);
+
 /* The exit code of a job in this state, and whether it stays so by itself. */
 bool status_is_final(qp_str status, int *out_exit);
 

@@ -1,131 +1,91 @@
 /* lists.c - commands that list: jobs, topics, workers, namespaces, tokens, the audit
  *
- * A list is read page by page until there are as many items as were wanted; a page may be short
- * although there are more.
+ * A list is read page by page, and printed so, until there are as many items as were wanted; a page
+ * may be short although there are more. However long the list, one page is in memory.
  */
-#include <stdlib.h>
-
 #include "cli/lists.h"
 
-#define PAGE_MOST 1000
+#define PAGE_MOST LIMIT_PAGE_ROWS
 #define DEFAULT_LIMIT 100
 
-/* What was read: pages stay until the end, since items are parts of them. */
 struct reading {
-    struct json *pages[4096];
-    size_t page_count;
-    struct items items;
-    size_t room;
-    size_t printed; /* and gone: a list that is printed item by item needs no more than a page */
+    struct output_list out;
+    int64_t left;       /* items that are still wanted */
+    const char *cursor; /* where the next page begins; NULL: there is none */
 };
 
-static void drop_pages(struct reading *r)
+static int read_page(struct cli *c, const struct list *list, const struct reading *r,
+                     struct json **out_page)
 {
-    for (size_t i = 0; i < r->page_count; i++) {
-        json_free(r->pages[i]);
-    }
-    r->page_count = 0;
-    r->items.count = 0;
-}
-
-static void reading_free(struct reading *r)
-{
-    drop_pages(r);
-    free(r->items.items);
-    free(r);
-}
-
-static bool keep_items(struct cli *c, struct reading *r, struct json *page, int64_t limit)
-{
-    const struct json *items = json_get(page, QP_STR("items"));
-    size_t count = json_count(items);
-    qp_str cursor;
-    r->pages[r->page_count++] = page;
-    for (size_t i = 0; i < count && (int64_t)(r->printed + r->items.count) < limit; i++) {
-        if (r->items.count == r->room) {
-            size_t room = r->room == 0 ? 128 : 2 * r->room;
-            void *more = realloc(r->items.items, room * sizeof *r->items.items);
-            if (more == NULL) {
-                return false;
-            }
-            r->items.items = more;
-            r->room = room;
-        }
-        r->items.items[r->items.count++] = json_at(items, i);
-    }
-    r->items.next_cursor = json_as_str(json_get(page, QP_STR("next_cursor")), &cursor)
-                               ? cli_text(c, "%.*s", STR_ARG(cursor))
-                               : NULL;
-    return true;
-}
-
-static int read_page(struct cli *c, const struct list *list, struct reading *r, int64_t limit,
-                     const char *cursor)
-{
-    int64_t wanted = limit - (int64_t)(r->printed + r->items.count);
     const char *query = list->query;
     struct reply reply;
-    struct json *page = NULL;
     int status;
     if (!list->whole) {
         query = cli_text(c, "%s%slimit=%lld%s%s", query, *query != '\0' ? "&" : "",
-                         (long long)(wanted < PAGE_MOST ? wanted : PAGE_MOST),
-                         *cursor != '\0' ? "&cursor=" : "", cli_encode(c, cursor));
+                         (long long)(r->left < PAGE_MOST ? r->left : PAGE_MOST),
+                         *r->cursor != '\0' ? "&cursor=" : "", cli_encode(c, r->cursor));
     }
     status = ask_well(c, &(struct question){.path = list->path, .query = query}, &reply);
-    if (status == EXIT_OK && (json_parse(&c->env, buf_slice(&reply.body), NULL, &page) != QP_OK ||
-                              !keep_items(c, r, page, limit))) {
+    if (status == EXIT_OK && json_parse(&c->env, buf_slice(&reply.body), NULL, out_page) != QP_OK) {
         status = cli_fail(c, EXIT_ERROR, "the answer cannot be read");
     }
     reply_done(&reply);
     return status;
 }
 
-static void print_items(const struct cli *c, const struct list *list, enum output kind,
-                        struct reading *r)
+static void print_page(struct cli *c, struct reading *r, const struct json *page)
 {
-    output_items(c, kind, list->columns, list->column_count, list->name, &r->items);
-    r->printed += r->items.count;
-    drop_pages(r);
+    const struct json *items = json_get(page, QP_STR("items"));
+    const struct json *found[PAGE_MOST];
+    size_t count = 0;
+    qp_str cursor;
+    for (size_t i = 0; i < json_count(items) && r->left > 0; i++) {
+        found[count++] = json_at(items, i);
+        r->left--;
+        if (count == ARRAY_COUNT(found)) { /* a list without pages may be longer */
+            output_items(&r->out, found, count);
+            count = 0;
+        }
+    }
+    output_items(&r->out, found, count);
+    r->cursor = json_as_str(json_get(page, QP_STR("next_cursor")), &cursor)
+                    ? cli_text(c, "%.*s", STR_ARG(cursor))
+                    : NULL;
 }
 
-static int read_all(struct cli *c, const struct list *list, enum output kind, struct reading *r)
+static int read_all(struct cli *c, const struct list *list, struct reading *r)
 {
-    const char *cursor = cli_has(c, OPT_cursor) ? c->values[OPT_cursor] : "";
-    int64_t limit = cli_has(c, OPT_all) ? INT64_MAX : DEFAULT_LIMIT;
-    bool by_item = kind == OUTPUT_JSONL || kind == OUTPUT_NAME;
-    int status = cli_number(c, OPT_limit, 1, 1000000, &limit);
+    int status;
     do {
-        status = status == EXIT_OK ? read_page(c, list, r, limit, cursor) : status;
-        cursor = r->items.next_cursor;
-        if (status == EXIT_OK && by_item) {
-            print_items(c, list, kind, r);
+        struct json *page = NULL;
+        status = read_page(c, list, r, &page);
+        if (status == EXIT_OK) {
+            print_page(c, r, page);
         }
-    } while (status == EXIT_OK && cursor != NULL &&
-             (int64_t)(r->printed + r->items.count) < limit &&
-             r->page_count < ARRAY_COUNT(r->pages));
-    if (status == EXIT_OK && !by_item) {
-        print_items(c, list, kind, r);
-    }
+        json_free(page);
+    } while (status == EXIT_OK && r->cursor != NULL && r->left > 0);
     return status;
 }
 
 int list_run(struct cli *c, const struct list *list)
 {
-    struct reading *r;
-    enum output kind;
-    int status = output_kind(c, &kind);
-    r = status == EXIT_OK ? calloc(1, sizeof *r) : NULL;
-    if (r == NULL) {
-        return status == EXIT_OK ? cli_fail(c, EXIT_ERROR, "out of memory") : status;
+    struct reading r = {.out = {.c = c,
+                                .columns = list->columns,
+                                .column_count = list->column_count,
+                                .name = list->name},
+                        .left = cli_has(c, OPT_all) ? INT64_MAX : DEFAULT_LIMIT,
+                        .cursor = cli_has(c, OPT_cursor) ? c->values[OPT_cursor] : ""};
+    int status = output_kind(c, &r.out.kind);
+    status = status == EXIT_OK ? cli_number(c, OPT_limit, 1, 1000000, &r.left) : status;
+    status = status == EXIT_OK ? read_all(c, list, &r) : status;
+    if (status != EXIT_OK) {
+        return status;
     }
-    status = read_all(c, list, kind, r);
-    if (status == EXIT_OK && r->items.next_cursor != NULL &&
-        (kind == OUTPUT_TEXT || kind == OUTPUT_WIDE)) {
-        cli_say("there are more: --all, or --cursor %s", r->items.next_cursor);
+    output_end(&r.out, r.cursor);
+    if (r.cursor != NULL && (r.out.kind == OUTPUT_TEXT || r.out.kind == OUTPUT_WIDE)) {
+        cli_say("there are more: --all, or --cursor %s", r.cursor);
     }
-    reading_free(r);
-    return status;
+    return EXIT_OK;
 }
 
 /* ---------------------------------------------------------------------------------------- jobs */

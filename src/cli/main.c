@@ -24,13 +24,18 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     command = command_find(argc - 1, argv + 1, &used);
+    if (command == NULL && argv[1][0] == '-') {
+        return cli_usage("options stand behind the command, as in quipu ls %s; see quipu help",
+                         argv[1]);
+    }
     if (command == NULL) {
         return cli_usage("unknown command '%s' (nearest: %s); see quipu help", argv[1],
                          command_nearest(argv[1]));
     }
     status = run(command, argc - 1 - used, argv + 1 + used);
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        (void)fputs("quipu: cannot write the output\n", stderr); /* nobody is left to tell */
+        (void)fputs("quipu: cannot write the output; next: df -h\n",
+                    stderr); /* nobody is left to tell */
         return EXIT_ERROR;
     }
     return status;

@@ -22,11 +22,13 @@ static const char *const intro[] = {
 };
 
 static const char *const files[] = {
-    "The configuration file is quipu/config.toml in XDG_CONFIG_HOME, or in ~/.config. A "
-    "section [profile.NAME] has settings as name = \"value\": server, db, token_file, "
-    "ca_file, namespace. The section [profile.default] holds without --profile. Options win "
-    "over variables (--token-file is QUIPU_TOKEN_FILE), variables over the file. "
-    "QUIPU_TOKEN is the token itself; tokens are never options.",
+    "The configuration file is quipu/config.toml in XDG_CONFIG_HOME, or in ~/.config, or what "
+    "--config says. It is TOML: settings as name = \"value\", at its top for all, or in a table "
+    "[profile.NAME], which --profile chooses; [profile.default] holds without it. The names are "
+    "those of the options: --token-file is token_file there, and QUIPU_TOKEN_FILE as a variable. "
+    "Options win over variables, variables over the profile, the profile over the top of the "
+    "file; `quipu config show --origin` tells. QUIPU_TOKEN is the token itself; tokens are never "
+    "options.",
 };
 
 /* ------------------------------------------------------------------------------------------ man */

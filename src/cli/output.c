@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define COLUMNS_MOST 16
 #define CELL_MOST 60 /* a longer cell is cut, unless it is the last */
 
 int output_kind(const struct cli *c, enum output *out_kind)
@@ -166,69 +165,57 @@ static size_t width_of(const struct json *value)
     return shown;
 }
 
+/* What stands in a column of an item; NULL: nothing. */
+static const struct json *cell_of(const struct json *item, const struct table_column *columns,
+                                  size_t index)
+{
+    const struct json *value = columns[index].key == NULL
+                                   ? json_at(item, index)
+                                   : json_get(item, str_from(columns[index].key));
+    return json_is(value, JSON_KIND_NULL) ? NULL : value;
+}
+
 /* One row; spaces are only printed before something, so that no line ends in them. */
-static void print_row(const struct json *item, const struct table_column *columns,
-                      const size_t *shown, const size_t *widths, size_t count)
+static void print_row(const struct output_list *l, const struct json *item)
 {
     size_t pending = 0;
-    for (size_t j = 0; j < count; j++) {
-        const struct json *value = json_get(item, str_from(columns[shown[j]].key));
+    for (size_t j = 0; j < l->shown_count; j++) {
+        const struct json *value = cell_of(item, l->columns, l->shown[j]);
         size_t width = width_of(value);
         if (width > 0) {
             printf("%*s", (int)pending, "");
-            width = put_value(stdout, value, j + 1 == count ? SIZE_MAX : CELL_MOST);
+            width = put_value(stdout, value, j + 1 == l->shown_count ? SIZE_MAX : CELL_MOST);
             pending = 0;
         }
-        pending += widths[j] + 2 - (width < widths[j] ? width : widths[j]);
+        pending += l->widths[j] + 2 - (width < l->widths[j] ? width : l->widths[j]);
     }
     (void)fputc('\n', stdout);
 }
 
-static void print_table(const struct cli *c, bool wide, const struct table_column *columns,
-                        size_t column_count, const struct items *items)
+/* Which columns there are, how wide, and their titles. */
+static void begin_table(struct output_list *l, const struct json *const *items, size_t count)
 {
-    size_t widths[COLUMNS_MOST] = {0};
-    size_t shown[COLUMNS_MOST];
-    size_t count = 0;
-    for (size_t j = 0; j < column_count; j++) {
-        if (wide || !columns[j].wide) {
-            shown[count++] = j;
+    for (size_t j = 0; j < l->column_count; j++) {
+        size_t *width = &l->widths[l->shown_count];
+        if (l->kind != OUTPUT_WIDE && l->columns[j].wide) {
+            continue;
+        }
+        l->shown[l->shown_count++] = j;
+        *width = strlen(l->columns[j].title);
+        for (size_t i = 0; i < count; i++) {
+            size_t wanted = width_of(cell_of(items[i], l->columns, j));
+            *width = wanted > *width ? wanted : *width;
         }
     }
-    for (size_t j = 0; j < count; j++) {
-        widths[j] = strlen(columns[shown[j]].title);
-        for (size_t i = 0; i < items->count; i++) {
-            size_t width = width_of(json_get(items->items[i], str_from(columns[shown[j]].key)));
-            widths[j] = width > widths[j] ? width : widths[j];
-        }
+    (void)fputs(output_colors(l->c) ? "\033[1m" : "", stdout);
+    for (size_t j = 0; j < l->shown_count; j++) {
+        printf("%-*s", j + 1 < l->shown_count ? (int)l->widths[j] + 2 : 0,
+               l->columns[l->shown[j]].title);
     }
-    (void)fputs(output_colors(c) ? "\033[1m" : "", stdout);
-    for (size_t j = 0; j < count; j++) {
-        printf("%-*s", j + 1 < count ? (int)widths[j] + 2 : 0, columns[shown[j]].title);
-    }
-    (void)fputs(output_colors(c) ? "\033[0m\n" : "\n", stdout);
-    for (size_t i = 0; i < items->count; i++) {
-        print_row(items->items[i], columns, shown, widths, count);
-    }
+    (void)fputs(output_colors(l->c) ? "\033[0m\n" : "\n", stdout);
 }
 
 /* ---------------------------------------------------------------------------------------- lists */
-
-static void put_items(struct json_writer *w, const struct items *items)
-{
-    json_begin_object(w);
-    json_key(w, QP_STR("items"));
-    json_begin_array(w);
-    for (size_t i = 0; i < items->count; i++) {
-        json_write_tree(w, items->items[i]);
-    }
-    json_end_array(w);
-    if (items->next_cursor != NULL) {
-        json_key(w, QP_STR("next_cursor"));
-        json_put_str(w, str_from(items->next_cursor));
-    }
-    json_end_object(w);
-}
 
 static void print_tree(const struct cli *c, const struct json *item)
 {
@@ -238,47 +225,68 @@ static void print_tree(const struct cli *c, const struct json *item)
     json_writer_init(&w, &b);
     json_write_tree(&w, item);
     print_json(stdout, buf_slice(&b));
-    (void)fputc('\n', stdout);
     buf_done(&b);
 }
 
-static void print_whole(const struct cli *c, enum output kind, const struct items *items)
+static void print_item(const struct output_list *l, const struct json *item, bool first)
 {
-    struct buf b;
-    struct json_writer w;
-    struct json *json = NULL;
-    buf_init(&b, &c->env, 0);
-    json_writer_init(&w, &b);
-    put_items(&w, items);
-    if (kind == OUTPUT_JSON) {
-        print_json(stdout, buf_slice(&b));
+    switch (l->kind) {
+    case OUTPUT_JSON:
+        (void)fputs(first ? "{\"items\":[" : ",", stdout);
+        print_tree(l->c, item);
+        break;
+    case OUTPUT_YAML:
+        (void)fputs(first ? "items:\n" : "", stdout);
+        print_yaml_item(stdout, item);
+        break;
+    case OUTPUT_JSONL:
+        print_tree(l->c, item);
         (void)fputc('\n', stdout);
-    } else if (json_parse(&c->env, buf_slice(&b), NULL, &json) == QP_OK) {
-        print_yaml(stdout, json);
+        break;
+    case OUTPUT_NAME:
+        (void)print_value(stdout, l->columns[0].key == NULL ? json_at(item, 0)
+                                                            : json_get(item, str_from(l->name)));
+        (void)fputc('\n', stdout);
+        break;
+    default:
+        print_row(l, item);
     }
-    json_free(json);
-    buf_done(&b);
 }
 
-void output_items(const struct cli *c, enum output kind, const struct table_column *columns,
-                  size_t column_count, const char *name, const struct items *items)
+void output_items(struct output_list *l, const struct json *const *items, size_t count)
 {
-    if (kind == OUTPUT_JSON || kind == OUTPUT_YAML) {
-        print_whole(c, kind, items);
+    if (!l->begun && (l->kind == OUTPUT_TEXT || l->kind == OUTPUT_WIDE)) {
+        begin_table(l, items, count);
+        l->begun = true;
+    }
+    for (size_t i = 0; i < count; i++) {
+        print_item(l, items[i], !l->begun);
+        l->begun = true;
+    }
+}
+
+void output_end(struct output_list *l, const char *next_cursor)
+{
+    if (l->kind == OUTPUT_JSON) {
+        (void)fputs(l->begun ? "]" : "{\"items\":[]", stdout);
+        (void)fputs(next_cursor != NULL ? ",\"next_cursor\":" : "", stdout);
+    } else if (l->kind == OUTPUT_YAML) {
+        (void)fputs(l->begun ? "" : "items: []\n", stdout);
+        (void)fputs(next_cursor != NULL ? "next_cursor: " : "", stdout);
+    } else {
+        output_items(l, NULL, 0); /* a table without rows has titles */
         return;
     }
-    if (kind == OUTPUT_TEXT || kind == OUTPUT_WIDE) {
-        print_table(c, kind == OUTPUT_WIDE, columns, column_count, items);
-        return;
+    if (next_cursor != NULL) {
+        struct buf b;
+        struct json_writer w;
+        buf_init(&b, &l->c->env, 0);
+        json_writer_init(&w, &b);
+        json_put_str(&w, str_from(next_cursor));
+        print_json(stdout, buf_slice(&b));
+        buf_done(&b);
     }
-    for (size_t i = 0; i < items->count; i++) {
-        if (kind == OUTPUT_JSONL) {
-            print_tree(c, items->items[i]);
-        } else {
-            (void)print_value(stdout, json_get(items->items[i], str_from(name)));
-            (void)fputc('\n', stdout);
-        }
-    }
+    (void)fputs(l->kind == OUTPUT_JSON ? "}\n" : next_cursor != NULL ? "\n" : "", stdout);
 }
 
 bool output_object(struct cli *c, enum output kind, const char *name, qp_str text)

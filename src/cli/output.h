@@ -17,22 +17,34 @@ int output_kind(const struct cli *c, enum output *out_kind);
 /* stdout is a terminal, and colours are wanted there. */
 bool output_colors(const struct cli *c);
 
-/* A column of a table: a member of the items. */
+/* A column of a table: a member of the items. Of items that are arrays the first column is the first
+ * value, and so on; then there are no keys. */
 struct table_column {
     const char *title;
     const char *key;
     bool wide; /* only with -o wide */
 };
 
-/* Items that were collected from pages. */
-struct items {
-    const struct json **items;
-    size_t count;
-    const char *next_cursor; /* NULL: there are no more */
+#define COLUMNS_MOST LIMIT_SQL_COLUMNS
+
+/* A list, in the way that was asked for, item by item or page by page as they come: nothing of it
+ * is kept. A table has its widths from the items that come first; a later one that is wider stands
+ * out. */
+struct output_list {
+    const struct cli *c;
+    enum output kind;
+    const struct table_column *columns;
+    size_t column_count;
+    const char *name; /* the member that -q and -o name print */
+    /* of the printing */
+    size_t shown[COLUMNS_MOST];
+    size_t widths[COLUMNS_MOST];
+    size_t shown_count;
+    bool begun; /* something was printed */
 };
-/* A list, in the way that was asked for. `name` is the member that -q and -o name print. */
-void output_items(const struct cli *c, enum output kind, const struct table_column *columns,
-                  size_t column_count, const char *name, const struct items *items);
+void output_items(struct output_list *l, const struct json *const *items, size_t count);
+/* All were printed; next_cursor NULL: there are no more. */
+void output_end(struct output_list *l, const char *next_cursor);
 /* One object: json, jsonl, yaml, or its `name`. False: people want to read it, and it was not
  * printed. */
 bool output_object(struct cli *c, enum output kind, const char *name, qp_str json);
@@ -52,5 +64,7 @@ size_t print_value(FILE *out, const struct json *value);
 /* The JSON text as it is, but for control characters beyond ASCII, which become \u escapes. */
 void print_json(FILE *out, qp_str json);
 void print_yaml(FILE *out, const struct json *json);
+/* One item of a list that is a member. */
+void print_yaml_item(FILE *out, const struct json *json);
 
 #endif

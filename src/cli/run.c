@@ -217,12 +217,14 @@ int command_run(struct cli *c)
     rc = access(options.path, F_OK) != 0
              ? err_set(&err, QP_E_NOT_FOUND, "%s: there is no such store", options.path)
              : qp_open(&options, &q, &err);
+    if (rc == QP_E_NOT_FOUND) {
+        return cli_fail_next(c, EXIT_NOT_FOUND,
+                             cli_text(c, "quipu start TOPIC --db %s", options.path), "%s",
+                             err.text);
+    }
     if (rc != QP_OK) {
-        return cli_fail(c,
-                        rc == QP_E_LOCKED      ? EXIT_CONFLICT
-                        : rc == QP_E_NOT_FOUND ? EXIT_NOT_FOUND
-                                               : EXIT_ERROR,
-                        "%s", err.text);
+        return cli_fail_next(c, rc == QP_E_LOCKED ? EXIT_CONFLICT : EXIT_ERROR, "quipu doctor",
+                             "%s", err.text);
     }
     status = add_workers(c, q, workers);
     status = status == EXIT_OK ? drive(c, q, timeout < 0 ? 0 : cli_now_us(c) + timeout * 1000 + 1)

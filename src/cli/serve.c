@@ -1,9 +1,9 @@
 /* serve.c - quipu serve: the engine as a program
  *
- * Reads its options (an option --data-dir is also the variable QUIPU_DATA_DIR; the option wins),
- * puts a server together (server/server.h), tells the service manager that it is ready, and
- * waits for a signal: SIGTERM and SIGINT end it, after what is being done; SIGHUP reads the key
- * and the certificate again. When the store has failed for good it ends by itself.
+ * Reads its settings (settings.c), puts a server together (server/server.h), tells the service
+ * manager that it is ready, and waits for a signal: SIGTERM and SIGINT end it, after what is being
+ * done; SIGHUP reads the key and the certificate again. When the store has failed for good it ends
+ * by itself.
  *
  * Exit codes: 0 it was asked to end and did, 1 it could not start, did not end well, or its
  * store failed, 2 usage, 4 the store is in use.
@@ -37,14 +37,14 @@ struct serve {
     struct qp_env env;
     struct sink sink;
     const char *data, *store, *listen, *socket, *host, *tls_key, *tls_certificate;
-    const char *max_body, *max_connections, *http_threads, *keep, *drain, *level, *format;
+    const char *level, *format;
     const char *no_auth, *behind_proxy;
     char socket_place[256];
     int adopted[SERVER_LISTENERS];
     sigset_t signals;
 };
 
-/* Every option, and where its value goes. Several values of --listen and --host are separated by
+/* Every option that is a text, and where it goes. Several values of --listen and --host are separated by
  * commas. */
 static const struct {
     enum option option;
@@ -59,11 +59,6 @@ static const struct {
     {OPT_tls_cert, offsetof(struct serve, tls_certificate)},
     {OPT_behind_proxy, offsetof(struct serve, behind_proxy)},
     {OPT_no_auth, offsetof(struct serve, no_auth)},
-    {OPT_max_body, offsetof(struct serve, max_body)},
-    {OPT_max_connections, offsetof(struct serve, max_connections)},
-    {OPT_http_threads, offsetof(struct serve, http_threads)},
-    {OPT_keep, offsetof(struct serve, keep)},
-    {OPT_drain, offsetof(struct serve, drain)},
     {OPT_log_level, offsetof(struct serve, level)},
     {OPT_log_format, offsetof(struct serve, format)},
 };
@@ -103,11 +98,6 @@ static bool read_number(const char *text, long long least, long long most, long 
     return true;
 }
 
-static bool read_ms(const char *text, qp_ms *out_ms)
-{
-    return text == NULL || span_parse(str_from(text), out_ms, NULL) == QP_OK;
-}
-
 /* Splits at commas, in a copy that lives as long as the command. */
 static size_t split(struct cli *c, const char *text, const char **out, size_t most)
 {
@@ -121,25 +111,20 @@ static size_t split(struct cli *c, const char *text, const char **out, size_t mo
 
 static int settle_numbers(struct serve *s)
 {
-    long long body = 0;
-    long long connections = 0;
-    long long threads = 0;
-    if (!read_number(s->max_body, 1024, LIMIT_BODY_HARD_SIZE, &body)) {
-        return cli_usage("serve: --max-body is 1024 to %d", LIMIT_BODY_HARD_SIZE);
-    }
-    if (!read_number(s->max_connections, 1, 1000000, &connections)) {
-        return cli_usage("serve: --max-connections is 1 to 1000000");
-    }
-    if (!read_number(s->http_threads, 1, 64, &threads)) {
-        return cli_usage("serve: --http-threads is 1 to 64");
-    }
-    if (!read_ms(s->keep, &s->server.keep_ms) || !read_ms(s->drain, &s->server.drain_ms)) {
-        return cli_usage("serve: --keep and --drain are durations like 30s or 7d");
-    }
+    struct cli *c = s->c;
+    int64_t body = 0;
+    int64_t connections = 0;
+    int64_t threads = 0;
+    int status = cli_number(c, OPT_max_body, 1024, LIMIT_BODY_HARD_SIZE, &body);
+    status =
+        status == EXIT_OK ? cli_number(c, OPT_max_connections, 1, 1000000, &connections) : status;
+    status = status == EXIT_OK ? cli_number(c, OPT_http_threads, 1, 64, &threads) : status;
+    status = status == EXIT_OK ? cli_duration(c, OPT_keep, &s->server.keep_ms) : status;
+    status = status == EXIT_OK ? cli_duration(c, OPT_drain, &s->server.drain_ms) : status;
     s->server.body_size = (size_t)body;
     s->server.connections = (unsigned)connections;
     s->server.http_threads = (int)threads;
-    return EXIT_OK;
+    return status;
 }
 
 static int settle_log(struct serve *s)
@@ -151,13 +136,13 @@ static int settle_log(struct serve *s)
              level++) {}
     }
     if (level == ARRAY_COUNT(levels)) {
-        return cli_usage("serve: --log-level is debug, info, warn or error");
+        return cli_usage("serve: --log-level is debug, info, warn or error; see quipu help serve");
     }
     s->sink = (struct sink){.fd = STDERR_FILENO,
                             .format = isatty(STDERR_FILENO) ? SINK_LOGFMT : SINK_JSON,
                             .least = (enum qp_log_level)level};
     if (s->format != NULL && strcmp(s->format, "logfmt") != 0 && strcmp(s->format, "json") != 0) {
-        return cli_usage("serve: --log-format is logfmt or json");
+        return cli_usage("serve: --log-format is logfmt or json; see quipu help serve");
     }
     if (s->format != NULL) {
         s->sink.format = strcmp(s->format, "json") == 0 ? SINK_JSON : SINK_LOGFMT;
@@ -323,7 +308,7 @@ static int run(struct serve *s)
     rc = server_open(&s->server, &server, &err);
     if (rc != QP_OK) {
         cli_error("serve", &err, rc);
-        return rc == QP_E_LOCKED ? EXIT_CONFLICT : EXIT_ERROR;
+        return rc == QP_E_LOCKED ? EXIT_CONFLICT : rc == QP_E_INVALID ? EXIT_USAGE : EXIT_ERROR;
     }
     announce(s, server);
     notify(manager, "READY=1\nSTATUS=serving");

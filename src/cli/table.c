@@ -21,9 +21,17 @@ static const struct {
     const char *typed;
     const char *words;
 } aliases[] = {
-    {"--help", "help"},    {"-h", "help"}, {"--version", "version"},        {"list", "ls"},
-    {"jobs", "ls"},        {"ps", "ls"},   {"namespaces", "namespaces ls"}, {"tokens", "tokens ls"},
+    {"--help", "help"},
+    {"-h", "help"},
+    {"--version", "version"},
+    {"list", "ls"},
+    {"jobs", "ls"},
+    {"ps", "ls"},
+    {"namespaces", "namespaces ls"},
+    {"tokens", "tokens ls"},
     {"interrupt", "kill"},
+    {"config", "config show"},
+    {"batches", "batches show"},
 };
 
 const struct option_row *option_at(enum option option)
@@ -130,6 +138,18 @@ const char *option_nearest(const struct command *command, const char *typed)
     return options[nearest].name;
 }
 
+enum option setting_nearest(const char *typed)
+{
+    enum option nearest = OPT_db;
+    for (enum option i = 0; i < OPTION_COUNT; i++) {
+        if ((options[i].flags & SETTING) != 0 &&
+            distance(typed, options[i].name) < distance(typed, options[nearest].name)) {
+            nearest = i;
+        }
+    }
+    return nearest;
+}
+
 /* What every command takes that asks somebody. */
 static bool is_common(enum option option)
 {
@@ -140,7 +160,8 @@ bool command_takes(const struct command *command, enum option option)
 {
     const char *p = command->options;
     const char *name = options[option].name;
-    if (option == OPT_help || ((command->flags & ASKS) != 0 && is_common(option))) {
+    if (option == OPT_help || ((command->flags & ASKS) != 0 && is_common(option)) ||
+        ((command->flags & SETTINGS) != 0 && (options[option].flags & SETTING) != 0)) {
         return true;
     }
     while (*p != '\0') {

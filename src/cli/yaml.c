@@ -89,6 +89,12 @@ static void put_node(FILE *out, const struct json *json, int depth)
     }
 }
 
+void print_yaml_item(FILE *out, const struct json *json)
+{
+    (void)fputs("  -", out);
+    put_below(out, json, 1);
+}
+
 void print_yaml(FILE *out, const struct json *json)
 {
     put_node(out, json, 0);

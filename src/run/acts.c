@@ -491,6 +491,7 @@ static void bulk_ended(struct acting *a, int rc, const char *why)
 {
     struct bulk *b = a->action.context;
     (void)why;
+    a->call.rc = rc;
     b->result.done += rc == QP_OK;
     b->result.refused += rc != QP_OK;
     if (rc != QP_OK && qp_code_class(rc) != QP_CLASS_CALLER &&
@@ -540,7 +541,11 @@ static int bulk_page(qp *q, struct bulk *b, struct qp_err *err)
                            .limit = (int64_t)b->capacity};
     int rc = qp_job_list(q, &list, b, bulk_take, b->result.cursor, err);
     rc = rc == QP_OK ? bulk_prepare(q, b, err) : rc;
-    return rc == QP_OK && b->count > 0 ? call_do(q, &b->call, err) : rc;
+    rc = rc == QP_OK && b->count > 0 ? call_do(q, &b->call, err) : rc;
+    for (size_t i = 0; i < b->count && rc == QP_OK && b->what->acted != NULL; i++) {
+        b->what->acted(b->what->context, str_from(b->ids[i]), b->acts[i].call.rc);
+    }
+    return rc;
 }
 
 static int bulk_check(const struct qp_bulk *bulk, struct qp_err *err)

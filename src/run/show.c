@@ -30,16 +30,21 @@ void show_time(struct json_writer *w, const char *key, qp_ms at)
     }
 }
 
-void show_count(struct json_writer *w, const char *key, int64_t number)
+void show_number(struct json_writer *w, int64_t number)
 {
     char text[24];
-    json_key(w, str_from(key));
     if (number > EXACT_MOST || number < -EXACT_MOST) {
         (void)snprintf(text, sizeof text, "%lld", (long long)number);
         json_put_str(w, str_from(text));
     } else {
         json_put_i64(w, number);
     }
+}
+
+void show_count(struct json_writer *w, const char *key, int64_t number)
+{
+    json_key(w, str_from(key));
+    show_number(w, number);
 }
 
 void show_json(struct json_writer *w, const char *key, qp_str json)

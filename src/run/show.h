@@ -30,6 +30,8 @@ void show_str(struct json_writer *w, const char *key, qp_str text);
 void show_text(struct json_writer *w, const char *key, const char *text);
 void show_time(struct json_writer *w, const char *key, qp_ms at);
 void show_count(struct json_writer *w, const char *key, int64_t number); /* 0 too */
+/* A number alone: beyond 2^53 as text, since many readers would round it. */
+void show_number(struct json_writer *w, int64_t number);
 void show_json(struct json_writer *w, const char *key, qp_str json);
 
 #endif

@@ -561,7 +561,7 @@ static void ask_who(struct api_call *c)
 }
 
 static const struct principal everybody = {
-    .token = "local", .scopes = SCOPE_ALL, .namespaces = "*", .topics = "*"};
+    .token = "local", .role = "admin", .scopes = SCOPE_ALL, .namespaces = "*", .topics = "*"};
 
 static void authenticate(struct api_call *c)
 {

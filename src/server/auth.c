@@ -55,14 +55,20 @@ static const struct {
     {"trigger", SCOPE_START | SCOPE_SIGNAL},
 };
 
+/* The row of a role; ARRAY_COUNT(roles): there is none. */
+static size_t role_index(qp_str role)
+{
+    size_t i = 0;
+    while (i < ARRAY_COUNT(roles) && !str_equal(role, str_from(roles[i].name))) {
+        i++;
+    }
+    return i;
+}
+
 int role_scopes(qp_str role)
 {
-    for (size_t i = 0; i < ARRAY_COUNT(roles); i++) {
-        if (str_equal(role, str_from(roles[i].name))) {
-            return roles[i].scopes;
-        }
-    }
-    return 0;
+    size_t i = role_index(role);
+    return i < ARRAY_COUNT(roles) ? roles[i].scopes : 0;
 }
 
 const char *scope_word(int scope)
@@ -215,15 +221,18 @@ static bool copy_text(char *out, size_t size, qp_str text, const char *otherwise
 static int learn(void *context, const struct access_token *token)
 {
     struct known *out = context;
-    bool good = token->revoked_at == 0 && token->hash.n == TOKEN_HASH_SIZE &&
+    size_t role = role_index(token->role);
+    bool good = role < ARRAY_COUNT(roles) && token->revoked_at == 0 &&
+                token->hash.n == TOKEN_HASH_SIZE &&
                 copy_text(out->who.token, sizeof out->who.token, token->id, "") &&
                 copy_text(out->who.namespaces, sizeof out->who.namespaces, token->spaces, "*") &&
                 copy_text(out->who.topics, sizeof out->who.topics, token->topics, "*");
-    out->who.scopes = role_scopes(token->role);
-    out->expire_at = token->expire_at;
     if (!good) {
         return QP_E_NOT_FOUND;
     }
+    out->who.role = roles[role].name;
+    out->who.scopes = roles[role].scopes;
+    out->expire_at = token->expire_at;
     memcpy(out->who.hash, token->hash.p, TOKEN_HASH_SIZE);
     return QP_OK;
 }

@@ -60,6 +60,7 @@ enum scope {
 struct principal {
     unsigned char hash[TOKEN_HASH_SIZE]; /* of its secret; zeroes without one */
     char token[LIMIT_TOKEN_ID_SIZE + 1]; /* its id; "local" without one */
+    const char *role;                    /* a name that stays */
     int scopes;
     char namespaces[LIMIT_NAME_SIZE + 1]; /* glob */
     char topics[LIMIT_NAME_SIZE + 1];     /* glob, for SCOPE_WORK */
@@ -117,6 +118,7 @@ struct api_call {
     struct principal who;
     qp_str ns;      /* the namespace that is meant */
     qp_str target;  /* for the audit; none: the first part */
+    bool audited;   /* the handler has seen to it */
     bool in_flight; /* its Idempotency-Key is taken until the answer */
     unsigned char idempotency_guid[LIMIT_GUID_SIZE];
     struct arena arena;

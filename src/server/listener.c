@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -102,6 +103,13 @@ static int open_unix(const char *path, struct listener *l, struct qp_err *err)
     return rc;
 }
 
+/* Digits, and no more than a port may be: getaddrinfo takes what is left of it. */
+static bool is_port(const char *text)
+{
+    size_t n = strspn(text, "0123456789");
+    return n > 0 && n <= 5 && text[n] == '\0' && strtol(text, NULL, 10) <= 65535;
+}
+
 /* "host:port", split at the last colon; brackets around an IPv6 address. */
 static int open_tcp(const char *where, struct listener *l, struct qp_err *err)
 {
@@ -112,8 +120,11 @@ static int open_tcp(const char *where, struct listener *l, struct qp_err *err)
     char host[80];
     int on = 1;
     int rc;
-    if (colon == NULL || colon == where || (size_t)(colon - where) >= sizeof host) {
-        return err_set(err, QP_E_INVALID, "listen on '%.80s': it is ADDRESS:PORT or unix:PATH",
+    if (colon == NULL || colon == where || (size_t)(colon - where) >= sizeof host ||
+        !is_port(colon + 1)) {
+        return err_set(err, QP_E_INVALID,
+                       "listen on '%.80s': it is ADDRESS:PORT, with a port up to 65535, or "
+                       "unix:PATH",
                        where);
     }
     (void)snprintf(host, sizeof host, "%.*s", (int)(colon - where), where);

@@ -72,7 +72,8 @@ void api_finished(struct api_call *c)
     if (api_options(c->api)->metrics != NULL) {
         count(c, (double)us / 1e6);
     }
-    if (c->route != NULL && (c->route->flags & ROUTE_AUDITED) != 0 && c->who.token[0] != '\0') {
+    if (c->route != NULL && (c->route->flags & ROUTE_AUDITED) != 0 && !c->audited &&
+        c->who.token[0] != '\0') {
         audit_call(c);
     }
     if (c->status >= 500 && c->status != 503) {

@@ -1,8 +1,9 @@
-/* store_calls.c - calls about topics, workers, namespaces, tokens, the audit and backups */
+/* store_calls.c - calls about topics, workers, namespaces, tokens, the audit, SQL and backups */
 #include <stdio.h>
 
 #include "run/access.h"
 #include "run/show.h"
+#include "run/sql.h"
 #include "run/work.h"
 #include "server/fields.h"
 #include "server/handlers.h"
@@ -14,29 +15,43 @@ struct page {
     char last[LIMIT_ID_SIZE + 1];
 };
 
-static void page_begin(struct api_call *c, struct page *p)
-{
-    *p = (struct page){.call = c};
-    api_json(c, &p->w);
-    json_begin_object(&p->w);
-    json_key(&p->w, QP_STR("items"));
-    json_begin_array(&p->w);
-}
+/* Which page. A handler says what its list is about; the rest is of the query. */
+struct page_wish {
+    qp_str ns;
+    int64_t before; /* the cursor, where cursors are numbers; 0: none */
+    qp *engine;
+    qp_str cursor;
+    int64_t limit; /* 0: as many as usual */
+};
 
-static void page_end(struct api_call *c, struct page *p, bool more, int rc,
-                     const struct qp_err *err)
+/* Visits the items of a page, each of which is written to `p` and noted with page_at. */
+typedef int (*page_read)(struct page *p, const struct page_wish *wish, bool *out_more,
+                         struct qp_err *err);
+
+static void answer_list(struct api_call *c, struct page_wish wish, page_read read)
 {
-    if (rc != QP_OK) {
-        api_fail(c, rc, err);
+    struct page p = {.call = c};
+    struct qp_err err = {0};
+    bool more = false;
+    int rc;
+    if (!api_number(c, "limit", LIMIT_PAGE_ROWS, 0, &wish.limit)) {
         return;
     }
-    json_end_array(&p->w);
-    if (more) {
-        json_key(&p->w, QP_STR("next_cursor"));
-        json_put_str(&p->w, str_from(p->last));
+    wish.engine = api_engine(c->api);
+    wish.cursor = api_parameter(c, "cursor");
+    api_json(c, &p.w);
+    json_begin_object(&p.w);
+    json_key(&p.w, QP_STR("items"));
+    json_begin_array(&p.w);
+    rc = read(&p, &wish, &more, &err);
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+        return;
     }
-    json_end_object(&p->w);
-    api_json_end(c, &p->w, 200);
+    json_end_array(&p.w);
+    show_text(&p.w, "next_cursor", more ? p.last : NULL);
+    json_end_object(&p.w);
+    api_json_end(c, &p.w, 200);
 }
 
 static void page_at(struct page *p, qp_str name)
@@ -55,20 +70,16 @@ static int topic_visit(void *context, const struct qp_topic *topic)
     return QP_OK;
 }
 
+static int read_topics(struct page *p, const struct page_wish *wish, bool *out_more,
+                       struct qp_err *err)
+{
+    return qp_topic_list(wish->engine, wish->ns, wish->cursor, wish->limit, p, topic_visit,
+                         out_more, err);
+}
+
 void handle_topic_list(struct api_call *c)
 {
-    qp_str cursor = api_parameter(c, "cursor");
-    struct page p;
-    struct qp_err err = {0};
-    int64_t limit;
-    bool more = false;
-    int rc;
-    if (!api_number(c, "limit", LIMIT_PAGE_ROWS, 0, &limit)) {
-        return;
-    }
-    page_begin(c, &p);
-    rc = qp_topic_list(api_engine(c->api), c->ns, cursor, limit, &p, topic_visit, &more, &err);
-    page_end(c, &p, more, rc, &err);
+    answer_list(c, (struct page_wish){.ns = c->ns}, read_topics);
 }
 
 static int worker_visit(void *context, const struct work_worker *worker)
@@ -78,14 +89,16 @@ static int worker_visit(void *context, const struct work_worker *worker)
     return QP_OK;
 }
 
+static int read_workers(struct page *p, const struct page_wish *wish, bool *out_more,
+                        struct qp_err *err)
+{
+    (void)out_more; /* all are told */
+    return work_list(wish->engine, wish->ns, p, worker_visit, err);
+}
+
 void handle_worker_list(struct api_call *c)
 {
-    struct page p;
-    struct qp_err err = {0};
-    int rc;
-    page_begin(c, &p);
-    rc = work_list(api_engine(c->api), c->ns, &p, worker_visit, &err);
-    page_end(c, &p, false, rc, &err);
+    answer_list(c, (struct page_wish){.ns = c->ns}, read_workers);
 }
 
 /* -------------------------------------------------------------------------------- namespaces */
@@ -100,14 +113,16 @@ static int space_visit(void *context, const struct qp_space *space)
     return QP_OK;
 }
 
+static int read_spaces(struct page *p, const struct page_wish *wish, bool *out_more,
+                       struct qp_err *err)
+{
+    (void)out_more; /* all are told */
+    return qp_space_list(wish->engine, p, space_visit, err);
+}
+
 void handle_namespace_list(struct api_call *c)
 {
-    struct page p;
-    struct qp_err err = {0};
-    int rc;
-    page_begin(c, &p);
-    rc = qp_space_list(api_engine(c->api), &p, space_visit, &err);
-    page_end(c, &p, false, rc, &err);
+    answer_list(c, (struct page_wish){0}, read_spaces);
 }
 
 void handle_namespace_create(struct api_call *c)
@@ -145,20 +160,15 @@ static int token_visit(void *context, const struct access_token *token)
     return QP_OK;
 }
 
+static int read_tokens(struct page *p, const struct page_wish *wish, bool *out_more,
+                       struct qp_err *err)
+{
+    return access_list(wish->engine, wish->cursor, wish->limit, p, token_visit, out_more, err);
+}
+
 void handle_token_list(struct api_call *c)
 {
-    qp_str cursor = api_parameter(c, "cursor");
-    struct page p;
-    struct qp_err err = {0};
-    int64_t limit;
-    bool more = false;
-    int rc;
-    if (!api_number(c, "limit", LIMIT_PAGE_ROWS, 0, &limit)) {
-        return;
-    }
-    page_begin(c, &p);
-    rc = access_list(api_engine(c->api), cursor, limit, &p, token_visit, &more, &err);
-    page_end(c, &p, more, rc, &err);
+    answer_list(c, (struct page_wish){0}, read_tokens);
 }
 
 void handle_token_create(struct api_call *c)
@@ -235,6 +245,8 @@ void handle_whoami(struct api_call *c)
     json_begin_object(&w);
     json_key(&w, QP_STR("token"));
     json_put_str(&w, str_from(c->who.token));
+    json_key(&w, QP_STR("role"));
+    json_put_str(&w, str_from(c->who.role));
     json_key(&w, QP_STR("scopes"));
     json_begin_array(&w);
     for (int scope = 1; scope < SCOPE_ALL; scope *= 2) {
@@ -251,7 +263,7 @@ void handle_whoami(struct api_call *c)
     api_json_end(c, &w, 200);
 }
 
-/* ------------------------------------------------------------------------------ audit, backup */
+/* ------------------------------------------------------------------------- audit, SQL, backup */
 
 static int audit_visit_one(void *context, const struct audit_entry *entry)
 {
@@ -261,25 +273,46 @@ static int audit_visit_one(void *context, const struct audit_entry *entry)
     return QP_OK;
 }
 
+static int read_audit(struct page *p, const struct page_wish *wish, bool *out_more,
+                      struct qp_err *err)
+{
+    return audit_list(wish->engine, wish->ns, wish->before, wish->limit, p, audit_visit_one,
+                      out_more, err);
+}
+
 void handle_audit_list(struct api_call *c)
 {
-    struct page p;
-    struct qp_err err = {0};
-    int64_t limit, before, store;
-    bool more = false;
-    int rc;
-    if (!api_number(c, "limit", LIMIT_PAGE_ROWS, 0, &limit) ||
-        !api_number(c, "cursor", INT64_MAX, 0, &before) || !api_number(c, "store", 1, 0, &store)) {
+    int64_t store, before;
+    if (!api_number(c, "store", 1, 0, &store) || !api_number(c, "cursor", INT64_MAX, 0, &before)) {
         return;
     }
     if (store == 1 && strcmp(c->who.namespaces, "*") != 0) {
         api_refuse(c, PROBLEM_FORBIDDEN, NULL, "the token is not for the whole store");
         return;
     }
-    page_begin(c, &p);
-    rc = audit_list(api_engine(c->api), store == 1 ? QP_NONE : c->ns, before, limit, &p,
-                    audit_visit_one, &more, &err);
-    page_end(c, &p, more, rc, &err);
+    answer_list(c, (struct page_wish){.ns = store == 1 ? QP_NONE : c->ns, .before = before},
+                read_audit);
+}
+
+void handle_sql(struct api_call *c)
+{
+    struct body_Sql body;
+    struct json_writer w;
+    struct qp_err err = {0};
+    int rc;
+    if (!BODY_READ(c, Sql, c->body, "", &body)) {
+        return;
+    }
+    api_json(c, &w);
+    rc = sql_ask(
+        api_engine(c->api),
+        &(struct sql_question){.sql = body.sql, .limit = body.limit, .within_ms = body.timeout}, &w,
+        &err);
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+        return;
+    }
+    api_json_end(c, &w, 200);
 }
 
 /* A plain name in the one directory for backups: no caller says where on the disk we write. */

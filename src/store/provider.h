@@ -103,6 +103,9 @@ struct provider_calls {
     int (*idle)(struct provider *p, struct qp_err *err);
     /* See store_backup. NULL: it has tools of its own. */
     int (*backup)(struct provider *p, const char *to, struct qp_err *err);
+    /* See store_sql. NULL: it is not for people. */
+    int (*sql)(struct provider *p, const struct store_sql *q, void *context, store_sql_visit visit,
+               bool *out_more, struct qp_err *err);
     int64_t (*schema_version)(const struct provider *p);
     void (*close)(struct provider *p);
 };

@@ -249,6 +249,17 @@ int store_backup(struct store *s, const char *to, struct qp_err *err)
     return rc == QP_OK ? p->calls->backup(p, to, err) : rc;
 }
 
+int store_sql(struct store *s, const struct store_sql *q, void *context, store_sql_visit visit,
+              bool *out_more, struct qp_err *err)
+{
+    struct provider *p = s->provider;
+    int rc = read_check(s, err);
+    if (rc == QP_OK && p->calls->sql == NULL) {
+        rc = err_set(err, QP_E_UNSUPPORTED, "SQL is for stores that are files");
+    }
+    return rc == QP_OK ? p->calls->sql(p, q, context, visit, out_more, err) : rc;
+}
+
 void store_info(const struct store *s, struct store_info *out_info)
 {
     *out_info = (struct store_info){

@@ -923,6 +923,31 @@ int store_idle(struct store *s, struct qp_err *err);
  * QP_E_UNSUPPORTED: the store is not a file. */
 int store_backup(struct store *s, const char *to, struct qp_err *err) QP_MUST_USE;
 
+/* A person's question in SQL: one SELECT over the views v_jobs, v_activities, v_events and v_workers (docs/sql.md).
+ * The visit gets the names of the columns first, as texts, then every row; what it gets lives until it
+ * returns, and another code than QP_OK ends the reading. At most LIMIT_SQL_COLUMNS columns.
+ *
+ * Returns: QP_OK; QP_E_INVALID: SQL that is wrong, or that is not such a SELECT; QP_E_LIMIT: its time was over;
+ * QP_E_TOO_LARGE; QP_E_UNSUPPORTED: the store is not a file. *out_more: there were more rows than `limit`. */
+struct store_sql {
+    qp_str sql;
+    int64_t limit; /* rows */
+    qp_ms within_ms;
+};
+
+enum cell_kind { CELL_NONE, CELL_NUMBER, CELL_REAL, CELL_TEXT, CELL_BYTES };
+
+struct store_cell {
+    enum cell_kind kind;
+    int64_t number;
+    double real;
+    qp_str text; /* a text may be any bytes */
+};
+
+typedef int (*store_sql_visit)(void *context, const struct store_cell *cells, size_t count);
+int store_sql(struct store *s, const struct store_sql *q, void *context, store_sql_visit visit,
+              bool *out_more, struct qp_err *err) QP_MUST_USE;
+
 struct store_info {
     const char *provider; /* "memory", "sqlite", "postgres" */
     int64_t schema_version;

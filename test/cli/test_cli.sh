@@ -71,7 +71,11 @@ test_long_input_is_cut() {
 
 test_full_disk_is_an_error() {
     "$quipu" version > /dev/full 2> "$TMPDIR/err"
-    [ $? -eq 1 ] && grep -qx "quipu: cannot write the output" "$TMPDIR/err"
+    [ $? -eq 1 ] && grep -qx "quipu: cannot write the output; next: df -h" "$TMPDIR/err"
+}
+
+test_options_before_the_command() {
+    expect 2 '' "options stand behind the command, as in quipu ls --server; see quipu help" --server x ls
 }
 
 run_tests

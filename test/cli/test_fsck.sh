@@ -24,10 +24,10 @@ test_selftest() {
 test_foreign() {
     head -c 8192 /dev/zero > "$TMPDIR/foreign.db"
     expect 1 "" "quipu: fsck: .*; see quipu help fsck" fsck "$TMPDIR/foreign.db" &&
-        expect 1 "" "quipu: fsck: .*is not there" fsck "$TMPDIR/absent.db" &&
+        expect 3 "" "quipu: fsck: .*is not there" fsck "$TMPDIR/absent.db" &&
         expect 1 "" "quipu: fsck: .*" fsck "$TMPDIR" &&
-        expect 1 "" "there is no job 'x'" fsck "$healthy" --job x &&
-        expect 1 "" "there is no namespace 'x'" fsck "$healthy" --ns x
+        expect 3 "" "there is no job 'x'" fsck "$healthy" --job x &&
+        expect 3 "" "there is no namespace 'x'" fsck "$healthy" --ns x
 }
 
 test_damaged() {

@@ -24,7 +24,7 @@ hide() {
 body_start() {
     expect 0 '^g1$' '' start greet name=Ada n:=3 --id g1 $where &&
         expect 0 '^g1$' '' start greet name=Ada n:=3 --id g1 $where &&
-        expect 4 '' 'another input.*next: quipu show JOB' start greet name=Eve --id g1 $where &&
+        expect 4 '' 'another input.*next: quipu show g1$' start greet name=Eve --id g1 $where &&
         expect 0 '^[0-9a-f-]{36}$' '' start greet '{"a":[1]}' $where &&
         expect 0 '"id":"g2"' '' start greet --id g2 -o json --attr team=x --priority 3 --delay 1h --expire 2h --limit-key k --custom-id c1 $where &&
         expect 0 '"priority":3' '' show g2 -o json $where &&
@@ -77,7 +77,7 @@ body_ends() {
         expect 11 '' "the job 'gone' is cancelled: .*sold out" wait gone $where &&
         expect 0 '^killed$' '' kill killed $where &&
         expect 11 '' "'killed' is interrupted" wait killed $where &&
-        expect 4 '' 'next: quipu show JOB' cancel gone $where &&
+        expect 4 '' 'next: quipu show gone$' cancel gone $where &&
         expect 0 '^stays$' '' pause stays $where &&
         expect 0 '^status +paused' - show stays $where &&
         expect 0 '^stays$' '' resume stays $where &&
@@ -105,7 +105,7 @@ test_run_and_exit_codes() {
         expect 0 '"status":"completed"' '' wait good -o json --db f.db &&
         expect 0 '^ +4  .*answered  run,0,0' "the job 'good' is completed" watch good --db f.db &&
         expect 10 - "is failed" watch bad -q --db f.db &&
-        expect 3 '' 'there is no such store' run --db missing.db &&
+        expect 3 '' 'there is no such store; next: quipu start TOPIC --db missing.db' run --db missing.db &&
         [ ! -e missing.db ] &&
         expect 2 '' '--exec is TOPIC=PROGRAM' run --db f.db --exec nothing &&
         "$quipu" start text --id text --attempts 1 --db f.db > /dev/null &&
@@ -155,6 +155,23 @@ body_lists() {
 }
 test_lists() { on_both body_lists; }
 
+# A list of several pages is printed page by page, and is the same as if it were one.
+test_long_lists() {
+    serve || return 1
+    where="--server unix:data/quipu.sock"
+    curl -sf --unix-socket data/quipu.sock -H 'Content-Type: application/json' -d '{"topic":"t"}' \
+        'http://localhost/v1/jobs#[1-2100]' > /dev/null || return 1
+    "$quipu" ls --all -o jsonl $where > all.jsonl && [ "$(wc -l < all.jsonl)" = 2100 ] &&
+        "$quipu" ls --all $where > all.txt && [ "$(wc -l < all.txt)" = 2101 ] && [ "$(grep -c '^ID ' all.txt)" = 1 ] &&
+        [ "$(awk '{ print length($0) }' all.txt | sort -u | wc -l)" = 2 ] &&
+        "$quipu" ls --all -o json $where > all.json && diff <(jq -c '.items[]' all.json) all.jsonl &&
+        "$quipu" ls --all -o yaml $where > all.yaml && [ "$(grep -c '^  -$' all.yaml)" = 2100 ] && [ "$(grep -c '^items:' all.yaml)" = 1 ] &&
+        "$quipu" ls --limit 1500 -q $where > some && diff some <("$quipu" ls --all -q $where | head -1500) &&
+        [ "$("$quipu" ls --limit 1500 -o json $where | jq -r .next_cursor)" != null ] &&
+        expect 0 '^\{"items":\[\]\}$' '' ls --where 'status=failed' -o json $where &&
+        expect 0 '^items: \[\]$' '' ls --where 'status=failed' -o yaml $where
+}
+
 body_bulk() {
     for i in 1 2 3 4 5; do
         "$quipu" start bulk --id "b-$i" $where > /dev/null || return 1
@@ -163,14 +180,35 @@ body_bulk() {
         grep -q 'say --yes' "$TMPDIR/err" &&
         expect 0 '^5 jobs fit: b-' '' cancel --where 'workflow=bulk' --dry-run $where &&
         expect 0 '^5$' '' ls --count --where 'status=running' $where &&
-        expect 0 '^pause: 5 done, 0 refused$' '' pause --where 'workflow=bulk' --yes $where &&
-        expect 0 '^cancel: 5 done, 0 refused$' '' cancel --where 'workflow=bulk' --yes --rate 50/s $where &&
-        expect 0 '^\{"done":0,"refused":0\}$' '' cancel --where 'status=running' --yes -o json $where &&
-        expect 0 '^retry: 5 done' '' retry --where 'status=cancelled' --yes $where &&
+        expect 0 '^pause: 5 done, 0 refused, batch [0-9a-f-]{36}$' '' pause --where 'workflow=bulk' --yes $where &&
+        expect 0 '^cancel: 5 done, 0 refused' '' cancel --where 'workflow=bulk' --yes --rate 2/s $where &&
+        batch=$(sed 's/.*batch //' "$TMPDIR/out") &&
+        expect 0 '^action +cancel$' '' batches show "$batch" $where && matches '^where +workflow=bulk$' "$TMPDIR/out" &&
+        matches '^done +5$' "$TMPDIR/out" && matches '^actor +local$' "$TMPDIR/out" &&
+        expect 0 '"jobs":\["b-' '' batches show "$batch" -o json $where &&
+        [ "$(jq -c '.jobs|sort' "$TMPDIR/out")" = '["b-1","b-2","b-3","b-4","b-5"]' ] &&
+        expect 3 '' 'there is no such batch' batches show 01980a3e-7c11-7b6e-9d43-0f4f6c1c2a55 $where &&
+        expect 3 '' 'there is no such batch.*next: quipu help batches show' batches show nonsense $where &&
+        expect 0 '^\{"batch":"[0-9a-f-]{36}","done":0,"refused":0\}$' '' cancel --where 'status=running' --yes -o json $where &&
+        expect 0 '^[0-9a-f-]{36}$' '' retry --where 'status=cancelled' --yes -q $where &&
+        expect 0 '^done +5$' '' batches show "$(cat "$TMPDIR/out")" $where &&
         expect 2 '' '--rate is a number' cancel --where 'status=running' --yes --rate fast $where &&
         expect 2 '' "what is 'b-1'" cancel b-1 --where 'status=running' --yes $where
 }
 test_bulk() { on_both body_bulk; }
+
+# A batch whose jobs do not fit into one line of the audit is told as a whole.
+test_large_batch() {
+    serve || return 1
+    where="--server unix:data/quipu.sock"
+    for i in $(seq 50); do
+        printf '{"topic":"bulk","id":"%s-%d"}' "$(printf 'x%.0s' $(seq 200))" "$i" |
+            curl -sf --unix-socket data/quipu.sock -H 'Content-Type: application/json' -d @- http://localhost/v1/jobs
+    done > started && "$quipu" kill --where 'workflow=bulk' --yes -q $where > id &&
+        "$quipu" batches show "$(cat id)" -o json $where > batch.json &&
+        [ "$(jq .done batch.json)" = 50 ] && [ "$(jq '.jobs|unique|length' batch.json)" = 50 ] &&
+        [ "$("$quipu" audit --all -o jsonl $where | jq -s '[.[]|select(.action=="batch")]|length')" -ge 4 ]
+}
 
 body_signal() {
     "$quipu" start greet --id s $where > /dev/null &&
@@ -185,7 +223,7 @@ test_signal() { on_both body_signal; }
 
 body_store() {
     expect 0 '^billing$' '' namespaces create billing $where &&
-        expect 4 '' 'is there already' namespaces create billing $where &&
+        expect 4 '' 'is there already.*next: quipu help namespaces create' namespaces create billing $where &&
         expect 0 '^billing +20' '' namespaces ls $where &&
         expect 0 '^x$' '' start greet --id x -n billing $where &&
         expect 3 '' "no job 'x'" show x $where &&
@@ -208,7 +246,8 @@ test_backup() {
         expect 0 'copy.db' '' backup copy.db --db f.db &&
         expect 0 '^x$' '' ls -q --db copy.db &&
         expect 0 '' ' 1 jobs, 0 errors' fsck copy.db &&
-        expect 4 '' 'is there already' backup copy.db --db f.db &&
+        expect 4 '' 'is there already; next: quipu backup ANOTHER.db' backup copy.db --db f.db &&
+        expect 4 '' 'only known to a server.*next: quipu workers --server URL' workers --db f.db &&
         expect 3 '' - backup copy2.db --db missing.db &&
         serve && "$quipu" start greet --id y -s unix:data/quipu.sock > /dev/null &&
         expect 0 '^monday.db$' '' backup monday.db -s unix:data/quipu.sock &&

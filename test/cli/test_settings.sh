@@ -40,19 +40,85 @@ END_CONFIG
         QUIPU_DB=two.db expect 0 '^two$' '' ls -q &&
         QUIPU_DB=two.db expect 0 '^one$' '' ls -q --db one.db &&
         QUIPU_DB=two.db expect 6 '' 'unix:gone' ls -q --server unix:gone &&
-        QUIPU_DBB=two.db expect 0 '^one$' 'the variable QUIPU_DBB means nothing' ls -q &&
+        QUIPU_DBB=two.db expect 0 '^one$' 'the variable QUIPU_DBB means nothing .nearest: QUIPU_DB.; next: quipu config show' ls -q &&
+        QUIPU_TOKEN_FIEL=x expect 0 '^one$' 'nearest: QUIPU_TOKEN_FILE' ls -q &&
         QUIPU_NO_AUTH=maybe expect 2 '' 'QUIPU_NO_AUTH is 1 or 0' serve &&
         QUIPU_NAMESPACE=nowhere expect 3 '' - ls -q &&
         expect 2 '' 'there is no \[profile.third\]' ls --profile third
 }
 
+# wrong TEXT MESSAGE: such a file is refused, with these words
+wrong() {
+    printf "$1" | config
+    expect 2 '' "config.toml:$2" ls
+}
+
 test_bad_configuration() {
-    echo 'server: x' | config
-    expect 2 '' 'config.toml:1: neither' ls || return 1
-    printf '[profile.default]\nsrever = "x"\n' | config
-    expect 2 '' 'config.toml:2: neither' ls || return 1
+    wrong 'server: x' '1:7: a = is missing; next: quipu help ls' &&
+        wrong '[profile.default]\nsrever = "x"\n' "2:1: there is no setting 'srever' .nearest: server." &&
+        wrong 'where = "x"' "1:1: there is no setting 'where' .nearest:" &&
+        wrong 'profile = "x"' "1:1: there is no setting 'profile'" &&
+        wrong '[servers]\n' '1:1: a table is .profile.NAME.' &&
+        wrong '[profile.other]\nno_auth = "1"\n' '2:1: no_auth is true or false' &&
+        wrong 'db = true' '1:1: db is a text in quotes, or a number' &&
+        wrong 'db = "a"\ndb = "b"' '2:1: it comes a second time' || return 1
     rm "$XDG_CONFIG_HOME/quipu/config.toml"
-    expect 2 '' "profile 'x': .*No such file" ls --profile x
+    expect 2 '' "config.toml': No such file.*next: quipu help ls" ls --profile x &&
+        expect 2 '' "'gone.toml': No such file" ls --config gone.toml &&
+        expect 2 '' "'.': Is a directory" ls --config . || return 1
+    echo 'max_connections = 0' > zero.toml
+    expect 2 '' '--max-connections .zero.toml:1. is a number from 1 .*see quipu help serve' serve --config zero.toml &&
+        QUIPU_KEEP=soon expect 2 '' '--keep .QUIPU_KEEP. is a duration' serve
+}
+
+# shown NAME VALUE ORIGIN ARGUMENT...: the row of config show
+shown() {
+    local name=$1 value=$2 origin=$3
+    shift 3
+    expect 0 "^$name +$value +$origin\$" '' config show --origin "$@"
+}
+
+# Every source wins over those after it, and says who it is.
+test_origins() {
+    config << END_CONFIG
+namespace = "top"
+listen = "127.0.0.1:1"
+max_connections = 7
+no_auth = true
+[profile.one]
+namespace = "one"
+store = "postgresql://ada:hush@db/x?password=hush"
+no_auth = false
+END_CONFIG
+    shown namespace top '.*config.toml:1' && shown namespace one '.*config.toml:6' --profile one &&
+        QUIPU_NAMESPACE=var shown namespace var QUIPU_NAMESPACE --profile one &&
+        QUIPU_NAMESPACE=var shown namespace opt --namespace --namespace opt &&
+        shown max_connections 7 '.*config.toml:3' && shown data_dir quipu-data default &&
+        shown no_auth 1 '.*config.toml:4' && shown no_auth 0 '.*config.toml:8' --profile one &&
+        QUIPU_NO_AUTH=0 shown no_auth 0 QUIPU_NO_AUTH && QUIPU_NO_AUTH=1 shown no_auth 1 QUIPU_NO_AUTH --profile one &&
+        shown listen 127.0.0.1:2 --listen --listen 127.0.0.1:2 &&
+        shown store 'postgresql://ada@db/x' '.*:7' --profile one &&
+        QUIPU_TOKEN=qp_admin_hush_hush shown token '.hidden.' QUIPU_TOKEN &&
+        expect 0 '^\{"name":"namespace","value":"one","origin":".*:6"\}$' '' config show -o jsonl --profile one &&
+        ! QUIPU_TOKEN=hush "$quipu" config show --origin --profile one -o wide | grep hush &&
+        echo 'namespace = "other"' > other.toml && shown namespace other other.toml:1 --config other.toml &&
+        QUIPU_CONFIG=other.toml shown config other.toml QUIPU_CONFIG
+}
+
+# The server has its settings from the same file.
+test_serve_reads_the_file() {
+    printf 'data_dir = "data"\nlisten = "127.0.0.1:0"\nsocket = "none"\nlog_level = "error"\n' > own.toml
+    QUIPU_LISTEN=127.0.0.1:0 "$quipu" serve --config own.toml > serve.out 2> serve.err &
+    servers+=("$!")
+    for _ in $(seq 100); do ! grep -q admin.token serve.out || break; sleep 0.05; done
+    [ -f data/admin.token ] && [ ! -e data/quipu.sock ] && [ ! -s serve.err ] || { cat serve.out serve.err; return 1; }
+}
+
+test_whoami() {
+    "$quipu" start t --db f.db > /dev/null && expect 0 '^role +admin$' '' whoami --db f.db && expect 0 '^token +local$' '' whoami --db f.db &&
+        expect 0 '^namespace +billing$' '' whoami --db f.db -n billing && serve --socket none &&
+        "$quipu" tokens create --role trigger --server "$url" --token-file data/admin.token > t.token && chmod 600 t.token &&
+        expect 0 '^role +trigger$' '' whoami --server "$url" --token-file t.token
 }
 
 test_tokens() {

@@ -34,7 +34,7 @@ test_every_option_is_taken() {
     while read -r command; do
         expect 2 '' "unknown option '--no-such-thing'" $command $(options_of "$command") --no-such-thing || return 1
     done < <(commands | grep -v help)
-    [ "$(options_of serve | wc -l)" = 16 ]
+    [ "$(options_of serve | wc -l)" = 18 ]
 }
 
 test_nearest() {
@@ -107,10 +107,10 @@ test_manual() {
         diff <("$quipu" help -o markdown) "$root/docs/cli.md"
 }
 
-# What tables print are fields of the API.
+# What tables print are fields of the API; but for those of config.c, which asks nobody.
 test_columns_are_fields() {
     local key count=0
-    for key in $(grep -ohE '\{"[A-Z ]+", "[a-z_]+"' "$root"/src/cli/*.c | sed -E 's/.*"([a-z_]+)"/\1/' | sort -u); do
+    for key in $(grep -ohE '\{"[A-Z ]+", "[a-z_]+"' $(ls "$root"/src/cli/*.c | grep -v /config.c) | sed -E 's/.*"([a-z_]+)"/\1/' | sort -u); do
         grep -q "^FIELD([A-Za-z]*, $key," "$root/src/server/schemas.def" || { echo "no field $key"; return 1; }
         count=$((count + 1))
     done

@@ -338,7 +338,18 @@ static void answers_are_as_described(void **state)
                  "BulkDone");
     check_answer("POST", "/v1/batches", "{\"action\":\"cancel\",\"where\":\"topic=t\"}", 200,
                  "BulkDone");
+    check_answer(
+        "POST", "/v1/batches",
+        "{\"action\":\"cancel\",\"where\":\"\",\"batch\":\"01980a3e-7c11-7b6e-9d43-0f4f6c1c2a55\"}",
+        200, "BulkDone");
+    check_answer("GET", "/v1/batches/01980a3e-7c11-7b6e-9d43-0f4f6c1c2a55", NULL, 200, "Batch");
+    check_answer("GET", "/v1/batches/01980a3e-7c11-7b6e-9d43-0f4f6c1c2a56", NULL, 404, "Problem");
+    check_answer("POST", "/v1/batches", "{\"action\":\"cancel\",\"where\":\"\",\"batch\":\"x\"}",
+                 400, "Problem");
     check_answer("POST", "/v1/backup", "{\"name\":\"copy.db\"}", 201, "BackupMade");
+    check_answer("POST", "/v1/sql", "{\"sql\":\"SELECT id FROM v_jobs\",\"limit\":1}", 200,
+                 "SqlAnswer");
+    check_answer("POST", "/v1/sql", "{\"sql\":\"DELETE FROM qp_job\"}", 400, "Problem");
     check_answer("GET", "/v1/parked", NULL, 200, "JobList");
     check_answer("GET", "/v1/whoami", NULL, 200, "Whoami");
     check_answer("GET", "/readyz", NULL, 200, "Health");

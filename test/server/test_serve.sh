@@ -58,6 +58,8 @@ test_refusals() {
         refused 'only addresses of this machine' --data-dir d1 --listen 0.0.0.0:0 --no-auth &&
         refused 'both a key and a certificate' --data-dir d1 --listen 127.0.0.1:0 --tls-key x &&
         refused 'ADDRESS:PORT' --data-dir d1 --listen nowhere &&
+        refused 'up to 65535' --data-dir d1 --listen 127.0.0.1:99999 &&
+        refused 'up to 65535' --data-dir d1 --listen 127.0.0.1:-1 &&
         refused 'unknown option' --data-dri d1 &&
         refused 'comes twice' --data-dir d1 --data-dir d2 &&
         refused '--max-body is' --data-dir d1 --max-body 12 &&

@@ -253,7 +253,16 @@ static void test_async(void **state)
     END_KIND
 }
 
-/* Proves that a filter's jobs are acted on in pages, each once, and that what does not allow it is counted. */
+static void note_acted(void *context, qp_str id, int code)
+{
+    int64_t *told = context;
+    assert_true(code == QP_OK || code == QP_E_CLOSED);
+    assert_int_equal(code == QP_E_CLOSED, str_equal(id, QP_STR("j3")));
+    told[code == QP_OK ? 0 : 1]++;
+}
+
+/* Proves that a filter's jobs are acted on in pages, each once, that what does not allow it is
+ * counted, and that each is told of. */
 static void test_bulk(void **state)
 {
     ON_ALL_KINDS
@@ -266,7 +275,10 @@ static void test_bulk(void **state)
     struct qp_count count;
     int64_t done = 0;
     int64_t refused = 0;
+    int64_t told[2] = {0};
     int pages = 0;
+    bulk.context = told;
+    bulk.acted = note_acted;
     for (int i = 0; i < 10; i++) {
         char id[8];
         (void)snprintf(id, sizeof id, "j%d", i);
@@ -287,6 +299,8 @@ static void test_bulk(void **state)
     } while (result.cursor[0] != '\0');
     assert_int_equal(done, 9);
     assert_int_equal(refused, 1);
+    assert_int_equal(told[0], 9);
+    assert_int_equal(told[1], 1);
     assert_true(pages >= 3);
     assert_int_equal(
         qp_job_count(q, QP_NONE, QP_STR("status=cancelled"), QP_COUNT_EXACT, &count, &err), QP_OK);

@@ -600,6 +600,7 @@ const struct provider_calls sqlite_calls = {
     .load = sqlite_load,
     .scan = sqlite_scan,
     .backup = sqlite_backup,
+    .sql = sqlite_sql,
     .write = sqlite_write,
     .write_all = sqlite_write_all,
     .commit = sqlite_commit,

@@ -98,6 +98,10 @@ int sqlite_write_all(struct provider *base, enum table_id table, const void *con
 /* backup.c */
 int sqlite_backup(struct provider *base, const char *to, struct qp_err *err) QP_MUST_USE;
 
+/* sql.c */
+int sqlite_sql(struct provider *base, const struct store_sql *q, void *context,
+               store_sql_visit visit, bool *out_more, struct qp_err *err) QP_MUST_USE;
+
 /* open.c */
 void sqlite_provider_close(struct provider *base);
 /* provider.c */
