@@ -165,6 +165,8 @@
 #define LIMIT_STREAM_PING_MS (15 * 1000)   /* between two signs of life of a stream */
 #define LIMIT_TOKEN_ID_SIZE 32             /* the part of a token that names it */
 #define LIMIT_TOKENS_KNOWN 1024            /* kept in memory */
+#define LIMIT_TOKEN_RATE 5000              /* requests per second of one token; configurable */
+#define LIMIT_TOKEN_RATE_HARD 1000000      /* above it there is no use in counting */
 #define LIMIT_REQUEST_ID_SIZE 128
 #define LIMIT_PARAMETERS 16 /* of a query */
 #define LIMIT_HOSTS 16      /* names that a server answers to */

@@ -37,7 +37,8 @@ struct serve {
     struct qp_env env;
     struct sink sink;
     const char *data, *store, *listen, *socket, *host, *tls_key, *tls_certificate;
-    const char *max_body, *max_connections, *http_threads, *keep, *drain, *level, *format;
+    const char *max_body, *max_connections, *http_threads, *token_rate, *keep, *drain, *level,
+        *format;
     const char *no_auth, *behind_proxy;
     char socket_place[256];
     int adopted[SERVER_LISTENERS];
@@ -62,6 +63,7 @@ static const struct {
     {OPT_max_body, offsetof(struct serve, max_body)},
     {OPT_max_connections, offsetof(struct serve, max_connections)},
     {OPT_http_threads, offsetof(struct serve, http_threads)},
+    {OPT_token_rate, offsetof(struct serve, token_rate)},
     {OPT_keep, offsetof(struct serve, keep)},
     {OPT_drain, offsetof(struct serve, drain)},
     {OPT_log_level, offsetof(struct serve, level)},
@@ -124,6 +126,7 @@ static int settle_numbers(struct serve *s)
     long long body = 0;
     long long connections = 0;
     long long threads = 0;
+    long long rate = LIMIT_TOKEN_RATE;
     if (!read_number(s->max_body, 1024, LIMIT_BODY_HARD_SIZE, &body)) {
         return cli_usage("serve: --max-body is 1024 to %d", LIMIT_BODY_HARD_SIZE);
     }
@@ -133,12 +136,16 @@ static int settle_numbers(struct serve *s)
     if (!read_number(s->http_threads, 1, 64, &threads)) {
         return cli_usage("serve: --http-threads is 1 to 64");
     }
+    if (!read_number(s->token_rate, 0, LIMIT_TOKEN_RATE_HARD, &rate)) {
+        return cli_usage("serve: --token-rate is 0 to %d", LIMIT_TOKEN_RATE_HARD);
+    }
     if (!read_ms(s->keep, &s->server.keep_ms) || !read_ms(s->drain, &s->server.drain_ms)) {
         return cli_usage("serve: --keep and --drain are durations like 30s or 7d");
     }
     s->server.body_size = (size_t)body;
     s->server.connections = (unsigned)connections;
     s->server.http_threads = (int)threads;
+    s->server.token_rate = rate > 0 ? rate : -1;
     return EXIT_OK;
 }
 

@@ -317,7 +317,7 @@ int api_open(const struct api_options *options, struct api **out_api, struct qp_
     (void)pthread_cond_init(&api->work, NULL);
     cond_init_monotonic(&api->idle);
     cond_init_monotonic(&api->clock_changed);
-    rc = auth_create(options->engine, options->env, &api->auth);
+    rc = auth_create(options->engine, options->env, options->token_rate, &api->auth);
     rc = rc == QP_OK ? idempotency_create(options->env, &api->idempotency) : rc;
     rc = rc == QP_OK ? start_threads(api, err) : err_set(err, rc, "out of memory");
     if (rc == QP_OK && pthread_create(&api->clock, NULL, clock_main, api) != 0) {
@@ -532,13 +532,22 @@ static void refuse_unknown(struct api_call *c)
                                              : "the token is unknown, revoked or expired");
 }
 
+/* What was found of a token. */
+static void found_who(struct api_call *c, int rc)
+{
+    if (rc == QP_OK) {
+        authorized(c);
+    } else if (rc == QP_E_LIMIT) {
+        api_refuse(c, PROBLEM_RATE, NULL, "a token has %lld requests per second",
+                   (long long)c->api->options.token_rate);
+    } else {
+        refuse_unknown(c);
+    }
+}
+
 static void ask_who(struct api_call *c)
 {
-    if (auth_ask(c->api->auth, c->authorization, &c->who) != QP_OK) {
-        refuse_unknown(c);
-        return;
-    }
-    authorized(c);
+    found_who(c, auth_ask(c->api->auth, c->authorization, &c->who));
 }
 
 static const struct principal everybody = {
@@ -556,12 +565,10 @@ static void authenticate(struct api_call *c)
         return;
     }
     rc = auth_known(c->api->auth, c->authorization, &c->who);
-    if (rc == QP_OK) {
-        authorized(c);
-    } else if (rc == QP_E_BUSY) {
+    if (rc == QP_E_BUSY) {
         api_later(c, ask_who);
     } else {
-        refuse_unknown(c);
+        found_who(c, rc);
     }
 }
 

@@ -23,6 +23,7 @@ struct api_options {
     bool open;                /* --no-auth: nobody is asked for a token */
     bool peers;               /* calls of our own user over a Unix socket need no token: not where
                                  that user may be a proxy, who asks for others */
+    int64_t token_rate;       /* requests per second of one token; 0: any */
     const char *backups;      /* directory for POST /v1/backup; NULL: there is none */
 };
 

@@ -3,10 +3,12 @@
  *   I1  a secret is compared in constant time, by its hash, and is written nowhere
  *   I2  what is known of a token is at most AUTH_KEEP_US old; what this process revoked is
  *       forgotten at once
+ *   I3  a token that is known pays for its request in the same look under the lock: `paid_until_us`
+ *       goes on by a request's share of a second, and may be AUTH_BURST_S ahead of the clock
  *
  * The known tokens are a table without lists: a token's slot follows from its id, and who comes
  * later takes it. With more tokens in use than slots the store is asked more often, and that is
- * all.
+ * all. Those that share a slot share what they may ask for, so nobody gets more by making others go.
  */
 #include "server/auth.h"
 
@@ -29,12 +31,14 @@ struct known {
     qp_ms expire_at; /* 0: never */
     int64_t until_us;
     int64_t used_us; /* when the store was last told; 0: not yet */
+    int64_t paid_until_us;
 };
 
 struct auth {
     qp *engine;
     const struct qp_env *env;
     uint64_t seed;
+    int64_t rate; /* 0: any */
     pthread_mutex_t lock;
     struct known *slots; /* under the lock */
 };
@@ -168,12 +172,31 @@ static bool is_fresh(const struct auth *a, const struct known *slot, qp_str id)
     return slot->until_us > now_us(a) && str_equal(str_from(slot->who.token), id);
 }
 
+/* A request of the slot's token; false: one too many. Under the lock. */
+static bool pay(const struct auth *a, struct known *slot)
+{
+    int64_t now = now_us(a);
+    if (a->rate == 0) {
+        return true;
+    }
+    if (slot->paid_until_us < now) {
+        slot->paid_until_us = now;
+    }
+    if (slot->paid_until_us - now >= AUTH_BURST_S * 1000000LL) {
+        return false;
+    }
+    slot->paid_until_us += 1000000 / a->rate;
+    return true;
+}
+
 int auth_known(struct auth *a, qp_str authorization, struct principal *out_who)
 {
     struct parsed token;
     struct known known;
     struct known *slot;
     bool fresh;
+    bool good;
+    bool paid = true;
     if (!parse(authorization, &token)) {
         return QP_E_NOT_FOUND;
     }
@@ -181,13 +204,20 @@ int auth_known(struct auth *a, qp_str authorization, struct principal *out_who)
     slot = slot_of(a, token.id);
     fresh = is_fresh(a, slot, token.id);
     known = *slot;
+    good = fresh && CRYPTO_memcmp(known.who.hash, token.hash, TOKEN_HASH_SIZE) == 0 &&
+           !is_expired(a, known.expire_at);
+    if (good) {
+        paid = pay(a, slot);
+    }
     (void)pthread_mutex_unlock(&a->lock);
     if (!fresh) {
         return QP_E_BUSY;
     }
-    if (CRYPTO_memcmp(known.who.hash, token.hash, TOKEN_HASH_SIZE) != 0 ||
-        is_expired(a, known.expire_at)) {
+    if (!good) {
         return QP_E_NOT_FOUND;
+    }
+    if (!paid) {
+        return QP_E_LIMIT;
     }
     *out_who = known.who;
     return QP_OK;
@@ -253,6 +283,7 @@ int auth_ask(struct auth *a, qp_str authorization, struct principal *out_who)
     (void)pthread_mutex_lock(&a->lock);
     struct known *slot = slot_of(a, token.id);
     known.used_us = strcmp(slot->who.token, known.who.token) == 0 ? slot->used_us : 0;
+    known.paid_until_us = slot->paid_until_us;
     *slot = known;
     (void)pthread_mutex_unlock(&a->lock);
     rc = auth_known(a, authorization, out_who);
@@ -265,7 +296,8 @@ int auth_ask(struct auth *a, qp_str authorization, struct principal *out_who)
 void auth_forget(struct auth *a, qp_str id)
 {
     (void)pthread_mutex_lock(&a->lock);
-    *slot_of(a, id) = (struct known){0};
+    struct known *slot = slot_of(a, id);
+    *slot = (struct known){.paid_until_us = slot->paid_until_us};
     (void)pthread_mutex_unlock(&a->lock);
 }
 
@@ -343,7 +375,7 @@ int auth_first(struct auth *a, char out_token[TOKEN_TEXT_SIZE], struct qp_err *e
                       out_token, id, err);
 }
 
-int auth_create(qp *engine, const struct qp_env *env, struct auth **out_auth)
+int auth_create(qp *engine, const struct qp_env *env, int64_t rate, struct auth **out_auth)
 {
     struct auth *a = mem_alloc(env, sizeof *a);
     if (a == NULL) {
@@ -351,6 +383,7 @@ int auth_create(qp *engine, const struct qp_env *env, struct auth **out_auth)
     }
     a->engine = engine;
     a->env = env;
+    a->rate = rate;
     a->slots = mem_alloc(env, LIMIT_TOKENS_KNOWN * sizeof *a->slots);
     if (a->slots == NULL || env->entropy(env->context, &a->seed, sizeof a->seed) != QP_OK) {
         mem_free(env, a->slots);

@@ -202,11 +202,15 @@ static int open_engine(struct server *s, struct qp_err *err)
 
 static int open_api(struct server *s, struct qp_err *err)
 {
+    int64_t rate = s->options.token_rate;
     struct api_options options = {.engine = s->engine,
                                   .env = s->env,
                                   .metrics = stats_registry(s->engine),
                                   .open = s->options.no_auth,
                                   .peers = !s->options.behind_proxy,
+                                  .token_rate = rate == 0  ? LIMIT_TOKEN_RATE
+                                                : rate < 0 ? 0
+                                                           : rate,
                                   .backups = s->backups};
     return api_open(&options, &s->api, err);
 }

@@ -35,6 +35,7 @@ struct server_options {
     size_t body_size;
     unsigned connections;
     int http_threads;
+    int64_t token_rate; /* requests per second of one token; 0: LIMIT_TOKEN_RATE, < 0: any */
     qp_ms keep_ms;
     qp_ms drain_ms; /* 0: LIMIT_DRAIN_MS */
     /* All programs of the engine (run/handle.h), when there are others than those that everybody has; else 0. */

@@ -166,6 +166,39 @@ static void headers(void **state)
     st_end();
 }
 
+/* A token that asks too often is told when to come again, an administrator's, too; what needs no
+ * token goes on. */
+static void rate_of_a_token(void **state)
+{
+    struct hc c;
+    struct hc_answer a = {0};
+    int taken = 0;
+    char *code;
+    (void)state;
+    st_init(ST_MEMORY, ST_TOKENS);
+    st.options.token_rate = 1;
+    st_open();
+    assert_true(hc_open(&c, st.port));
+    for (int i = 0; i < 50 && a.status != 429; i++) {
+        hc_done(&a);
+        a = hc_ask(&c, st.token, "GET", "/v1/whoami", NULL, NULL);
+        taken += a.status == 200;
+    }
+    assert_int_equal(a.status, 429);
+    assert_in_range(taken, 2, 10);
+    code = hc_member(&a, "code");
+    assert_string_equal(code, "rate_limited");
+    free(code);
+    expect_header(&a, "Retry-After", "1");
+    expect_header(&a, "Content-Type", "application/problem+json");
+    hc_done(&a);
+    a = hc_ask(&c, NULL, "GET", "/livez", NULL, NULL);
+    assert_int_equal(a.status, 200);
+    hc_done(&a);
+    hc_close(&c);
+    st_end();
+}
+
 /* ---------------------------------------------------------------------------------------- sizes */
 
 static char *repeat(const char *before, char byte, size_t size, const char *after)
@@ -317,6 +350,7 @@ int main(void)
         cmocka_unit_test(line_ends_do_not_frame),
         cmocka_unit_test(good_ones_work),
         cmocka_unit_test(headers),
+        cmocka_unit_test(rate_of_a_token),
         cmocka_unit_test(sizes),
         cmocka_unit_test(requests_per_connection),
         cmocka_unit_test(slow_heads),
