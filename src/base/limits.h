@@ -161,6 +161,8 @@
 #define LIMIT_CREW_CALLS 4096              /* that wait for one of them */
 #define LIMIT_WAIT_MS (60 * 1000)          /* that a request may ask to wait */
 #define LIMIT_DRAIN_MS (20 * 1000)         /* for requests in hand, when the server ends */
+#define LIMIT_READY_MS 5000                /* a commit so long ago shows that there can be others */
+#define LIMIT_READY_WAIT_MS 2000           /* for another request that makes sure of that */
 #define LIMIT_STREAMS 1000                 /* event streams at a time */
 #define LIMIT_STREAM_PING_MS (15 * 1000)   /* between two signs of life of a stream */
 #define LIMIT_TOKEN_ID_SIZE 32             /* the part of a token that names it */
@@ -181,6 +183,8 @@ static_assert(LIMIT_PAYLOAD_HARD_SIZE <= LIMIT_BUNDLE_SIZE, "a payload fits into
 static_assert(LIMIT_HOST_CALLBACK_MS < LIMIT_SILENCE_MS, "a host callback may be silent");
 static_assert(LIMIT_CHECK_PAGE_ROWS <= LIMIT_PAGE_ROWS, "a page's rows are looked up at once");
 static_assert(LIMIT_PAYLOAD_SIZE < LIMIT_BODY_SIZE, "a payload fits into a request");
+static_assert(LIMIT_RUN_LEASE_MS / 3 < LIMIT_READY_MS,
+              "a renewed lease shows it on a shared store");
 static_assert(LIMIT_BUNDLE_SIZE < LIMIT_ARENA_SIZE, "a bundle fits into an arena");
 
 #endif

@@ -20,20 +20,18 @@ void handle_livez(struct api_call *c)
     answer_health(c, "ok");
 }
 
-/* The engine is at work, the store answers a read, and we are not about to go. */
+/* The engine is at work, the store can be written, and we are not about to go. */
 void handle_readyz(struct api_call *c)
 {
     struct qp_err err = {0};
-    int64_t position;
     int rc;
     if (api_is_draining(c->api)) {
         api_refuse(c, PROBLEM_DRAINING, NULL, "the server is shutting down");
         return;
     }
-    rc = handle_alive(api_engine(c->api)) ? QP_OK : QP_E_CLOSED;
-    rc = rc == QP_OK ? qp_feed_position(api_engine(c->api), &position, &err) : rc;
+    rc = handle_ready(api_engine(c->api), &err);
     if (rc != QP_OK) {
-        api_refuse(c, PROBLEM_NOT_READY, NULL, "the store does not answer: %s", qp_code_text(rc));
+        api_refuse(c, PROBLEM_NOT_READY, NULL, "%s", qp_code_text(rc));
         return;
     }
     answer_health(c, "ok");
