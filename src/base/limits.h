@@ -37,9 +37,11 @@
 
 /* Log and metrics */
 #define LIMIT_LOG_LINE_SIZE 4096
-#define LIMIT_LOG_ECHO_SIZE 200 /* of foreign input, at most, in a log line or an error */
-#define LIMIT_METRICS 256       /* metric families */
-#define LIMIT_METRIC_SERIES 500 /* label sets per family; further ones are counted as "other" */
+#define LIMIT_LOG_ECHO_SIZE 200   /* of foreign input, at most, in a log line or an error */
+#define LIMIT_METRICS 256         /* metric families */
+#define LIMIT_STATS_ROWS 10000    /* timers and parked jobs that a look at the numbers counts */
+#define LIMIT_STATS_KEEP_MS 15000 /* between two such looks */
+#define LIMIT_METRIC_SERIES 500   /* label sets per family; further ones are counted as "other" */
 
 /* Store */
 #define LIMIT_BUNDLE_OPS 25000 /* rows that one message may commit */

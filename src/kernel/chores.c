@@ -213,9 +213,7 @@ int retention_page(struct bundle *b, bool *out_more)
                         .limit = LIMIT_RETENTION_JOBS,
                         .skip_locked = true};
     struct bundle_rows due = {0};
-    bool may = false;
-    int rc = bundle_tidies(b, &may);
-    rc = rc == QP_OK && may ? bundle_scan(b, &scan, &due) : rc;
+    int rc = bundle_scan(b, &scan, &due);
     *out_more = false;
     for (size_t i = 0; i < due.count && rc == QP_OK; i++) {
         const struct job_row *job = due.rows[i];

@@ -27,8 +27,8 @@ int fanout_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
 int sweep_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
 
 /* Jobs whose time is over, LIMIT_RETENTION_JOBS of them: one that is open is sent its END, of one that
- * is finished LIMIT_SWEEP_ROWS rows go. Where many engines share the store, one at a time does it; jobs
- * that somebody works on are passed over. out_more: come again at once. */
+ * is finished LIMIT_SWEEP_ROWS rows go. Where many engines share the store, one at a time does it
+ * (bundle_tidies); jobs that somebody works on are passed over. out_more: come again at once. */
 int retention_page(struct bundle *b, bool *out_more) QP_MUST_USE;
 
 #endif

@@ -309,13 +309,16 @@ static int wake_decide(void *context, struct bundle *b)
     op->wake = (struct op_wake){.limit = LIMIT_WAKE_MESSAGES};
     rc = bundle_run(b);
     r->more = rc == QP_OK && op->wake.out_more;
+    r->leases = rc == QP_OK ? op->wake.out_leases : 0;
     return rc;
 }
 
 static int tidy_decide(void *context, struct bundle *b)
 {
     struct round *r = context;
-    return retention_page(b, &r->tidy_more);
+    int rc = bundle_tidies(b, &r->tidies);
+    r->tidy_more = false;
+    return rc == QP_OK && r->tidies ? retention_page(b, &r->tidy_more) : rc;
 }
 
 /* What was delivered before is counted when its turn comes (decide_begin). */
@@ -637,6 +640,10 @@ static int answer(struct round *r, struct qp_err *err)
     e->stats.bundles += (int64_t)r->commit.bundle_count;
     if (e->listens && e->options.journaled != NULL) {
         commit_journal(&r->commit, e->options.context, e->options.journaled);
+    }
+    if (r->waking != NULL) {
+        e->stats.leases += r->waking->rc == QP_OK ? r->leases : 0;
+        e->stats.tidies = r->tidies;
     }
     note_ready(r);
     take_served(r); /* before the batch: its claims may have exhausted a stream */

@@ -178,6 +178,8 @@ struct engine_stats {
     int64_t buried;
     int64_t stale;      /* answers of tasks and messages that were no longer ours */
     int64_t runs_ended; /* of others, that this one has taken over */
+    int64_t leases;     /* of tasks, that have ended without a word */
+    bool tidies;        /* this one does the housekeeping: the last time it was due, it did */
 };
 struct engine_stats engine_stats(const struct engine *e);
 

@@ -56,6 +56,8 @@ struct round {
     struct bundle *waking;
     struct bundle *tidying;
     struct bundle *renewing;
+    int64_t leases; /* that were found to be over */
+    bool tidies;    /* housekeeping was ours to do */
     bool more;      /* due things are left */
     bool tidy_more; /* jobs that are over are left */
     qp_ms now;

@@ -72,7 +72,8 @@ struct qp_task {
     bool renewing;           /* the engine has `renew`, so the task must stay */
     bool submitted;          /* the engine has its result, or its return */
     bool over;               /* it goes when the renewal is answered */
-    qp_ms leased_at;         /* when it was claimed, or last renewed */
+    qp_ms handed_at;
+    qp_ms leased_at; /* when it was claimed, or last renewed */
     atomic_bool begun;
     struct buf output;
     struct buf error;

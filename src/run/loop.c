@@ -166,7 +166,7 @@ int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err)
     q->in_engine = false;
     after = engine_stats(q->engine);
     if (after.commits > before.commits) {
-        stats_round(q, now_us(q) - from, after.bundles - before.bundles);
+        stats_round(q, now_us(q) - from, &before, &after);
     }
     note_turn(q, rc, after.commits > before.commits);
     pool_flush(q);

@@ -67,7 +67,13 @@ void handle_metrics(struct api_call *c)
 {
     struct metrics *metrics = stats_registry(api_engine(c->api));
     struct qp_err err = {0};
+    const struct metric_spec streams = {
+        .name = "quipu_sse_clients", .help = "Open streams of events", .kind = METRIC_GAUGE};
+    struct metric *open = NULL;
     int rc = stats_collect(api_engine(c->api), &err);
+    if (metrics_open(metrics, &streams, NULL, 0, NULL, &open) == QP_OK) {
+        metric_set(open, atomic_load(api_streams(c->api)));
+    }
     buf_reset(&c->out);
     if (rc == QP_OK) {
         metrics_text(metrics, &c->out);
