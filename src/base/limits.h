@@ -106,9 +106,11 @@
 #define LIMIT_RUN_LEASE_LEAST_MS 1000
 #define LIMIT_PROGRAMS 16
 #define LIMIT_WORKER_THREADS 1024
-#define LIMIT_RETENTION_JOBS 50 /* per commit */
-#define LIMIT_LOOK_MS 1000      /* between two looks for what others have put, where others are */
-#define LIMIT_DUE_MS 100 /* before another look at what is due and in somebody else's hands */
+#define LIMIT_RETENTION_JOBS 50                /* per commit */
+#define LIMIT_FEED_MS (7LL * 24 * 3600 * 1000) /* how long the feed goes back */
+#define LIMIT_FEED_LOOK_MS (60 * 1000)         /* between two looks whether some of it is older */
+#define LIMIT_LOOK_MS 1000 /* between two looks for what others have put, where others are */
+#define LIMIT_DUE_MS 100   /* before another look at what is due and in somebody else's hands */
 #define LIMIT_BACKOFF_MS (5 * 60 * 1000) /* between two deliveries of a message that failed */
 #define LIMIT_SIGNAL_TTL_MS                                                                        \
     (7LL * 24 * 3600 * 1000) /* a signal that nobody waits for; configurable */

@@ -31,4 +31,9 @@ int sweep_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
  * (bundle_tidies); jobs that somebody works on are passed over. out_more: come again at once. */
 int retention_page(struct bundle *b, bool *out_more) QP_MUST_USE;
 
+/* The feed up to a time goes, LIMIT_SWEEP_ROWS commits of it; likewise one engine at a time does it. The newest
+ * commit stays, so that the feed always says where it is. The journal itself is in other rows, and stays with its
+ * jobs: whoever reads the feed and is further behind begins again from lists (query_feed). */
+int feed_page(struct bundle *b, qp_ms before, bool *out_more) QP_MUST_USE;
+
 #endif

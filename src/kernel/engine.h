@@ -100,6 +100,7 @@ struct engine_options {
     const char *name;
     qp_ms lease_ms; /* of the run; 0: nobody else works on this store, the run lasts till it ends */
     qp_ms keep_ms;  /* finished jobs; 0: for ever */
+    qp_ms feed_ms;  /* how long the feed goes back; 0: LIMIT_FEED_MS */
     int64_t max_deliveries; /* 0: LIMIT_DELIVERIES */
     int64_t batch;          /* messages per round; 0: LIMIT_ROUND_MESSAGES */
     int64_t elsewhere;      /* bundles that make a commit worth a writer; 0: the usual number */
