@@ -3,7 +3,7 @@
  * Reads its options (an option --data-dir is also the variable QUIPU_DATA_DIR; the option wins),
  * puts a server together (server/server.h), tells the service manager that it is ready, and
  * waits for a signal: SIGTERM and SIGINT end it, after what is being done; SIGHUP reads the key
- * and the certificate again. When the store has failed for good it ends by itself.
+ * and the certificate again; SIGUSR1 writes what the server knows of itself to the log. When the store has failed for good it ends by itself.
  *
  * Exit codes: 0 it was asked to end and did, 1 it could not start, did not end well, or its
  * store failed, 2 usage, 4 the store is in use.
@@ -25,6 +25,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "cli/cli.h"
+#include "server/sandbox.h"
 #include "server/server.h"
 #include "server/sink.h"
 
@@ -39,7 +40,7 @@ struct serve {
     const char *data, *store, *listen, *socket, *host, *tls_key, *tls_certificate;
     const char *max_body, *max_connections, *http_threads, *token_rate, *keep, *drain, *level,
         *format;
-    const char *no_auth, *behind_proxy;
+    const char *no_auth, *behind_proxy, *sandbox;
     char socket_place[256];
     int adopted[SERVER_LISTENERS];
     sigset_t signals;
@@ -64,6 +65,7 @@ static const struct {
     {OPT_max_connections, offsetof(struct serve, max_connections)},
     {OPT_http_threads, offsetof(struct serve, http_threads)},
     {OPT_token_rate, offsetof(struct serve, token_rate)},
+    {OPT_sandbox, offsetof(struct serve, sandbox)},
     {OPT_keep, offsetof(struct serve, keep)},
     {OPT_drain, offsetof(struct serve, drain)},
     {OPT_log_level, offsetof(struct serve, level)},
@@ -254,6 +256,7 @@ static void prepare(struct serve *s)
     (void)sigaddset(&s->signals, SIGTERM);
     (void)sigaddset(&s->signals, SIGINT);
     (void)sigaddset(&s->signals, SIGHUP);
+    (void)sigaddset(&s->signals, SIGUSR1);
     (void)pthread_sigmask(SIG_BLOCK, &s->signals, NULL);
 }
 
@@ -309,6 +312,8 @@ static bool wait_for_end(struct serve *s, struct server *server, const char *man
         number = sigtimedwait(&s->signals, NULL, &look);
         if (number == SIGHUP) {
             reload(s, server);
+        } else if (number == SIGUSR1) {
+            server_dump(server);
         }
         server_tidy(server);
         if (beat_ms > 0 && server_alive(server)) {
@@ -331,6 +336,12 @@ static int run(struct serve *s)
     if (rc != QP_OK) {
         cli_error("serve", &err, rc);
         return rc == QP_E_LOCKED ? EXIT_CONFLICT : EXIT_ERROR;
+    }
+    rc = s->sandbox != NULL ? sandbox_enter(&err) : QP_OK;
+    if (rc != QP_OK) {
+        cli_error("serve", &err, rc);
+        (void)server_close(server); /* nobody was told of it */
+        return EXIT_ERROR;
     }
     announce(s, server);
     notify(manager, "READY=1\nSTATUS=serving");

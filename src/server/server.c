@@ -359,6 +359,36 @@ int server_reload(struct server *s, struct qp_err *err)
     return rc;
 }
 
+/* ---------------------------------------------------------------------------------------- dump */
+
+/* Of histograms the count and the sum are enough for a log. */
+static void dump_line(const struct server *s, qp_str line)
+{
+    if (line.n > 0 && line.p[0] != '#' && memmem(line.p, line.n, "_bucket{", 8) == NULL) {
+        log_write(s->env, QP_LOG_INFO, LOG_MSG("state"), LOG_STR("is", line));
+    }
+}
+
+void server_dump(struct server *s)
+{
+    struct qp_err err = {0};
+    struct buf text;
+    size_t from = 0;
+    if (stats_collect(s->engine, &err) != QP_OK) {
+        log_write(s->env, QP_LOG_WARN, LOG_MSG("the store does not answer"),
+                  LOG_TEXT("why", err.text)); /* what was counted is told all the same */
+    }
+    buf_init(&text, s->env, 0);
+    metrics_text(stats_registry(s->engine), &text);
+    for (size_t i = 0; i < text.n; i++) {
+        if (text.p[i] == '\n') {
+            dump_line(s, (qp_str){text.p + from, i - from});
+            from = i + 1;
+        }
+    }
+    buf_done(&text);
+}
+
 /* --------------------------------------------------------------------------------------- close */
 
 /* Requests first, then who answers them, then the store. What is not answered in time is left to

@@ -59,6 +59,8 @@ struct api *server_api(const struct server *s);
 int server_reload(struct server *s, struct qp_err *err) QP_MUST_USE;
 /* Now and then: closes what a reload has left, when it is done. */
 void server_tidy(struct server *s);
+/* All numbers to the log, a line each. Waits for the store. */
+void server_dump(struct server *s);
 /* False once the store has failed for good: then the server is of no more use, and ends. */
 bool server_alive(const struct server *s);
 /* False: some requests were not even answered in time. The server is gone in any case. */
