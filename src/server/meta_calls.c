@@ -50,17 +50,27 @@ void handle_version(struct api_call *c)
     api_json_end(c, &w, 200);
 }
 
-void handle_openapi(struct api_call *c)
+static void answer_text(struct api_call *c, void (*write)(struct buf *out), const char *type)
 {
     buf_reset(&c->out);
-    openapi_write(&c->out);
+    write(&c->out);
     if (buf_rc(&c->out) != QP_OK) {
         api_fail(c, buf_rc(&c->out), NULL);
         return;
     }
     c->status = 200;
-    c->content_type_out = "application/json";
+    c->content_type_out = type;
     api_answer(c);
+}
+
+void handle_openapi(struct api_call *c)
+{
+    answer_text(c, openapi_write, "application/json");
+}
+
+void handle_docs(struct api_call *c)
+{
+    answer_text(c, page_write, "text/html; charset=utf-8");
 }
 
 void handle_metrics(struct api_call *c)
