@@ -368,7 +368,6 @@ install: all ## install to $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 755 $(B)/quipu $(DESTDIR)$(PREFIX)/bin/quipu
 	install -m 644 include/quipu.h $(DESTDIR)$(PREFIX)/include/quipu.h
-	install -D -m 644 share/quipu.service $(DESTDIR)$(PREFIX)/share/quipu/quipu.service
 	install -m 644 $(B)/libquipu.a $(DESTDIR)$(PREFIX)/lib/libquipu.a
 	install -m 755 $(B)/libquipu.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libquipu.so.$(SOVERSION)
 	ln -sf libquipu.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libquipu.so
@@ -380,7 +379,7 @@ install: all ## install to $(DESTDIR)$(PREFIX)
 	$(B)/quipu completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_quipu
 	$(B)/quipu completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/quipu.fish
 	install -d $(DESTDIR)$(PREFIX)/share/quipu
-	install -m 644 share/quipu.service $(DESTDIR)$(PREFIX)/share/quipu/quipu.service
+	install -m 644 share/quipu.service share/alerts.yml share/grafana.json $(DESTDIR)$(PREFIX)/share/quipu
 
 clean: ## remove the output directory
 	rm -rf $(B)

@@ -594,7 +594,9 @@ QP_API QP_MUST_USE int qp_job_journal(qp *engine, qp_str ns, qp_str id, int64_t 
 
 /* The same for all jobs of a namespace, or for some: entries after a position of the feed, in its order.
  * `where` is a filter; with `id` it is one job. What is committed later has a higher position. The work of
- * one call is bounded: *out_after is where to go on, and *out_more says that there was more. */
+ * one call is bounded: *out_after is where to go on, and *out_more says that there was more. The feed goes back
+ * for a week: QP_E_NOT_FOUND when `after` is longer ago. Whoever is told so asks for qp_feed_position, reads lists
+ * again, and goes on from that position; 0 is always the oldest entry there is. */
 struct qp_feed {
     qp_str ns;
     qp_str id;    /* none: all */

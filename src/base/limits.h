@@ -37,9 +37,11 @@
 
 /* Log and metrics */
 #define LIMIT_LOG_LINE_SIZE 4096
-#define LIMIT_LOG_ECHO_SIZE 200 /* of foreign input, at most, in a log line or an error */
-#define LIMIT_METRICS 256       /* metric families */
-#define LIMIT_METRIC_SERIES 500 /* label sets per family; further ones are counted as "other" */
+#define LIMIT_LOG_ECHO_SIZE 200   /* of foreign input, at most, in a log line or an error */
+#define LIMIT_METRICS 256         /* metric families */
+#define LIMIT_STATS_ROWS 10000    /* timers and parked jobs that a look at the numbers counts */
+#define LIMIT_STATS_KEEP_MS 15000 /* between two such looks */
+#define LIMIT_METRIC_SERIES 500   /* label sets per family; further ones are counted as "other" */
 
 /* Store */
 #define LIMIT_BUNDLE_OPS 25000 /* rows that one message may commit */
@@ -104,9 +106,11 @@
 #define LIMIT_RUN_LEASE_LEAST_MS 1000
 #define LIMIT_PROGRAMS 16
 #define LIMIT_WORKER_THREADS 1024
-#define LIMIT_RETENTION_JOBS 50 /* per commit */
-#define LIMIT_LOOK_MS 1000      /* between two looks for what others have put, where others are */
-#define LIMIT_DUE_MS 100 /* before another look at what is due and in somebody else's hands */
+#define LIMIT_RETENTION_JOBS 50                /* per commit */
+#define LIMIT_FEED_MS (7LL * 24 * 3600 * 1000) /* how long the feed goes back */
+#define LIMIT_FEED_LOOK_MS (60 * 1000)         /* between two looks whether some of it is older */
+#define LIMIT_LOOK_MS 1000 /* between two looks for what others have put, where others are */
+#define LIMIT_DUE_MS 100   /* before another look at what is due and in somebody else's hands */
 #define LIMIT_BACKOFF_MS (5 * 60 * 1000) /* between two deliveries of a message that failed */
 #define LIMIT_SIGNAL_TTL_MS                                                                        \
     (7LL * 24 * 3600 * 1000) /* a signal that nobody waits for; configurable */
@@ -163,10 +167,14 @@
 #define LIMIT_CREW_CALLS 4096              /* that wait for one of them */
 #define LIMIT_WAIT_MS (60 * 1000)          /* that a request may ask to wait */
 #define LIMIT_DRAIN_MS (20 * 1000)         /* for requests in hand, when the server ends */
+#define LIMIT_READY_MS 5000                /* a commit so long ago shows that there can be others */
+#define LIMIT_READY_WAIT_MS 2000           /* for another request that makes sure of that */
 #define LIMIT_STREAMS 1000                 /* event streams at a time */
 #define LIMIT_STREAM_PING_MS (15 * 1000)   /* between two signs of life of a stream */
 #define LIMIT_TOKEN_ID_SIZE 32             /* the part of a token that names it */
 #define LIMIT_TOKENS_KNOWN 1024            /* kept in memory */
+#define LIMIT_TOKEN_RATE 5000              /* requests per second of one token; configurable */
+#define LIMIT_TOKEN_RATE_HARD 1000000      /* above it there is no use in counting */
 #define LIMIT_REQUEST_ID_SIZE 128
 #define LIMIT_PARAMETERS 16 /* of a query */
 #define LIMIT_HOSTS 16      /* names that a server answers to */
@@ -194,6 +202,8 @@ static_assert(LIMIT_PAYLOAD_HARD_SIZE <= LIMIT_BUNDLE_SIZE, "a payload fits into
 static_assert(LIMIT_HOST_CALLBACK_MS < LIMIT_SILENCE_MS, "a host callback may be silent");
 static_assert(LIMIT_CHECK_PAGE_ROWS <= LIMIT_PAGE_ROWS, "a page's rows are looked up at once");
 static_assert(LIMIT_PAYLOAD_SIZE < LIMIT_BODY_SIZE, "a payload fits into a request");
+static_assert(LIMIT_RUN_LEASE_MS / 3 < LIMIT_READY_MS,
+              "a renewed lease shows it on a shared store");
 static_assert(LIMIT_BUNDLE_SIZE < LIMIT_ARENA_SIZE, "a bundle fits into an arena");
 
 #endif

@@ -2,8 +2,8 @@
  *
  * Reads its settings (settings.c), puts a server together (server/server.h), tells the service
  * manager that it is ready, and waits for a signal: SIGTERM and SIGINT end it, after what is being
- * done; SIGHUP reads the key and the certificate again. When the store has failed for good it ends
- * by itself.
+ * done; SIGHUP reads the key and the certificate again; SIGUSR1 writes what the server knows of
+ * itself to the log. When the store has failed for good it ends by itself.
  *
  * Exit codes: 0 it was asked to end and did, 1 it could not start, did not end well, or its
  * store failed, 2 usage, 4 the store is in use.
@@ -25,6 +25,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "cli/cli.h"
+#include "server/sandbox.h"
 #include "server/server.h"
 #include "server/sink.h"
 
@@ -38,7 +39,7 @@ struct serve {
     struct sink sink;
     const char *data, *store, *listen, *socket, *host, *tls_key, *tls_certificate;
     const char *level, *format;
-    const char *no_auth, *behind_proxy;
+    const char *no_auth, *behind_proxy, *sandbox;
     char socket_place[256];
     int adopted[SERVER_LISTENERS];
     sigset_t signals;
@@ -59,6 +60,7 @@ static const struct {
     {OPT_tls_cert, offsetof(struct serve, tls_certificate)},
     {OPT_behind_proxy, offsetof(struct serve, behind_proxy)},
     {OPT_no_auth, offsetof(struct serve, no_auth)},
+    {OPT_sandbox, offsetof(struct serve, sandbox)},
     {OPT_log_level, offsetof(struct serve, level)},
     {OPT_log_format, offsetof(struct serve, format)},
 };
@@ -115,15 +117,19 @@ static int settle_numbers(struct serve *s)
     int64_t body = 0;
     int64_t connections = 0;
     int64_t threads = 0;
+    int64_t rate = LIMIT_TOKEN_RATE;
     int status = cli_number(c, OPT_max_body, 1024, LIMIT_BODY_HARD_SIZE, &body);
     status =
         status == EXIT_OK ? cli_number(c, OPT_max_connections, 1, 1000000, &connections) : status;
     status = status == EXIT_OK ? cli_number(c, OPT_http_threads, 1, 64, &threads) : status;
+    status =
+        status == EXIT_OK ? cli_number(c, OPT_token_rate, 0, LIMIT_TOKEN_RATE_HARD, &rate) : status;
     status = status == EXIT_OK ? cli_duration(c, OPT_keep, &s->server.keep_ms) : status;
     status = status == EXIT_OK ? cli_duration(c, OPT_drain, &s->server.drain_ms) : status;
     s->server.body_size = (size_t)body;
     s->server.connections = (unsigned)connections;
     s->server.http_threads = (int)threads;
+    s->server.token_rate = rate > 0 ? rate : -1;
     return status;
 }
 
@@ -232,6 +238,7 @@ static void prepare(struct serve *s)
     (void)sigaddset(&s->signals, SIGTERM);
     (void)sigaddset(&s->signals, SIGINT);
     (void)sigaddset(&s->signals, SIGHUP);
+    (void)sigaddset(&s->signals, SIGUSR1);
     (void)pthread_sigmask(SIG_BLOCK, &s->signals, NULL);
 }
 
@@ -287,6 +294,8 @@ static bool wait_for_end(struct serve *s, struct server *server, const char *man
         number = sigtimedwait(&s->signals, NULL, &look);
         if (number == SIGHUP) {
             reload(s, server);
+        } else if (number == SIGUSR1) {
+            server_dump(server);
         }
         server_tidy(server);
         if (beat_ms > 0 && server_alive(server)) {
@@ -309,6 +318,12 @@ static int run(struct serve *s)
     if (rc != QP_OK) {
         cli_error("serve", &err, rc);
         return rc == QP_E_LOCKED ? EXIT_CONFLICT : rc == QP_E_INVALID ? EXIT_USAGE : EXIT_ERROR;
+    }
+    rc = s->sandbox != NULL ? sandbox_enter(&err) : QP_OK;
+    if (rc != QP_OK) {
+        cli_error("serve", &err, rc);
+        (void)server_close(server); /* nobody was told of it */
+        return EXIT_ERROR;
     }
     announce(s, server);
     notify(manager, "READY=1\nSTATUS=serving");

@@ -1,4 +1,4 @@
-/* chores.c - fan-out of a signal, sweeping, retention (see chores.h)
+/* chores.c - fan-out of a signal, sweeping, retention of jobs and of the feed (see chores.h)
  *
  *   I1  a target's GUID follows from the sender's and the target's registration: whoever got the
  *       signal does not get it twice
@@ -213,9 +213,7 @@ int retention_page(struct bundle *b, bool *out_more)
                         .limit = LIMIT_RETENTION_JOBS,
                         .skip_locked = true};
     struct bundle_rows due = {0};
-    bool may = false;
-    int rc = bundle_tidies(b, &may);
-    rc = rc == QP_OK && may ? bundle_scan(b, &scan, &due) : rc;
+    int rc = bundle_scan(b, &scan, &due);
     *out_more = false;
     for (size_t i = 0; i < due.count && rc == QP_OK; i++) {
         const struct job_row *job = due.rows[i];
@@ -226,5 +224,49 @@ int retention_page(struct bundle *b, bool *out_more)
         rc = rc == QP_OK ? bundle_run(b) : rc;
         *out_more = true;
     }
+    return rc;
+}
+
+/* The last position of a page of the feed that is old enough, and not the newest of all; 0: none. */
+static int64_t feed_old(const struct bundle_rows *page, bool whole, qp_ms before)
+{
+    size_t count = whole && page->count > 0 ? page->count - 1 : page->count;
+    int64_t upto = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct feed_row *row = page->rows[i];
+        if (row->at >= before) {
+            break;
+        }
+        upto = row->pos;
+    }
+    return upto;
+}
+
+int feed_page(struct bundle *b, qp_ms before, bool *out_more)
+{
+    struct feed_row prefix = {.ns = 0};
+    struct scan scan = {
+        .table = TABLE_feed, .index = -1, .prefix = &prefix, .prefix_count = 1, .limit = 1};
+    struct bundle_rows page;
+    struct op *trim;
+    int64_t upto;
+    int rc = bundle_scan(b, &scan, &page);
+    *out_more = false;
+    if (rc != QP_OK || feed_old(&page, false, before) == 0) {
+        return rc; /* mostly nothing is */
+    }
+    scan.limit = LIMIT_SWEEP_ROWS;
+    rc = bundle_scan(b, &scan, &page);
+    upto = rc == QP_OK ? feed_old(&page, page.count < scan.limit && !page.cut, before) : 0;
+    if (upto == 0) {
+        return rc;
+    }
+    trim = bundle_op(b, OP_feed_trim);
+    if (trim == NULL) {
+        return b->commit->rc;
+    }
+    trim->feed_trim = (struct op_feed_trim){.upto = upto, .limit = LIMIT_SWEEP_ROWS};
+    rc = bundle_run(b);
+    *out_more = rc == QP_OK && trim->feed_trim.out_more;
     return rc;
 }

@@ -33,6 +33,8 @@ static void engine_setup(struct engine *e, const struct engine_options *o)
     e->options = *o;
     e->options.max_deliveries = o->max_deliveries > 0 ? o->max_deliveries : LIMIT_DELIVERIES;
     e->options.batch = o->batch > 0 ? o->batch : LIMIT_ROUND_MESSAGES;
+    e->options.feed_ms = o->feed_ms > 0 ? o->feed_ms : LIMIT_FEED_MS;
+    e->feed_at = store_now(o->store) + LIMIT_FEED_LOOK_MS;
     e->options.elsewhere = o->elsewhere > 0 ? o->elsewhere : ELSEWHERE_MIN;
     e->last_number = -1;
     e->hungry = true;
@@ -309,13 +311,23 @@ static int wake_decide(void *context, struct bundle *b)
     op->wake = (struct op_wake){.limit = LIMIT_WAKE_MESSAGES};
     rc = bundle_run(b);
     r->more = rc == QP_OK && op->wake.out_more;
+    r->leases = rc == QP_OK ? op->wake.out_leases : 0;
     return rc;
 }
 
 static int tidy_decide(void *context, struct bundle *b)
 {
     struct round *r = context;
-    return retention_page(b, &r->tidy_more);
+    struct engine *e = r->engine;
+    int rc = bundle_tidies(b, &r->tidies);
+    r->tidy_more = r->feed_more = false;
+    if (rc != QP_OK || !r->tidies) {
+        return rc;
+    }
+    rc = retention_page(b, &r->tidy_more);
+    return rc == QP_OK && r->now >= e->feed_at
+               ? feed_page(b, bundle_now(b) - e->options.feed_ms, &r->feed_more)
+               : rc;
 }
 
 /* What was delivered before is counted when its turn comes (decide_begin). */
@@ -393,7 +405,7 @@ static void add_renewal(struct round *r)
 static void add_due(struct round *r)
 {
     struct engine *e = r->engine;
-    if (r->now >= e->wake_at) {
+    if (r->now >= e->wake_at || r->now >= e->feed_at) {
         r->waking = commit_decided(&r->commit, "wake", wake_decide, r);
         r->tidying = commit_decided(&r->commit, "retention", tidy_decide, r);
     }
@@ -630,6 +642,12 @@ static void note_ready(const struct round *r)
     }
 }
 
+/* A look costs little, and the feed grows with every commit: but days are enough of a measure. */
+static qp_ms feed_next(const struct engine *e, qp_ms now)
+{
+    return now < e->feed_at ? e->feed_at : now + LIMIT_FEED_LOOK_MS;
+}
+
 static int answer(struct round *r, struct qp_err *err)
 {
     struct engine *e = r->engine;
@@ -637,6 +655,11 @@ static int answer(struct round *r, struct qp_err *err)
     e->stats.bundles += (int64_t)r->commit.bundle_count;
     if (e->listens && e->options.journaled != NULL) {
         commit_journal(&r->commit, e->options.context, e->options.journaled);
+    }
+    if (r->waking != NULL) {
+        e->stats.leases += r->waking->rc == QP_OK ? r->leases : 0;
+        e->stats.tidies = r->tidies;
+        e->feed_at = r->feed_more ? r->now : feed_next(e, r->now);
     }
     note_ready(r);
     take_served(r); /* before the batch: its claims may have exhausted a stream */
@@ -792,8 +815,8 @@ static void round_open(struct engine *e, qp_ms now)
 /* Claims, and what is due, go by what is stored, and a suspect must not draw others into its fall. */
 static bool must_be_alone(const struct engine *e, qp_ms now)
 {
-    return e->batch != NULL || e->hungry || now >= e->wake_at || now >= e->renew_at ||
-           serve_is_wanted(e);
+    return e->batch != NULL || e->hungry || now >= e->wake_at || now >= e->feed_at ||
+           now >= e->renew_at || serve_is_wanted(e);
 }
 
 /* Everything in one commit, which is done on return. */

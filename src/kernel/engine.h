@@ -100,6 +100,7 @@ struct engine_options {
     const char *name;
     qp_ms lease_ms; /* of the run; 0: nobody else works on this store, the run lasts till it ends */
     qp_ms keep_ms;  /* finished jobs; 0: for ever */
+    qp_ms feed_ms;  /* how long the feed goes back; 0: LIMIT_FEED_MS */
     int64_t max_deliveries; /* 0: LIMIT_DELIVERIES */
     int64_t batch;          /* messages per round; 0: LIMIT_ROUND_MESSAGES */
     int64_t elsewhere;      /* bundles that make a commit worth a writer; 0: the usual number */
@@ -178,6 +179,8 @@ struct engine_stats {
     int64_t buried;
     int64_t stale;      /* answers of tasks and messages that were no longer ours */
     int64_t runs_ended; /* of others, that this one has taken over */
+    int64_t leases;     /* of tasks, that have ended without a word */
+    bool tidies;        /* this one does the housekeeping: the last time it was due, it did */
 };
 struct engine_stats engine_stats(const struct engine *e);
 

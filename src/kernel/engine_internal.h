@@ -56,8 +56,11 @@ struct round {
     struct bundle *waking;
     struct bundle *tidying;
     struct bundle *renewing;
+    int64_t leases; /* that were found to be over */
+    bool tidies;    /* housekeeping was ours to do */
     bool more;      /* due things are left */
     bool tidy_more; /* jobs that are over are left */
+    bool feed_more; /* there is more of the feed that is too old */
     qp_ms now;
 };
 
@@ -78,6 +81,7 @@ struct engine {
     qp_ms renew_at; /* the run's lease */
     qp_ms wake_at;  /* nothing is due before */
     qp_ms look_at;  /* what others have put is looked for */
+    qp_ms feed_at;  /* with a round that there is anyway: whether the feed is too long */
     bool hungry;    /* there may be messages in the engine's stream */
     bool looked;    /* and what runs that are over left there was claimed */
     bool over;      /* the run was ended by somebody else: a new one must be entered */

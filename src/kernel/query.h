@@ -49,9 +49,13 @@ int query_activities(const struct query *q, qp_str id, qp_str after, int64_t lim
                      qp_activity_visit visit, bool *out_more, struct qp_err *err) QP_MUST_USE;
 int query_journal(const struct query *q, qp_str id, int64_t after, int64_t limit, void *context,
                   qp_event_visit visit, bool *out_more, struct qp_err *err) QP_MUST_USE;
+/* QP_E_NOT_FOUND: `after` is so long ago that the feed does not go back to it (feed_page). */
 int query_feed(const struct query *q, const struct qp_feed *feed, void *context,
                qp_event_visit visit, int64_t *out_after, bool *out_more,
                struct qp_err *err) QP_MUST_USE;
+/* Whether what came after the position is not in the feed any more; 0 is its beginning, wherever that is. */
+int query_feed_behind(struct store *s, int64_t after, bool *out_behind,
+                      struct qp_err *err) QP_MUST_USE;
 int query_feed_position(struct store *s, int64_t *out_position, struct qp_err *err) QP_MUST_USE;
 typedef int (*query_data_visit)(void *context, qp_str name, qp_str value);
 int query_data(const struct query *q, qp_str id, void *context, query_data_visit visit,

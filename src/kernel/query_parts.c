@@ -459,6 +459,37 @@ static int feed_begin(struct feed_page *f, const struct qp_feed *feed, struct qp
     return rc;
 }
 
+static int first_row(void *context, const void *row)
+{
+    *(int64_t *)context = ((const struct feed_row *)row)->first;
+    return QP_OK;
+}
+
+int query_feed_behind(struct store *s, int64_t after, bool *out_behind, struct qp_err *err)
+{
+    struct scan oldest = {.table = TABLE_feed, .index = -1, .limit = 1};
+    int64_t first = 0;
+    int rc = after == 0 ? QP_OK : store_scan(s, &oldest, &first, first_row, err);
+    if (rc == QP_OK) {
+        *out_behind = after < first - 1;
+    }
+    return rc;
+}
+
+/* In the snapshot in which it is read, so that nothing goes in between. */
+static int feed_reaches(const struct query *q, int64_t after, struct qp_err *err)
+{
+    bool behind = false;
+    int rc = query_feed_behind(q->store, after, &behind, err);
+    if (rc == QP_OK && behind) {
+        rc = err_set(err, QP_E_NOT_FOUND,
+                     "feed: what came after position %lld is not kept any more; read lists again, "
+                     "and go on from the position before that",
+                     (long long)after);
+    }
+    return rc;
+}
+
 int query_feed(const struct query *q, const struct qp_feed *feed, void *context,
                qp_event_visit visit, int64_t *out_after, bool *out_more, struct qp_err *err)
 {
@@ -475,7 +506,9 @@ int query_feed(const struct query *q, const struct qp_feed *feed, void *context,
     rc = feed_begin(f, feed, err);
     rc = rc == QP_OK ? store_snapshot_begin(q->store, err) : rc;
     if (rc == QP_OK) {
-        rc = store_feed(q->store, feed->after, LIMIT_FEED_COMMITS, f, each_entry, err);
+        rc = feed_reaches(q, feed->after, err);
+        rc = rc == QP_OK ? store_feed(q->store, feed->after, LIMIT_FEED_COMMITS, f, each_entry, err)
+                         : rc;
         more = rc == FEED_FULL || (rc == QP_OK && f->looked >= LIMIT_FEED_COMMITS);
         rc = rc == FEED_FULL ? QP_OK : rc;
         rc = rc == QP_OK ? feed_tell(f, context, visit) : rc;

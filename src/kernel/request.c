@@ -309,6 +309,7 @@ static int result_decide(struct engine *e, struct command *c, struct bundle *b)
     if (rc != QP_OK) {
         return rc;
     }
+    r->workflow = t.job->workflow;
     switch (r->kind) {
     case RESULT_DONE:
         rc = decide_done(&t, r);

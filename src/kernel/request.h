@@ -66,7 +66,8 @@ struct request_result {
         pending_index; /* from 1: which of the pending results of this task it is; 0: the next */
     int (*host)(void *context, void *native); /* NULL, or writes of the host's own */
     void *host_context;
-    qp_ms retry_ms; /* after: when it will be tried again; -1: not */
+    qp_ms retry_ms;  /* after: when it will be tried again; -1: not */
+    qp_str workflow; /* after QP_OK: of its job; until it is answered */
     bool
         job_is_over; /* after QP_E_STALE without a task: its job was ended, and not by completing */
 };

@@ -147,6 +147,18 @@ void follow_ended(qp *q, struct job_ref job)
     }
 }
 
+static void tell_all(qp *q)
+{
+    struct followers *f = &q->followers;
+    (void)pthread_mutex_lock(&f->lock);
+    for (size_t i = 0; i <= FOLLOW_SLOTS; i++) {
+        for (qp_follower *one = f->slots[i]; one != NULL; one = one->next) {
+            one->changed(one->context);
+        }
+    }
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
 struct looking {
     qp *q;
     int64_t last;
@@ -165,9 +177,16 @@ static void look(qp *q)
 {
     struct followers *f = &q->followers;
     struct looking l = {.q = q, .last = f->position};
-    if (f->position < 0) {
+    bool behind = false;
+    if (f->position > 0 && query_feed_behind(q->store, f->position, &behind, NULL) != QP_OK) {
+        return;
+    }
+    if (f->position < 0 || behind) {
         int64_t position = 0;
         f->position = query_feed_position(q->store, &position, NULL) == QP_OK ? position : -1;
+        if (behind) {
+            tell_all(q); /* of what is not there any more: nobody knows whom it was about */
+        }
         return;
     }
     if (store_feed(q->store, f->position, LIMIT_FEED_COMMITS, &l, see_entry, NULL) == QP_OK) {

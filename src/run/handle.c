@@ -221,7 +221,8 @@ static int engine_enter(qp *q, const struct qp_options *options,
                  ? store_enter(q, options, err)
                  : err_set(err, QP_E_NOMEM, "qp_open: out of memory");
     of_engine.store = q->store;
-    of_engine.lease_ms = run_lease_ms(q, options);
+    q->lease_ms = run_lease_ms(q, options);
+    of_engine.lease_ms = q->lease_ms;
     rc = rc == QP_OK ? join_events(q, err) : rc;
     rc = rc == QP_OK ? engine_open(&of_engine, &q->engine, err) : rc;
     return rc == QP_OK ? enter_namespace(q, options->namespace_name, err) : rc;
@@ -249,7 +250,7 @@ static int handle_init(qp *q, struct qp_err *err)
     }
     if (pthread_mutex_init(&q->lock, NULL) != 0 || changed_init(q) != QP_OK ||
         pool_init(&q->pool) != QP_OK || readers_init(&q->readers) != QP_OK ||
-        followers_init(&q->followers) != QP_OK) {
+        followers_init(&q->followers) != QP_OK || pthread_mutex_init(&q->ready.lock, NULL) != 0) {
         (void)close(q->event_fd);
         return err_set(err, QP_E_NOMEM, "qp_open: out of memory");
     }
@@ -265,6 +266,7 @@ static void handle_free(qp *q)
     stats_destroy(q);
     readers_done(q);
     followers_done(&q->followers);
+    (void)pthread_mutex_destroy(&q->ready.lock);
     while (q->spaces != NULL) {
         struct known_space *space = q->spaces;
         q->spaces = space->next;

@@ -72,7 +72,8 @@ struct qp_task {
     bool renewing;           /* the engine has `renew`, so the task must stay */
     bool submitted;          /* the engine has its result, or its return */
     bool over;               /* it goes when the renewal is answered */
-    qp_ms leased_at;         /* when it was claimed, or last renewed */
+    qp_ms handed_at;
+    qp_ms leased_at; /* when it was claimed, or last renewed */
     atomic_bool begun;
     struct buf output;
     struct buf error;
@@ -132,6 +133,12 @@ struct followers {
     qp_ms look_at;    /* the driver's; 0: nobody needs to look */
 };
 
+/* What is known of whether the store can be written (ready.c). */
+struct ready {
+    pthread_mutex_t lock;      /* who makes sure of it */
+    atomic_llong committed_us; /* the last commit, by the monotonic clock; 0: none yet */
+};
+
 struct desk;
 struct stats;
 
@@ -143,7 +150,8 @@ struct qp {
     struct store *store;
     struct engine *engine;
     int64_t ns;
-    bool shared; /* other processes work on the store, too */
+    bool shared;    /* other processes work on the store, too */
+    qp_ms lease_ms; /* of the run, then; else 0 */
     struct pool pool;
     struct worker *workers;
     struct service by_hand; /* of tasks that were claimed without a worker */
@@ -152,6 +160,7 @@ struct qp {
     struct stats *stats;
     struct watches watches;
     struct followers followers;
+    struct ready ready;
     qp_task *unsent;    /* results that a commit has failed for */
     int64_t unanswered; /* results that the engine has */
     int event_fd;
@@ -231,6 +240,10 @@ bool am_driver(const qp *q);
 /* loop.c: false once the engine's own thread has ended because the store failed for good. From any thread; asks
  * nothing of the store. */
 bool handle_alive(qp *q);
+
+/* ready.c: QP_OK when the store can be written, as a commit of late has shown, or a tiny one does now; else why
+ * not. From any thread that may wait. */
+int handle_ready(qp *q, struct qp_err *err) QP_MUST_USE;
 
 /* loop.c: one turn of the driver. `work` lets it run workers' functions itself. */
 int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err);

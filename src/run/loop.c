@@ -118,6 +118,9 @@ static qp_ms due_at(const qp *q)
 static void note_turn(qp *q, int rc, bool committed)
 {
     qp_ms now = store_now(q->store);
+    if (committed) {
+        atomic_store(&q->ready.committed_us, now_us(q));
+    }
     q->again_at = (rc != QP_OK && may_pass(rc)) || q->unsent != NULL ? now + AGAIN_MS : 0;
     /* Where many share a store, it is hardly ever quiet: then it is time to tidy up all the same. */
     if (committed && (q->idle_at == 0 || !q->shared)) {
@@ -163,7 +166,7 @@ int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err)
     q->in_engine = false;
     after = engine_stats(q->engine);
     if (after.commits > before.commits) {
-        stats_round(q, now_us(q) - from, after.bundles - before.bundles);
+        stats_round(q, now_us(q) - from, &before, &after);
     }
     note_turn(q, rc, after.commits > before.commits);
     pool_flush(q);

@@ -245,7 +245,7 @@ static void start_answered(struct engine *e, struct command *c, int rc, const ch
     qp *q = s->call.q;
     (void)e;
     if (rc == QP_OK && s->request.keyed.taken[0] == '\0') {
-        stats_started(q, s->start.topic);
+        stats_started(q, s->start.topic, s->start.input);
     }
     if (rc == QP_E_CONFLICT) {
         why = s->request.keyed.met ? "the idempotency key was used with another body"

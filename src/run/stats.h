@@ -7,7 +7,7 @@
 #define QP_RUN_STATS_H
 
 #include "base/metrics.h"
-#include "kernel/engine.h"
+#include "kernel/request.h"
 
 /* The registry of the handle: whoever serves it may add families of its own. It lives as long as the
  * handle. NULL: the handle is for reading only. */
@@ -21,11 +21,14 @@ int stats_collect(qp *q, struct qp_err *err) QP_MUST_USE;
 struct stats;
 int stats_create(qp *q) QP_MUST_USE;
 void stats_destroy(qp *q);
-void stats_started(qp *q, qp_str workflow);
+void stats_started(qp *q, qp_str workflow, qp_str input);
 void stats_finished(void *context, const struct outcome *outcome, qp_ms now);
 /* Tasks that are handed out: how long they were ready. */
 void stats_handed(qp *q, const struct task *task);
-/* A round that has committed. */
-void stats_round(qp *q, int64_t duration_us, int64_t bundles);
+/* A result that was committed, of a task that was handed out at `since` (0: nobody knows). While it is answered. */
+void stats_attempted(qp *q, const struct request_result *result, qp_ms since);
+/* A round that has committed; its numbers before and after. */
+void stats_round(qp *q, int64_t duration_us, const struct engine_stats *before,
+                 const struct engine_stats *after);
 
 #endif

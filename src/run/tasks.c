@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "run/handle.h"
+#include "run/stats.h"
 
 /* ------------------------------------------------------------------------------------- in hand */
 
@@ -17,6 +18,7 @@ qp_task *task_make(qp *q, struct worker *w, struct task *task)
     t->q = q;
     t->task = task;
     t->worker = w;
+    t->handed_at = store_now(q->store);
     buf_init(&t->output, &q->env, LIMIT_PAYLOAD_SIZE);
     buf_init(&t->error, &q->env, LIMIT_ERROR_TEXT_SIZE);
     t->next_held = q->held;
@@ -26,7 +28,7 @@ qp_task *task_make(qp *q, struct worker *w, struct task *task)
     q->held = t;
     if (w != NULL && w->service.lease_ms > 0) {
         qp_ms at;
-        t->leased_at = store_now(q->store);
+        t->leased_at = t->handed_at;
         at = t->leased_at + w->service.lease_ms / 3;
         q->renew_at = q->renew_at == 0 || at < q->renew_at ? at : q->renew_at;
     }
@@ -250,6 +252,9 @@ static void result_answered(struct engine *e, struct command *c, int rc, const c
     (void)e;
     q->unanswered--;
     t->submitted = false;
+    if (rc == QP_OK) {
+        stats_attempted(q, r, t->handed_at);
+    }
     if (comes_again(rc)) {
         unsent_add(t);
         return;
@@ -358,6 +363,9 @@ static void call_answered(struct engine *e, struct command *c, int rc, const cha
     (void)e;
     if (rc != QP_OK) {
         (void)err_set(tc->call.err, rc, "task of '%.*s': %s", STR_ARG(tc->task->task->jid), why);
+    }
+    if (rc == QP_OK) {
+        stats_attempted(tc->task->q, r, tc->task->handed_at);
     }
     call_done(tc->task->q, &tc->call, rc);
 }

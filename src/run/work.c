@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "run/stats.h"
 
 #define SWEEP_MS (LIMIT_WORKER_QUIET_MS / 4)
 
@@ -446,6 +447,9 @@ static void result_answered(struct engine *e, struct command *c, int rc, const c
     (void)why;
     r->rc = rc;
     r->status = status_of(rc, b->result.job_is_over);
+    if (rc == QP_OK) {
+        stats_attempted(b->state->q, &b->result, hand_since(b->state->q, &b->result.of.ref));
+    }
     if (r->status != WORK_REFUSED && (rc != QP_OK || r->kind != WORK_PENDING)) {
         hand_drop(b->state->q, &b->result.of.ref);
     }

@@ -280,6 +280,7 @@ void hand_add(struct work_state *s, const struct task *task, const char *token, 
     h->ref = task->ref;
     memcpy(h->guid, task->guid, sizeof h->guid);
     h->ref.guid = (qp_str){(const char *)h->guid, sizeof h->guid};
+    h->since = store_now(q->store);
     h->lease_until = lease_until;
     memcpy(h->token, token, WORK_TOKEN_SIZE);
     hand_link(h);
@@ -298,6 +299,12 @@ void hand_drop(qp *q, const struct msg_ref *ref)
     if (h != NULL) {
         hand_free(q, h);
     }
+}
+
+qp_ms hand_since(qp *q, const struct msg_ref *ref)
+{
+    const struct in_hand *h = hand_find(q, ref);
+    return h == NULL ? 0 : h->since;
 }
 
 void hand_extend(qp *q, const struct msg_ref *ref, qp_ms lease_until)

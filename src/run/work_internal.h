@@ -39,6 +39,7 @@ struct in_hand {
     struct in_hand *previous;
     struct remote *worker;
     struct msg_ref ref;
+    qp_ms since;
     qp_ms lease_until;
     bool cancelled;
     unsigned char guid[LIMIT_GUID_SIZE];
@@ -155,6 +156,8 @@ struct remote *remote_of(struct work_state *s);
 void hand_add(struct work_state *s, const struct task *task, const char *token, qp_ms lease_until);
 /* It is not any more, if it is still this claim. */
 void hand_drop(qp *q, const struct msg_ref *ref);
+/* When it was handed out; 0: that is not known here. */
+qp_ms hand_since(qp *q, const struct msg_ref *ref);
 /* Its lease has begun anew. */
 void hand_extend(qp *q, const struct msg_ref *ref, qp_ms lease_until);
 /* What the worker has in hand goes back. */

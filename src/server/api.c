@@ -333,7 +333,7 @@ int api_open(const struct api_options *options, struct api **out_api, struct qp_
     (void)pthread_cond_init(&api->work, NULL);
     cond_init_monotonic(&api->idle);
     cond_init_monotonic(&api->clock_changed);
-    rc = auth_create(options->engine, options->env, &api->auth);
+    rc = auth_create(options->engine, options->env, options->token_rate, &api->auth);
     rc = rc == QP_OK ? idempotency_create(options->env, &api->idempotency) : rc;
     rc = rc == QP_OK ? start_threads(api, err) : err_set(err, rc, "out of memory");
     if (rc == QP_OK && pthread_create(&api->clock, NULL, clock_main, api) != 0) {
@@ -548,16 +548,24 @@ static void refuse_unknown(struct api_call *c)
                                              : "the token is unknown, revoked or expired");
 }
 
-static void ask_who(struct api_call *c)
+/* What was found of a token. */
+static void found_who(struct api_call *c, int rc)
 {
-    int rc = auth_ask(c->api->auth, c->authorization, &c->who);
     if (rc == QP_OK) {
         authorized(c);
+    } else if (rc == QP_E_LIMIT) {
+        api_refuse(c, PROBLEM_RATE, NULL, "a token has %lld requests per second",
+                   (long long)c->api->options.token_rate);
     } else if (rc == QP_E_NOT_FOUND) {
         refuse_unknown(c);
     } else {
         api_fail(c, rc, NULL); /* a worker that is told 401 would give up */
     }
+}
+
+static void ask_who(struct api_call *c)
+{
+    found_who(c, auth_ask(c->api->auth, c->authorization, &c->who));
 }
 
 static const struct principal everybody = {
@@ -575,12 +583,10 @@ static void authenticate(struct api_call *c)
         return;
     }
     rc = auth_known(c->api->auth, c->authorization, &c->who);
-    if (rc == QP_OK) {
-        authorized(c);
-    } else if (rc == QP_E_BUSY) {
+    if (rc == QP_E_BUSY) {
         api_later(c, ask_who);
     } else {
-        refuse_unknown(c);
+        found_who(c, rc);
     }
 }
 

@@ -24,6 +24,7 @@ struct api_options {
     bool peers;               /* calls of our own user over a Unix socket need no token: not where
                                  that user may be a proxy, who asks for others */
     size_t bodies_size;       /* of all requests at a time; 0: LIMIT_BODIES_SIZE */
+    int64_t token_rate;       /* requests per second of one token; 0: any */
     const char *backups;      /* directory for POST /v1/backup; NULL: there is none */
 };
 

@@ -5,10 +5,12 @@
  *       forgotten at once
  *   I3  what a token's holder knows is not enough to make the token of a task: the hash of his
  *       secret he can work out, the store's key he cannot
+ *   I4  a token that is known pays for its request in the same look under the lock: `paid_until_us`
+ *       goes on by a request's share of a second, and may be AUTH_BURST_S ahead of the clock
  *
  * The known tokens are a table without lists: a token's slot follows from its id, and who comes
  * later takes it. With more tokens in use than slots the store is asked more often, and that is
- * all.
+ * all. Those that share a slot share what they may ask for, so nobody gets more by making others go.
  */
 #include "server/auth.h"
 
@@ -31,6 +33,7 @@ struct known {
     qp_ms expire_at; /* 0: never */
     int64_t until_us;
     int64_t used_us; /* when the store was last told; 0: not yet */
+    int64_t paid_until_us;
 };
 
 struct auth {
@@ -38,6 +41,7 @@ struct auth {
     const struct qp_env *env;
     uint64_t seed;
     unsigned char key[TOKEN_HASH_SIZE]; /* of tasks; as auth_load has left it */
+    int64_t rate;                       /* 0: any */
     pthread_mutex_t lock;
     struct known *slots; /* under the lock */
 };
@@ -178,15 +182,27 @@ static bool is_fresh(const struct auth *a, const struct known *slot, qp_str id)
 }
 
 /* Whether the token is the one that is known. */
-static int compare(const struct auth *a, const struct known *known, const struct parsed *token,
-                   struct principal *out_who)
+static bool is_same(const struct auth *a, const struct known *known, const struct parsed *token)
 {
-    if (CRYPTO_memcmp(known->who.hash, token->hash, TOKEN_HASH_SIZE) != 0 ||
-        is_expired(a, known->expire_at)) {
-        return QP_E_NOT_FOUND;
+    return CRYPTO_memcmp(known->who.hash, token->hash, TOKEN_HASH_SIZE) == 0 &&
+           !is_expired(a, known->expire_at);
+}
+
+/* A request of a known token; false: one too many. Of a slot under the lock. */
+static bool pay(const struct auth *a, struct known *slot)
+{
+    int64_t now = now_us(a);
+    if (a->rate == 0) {
+        return true;
     }
-    *out_who = known->who;
-    return QP_OK;
+    if (slot->paid_until_us < now) {
+        slot->paid_until_us = now;
+    }
+    if (slot->paid_until_us - now >= AUTH_BURST_S * 1000000LL) {
+        return false;
+    }
+    slot->paid_until_us += 1000000 / a->rate;
+    return true;
 }
 
 int auth_known(struct auth *a, qp_str authorization, struct principal *out_who)
@@ -195,6 +211,8 @@ int auth_known(struct auth *a, qp_str authorization, struct principal *out_who)
     struct known known;
     struct known *slot;
     bool fresh;
+    bool good;
+    bool paid = true;
     if (!parse(authorization, &token)) {
         return QP_E_NOT_FOUND;
     }
@@ -202,8 +220,22 @@ int auth_known(struct auth *a, qp_str authorization, struct principal *out_who)
     slot = slot_of(a, token.id);
     fresh = is_fresh(a, slot, token.id);
     known = *slot;
+    good = fresh && is_same(a, &known, &token);
+    if (good) {
+        paid = pay(a, slot);
+    }
     (void)pthread_mutex_unlock(&a->lock);
-    return fresh ? compare(a, &known, &token, out_who) : QP_E_BUSY;
+    if (!fresh) {
+        return QP_E_BUSY;
+    }
+    if (!good) {
+        return QP_E_NOT_FOUND;
+    }
+    if (!paid) {
+        return QP_E_LIMIT;
+    }
+    *out_who = known.who;
+    return QP_OK;
 }
 
 static bool copy_text(char *out, size_t size, qp_str text, const char *otherwise)
@@ -257,6 +289,8 @@ int auth_ask(struct auth *a, qp_str authorization, struct principal *out_who)
 {
     struct parsed token;
     struct known known = {0};
+    bool good;
+    bool paid;
     int rc;
     if (!parse(authorization, &token)) {
         return QP_E_NOT_FOUND;
@@ -269,19 +303,24 @@ int auth_ask(struct auth *a, qp_str authorization, struct principal *out_who)
     (void)pthread_mutex_lock(&a->lock);
     struct known *slot = slot_of(a, token.id);
     known.used_us = strcmp(slot->who.token, known.who.token) == 0 ? slot->used_us : 0;
+    known.paid_until_us = slot->paid_until_us;
+    good = is_same(a, &known, &token);
     *slot = known;
+    paid = good && pay(a, slot);
     (void)pthread_mutex_unlock(&a->lock);
-    rc = compare(a, &known, &token, out_who); /* by now the slot may be another's */
-    if (rc == QP_OK) {
-        note_use(a, token.id);
+    if (!paid) {
+        return good ? QP_E_LIMIT : QP_E_NOT_FOUND;
     }
-    return rc;
+    *out_who = known.who;
+    note_use(a, token.id);
+    return QP_OK;
 }
 
 void auth_forget(struct auth *a, qp_str id)
 {
     (void)pthread_mutex_lock(&a->lock);
-    *slot_of(a, id) = (struct known){0};
+    struct known *slot = slot_of(a, id);
+    *slot = (struct known){.paid_until_us = slot->paid_until_us};
     (void)pthread_mutex_unlock(&a->lock);
 }
 
@@ -402,7 +441,7 @@ void auth_task_key(const struct auth *a, const struct principal *who,
     hash_keyed(a->key, sizeof a->key, who->hash, sizeof who->hash, out_key);
 }
 
-int auth_create(qp *engine, const struct qp_env *env, struct auth **out_auth)
+int auth_create(qp *engine, const struct qp_env *env, int64_t rate, struct auth **out_auth)
 {
     struct auth *a = mem_alloc(env, sizeof *a);
     if (a == NULL) {
@@ -410,6 +449,7 @@ int auth_create(qp *engine, const struct qp_env *env, struct auth **out_auth)
     }
     a->engine = engine;
     a->env = env;
+    a->rate = rate;
     a->slots = mem_alloc(env, LIMIT_TOKENS_KNOWN * sizeof *a->slots);
     if (a->slots == NULL || env->entropy(env->context, &a->seed, sizeof a->seed) != QP_OK) {
         mem_free(env, a->slots);

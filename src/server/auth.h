@@ -17,14 +17,17 @@
 struct auth;
 
 #define TOKEN_TEXT_SIZE 128
+#define AUTH_BURST_S 2
 
-int auth_create(qp *engine, const struct qp_env *env, struct auth **out_auth) QP_MUST_USE;
+/* `rate`: requests per second that one token may make, with AUTH_BURST_S of them at once; 0: any. */
+int auth_create(qp *engine, const struct qp_env *env, int64_t rate,
+                struct auth **out_auth) QP_MUST_USE;
 void auth_destroy(struct auth *a);
 
 /* The principal of "Bearer qp_...", as far as it is known without asking the store: QP_OK;
- * QP_E_NOT_FOUND: it is no token, or a wrong one; QP_E_BUSY: the store has to be asked, with
- * auth_ask, which may wait. Other errors of auth_ask are those of the store, and say nothing
- * about the token. */
+ * QP_E_NOT_FOUND: it is no token, or a wrong one; QP_E_LIMIT: it has asked too often, and may
+ * again within a second; QP_E_BUSY: the store has to be asked, with auth_ask, which may wait. Other
+ * errors of auth_ask are those of the store, and say nothing about the token. */
 int auth_known(struct auth *a, qp_str authorization, struct principal *out_who) QP_MUST_USE;
 int auth_ask(struct auth *a, qp_str authorization, struct principal *out_who) QP_MUST_USE;
 

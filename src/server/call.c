@@ -165,7 +165,7 @@ static void write_problem(struct api_call *c, const struct problem *p, const cha
     json_end_object(&w);
     c->status = p->status;
     c->content_type_out = "application/problem+json";
-    c->retry_after_s = p->status == 503 ? 1 : 0;
+    c->retry_after_s = p->status == 503 || p == &problems[PROBLEM_RATE] ? 1 : 0;
     if (json_writer_done(&w) != QP_OK) {
         buf_reset(&c->out); /* no memory even for this: the status has to do */
     }

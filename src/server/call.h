@@ -200,6 +200,8 @@ void api_json_set(struct api_call *c, struct json_writer *w, int status);
       "a request with this Idempotency-Key is being answered", "wait, and send it again")          \
     X(IDEMPOTENCY_OTHER, 422, "idempotency_mismatch",                                              \
       "this Idempotency-Key was used with another request", "use a new key for a new request")     \
+    X(RATE, 429, "rate_limited", "the token has asked too often",                                  \
+      "wait as long as Retry-After says; give programs tokens of their own")                       \
     X(BUSY, 503, "busy", "the server has too much to do", "try again in a moment")                 \
     X(DRAINING, 503, "draining", "the server is shutting down", "try again in a moment")           \
     X(NOT_READY, 503, "not_ready", "the store cannot be written to", "see the server's log")

@@ -221,6 +221,21 @@ static int ending_visit(void *context, const struct qp_job_info *job)
     return QP_OK;
 }
 
+/* The reader was away for too long: what it missed is not in the feed any more. It is told, reads the list of
+ * jobs again, and hears of what came after the position that the event names. */
+static int begin_again(struct events *e)
+{
+    int64_t position = 0;
+    int rc = qp_feed_position(api_engine(e->api), &position, NULL);
+    if (rc == QP_OK) {
+        e->after = position;
+        (void)pthread_mutex_lock(&e->lock);
+        buf_printf(&e->out, "id: %lld\nevent: reset\ndata: {}\n\n", (long long)position);
+        (void)pthread_mutex_unlock(&e->lock);
+    }
+    return rc;
+}
+
 static int read_page(struct events *e, bool *out_more, bool *out_over)
 {
     qp *q = api_engine(e->api);
@@ -230,7 +245,8 @@ static int read_page(struct events *e, bool *out_more, bool *out_over)
     if (!e->one_job) {
         struct qp_feed feed = {
             .ns = ns, .where = str_from(e->text), .after = e->after, .limit = STREAM_PAGE};
-        return qp_feed_read(q, &feed, e, event_visit, &e->after, out_more, NULL);
+        rc = qp_feed_read(q, &feed, e, event_visit, &e->after, out_more, NULL);
+        return rc == QP_E_NOT_FOUND ? begin_again(e) : rc;
     }
     rc = qp_job_journal(q, ns, str_from(e->text), e->after, STREAM_PAGE, e, event_visit, out_more,
                         NULL);

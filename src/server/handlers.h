@@ -21,4 +21,7 @@ void follow_jobs(struct api_call *c, qp_str where);
 /* openapi.c */
 void openapi_write(struct buf *out);
 
+/* page.c */
+void page_write(struct buf *out);
+
 #endif

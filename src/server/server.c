@@ -203,12 +203,16 @@ static int open_engine(struct server *s, struct qp_err *err)
 
 static int open_api(struct server *s, struct qp_err *err)
 {
+    int64_t rate = s->options.token_rate;
     struct api_options options = {.engine = s->engine,
                                   .env = s->env,
                                   .metrics = stats_registry(s->engine),
                                   .open = s->options.no_auth,
                                   .bodies_size = s->options.bodies_size,
                                   .peers = !s->options.behind_proxy,
+                                  .token_rate = rate == 0  ? LIMIT_TOKEN_RATE
+                                                : rate < 0 ? 0
+                                                           : rate,
                                   .backups = s->backups};
     return api_open(&options, &s->api, err);
 }
@@ -362,6 +366,36 @@ int server_reload(struct server *s, struct qp_err *err)
     s->tls_key = key;
     s->tls_certificate = certificate;
     return rc;
+}
+
+/* ---------------------------------------------------------------------------------------- dump */
+
+/* Of histograms the count and the sum are enough for a log. */
+static void dump_line(const struct server *s, qp_str line)
+{
+    if (line.n > 0 && line.p[0] != '#' && memmem(line.p, line.n, "_bucket{", 8) == NULL) {
+        log_write(s->env, QP_LOG_INFO, LOG_MSG("state"), LOG_STR("is", line));
+    }
+}
+
+void server_dump(struct server *s)
+{
+    struct qp_err err = {0};
+    struct buf text;
+    size_t from = 0;
+    if (stats_collect(s->engine, &err) != QP_OK) {
+        log_write(s->env, QP_LOG_WARN, LOG_MSG("the store does not answer"),
+                  LOG_TEXT("why", err.text)); /* what was counted is told all the same */
+    }
+    buf_init(&text, s->env, 0);
+    metrics_text(stats_registry(s->engine), &text);
+    for (size_t i = 0; i < text.n; i++) {
+        if (text.p[i] == '\n') {
+            dump_line(s, (qp_str){text.p + from, i - from});
+            from = i + 1;
+        }
+    }
+    buf_done(&text);
 }
 
 /* --------------------------------------------------------------------------------------- close */

@@ -36,6 +36,7 @@ struct server_options {
     size_t bodies_size; /* of all requests at a time; 0: the default */
     unsigned connections;
     int http_threads;
+    int64_t token_rate; /* requests per second of one token; 0: LIMIT_TOKEN_RATE, < 0: any */
     qp_ms keep_ms;
     qp_ms drain_ms; /* 0: LIMIT_DRAIN_MS */
     /* All programs of the engine (run/handle.h), when there are others than those that everybody has; else 0. */
@@ -59,6 +60,8 @@ struct api *server_api(const struct server *s);
 int server_reload(struct server *s, struct qp_err *err) QP_MUST_USE;
 /* Now and then: closes what a reload has left, when it is done. */
 void server_tidy(struct server *s);
+/* All numbers to the log, a line each. Waits for the store. */
+void server_dump(struct server *s);
 /* False once the store has failed for good: then the server is of no more use, and ends. */
 bool server_alive(const struct server *s);
 /* False: some requests were not even answered in time. The server is gone in any case. */

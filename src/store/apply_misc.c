@@ -130,6 +130,12 @@ static const struct {
     {INDEX_idem_expire, offsetof(struct idem_row, expire_at), wake_idem},
 };
 
+/* A message whose holder was silent for too long, and not one whose time has come. */
+static bool is_lease(size_t kind, const void *row)
+{
+    return dues[kind].act == wake_msg && ((const struct msg_row *)row)->state == MSG_HELD;
+}
+
 #define WAKE_FIRST_PAGE 4
 
 /* One kind: the rows come in order of their time, so the first that is not due ends it. Pages grow
@@ -153,6 +159,7 @@ static int wake_kind(struct txn *t, struct op_wake *op, size_t kind, bool *out_c
             int64_t when;
             memcpy(&when, (const char *)found.rows[i] + dues[kind].when, sizeof when);
             due = when <= t->now + (PLANT(early_timer) ? 20 : 0);
+            op->out_leases += due && is_lease(kind, found.rows[i]);
             rc = due ? dues[kind].act(t, found.rows[i]) : QP_OK;
             op->out_count += due;
         }
@@ -168,7 +175,7 @@ int apply_wake(struct txn *t, struct op_wake *op)
     if (op->limit <= 0 || op->limit > LIMIT_WAKE_MESSAGES) {
         return QP_E_INVALID;
     }
-    op->out_count = 0;
+    op->out_count = op->out_leases = 0;
     for (size_t i = 0; i < ARRAY_COUNT(dues) && rc == QP_OK && !cut && op->out_count < op->limit;
          i++) {
         rc = wake_kind(t, op, i, &cut);

@@ -535,6 +535,7 @@ struct op_key_release {
 struct op_wake {
     int64_t limit;
     int64_t out_count;
+    int64_t out_leases; /* of messages, that have ended */
     bool out_more;
 };
 

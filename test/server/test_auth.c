@@ -79,7 +79,7 @@ static void tokens(void **state)
     (void)state;
     rt_begin(RT_VIRTUAL);
     q = rt_open(NULL);
-    assert_int_equal(auth_create(q, &rt.env, &a), QP_OK);
+    assert_int_equal(auth_create(q, &rt.env, 0, &a), QP_OK);
     for (size_t i = 0; i < ARRAY_COUNT(none); i++) {
         assert_int_equal(auth_known(a, str_from(none[i]), &who), QP_E_NOT_FOUND);
         assert_int_equal(auth_ask(a, str_from(none[i]), &who), QP_E_NOT_FOUND);
@@ -113,6 +113,43 @@ static void tokens(void **state)
     rt_end();
 }
 
+/* A token may ask so often per second, with two seconds' worth at once; then it is refused until
+ * time has passed, whatever is forgotten of it meanwhile, and others are not. Wrong secrets cost it nothing. */
+static void rates(void **state)
+{
+    char headers[2][TOKEN_TEXT_SIZE + 16] = {"Bearer ", "Bearer "};
+    char wrong[TOKEN_TEXT_SIZE + 16];
+    char id[LIMIT_TOKEN_ID_SIZE + 1];
+    struct token_wish wish = {.role = QP_STR("admin")};
+    struct principal who;
+    struct auth *a = NULL;
+    qp *q;
+    (void)state;
+    rt_begin(RT_VIRTUAL);
+    q = rt_open(NULL);
+    assert_int_equal(auth_create(q, &rt.env, 10, &a), QP_OK);
+    for (int i = 1; i >= 0; i--) {
+        assert_int_equal(auth_issue(a, &wish, headers[i] + 7, id, NULL), QP_OK);
+    }
+    memcpy(wrong, headers[0], sizeof wrong);
+    wrong[strlen(wrong) - 1] ^= 1;
+    assert_int_equal(auth_ask(a, str_from(headers[0]), &who), QP_OK);
+    for (int i = 1; i < 10 * AUTH_BURST_S; i++) {
+        assert_int_equal(auth_known(a, str_from(wrong), &who), QP_E_NOT_FOUND);
+        assert_int_equal(auth_known(a, str_from(headers[0]), &who), QP_OK);
+    }
+    assert_int_equal(auth_known(a, str_from(headers[0]), &who), QP_E_LIMIT);
+    auth_forget(a, str_from(id));
+    assert_int_equal(auth_ask(a, str_from(headers[0]), &who), QP_E_LIMIT);
+    assert_int_equal(auth_ask(a, str_from(headers[1]), &who), QP_OK);
+    testenv_advance_ms(&rt, 100);
+    assert_int_equal(auth_known(a, str_from(headers[0]), &who), QP_OK);
+    assert_int_equal(auth_known(a, str_from(headers[0]), &who), QP_E_LIMIT);
+    auth_destroy(a);
+    rt_close(q);
+    rt_end();
+}
+
 /* The first token is made once: not while there is an administrator. */
 static void the_first(void **state)
 {
@@ -123,7 +160,7 @@ static void the_first(void **state)
     (void)state;
     rt_begin(RT_VIRTUAL);
     q = rt_open(NULL);
-    assert_int_equal(auth_create(q, &rt.env, &a), QP_OK);
+    assert_int_equal(auth_create(q, &rt.env, 0, &a), QP_OK);
     assert_int_equal(auth_first(a, token, id, NULL), QP_OK);
     assert_memory_equal(token, "qp_admin_", 9);
     assert_int_equal(auth_first(a, token, id, NULL), QP_OK);
@@ -136,10 +173,8 @@ static void the_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(patterns),
-        cmocka_unit_test(roles),
-        cmocka_unit_test(tokens),
-        cmocka_unit_test(the_first),
+        cmocka_unit_test(patterns), cmocka_unit_test(roles),     cmocka_unit_test(tokens),
+        cmocka_unit_test(rates),    cmocka_unit_test(the_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

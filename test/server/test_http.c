@@ -1,11 +1,5 @@
-/* test_http.c - hostile bytes: every request is answered with a 4xx or the connection is closed,
- * and nobody else is slowed
- *
- * The corpus has the public cases of request smuggling: two lengths, a length and chunks,
- * encodings that two parsers read differently, bytes that end a line for one and not for
- * another. Whatever is behind the first request must never be answered as a request of its own:
- * the address that hides there is /hidden.
- */
+/* test_http.c - hostile bytes: every request is answered with a 4xx or the connection is closed;
+ * test_attack.c shows that nobody else is slowed */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,9 +7,6 @@
 
 #include <cmocka.h>
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,115 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hostile.h"
 #include "servertest.h"
-#include "support/testenv.h"
-
-#define HOST "Host: localhost\r\n"
-#define HIDDEN "GET /hidden HTTP/1.1\r\n" HOST "\r\n"
-
-struct corpus {
-    const char *name;
-    const char *bytes;
-    size_t size;
-    int status; /* of the first answer; 0: the connection is closed without one; -1: any 4xx or that */
-};
-#define CASE(name, bytes, status)                                                                  \
-    {                                                                                              \
-        name, bytes, sizeof(bytes) - 1, status                                                     \
-    }
-
-static const struct corpus smuggling[] = {
-    CASE("length and chunks",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST
-         "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" HIDDEN,
-         400),
-    CASE("chunks and length",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST
-         "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n5c\r\n" HIDDEN,
-         400),
-    CASE("two lengths",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST "Content-Length: 0\r\nContent-Length: 44\r\n\r\n" HIDDEN,
-         400),
-    CASE("two equal lengths",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST "Content-Length: 0\r\nContent-Length: 0\r\n\r\n" HIDDEN,
-         400),
-    CASE("a list of lengths",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST "Content-Length: 0, 44\r\n\r\n" HIDDEN, 400),
-    CASE("a signed length", "POST /v1/jobs HTTP/1.1\r\n" HOST "Content-Length: +0\r\n\r\n" HIDDEN,
-         400),
-    CASE("a negative length", "POST /v1/jobs HTTP/1.1\r\n" HOST "Content-Length: -1\r\n\r\n" HIDDEN,
-         400),
-    CASE("a huge length",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST "Content-Length: 99999999999999999999\r\n\r\n", 413),
-    CASE("an empty length", "POST /v1/jobs HTTP/1.1\r\n" HOST "Content-Length:\r\n\r\n" HIDDEN,
-         400),
-    CASE("space before the colon",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST "Content-Length : 44\r\n\r\n" HIDDEN, 400),
-    CASE("tab before the colon",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST "Transfer-Encoding\t: chunked\r\n\r\n0\r\n\r\n" HIDDEN,
-         400),
-    CASE("another encoding",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" HIDDEN,
-         400),
-    CASE("two encodings",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST
-         "Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n0\r\n\r\n" HIDDEN,
-         400),
-    CASE("a list of encodings",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST
-         "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n" HIDDEN,
-         400),
-    CASE("a control before the encoding",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST "Transfer-Encoding: \vchunked\r\n\r\n0\r\n\r\n" HIDDEN,
-         400),
-    CASE("a bare CR in a value",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST
-         "X: a\rTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" HIDDEN,
-         400),
-    CASE("a bare CR ends a line",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST "X: a\rContent-Length: 44\r\n\r\n" HIDDEN, 400),
-    CASE("a bare CR in a name", "POST /v1/jobs HTTP/1.1\r\n" HOST "X\r: a\r\n\r\n" HIDDEN, 400),
-    CASE("a NUL in a name",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST "Transfer-Encoding\0: chunked\r\n\r\n0\r\n\r\n" HIDDEN,
-         -1),
-    CASE("a NUL in the target", "GET /live\0z HTTP/1.1\r\n" HOST "\r\n" HIDDEN, 400),
-    CASE("a header without a colon", "GET /livez HTTP/1.1\r\n" HOST "nothing\r\n\r\n" HIDDEN, 400),
-    CASE("an encoding of 1.0",
-         "POST /v1/jobs HTTP/1.0\r\n" HOST
-         "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" HIDDEN,
-         400),
-    CASE("a chunk that is no number",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nxyz\r\n" HIDDEN, -1),
-    CASE("a negative chunk",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n-1\r\n" HIDDEN, -1),
-    CASE("a huge chunk",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST
-         "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n" HIDDEN,
-         -1),
-    CASE("a chunk longer than it says",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST
-         "Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n" HIDDEN,
-         -1),
-    CASE("no version", "GET /livez\r\n\r\n" HIDDEN, -1),
-    CASE("another protocol", "GET /livez HTCPCP/1.0\r\n" HOST "\r\n" HIDDEN, -1),
-    CASE("a later version", "GET /livez HTTP/3.7\r\n" HOST "\r\n" HIDDEN, -1),
-    CASE("a whole URL", "GET http://localhost/livez HTTP/1.1\r\n" HOST "\r\n" HIDDEN, 400),
-    CASE("a star", "OPTIONS * HTTP/1.1\r\n" HOST "\r\n" HIDDEN, 400),
-    CASE("a tunnel", "CONNECT localhost:80 HTTP/1.1\r\n" HOST "\r\n" HIDDEN, 400),
-    CASE("no host", "GET /livez HTTP/1.1\r\n\r\n" HIDDEN, 400),
-    CASE("two hosts", "GET /livez HTTP/1.1\r\n" HOST HOST "\r\n" HIDDEN, 400),
-    CASE("somebody else's host", "GET /livez HTTP/1.1\r\nHost: evil.example\r\n\r\n" HIDDEN, 421),
-    CASE("a space in the target", "GET /live z HTTP/1.1\r\n" HOST "\r\n" HIDDEN, -1),
-    CASE("a compressed body",
-         "POST /v1/jobs HTTP/1.1\r\n" HOST
-         "Content-Encoding: gzip\r\nContent-Length: 44\r\n\r\n" HIDDEN,
-         415),
-    CASE("a greeting of TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n" HIDDEN, -1),
-    CASE("nothing but line ends", "\r\n\r\n\r\n\r\n", -1),
-};
 
 /* Sends it, reads what comes back until the end, and judges all of it. */
-static void try_case(const struct corpus *k)
+static void try_case(const struct hostile *k)
 {
     struct hc c;
     struct hc_answer a;
@@ -159,8 +46,8 @@ static void smuggling_is_refused(void **state)
 {
     (void)state;
     st_begin(ST_MEMORY, ST_OPEN);
-    for (size_t i = 0; i < ARRAY_COUNT(smuggling); i++) {
-        try_case(&smuggling[i]);
+    for (size_t i = 0; i < hostile_case_count; i++) {
+        try_case(&hostile_cases[i]);
     }
     assert_int_equal(st_call("GET", "/livez", NULL, NULL), 200);
     st_end();
@@ -275,6 +162,39 @@ static void headers(void **state)
     assert_int_equal(a.status, 403);
     hc_done(&a);
     assert_true(hc_closed(&c, 5000));
+    hc_close(&c);
+    st_end();
+}
+
+/* A token that asks too often is told when to come again, an administrator's, too; what needs no
+ * token goes on. */
+static void rate_of_a_token(void **state)
+{
+    struct hc c;
+    struct hc_answer a = {0};
+    int taken = 0;
+    char *code;
+    (void)state;
+    st_init(ST_MEMORY, ST_TOKENS);
+    st.options.token_rate = 1;
+    st_open();
+    assert_true(hc_open(&c, st.port));
+    for (int i = 0; i < 50 && a.status != 429; i++) {
+        hc_done(&a);
+        a = hc_ask(&c, st.token, "GET", "/v1/whoami", NULL, NULL);
+        taken += a.status == 200;
+    }
+    assert_int_equal(a.status, 429);
+    assert_in_range(taken, 2, 10);
+    code = hc_member(&a, "code");
+    assert_string_equal(code, "rate_limited");
+    free(code);
+    expect_header(&a, "Retry-After", "1");
+    expect_header(&a, "Content-Type", "application/problem+json");
+    hc_done(&a);
+    a = hc_ask(&c, NULL, "GET", "/livez", NULL, NULL);
+    assert_int_equal(a.status, 200);
+    hc_done(&a);
     hc_close(&c);
     st_end();
 }
@@ -423,128 +343,6 @@ static void slow_bodies(void **state)
     st_end();
 }
 
-/* --------------------------------------------------------------------------------- not slowed */
-
-static int compare(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a;
-    int64_t y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-static int64_t now_us(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-#define SAMPLES 400
-
-/* The p99 of a client that behaves, in microseconds. */
-static int64_t good_p99(void)
-{
-    static int64_t times[SAMPLES];
-    struct hc c;
-    assert_true(hc_open(&c, st.port));
-    for (int i = 0; i < SAMPLES; i++) {
-        int64_t from = now_us();
-        struct hc_answer a = hc_ask(&c, NULL, "GET", "/version", NULL, NULL);
-        times[i] = now_us() - from;
-        assert_int_equal(a.status, 200);
-        hc_done(&a);
-    }
-    hc_close(&c);
-    qsort(times, SAMPLES, sizeof times[0], compare);
-    return times[SAMPLES * 99 / 100];
-}
-
-static atomic_bool busy;
-
-/* Somebody else, as fast as one thread can: good requests, or what the corpus has, cut anywhere. */
-struct other {
-    uint64_t random;
-    bool hostile;
-};
-
-static void one_request(struct other *o)
-{
-    static const char good[] = "GET /version HTTP/1.1\r\n" HOST "\r\n";
-    const struct corpus *k = &smuggling[testenv_random_below(&o->random, ARRAY_COUNT(smuggling))];
-    struct hc c;
-    if (!hc_open(&c, st.port)) {
-        return;
-    }
-    if (o->hostile) {
-        (void)hc_send(&c, k->bytes, testenv_random_below(&o->random, k->size + 1));
-    } else {
-        (void)hc_send(&c, good, sizeof good - 1);
-    }
-    if (!o->hostile || testenv_random_below(&o->random, 4) == 0) {
-        (void)hc_more(&c, 5);
-    }
-    hc_close(&c);
-}
-
-static void *other_main(void *context)
-{
-    while (atomic_load(&busy)) {
-        one_request(context);
-    }
-    return NULL;
-}
-
-/* The p99 of the good client while somebody else is at work. */
-static int64_t p99_beside(uint64_t seed, bool hostile)
-{
-    struct other o = {.random = seed, .hostile = hostile};
-    pthread_t thread;
-    int64_t p99;
-    atomic_store(&busy, true);
-    assert_int_equal(pthread_create(&thread, NULL, other_main, &o), 0);
-    p99 = good_p99();
-    atomic_store(&busy, false);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    return p99;
-}
-
-#define IDLE_CONNECTIONS 300
-#define ROUNDS 3
-#define ROUNDS_MOST 12
-
-/* An attacker, with hundreds of connections that say nothing, slows a good client no more than
- * another good client does, twice at most. Both share our processors with this test and with others, so it
- * is the best of some rounds that is compared; when others were in the way, of some more. */
-static void others_are_not_slowed(void **state)
-{
-    static struct hc idle[IDLE_CONNECTIONS];
-    uint64_t seed = testenv_seed();
-    int64_t beside_good = INT64_MAX;
-    int64_t beside_attack = INT64_MAX;
-    (void)state;
-    st_begin(ST_MEMORY, ST_OPEN);
-    for (int i = 0; i < ROUNDS; i++) {
-        int64_t p99 = p99_beside(seed, false);
-        beside_good = p99 < beside_good ? p99 : beside_good;
-    }
-    for (int i = 0; i < IDLE_CONNECTIONS; i++) {
-        assert_true(hc_open(&idle[i], st.port));
-        assert_true(hc_text(&idle[i], "POST /v1/jobs HTTP/1.1\r\nHost"));
-    }
-    for (int i = 0; i < ROUNDS || (i < ROUNDS_MOST && beside_attack > 2 * beside_good + 2000);
-         i++) {
-        int64_t p99 = p99_beside(seed, true);
-        beside_attack = p99 < beside_attack ? p99 : beside_attack;
-    }
-    for (int i = 0; i < IDLE_CONNECTIONS; i++) {
-        hc_close(&idle[i]);
-    }
-    print_message("p99 %lld us beside a good client, %lld us beside an attack\n",
-                  (long long)beside_good, (long long)beside_attack);
-    assert_true(beside_attack <= 2 * beside_good + 2000);
-    st_end();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -552,11 +350,11 @@ int main(void)
         cmocka_unit_test(line_ends_do_not_frame),
         cmocka_unit_test(good_ones_work),
         cmocka_unit_test(headers),
+        cmocka_unit_test(rate_of_a_token),
         cmocka_unit_test(sizes),
         cmocka_unit_test(requests_per_connection),
         cmocka_unit_test(slow_heads),
         cmocka_unit_test(slow_bodies),
-        cmocka_unit_test(others_are_not_slowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

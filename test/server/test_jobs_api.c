@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -513,6 +514,44 @@ static void events_of_a_list(void **state)
     st_end();
 }
 
+static atomic_llong ahead_ms;
+static qp_ms (*system_wall_ms)(void *context);
+
+static qp_ms later_wall_ms(void *context)
+{
+    return system_wall_ms(context) + atomic_load(&ahead_ms);
+}
+
+/* The feed goes back for a week: a reader that was away for longer is told to begin again, and hears of what
+ * comes after that; one that was not goes on. */
+static void events_of_a_feed_that_was_cut(void **state)
+{
+    struct hc c;
+    (void)state;
+    st_init(ST_FILE, ST_OPEN);
+    system_wall_ms = st.env.wall_ms;
+    st.env.wall_ms = later_wall_ms;
+    atomic_store(&ahead_ms, 0);
+    st_open();
+    for (int i = 0; i < 5; i++) {
+        free(st_expect("POST", "/v1/jobs", "{\"topic\":\"work\"}", 201, "id"));
+    }
+    open_stream(&c, "/v1/jobs", "1");
+    assert_true(saw(&c, "event: entered"));
+    assert_null(memmem(c.in, c.size, "reset", 5));
+    hc_close(&c);
+    atomic_store(&ahead_ms, LIMIT_FEED_MS + 2 * LIMIT_FEED_LOOK_MS);
+    st_start("first", "1");
+    st_start("second", "1");
+    open_stream(&c, "/v1/jobs", "1");
+    assert_true(saw(&c, "event: reset\n"));
+    st_start("third", "1");
+    assert_true(saw(&c, "\"third\""));
+    assert_null(memmem(c.in, c.size, "\"second\"", 8));
+    hc_close(&c);
+    st_end();
+}
+
 /* The end of the server ends its streams. */
 static void events_at_the_end(void **state)
 {
@@ -544,6 +583,7 @@ int main(void)
         cmocka_unit_test(namespaces),
         cmocka_unit_test(events_of_a_job),
         cmocka_unit_test(events_of_a_list),
+        cmocka_unit_test(events_of_a_feed_that_was_cut),
         cmocka_unit_test(events_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

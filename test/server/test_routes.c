@@ -359,10 +359,40 @@ static void answers_are_as_described(void **state)
     st_end();
 }
 
+/* The page for people has a row for every route, and nothing that a browser would fetch or run. */
+static void page_is_the_table(void **state)
+{
+    static const char *const none[] = {"<script", "<link", "<style", "src=", "http:", "https:"};
+    const struct route *r;
+    struct hc_answer a;
+    char *type;
+    (void)state;
+    st_begin(ST_MEMORY, ST_TOKENS);
+    a = hc_call(st.port, NULL, "GET", "/docs", NULL);
+    assert_int_equal(a.status, 200);
+    type = hc_header(&a, "Content-Type");
+    assert_string_equal(type, "text/html; charset=utf-8");
+    free(type);
+    for (size_t i = 0; (r = route_at(i)) != NULL; i++) {
+        char row[300];
+        (void)snprintf(row, sizeof row, "<tr id=\"%s\"><td><code>%s %s</code>", r->name,
+                       method_word(r->method), r->path);
+        if (strstr(a.body, row) == NULL) {
+            fail_msg("no row '%s'", row);
+        }
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(none); i++) {
+        assert_null(strstr(a.body, none[i]));
+    }
+    hc_done(&a);
+    st_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(openapi_is_the_table),
+        cmocka_unit_test(page_is_the_table),
         cmocka_unit_test(matrix),
         cmocka_unit_test(tokens_end),
         cmocka_unit_test(first_token),

@@ -114,6 +114,27 @@ test_tls() {
     status 200 --cacert second.pem "https://localhost:$port/livez" && stop
 }
 
+# SIGUSR1 writes to the log what the server knows of itself, and nothing else happens.
+test_dump() {
+    serve || return 1
+    status 201 -H "Authorization: Bearer $(cat data/admin.token)" --json '{"topic":"t"}' "$url/v1/jobs" && kill -USR1 "$server" || return 1
+    for _ in $(seq 100); do grep -q 'quipu_workers' err && break; sleep 0.05; done
+    grep '"msg":"state"' err | grep -q 'quipu_topic_ready{namespace=.*default.*topic=.*} 1"' && ! grep -q _bucket err &&
+        status 200 "$url/livez" && stop
+}
+
+# With --sandbox, and TLS, and a new certificate.
+test_sandbox() {
+    certificate first && serve --sandbox --tls-key key.pem --tls-cert cert.pem || return 1
+    local port=${url##*:}
+    grep -q '^Seccomp:.*2$' "/proc/$server/status" &&
+        status 201 --cacert first.pem -H "Authorization: Bearer $(cat data/admin.token)" --json '{"topic":"t"}' "https://localhost:$port/v1/jobs" &&
+        certificate second && kill -HUP "$server" || return 1
+    for _ in $(seq 100); do grep -q 'read again' err && break; sleep 0.05; done
+    status 200 --cacert second.pem "https://localhost:$port/readyz" &&
+        status 201 --cacert second.pem -H "Authorization: Bearer $(cat data/admin.token)" --json '{"name":"copy.db"}' "https://localhost:$port/v1/backup" && stop
+}
+
 test_environment() {
     QUIPU_NO_AUTH=1 serve && status 200 "$url/v1/jobs" && stop
 }

@@ -16,17 +16,22 @@ static const struct {
     {                                                                                              \
         OP_##op, #field, OUT_##kind, offsetof(struct op_##op, out_##field)                         \
     }
-    OUT(space_create, ns, I64),        OUT(ids_reserve, first, I64),  OUT(node_put, epoch, I64),
-    OUT(job_create, job, I64),         OUT(job_create, owner, BOOL),  OUT(job_resume, more, BOOL),
-    OUT(job_sweep, more, BOOL),        OUT(job_delete, more, BOOL),   OUT(act_create, found, I64),
-    OUT(act_add, ledger, I64),         OUT(guid_enter, ordinal, I64), OUT(guid_enter, ledger, I64),
-    OUT(guid_add, ledger, I64),        OUT(sem_move, edge, BOOL),     OUT(sem_move, count, I64),
-    OUT(msg_put, token, I64),          OUT(msg_adopt, count, I64),    OUT(msg_adopt, more, BOOL),
-    OUT(msg_adopt, after, MSG),        OUT(hook_open, seq, I64),      OUT(hook_open, met, BOOL),
-    OUT(hook_signal, delivered, BOOL), OUT(hook_signal, kept, BOOL),  OUT(hook_signal, job, JOB),
-    OUT(key_acquire, token, I64),      OUT(wake, count, I64),         OUT(wake, more, BOOL),
-    OUT(event_add, seq, I64),          OUT(feed_trim, more, BOOL),    OUT(idem_put, status, I64),
-    OUT(idem_put, answer, STR),
+    OUT(space_create, ns, I64),    OUT(ids_reserve, first, I64),
+    OUT(node_put, epoch, I64),     OUT(job_create, job, I64),
+    OUT(job_create, owner, BOOL),  OUT(job_resume, more, BOOL),
+    OUT(job_sweep, more, BOOL),    OUT(job_delete, more, BOOL),
+    OUT(act_create, found, I64),   OUT(act_add, ledger, I64),
+    OUT(guid_enter, ordinal, I64), OUT(guid_enter, ledger, I64),
+    OUT(guid_add, ledger, I64),    OUT(sem_move, edge, BOOL),
+    OUT(sem_move, count, I64),     OUT(msg_put, token, I64),
+    OUT(msg_adopt, count, I64),    OUT(msg_adopt, more, BOOL),
+    OUT(msg_adopt, after, MSG),    OUT(hook_open, seq, I64),
+    OUT(hook_open, met, BOOL),     OUT(hook_signal, delivered, BOOL),
+    OUT(hook_signal, kept, BOOL),  OUT(hook_signal, job, JOB),
+    OUT(key_acquire, token, I64),  OUT(wake, count, I64),
+    OUT(wake, more, BOOL),         OUT(wake, leases, I64),
+    OUT(event_add, seq, I64),      OUT(feed_trim, more, BOOL),
+    OUT(idem_put, status, I64),    OUT(idem_put, answer, STR),
 #undef OUT
 };
 

@@ -151,6 +151,40 @@ static void test_retention(void **state)
     }
 }
 
+/* The feed goes back for feed_ms; what is older goes, a bounded number of commits at a time, with rounds that
+ * there are anyway, and the newest stays. An engine that has nothing to do does not look. */
+static void test_feed_kept(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
+        size_t before;
+        enginetest_init(&x, (enum storetest_kind)kind, empty);
+        x.options.feed_ms = 10 * LIMIT_FEED_LOOK_MS;
+        enginetest_open(&x);
+        for (int i = 0; i < LIMIT_SWEEP_ROWS + 20; i++) {
+            start_many(i, 1);
+        }
+        before = storetest_count(&x.f, TABLE_feed);
+        assert_true(before >= LIMIT_SWEEP_ROWS + 20);
+        enginetest_wait(&x, 5 * LIMIT_FEED_LOOK_MS);
+        start_many(1000, 1);
+        assert_int_equal(storetest_count(&x.f, TABLE_feed), before + 1);
+        enginetest_wait(&x, 6 * LIMIT_FEED_LOOK_MS);
+        assert_int_equal(storetest_count(&x.f, TABLE_feed), before + 1);
+        start_many(1001, 1);
+        assert_true(storetest_count(&x.f, TABLE_feed) >= before + 2 - LIMIT_SWEEP_ROWS);
+        for (int i = 0; i < 3; i++) {
+            start_many(1002 + i, 1);
+        }
+        assert_int_equal(storetest_count(&x.f, TABLE_feed), 5);
+        testenv_advance_ms(&x.f.t, 20 * LIMIT_FEED_LOOK_MS);
+        start_many(1010, 1);
+        start_many(1011, 1);
+        assert_in_range(storetest_count(&x.f, TABLE_feed), 2, 3);
+        enginetest_done(&x);
+    }
+}
+
 /* keep_ms 0 keeps for ever. */
 static void test_kept_for_ever(void **state)
 {
@@ -213,7 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fanout_text), cmocka_unit_test(test_sweep_in_pages),
         cmocka_unit_test(test_retention),   cmocka_unit_test(test_kept_for_ever),
-        cmocka_unit_test(test_expiry),
+        cmocka_unit_test(test_feed_kept),   cmocka_unit_test(test_expiry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

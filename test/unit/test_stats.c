@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "run/stats.h"
+#include "run/work.h"
 #include "support/runtest.h"
 
 static int answer(void *context, qp_task *task)
@@ -61,6 +62,17 @@ static void test_numbers(void **state)
         expect_line(&text, "quipu_topic_ready{namespace=\"default\",topic=\"other\"} 1");
         expect_line(&text, "quipu_topic_ready{namespace=\"default\",topic=\"work\"} 0");
         expect_line(&text, "quipu_work_calls_parked 0");
+        expect_line(&text, "quipu_topic_pollers{namespace=\"default\",topic=\"other\"} 0");
+        expect_line(&text, "quipu_topic_oldest_seconds{namespace=\"default\",topic=\"other\"} ");
+        expect_line(&text, "quipu_activity_attempts_total{workflow=\"work\",activity=\"run\","
+                           "outcome=\"success\"} 2");
+        expect_line(&text,
+                    "quipu_activity_duration_seconds_count{workflow=\"work\",activity=\"run\"} 2");
+        expect_line(&text, "quipu_leases_expired_total 0");
+        expect_line(&text, "quipu_timers_pending 0");
+        expect_line(&text, "quipu_timer_lag_seconds 0");
+        expect_line(&text, "quipu_leader 1");
+        expect_line(&text, "quipu_payload_bytes_total ");
         expect_line(&text, "quipu_commit_batch_size_count");
         if (kind == RT_FILE) {
             expect_line(&text, "quipu_db_bytes");
@@ -72,8 +84,88 @@ static void test_numbers(void **state)
     }
 }
 
+static void collect(qp *q, struct buf *text)
+{
+    struct qp_err err = {0};
+    if (stats_collect(q, &err) != QP_OK) {
+        fail_msg("%s", err.text);
+    }
+    buf_reset(text);
+    metrics_text(stats_registry(q), text);
+    buf_byte(text, '\0');
+    assert_int_equal(buf_rc(text), QP_OK);
+}
+
+static void taken(void *context, struct work_call *call, int rc, const char *why)
+{
+    (void)call;
+    (void)why;
+    QP_ASSERT(rc == QP_OK);
+    *(bool *)context = true;
+}
+
+/* A worker elsewhere asks for a task, and is never heard of again. How many it got. */
+static size_t take(qp *q)
+{
+    const qp_str topic = QP_STR("work");
+    bool answered = false;
+    struct work_call call = {.worker = QP_STR("w"),
+                             .caller = {.id = QP_STR("c")},
+                             .topics = &topic,
+                             .topic_count = 1,
+                             .want = 1,
+                             .context = &answered,
+                             .answer = taken};
+    size_t count;
+    assert_int_equal(work_submit(q, &call, NULL), QP_OK);
+    rt_poll(q);
+    assert_true(answered);
+    count = call.task_count;
+    work_done(q, &call, WORK_TOLD);
+    rt_poll(q);
+    return count;
+}
+
+/* Proves that timers are counted, though not each time somebody asks, and how late one is; that a lease that
+ * ends is counted, and with it a job that is parked, by its workflow and reason, for as long as it is. */
+static void test_what_is_late(void **state)
+{
+    struct buf text;
+    qp *q;
+    (void)state;
+    rt_begin(RT_VIRTUAL);
+    q = rt_open_as(NULL, NULL, 1);
+    buf_init(&text, &rt.env, 0);
+    rt_start_with(q, &(struct qp_start){.topic = QP_STR("work"),
+                                        .id = QP_STR("later"),
+                                        .delay_ms = 60 * 1000,
+                                        .input = QP_STR("1")});
+    collect(q, &text);
+    expect_line(&text, "quipu_timers_pending 1");
+    rt_start(q, "now");
+    assert_int_equal(take(q), 1);
+    testenv_advance_ms(&rt, LIMIT_WORK_LEASE_MS);
+    rt_poll(q);
+    assert_int_equal(take(q), 0); /* it was delivered too often */
+    collect(q, &text);
+    expect_line(&text, "quipu_leases_expired_total 1");
+    expect_line(&text, "quipu_timers_pending 1");
+    expect_line(&text, "quipu_parked_jobs{workflow=\"work\",reason=\"delivered too often");
+    assert_int_equal(qp_job_interrupt(q, QP_STR("now"), NULL, NULL), QP_OK);
+    testenv_advance_ms(&rt, 40 * 1000);
+    collect(q, &text);
+    expect_line(&text, "may crash its worker\"} 0");
+    testenv_advance_ms(&rt, LIMIT_STATS_KEEP_MS);
+    collect(q, &text);
+    expect_line(&text, "quipu_timers_pending 0");
+    buf_done(&text);
+    rt_close(q);
+    rt_end();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers),
+                                       cmocka_unit_test(test_what_is_late)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
