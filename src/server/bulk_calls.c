@@ -194,17 +194,18 @@ static void bulk_answer(struct api_call *c, const char *batch, const struct qp_b
     api_json_end(c, &w, 200);
 }
 
-static void bulk_run(struct api_call *c, struct qp_bulk *bulk, const char *batch)
+static void bulk_run(struct api_call *c, const struct qp_bulk *bulk, const char *batch)
 {
     struct qp_bulk_result result = {0};
     struct qp_err err = {0};
+    struct qp_bulk told = *bulk; /* with somebody who is told */
     struct lines l = {.call = c, .batch = batch, .verb = qp_verb_word(bulk->verb), .err = &err};
     int rc;
     buf_init(&l.text, api_env(c->api), 0);
     line_begin(&l);
-    bulk->context = &l;
-    bulk->acted = line_job;
-    rc = qp_job_act_all(api_engine(c->api), bulk, &result, &err);
+    told.context = &l;
+    told.acted = line_job;
+    rc = qp_job_act_all(api_engine(c->api), &told, &result, &err);
     if (rc == QP_OK) {
         line_end(&l, true);
         rc = l.rc;

@@ -207,7 +207,7 @@ test_large_batch() {
     done > started && "$quipu" kill --where 'workflow=bulk' --yes -q $where > id &&
         "$quipu" batches show "$(cat id)" -o json $where > batch.json &&
         [ "$(jq .done batch.json)" = 50 ] && [ "$(jq '.jobs|unique|length' batch.json)" = 50 ] &&
-        [ "$("$quipu" audit --all -o jsonl $where | jq -s '[.[]|select(.action=="batch")]|length')" -ge 4 ]
+        [ "$("$quipu" audit --all -o jsonl $where | jq -s '[.[]|select(.action=="batch")]|length')" -ge 3 ]
 }
 
 body_signal() {
