@@ -26,7 +26,7 @@ static const struct {
     OUT(hook_signal, delivered, BOOL), OUT(hook_signal, kept, BOOL),  OUT(hook_signal, job, JOB),
     OUT(key_acquire, token, I64),      OUT(wake, count, I64),         OUT(wake, more, BOOL),
     OUT(event_add, seq, I64),          OUT(feed_trim, more, BOOL),    OUT(idem_put, status, I64),
-    OUT(idem_put, answer, STR),
+    OUT(idem_put, answer, STR),        OUT(app_activate, was, STR),   OUT(topic_put, app, STR),
 #undef OUT
 };
 
