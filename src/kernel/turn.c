@@ -7,19 +7,11 @@
  *       (H5): a step that runs again publishes nothing that is not recognised
  *   I4  a program's functions are called in the bundle whose digit proves what they did
  */
-#include "kernel/turn.h"
-
 #include <stdio.h>
 
 #include "base/failpoint.h"
 #include "kernel/chores.h"
-
-struct child {
-    struct child *next;
-    qp_str addr;
-    qp_str input;
-    int64_t ways; /* of a join */
-};
+#include "kernel/turn_internal.h"
 
 static bool digit(int64_t ledger, int64_t weight)
 {
@@ -111,11 +103,6 @@ int turn_plane(struct turn *t, qp_str *out_dad)
 {
     int64_t index = t->has_guid ? step_dimension(t->guid.ledger) : 0;
     return dad_plane(turn_arena(t), t->at.dad, index, out_dad);
-}
-
-static bool job_is_closed(const struct turn *t)
-{
-    return t->job->closed_by.p != NULL;
 }
 
 static int be_late(struct turn *t)
@@ -327,7 +314,7 @@ int turn_signal_all(struct turn *t, qp_str topic, qp_str payload)
 
 /* --------------------------------------------------------------------------------------- children */
 
-static int child_add(struct turn *t, qp_str addr, qp_str input)
+int child_add(struct turn *t, qp_str addr, qp_str input)
 {
     struct child *c = ARENA_NEW(turn_arena(t), struct child);
     if (c == NULL) {
@@ -352,57 +339,6 @@ int turn_child(struct turn *t, qp_str name, qp_str input)
     rc = rc == QP_OK ? dad_below(turn_arena(t), dad, &dad) : rc;
     rc = rc == QP_OK ? address_make(turn_arena(t), name, dad, &addr) : rc;
     return rc == QP_OK ? child_add(t, addr, input) : rc;
-}
-
-/* The scope of a join follows from its address, so that all who arrive mean the same. */
-static int join_guid(struct turn *t, qp_str addr, qp_str *out_guid, int64_t *out_scope)
-{
-    int rc = step_guid(t->bundle, addr, QP_STR("join"), out_guid);
-    if (rc == QP_OK) {
-        memcpy(out_scope, out_guid->p, sizeof *out_scope);
-        *out_scope = (*out_scope & INT64_MAX) | 1;
-    }
-    return rc;
-}
-
-int turn_join(struct turn *t, qp_str addr, int64_t ways, qp_str input)
-{
-    struct child *c = ARENA_NEW(turn_arena(t), struct child);
-    struct sem_row key = {.ns = t->site.ref.ns, .job = t->site.ref.job};
-    const void *scope = NULL;
-    qp_str guid;
-    int rc = c == NULL ? QP_E_NOMEM : join_guid(t, addr, &guid, &key.scope);
-    rc = rc == QP_OK ? bundle_get(t->bundle, TABLE_sem, &key, &scope) : rc;
-    if (rc != QP_OK) {
-        return rc;
-    }
-    *c = (struct child){.next = t->joins, .addr = addr, .ways = scope == NULL ? ways : 0};
-    t->joins = c;
-    return scope == NULL ? child_add(t, addr, input) : QP_OK;
-}
-
-/* The scope of a join that this GUID is the first to arrive at: it stands before any child can
- * arrive there too. */
-static int join_open(struct turn *t, const struct child *c)
-{
-    struct op op = {
-        .kind = OP_sem_open,
-        .sem_open = {
-            .ref = t->site.ref, .opening = c->ways, .owner_addr = c->addr, .topic = ENGINE_TOPIC}};
-    int rc = c->ways > 0 ? join_guid(t, c->addr, &op.sem_open.guid, &op.sem_open.scope) : QP_OK;
-    return rc == QP_OK && c->ways > 0 ? turn_op(t, &op) : rc;
-}
-
-/* The arrival. It comes after the children: if it is the last one, the edge must find the join
- * entered, or its ENTER ahead in the stream. */
-static int join_arrive(struct turn *t, const struct child *c)
-{
-    struct op op = {
-        .kind = OP_sem_move,
-        .sem_move = {.ref = t->site.ref, .addr = t->site.addr, .guid = t->site.guid, .delta = -1}};
-    qp_str guid;
-    int rc = join_guid(t, c->addr, &guid, &op.sem_move.scope);
-    return rc == QP_OK ? turn_op(t, &op) : rc;
 }
 
 static bool may_fuse(const struct turn *t)
@@ -437,17 +373,11 @@ static int child_publish(struct turn *t, const struct child *c)
 
 static int children_publish(struct turn *t)
 {
-    int rc = QP_OK;
-    for (const struct child *c = t->joins; c != NULL && rc == QP_OK; c = c->next) {
-        rc = join_open(t, c);
-    }
+    int rc = arrivals_open(t);
     for (const struct child *c = t->children; c != NULL && rc == QP_OK; c = c->next) {
         rc = child_publish(t, c);
     }
-    for (const struct child *c = t->joins; c != NULL && rc == QP_OK; c = c->next) {
-        rc = join_arrive(t, c);
-    }
-    return rc;
+    return rc == QP_OK ? arrivals_move(t) : rc;
 }
 
 /* ------------------------------------------------------------------------------------------ steps */
@@ -484,7 +414,8 @@ static int do_spawn(struct turn *t)
 {
     struct spawn spawn = {.close_state = JOB_COMPLETED, .pending = t->guid.code == 202};
     int rc;
-    t->children = t->last_child = t->joins = NULL;
+    t->children = t->last_child = NULL;
+    t->visits = NULL;
     t->child_count = 0;
     rc = t->ends                     ? QP_OK
          : t->program->spawn == NULL ? turn_spawn_nothing(t)

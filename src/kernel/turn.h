@@ -131,6 +131,7 @@ struct kernel {
 };
 
 struct child;
+struct visit;
 
 struct turn {
     struct kernel *kernel;
@@ -153,8 +154,9 @@ struct turn {
     struct child *children;
     struct child *last_child;
     int64_t child_count;
-    struct child *joins; /* where it arrives; those that it spawns are among the children too */
-    bool ends;           /* the job, out of its turn */
+    struct visit
+        *visits; /* gates where it arrives; those that it spawns are among the children too */
+    bool ends;   /* the job, out of its turn */
     enum job_state end_state;
     qp_str end_error;
 };
@@ -231,9 +233,26 @@ int turn_signal_all(struct turn *t, qp_str topic, qp_str payload) QP_MUST_USE;
 
 /* Step 2: one child more, one generation below, by its name, with its input. */
 int turn_child(struct turn *t, qp_str name, qp_str input) QP_MUST_USE;
-/* Step 2: arrives at a join, which waits until `ways` have. It owns a scope of the semaphore; the
- * first to arrive spawns it, and when the scope falls to 0 it gets an answer. */
-int turn_join(struct turn *t, qp_str addr, int64_t ways, qp_str input) QP_MUST_USE;
+/* Step 2: arrives at a gate, an activity that waits until all `ways` to it have arrived, or will not be
+ * taken any more. It owns a scope of the semaphore: whoever is the first to say something of it spawns the gate
+ * with its input and opens the scope at `ways`, and when that falls to 0 the gate gets an answer. One step may
+ * arrive at several gates, and several times at one.
+ *
+ * delta  how the count moves: -k: so many ways end here; k: so many more come to be (another round of
+ *        a cycle, a pending reply); 0: nothing happens
+ * live   one of those that end here brings something. Whether anybody did is for the gate to know: what its
+ *        own input says of the first, or that the job has data of the name ARRIVED_LIVE and its address
+ * any    the first live one is enough: the scope closes with it, and what comes later moves nothing */
+struct arrival {
+    qp_str addr;
+    int64_t ways;
+    int64_t delta;
+    bool live;
+    bool any;
+    qp_str input;
+};
+#define ARRIVED_LIVE "live:"
+int turn_arrive(struct turn *t, const struct arrival *arrival) QP_MUST_USE;
 
 /* Step 2 without children: an answer with an error code ends the job as failed. */
 int turn_spawn_nothing(struct turn *t);

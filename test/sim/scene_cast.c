@@ -232,7 +232,12 @@ static int spawn_join(struct turn *t, const struct role *role)
     rc = rc == QP_OK ? dad_ancestor(turn_arena(t), t->at.dad, dad_depth(t->at.dad) - role->up, &dad)
                      : rc;
     rc = rc == QP_OK ? address_make(turn_arena(t), name, dad, &addr) : rc;
-    return rc == QP_OK ? turn_join(t, addr, p->roles[role->join].ways, t->act->input) : rc;
+    return rc == QP_OK ? turn_arrive(t, &(struct arrival){.addr = addr,
+                                                          .ways = p->roles[role->join].ways,
+                                                          .delta = -1,
+                                                          .live = true,
+                                                          .input = t->act->input})
+                       : rc;
 }
 
 /* The round is the plane of the pivot: the segment before the last one. */
