@@ -23,6 +23,20 @@ int fanout_parse(qp_str payload, struct fanout *out_fanout) QP_MUST_USE;
 /* One page of a FANOUT message; when there are more, the next message is put in the same bundle. */
 int fanout_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
 
+/* The jobs that `job` has called, and that are open, get an END each, with the error of the one that called them;
+ * `after` is the last one that was looked at. */
+struct descent {
+    int64_t job;
+    int64_t after;
+    qp_str error;
+};
+int descent_payload(struct arena *a, const struct descent *descent,
+                    qp_str *out_payload) QP_MUST_USE;
+int descent_parse(qp_str payload, struct descent *out_descent) QP_MUST_USE;
+
+/* One page of a DESCEND message, likewise. */
+int descend_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
+
 /* One page of a SWEEP message, likewise. */
 int sweep_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
 

@@ -407,7 +407,7 @@ static int end_decide(struct engine *e, struct command *c, struct bundle *b)
     site.ref = (struct job_ref){job->ns, job->job};
     rc = step_guid(b, job->owner_guid, QP_STR("end"), &site.guid);
     rc = rc == QP_OK ? turn_init(&t, engine_kernel(e), b, &c->outcome, &site) : rc;
-    return rc == QP_OK ? turn_end_job(&t, r->state, r->error) : rc;
+    return rc == QP_OK ? turn_end_job(&t, r->state, r->error, r->descend) : rc;
 }
 
 void request_end(struct request_end *r)

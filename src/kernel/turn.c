@@ -253,6 +253,11 @@ void turn_fail(struct turn *t, enum job_state state, qp_str error)
     t->end_error = error;
 }
 
+void turn_descend(struct turn *t)
+{
+    t->descends = true;
+}
+
 /* ------------------------------------------------------------------------------------------ tasks */
 
 /* The task goes to a worker of this process at once when one has a place, else into the stream. */
@@ -433,6 +438,7 @@ static int do_spawn(struct turn *t)
     spawn.ends = t->ends && !job_is_closed(t);
     if (spawn.ends) {
         rc = job_end(t->bundle, &t->site, t->end_state, t->end_error);
+        rc = rc == QP_OK && t->descends ? kin_descend(t) : rc;
     }
     if (rc == QP_OK) {
         rc = is_trigger_open(t) ? step_open(t->bundle, &t->site, spawn.n)
@@ -440,27 +446,6 @@ static int do_spawn(struct turn *t)
     }
     rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
     return rc == QP_OK ? children_publish(t) : rc;
-}
-
-/* The job that awaits this one hears of its end, once: the GUID follows from the call. */
-static int answer_parent(struct turn *t)
-{
-    const struct job_row *job = t->job;
-    const void *parent = NULL;
-    struct op op = {.kind = OP_msg_put,
-                    .msg_put = {.ref = {job->ns, job->parent_job},
-                                .guid = job->parent_guid,
-                                .topic = ENGINE_TOPIC,
-                                .addr = job->parent_addr,
-                                .parent_guid = job->parent_guid,
-                                .payload = job->output,
-                                .code = job->state == JOB_COMPLETED ? 200 : 500,
-                                .once = true}};
-    int rc = job->parent_guid.p == NULL
-                 ? QP_OK
-                 : bundle_get(t->bundle, TABLE_job,
-                              &(struct job_row){.ns = job->ns, .job = job->parent_job}, &parent);
-    return rc == QP_OK && parent != NULL ? turn_op(t, &op) : rc;
 }
 
 /* What the job still waits for goes; what is more than one page has a message of its own. */
@@ -497,7 +482,7 @@ static int do_complete(struct turn *t)
     int rc = t->program->complete == NULL ? QP_OK : t->program->complete(t, &complete);
     rc = rc == QP_OK ? step_complete(t->bundle, &t->site, &complete) : rc;
     rc = rc == QP_OK ? settle(t) : rc;
-    rc = rc == QP_OK ? answer_parent(t) : rc;
+    rc = rc == QP_OK ? kin_answer(t) : rc;
     rc = rc == QP_OK && !clean ? sweep(t) : rc;
     t->outcome->ended = t->site.ref;
     t->outcome->ended_state = (enum job_state)t->job->state;
@@ -741,7 +726,7 @@ static int trigger_of_unbegun(struct turn *t)
                        : rc;
 }
 
-int turn_end_job(struct turn *t, enum job_state state, qp_str error)
+int turn_end_job(struct turn *t, enum job_state state, qp_str error, bool descend)
 {
     int rc = load_ledgers(t);
     if (rc == QP_OK && !t->has_guid) {
@@ -754,6 +739,7 @@ int turn_end_job(struct turn *t, enum job_state state, qp_str error)
         rc = rc == QP_OK ? settle(t) : rc;
     }
     turn_fail(t, state, error);
+    t->descends = descend;
     return rc == QP_OK ? steps(t) : rc;
 }
 
@@ -787,8 +773,7 @@ static int start_again(struct turn *t, qp_str body_hash)
     return t->program == NULL ? QP_E_UNSUPPORTED : steps(t);
 }
 
-/* The job is there, and a message begins it when its time has come. */
-static int start_later(struct turn *t, const struct start *start, const struct op_job_create *job)
+int start_by_message(struct turn *t, const struct start *start, const struct op_job_create *job)
 {
     struct op create = {.kind = OP_job_create, .job_create = *job};
     struct op wait = {
@@ -804,7 +789,7 @@ static int start_later(struct turn *t, const struct start *start, const struct o
                                    .priority = job->priority,
                                    .delay_ms = start->delay_ms}};
     int rc = turn_op(t, &create);
-    rc = rc == QP_OK ? turn_op(t, &wait) : rc;
+    rc = rc == QP_OK && start->delay_ms > 0 ? turn_op(t, &wait) : rc;
     rc = rc == QP_OK ? turn_op(t, &begin) : rc;
     rc = rc == QP_OK && !str_is_none(start->policy) ? turn_data_put(t, POLICY_DATA, start->policy)
                                                     : rc;
@@ -825,7 +810,7 @@ static int start_new(struct turn *t, const struct start *start, qp_str body_hash
         return QP_E_UNSUPPORTED;
     }
     if (start->delay_ms > 0) {
-        return start_later(t, start, &incept.job);
+        return start_by_message(t, start, &incept.job);
     }
     rc = job_incept(t->bundle, &incept);
     rc = rc == QP_OK ? settle(t) : rc;

@@ -49,20 +49,11 @@ static int cast_describe(struct turn *t, struct op_act_create *row)
 
 static int await(struct turn *t, const struct actor *a)
 {
-    struct cast *c = t->program->context;
-    struct turn child = {.stepwise = false};
-    struct start start = {.job = {.ref = {t->site.ref.ns, c->await_number},
-                                  .jid = str_from(a->key),
-                                  .kind = CAST_SECOND,
-                                  .workflow = QP_STR("awaited"),
-                                  .parent_job = t->site.ref.job,
-                                  .parent_addr = t->site.addr}};
-    int rc = step_guid(t->bundle, t->site.guid, QP_STR("await"), &start.job.parent_guid);
-    rc = rc == QP_OK ? turn_start(&child, t->kernel, t->bundle, t->outcome, &start) : rc;
-    /* H3: it is there, and belongs to another: whoever asked hears of it */
-    return rc == QP_E_EXISTS || rc == QP_E_CONFLICT
-               ? turn_send(t, t->site.addr, QP_STR("refused"), 409, QP_STR("exists"))
-               : rc;
+    return turn_call(t, &(struct call_job){.workflow = QP_STR("awaited"),
+                                           .jid = str_from(a->key),
+                                           .kind = CAST_SECOND,
+                                           .input = QP_STR("{}"),
+                                           .purpose = QP_STR("await")});
 }
 
 static int cast_enter(struct turn *t)
@@ -108,20 +99,6 @@ static int cast_enter(struct turn *t)
     return QP_OK;
 }
 
-static int interrupt(struct turn *t)
-{
-    const struct cast *c = t->program->context;
-    struct op op = {.kind = OP_msg_put,
-                    .msg_put = {.ref = c->target,
-                                .kind = MESSAGE_END,
-                                .topic = ENGINE_TOPIC,
-                                .addr = TRIGGER_ADDRESS,
-                                .code = JOB_INTERRUPTED,
-                                .payload = QP_STR("410")}};
-    int rc = step_guid(t->bundle, t->site.guid, QP_STR("interrupt"), &op.msg_put.guid);
-    return rc == QP_OK ? turn_op(t, &op) : rc;
-}
-
 static int cast_work(struct turn *t, struct work *work)
 {
     const struct actor *a = actor_of(t);
@@ -140,7 +117,7 @@ static int cast_work(struct turn *t, struct work *work)
     case DEED_SIGNAL_ALL:
         return turn_signal_all(t, str_from(a->topic), payload);
     case DEED_INTERRUPT:
-        return interrupt(t);
+        return turn_end_other(t, str_from(a->key), JOB_INTERRUPTED, QP_STR("410"), false);
     case DEED_NOTHING:
     case DEED_TASK:
     case DEED_SLEEP:

@@ -39,7 +39,7 @@ enum deed {
     DEED_SIGNAL,     /* step 1: a signal to (topic, key) */
     DEED_SIGNALS,    /* step 1: two of them, to topic and to "other", with the same key */
     DEED_SIGNAL_ALL, /* step 1: a signal to all that wait at topic */
-    DEED_INTERRUPT,  /* step 1: the job cast.target ends */
+    DEED_INTERRUPT,  /* step 1: the job `key` ends */
     DEED_END,        /* step 2: this job ends as interrupted */
 };
 
@@ -64,8 +64,6 @@ typedef int (*cast_trouble)(void *context, struct turn *t, const char *function)
 struct cast {
     struct program program;
     const struct actor *actors; /* ended by one without a name */
-    struct job_ref target;
-    int64_t await_number; /* of the job that is awaited */
     void *context;
     cast_trouble trouble;
     int64_t calls;

@@ -74,7 +74,7 @@ static const struct actor suicide[] = {
     TRIGGER("i w"), {.name = "i", .category = 'C', .deed = DEED_END}, HOOK("w", NULL), {0}};
 static const struct actor killer[] = {
     TRIGGER("i"),
-    {.name = "i", .category = 'B', .deed = DEED_INTERRUPT, .next = "w"},
+    {.name = "i", .category = 'B', .deed = DEED_INTERRUPT, .key = "victim", .next = "w"},
     TASK("w", NULL),
     {0}};
 
@@ -109,8 +109,6 @@ static void start_and_signal(void)
 /* The awaited job has a worker; when that has ended it, the parent goes on. */
 static void start_and_await(void)
 {
-    struct qp_err err;
-    assert_int_equal(engine_number(x.e, &x.cast.await_number, &err), QP_OK);
     start();
     assert_string_equal(enginetest_digits(&x, "a,0,0"), "001100000000000");
     (void)enginetest_work(&x);
@@ -121,7 +119,6 @@ static void start_and_kill(void)
 {
     struct request_start r;
     enginetest_fill_start(&x, &r, "victim", "{}");
-    x.cast.target = r.start.job.ref;
     r.start.job.kind = CAST_SECOND;
     assert_int_equal(enginetest_ask(&x, &r.command), QP_OK);
     start();
