@@ -79,14 +79,22 @@ static bool take_text(const char **place, qp_str *rest, qp_str *out_text)
     return true;
 }
 
-/* "snapshot seq size-of-key\n" key payload */
+/* "snapshot seq size-of-key size-of-attribute size-of-value\n" key attribute value payload; what has no filter
+ * may lack the last two sizes. */
 int fanout_payload(struct arena *a, const struct fanout *f, qp_str *out_payload)
 {
     char head[HEAD_SIZE];
-    qp_str texts[] = {f->key, f->payload};
-    (void)snprintf(head, sizeof head, "%lld %lld %zu\n", (long long)f->snapshot, (long long)f->seq,
-                   f->key.n);
+    qp_str texts[] = {f->key, f->attribute, f->value, f->payload};
+    (void)snprintf(head, sizeof head, "%lld %lld %zu %zu %zu\n", (long long)f->snapshot,
+                   (long long)f->seq, f->key.n, f->attribute.n, f->value.n);
     return payload_make(a, head, texts, ARRAY_COUNT(texts), out_payload);
+}
+
+/* Messages of an older version say nothing of a filter. */
+static bool take_filter(const char **place, struct fanout *f)
+{
+    return **place == '\n' || (take_text(place, &f->payload, &f->attribute) &&
+                               take_text(place, &f->payload, &f->value));
 }
 
 int fanout_parse(qp_str payload, struct fanout *out_fanout)
@@ -96,12 +104,24 @@ int fanout_parse(qp_str payload, struct fanout *out_fanout)
     struct fanout f = {0};
     int rc = payload_split(payload, head, &f.payload);
     if (rc == QP_OK && (!head_number(&place, &f.snapshot) || !head_number(&place, &f.seq) ||
-                        !take_text(&place, &f.payload, &f.key))) {
+                        !take_text(&place, &f.payload, &f.key) || !take_filter(&place, &f))) {
         rc = QP_E_CORRUPT;
     }
     if (rc == QP_OK) {
         *out_fanout = f;
     }
+    return rc;
+}
+
+/* Whether the waiter's job is one that the signal is for. */
+static int fanout_fits(struct bundle *b, const struct fanout *f, const struct hook_wait_row *w,
+                       bool *out_fits)
+{
+    struct attr_row key = {.ns = w->ns, .job = w->job, .name = f->attribute};
+    const void *row = NULL;
+    int rc = f->attribute.n > 0 ? bundle_get(b, TABLE_attr, &key, &row) : QP_OK;
+    *out_fits = f->attribute.n == 0 ||
+                (row != NULL && str_equal(((const struct attr_row *)row)->value, f->value));
     return rc;
 }
 
@@ -116,7 +136,8 @@ static int fanout_send(struct bundle *b, const struct msg_row *m, const struct h
                                     .key = w->hkey,
                                     .payload = payload,
                                     .code = m->code,
-                                    .seq = w->seq}};
+                                    .seq = w->seq,
+                                    .keep = m->code == CODE_PENDING}};
     int n = snprintf(target, sizeof target, "%lld/%lld/%.*s", (long long)w->job, (long long)w->seq,
                      STR_ARG(w->hkey));
     int rc = step_guid(b, m->parent_guid, (qp_str){target, (size_t)n}, &op.hook_signal.guid);
@@ -160,7 +181,9 @@ int fanout_page(struct bundle *b, const struct msg_row *m)
     rc = bundle_scan(b, &scan, &page);
     for (size_t i = 0; i < page.count && rc == QP_OK; i++) {
         const struct hook_wait_row *w = page.rows[i];
-        rc = w->seq <= f.snapshot ? fanout_send(b, m, w, f.payload) : QP_OK;
+        bool fits = false;
+        rc = w->seq <= f.snapshot ? fanout_fits(b, &f, w, &fits) : QP_OK;
+        rc = rc == QP_OK && fits ? fanout_send(b, m, w, f.payload) : rc;
         f.seq = w->seq;
         f.key = w->hkey;
     }

@@ -10,11 +10,13 @@
 #include "store/store.h"
 
 /* A signal to all that wait at a topic (H12): those that were registered when it was sent, up to
- * `snapshot` in the order of registrations and messages; `key` and `seq` are the last that got it. */
+ * `snapshot` in the order of registrations and messages; `key` and `seq` are the last that was looked at. */
 struct fanout {
     int64_t snapshot; /* 0: the message's own place in that order */
     int64_t seq;
     qp_str key;
+    qp_str attribute; /* none: of no matter which job */
+    qp_str value;
     qp_str payload;
 };
 int fanout_payload(struct arena *a, const struct fanout *fanout, qp_str *out_payload) QP_MUST_USE;

@@ -255,7 +255,7 @@ static int decide_pending(struct turn *t, struct request_result *r)
     struct op fence = {.kind = OP_msg_fence, .msg_fence = {.ref = r->of.ref}};
     int rc = turn_op(t, &fence);
     rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
-    t->code = 202;
+    t->code = CODE_PENDING;
     t->payload = r->output;
     return rc == QP_OK ? turn_answer(t) : rc;
 }

@@ -149,6 +149,15 @@ int turn_data_put(struct turn *t, qp_str name, qp_str value)
     return turn_op(t, &op);
 }
 
+int turn_event(struct turn *t, int64_t kind, qp_str detail)
+{
+    struct op op = {
+        .kind = OP_event_add,
+        .event_add = {.ref = t->site.ref, .kind = kind, .addr = t->site.addr, .detail = detail}};
+    QP_ASSERT(kind >= 0);
+    return turn_op(t, &op);
+}
+
 int turn_status(struct turn *t, enum job_status from, enum job_status to)
 {
     struct op op = {.kind = OP_job_set,
@@ -163,19 +172,6 @@ int turn_timer(struct turn *t, qp_str purpose, qp_ms delay_ms)
     /* A timer of no length is due now. */
     struct op_msg_put put = {.parent_guid = t->site.guid, .delay_ms = delay_ms};
     return rc == QP_OK ? put_message(t, MESSAGE_ANSWER, t->site.addr, guid, &put) : rc;
-}
-
-int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep)
-{
-    struct op op = {.kind = OP_hook_open,
-                    .hook_open = {.ref = t->site.ref,
-                                  .topic = topic,
-                                  .key = key,
-                                  .addr = t->site.addr,
-                                  .parent_guid = t->site.guid,
-                                  .msg_topic = ENGINE_TOPIC,
-                                  .keep = keep}};
-    return turn_op(t, &op);
 }
 
 int turn_key(struct turn *t, const struct op_key_acquire *key, int64_t *out_token)
@@ -223,26 +219,6 @@ int turn_guid(struct turn *t, qp_str purpose, qp_str *out_guid)
     int n = snprintf(job, sizeof job, "%lld", (long long)t->site.ref.job);
     int rc = step_guid(t->bundle, t->site.guid, purpose, out_guid);
     return rc == QP_OK ? step_guid(t->bundle, *out_guid, (qp_str){job, (size_t)n}, out_guid) : rc;
-}
-
-/* One per (topic, key): one activity may signal the same key at several topics. */
-static int signal_guid(struct turn *t, qp_str topic, qp_str key, qp_str *out_guid)
-{
-    int rc = turn_guid(t, topic, out_guid);
-    return rc == QP_OK ? step_guid(t->bundle, *out_guid, key, out_guid) : rc;
-}
-
-int turn_signal(struct turn *t, qp_str topic, qp_str key, qp_str payload, qp_ms ttl_ms)
-{
-    struct op op = {.kind = OP_hook_signal,
-                    .hook_signal = {.ns = t->site.ref.ns,
-                                    .topic = topic,
-                                    .key = key,
-                                    .payload = payload,
-                                    .code = 200,
-                                    .ttl_ms = ttl_ms}};
-    int rc = signal_guid(t, topic, key, &op.hook_signal.guid);
-    return rc == QP_OK ? turn_op(t, &op) : rc;
 }
 
 void turn_fail(struct turn *t, enum job_state state, qp_str error)
@@ -298,23 +274,6 @@ int turn_task(struct turn *t, qp_str topic)
         t->outcome->handed_count++;
     }
     return rc;
-}
-
-int turn_signal_all(struct turn *t, qp_str topic, qp_str payload)
-{
-    struct op op = {.kind = OP_msg_put,
-                    .msg_put = {.ref = {t->site.ref.ns, 0},
-                                .owner = OWNER_SYSTEM,
-                                .kind = MESSAGE_FANOUT,
-                                .topic = ENGINE_TOPIC,
-                                .addr = topic,
-                                .code = 200}};
-    int rc =
-        fanout_payload(turn_arena(t), &(struct fanout){.payload = payload}, &op.msg_put.payload);
-    rc = rc == QP_OK ? turn_guid(t, topic, &op.msg_put.guid) : rc;
-    op.msg_put.parent_guid =
-        op.msg_put.guid; /* what the signals' GUIDs follow from, on all pages */
-    return rc == QP_OK ? turn_op(t, &op) : rc;
 }
 
 /* --------------------------------------------------------------------------------------- children */
@@ -417,7 +376,7 @@ static bool is_trigger_open(const struct turn *t)
 /* Step 2: what the program wants, the compound primitive, the children. */
 static int do_spawn(struct turn *t)
 {
-    struct spawn spawn = {.close_state = JOB_COMPLETED, .pending = t->guid.code == 202};
+    struct spawn spawn = {.close_state = JOB_COMPLETED, .pending = t->guid.code == CODE_PENDING};
     int rc;
     t->children = t->last_child = NULL;
     t->visits = NULL;

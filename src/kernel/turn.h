@@ -223,6 +223,9 @@ int turn_plane(struct turn *t, qp_str *out_dad) QP_MUST_USE;
 int turn_task(struct turn *t, qp_str topic) QP_MUST_USE;
 int turn_timer(struct turn *t, qp_str purpose, qp_ms delay_ms) QP_MUST_USE;
 int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep) QP_MUST_USE;
+/* Any step: the activity waits at no hook any more. For one that something else has ended, a timer for example: a
+ * signal that comes now is for the next who waits. What was signalled before is on its way already. */
+int turn_hook_close(struct turn *t) QP_MUST_USE;
 int turn_key(struct turn *t, const struct op_key_acquire *key, int64_t *out_token) QP_MUST_USE;
 /* Leg1 of category C: the ancestor at this depth is entered again. */
 int turn_cycle(struct turn *t, qp_str ancestor, int64_t depth, qp_str input) QP_MUST_USE;
@@ -255,10 +258,33 @@ int turn_data_put(struct turn *t, qp_str name, qp_str value) QP_MUST_USE;
 /* An answer to another activity of the same job, which brings no obligation. */
 int turn_send(struct turn *t, qp_str addr, qp_str purpose, int64_t code,
               qp_str payload) QP_MUST_USE;
-/* A signal to whoever waits at (topic, key) (delivered or kept in this commit), or to all that
- * wait at the topic now. */
-int turn_signal(struct turn *t, qp_str topic, qp_str key, qp_str payload, qp_ms ttl_ms) QP_MUST_USE;
-int turn_signal_all(struct turn *t, qp_str topic, qp_str payload) QP_MUST_USE;
+/* A journal entry of this activity; kind: from 0 on, the program's own. */
+int turn_event(struct turn *t, int64_t kind, qp_str detail) QP_MUST_USE;
+
+/* The code of an answer after which others will come: who waits goes on waiting. */
+#define CODE_PENDING 202
+
+/* A signal to whoever waits at (topic, key), delivered or kept in this commit. */
+struct turn_signal {
+    qp_str topic;
+    qp_str key;
+    qp_str payload;
+    int64_t code; /* 0: 200 */
+    qp_ms ttl_ms; /* how long it is kept when nobody waits; 0: not at all */
+    bool out_delivered;
+    bool out_kept;
+};
+int turn_signal(struct turn *t, struct turn_signal *signal) QP_MUST_USE;
+
+/* A signal to all that wait at the topic now; with an attribute: to those whose job has it with this value. */
+struct turn_signal_all {
+    qp_str topic;
+    qp_str payload;
+    int64_t code; /* 0: 200 */
+    qp_str attribute;
+    qp_str value;
+};
+int turn_signal_all(struct turn *t, const struct turn_signal_all *signal) QP_MUST_USE;
 
 /* The job that awaits this one is answered now, and hears nothing more of it: its end has the same GUID. */
 int turn_answer_parent(struct turn *t, int64_t code, qp_str payload) QP_MUST_USE;

@@ -38,7 +38,7 @@ enum deed {
     DEED_KEY,        /* Leg1: waits for one unit of the key `key` */
     DEED_SIGNAL,     /* step 1: a signal to (topic, key) */
     DEED_SIGNALS,    /* step 1: two of them, to topic and to "other", with the same key */
-    DEED_SIGNAL_ALL, /* step 1: a signal to all that wait at topic */
+    DEED_SIGNAL_ALL, /* step 1: a signal to all that wait at topic; `key`: "attribute=value" */
     DEED_INTERRUPT,  /* step 1: the job `key` ends */
     DEED_END,        /* step 2: this job ends as interrupted */
 };
@@ -56,6 +56,8 @@ struct actor {
     const char *next; /* names of children, by blanks */
     const char *policy;
     bool keep;
+    bool closes;  /* DEED_BOTH: the timer ends the waiting at the hook, too */
+    int64_t code; /* of a signal; 0: 200 */
 };
 
 /* Called first in every function of the program; another code than QP_OK is what it returns. */

@@ -432,13 +432,47 @@ static void test_21_addresses(void **state)
     enginetest_each(&x, deep, false, addresses);
 }
 
+static int note(void *context, struct turn *t, const char *function)
+{
+    (void)context;
+    return strcmp(function, "work") == 0 ? turn_event(t, 5, QP_STR("what happened")) : QP_OK;
+}
+
+/* A program's own journal entry is one with the step that makes it. */
+static void noted(void)
+{
+    const struct event_row *event;
+    struct event_row key = {.ns = STORE_NS_DEFAULT};
+    int64_t last;
+    x.cast.trouble = note;
+    assert_int_equal(enginetest_start(&x, "a"), QP_OK);
+    assert_int_equal(enginetest_work(&x), 1);
+    assert_int_equal(storetest_count(&x.f, TABLE_event), 1);
+    key.job = x.job;
+    last = enginetest_job(&x, x.job)->seq;
+    for (event = NULL; event == NULL && key.seq <= last; key.seq++) {
+        event = storetest_row(&x.f, TABLE_event, &key);
+    }
+    assert_non_null(event);
+    assert_int_equal(event->kind, 5);
+    assert_true(str_equal(event->addr, QP_STR("w,0,0")));
+    assert_true(str_equal(event->detail, QP_STR("what happened")));
+    enginetest_check(&x);
+}
+
+static void test_event(void **state)
+{
+    (void)state;
+    enginetest_each(&x, worker, false, noted);
+    enginetest_each(&x, worker, true, noted);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_examples),
-        cmocka_unit_test(test_18_1_replay),
-        cmocka_unit_test(test_18_2_resume),
-        cmocka_unit_test(test_21_addresses),
+        cmocka_unit_test(test_examples),    cmocka_unit_test(test_18_1_replay),
+        cmocka_unit_test(test_18_2_resume), cmocka_unit_test(test_21_addresses),
+        cmocka_unit_test(test_event),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
