@@ -467,6 +467,9 @@ static void test_early(void **state)
         assert_data(parent, "payload", "\"early\"");
         assert_int_equal(enginetest_job(&x, parent)->state, JOB_COMPLETED);
         assert_int_equal(job_of("child")->state, JOB_COMPLETED);
+        if (!died) {
+            assert_int_equal(engine_stats(x.e).late, 0); /* the second is the first again */
+        }
         enginetest_check(&x);
         enginetest_done(&x);
         died = died || n == 1;
