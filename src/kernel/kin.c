@@ -21,6 +21,7 @@
 #include "kernel/turn_internal.h"
 
 #define CODE_TAKEN 409
+#define CODE_TOO_LARGE 413
 #define CODE_FAILED 500
 
 /* The job of an id; NULL: there is none. */
@@ -124,13 +125,25 @@ static bool is_same_call(const struct turn *t, const struct call_job *call,
            str_equal(there->parent_guid, call->detached ? QP_NONE : parent_guid);
 }
 
-static int call_refuse(struct turn *t, const struct call_job *call, qp_str jid)
+/* The activity hears at once what it would have waited for in vain. */
+static int call_refuse(struct turn *t, const struct call_job *call, qp_str jid, int64_t code)
 {
     qp_str error;
     qp_str purpose;
-    int rc = error_json(t, CODE_TAKEN, QP_STR("the job's id is taken by another"), jid, &error);
-    rc = rc == QP_OK ? step_guid(t->bundle, QP_STR("taken"), call->purpose, &purpose) : rc;
-    return rc == QP_OK ? turn_send(t, t->site.addr, purpose, CODE_TAKEN, error) : rc;
+    qp_str message = code == CODE_TAKEN ? QP_STR("the job's id is taken by another")
+                                        : QP_STR("the job's input is too large");
+    int rc = error_json(t, code, message, jid, &error);
+    rc = rc == QP_OK ? step_guid(t->bundle, QP_STR("refused"), call->purpose, &purpose) : rc;
+    return rc == QP_OK ? turn_send(t, t->site.addr, purpose, code, error) : rc;
+}
+
+/* 0: nothing is against it. */
+static int64_t call_check(const struct turn *t, const struct call_job *call,
+                          const struct job_row *there, qp_str parent_guid)
+{
+    return there != NULL && !is_same_call(t, call, there, parent_guid) ? CODE_TAKEN
+           : call->input.n > LIMIT_PAYLOAD_SIZE                        ? CODE_TOO_LARGE
+                                                                       : 0;
 }
 
 int turn_call(struct turn *t, const struct call_job *call)
@@ -138,18 +151,18 @@ int turn_call(struct turn *t, const struct call_job *call)
     const struct job_row *there = NULL;
     qp_str jid = call->jid;
     qp_str parent_guid;
-    bool taken;
+    int64_t refused;
     int rc = step_guid(t->bundle, t->site.guid, call->purpose, &parent_guid);
     rc = rc == QP_OK && str_is_none(jid) ? call_id(t, call, &jid) : rc;
     rc = rc == QP_OK ? job_of_id(t, jid, &there) : rc;
     if (rc != QP_OK) {
         return rc;
     }
-    taken = there != NULL && !is_same_call(t, call, there, parent_guid);
+    refused = call_check(t, call, there, parent_guid);
     if (call->out_jid != NULL) {
-        *call->out_jid = taken ? QP_NONE : jid;
+        *call->out_jid = refused != 0 ? QP_NONE : jid;
     }
-    return taken           ? call_refuse(t, call, jid)
+    return refused != 0    ? call_refuse(t, call, jid, refused)
            : there != NULL ? QP_OK
                            : call_make(t, call, jid, parent_guid);
 }

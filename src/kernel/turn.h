@@ -245,7 +245,8 @@ struct call_job {
     qp_ms expire_ms; /* from now; 0: never */
     qp_str *out_jid; /* NULL, or where its id goes; none: it was refused */
 };
-/* An id that somebody else has is refused: the activity itself gets an answer with code 409. */
+/* An id that somebody else has is refused, and so is an input above LIMIT_PAYLOAD_SIZE: the activity itself gets
+ * an answer, with the error and its code 409 or 413. */
 int turn_call(struct turn *t, const struct call_job *call) QP_MUST_USE;
 
 /* The GUID of something outside of the job. GUIDs within a job are its own: they follow from addresses, or from

@@ -370,6 +370,25 @@ static void test_taken(void **state)
     }
 }
 
+/* Proves the same of an input that no job may have. */
+static void test_too_large(void **state)
+{
+    static char large[LIMIT_PAYLOAD_SIZE + 1];
+    int64_t parent;
+    (void)state;
+    memset(large, '1', sizeof large);
+    set_call("child");
+    scene.call.input = (qp_str){large, sizeof large};
+    open_scene(STORETEST_MEMORY, false);
+    parent = start("caller", "a");
+    (void)run(0);
+    assert_data(parent, "answers", "1");
+    assert_data(parent, "code", "413");
+    assert_int_equal(storetest_count(&x.f, TABLE_job), 1);
+    enginetest_check(&x);
+    enginetest_done(&x);
+}
+
 /* Proves what a parent hears of a child that did not complete. */
 static void test_errors(void **state)
 {
@@ -582,15 +601,11 @@ static void test_descend_in_pages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_call),
-        cmocka_unit_test(test_ids),
-        cmocka_unit_test(test_taken),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_detached),
-        cmocka_unit_test(test_later),
-        cmocka_unit_test(test_early),
-        cmocka_unit_test(test_descend),
-        cmocka_unit_test(test_descend_in_pages),
+        cmocka_unit_test(test_call),      cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_taken),     cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_too_large), cmocka_unit_test(test_detached),
+        cmocka_unit_test(test_later),     cmocka_unit_test(test_early),
+        cmocka_unit_test(test_descend),   cmocka_unit_test(test_descend_in_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
