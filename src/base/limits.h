@@ -97,6 +97,7 @@
 #define LIMIT_DELIVERIES                                                                           \
     20 /* of a message without an answer, then it is a dead letter; configurable */
 #define LIMIT_FANOUT_TARGETS 500  /* per page */
+#define LIMIT_DESCENT_JOBS 500    /* called jobs that end with theirs, per page */
 #define LIMIT_ROUND_MESSAGES 1000 /* of the engine's stream, per commit */
 #define LIMIT_ROUND_COMMANDS 2048 /* from outside, per commit */
 #define LIMIT_COMMANDS 65536      /* that wait */

@@ -51,6 +51,13 @@ struct seed {
             .ns = STORE_NS_DEFAULT, .job = (j), .rev = 1, __VA_ARGS__                              \
         }                                                                                          \
     }
+#define ADD_ROW(t, ...)                                                                            \
+    {                                                                                              \
+        .kind = EDIT_ADD, .table = TABLE_##t, .row = &(const struct t##_row)                       \
+        {                                                                                          \
+            .ns = STORE_NS_DEFAULT, .rev = 1, __VA_ARGS__                                          \
+        }                                                                                          \
+    }
 #define DEL(t, j)                                                                                  \
     {                                                                                              \
         .kind = EDIT_DEL, .table = TABLE_##t, .job = (j)                                           \

@@ -1,4 +1,4 @@
-/* check_store.c - the rules about whole tables: orphans and counters
+/* check_store.c - the rules about whole tables: orphans, counters and definitions
  *
  * Rows that have a job are read in the order of their jobs, beside these (check_cursor.h). Names, which
  * have another order, are looked up a page at a time. Counters are compared by a tally: what is
@@ -468,4 +468,61 @@ void rule_X1(struct check *c)
     }
     buf_done(&k.name);
     omap_done(&tallies);
+}
+
+/* ---------------------------------------------------------------------------------- definitions */
+
+/* The active version that was met last: those of one application follow each other. */
+struct active {
+    struct check *c;
+    struct buf app;
+    int64_t ns;
+};
+
+static int visit_app(void *context, const void *row)
+{
+    struct active *a = context;
+    const struct app_row *r = row;
+    if (r->state != APP_ACTIVE) {
+        return QP_OK;
+    }
+    if (r->ns == a->ns && str_equal(r->app, buf_slice(&a->app))) {
+        found_in(a->c, r->ns, QP_NONE, "version '%.*s' of application '%.*s' is active, too",
+                 CHECK_ECHO(r->version), CHECK_ECHO(r->app));
+    }
+    buf_reset(&a->app);
+    buf_str(&a->app, r->app);
+    a->ns = r->ns;
+    return buf_rc(&a->app);
+}
+
+void rule_D1(struct check *c)
+{
+    struct active a = {.c = c};
+    buf_init(&a.app, store_env(c->store), 0);
+    scan_all(c, TABLE_app, &a, visit_app);
+    buf_done(&a.app);
+}
+
+static bool key_of_app(const void *row, void *out_key)
+{
+    const struct app_topic_row *topic = row;
+    *(struct app_row *)out_key =
+        (struct app_row){.ns = topic->ns, .app = topic->app, .version = topic->version};
+    return true;
+}
+
+static void judge_topic(struct check *c, const void *row, const void *other)
+{
+    const struct app_topic_row *topic = row;
+    if (other == NULL) {
+        found_in(c, topic->ns, QP_NONE,
+                 "topic '%.*s' leads to version '%.*s' of application '%.*s', which is not there",
+                 CHECK_ECHO(topic->topic), CHECK_ECHO(topic->version), CHECK_ECHO(topic->app));
+    }
+}
+
+void rule_D2(struct check *c)
+{
+    lookup_run(c, &(struct lookup){TABLE_app_topic, TABLE_app, key_of_app, judge_topic});
 }

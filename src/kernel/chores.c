@@ -1,4 +1,4 @@
-/* chores.c - fan-out of a signal, sweeping, retention of jobs and of the feed (see chores.h)
+/* chores.c - fan-out of a signal, ends that go further, sweeping, retention of jobs and of the feed (see chores.h)
  *
  *   I1  a target's GUID follows from the sender's and the target's registration: whoever got the
  *       signal does not get it twice
@@ -13,23 +13,28 @@
 
 /* ---------------------------------------------------------------------------------------- fan-out */
 
-/* "snapshot seq size-of-key\n" key payload */
-int fanout_payload(struct arena *a, const struct fanout *f, qp_str *out_payload)
+#define HEAD_SIZE 160
+
+/* A head of numbers that ends with a line, and the texts behind it, in one. */
+static int payload_make(struct arena *a, const char *head, const qp_str *texts, size_t count,
+                        qp_str *out_payload)
 {
-    char head[80];
-    int n = snprintf(head, sizeof head, "%lld %lld %zu\n", (long long)f->snapshot,
-                     (long long)f->seq, f->key.n);
-    size_t size = (size_t)n + f->key.n + f->payload.n;
-    char *p = size > LIMIT_PAYLOAD_HARD_SIZE ? NULL : arena_bytes(a, size);
+    size_t size = strlen(head);
+    size_t at = size;
+    char *p;
+    for (size_t i = 0; i < count; i++) {
+        size += texts[i].n;
+    }
+    p = size > LIMIT_PAYLOAD_HARD_SIZE ? NULL : arena_bytes(a, size);
     if (p == NULL) {
         return size > LIMIT_PAYLOAD_HARD_SIZE ? QP_E_TOO_LARGE : QP_E_NOMEM;
     }
-    memcpy(p, head, (size_t)n);
-    if (f->key.n > 0) {
-        memcpy(p + n, f->key.p, f->key.n);
-    }
-    if (f->payload.n > 0) {
-        memcpy(p + n + f->key.n, f->payload.p, f->payload.n);
+    memcpy(p, head, at);
+    for (size_t i = 0; i < count; i++) {
+        if (texts[i].n > 0) {
+            memcpy(p + at, texts[i].p, texts[i].n);
+        }
+        at += texts[i].n;
     }
     *out_payload = (qp_str){p, size};
     return QP_OK;
@@ -48,26 +53,76 @@ static bool head_number(const char **place, int64_t *out_number)
     return true;
 }
 
+/* The head as a text of its own, and what is behind it. */
+static int payload_split(qp_str payload, char out_head[HEAD_SIZE], qp_str *out_rest)
+{
+    const char *end = payload.n > 0 ? memchr(payload.p, '\n', payload.n) : NULL;
+    size_t size = end == NULL ? HEAD_SIZE : (size_t)(end - payload.p) + 1;
+    if (size >= HEAD_SIZE) {
+        return QP_E_CORRUPT;
+    }
+    memcpy(out_head, payload.p, size);
+    out_head[size] = '\0';
+    *out_rest = (qp_str){payload.p + size, payload.n - size};
+    return QP_OK;
+}
+
+/* The first bytes of the rest, as many as the head says next. */
+static bool take_text(const char **place, qp_str *rest, qp_str *out_text)
+{
+    int64_t size;
+    if (!head_number(place, &size) || (size_t)size > rest->n) {
+        return false;
+    }
+    *out_text = (qp_str){rest->p, (size_t)size};
+    *rest = (qp_str){rest->p + size, rest->n - (size_t)size};
+    return true;
+}
+
+/* "snapshot seq size-of-key size-of-attribute size-of-value\n" key attribute value payload; what has no filter
+ * may lack the last two sizes. */
+int fanout_payload(struct arena *a, const struct fanout *f, qp_str *out_payload)
+{
+    char head[HEAD_SIZE];
+    qp_str texts[] = {f->key, f->attribute, f->value, f->payload};
+    (void)snprintf(head, sizeof head, "%lld %lld %zu %zu %zu\n", (long long)f->snapshot,
+                   (long long)f->seq, f->key.n, f->attribute.n, f->value.n);
+    return payload_make(a, head, texts, ARRAY_COUNT(texts), out_payload);
+}
+
+/* Messages of an older version say nothing of a filter. */
+static bool take_filter(const char **place, struct fanout *f)
+{
+    return **place == '\n' || (take_text(place, &f->payload, &f->attribute) &&
+                               take_text(place, &f->payload, &f->value));
+}
+
 int fanout_parse(qp_str payload, struct fanout *out_fanout)
 {
-    char head[80] = {0};
+    char head[HEAD_SIZE];
     const char *place = head;
-    const char *end = payload.n > 0 ? memchr(payload.p, '\n', payload.n) : NULL;
-    size_t head_size = end == NULL ? sizeof head : (size_t)(end - payload.p) + 1;
-    struct fanout f;
-    int64_t key_size;
-    if (head_size >= sizeof head) {
-        return QP_E_CORRUPT;
+    struct fanout f = {0};
+    int rc = payload_split(payload, head, &f.payload);
+    if (rc == QP_OK && (!head_number(&place, &f.snapshot) || !head_number(&place, &f.seq) ||
+                        !take_text(&place, &f.payload, &f.key) || !take_filter(&place, &f))) {
+        rc = QP_E_CORRUPT;
     }
-    memcpy(head, payload.p, head_size);
-    if (!head_number(&place, &f.snapshot) || !head_number(&place, &f.seq) ||
-        !head_number(&place, &key_size) || (size_t)key_size > payload.n - head_size) {
-        return QP_E_CORRUPT;
+    if (rc == QP_OK) {
+        *out_fanout = f;
     }
-    f.key = (qp_str){payload.p + head_size, (size_t)key_size};
-    f.payload = (qp_str){f.key.p + f.key.n, payload.n - head_size - f.key.n};
-    *out_fanout = f;
-    return QP_OK;
+    return rc;
+}
+
+/* Whether the waiter's job is one that the signal is for. */
+static int fanout_fits(struct bundle *b, const struct fanout *f, const struct hook_wait_row *w,
+                       bool *out_fits)
+{
+    struct attr_row key = {.ns = w->ns, .job = w->job, .name = f->attribute};
+    const void *row = NULL;
+    int rc = f->attribute.n > 0 ? bundle_get(b, TABLE_attr, &key, &row) : QP_OK;
+    *out_fits = f->attribute.n == 0 ||
+                (row != NULL && str_equal(((const struct attr_row *)row)->value, f->value));
+    return rc;
 }
 
 /* The signal to one waiter. */
@@ -81,7 +136,8 @@ static int fanout_send(struct bundle *b, const struct msg_row *m, const struct h
                                     .key = w->hkey,
                                     .payload = payload,
                                     .code = m->code,
-                                    .seq = w->seq}};
+                                    .seq = w->seq,
+                                    .keep = m->code == CODE_PENDING}};
     int n = snprintf(target, sizeof target, "%lld/%lld/%.*s", (long long)w->job, (long long)w->seq,
                      STR_ARG(w->hkey));
     int rc = step_guid(b, m->parent_guid, (qp_str){target, (size_t)n}, &op.hook_signal.guid);
@@ -89,7 +145,7 @@ static int fanout_send(struct bundle *b, const struct msg_row *m, const struct h
 }
 
 /* The message that stands for the pages that are left. */
-static int fanout_next(struct bundle *b, const struct msg_row *m, const struct fanout *rest)
+static int put_next(struct bundle *b, const struct msg_row *m, qp_str payload)
 {
     struct op op = {.kind = OP_msg_put,
                     .msg_put = {.ref = {m->ns, m->job},
@@ -98,9 +154,9 @@ static int fanout_next(struct bundle *b, const struct msg_row *m, const struct f
                                 .topic = m->topic,
                                 .addr = m->addr,
                                 .parent_guid = m->parent_guid,
+                                .payload = payload,
                                 .code = m->code}};
-    int rc = fanout_payload(&b->commit->arena, rest, &op.msg_put.payload);
-    rc = rc == QP_OK ? step_guid(b, m->guid, QP_STR("next"), &op.msg_put.guid) : rc;
+    int rc = step_guid(b, m->guid, QP_STR("next"), &op.msg_put.guid);
     return rc == QP_OK ? step_op(b, &op) : rc;
 }
 
@@ -125,12 +181,89 @@ int fanout_page(struct bundle *b, const struct msg_row *m)
     rc = bundle_scan(b, &scan, &page);
     for (size_t i = 0; i < page.count && rc == QP_OK; i++) {
         const struct hook_wait_row *w = page.rows[i];
-        rc = w->seq <= f.snapshot ? fanout_send(b, m, w, f.payload) : QP_OK;
+        bool fits = false;
+        rc = w->seq <= f.snapshot ? fanout_fits(b, &f, w, &fits) : QP_OK;
+        rc = rc == QP_OK && fits ? fanout_send(b, m, w, f.payload) : rc;
         f.seq = w->seq;
         f.key = w->hkey;
     }
     if (rc == QP_OK && (page.count == scan.limit || page.cut)) {
-        rc = fanout_next(b, m, &f);
+        qp_str rest;
+        rc = fanout_payload(&b->commit->arena, &f, &rest);
+        rc = rc == QP_OK ? put_next(b, m, rest) : rc;
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------ going further */
+
+/* "job after\n" error */
+int descent_payload(struct arena *a, const struct descent *d, qp_str *out_payload)
+{
+    char head[HEAD_SIZE];
+    (void)snprintf(head, sizeof head, "%lld %lld\n", (long long)d->job, (long long)d->after);
+    return payload_make(a, head, &d->error, 1, out_payload);
+}
+
+int descent_parse(qp_str payload, struct descent *out_descent)
+{
+    char head[HEAD_SIZE];
+    const char *place = head;
+    struct descent d = {0};
+    int rc = payload_split(payload, head, &d.error);
+    if (rc == QP_OK && (!head_number(&place, &d.job) || !head_number(&place, &d.after))) {
+        rc = QP_E_CORRUPT;
+    }
+    if (rc == QP_OK) {
+        *out_descent = d;
+    }
+    return rc;
+}
+
+/* A called job ends as the one that called it did, and with it those that it has called itself. */
+static int descend_to(struct bundle *b, const struct msg_row *m, const struct job_row *job,
+                      qp_str error)
+{
+    char number[24];
+    struct op op = {.kind = OP_msg_put,
+                    .msg_put = {.ref = {job->ns, job->job},
+                                .kind = MESSAGE_END,
+                                .topic = ENGINE_TOPIC,
+                                .addr = TRIGGER_ADDRESS,
+                                .payload = error,
+                                .code = end_code((enum job_state)m->code, true),
+                                .once = true}};
+    int n = snprintf(number, sizeof number, "%lld", (long long)job->job);
+    int rc = step_guid(b, m->parent_guid, (qp_str){number, (size_t)n}, &op.msg_put.guid);
+    return rc == QP_OK ? step_op(b, &op) : rc;
+}
+
+int descend_page(struct bundle *b, const struct msg_row *m)
+{
+    struct descent d;
+    struct job_row place = {.ns = m->ns};
+    struct scan scan = {.table = TABLE_job,
+                        .index = INDEX_job_parent,
+                        .prefix = &place,
+                        .prefix_count = 2,
+                        .limit = LIMIT_DESCENT_JOBS};
+    struct bundle_rows page = {0};
+    qp_str rest;
+    int rc = descent_parse(m->payload, &d);
+    if (rc == QP_OK) {
+        place.parent_job = d.job;
+        place.job = d.after;
+        scan.after = d.after > 0 ? &place : NULL;
+        rc = bundle_scan(b, &scan, &page);
+    }
+    for (size_t i = 0; i < page.count && rc == QP_OK; i++) {
+        const struct job_row *job = page.rows[i];
+        rc = job->closed_by.p == NULL ? descend_to(b, m, job, d.error) : QP_OK;
+        d.after = job->job;
+    }
+    if (rc == QP_OK && (page.cut || page.count == scan.limit)) {
+        rc = descent_payload(&b->commit->arena, &d, &rest);
+        rc = rc == QP_OK ? put_next(b, m, rest) : rc;
     }
     return rc;
 }
@@ -157,12 +290,6 @@ int sweep_page(struct bundle *b, const struct msg_row *m)
 {
     const struct job_row *job;
     struct op *sweep;
-    struct op next = {.kind = OP_msg_put,
-                      .msg_put = {.ref = {m->ns, m->job},
-                                  .owner = m->owner,
-                                  .kind = m->kind,
-                                  .topic = m->topic,
-                                  .payload = m->payload}};
     int rc = sweep_job(b, m, &job);
     if (rc != QP_OK || job == NULL) {
         return rc; /* retention was faster */
@@ -173,11 +300,7 @@ int sweep_page(struct bundle *b, const struct msg_row *m)
     }
     sweep->job_sweep = (struct op_job_sweep){.ref = {job->ns, job->job}, .limit = LIMIT_SWEEP_ROWS};
     rc = bundle_run(b);
-    if (rc != QP_OK || !sweep->job_sweep.out_more) {
-        return rc;
-    }
-    rc = step_guid(b, m->guid, QP_STR("next"), &next.msg_put.guid);
-    return rc == QP_OK ? step_op(b, &next) : rc;
+    return rc == QP_OK && sweep->job_sweep.out_more ? put_next(b, m, m->payload) : rc;
 }
 
 /* The end of an open job comes as a message, once: it is worked on, and counted, as any other. */

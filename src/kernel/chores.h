@@ -10,11 +10,13 @@
 #include "store/store.h"
 
 /* A signal to all that wait at a topic (H12): those that were registered when it was sent, up to
- * `snapshot` in the order of registrations and messages; `key` and `seq` are the last that got it. */
+ * `snapshot` in the order of registrations and messages; `key` and `seq` are the last that was looked at. */
 struct fanout {
     int64_t snapshot; /* 0: the message's own place in that order */
     int64_t seq;
     qp_str key;
+    qp_str attribute; /* none: of no matter which job */
+    qp_str value;
     qp_str payload;
 };
 int fanout_payload(struct arena *a, const struct fanout *fanout, qp_str *out_payload) QP_MUST_USE;
@@ -22,6 +24,20 @@ int fanout_parse(qp_str payload, struct fanout *out_fanout) QP_MUST_USE;
 
 /* One page of a FANOUT message; when there are more, the next message is put in the same bundle. */
 int fanout_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
+
+/* The jobs that `job` has called, and that are open, get an END each, with the error of the one that called them;
+ * `after` is the last one that was looked at. */
+struct descent {
+    int64_t job;
+    int64_t after;
+    qp_str error;
+};
+int descent_payload(struct arena *a, const struct descent *descent,
+                    qp_str *out_payload) QP_MUST_USE;
+int descent_parse(qp_str payload, struct descent *out_descent) QP_MUST_USE;
+
+/* One page of a DESCEND message, likewise. */
+int descend_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
 
 /* One page of a SWEEP message, likewise. */
 int sweep_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;

@@ -66,7 +66,8 @@ static int take_turn(struct turn *t, const struct msg_row *m)
     case MESSAGE_ENTER:
         return turn_enter(t);
     case MESSAGE_END:
-        return turn_end_job(t, (enum job_state)m->code, m->payload);
+        return turn_end_job(t, (enum job_state)(m->code % END_DESCENDS), m->payload,
+                            m->code >= END_DESCENDS);
     case MESSAGE_START:
         return turn_begin(t);
     case MESSAGE_RESULT:
@@ -115,6 +116,8 @@ static int work(struct delivery *d, struct bundle *b)
         return fanout_page(b, d->row);
     case MESSAGE_SWEEP:
         return sweep_page(b, d->row);
+    case MESSAGE_DESCEND:
+        return descend_page(b, d->row);
     case MESSAGE_START:
     case MESSAGE_RESULT:
         return work_outside(d, b);

@@ -256,7 +256,7 @@ static int decide_pending(struct turn *t, struct request_result *r)
     struct op fence = {.kind = OP_msg_fence, .msg_fence = {.ref = r->of.ref}};
     int rc = turn_op(t, &fence);
     rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
-    t->code = 202;
+    t->code = CODE_PENDING;
     t->payload = r->output;
     return rc == QP_OK ? turn_answer(t) : rc;
 }
@@ -409,7 +409,7 @@ static int end_decide(struct engine *e, struct command *c, struct bundle *b)
     site.ref = (struct job_ref){job->ns, job->job};
     rc = step_guid(b, job->owner_guid, QP_STR("end"), &site.guid);
     rc = rc == QP_OK ? turn_init(&t, engine_kernel(e), b, &c->outcome, &site) : rc;
-    return rc == QP_OK ? turn_end_job(&t, r->state, r->error) : rc;
+    return rc == QP_OK ? turn_end_job(&t, r->state, r->error, r->descend) : rc;
 }
 
 void request_end(struct request_end *r)

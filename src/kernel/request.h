@@ -93,13 +93,15 @@ struct request_signal {
 };
 void request_signal(struct request_signal *r);
 
-/* The end of a job out of its turn: cancelled, interrupted, failed. QP_E_NOT_FOUND, QP_E_CLOSED. */
+/* The end of a job out of its turn: cancelled, interrupted, failed; `descend`: of those that it has called, too.
+ * QP_E_NOT_FOUND, QP_E_CLOSED. */
 struct request_end {
     struct command command;
     int64_t ns;
     qp_str jid;
     enum job_state state;
     qp_str error;
+    bool descend;
 };
 void request_end(struct request_end *r);
 

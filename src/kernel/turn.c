@@ -7,19 +7,11 @@
  *       (H5): a step that runs again publishes nothing that is not recognised
  *   I4  a program's functions are called in the bundle whose digit proves what they did
  */
-#include "kernel/turn.h"
-
 #include <stdio.h>
 
 #include "base/failpoint.h"
 #include "kernel/chores.h"
-
-struct child {
-    struct child *next;
-    qp_str addr;
-    qp_str input;
-    int64_t ways; /* of a join */
-};
+#include "kernel/turn_internal.h"
 
 static bool digit(int64_t ledger, int64_t weight)
 {
@@ -113,11 +105,6 @@ int turn_plane(struct turn *t, qp_str *out_dad)
     return dad_plane(turn_arena(t), t->at.dad, index, out_dad);
 }
 
-static bool job_is_closed(const struct turn *t)
-{
-    return t->job->closed_by.p != NULL;
-}
-
 static int be_late(struct turn *t)
 {
     t->outcome->late = true;
@@ -162,6 +149,15 @@ int turn_data_put(struct turn *t, qp_str name, qp_str value)
     return turn_op(t, &op);
 }
 
+int turn_event(struct turn *t, int64_t kind, qp_str detail)
+{
+    struct op op = {
+        .kind = OP_event_add,
+        .event_add = {.ref = t->site.ref, .kind = kind, .addr = t->site.addr, .detail = detail}};
+    QP_ASSERT(kind >= 0);
+    return turn_op(t, &op);
+}
+
 int turn_status(struct turn *t, enum job_status from, enum job_status to)
 {
     struct op op = {.kind = OP_job_set,
@@ -176,19 +172,6 @@ int turn_timer(struct turn *t, qp_str purpose, qp_ms delay_ms)
     /* A timer of no length is due now. */
     struct op_msg_put put = {.parent_guid = t->site.guid, .delay_ms = delay_ms};
     return rc == QP_OK ? put_message(t, MESSAGE_ANSWER, t->site.addr, guid, &put) : rc;
-}
-
-int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep)
-{
-    struct op op = {.kind = OP_hook_open,
-                    .hook_open = {.ref = t->site.ref,
-                                  .topic = topic,
-                                  .key = key,
-                                  .addr = t->site.addr,
-                                  .parent_guid = t->site.guid,
-                                  .msg_topic = ENGINE_TOPIC,
-                                  .keep = keep}};
-    return turn_op(t, &op);
 }
 
 int turn_key(struct turn *t, const struct op_key_acquire *key, int64_t *out_token)
@@ -238,32 +221,17 @@ int turn_guid(struct turn *t, qp_str purpose, qp_str *out_guid)
     return rc == QP_OK ? step_guid(t->bundle, *out_guid, (qp_str){job, (size_t)n}, out_guid) : rc;
 }
 
-/* One per (topic, key): one activity may signal the same key at several topics. */
-static int signal_guid(struct turn *t, qp_str topic, qp_str key, qp_str *out_guid)
-{
-    int rc = turn_guid(t, topic, out_guid);
-    return rc == QP_OK ? step_guid(t->bundle, *out_guid, key, out_guid) : rc;
-}
-
-int turn_signal(struct turn *t, qp_str topic, qp_str key, qp_str payload, qp_ms ttl_ms)
-{
-    struct op op = {.kind = OP_hook_signal,
-                    .hook_signal = {.ns = t->site.ref.ns,
-                                    .topic = topic,
-                                    .key = key,
-                                    .payload = payload,
-                                    .code = 200,
-                                    .ttl_ms = ttl_ms}};
-    int rc = signal_guid(t, topic, key, &op.hook_signal.guid);
-    return rc == QP_OK ? turn_op(t, &op) : rc;
-}
-
 void turn_fail(struct turn *t, enum job_state state, qp_str error)
 {
     QP_ASSERT(state != JOB_OPEN && state < JOB_STATES);
     t->ends = true;
     t->end_state = state;
     t->end_error = error;
+}
+
+void turn_descend(struct turn *t)
+{
+    t->descends = true;
 }
 
 /* ------------------------------------------------------------------------------------------ tasks */
@@ -308,26 +276,9 @@ int turn_task(struct turn *t, qp_str topic)
     return rc;
 }
 
-int turn_signal_all(struct turn *t, qp_str topic, qp_str payload)
-{
-    struct op op = {.kind = OP_msg_put,
-                    .msg_put = {.ref = {t->site.ref.ns, 0},
-                                .owner = OWNER_SYSTEM,
-                                .kind = MESSAGE_FANOUT,
-                                .topic = ENGINE_TOPIC,
-                                .addr = topic,
-                                .code = 200}};
-    int rc =
-        fanout_payload(turn_arena(t), &(struct fanout){.payload = payload}, &op.msg_put.payload);
-    rc = rc == QP_OK ? turn_guid(t, topic, &op.msg_put.guid) : rc;
-    op.msg_put.parent_guid =
-        op.msg_put.guid; /* what the signals' GUIDs follow from, on all pages */
-    return rc == QP_OK ? turn_op(t, &op) : rc;
-}
-
 /* --------------------------------------------------------------------------------------- children */
 
-static int child_add(struct turn *t, qp_str addr, qp_str input)
+int child_add(struct turn *t, qp_str addr, qp_str input)
 {
     struct child *c = ARENA_NEW(turn_arena(t), struct child);
     if (c == NULL) {
@@ -352,57 +303,6 @@ int turn_child(struct turn *t, qp_str name, qp_str input)
     rc = rc == QP_OK ? dad_below(turn_arena(t), dad, &dad) : rc;
     rc = rc == QP_OK ? address_make(turn_arena(t), name, dad, &addr) : rc;
     return rc == QP_OK ? child_add(t, addr, input) : rc;
-}
-
-/* The scope of a join follows from its address, so that all who arrive mean the same. */
-static int join_guid(struct turn *t, qp_str addr, qp_str *out_guid, int64_t *out_scope)
-{
-    int rc = step_guid(t->bundle, addr, QP_STR("join"), out_guid);
-    if (rc == QP_OK) {
-        memcpy(out_scope, out_guid->p, sizeof *out_scope);
-        *out_scope = (*out_scope & INT64_MAX) | 1;
-    }
-    return rc;
-}
-
-int turn_join(struct turn *t, qp_str addr, int64_t ways, qp_str input)
-{
-    struct child *c = ARENA_NEW(turn_arena(t), struct child);
-    struct sem_row key = {.ns = t->site.ref.ns, .job = t->site.ref.job};
-    const void *scope = NULL;
-    qp_str guid;
-    int rc = c == NULL ? QP_E_NOMEM : join_guid(t, addr, &guid, &key.scope);
-    rc = rc == QP_OK ? bundle_get(t->bundle, TABLE_sem, &key, &scope) : rc;
-    if (rc != QP_OK) {
-        return rc;
-    }
-    *c = (struct child){.next = t->joins, .addr = addr, .ways = scope == NULL ? ways : 0};
-    t->joins = c;
-    return scope == NULL ? child_add(t, addr, input) : QP_OK;
-}
-
-/* The scope of a join that this GUID is the first to arrive at: it stands before any child can
- * arrive there too. */
-static int join_open(struct turn *t, const struct child *c)
-{
-    struct op op = {
-        .kind = OP_sem_open,
-        .sem_open = {
-            .ref = t->site.ref, .opening = c->ways, .owner_addr = c->addr, .topic = ENGINE_TOPIC}};
-    int rc = c->ways > 0 ? join_guid(t, c->addr, &op.sem_open.guid, &op.sem_open.scope) : QP_OK;
-    return rc == QP_OK && c->ways > 0 ? turn_op(t, &op) : rc;
-}
-
-/* The arrival. It comes after the children: if it is the last one, the edge must find the join
- * entered, or its ENTER ahead in the stream. */
-static int join_arrive(struct turn *t, const struct child *c)
-{
-    struct op op = {
-        .kind = OP_sem_move,
-        .sem_move = {.ref = t->site.ref, .addr = t->site.addr, .guid = t->site.guid, .delta = -1}};
-    qp_str guid;
-    int rc = join_guid(t, c->addr, &guid, &op.sem_move.scope);
-    return rc == QP_OK ? turn_op(t, &op) : rc;
 }
 
 static bool may_fuse(const struct turn *t)
@@ -437,17 +337,11 @@ static int child_publish(struct turn *t, const struct child *c)
 
 static int children_publish(struct turn *t)
 {
-    int rc = QP_OK;
-    for (const struct child *c = t->joins; c != NULL && rc == QP_OK; c = c->next) {
-        rc = join_open(t, c);
-    }
+    int rc = arrivals_open(t);
     for (const struct child *c = t->children; c != NULL && rc == QP_OK; c = c->next) {
         rc = child_publish(t, c);
     }
-    for (const struct child *c = t->joins; c != NULL && rc == QP_OK; c = c->next) {
-        rc = join_arrive(t, c);
-    }
-    return rc;
+    return rc == QP_OK ? arrivals_move(t) : rc;
 }
 
 /* ------------------------------------------------------------------------------------------ steps */
@@ -482,9 +376,10 @@ static bool is_trigger_open(const struct turn *t)
 /* Step 2: what the program wants, the compound primitive, the children. */
 static int do_spawn(struct turn *t)
 {
-    struct spawn spawn = {.close_state = JOB_COMPLETED, .pending = t->guid.code == 202};
+    struct spawn spawn = {.close_state = JOB_COMPLETED, .pending = t->guid.code == CODE_PENDING};
     int rc;
-    t->children = t->last_child = t->joins = NULL;
+    t->children = t->last_child = NULL;
+    t->visits = NULL;
     t->child_count = 0;
     rc = t->ends                     ? QP_OK
          : t->program->spawn == NULL ? turn_spawn_nothing(t)
@@ -502,6 +397,7 @@ static int do_spawn(struct turn *t)
     spawn.ends = t->ends && !job_is_closed(t);
     if (spawn.ends) {
         rc = job_end(t->bundle, &t->site, t->end_state, t->end_error);
+        rc = rc == QP_OK && t->descends ? kin_descend(t) : rc;
     }
     if (rc == QP_OK) {
         rc = is_trigger_open(t) ? step_open(t->bundle, &t->site, spawn.n)
@@ -509,27 +405,6 @@ static int do_spawn(struct turn *t)
     }
     rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
     return rc == QP_OK ? children_publish(t) : rc;
-}
-
-/* The job that awaits this one hears of its end, once: the GUID follows from the call. */
-static int answer_parent(struct turn *t)
-{
-    const struct job_row *job = t->job;
-    const void *parent = NULL;
-    struct op op = {.kind = OP_msg_put,
-                    .msg_put = {.ref = {job->ns, job->parent_job},
-                                .guid = job->parent_guid,
-                                .topic = ENGINE_TOPIC,
-                                .addr = job->parent_addr,
-                                .parent_guid = job->parent_guid,
-                                .payload = job->output,
-                                .code = job->state == JOB_COMPLETED ? 200 : 500,
-                                .once = true}};
-    int rc = job->parent_guid.p == NULL
-                 ? QP_OK
-                 : bundle_get(t->bundle, TABLE_job,
-                              &(struct job_row){.ns = job->ns, .job = job->parent_job}, &parent);
-    return rc == QP_OK && parent != NULL ? turn_op(t, &op) : rc;
 }
 
 /* What the job still waits for goes; what is more than one page has a message of its own. */
@@ -566,7 +441,7 @@ static int do_complete(struct turn *t)
     int rc = t->program->complete == NULL ? QP_OK : t->program->complete(t, &complete);
     rc = rc == QP_OK ? step_complete(t->bundle, &t->site, &complete) : rc;
     rc = rc == QP_OK ? settle(t) : rc;
-    rc = rc == QP_OK ? answer_parent(t) : rc;
+    rc = rc == QP_OK ? kin_answer(t) : rc;
     rc = rc == QP_OK && !clean ? sweep(t) : rc;
     t->outcome->ended = t->site.ref;
     t->outcome->ended_state = (enum job_state)t->job->state;
@@ -810,7 +685,7 @@ static int trigger_of_unbegun(struct turn *t)
                        : rc;
 }
 
-int turn_end_job(struct turn *t, enum job_state state, qp_str error)
+int turn_end_job(struct turn *t, enum job_state state, qp_str error, bool descend)
 {
     int rc = load_ledgers(t);
     if (rc == QP_OK && !t->has_guid) {
@@ -823,6 +698,7 @@ int turn_end_job(struct turn *t, enum job_state state, qp_str error)
         rc = rc == QP_OK ? settle(t) : rc;
     }
     turn_fail(t, state, error);
+    t->descends = descend;
     return rc == QP_OK ? steps(t) : rc;
 }
 
@@ -856,8 +732,7 @@ static int start_again(struct turn *t, qp_str body_hash)
     return t->program == NULL ? QP_E_UNSUPPORTED : steps(t);
 }
 
-/* The job is there, and a message begins it when its time has come. */
-static int start_later(struct turn *t, const struct start *start, const struct op_job_create *job)
+int start_by_message(struct turn *t, const struct start *start, const struct op_job_create *job)
 {
     struct op create = {.kind = OP_job_create, .job_create = *job};
     struct op wait = {
@@ -873,7 +748,7 @@ static int start_later(struct turn *t, const struct start *start, const struct o
                                    .priority = job->priority,
                                    .delay_ms = start->delay_ms}};
     int rc = turn_op(t, &create);
-    rc = rc == QP_OK ? turn_op(t, &wait) : rc;
+    rc = rc == QP_OK && start->delay_ms > 0 ? turn_op(t, &wait) : rc;
     rc = rc == QP_OK ? turn_op(t, &begin) : rc;
     rc = rc == QP_OK && !str_is_none(start->policy) ? turn_data_put(t, POLICY_DATA, start->policy)
                                                     : rc;
@@ -894,7 +769,7 @@ static int start_new(struct turn *t, const struct start *start, qp_str body_hash
         return QP_E_UNSUPPORTED;
     }
     if (start->delay_ms > 0) {
-        return start_later(t, start, &incept.job);
+        return start_by_message(t, start, &incept.job);
     }
     rc = job_incept(t->bundle, &incept);
     rc = rc == QP_OK ? settle(t) : rc;

@@ -36,15 +36,24 @@ enum message_kind {
     MESSAGE_ENTER,  /* Leg1 of an activity */
     MESSAGE_CYCLE,  /* Leg2 of an ancestor, which brings its obligation along */
     MESSAGE_TASK,   /* for a worker; its stream is the worker's topic */
-    MESSAGE_END,    /* the job ends now: payload is the reason, code the enum job_state */
+    MESSAGE_END,    /* the job ends now: payload is the reason, code an end_code */
     MESSAGE_FANOUT, /* a signal to all that wait, one page at a time */
     MESSAGE_SWEEP,  /* what a closed job still waits for goes, one page at a time */
     /* Put by an application, in a transaction of its own (outside.h). */
-    MESSAGE_START,  /* a job that has its row and its id, and nothing else yet; its input */
-    MESSAGE_SIGNAL, /* a signal to (topic, key) */
-    MESSAGE_RESULT, /* the response to a task: as ANSWER */
+    MESSAGE_START,   /* a job that has its row and its id, and nothing else yet; its input */
+    MESSAGE_SIGNAL,  /* a signal to (topic, key) */
+    MESSAGE_RESULT,  /* the response to a task: as ANSWER */
+    MESSAGE_DESCEND, /* the jobs that an ended one has called end, one page at a time */
     MESSAGE_KINDS
 };
+
+/* What an END message says: the state, and whether the jobs that this one has called end with it. */
+#define END_DESCENDS 16
+static_assert(JOB_STATES <= END_DESCENDS, "a state and the mark are told apart");
+static inline int64_t end_code(enum job_state state, bool descend)
+{
+    return (int64_t)state + (descend ? END_DESCENDS : 0);
+}
 /* They stand as numbers in the functions of the schema (store/postgres/functions.c). */
 static_assert(MESSAGE_TASK == 3 && MESSAGE_START == 7 && MESSAGE_SIGNAL == 8 && MESSAGE_RESULT == 9,
               "kinds keep their numbers");
@@ -131,6 +140,7 @@ struct kernel {
 };
 
 struct child;
+struct visit;
 
 struct turn {
     struct kernel *kernel;
@@ -153,10 +163,12 @@ struct turn {
     struct child *children;
     struct child *last_child;
     int64_t child_count;
-    struct child *joins; /* where it arrives; those that it spawns are among the children too */
-    bool ends;           /* the job, out of its turn */
+    struct visit
+        *visits; /* gates where it arrives; those that it spawns are among the children too */
+    bool ends;   /* the job, out of its turn */
     enum job_state end_state;
     qp_str end_error;
+    bool descends; /* and the jobs that it has called with it */
 };
 
 /* ------------------------------------------------------------------------- for the engine: turns */
@@ -170,8 +182,9 @@ int turn_init(struct turn *t, struct kernel *k, struct bundle *b, struct outcome
 int turn_enter(struct turn *t) QP_MUST_USE;
 /* Leg2 of the activity, by the GUID of the site; t->code, t->payload are what it brings. */
 int turn_answer(struct turn *t) QP_MUST_USE;
-/* The job ends out of its turn; the site's GUID, on the trigger's row, becomes the owner of the edge. */
-int turn_end_job(struct turn *t, enum job_state state, qp_str error) QP_MUST_USE;
+/* The job ends out of its turn; the site's GUID, on the trigger's row, becomes the owner of the edge. With
+ * `descend` the jobs that it has called end, too, and those that they have. */
+int turn_end_job(struct turn *t, enum job_state state, qp_str error, bool descend) QP_MUST_USE;
 
 /* A new job: inception, the opening of the semaphore, its first children, in one or in steps.
  * QP_E_EXISTS: it is there with the same body; QP_E_CONFLICT: with another. */
@@ -210,9 +223,31 @@ int turn_plane(struct turn *t, qp_str *out_dad) QP_MUST_USE;
 int turn_task(struct turn *t, qp_str topic) QP_MUST_USE;
 int turn_timer(struct turn *t, qp_str purpose, qp_ms delay_ms) QP_MUST_USE;
 int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep) QP_MUST_USE;
+/* Any step: the activity waits at no hook any more. For one that something else has ended, a timer for example: a
+ * signal that comes now is for the next who waits. What was signalled before is on its way already. */
+int turn_hook_close(struct turn *t) QP_MUST_USE;
 int turn_key(struct turn *t, const struct op_key_acquire *key, int64_t *out_token) QP_MUST_USE;
 /* Leg1 of category C: the ancestor at this depth is entered again. */
 int turn_cycle(struct turn *t, qp_str ancestor, int64_t depth, qp_str input) QP_MUST_USE;
+
+/* Leg1: another job is called, which begins with a message of its own; when it ends, the activity gets an answer:
+ * its output, or as code and payload the error {"code","message","job"} of one that did not complete. */
+struct call_job {
+    qp_str workflow;
+    qp_str jid; /* none: one is made, the same whenever this call is made again */
+    int64_t kind;
+    qp_str version;
+    qp_str input; /* JSON */
+    qp_str policy;
+    qp_str purpose; /* keeps several calls of one activity apart */
+    bool detached;  /* nobody waits for it: it answers nobody, and does not end with this job */
+    qp_ms delay_ms;
+    qp_ms expire_ms; /* from now; 0: never */
+    qp_str *out_jid; /* NULL, or where its id goes; none: it was refused */
+};
+/* An id that somebody else has is refused, and so is an input above LIMIT_PAYLOAD_SIZE: the activity itself gets
+ * an answer, with the error and its code 409 or 413. */
+int turn_call(struct turn *t, const struct call_job *call) QP_MUST_USE;
 
 /* The GUID of something outside of the job. GUIDs within a job are its own: they follow from addresses, or from
  * what a sender gave, and another job may well have the same. */
@@ -224,21 +259,68 @@ int turn_data_put(struct turn *t, qp_str name, qp_str value) QP_MUST_USE;
 /* An answer to another activity of the same job, which brings no obligation. */
 int turn_send(struct turn *t, qp_str addr, qp_str purpose, int64_t code,
               qp_str payload) QP_MUST_USE;
-/* A signal to whoever waits at (topic, key) (delivered or kept in this commit), or to all that
- * wait at the topic now. */
-int turn_signal(struct turn *t, qp_str topic, qp_str key, qp_str payload, qp_ms ttl_ms) QP_MUST_USE;
-int turn_signal_all(struct turn *t, qp_str topic, qp_str payload) QP_MUST_USE;
+/* A journal entry of this activity; kind: from 0 on, the program's own. */
+int turn_event(struct turn *t, int64_t kind, qp_str detail) QP_MUST_USE;
+
+/* The code of an answer after which others will come: who waits goes on waiting. */
+#define CODE_PENDING 202
+
+/* A signal to whoever waits at (topic, key), delivered or kept in this commit. */
+struct turn_signal {
+    qp_str topic;
+    qp_str key;
+    qp_str payload;
+    int64_t code; /* 0: 200 */
+    qp_ms ttl_ms; /* how long it is kept when nobody waits; 0: not at all */
+    bool out_delivered;
+    bool out_kept;
+};
+int turn_signal(struct turn *t, struct turn_signal *signal) QP_MUST_USE;
+
+/* A signal to all that wait at the topic now; with an attribute: to those whose job has it with this value. */
+struct turn_signal_all {
+    qp_str topic;
+    qp_str payload;
+    int64_t code; /* 0: 200 */
+    qp_str attribute;
+    qp_str value;
+};
+int turn_signal_all(struct turn *t, const struct turn_signal_all *signal) QP_MUST_USE;
+
+/* The job that awaits this one is answered now, and hears nothing more of it: its end has the same GUID. */
+int turn_answer_parent(struct turn *t, int64_t code, qp_str payload) QP_MUST_USE;
+/* Another job of the namespace ends, out of its turn; nothing happens when there is none, or it is closed. */
+int turn_end_other(struct turn *t, qp_str jid, enum job_state state, qp_str error,
+                   bool descend) QP_MUST_USE;
 
 /* Step 2: one child more, one generation below, by its name, with its input. */
 int turn_child(struct turn *t, qp_str name, qp_str input) QP_MUST_USE;
-/* Step 2: arrives at a join, which waits until `ways` have. It owns a scope of the semaphore; the
- * first to arrive spawns it, and when the scope falls to 0 it gets an answer. */
-int turn_join(struct turn *t, qp_str addr, int64_t ways, qp_str input) QP_MUST_USE;
+/* Step 2: arrives at a gate, an activity that waits until all `ways` to it have arrived, or will not be
+ * taken any more. It owns a scope of the semaphore: whoever is the first to say something of it spawns the gate
+ * with its input and opens the scope at `ways`, and when that falls to 0 the gate gets an answer. One step may
+ * arrive at several gates, and several times at one.
+ *
+ * delta  how the count moves: -k: so many ways end here; k: so many more come to be (another round of
+ *        a cycle, a pending reply); 0: nothing happens
+ * live   one of those that end here brings something. Whether anybody did is for the gate to know: what its
+ *        own input says of the first, or that the job has data of the name ARRIVED_LIVE and its address
+ * any    the first live one is enough: the scope closes with it, and what comes later moves nothing */
+struct arrival {
+    qp_str addr;
+    int64_t ways;
+    int64_t delta;
+    bool live;
+    bool any;
+    qp_str input;
+};
+#define ARRIVED_LIVE "live:"
+int turn_arrive(struct turn *t, const struct arrival *arrival) QP_MUST_USE;
 
 /* Step 2 without children: an answer with an error code ends the job as failed. */
 int turn_spawn_nothing(struct turn *t);
 
-/* Step 2: the job ends here, through the one completion path. */
+/* Step 2: the job ends here, through the one completion path; and the jobs that it has called with it. */
 void turn_fail(struct turn *t, enum job_state state, qp_str error);
+void turn_descend(struct turn *t);
 
 #endif

@@ -95,6 +95,10 @@ static struct job_ref job_of_op(const struct op *op)
     case OP_idem_put:
     case OP_access_put:
     case OP_access_set:
+    case OP_app_put:
+    case OP_app_activate:
+    case OP_app_delete:
+    case OP_topic_put:
     case OP_host_call:
     case OP_COUNT:
         return (struct job_ref){0, 0};

@@ -228,6 +228,18 @@ static bool access_is_sound(const struct access_row *r)
            r->expire_at >= 0 && r->revoked_at >= 0;
 }
 
+static bool app_is_sound(const struct app_row *r)
+{
+    return r->app.n > 0 && r->version.n > 0 && r->hash.n > 0 && r->activated_at >= 0 &&
+           r->state >= APP_DEPLOYED && r->state <= APP_ACTIVE;
+}
+
+static bool app_topic_is_sound(const struct app_topic_row *r)
+{
+    return r->kind >= APP_TOPIC_START && r->kind < APP_TOPIC_KINDS && r->topic.n > 0 &&
+           r->app.n > 0 && r->version.n > 0;
+}
+
 static bool ledger_is_sound(int64_t ledger)
 {
     return ledger >= 0 && ledger <= LIMIT_LEDGER;
@@ -254,6 +266,10 @@ bool row_is_sound(enum table_id table, const void *row)
         return lane_is_sound(row);
     case TABLE_access:
         return access_is_sound(row);
+    case TABLE_app:
+        return app_is_sound(row);
+    case TABLE_app_topic:
+        return app_topic_is_sound(row);
     case TABLE_hook:
         return hook_is_sound(row);
     case TABLE_key:
@@ -273,7 +289,8 @@ static qp_str text_at(const void *row, size_t offset)
 
 bool column_is_payload(const struct column *c)
 {
-    static const char *const names[] = {"input", "output", "payload", "detail", "value", "error"};
+    static const char *const names[] = {"input", "output", "payload", "detail",
+                                        "value", "error",  "source"};
     for (size_t i = 0; c->kind != KIND_I64 && i < ARRAY_COUNT(names); i++) {
         if (c->name[0] == names[i][0] && strcmp(c->name, names[i]) == 0) {
             return true;

@@ -609,6 +609,45 @@ struct op_access_set {
     bool used;
 };
 
+/* A version of an application, deployed and not active. Duplicate: QP_E_EXISTS when the hash is equal, else
+ * QP_E_CONFLICT: what a version means never changes. */
+struct op_app_put {
+    int64_t ns;
+    qp_str app;
+    qp_str version;
+    qp_str source;
+    qp_str hash;
+};
+
+/* The version is the active one from now on; out_was is the one that was, none: none was. Active already:
+ * nothing happens, and out_was is itself. Compares: it is there (else QP_E_NOT_FOUND). */
+struct op_app_activate {
+    int64_t ns;
+    qp_str app;
+    qp_str version;
+    qp_str out_was;
+};
+
+/* The version goes. Compares: it is there (else QP_E_NOT_FOUND), not active, and no topic leads to it (else
+ * QP_E_CONFLICT). Whether jobs are on it is up to whoever asks for it. */
+struct op_app_delete {
+    int64_t ns;
+    qp_str app;
+    qp_str version;
+};
+
+/* A topic leads to this version of an application. Compares: the version is there (else QP_E_NOT_FOUND), and
+ * the topic is nobody's or this application's (else QP_E_CONFLICT, out_app is whose). version none: the
+ * topic leads nowhere any more; nothing happens when it is not this application's. */
+struct op_topic_put {
+    int64_t ns;
+    int64_t kind;
+    qp_str topic;
+    qp_str app;
+    qp_str version;
+    qp_str out_app;
+};
+
 /* The host's own writes, inside the transaction, on the thread that writes; runs after the bundle's
  * other ops. `native` is the provider's connection (sqlite3 *, PGconn *), or NULL (memory). A code other than
  * QP_OK rolls the bundle back, and with it what the callback wrote, and is reported as

@@ -167,7 +167,11 @@ static int cast_signal(struct turn *t, const struct role *role)
     }
     plan_address(addr, t->program->context, role->target, dad);
     rc = shape_print(t, &key, "%.*s/%s", STR_ARG(t->job->jid), addr);
-    return rc == QP_OK ? turn_signal(t, QP_STR(HOOK_TOPIC), key, QP_STR("7"), 3600000) : rc;
+    return rc == QP_OK ? turn_signal(t, &(struct turn_signal){.topic = QP_STR(HOOK_TOPIC),
+                                                              .key = key,
+                                                              .payload = QP_STR("7"),
+                                                              .ttl_ms = 3600000})
+                       : rc;
 }
 
 static int cast_work(struct turn *t, struct work *work)
@@ -185,7 +189,8 @@ static int cast_work(struct turn *t, struct work *work)
         rc = cast_signal(t, role);
     }
     if (rc == QP_OK && role->kind == CAST_SIGNAL_ALL) {
-        rc = turn_signal_all(t, QP_STR(ALL_TOPIC), QP_STR("7"));
+        rc = turn_signal_all(
+            t, &(struct turn_signal_all){.topic = QP_STR(ALL_TOPIC), .payload = QP_STR("7")});
     }
     return rc;
 }
@@ -232,7 +237,12 @@ static int spawn_join(struct turn *t, const struct role *role)
     rc = rc == QP_OK ? dad_ancestor(turn_arena(t), t->at.dad, dad_depth(t->at.dad) - role->up, &dad)
                      : rc;
     rc = rc == QP_OK ? address_make(turn_arena(t), name, dad, &addr) : rc;
-    return rc == QP_OK ? turn_join(t, addr, p->roles[role->join].ways, t->act->input) : rc;
+    return rc == QP_OK ? turn_arrive(t, &(struct arrival){.addr = addr,
+                                                          .ways = p->roles[role->join].ways,
+                                                          .delta = -1,
+                                                          .live = true,
+                                                          .input = t->act->input})
+                       : rc;
 }
 
 /* The round is the plane of the pivot: the segment before the last one. */

@@ -1,4 +1,4 @@
-/* scene_shapes.c - the three shapes of the kernel's own tests (support/shapes.h), in the simulator */
+/* scene_shapes.c - the shapes of the kernel's own tests (support/shapes.h), in the simulator */
 #include <stdio.h>
 
 #include "sim/scene.h"
@@ -14,8 +14,9 @@ struct shapes_world {
 
 static void shapes_create(void *world, struct sim *sim, struct sim_random *r)
 {
-    static const struct shape *const shapes[] = {&shape_tree, &shape_flow, &shape_carto};
-    static const char *const names[] = {"shape.tree", "shape.flow", "shape.carto"};
+    static const struct shape *const shapes[] = {&shape_tree, &shape_flow, &shape_carto,
+                                                 &shape_kin};
+    static const char *const names[] = {"shape.tree", "shape.flow", "shape.carto", "shape.kin"};
     struct shapes_world *w = world;
     int64_t which = random_below(r, ARRAY_COUNT(shapes));
     const char *input = which == 2 ? ITEMS : shapes[which]->input;
@@ -55,7 +56,8 @@ static bool shapes_verify(void *world, struct sim *sim, char out_text[SCENE_TEXT
 {
     const struct shapes_world *w = world;
     char expected[SHAPE_TEXT_SIZE];
-    int64_t tasks = w->shape->task_count(w->input);
+    /* Those of a kin are of the jobs that it calls. */
+    int64_t tasks = w->shape == &shape_kin ? 0 : w->shape->task_count(w->input);
     struct scene_end end;
     scene_outcome(sim, "shape", &end);
     w->shape->expect(w->input, expected);
@@ -72,7 +74,7 @@ static bool shapes_verify(void *world, struct sim *sim, char out_text[SCENE_TEXT
     return false;
 }
 
-static const char *const shapes_topics[] = {"tree", "decide", "carto", "work", NULL};
+static const char *const shapes_topics[] = {"tree", "decide", "carto", "work", "kin", NULL};
 
 const struct scene scene_shapes = {.name = "shapes",
                                    .size = sizeof(struct shapes_world),

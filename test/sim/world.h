@@ -14,7 +14,7 @@
 #include "sim/model.h"
 #include "sim/scene.h"
 
-#define TOPICS_MAX 4
+#define TOPICS_MAX 5
 #define NEVER INT64_MAX
 #define NAME_SIZE 96
 

@@ -42,6 +42,7 @@ extern const struct conform_topic conform_wake;
 extern const struct conform_topic conform_signals;
 extern const struct conform_topic conform_keys;
 extern const struct conform_topic conform_misc;
+extern const struct conform_topic conform_apps;
 extern const struct conform_topic conform_journal;
 extern const struct conform_topic conform_reads;
 

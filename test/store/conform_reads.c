@@ -177,7 +177,13 @@ static void populate(struct storetest *f)
            OP(idem_put, .ns = ref.ns, .key = name, .ttl_ms = 900 - i),
            OP(audit_add, .ns = ref.ns, .actor = text), OP(node_put, .name = text),
            OP(access_put, .id = name, .role = QP_STR("r"),
-              .hash = QP_STR("0123456789abcdef0123456789abcdef")));
+              .hash = QP_STR("0123456789abcdef0123456789abcdef")),
+           OP(app_put, .ns = ref.ns, .app = i % 2 == 0 ? QP_STR("even") : name, .version = name,
+              .source = text, .hash = TOPIC),
+           OP(app_activate, .ns = ref.ns, .app = i % 2 == 0 ? QP_STR("even") : name,
+              .version = name),
+           OP(topic_put, .ns = ref.ns, .kind = i % 2, .topic = name,
+              .app = i % 2 == 0 ? QP_STR("even") : name, .version = name));
     }
     DO(f, OP(job_set, .ref = JOB(101), .what = JOB_SET_STATUS, .status = STATUS_PARKED));
 }

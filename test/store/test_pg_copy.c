@@ -367,8 +367,10 @@ static void shape_moves(const struct shape_case *c, size_t way, bool stepwise)
 /* Every shape moves twice before it is done: along each way, and then home into a file. */
 static void jobs_in_flight_come_to_the_same_end(void **state)
 {
-    static const struct shape_case shapes[] = {
-        {&shape_tree, "5", 10}, {&shape_flow, "0", 15}, {&shape_carto, "8", 20}};
+    static const struct shape_case shapes[] = {{&shape_tree, "5", 10},
+                                               {&shape_flow, "0", 15},
+                                               {&shape_carto, "8", 20},
+                                               {&shape_kin, "9", 10}};
     for (size_t i = 0; i < ARRAY_COUNT(shapes); i++) {
         for (size_t way = 0; way < ARRAY_COUNT(ways); way++) {
             struct shape_case c = shapes[i];

@@ -774,6 +774,36 @@ static void test_dumped_schema(void **state)
     PQfinish(c);
 }
 
+/* Proves that a schema of the version before is migrated when it is opened: what is in it stays, what is
+ * new can be used. */
+static void test_migrated(void **state)
+{
+    PGconn *c = sql_open(f.path);
+    struct op put = {
+        .kind = OP_app_put,
+        .app_put = {.ns = NS, .app = QP_STR("a"), .version = QP_STR("1"), .hash = QP_STR("h")}};
+    char url[512];
+    struct store *s;
+    int64_t job;
+    (void)state;
+    (void)snprintf(url, sizeof url, "%s?schema=older", f.path);
+    (void)sql(c, "DROP SCHEMA IF EXISTS older CASCADE");
+    s = open_with(url, false);
+    job = reserve(s, 1);
+    make_job(s, job);
+    assert_int_equal(store_close(s, NULL), QP_OK);
+    (void)sql(c, "DROP TABLE older.app, older.app_topic; UPDATE older.meta SET version=2");
+    refused(url, QP_E_UNSUPPORTED, "older", true);
+    s = open_with(url, false);
+    assert_int_equal(event(s, job), QP_OK);
+    assert_int_equal(commit_ops(s, &put, 1), QP_OK);
+    assert_int_equal(store_close(s, NULL), QP_OK);
+    assert_int_equal(sql(c, "SELECT count(*) FROM older.app"), 1);
+    assert_int_equal(sql(c, "SELECT version FROM older.meta"), 3);
+    (void)sql(c, "DROP SCHEMA older CASCADE");
+    PQfinish(c);
+}
+
 /* Proves that time is the server's: a handle whose own clock is years away has it. */
 static void test_server_clock(void **state)
 {
@@ -972,6 +1002,7 @@ int main(int argc, char **argv)
         TEST(test_lost_and_committed),
         TEST(test_refused),
         TEST(test_dumped_schema),
+        TEST(test_migrated),
         TEST(test_server_clock),
         TEST(test_housekeeping),
         TEST(test_line_lost_under_host),

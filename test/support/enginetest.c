@@ -49,20 +49,11 @@ static int cast_describe(struct turn *t, struct op_act_create *row)
 
 static int await(struct turn *t, const struct actor *a)
 {
-    struct cast *c = t->program->context;
-    struct turn child = {.stepwise = false};
-    struct start start = {.job = {.ref = {t->site.ref.ns, c->await_number},
-                                  .jid = str_from(a->key),
-                                  .kind = CAST_SECOND,
-                                  .workflow = QP_STR("awaited"),
-                                  .parent_job = t->site.ref.job,
-                                  .parent_addr = t->site.addr}};
-    int rc = step_guid(t->bundle, t->site.guid, QP_STR("await"), &start.job.parent_guid);
-    rc = rc == QP_OK ? turn_start(&child, t->kernel, t->bundle, t->outcome, &start) : rc;
-    /* H3: it is there, and belongs to another: whoever asked hears of it */
-    return rc == QP_E_EXISTS || rc == QP_E_CONFLICT
-               ? turn_send(t, t->site.addr, QP_STR("refused"), 409, QP_STR("exists"))
-               : rc;
+    return turn_call(t, &(struct call_job){.workflow = QP_STR("awaited"),
+                                           .jid = str_from(a->key),
+                                           .kind = CAST_SECOND,
+                                           .input = QP_STR("{}"),
+                                           .purpose = QP_STR("await")});
 }
 
 static int cast_enter(struct turn *t)
@@ -108,39 +99,51 @@ static int cast_enter(struct turn *t)
     return QP_OK;
 }
 
-static int interrupt(struct turn *t)
+static int signal_one(struct turn *t, const struct actor *a, qp_str topic, struct work *work)
 {
-    const struct cast *c = t->program->context;
-    struct op op = {.kind = OP_msg_put,
-                    .msg_put = {.ref = c->target,
-                                .kind = MESSAGE_END,
-                                .topic = ENGINE_TOPIC,
-                                .addr = TRIGGER_ADDRESS,
-                                .code = JOB_INTERRUPTED,
-                                .payload = QP_STR("410")}};
-    int rc = step_guid(t->bundle, t->site.guid, QP_STR("interrupt"), &op.msg_put.guid);
-    return rc == QP_OK ? turn_op(t, &op) : rc;
+    struct turn_signal s = {.topic = topic,
+                            .key = key_of(t, a),
+                            .payload = QP_STR("hello"),
+                            .code = a->code,
+                            .ttl_ms = 60000};
+    int rc = turn_signal(t, &s);
+    work->output = s.out_delivered ? QP_STR("delivered") : s.out_kept ? QP_STR("kept") : QP_NONE;
+    return rc;
+}
+
+/* `key`, if there is one, is a filter: "name=value". */
+static int signal_all(struct turn *t, const struct actor *a)
+{
+    struct turn_signal_all s = {
+        .topic = str_from(a->topic), .payload = QP_STR("hello"), .code = a->code};
+    const char *equals = a->key == NULL ? NULL : strchr(a->key, '=');
+    if (equals != NULL) {
+        s.attribute = (qp_str){a->key, (size_t)(equals - a->key)};
+        s.value = str_from(equals + 1);
+    }
+    return turn_signal_all(t, &s);
 }
 
 static int cast_work(struct turn *t, struct work *work)
 {
     const struct actor *a = actor_of(t);
-    qp_str payload = QP_STR("hello");
     int rc = trouble(t, "work");
-    (void)work;
+    if (rc == QP_OK && a->closes && work->code == 0) { /* the timer's has none */
+        return turn_hook_close(t);
+    }
     if (rc != QP_OK || t->act->category == 'A') {
         return rc;
     }
     switch (a->deed) {
     case DEED_SIGNAL:
-        return turn_signal(t, str_from(a->topic), key_of(t, a), payload, 60000);
+        return signal_one(t, a, str_from(a->topic), work);
     case DEED_SIGNALS:
-        rc = turn_signal(t, str_from(a->topic), key_of(t, a), payload, 60000);
-        return rc == QP_OK ? turn_signal(t, QP_STR("other"), key_of(t, a), payload, 60000) : rc;
+        rc = signal_one(t, a, str_from(a->topic), work);
+        return rc == QP_OK ? signal_one(t, a, QP_STR("other"), work) : rc;
     case DEED_SIGNAL_ALL:
-        return turn_signal_all(t, str_from(a->topic), payload);
+        return signal_all(t, a);
     case DEED_INTERRUPT:
-        return interrupt(t);
+        return turn_end_other(t, str_from(a->key), JOB_INTERRUPTED, QP_STR("410"), false);
     case DEED_NOTHING:
     case DEED_TASK:
     case DEED_SLEEP:

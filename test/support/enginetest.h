@@ -38,8 +38,8 @@ enum deed {
     DEED_KEY,        /* Leg1: waits for one unit of the key `key` */
     DEED_SIGNAL,     /* step 1: a signal to (topic, key) */
     DEED_SIGNALS,    /* step 1: two of them, to topic and to "other", with the same key */
-    DEED_SIGNAL_ALL, /* step 1: a signal to all that wait at topic */
-    DEED_INTERRUPT,  /* step 1: the job cast.target ends */
+    DEED_SIGNAL_ALL, /* step 1: a signal to all that wait at topic; `key`: "attribute=value" */
+    DEED_INTERRUPT,  /* step 1: the job `key` ends */
     DEED_END,        /* step 2: this job ends as interrupted */
 };
 
@@ -56,6 +56,8 @@ struct actor {
     const char *next; /* names of children, by blanks */
     const char *policy;
     bool keep;
+    bool closes;  /* DEED_BOTH: the timer ends the waiting at the hook, too */
+    int64_t code; /* of a signal; 0: 200 */
 };
 
 /* Called first in every function of the program; another code than QP_OK is what it returns. */
@@ -64,8 +66,6 @@ typedef int (*cast_trouble)(void *context, struct turn *t, const char *function)
 struct cast {
     struct program program;
     const struct actor *actors; /* ended by one without a name */
-    struct job_ref target;
-    int64_t await_number; /* of the job that is awaited */
     void *context;
     cast_trouble trouble;
     int64_t calls;

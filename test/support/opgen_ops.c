@@ -666,6 +666,42 @@ static void make_access_set(struct opgen *g, struct op_access_set *op)
     op->used = opgen_chance(g, 50);
 }
 
+/* Few names, so that most meet something. */
+static const qp_str apps[] = {{"a", 1}, {"b", 1}};
+static const qp_str versions[] = {{"1", 1}, {"2", 1}, {"3", 1}};
+
+static void make_app_put(struct opgen *g, struct op_app_put *op)
+{
+    op->ns = any_ns(g);
+    op->app = opgen_chance(g, 3) ? QP_STR("") : ONE_OF(g, apps);
+    op->version = ONE_OF(g, versions);
+    op->source = ONE_OF(g, texts);
+    op->hash = opgen_chance(g, 50) ? QP_STR("hash") : QP_STR("other");
+}
+
+static void make_app_activate(struct opgen *g, struct op_app_activate *op)
+{
+    op->ns = any_ns(g);
+    op->app = ONE_OF(g, apps);
+    op->version = ONE_OF(g, versions);
+}
+
+static void make_app_delete(struct opgen *g, struct op_app_delete *op)
+{
+    op->ns = any_ns(g);
+    op->app = ONE_OF(g, apps);
+    op->version = ONE_OF(g, versions);
+}
+
+static void make_topic_put(struct opgen *g, struct op_topic_put *op)
+{
+    op->ns = any_ns(g);
+    op->kind = (int64_t)opgen_below(g, 2);
+    op->topic = opgen_chance(g, 3) ? QP_STR("") : ONE_OF(g, names);
+    op->app = ONE_OF(g, apps);
+    op->version = opgen_chance(g, 30) ? QP_NONE : ONE_OF(g, versions);
+}
+
 static void make_idem_put(struct opgen *g, struct op_idem_put *op)
 {
     op->ns = any_ns(g);

@@ -32,6 +32,7 @@ static const struct {
     OUT(wake, more, BOOL),         OUT(wake, leases, I64),
     OUT(event_add, seq, I64),      OUT(feed_trim, more, BOOL),
     OUT(idem_put, status, I64),    OUT(idem_put, answer, STR),
+    OUT(app_activate, was, STR),   OUT(topic_put, app, STR),
 #undef OUT
 };
 

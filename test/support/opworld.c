@@ -185,6 +185,13 @@ void opworld_prepare(struct store *s, struct testenv *t, struct opworld *w)
         .topic = QP_STR("scopes"), .owner_addr = QP_STR("a"));
     ADD(b, access_put, .id = QP_STR("token"), .role = QP_STR("viewer"),
         .hash = QP_STR("0123456789abcdef0123456789abcdef"));
+    ADD(b, app_put, .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("1"),
+        .hash = QP_STR("hash"));
+    ADD(b, app_put, .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("2"),
+        .hash = QP_STR("hash"));
+    ADD(b, app_put, .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("3"),
+        .hash = QP_STR("hash"));
+    ADD(b, app_activate, .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("1"));
     run(s, &c);
     w->waiter_seq = hook->out_seq;
     w->held_token = held->out_token;
@@ -325,6 +332,12 @@ static void fill_rest(const struct opworld *w, struct op *op)
         SET(access_put, .id = QP_STR("fresh"), .role = QP_STR("viewer"),
             .hash = QP_STR("0123456789abcdef0123456789abcdef"));
         SET(access_set, .id = QP_STR("token"), .used = true);
+        SET(app_put, .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("4"),
+            .source = QP_STR("source"), .hash = QP_STR("hash"));
+        SET(app_activate, .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("2"));
+        SET(app_delete, .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("3"));
+        SET(topic_put, .ns = STORE_NS_DEFAULT, .topic = QP_STR("topic"), .app = QP_STR("app"),
+            .version = QP_STR("1"));
         SET(host_call, .call = host_call);
     }
 }

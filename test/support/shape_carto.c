@@ -160,7 +160,12 @@ static int arrive(struct turn *t, const char *name, int64_t number, int64_t up, 
     int rc = shape_print(t, &text, "%s-%lld", name, (long long)number);
     rc = rc == QP_OK ? dad_ancestor(turn_arena(t), t->at.dad, dad_depth(t->at.dad) - up, &dad) : rc;
     rc = rc == QP_OK ? address_make(turn_arena(t), text, dad, &addr) : rc;
-    return rc == QP_OK ? turn_join(t, addr, ways, t->act->input) : rc;
+    return rc == QP_OK ? turn_arrive(t, &(struct arrival){.addr = addr,
+                                                          .ways = ways,
+                                                          .delta = -1,
+                                                          .live = true,
+                                                          .input = t->act->input})
+                       : rc;
 }
 
 static int spawn_span(struct turn *t, const char *name, struct span span)

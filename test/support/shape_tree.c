@@ -110,7 +110,12 @@ static int tree_arrive(struct turn *t, const struct node *node)
     qp_str addr;
     int rc = dad_ancestor(turn_arena(t), t->at.dad, node->join_depth, &dad);
     rc = rc == QP_OK ? address_make(turn_arena(t), str_from(node->join), dad, &addr) : rc;
-    return rc == QP_OK ? turn_join(t, addr, node->ways, t->act->input) : rc;
+    return rc == QP_OK ? turn_arrive(t, &(struct arrival){.addr = addr,
+                                                          .ways = node->ways,
+                                                          .delta = -1,
+                                                          .live = true,
+                                                          .input = t->act->input})
+                       : rc;
 }
 
 static int tree_spawn(struct turn *t, struct spawn *spawn)

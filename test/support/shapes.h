@@ -1,4 +1,4 @@
-/* shapes.h - kernel programs of the three shapes that later layers have, for tests
+/* shapes.h - kernel programs of the shapes that later layers have, for tests
  *
  *   tree    as a graph: fork, passthrough, join of branches of different length, a cycle with a join
  *           in every dimension, a timer
@@ -6,6 +6,7 @@
  *           most once, works that it schedules, a close that races with events
  *   carto   as a traversal: levels of batches of items, each item under a key while it works, a
  *           barrier after each level, one last activity
+ *   kin     as graphs that call others: awaited jobs, an early answer, an end that goes further
  *
  * A job's output is a sum over what its workers answered and a count of what its steps did, so a step
  * that is lost or done twice shows. Workers are pure functions of a task.
@@ -36,6 +37,7 @@ struct shape {
 extern const struct shape shape_tree;
 extern const struct shape shape_flow;
 extern const struct shape shape_carto;
+extern const struct shape shape_kin;
 
 /* What a worker of this name earns; never 0. */
 int64_t shape_value(qp_str name);

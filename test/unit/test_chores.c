@@ -14,15 +14,23 @@ static struct enginetest x;
 
 static const struct actor empty[] = {{.name = "trigger", .category = 'D'}, {0}};
 
+/* None and empty are written alike. */
+static void assert_same(qp_str a, qp_str b)
+{
+    assert_int_equal(a.n, b.n);
+    assert_true(a.n == 0 || str_equal(a, b));
+}
+
 /* What a fan-out message says is read as it was written; anything else is refused. */
 static void test_fanout_text(void **state)
 {
-    static const qp_str bad[] = {{"", 0},        {"1 2", 3},        {"1 2 3\n", 6},
-                                 {"x y z\n", 6}, {"1 2 9\nabc", 9}, {NULL, 0}};
+    static const qp_str bad[] = {
+        {"", 0},           {"1 2", 3},           {"1 2 3\n", 6},         {"x y z\n", 6},
+        {"1 2 9\nabc", 9}, {"1 2 1 1\nabc", 11}, {"1 2 1 1 2\nabc", 13}, {NULL, 0}};
     static const struct fanout good[] = {
-        {0, 0, {"", 0}, {"", 0}},
-        {5, 7, {"key", 3}, {"payload", 7}},
-        {INT64_MAX, INT64_MAX, {"a\nb", 3}, {"\n\n", 2}},
+        {0},
+        {.snapshot = 5, .seq = 7, .key = {"key", 3}, .payload = {"payload", 7}},
+        {INT64_MAX, INT64_MAX, {"a\nb", 3}, {"c 1", 3}, {"\n", 1}, {"\n\n", 2}},
     };
     struct arena a;
     (void)state;
@@ -35,12 +43,52 @@ static void test_fanout_text(void **state)
         assert_int_equal(fanout_parse(text, &f), QP_OK);
         assert_int_equal(f.snapshot, good[i].snapshot);
         assert_int_equal(f.seq, good[i].seq);
-        assert_true(str_equal(f.key, good[i].key));
-        assert_true(str_equal(f.payload, good[i].payload));
+        assert_same(f.key, good[i].key);
+        assert_same(f.attribute, good[i].attribute);
+        assert_same(f.value, good[i].value);
+        assert_same(f.payload, good[i].payload);
     }
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
         struct fanout f;
         assert_int_equal(fanout_parse(bad[i], &f), QP_E_CORRUPT);
+    }
+    arena_done(&a);
+    testenv_done(&x.f.t);
+}
+
+/* One that a version without filters has left is for all. */
+static void test_fanout_of_before(void **state)
+{
+    struct fanout f;
+    (void)state;
+    assert_int_equal(fanout_parse(QP_STR("5 7 3\nkeypayload"), &f), QP_OK);
+    assert_int_equal(f.seq, 7);
+    assert_same(f.key, QP_STR("key"));
+    assert_same(f.attribute, QP_NONE);
+    assert_same(f.payload, QP_STR("payload"));
+}
+
+/* The same of a message that ends called jobs. */
+static void test_descent_text(void **state)
+{
+    static const qp_str bad[] = {{"", 0},    {"1", 1},     {"1 2", 3},
+                                 {"1\n", 2}, {"x 2\n", 4}, {NULL, 0}};
+    static const struct descent good[] = {{1, 0, {"", 0}}, {INT64_MAX, INT64_MAX, {"a\nb", 3}}};
+    struct arena a;
+    struct descent d;
+    (void)state;
+    testenv_init(&x.f.t, 1);
+    arena_init(&a, &x.f.t.env, 0);
+    for (size_t i = 0; i < ARRAY_COUNT(good); i++) {
+        qp_str text;
+        assert_int_equal(descent_payload(&a, &good[i], &text), QP_OK);
+        assert_int_equal(descent_parse(text, &d), QP_OK);
+        assert_int_equal(d.job, good[i].job);
+        assert_int_equal(d.after, good[i].after);
+        assert_same(d.error, good[i].error);
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        assert_int_equal(descent_parse(bad[i], &d), QP_E_CORRUPT);
     }
     arena_done(&a);
     testenv_done(&x.f.t);
@@ -245,9 +293,10 @@ static void test_expiry(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fanout_text), cmocka_unit_test(test_sweep_in_pages),
-        cmocka_unit_test(test_retention),   cmocka_unit_test(test_kept_for_ever),
-        cmocka_unit_test(test_feed_kept),   cmocka_unit_test(test_expiry),
+        cmocka_unit_test(test_fanout_text),  cmocka_unit_test(test_fanout_of_before),
+        cmocka_unit_test(test_descent_text), cmocka_unit_test(test_sweep_in_pages),
+        cmocka_unit_test(test_retention),    cmocka_unit_test(test_kept_for_ever),
+        cmocka_unit_test(test_feed_kept),    cmocka_unit_test(test_expiry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -358,7 +358,6 @@ static struct cast second;
 static void test_H3_await_of_anothers_child(void **state)
 {
     struct request_start r;
-    struct qp_err err;
     (void)state;
     enginetest_init(&x, STORETEST_MEMORY, awaits);
     cast_init(&second, CAST_SECOND, worker);
@@ -368,7 +367,6 @@ static void test_H3_await_of_anothers_child(void **state)
     enginetest_fill_start(&x, &r, "child", "own");
     r.start.job.kind = CAST_SECOND;
     assert_int_equal(enginetest_ask(&x, &r.command), QP_OK);
-    assert_int_equal(engine_number(x.e, &x.cast.await_number, &err), QP_OK);
     start();
     assert_int_equal(job()->state, JOB_FAILED);
     assert_int_equal(enginetest_job(&x, r.job.job)->state, JOB_OPEN);

@@ -283,6 +283,143 @@ static void test_H13_equal_guids_of_two_jobs(void **state)
     }
 }
 
+/* ------------------------------------------------------------------------- filters, codes, leaving */
+
+static const struct actor to_gold[] = {
+    TRIGGER("s"),
+    {.name = "s", .category = 'B', .deed = DEED_SIGNAL_ALL, .topic = "h", .key = "plan=gold"},
+    {0}};
+
+/* Of three jobs one has the attribute that is asked for, one another value of it, and one none. */
+static void start_plans(int count)
+{
+    static const struct qp_attribute plans[] = {{{"plan", 4}, {"gold", 4}},
+                                                {{"plan", 4}, {"tin", 3}}};
+    static char names[WAITERS][16];
+    static struct request_start requests[WAITERS];
+    assert_true(count <= (int)ARRAY_COUNT(names));
+    for (int i = 0; i < count; i++) {
+        (void)snprintf(names[i], sizeof names[i], "p%04d", i);
+        enginetest_fill_start(&x, &requests[i], names[i], "{}");
+        requests[i].attributes = &plans[i % 3];
+        requests[i].attribute_count = i % 3 < 2;
+        requests[i].command.answer = enginetest_answered;
+        engine_submit(x.e, &requests[i].command);
+    }
+    enginetest_settle(&x);
+}
+
+/* A signal for some of those that wait reaches them on all pages, and nobody else, whenever the engine
+ * dies. */
+static void test_filter(void **state)
+{
+    int gold = (WAITERS + 2) / 3;
+    (void)state;
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
+        setup((enum storetest_kind)kind, waiter, to_gold);
+        start_plans(30);
+        send_all("s", -1);
+        assert_int_equal(tally().completed, 10);
+        assert_int_equal(storetest_count(&x.f, TABLE_hook_wait), 20);
+        enginetest_done(&x);
+    }
+    for (int rounds = 1; rounds <= 5; rounds++) {
+        setup(STORETEST_MEMORY, waiter, to_gold);
+        start_plans(WAITERS);
+        send_all("s", rounds);
+        enginetest_crash(&x);
+        enginetest_settle(&x);
+        assert_int_equal(tally().completed, gold);
+        assert_int_equal(tally().entries, gold);
+        assert_int_equal(storetest_count(&x.f, TABLE_hook_wait), (size_t)(WAITERS - gold));
+        enginetest_check(&x);
+        enginetest_done(&x);
+    }
+}
+
+static const struct actor pending[] = {
+    TRIGGER("s"),
+    {.name = "s", .category = 'B', .deed = DEED_SIGNAL, .topic = "h", .key = "k", .code = 202},
+    {0}};
+static const struct actor pending_all[] = {
+    TRIGGER("s"),
+    {.name = "s", .category = 'B', .deed = DEED_SIGNAL_ALL, .topic = "h", .code = 202},
+    {0}};
+
+static void assert_sent(const char *what)
+{
+    const struct act_row *act = enginetest_act(&x, x.job, "s,0,0");
+    assert_true(str_equal(act->output, str_from(what)));
+}
+
+/* A signal with 202 is an answer after which others come: whoever waits gets it and goes on waiting, also
+ * when it was sent before anybody did. */
+static void test_pending_signal(void **state)
+{
+    (void)state;
+    for (int early = 0; early < 2; early++) {
+        setup(STORETEST_SQLITE, one, pending);
+        if (early == 0) {
+            assert_int_equal(enginetest_start(&x, "w"), QP_OK);
+        }
+        send_all("s", -1);
+        assert_sent(early == 0 ? "delivered" : "kept");
+        if (early != 0) {
+            assert_int_equal(enginetest_start(&x, "w"), QP_OK);
+        }
+        assert_int_equal(tally().entries, 1);
+        assert_int_equal(tally().completed, 0);
+        assert_int_equal(storetest_count(&x.f, TABLE_hook_wait), 1);
+        enginetest_check(&x);
+        assert_int_equal(enginetest_signal(&x, "h", "k", 1, 0), QP_OK);
+        assert_int_equal(tally().entries, 2);
+        assert_int_equal(tally().completed, 1);
+        enginetest_done(&x);
+    }
+    setup(STORETEST_SQLITE, pair, pending_all);
+    assert_int_equal(enginetest_start(&x, "w"), QP_OK);
+    send_all("s", -1);
+    assert_int_equal(tally().entries, 2);
+    assert_int_equal(storetest_count(&x.f, TABLE_hook_wait), 2);
+    enginetest_done(&x);
+}
+
+static const struct actor leaves[] = {TRIGGER("e v"),
+                                      {.name = "e",
+                                       .category = 'A',
+                                       .deed = DEED_BOTH,
+                                       .ms = 1000,
+                                       .topic = "h",
+                                       .key = "k",
+                                       .closes = true},
+                                      HOOK("v", "v", NULL),
+                                      {0}};
+
+/* Whoever has stopped waiting because of a timer takes no signal: the next one who waits gets it. Others of the
+ * same job go on waiting. */
+static void leave_hook(void)
+{
+    assert_int_equal(enginetest_start(&x, "w"), QP_OK);
+    assert_int_equal(storetest_count(&x.f, TABLE_hook_wait), 2);
+    enginetest_wait(&x, 1000);
+    assert_int_equal(storetest_count(&x.f, TABLE_hook_wait), 1);
+    assert_int_equal(enginetest_signal(&x, "h", "k", 1, 60000), QP_OK);
+    assert_int_equal(storetest_count(&x.f, TABLE_hook_sig), 1);
+    assert_int_equal(enginetest_start(&x, "next"), QP_OK);
+    assert_int_equal(storetest_count(&x.f, TABLE_hook_sig), 0);
+    assert_int_equal(enginetest_job(&x, x.job)->sem, 1);
+    assert_int_equal(engine_stats(x.e).late, 0);
+    assert_int_equal(enginetest_signal(&x, "h", "v", 2, 0), QP_OK);
+    enginetest_check(&x);
+}
+
+static void test_timer_leaves_the_hook(void **state)
+{
+    (void)state;
+    enginetest_each(&x, leaves, false, leave_hook);
+    enginetest_each(&x, leaves, true, leave_hook);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +432,9 @@ int main(void)
         cmocka_unit_test(test_H13_signal_twice),
         cmocka_unit_test(test_H13_two_topics_one_key),
         cmocka_unit_test(test_H13_equal_guids_of_two_jobs),
+        cmocka_unit_test(test_filter),
+        cmocka_unit_test(test_pending_signal),
+        cmocka_unit_test(test_timer_leaves_the_hook),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

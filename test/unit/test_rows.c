@@ -193,6 +193,37 @@ static void test_access_is_sound(void **state)
     }
 }
 
+/* So are a version and a topic. */
+static void test_definitions_are_sound(void **state)
+{
+    struct app_row app = {
+        .app = QP_STR("a"), .version = QP_STR("1"), .hash = QP_STR("h"), .rev = 1};
+    struct app_topic_row topic = {
+        .topic = QP_STR("t"), .app = QP_STR("a"), .version = QP_STR("1"), .rev = 1};
+    struct app_row apps[6] = {app, app, app, app, app, app};
+    struct app_topic_row topics[5] = {topic, topic, topic, topic, topic};
+    (void)state;
+    assert_true(row_is_sound(TABLE_app, &app));
+    assert_true(row_is_sound(TABLE_app_topic, &topic));
+    apps[0].app = QP_STR("");
+    apps[1].version = QP_NONE;
+    apps[2].hash = QP_NONE;
+    apps[3].state = APP_ACTIVE + 1;
+    apps[4].state = -1;
+    apps[5].activated_at = -1;
+    for (size_t i = 0; i < ARRAY_COUNT(apps); i++) {
+        assert_false(row_is_sound(TABLE_app, &apps[i]));
+    }
+    topics[0].topic = QP_STR("");
+    topics[1].app = QP_NONE;
+    topics[2].version = QP_NONE;
+    topics[3].kind = APP_TOPIC_KINDS;
+    topics[4].kind = -1;
+    for (size_t i = 0; i < ARRAY_COUNT(topics); i++) {
+        assert_false(row_is_sound(TABLE_app_topic, &topics[i]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +234,7 @@ int main(void)
         cmocka_unit_test(test_printing),
         cmocka_unit_test(test_copies_without_memory),
         cmocka_unit_test(test_access_is_sound),
+        cmocka_unit_test(test_definitions_are_sound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,12 +130,60 @@ static void test_scans_walk_their_index(void **state)
     storetest_done(&f);
 }
 
+/* The file as the version before made it: without what came with the second migration. */
+static void make_version_1(void)
+{
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(f.path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "DROP TABLE qp_app; DROP TABLE qp_app_topic;"
+                                  "PRAGMA user_version=1",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* A file of the first version is what it was and more when it is opened: what is in it stays, what is
+ * new can be used. Whoever only reads it is told to have it opened for writing once. */
+static void test_version_1_is_migrated(void **state)
+{
+    struct store_options options = {.path = f.path, .read_only = true};
+    struct op data = {.kind = OP_audit_add,
+                      .audit_add = {.ns = STORE_NS_DEFAULT, .actor = QP_STR("old")}};
+    struct op put = {.kind = OP_app_put,
+                     .app_put = {.ns = STORE_NS_DEFAULT,
+                                 .app = QP_STR("a"),
+                                 .version = QP_STR("1"),
+                                 .hash = QP_STR("h")}};
+    struct store *reader = NULL;
+    struct store_info info;
+    struct qp_err err = {0};
+    (void)state;
+    storetest_init(&f, STORETEST_SQLITE, 1);
+    assert_int_equal(storetest_op(&f, &data), QP_OK);
+    assert_int_equal(store_close(f.s, &err), QP_OK);
+    make_version_1();
+    options.path = f.path;
+    assert_int_equal(store_open(&f.t.env, &options, &reader, &err), QP_E_READONLY);
+    assert_non_null(strstr(err.text, "has schema 1, this program reads 2"));
+    options.read_only = false;
+    assert_int_equal(store_open(&f.t.env, &options, &f.s, &err), QP_OK);
+    store_info(f.s, &info);
+    assert_int_equal(info.schema_version, 2);
+    assert_int_equal(storetest_count(&f, TABLE_audit), 1);
+    assert_int_equal(storetest_op(&f, &put), QP_OK);
+    storetest_reopen(&f);
+    assert_int_equal(storetest_count(&f, TABLE_app), 1);
+    storetest_done(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_columns_are_those_of_rows_def),
         cmocka_unit_test(test_nothing_else_is_there),
         cmocka_unit_test(test_scans_walk_their_index),
+        cmocka_unit_test(test_version_1_is_migrated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

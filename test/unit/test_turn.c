@@ -74,7 +74,7 @@ static const struct actor suicide[] = {
     TRIGGER("i w"), {.name = "i", .category = 'C', .deed = DEED_END}, HOOK("w", NULL), {0}};
 static const struct actor killer[] = {
     TRIGGER("i"),
-    {.name = "i", .category = 'B', .deed = DEED_INTERRUPT, .next = "w"},
+    {.name = "i", .category = 'B', .deed = DEED_INTERRUPT, .key = "victim", .next = "w"},
     TASK("w", NULL),
     {0}};
 
@@ -109,8 +109,6 @@ static void start_and_signal(void)
 /* The awaited job has a worker; when that has ended it, the parent goes on. */
 static void start_and_await(void)
 {
-    struct qp_err err;
-    assert_int_equal(engine_number(x.e, &x.cast.await_number, &err), QP_OK);
     start();
     assert_string_equal(enginetest_digits(&x, "a,0,0"), "001100000000000");
     (void)enginetest_work(&x);
@@ -121,7 +119,6 @@ static void start_and_kill(void)
 {
     struct request_start r;
     enginetest_fill_start(&x, &r, "victim", "{}");
-    x.cast.target = r.start.job.ref;
     r.start.job.kind = CAST_SECOND;
     assert_int_equal(enginetest_ask(&x, &r.command), QP_OK);
     start();
@@ -435,13 +432,47 @@ static void test_21_addresses(void **state)
     enginetest_each(&x, deep, false, addresses);
 }
 
+static int note(void *context, struct turn *t, const char *function)
+{
+    (void)context;
+    return strcmp(function, "work") == 0 ? turn_event(t, 5, QP_STR("what happened")) : QP_OK;
+}
+
+/* A program's own journal entry is one with the step that makes it. */
+static void noted(void)
+{
+    const struct event_row *event;
+    struct event_row key = {.ns = STORE_NS_DEFAULT};
+    int64_t last;
+    x.cast.trouble = note;
+    assert_int_equal(enginetest_start(&x, "a"), QP_OK);
+    assert_int_equal(enginetest_work(&x), 1);
+    assert_int_equal(storetest_count(&x.f, TABLE_event), 1);
+    key.job = x.job;
+    last = enginetest_job(&x, x.job)->seq;
+    for (event = NULL; event == NULL && key.seq <= last; key.seq++) {
+        event = storetest_row(&x.f, TABLE_event, &key);
+    }
+    assert_non_null(event);
+    assert_int_equal(event->kind, 5);
+    assert_true(str_equal(event->addr, QP_STR("w,0,0")));
+    assert_true(str_equal(event->detail, QP_STR("what happened")));
+    enginetest_check(&x);
+}
+
+static void test_event(void **state)
+{
+    (void)state;
+    enginetest_each(&x, worker, false, noted);
+    enginetest_each(&x, worker, true, noted);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_examples),
-        cmocka_unit_test(test_18_1_replay),
-        cmocka_unit_test(test_18_2_resume),
-        cmocka_unit_test(test_21_addresses),
+        cmocka_unit_test(test_examples),    cmocka_unit_test(test_18_1_replay),
+        cmocka_unit_test(test_18_2_resume), cmocka_unit_test(test_21_addresses),
+        cmocka_unit_test(test_event),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,7 +171,21 @@ static const char *const migration_1[] = {
     NULL,
 };
 
-const char *const *const postgres_migrations[] = {migration_1, postgres_functions};
+/* 3: versions of applications, and the topics that lead to them; 2 is in functions.c. */
+static const char *const migration_3[] = {
+    "CREATE TABLE app("
+    "  ns bigint NOT NULL, app bytea NOT NULL, version bytea NOT NULL, source bytea, hash bytea,"
+    "  created_at bigint NOT NULL DEFAULT 0, activated_at bigint NOT NULL DEFAULT 0,"
+    "  state bigint NOT NULL DEFAULT 0, rev bigint NOT NULL, PRIMARY KEY(ns,app,version))",
+    "CREATE TABLE app_topic("
+    "  ns bigint NOT NULL, kind bigint NOT NULL, topic bytea NOT NULL, version bytea, app bytea,"
+    "  rev bigint NOT NULL, PRIMARY KEY(ns,kind,topic))",
+    "CREATE INDEX app_active ON app(ns,app,version) WHERE state=1",
+    "CREATE INDEX app_topic_app ON app_topic(ns,app,kind,topic)",
+    NULL,
+};
+
+const char *const *const postgres_migrations[] = {migration_1, postgres_functions, migration_3};
 /* clang-format on */
 
 const int64_t postgres_schema_version = (int64_t)ARRAY_COUNT(postgres_migrations);

@@ -182,7 +182,23 @@ static const char *const migration_1[] = {
     NULL,
 };
 
-const char *const *const sqlite_migrations[] = {migration_1};
+/* 2: versions of applications, and the topics that lead to them. */
+static const char *const migration_2[] = {
+    "CREATE TABLE qp_app("
+    "  ns INTEGER NOT NULL, app TEXT NOT NULL, version TEXT NOT NULL, source BLOB, hash BLOB,"
+    "  created_at INTEGER NOT NULL, activated_at INTEGER NOT NULL, state INTEGER NOT NULL,"
+    "  rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,app,version)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_app_topic("
+    "  ns INTEGER NOT NULL, kind INTEGER NOT NULL, topic TEXT NOT NULL, version TEXT, app TEXT,"
+    "  rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,kind,topic)) STRICT, WITHOUT ROWID",
+    "CREATE INDEX qp_app_active ON qp_app(ns,app) WHERE state=1",
+    "CREATE INDEX qp_app_topic_app ON qp_app_topic(ns,app)",
+    NULL,
+};
+
+const char *const *const sqlite_migrations[] = {migration_1, migration_2};
 /* clang-format on */
 
 const int64_t sqlite_schema_version = (int64_t)ARRAY_COUNT(sqlite_migrations);

@@ -1,0 +1,88 @@
+/* mapping.h - what graphs compute: references, @pipe, @reduce and the functions
+ *
+ * A mapping is compiled once, from the node of a graph's text, and evaluated often. It is a literal, a reference
+ * ("{a.output.data.x}", the whole string), a pipe ({'@pipe': [...]}), or a map or list of mappings. Compiled
+ * mappings are immutable and live in the graph's arena, so several threads may evaluate one.
+ *
+ * Evaluation is pure: all it knows of the world comes through struct scope, clock and random from qp_env. It is bounded in
+ * steps, bytes and depth (limits.h: LIMIT_MAPPING_*), and never crashes on odd operands: a function that
+ * ECMAScript would have throw gives undefined, or the error of the limit.
+ */
+#ifndef QP_GRAPH_MAPPING_H
+#define QP_GRAPH_MAPPING_H
+
+#include "graph/tree.h"
+#include "graph/value.h"
+
+/* What a reference begins with. */
+enum reference_root {
+    ROOT_ACTIVITY, /* `name` is its id */
+    ROOT_SELF,     /* $self */
+    ROOT_JOB,      /* $job */
+    ROOT_ITEM,     /* $item, $key, $index, $input, $output: in reducers only */
+    ROOT_KEY,
+    ROOT_INDEX,
+    ROOT_INPUT,
+    ROOT_OUTPUT
+};
+
+/* Which part of it. Of $job: DATA, METADATA. */
+enum reference_part {
+    PART_INPUT_DATA,
+    PART_OUTPUT_DATA,
+    PART_OUTPUT_METADATA,
+    PART_HOOK_DATA,
+    PART_JOB_DATA,
+    PART_JOB_METADATA,
+    PART_NONE /* of the roots of reducers: the path follows at once */
+};
+
+struct reference {
+    struct reference *next; /* all references of one mapping */
+    enum reference_root root;
+    enum reference_part part;
+    qp_str name; /* ROOT_ACTIVITY */
+    const void
+        *target; /* ROOT_ACTIVITY: its struct activity, which the graph's compiler fills in */
+    qp_str *path;
+    size_t path_count;
+    int line;
+    int column;
+};
+
+struct mapping;
+
+/* Compiles a node. What is wrong goes to the report; NULL then, or when memory is short (report->no_memory). `reducing`
+ * is false: the roots of reducers are refused outside of @reduce. */
+struct mapping *mapping_compile(struct arena *a, const struct node *node, struct report *report);
+
+/* All references of a mapping, for whoever resolves names. */
+struct reference *mapping_references(const struct mapping *m);
+/* What it is, without evaluating: a literal's value, or NULL. */
+const struct value *mapping_literal(const struct mapping *m);
+/* Of a map: its entries; count 0 for all else. */
+size_t mapping_count(const struct mapping *m);
+qp_str mapping_key(const struct mapping *m, size_t index);
+const struct mapping *mapping_entry(const struct mapping *m, size_t index);
+/* A map whose entries are computed one by one, as opposed to one value. */
+bool mapping_is_map(const struct mapping *m);
+
+/* Where references are looked up, and what limits there are. */
+struct scope {
+    void *context;
+    /* The value at a reference, ROOT_ACTIVITY to ROOT_JOB; undefined when there is none. Its texts live at least as
+     * long as the arena. Another code than QP_OK ends the evaluation with it. */
+    int (*find)(void *context, const struct reference *r, struct value *out_value);
+    struct arena *arena;
+    const struct qp_env *env;
+    qp_ms now; /* what date.now says */
+    /* set by evaluation */
+    int64_t steps;
+    const char *error; /* after QP_E_LIMIT: which limit */
+};
+
+/* QP_OK; QP_E_LIMIT; QP_E_NOMEM; what find returned. */
+int mapping_evaluate(const struct mapping *m, struct scope *scope,
+                     struct value *out_value) QP_MUST_USE;
+
+#endif

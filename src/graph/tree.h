@@ -1,0 +1,69 @@
+/* tree.h - YAML text as a tree that knows where everything stood
+ *
+ * libyaml's events become nodes: scalars, lists and maps, each with line and column (from 1), so that
+ * whatever is found wrong later can be shown where it was written. What is taken of YAML is what graphs
+ * need: one document, block and flow style, plain and quoted scalars. Anchors, aliases, merge keys and tags
+ * are refused, so that no text is larger than it looks; so are tabs as indentation, duplicate keys, bytes that
+ * are not UTF-8, NUL, a byte order mark, and whatever is past the limits (size, depth, nodes).
+ *
+ * A plain scalar is what it looks like (null, a boolean, a number); a quoted one is a string.
+ *
+ * All of a tree lives in the arena that it was read into; so do the report's sentences.
+ */
+#ifndef QP_GRAPH_TREE_H
+#define QP_GRAPH_TREE_H
+
+#include "base/mem.h"
+
+enum node_kind { NODE_NULL, NODE_BOOL, NODE_NUMBER, NODE_STRING, NODE_LIST, NODE_MAP };
+
+struct node {
+    enum node_kind kind;
+    int line;
+    int column;
+    bool truth;         /* NODE_BOOL */
+    qp_str text;        /* of a scalar, as it was written, without quotes */
+    struct node *next;  /* in its list or map */
+    struct node *first; /* of a list or map: what is in it, in order */
+    size_t count;
+    qp_str key; /* in a map: its key, and where that stands */
+    int key_line;
+    int key_column;
+};
+
+/* One thing that is wrong. `code` is stable (docs/graph-errors.md), the message is a sentence with the limit in it where
+ * there is one, the hint says what to do next. */
+struct finding {
+    struct finding *next;
+    const char *code;
+    int line;
+    int column;
+    qp_str message;
+    qp_str hint; /* none: there is none */
+};
+
+/* What was found wrong with a text, in the order of the text: everything at once, up to a limit. */
+struct report {
+    struct arena *arena;
+    struct finding *first;
+    struct finding *last;
+    size_t count; /* of all, also of those past the limit */
+    bool no_memory;
+};
+
+void report_init(struct report *r, struct arena *arena);
+/* `hint` may be NULL. */
+void report_add(struct report *r, const char *code, int line, int column, const char *hint,
+                const char *format, ...) QP_PRINTF(6, 7);
+
+/* QP_OK, or QP_E_MALFORMED when it is not YAML as we take it (the report says why), QP_E_NOMEM. */
+int tree_read(struct arena *a, qp_str text, struct report *report,
+              struct node **out_root) QP_MUST_USE;
+
+/* The entry of a map; NULL: there is none, or the node is no map (or NULL). */
+const struct node *node_get(const struct node *map, const char *key);
+/* A number as an integer or as a double; false: it is no such number. */
+bool node_as_i64(const struct node *node, int64_t *out_number);
+bool node_as_real(const struct node *node, double *out_number);
+
+#endif

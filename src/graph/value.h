@@ -1,0 +1,67 @@
+/* value.h - values as mappings see them: JSON, and "undefined"
+ *
+ * A value is immutable once it was made and lives in an arena. Two forms of JSON meet in it: VALUE_RAW is the
+ * text of a value that was checked at the border (json_check) and has not been looked into: a reference that
+ * only passes something on never parses it. value_open turns one into the kind that it is, one level deep: what is
+ * inside stays raw.
+ *
+ * Numbers: an integer that fits int64 is exact (VALUE_INT); everything else is a double. Arithmetic is that of
+ * ECMAScript doubles, except that an integer result of exact integers stays exact when it fits.
+ */
+#ifndef QP_GRAPH_VALUE_H
+#define QP_GRAPH_VALUE_H
+
+#include "base/mem.h"
+
+enum value_kind {
+    VALUE_UNDEFINED,
+    VALUE_NULL,
+    VALUE_BOOL,
+    VALUE_INT,
+    VALUE_REAL, /* NaN and infinities too; written as null */
+    VALUE_STRING,
+    VALUE_ARRAY,
+    VALUE_OBJECT,
+    VALUE_DATE, /* milliseconds, in `real`; written as an ISO string */
+    VALUE_RAW
+};
+
+struct value;
+struct field {
+    qp_str key;
+    struct value *value;
+};
+
+struct value {
+    enum value_kind kind;
+    bool truth;
+    int64_t integer;
+    double real;
+    qp_str text; /* of a string, unescaped; of RAW, JSON */
+    size_t count;
+    struct value **items; /* of an array */
+    struct field *fields; /* of an object, in their order */
+};
+
+/* JSON that was checked, not looked into. None is undefined. */
+struct value value_raw(qp_str json);
+/* The value at a path inside of checked JSON, found by going over the bytes; undefined when it is not there. Array
+ * items are named by their index. */
+struct value value_at(qp_str json, const qp_str *path, size_t path_count);
+/* A raw value becomes what it is, one level deep; others stay. QP_E_NOMEM, QP_E_LIMIT. */
+int value_open(struct arena *a, struct value *v) QP_MUST_USE;
+
+/* As JSON: undefined as a field or an item is left out or null, as JSON.stringify has it. QP_E_TOO_LARGE
+ * past the buffer's limit. */
+int value_write(struct buf *out, const struct value *v) QP_MUST_USE;
+
+/* As text for a key or an id: a string as it is, a number as JavaScript prints it, a boolean; false: it is something
+ * else (null, undefined, an object ...). */
+bool value_as_text(struct arena *a, const struct value *v, qp_str *out_text) QP_MUST_USE;
+/* A finite number, or a string that is one. */
+bool value_as_number(const struct value *v, double *out_number) QP_MUST_USE;
+/* ===, for what JSON has: objects and arrays are equal when their contents are (deeply). */
+int value_same(struct arena *a, const struct value *x, const struct value *y,
+               bool *out_same) QP_MUST_USE;
+
+#endif

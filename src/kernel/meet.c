@@ -1,0 +1,104 @@
+/* meet.c - where programs wait for signals, and send them (see turn.h)
+ *
+ *   I1  a signal's GUID follows from its sender, its topic and its key: a step that runs again sends nothing
+ *       that is not recognised
+ *   I2  whoever will not take a signal any more is gone from the hook in the commit that says so: no signal is
+ *       given to somebody who has left (H13)
+ *
+ * If we crash before the commit of a step, nobody waits, and nothing was sent; after it, whoever waited has the
+ * signal as a message, or it is kept.
+ */
+#include "kernel/chores.h"
+#include "kernel/turn_internal.h"
+
+int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep)
+{
+    struct op op = {.kind = OP_hook_open,
+                    .hook_open = {.ref = t->site.ref,
+                                  .topic = topic,
+                                  .key = key,
+                                  .addr = t->site.addr,
+                                  .parent_guid = t->site.guid,
+                                  .msg_topic = ENGINE_TOPIC,
+                                  .keep = keep}};
+    return turn_op(t, &op);
+}
+
+/* The waiters of this activity on one page of the job's. */
+static int close_page(struct turn *t, const struct bundle_rows *page)
+{
+    int rc = QP_OK;
+    for (size_t i = 0; i < page->count && rc == QP_OK; i++) {
+        const struct hook_wait_row *w = page->rows[i];
+        struct op op = {
+            .kind = OP_hook_close,
+            .hook_close = {.ns = w->ns, .topic = w->topic, .key = w->hkey, .seq = w->seq}};
+        rc = str_equal(w->addr, t->site.addr) ? turn_op(t, &op) : QP_OK;
+    }
+    return rc;
+}
+
+int turn_hook_close(struct turn *t)
+{
+    struct hook_wait_row of = {.ns = t->site.ref.ns, .job = t->site.ref.job};
+    struct scan scan = {.table = TABLE_hook_wait,
+                        .index = INDEX_hook_wait_job,
+                        .prefix = &of,
+                        .prefix_count = 2,
+                        .limit = LIMIT_SWEEP_ROWS};
+    struct bundle_rows page = {0};
+    int rc = bundle_run(t->bundle);
+    do {
+        scan.after = page.count > 0 ? page.rows[page.count - 1] : NULL;
+        rc = rc == QP_OK ? bundle_scan(t->bundle, &scan, &page) : rc;
+        rc = rc == QP_OK ? close_page(t, &page) : rc;
+    } while (rc == QP_OK && (page.count == scan.limit || page.cut));
+    return rc == QP_OK ? bundle_run(t->bundle) : rc;
+}
+
+/* One per (topic, key): one activity may signal the same key at several topics. */
+static int signal_guid(struct turn *t, qp_str topic, qp_str key, qp_str *out_guid)
+{
+    int rc = turn_guid(t, topic, out_guid);
+    return rc == QP_OK ? step_guid(t->bundle, *out_guid, key, out_guid) : rc;
+}
+
+int turn_signal(struct turn *t, struct turn_signal *s)
+{
+    struct op *op = bundle_op(t->bundle, OP_hook_signal);
+    int rc;
+    if (op == NULL) {
+        return t->bundle->commit->rc;
+    }
+    op->hook_signal = (struct op_hook_signal){.ns = t->site.ref.ns,
+                                              .topic = s->topic,
+                                              .key = s->key,
+                                              .payload = s->payload,
+                                              .code = s->code > 0 ? s->code : 200,
+                                              .ttl_ms = s->ttl_ms,
+                                              .keep = s->code == CODE_PENDING};
+    rc = signal_guid(t, s->topic, s->key, &op->hook_signal.guid);
+    rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
+    if (rc == QP_OK) {
+        s->out_delivered = op->hook_signal.out_delivered;
+        s->out_kept = op->hook_signal.out_kept;
+    }
+    return rc;
+}
+
+int turn_signal_all(struct turn *t, const struct turn_signal_all *s)
+{
+    struct op op = {.kind = OP_msg_put,
+                    .msg_put = {.ref = {t->site.ref.ns, 0},
+                                .owner = OWNER_SYSTEM,
+                                .kind = MESSAGE_FANOUT,
+                                .topic = ENGINE_TOPIC,
+                                .addr = s->topic,
+                                .code = s->code > 0 ? s->code : 200}};
+    struct fanout first = {.payload = s->payload, .attribute = s->attribute, .value = s->value};
+    int rc = fanout_payload(turn_arena(t), &first, &op.msg_put.payload);
+    rc = rc == QP_OK ? turn_guid(t, s->topic, &op.msg_put.guid) : rc;
+    op.msg_put.parent_guid =
+        op.msg_put.guid; /* what the signals' GUIDs follow from, on all pages */
+    return rc == QP_OK ? turn_op(t, &op) : rc;
+}

@@ -1,0 +1,36 @@
+/* turn_internal.h - what the files behind turn.h share: turn.c, arrive.c, kin.c */
+#ifndef QP_KERNEL_TURN_INTERNAL_H
+#define QP_KERNEL_TURN_INTERNAL_H
+
+#include "kernel/turn.h"
+
+struct child {
+    struct child *next;
+    qp_str addr;
+    qp_str input;
+};
+
+static inline bool job_is_closed(const struct turn *t)
+{
+    return t->job->closed_by.p != NULL;
+}
+
+/* One child more of this step, at an address of its own choice. */
+int child_add(struct turn *t, qp_str addr, qp_str input) QP_MUST_USE;
+
+/* The job's row, and the message that begins it, now or later; t is a turn of the new job's trigger. */
+int start_by_message(struct turn *t, const struct start *start,
+                     const struct op_job_create *job) QP_MUST_USE;
+
+/* arrive.c: the scopes of gates that this step is the first to arrive at, before any child can arrive there
+ * too; and the arrivals, after the children: if one of them is the last, the edge must find the gate entered,
+ * or its ENTER ahead in the stream. */
+int arrivals_open(struct turn *t) QP_MUST_USE;
+int arrivals_move(struct turn *t) QP_MUST_USE;
+
+/* kin.c: the job has ended: whoever awaits it hears of it. */
+int kin_answer(struct turn *t) QP_MUST_USE;
+/* The job ends in this step, and those that it called with it. */
+int kin_descend(struct turn *t) QP_MUST_USE;
+
+#endif

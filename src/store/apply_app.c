@@ -1,0 +1,167 @@
+/* apply_app.c - versions of applications, and the topics that lead to them
+ *
+ *   I1  what a version is made of never changes: it is written once, and the same version with another
+ *       hash is refused
+ *   I2  at most one version of an application is active                                 (fsck D1)
+ *   I3  a topic leads to one application, and to a version of it that is there           (fsck D2)
+ *
+ *                 app_put            app_activate
+ *       (none) ------------> DEPLOYED -----------> ACTIVE
+ *          ^---- app_delete ----|  <----------------' app_activate of another version
+ *
+ * Deploying, activating and the topics that go with it are one bundle of whoever does it: if we crash before
+ * its commit, the version before is still the active one, with its topics.
+ */
+#include "store/apply.h"
+
+static bool name_is_sound(qp_str name)
+{
+    return name.n > 0 && name.n <= LIMIT_NAME_SIZE;
+}
+
+int apply_app_put(struct txn *t, struct op_app_put *op)
+{
+    struct app_row row = {.ns = op->ns,
+                          .app = op->app,
+                          .version = op->version,
+                          .source = op->source,
+                          .hash = op->hash,
+                          .created_at = t->now};
+    const struct app_row *there;
+    if (!name_is_sound(op->app) || !name_is_sound(op->version) || !name_is_sound(op->hash)) {
+        return QP_E_INVALID;
+    }
+    if (op->source.n > LIMIT_PAYLOAD_HARD_SIZE) {
+        return QP_E_TOO_LARGE;
+    }
+    there = txn_get(t, TABLE_app, &row);
+    if (there != NULL) {
+        return str_equal(there->hash, op->hash) ? QP_E_EXISTS : QP_E_CONFLICT;
+    }
+    return t->rc != QP_OK || txn_add(t, TABLE_app, &row) == NULL ? t->rc : QP_OK;
+}
+
+/* The version that is active; NULL: none is. */
+static int active_version(struct txn *t, const struct app_row *of, const struct app_row **out_row)
+{
+    struct bundle_rows found;
+    int rc = txn_scan(t,
+                      &(struct scan){.table = TABLE_app,
+                                     .index = INDEX_app_active,
+                                     .prefix = of,
+                                     .prefix_count = 2,
+                                     .limit = 1},
+                      &found);
+    if (rc == QP_OK) {
+        *out_row = found.count > 0 ? found.rows[0] : NULL;
+    }
+    return rc;
+}
+
+int apply_app_activate(struct txn *t, struct op_app_activate *op)
+{
+    struct app_row key = {.ns = op->ns, .app = op->app, .version = op->version};
+    const struct app_row *was = NULL;
+    struct app_row *row;
+    int rc = txn_get(t, TABLE_app, &key) == NULL ? apply_missing(t, QP_E_NOT_FOUND)
+                                                 : active_version(t, &key, &was);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    op->out_was = was == NULL ? QP_NONE : was->version;
+    if (was != NULL && str_equal(was->version, op->version)) {
+        return QP_OK;
+    }
+    row = was == NULL ? NULL : txn_edit(t, TABLE_app, was);
+    if (row != NULL) {
+        row->state = APP_DEPLOYED;
+    }
+    row = t->rc == QP_OK ? txn_edit(t, TABLE_app, &key) : NULL;
+    if (row == NULL) {
+        return apply_missing(t, QP_E_NOT_FOUND);
+    }
+    row->state = APP_ACTIVE;
+    row->activated_at = t->now;
+    return QP_OK;
+}
+
+/* Whether a topic leads to this version. */
+static int has_topic(struct txn *t, const struct app_row *app, bool *out_has)
+{
+    struct app_topic_row of = {.ns = app->ns, .app = app->app};
+    struct scan scan = {.table = TABLE_app_topic,
+                        .index = INDEX_app_topic_app,
+                        .prefix = &of,
+                        .prefix_count = 2,
+                        .limit = LIMIT_SWEEP_ROWS};
+    struct bundle_rows page = {0};
+    int rc;
+    *out_has = false;
+    do {
+        scan.after = page.count > 0 ? page.rows[page.count - 1] : NULL;
+        rc = txn_scan(t, &scan, &page);
+        for (size_t i = 0; rc == QP_OK && i < page.count && !*out_has; i++) {
+            const struct app_topic_row *topic = page.rows[i];
+            *out_has = str_equal(topic->version, app->version);
+        }
+    } while (rc == QP_OK && !*out_has && (page.count == scan.limit || page.cut));
+    return rc;
+}
+
+int apply_app_delete(struct txn *t, struct op_app_delete *op)
+{
+    struct app_row key = {.ns = op->ns, .app = op->app, .version = op->version};
+    const struct app_row *row = txn_get(t, TABLE_app, &key);
+    bool has = false;
+    int rc;
+    if (row == NULL) {
+        return apply_missing(t, QP_E_NOT_FOUND);
+    }
+    if (row->state == APP_ACTIVE) {
+        return QP_E_CONFLICT;
+    }
+    rc = has_topic(t, row, &has);
+    if (rc != QP_OK || has) {
+        return rc != QP_OK ? rc : QP_E_CONFLICT;
+    }
+    txn_drop(t, TABLE_app, &key);
+    return t->rc;
+}
+
+/* The topic leads nowhere any more, if it led here. */
+static int topic_drop(struct txn *t, const struct app_topic_row *row)
+{
+    const struct app_topic_row *there = txn_get(t, TABLE_app_topic, row);
+    if (there != NULL && str_equal(there->app, row->app)) {
+        txn_drop(t, TABLE_app_topic, row);
+    }
+    return t->rc;
+}
+
+int apply_topic_put(struct txn *t, struct op_topic_put *op)
+{
+    struct app_topic_row row = {
+        .ns = op->ns, .kind = op->kind, .topic = op->topic, .app = op->app, .version = op->version};
+    struct app_row key = {.ns = op->ns, .app = op->app, .version = op->version};
+    struct app_topic_row *there;
+    if (op->kind < APP_TOPIC_START || op->kind >= APP_TOPIC_KINDS || !name_is_sound(op->topic) ||
+        !name_is_sound(op->app)) {
+        return QP_E_INVALID;
+    }
+    if (str_is_none(op->version)) {
+        return topic_drop(t, &row);
+    }
+    if (txn_get(t, TABLE_app, &key) == NULL) {
+        return apply_missing(t, QP_E_NOT_FOUND);
+    }
+    there = txn_edit(t, TABLE_app_topic, &row);
+    if (there == NULL) {
+        return t->rc != QP_OK || txn_add(t, TABLE_app_topic, &row) == NULL ? t->rc : QP_OK;
+    }
+    if (!str_equal(there->app, op->app)) {
+        op->out_app = there->app;
+        return QP_E_CONFLICT;
+    }
+    there->version = op->version;
+    return QP_OK;
+}

@@ -1,0 +1,211 @@
+/* conform_apps.c - versions of applications, and the topics that lead to them */
+#include "store/conform.h"
+
+#include <stdio.h>
+
+#define APP QP_STR("orders")
+#define HASH QP_STR("hash")
+
+static char large[LIMIT_PAYLOAD_HARD_SIZE + 1];
+
+static struct op put(const char *app, const char *version)
+{
+    return (struct op){.kind = OP_app_put,
+                       .app_put = {.ns = NS,
+                                   .app = str_from(app),
+                                   .version = str_from(version),
+                                   .source = QP_STR("app:\n"),
+                                   .hash = HASH}};
+}
+
+static const struct app_row *app_row(struct storetest *f, const char *version)
+{
+    return storetest_row(f, TABLE_app,
+                         &(struct app_row){.ns = NS, .app = APP, .version = str_from(version)});
+}
+
+static const struct app_topic_row *topic_row(struct storetest *f, int64_t kind, const char *topic)
+{
+    return storetest_row(f, TABLE_app_topic,
+                         &(struct app_topic_row){.ns = NS, .kind = kind, .topic = str_from(topic)});
+}
+
+/* Proves that a version is written once: the same again is told apart from another one of that name. */
+static void test_put(void **state)
+{
+    struct storetest *f = *state;
+    struct op other = put("orders", "1");
+    DO(f, put("orders", "1"), put("orders", "2"), put("bills", "1"));
+    assert_str(app_row(f, "1")->source, QP_STR("app:\n"));
+    assert_str(app_row(f, "1")->hash, HASH);
+    assert_int_equal(app_row(f, "1")->created_at, store_now(f->s));
+    assert_int_equal(app_row(f, "1")->state, APP_DEPLOYED);
+    (void)REFUSED(f, QP_E_EXISTS, put("orders", "1"));
+    other.app_put.hash = QP_STR("another");
+    (void)REFUSED(f, QP_E_CONFLICT, other);
+    other.app_put.ns = RUN(f, space_create, .name = QP_STR("tenant")).out_ns;
+    DO(f, other);
+    assert_str(app_row(f, "1")->hash, HASH);
+}
+
+static size_t source_size(struct storetest *f)
+{
+    struct app_row key = {.ns = NS, .app = APP, .version = QP_STR("1")};
+    struct arena arena;
+    const void *row = NULL;
+    size_t size;
+    arena_init(&arena, &f->t.env, 0);
+    assert_int_equal(store_get(f->s, &arena, TABLE_app, &key, &row, NULL), QP_OK);
+    size = ((const struct app_row *)row)->source.n;
+    arena_done(&arena);
+    return size;
+}
+
+/* Proves that a text may be as large as any payload, and nothing may be without its name. */
+static void test_put_refused(void **state)
+{
+    struct storetest *f = *state;
+    struct op bad[6];
+    memset(large, 'x', sizeof large);
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        bad[i] = put("orders", "1");
+    }
+    bad[0].app_put.app = QP_STR("");
+    bad[1].app_put.version = QP_NONE;
+    bad[2].app_put.hash = QP_NONE;
+    bad[3].app_put.app = (qp_str){large, LIMIT_NAME_SIZE + 1};
+    bad[4].app_put.version = (qp_str){large, LIMIT_NAME_SIZE + 1};
+    bad[5].app_put.hash = (qp_str){large, LIMIT_NAME_SIZE + 1};
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        (void)REFUSED(f, QP_E_INVALID, bad[i]);
+    }
+    bad[0] = put("orders", "1");
+    bad[0].app_put.source = (qp_str){large, LIMIT_PAYLOAD_HARD_SIZE + 1};
+    (void)REFUSED(f, QP_E_TOO_LARGE, bad[0]);
+    bad[0].app_put.source.n = LIMIT_PAYLOAD_SIZE + 1;
+    DO(f, bad[0]);
+    assert_int_equal(source_size(f), LIMIT_PAYLOAD_SIZE + 1);
+}
+
+static qp_str activate(struct storetest *f, const char *version)
+{
+    return RUN(f, app_activate, .ns = NS, .app = APP, .version = str_from(version)).out_was;
+}
+
+/* Proves that one version is active, and that whoever makes it so learns which one was. */
+static void test_activate(void **state)
+{
+    struct storetest *f = *state;
+    qp_ms first;
+    DO(f, put("orders", "1"), put("orders", "2"), put("order", "1"), put("orders2", "1"),
+       OP(app_activate, .ns = NS, .app = QP_STR("order"), .version = QP_STR("1")),
+       OP(app_activate, .ns = NS, .app = QP_STR("orders2"), .version = QP_STR("1")));
+    assert_true(str_is_none(activate(f, "2")));
+    first = store_now(f->s);
+    testenv_advance_ms(&f->t, 5);
+    assert_str(activate(f, "2"), QP_STR("2"));
+    assert_int_equal(app_row(f, "2")->activated_at, first);
+    assert_str(activate(f, "1"), QP_STR("2"));
+    assert_int_equal(app_row(f, "1")->activated_at, first + 5);
+    assert_int_equal(app_row(f, "1")->state, APP_ACTIVE);
+    assert_int_equal(app_row(f, "2")->state, APP_DEPLOYED);
+    storetest_reopen(f);
+    assert_str(activate(f, "2"), QP_STR("1"));
+    (void)REFUSED(f, QP_E_NOT_FOUND,
+                  OP(app_activate, .ns = NS, .app = APP, .version = QP_STR("3")));
+    assert_int_equal(app_row(f, "2")->state, APP_ACTIVE);
+}
+
+/* Proves the same for what one bundle does, and that a bundle which fails leaves the version before active. */
+static void test_activate_in_one_bundle(void **state)
+{
+    struct storetest *f = *state;
+    DO(f, put("orders", "1"), OP(app_activate, .ns = NS, .app = APP, .version = QP_STR("1")),
+       put("orders", "2"), OP(app_activate, .ns = NS, .app = APP, .version = QP_STR("2")));
+    assert_int_equal(app_row(f, "1")->state, APP_DEPLOYED);
+    assert_int_equal(app_row(f, "2")->state, APP_ACTIVE);
+    (void)REFUSED(f, QP_E_EXISTS, OP(app_activate, .ns = NS, .app = APP, .version = QP_STR("1")),
+                  put("orders", "2"));
+    assert_int_equal(app_row(f, "2")->state, APP_ACTIVE);
+}
+
+/* Proves that a topic is of one application, which may move it between its versions and give it up. */
+static void test_topics(void **state)
+{
+    struct storetest *f = *state;
+    struct op put_1 = OP(topic_put, .ns = NS, .kind = APP_TOPIC_HOOK, .topic = QP_STR("paid"),
+                         .app = APP, .version = QP_STR("1"));
+    struct op other = put_1;
+    DO(f, put("orders", "1"), put("orders", "2"), put("bills", "1"), put_1);
+    other.topic_put.app = QP_STR("bills");
+    other = conform_refused_op(f, QP_E_CONFLICT, other);
+    assert_str(other.topic_put.out_app, APP);
+    other.topic_put.kind = APP_TOPIC_START; /* a start of the same name is another topic */
+    DO(f, other);
+    put_1.topic_put.version = QP_STR("2");
+    DO(f, put_1);
+    assert_str(topic_row(f, APP_TOPIC_HOOK, "paid")->version, QP_STR("2"));
+    assert_str(topic_row(f, APP_TOPIC_START, "paid")->app, QP_STR("bills"));
+    put_1.topic_put.version = QP_STR("3");
+    (void)REFUSED(f, QP_E_NOT_FOUND, put_1);
+    put_1.topic_put.version = QP_NONE;
+    put_1.topic_put.app = QP_STR("bills");
+    DO(f, put_1); /* it is not theirs to give up */
+    assert_non_null(topic_row(f, APP_TOPIC_HOOK, "paid"));
+    put_1.topic_put.app = APP;
+    DO(f, put_1);
+    assert_null(topic_row(f, APP_TOPIC_HOOK, "paid"));
+    DO(f, put_1);
+}
+
+static void test_topics_refused(void **state)
+{
+    struct storetest *f = *state;
+    struct op good =
+        OP(topic_put, .ns = NS, .topic = QP_STR("t"), .app = APP, .version = QP_STR("1"));
+    struct op bad[5] = {good, good, good, good, good};
+    DO(f, put("orders", "1"));
+    bad[0].topic_put.kind = APP_TOPIC_KINDS;
+    bad[1].topic_put.kind = -1;
+    bad[2].topic_put.topic = QP_STR("");
+    bad[3].topic_put.topic = (qp_str){large, LIMIT_NAME_SIZE + 1};
+    bad[4].topic_put.app = QP_NONE;
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        (void)REFUSED(f, QP_E_INVALID, bad[i]);
+    }
+    DO(f, good);
+}
+
+/* Proves that a version goes only when it is not active and no topic leads to it, however many there are. */
+static void test_delete(void **state)
+{
+    struct storetest *f = *state;
+    static char names[LIMIT_SWEEP_ROWS + 1][16];
+    static struct op topics[LIMIT_SWEEP_ROWS + 1];
+    struct op delete_1 = OP(app_delete, .ns = NS, .app = APP, .version = QP_STR("1"));
+    DO(f, put("orders", "1"), put("orders", "2"),
+       OP(app_activate, .ns = NS, .app = APP, .version = QP_STR("1")));
+    (void)REFUSED(f, QP_E_CONFLICT, delete_1);
+    (void)activate(f, "2");
+    for (int i = 0; i <= LIMIT_SWEEP_ROWS; i++) { /* the last one in order is of version 1 */
+        (void)snprintf(names[i], sizeof names[i], "t%06d", i);
+        topics[i] = OP(topic_put, .ns = NS, .topic = str_from(names[i]), .app = APP,
+                       .version = i < LIMIT_SWEEP_ROWS ? QP_STR("2") : QP_STR("1"));
+    }
+    conform_do(f, topics, ARRAY_COUNT(topics), __FILE__, __LINE__);
+    (void)REFUSED(f, QP_E_CONFLICT, delete_1);
+    topics[LIMIT_SWEEP_ROWS].topic_put.version = QP_NONE;
+    DO(f, topics[LIMIT_SWEEP_ROWS]);
+    DO(f, delete_1);
+    assert_null(app_row(f, "1"));
+    (void)REFUSED(f, QP_E_NOT_FOUND, delete_1);
+    DO(f, put("orders", "1"));
+}
+
+static const struct CMUnitTest tests[] = {
+    CONFORM(test_put),      CONFORM(test_put_refused),
+    CONFORM(test_activate), CONFORM(test_activate_in_one_bundle),
+    CONFORM(test_topics),   CONFORM(test_topics_refused),
+    CONFORM(test_delete),
+};
+CONFORM_TOPIC(apps);
