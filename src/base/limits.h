@@ -31,6 +31,13 @@
 #define LIMIT_JSON_STRING_SIZE (1024 * 1024)
 #define LIMIT_JSON_NUMBER_SIZE 64
 
+/* YAML */
+#define LIMIT_YAML_SIZE (4 * 1024 * 1024)
+#define LIMIT_YAML_DEPTH 32
+#define LIMIT_YAML_NODES 200000
+#define LIMIT_FINDINGS 50       /* things wrong with a text that are told; all are counted */
+#define LIMIT_FINDING_SIZE 1024 /* the sentence of one */
+
 /* Memory */
 #define LIMIT_ARENA_SIZE (256 * 1024 * 1024) /* one arena, all its blocks */
 #define LIMIT_BUFFER_SIZE (64 * 1024 * 1024) /* one growing buffer, unless its owner says less */
