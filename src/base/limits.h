@@ -38,6 +38,14 @@
 #define LIMIT_FINDINGS 50       /* things wrong with a text that are told; all are counted */
 #define LIMIT_FINDING_SIZE 1024 /* the sentence of one */
 
+/* Graphs: of one application */
+#define LIMIT_APP_GRAPHS 1000
+#define LIMIT_APP_ACTIVITIES 5000
+#define LIMIT_APP_TRANSITIONS 10000
+#define LIMIT_APP_EXITS 1000000 /* ways out of what activities dominate, see graph.h */
+#define LIMIT_SPAWN 2000        /* transitions of one activity */
+#define LIMIT_CODE 999999       /* of a reply, in conditions */
+
 /* Memory */
 #define LIMIT_ARENA_SIZE (256 * 1024 * 1024) /* one arena, all its blocks */
 #define LIMIT_BUFFER_SIZE (64 * 1024 * 1024) /* one growing buffer, unless its owner says less */
