@@ -184,6 +184,13 @@
 #define LIMIT_PARAMETERS 16 /* of a query */
 #define LIMIT_HOSTS 16      /* names that a server answers to */
 
+/* Mappings of graphs */
+#define LIMIT_EXPRESSION_SIZE (8 * 1024)            /* the text of one @pipe */
+#define LIMIT_EXPRESSION_DEPTH 64                   /* pipes, lists and maps inside of each other */
+#define LIMIT_MAPPING_STEPS 10000                   /* of one evaluation: cells and calls */
+#define LIMIT_MAPPING_SIZE (8 * 1024 * 1024)        /* bytes that one evaluation makes */
+#define LIMIT_MAPPING_LOOK_SIZE (256 * 1024 * 1024) /* bytes of operands that its calls look at */
+
 /* Ledgers */
 #define LIMIT_LEG1_ENTRIES 99
 #define LIMIT_LEG2_ENTRIES 99999999
@@ -193,6 +200,7 @@ static_assert(LIMIT_PAYLOAD_SIZE <= LIMIT_PAYLOAD_HARD_SIZE, "default within har
 static_assert(LIMIT_PAYLOAD_HARD_SIZE <= LIMIT_BUNDLE_SIZE, "a payload fits into a bundle");
 static_assert(LIMIT_HOST_CALLBACK_MS < LIMIT_SILENCE_MS, "a host callback may be silent");
 static_assert(LIMIT_CHECK_PAGE_ROWS <= LIMIT_PAGE_ROWS, "a page's rows are looked up at once");
+static_assert(LIMIT_JSON_STRING_SIZE <= LIMIT_MAPPING_SIZE, "a mapping makes a string");
 static_assert(LIMIT_PAYLOAD_SIZE < LIMIT_BODY_SIZE, "a payload fits into a request");
 static_assert(LIMIT_BUNDLE_SIZE < LIMIT_ARENA_SIZE, "a bundle fits into an arena");
 
