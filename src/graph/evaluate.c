@@ -17,9 +17,18 @@ struct frame {
     struct value output;
 };
 
+/* What a reference has found. In the body of a @reduce it is asked again for every item, and finds the same: so that a
+ * large payload is searched once, and not as often as there are items, it is kept. */
+struct memo {
+    struct memo *next;
+    const struct reference *reference;
+    struct value value;
+};
+
 struct evaluation {
     struct scope *scope;
     const struct frame *frame; /* of the innermost @reduce; NULL outside of any */
+    struct memo **memos;
 };
 
 /* The values of a row, or of the sub-pipes behind it. */
@@ -34,7 +43,8 @@ static int run_pipe(struct evaluation *e, const struct mapping *m, const struct 
 
 int mapping_evaluate(const struct mapping *m, struct scope *scope, struct value *out_value)
 {
-    struct evaluation e = {.scope = scope};
+    struct memo *memos = NULL;
+    struct evaluation e = {.scope = scope, .memos = &memos};
     struct value result;
     int rc;
 
@@ -74,13 +84,42 @@ static const struct value *frame_value(const struct frame *f, enum reference_roo
     return NULL;
 }
 
+static int find_outside(struct evaluation *e, const struct reference *r, struct value *out_value)
+{
+    *out_value = (struct value){.kind = VALUE_UNDEFINED};
+    return e->scope->find(e->scope->context, r, out_value);
+}
+
+static int find_once(struct evaluation *e, const struct reference *r, struct value *out_value)
+{
+    struct memo *m = *e->memos;
+    int rc;
+
+    while (m != NULL && m->reference != r) {
+        m = m->next;
+    }
+    if (m != NULL) {
+        *out_value = m->value;
+        return QP_OK;
+    }
+    m = scope_room(e->scope, sizeof(*m));
+    if (m == NULL) {
+        return e->scope->rc;
+    }
+    rc = find_outside(e, r, out_value);
+    if (rc == QP_OK) {
+        *m = (struct memo){.next = *e->memos, .reference = r, .value = *out_value};
+        *e->memos = m;
+    }
+    return rc;
+}
+
 static int find(struct evaluation *e, const struct reference *r, struct value *out_value)
 {
     const struct value *from;
 
     if (r->root < ROOT_ITEM) {
-        *out_value = (struct value){.kind = VALUE_UNDEFINED};
-        return e->scope->find(e->scope->context, r, out_value);
+        return e->frame == NULL ? find_outside(e, r, out_value) : find_once(e, r, out_value);
     }
     QP_ASSERT(e->frame != NULL);
     from = frame_value(e->frame, r->root);
@@ -209,7 +248,7 @@ static int run_cells(struct evaluation *e, const struct row *row, const struct v
 /* The body for one item: its value is the next $output. */
 static int reduce_item(struct evaluation *e, const struct row *row, struct frame *f)
 {
-    struct evaluation inner = {.scope = e->scope, .frame = f};
+    struct evaluation inner = {.scope = e->scope, .frame = f, .memos = e->memos};
     struct value seed = f->output;
     struct value result;
     int rc = run_pipe(&inner, row->pipe, &(struct values){&seed, 1}, &result);

@@ -142,7 +142,7 @@ int array_unshift(struct call *c)
 
 static int is_item(struct call *c, const struct value *array, size_t index, bool *out_same)
 {
-    return value_same(c->scope->arena, array->items[index], call_operand(c, 1), out_same);
+    return operand_same(c->scope, array->items[index], call_operand(c, 1), out_same);
 }
 
 int array_index_of(struct call *c)

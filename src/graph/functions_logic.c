@@ -29,8 +29,7 @@ static int give_equality(struct call *c, bool strict, bool wanted)
     const struct value *a = call_operand(c, 0);
     const struct value *b = call_operand(c, 1);
     bool equal = false;
-    int rc =
-        strict ? value_same(c->scope->arena, a, b, &equal) : operand_equal(c->scope, a, b, &equal);
+    int rc = strict ? operand_same(c->scope, a, b, &equal) : operand_equal(c->scope, a, b, &equal);
 
     return rc == QP_OK ? give_bool(c, equal == wanted) : rc;
 }

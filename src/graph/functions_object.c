@@ -415,7 +415,7 @@ int object_is(struct call *c)
     if (is_nan(a) && is_nan(b)) {
         return give_bool(c, true);
     }
-    rc = value_same(c->scope->arena, a, b, &same);
+    rc = operand_same(c->scope, a, b, &same);
     return rc == QP_OK ? give_bool(c, same && is_negative_zero(a) == is_negative_zero(b)) : rc;
 }
 

@@ -63,6 +63,8 @@ char *scope_text(struct scope *s, size_t size)
 
 int scope_open(struct scope *s, struct value *v)
 {
+    qp_str json = v->text;
+    bool copied;
     int rc;
 
     if (v->kind != VALUE_RAW) {
@@ -75,10 +77,12 @@ int scope_open(struct scope *s, struct value *v)
     if (rc != QP_OK) {
         return rc;
     }
-    if (!count_made(s, v->count * (sizeof(struct value) + sizeof(struct field)))) {
-        return s->rc;
-    }
-    return QP_OK;
+    /* A string with escapes was copied; one without stands where it stood. */
+    copied = v->kind == VALUE_STRING && (v->text.p < json.p || v->text.p > json.p + json.n);
+    return count_made(s, v->count * (sizeof(struct value) + sizeof(struct field)) +
+                             (copied ? v->text.n : 0))
+               ? QP_OK
+               : s->rc;
 }
 
 /* ---------------------------------------------------------------------------------------- texts */
@@ -282,6 +286,18 @@ static int primitive(struct scope *s, const struct value *v, struct value *out_v
     return rc;
 }
 
+int operand_same(struct scope *s, const struct value *a, const struct value *b, bool *out_same)
+{
+    size_t left = LIMIT_MAPPING_SIZE - s->made;
+    int rc = value_same_within(s->arena, &left, a, b, out_same);
+
+    if (rc == QP_E_LIMIT) {
+        return scope_refuse(s, "LIMIT_MAPPING_SIZE");
+    }
+    s->made = LIMIT_MAPPING_SIZE - left;
+    return rc;
+}
+
 static int equal_numbers(struct scope *s, const struct value *a, const struct value *b,
                          bool *out_equal)
 {
@@ -309,7 +325,7 @@ int operand_equal(struct scope *s, const struct value *a, const struct value *b,
         return QP_OK;
     }
     if (is_thing(a) == is_thing(b) && (is_thing(a) || a->kind == b->kind)) {
-        return value_same(s->arena, a, b, out_equal);
+        return operand_same(s, a, b, out_equal);
     }
     rc = primitive(s, a, &x);
     if (rc == QP_OK) {
@@ -318,9 +334,8 @@ int operand_equal(struct scope *s, const struct value *a, const struct value *b,
     if (rc != QP_OK) {
         return rc;
     }
-    return x.kind == VALUE_STRING && y.kind == VALUE_STRING
-               ? value_same(s->arena, &x, &y, out_equal)
-               : equal_numbers(s, &x, &y, out_equal);
+    return x.kind == VALUE_STRING && y.kind == VALUE_STRING ? operand_same(s, &x, &y, out_equal)
+                                                            : equal_numbers(s, &x, &y, out_equal);
 }
 
 static enum order order_of(int compared)

@@ -33,7 +33,9 @@ int operand_text(struct scope *s, const struct value *v, qp_str *out_text) QP_MU
 int operand_number(struct scope *s, const struct value *v, double *out_number) QP_MUST_USE;
 bool operand_truth(const struct value *v);
 
-/* a == b, and a < b in all its forms. */
+/* a === b, a == b, and a < b in all its forms. */
+int operand_same(struct scope *s, const struct value *a, const struct value *b,
+                 bool *out_same) QP_MUST_USE;
 int operand_equal(struct scope *s, const struct value *a, const struct value *b,
                   bool *out_equal) QP_MUST_USE;
 enum order { ORDER_NONE, ORDER_LESS, ORDER_EQUAL, ORDER_GREATER };

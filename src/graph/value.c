@@ -731,7 +731,7 @@ static bool text_as_number(qp_str text, double *out_number)
     return true;
 }
 
-/* Of JSON that is a string or a number. A number of more characters than this has none of ours. */
+/* Of JSON that is a string or a number. Nobody writes a number with more characters than an expression may have. */
 static bool raw_as_number(qp_str json, double *out_number)
 {
     char bytes[LIMIT_EXPRESSION_SIZE];
@@ -819,13 +819,24 @@ static bool same_number(const struct value *x, const struct value *y)
            (int64_t)y->real == x->integer;
 }
 
-static int same_items(struct arena *a, const struct value *x, const struct value *y, bool *out_same)
+/* Memory for a comparison, taken off what is left. */
+static bool is_enough(size_t *left, size_t count, size_t each)
+{
+    if (count > *left / each) {
+        return false;
+    }
+    *left -= count * each;
+    return true;
+}
+
+static int same_items(struct arena *a, size_t *left, const struct value *x, const struct value *y,
+                      bool *out_same)
 {
     bool same = x->count == y->count;
     int rc = QP_OK;
 
     for (size_t i = 0; rc == QP_OK && same && i < x->count; i++) {
-        rc = value_same(a, x->items[i], y->items[i], &same);
+        rc = value_same_within(a, left, x->items[i], y->items[i], &same);
     }
     *out_same = same;
     return rc;
@@ -837,10 +848,15 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* Pointers to the fields, by their keys. */
-static int sorted_fields(struct arena *a, const struct value *v, const struct field ***out_fields)
+static int sorted_fields(struct arena *a, size_t *left, const struct value *v,
+                         const struct field ***out_fields)
 {
-    const void **list = arena_room(a, 2 * v->count * sizeof(*list));
+    const void **list;
 
+    if (!is_enough(left, v->count, 2 * sizeof(*list))) {
+        return QP_E_LIMIT;
+    }
+    list = arena_room(a, 2 * v->count * sizeof(*list));
     if (list == NULL) {
         return QP_E_NOMEM;
     }
@@ -852,7 +868,7 @@ static int sorted_fields(struct arena *a, const struct value *v, const struct fi
     return QP_OK;
 }
 
-static int same_fields(struct arena *a, const struct value *x, const struct value *y,
+static int same_fields(struct arena *a, size_t *left, const struct value *x, const struct value *y,
                        bool *out_same)
 {
     const struct field **these = NULL;
@@ -861,15 +877,15 @@ static int same_fields(struct arena *a, const struct value *x, const struct valu
     int rc = QP_OK;
 
     if (same) {
-        rc = sorted_fields(a, x, &these);
+        rc = sorted_fields(a, left, x, &these);
     }
     if (same && rc == QP_OK) {
-        rc = sorted_fields(a, y, &those);
+        rc = sorted_fields(a, left, y, &those);
     }
     for (size_t i = 0; rc == QP_OK && same && i < x->count; i++) {
         same = str_equal(these[i]->key, those[i]->key);
         if (same) {
-            rc = value_same(a, these[i]->value, those[i]->value, &same);
+            rc = value_same_within(a, left, these[i]->value, those[i]->value, &same);
         }
     }
     *out_same = same;
@@ -881,15 +897,37 @@ static bool is_number(const struct value *v)
     return v->kind == VALUE_INT || v->kind == VALUE_REAL;
 }
 
-/* Recursion is bounded by the depth of both values. */
 int value_same(struct arena *a, const struct value *x, const struct value *y, bool *out_same)
+{
+    size_t left = LIMIT_MAPPING_SIZE;
+
+    return value_same_within(a, &left, x, y, out_same);
+}
+
+static int open_within(struct arena *a, size_t *left, struct value *v)
+{
+    int rc;
+
+    if (v->kind != VALUE_RAW) {
+        return QP_OK;
+    }
+    rc = value_open(a, v);
+    if (rc == QP_OK && !is_enough(left, v->count, sizeof(struct value) + sizeof(struct field))) {
+        rc = QP_E_LIMIT;
+    }
+    return rc;
+}
+
+/* Recursion is bounded by the depth of both values. */
+int value_same_within(struct arena *a, size_t *left, const struct value *x, const struct value *y,
+                      bool *out_same)
 {
     struct value one = *x;
     struct value two = *y;
-    int rc = value_open(a, &one);
+    int rc = open_within(a, left, &one);
 
     if (rc == QP_OK) {
-        rc = value_open(a, &two);
+        rc = open_within(a, left, &two);
     }
     if (rc != QP_OK) {
         return rc;
@@ -904,9 +942,9 @@ int value_same(struct arena *a, const struct value *x, const struct value *y, bo
     }
     switch (one.kind) {
     case VALUE_ARRAY:
-        return same_items(a, &one, &two, out_same);
+        return same_items(a, left, &one, &two, out_same);
     case VALUE_OBJECT:
-        return same_fields(a, &one, &two, out_same);
+        return same_fields(a, left, &one, &two, out_same);
     case VALUE_STRING:
         *out_same = str_equal(one.text, two.text);
         break;

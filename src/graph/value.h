@@ -91,5 +91,8 @@ void value_sort(const void **items, const void **spare, size_t count,
 /* ===, for what JSON has: objects and arrays are equal when their contents are (deeply). */
 int value_same(struct arena *a, const struct value *x, const struct value *y,
                bool *out_same) QP_MUST_USE;
+/* The same with at most *left bytes of memory, which become less; QP_E_LIMIT when they are not enough. */
+int value_same_within(struct arena *a, size_t *left, const struct value *x, const struct value *y,
+                      bool *out_same) QP_MUST_USE;
 
 #endif

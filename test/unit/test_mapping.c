@@ -572,6 +572,62 @@ static int find_fails(void *context, const struct reference *r, struct value *ou
     return QP_E_IO;
 }
 
+/* An array of so many numbers. */
+static int find_wide(void *context, const struct reference *r, struct value *out_value)
+{
+    size_t count = *(size_t *)context;
+    char *json = arena_bytes(&arena, 2 * count + 1);
+
+    assert_non_null(json);
+    for (size_t i = 0; i < count; i++) {
+        memcpy(json + 2 * i, i == 0 ? "[1" : ",1", 2);
+    }
+    json[2 * count] = ']';
+    *out_value = value_raw((qp_str){json, 2 * count + 1});
+    return QP_OK;
+}
+
+/* Proves that what a comparison opens is counted, too: of two arrays that each could be opened. */
+static void test_same_limit(void **state)
+{
+    struct mapping *m = compiled("'@pipe': [['{a.output.data.x}', '{b.output.data.x}'], "
+                                 "['{@conditional.strict_equality}']]");
+    struct scope scope = scope_new();
+    size_t count = 20000;
+    struct value v;
+
+    scope.find = find_wide;
+    scope.context = &count;
+    assert_int_equal(mapping_evaluate(m, &scope, &v), QP_OK);
+    assert_true(v.kind == VALUE_BOOL && v.truth);
+    count = LIMIT_MAPPING_SIZE / (sizeof(struct value) + sizeof(struct field)) * 3 / 4;
+    assert_int_equal(mapping_evaluate(m, &scope, &v), QP_E_LIMIT);
+    assert_string_equal(scope.error, "LIMIT_MAPPING_SIZE");
+}
+
+static int find_counts(void *context, const struct reference *r, struct value *out_value)
+{
+    (*(int *)context)++;
+    *out_value = value_raw(QP_STR("[1,2,3]"));
+    return QP_OK;
+}
+
+/* Proves that a reference in a reducer is looked up once, whatever the number of items. */
+static void test_find_once(void **state)
+{
+    struct mapping *m = compiled("'@pipe': [['{a.output.data.x}', 0], {'@reduce': "
+                                 "[['{$output}', '{b.output.data.x}'], ['{@math.add}']]}]");
+    struct scope scope = scope_new();
+    struct value v;
+    int count = 0;
+
+    scope.find = find_counts;
+    scope.context = &count;
+    assert_int_equal(mapping_evaluate(m, &scope, &v), QP_OK);
+    assert_string_equal(written(&v), "18");
+    assert_int_equal(count, 2);
+}
+
 /* Proves that what find answers ends the evaluation. */
 static void test_find_fails(void **state)
 {
@@ -683,6 +739,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_all_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_compile_limits, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_same_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_find_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_find_fails, setup, teardown),
         cmocka_unit_test_setup_teardown(test_all_functions, setup, teardown),
         cmocka_unit_test_setup_teardown(test_random, setup, teardown),
