@@ -128,17 +128,16 @@ static int find_field(struct call *c, const struct value *v, size_t key_index,
 int object_get(struct call *c)
 {
     const struct value *v = call_operand(c, 0);
-    struct value found;
+    struct value found = {.kind = VALUE_UNDEFINED};
     qp_str key;
     bool any;
-    int rc;
+    int rc = v->kind == VALUE_RAW ? call_text(c, 1, &key) : QP_OK;
 
-    if (v->kind == VALUE_RAW) {
-        rc = call_text(c, 1, &key);
-        found = rc == QP_OK ? value_inside(v, &key, 1) : found;
-        if (rc != QP_OK || found.kind != VALUE_UNDEFINED) {
-            return rc == QP_OK ? give(c, &found) : rc;
-        }
+    if (rc == QP_OK && v->kind == VALUE_RAW) {
+        found = value_inside(v, &key, 1);
+    }
+    if (rc != QP_OK || found.kind != VALUE_UNDEFINED) {
+        return rc == QP_OK ? give(c, &found) : rc;
     }
     if (!take_thing(c, &v, &rc)) {
         return rc;

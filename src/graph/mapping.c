@@ -437,11 +437,17 @@ static size_t name_end(const struct parts *p)
 
 static bool is_reducer_root(const struct parts *p, enum reference_root *out_root)
 {
-    static const char *const names[] = {"$item", "$key", "$index", "$input", "$output"};
+    static const struct {
+        const char *name;
+        enum reference_root root;
+    } table[] = {
+        {"$item", ROOT_ITEM},   {"$key", ROOT_KEY},       {"$index", ROOT_INDEX},
+        {"$input", ROOT_INPUT}, {"$output", ROOT_OUTPUT},
+    };
 
-    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-        if (is_word(p, 0, names[i])) {
-            *out_root = ROOT_ITEM + i;
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
+        if (is_word(p, 0, table[i].name)) {
+            *out_root = table[i].root;
             return true;
         }
     }
