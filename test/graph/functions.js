@@ -72,6 +72,15 @@ const known = new RegExp(
     `^([+-]\\d{6}|\\d{4})(-\\d\\d(-\\d\\d)?)?(T|$)|^(\\w{3},? )?(\\d+ )?(${months})|^\\d+/\\d+/\\d{4}`);
 const parse = (text) => (known.test(text) ? RealDate.parse(text) : NaN);
 
+// Ruling: integers stay exact up to 64 bits.
+const lift = (x) => (Number.isInteger(x) && Math.abs(x) <= 2 ** 53 && !Object.is(x, -0) ? BigInt(x) : x);
+const exactly = (big, plain) => (a, b) => {
+    const [x, y] = [lift(a), lift(b)];
+    const whole = typeof x === 'bigint' && typeof y === 'bigint' ? big(x, y) : undefined;
+    return whole !== undefined && whole === BigInt.asIntN(64, whole) ? whole : lift(plain(Number(a), Number(b)));
+};
+const total = (start, f) => (...a) => Number(fold(start, f)(...a));
+
 function time(a) {
     if (a.length === 0) return new RealDate(NOW);
     const v = a[0];
@@ -151,9 +160,11 @@ const meaning = {
     },
     logical: { and: (...a) => a.reduce((x, y) => x && y), or: (...a) => a.reduce((x, y) => x || y) },
     math: {
-        add: fold(0, (a, b) => a + b), multiply: fold(1, (a, b) => a * b),
-        subtract: fold(undefined, (a, b) => a - b),
-        divide: fold(undefined, (a, b) => (b === 0 ? NaN : a / b)),
+        add: total(0, exactly((a, b) => a + b, (a, b) => a + b)),
+        multiply: total(1, exactly((a, b) => (a && b ? a * b : undefined), (a, b) => a * b)),
+        subtract: total(undefined, exactly((a, b) => a - b, (a, b) => a - b)),
+        divide: total(undefined, exactly((a, b) => (a && b && b !== -1n && a % b === 0n ? a / b : undefined),
+            (a, b) => (b === 0 ? NaN : a / b))),
     },
     number: {
         isFinite: Number.isFinite, isInteger: Number.isInteger, isNaN: Number.isNaN,
@@ -225,9 +236,6 @@ const ordered = (x) => (bits(x) < 0n ? -(bits(x) & 0x7fffffffffffffffn) : bits(x
 const near = (a, b) => typeof a === 'number' && typeof b === 'number' &&
     (ordered(a) - ordered(b)) ** 2n <= 4n;
 
-// Integers are exact beyond 2^53, so that sums and products of several are rounded once, and ours is the nearer one.
-const exact = (f, a, b) => /^math\.(add|subtract|multiply|divide)$/.test(f) && near(a, b) && Math.abs(a) > 2 ** 53;
-
 function expected(call) {
     const [space, name] = call.f.split('.');
     try {
@@ -243,6 +251,7 @@ function ruled(call) {
     const [space, name] = call.f.split('.');
     const a = call.a.map(decode);
     if (call.e !== undefined) return 'limit'; // a length that no limit of ours allows
+    if (call.f === 'date.parse' && Array.isArray(a[0])) return 'text'; // what a list looks like as text is no date
     if (space === 'date' && /Locale/.test(name) && !(time(a).getUTCFullYear() >= 1)) return 'era';
     return undefined;
 }
@@ -256,7 +265,7 @@ for (const line of require('fs').readFileSync(0, 'utf8').split('\n')) {
     if (skipped.has(call.f) || ruled(call)) continue;
     const want = expected(call);
     const right = JSON.stringify(want) === JSON.stringify(call.r) ||
-        (inexact.has(call.f) && near(want, call.r)) || exact(call.f, want, call.r);
+        (inexact.has(call.f) && near(want, call.r));
     seen[call.f] = true;
     if (right) {
         passed++;
