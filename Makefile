@@ -119,7 +119,7 @@ language_for = $(if $(filter examples/%,$(1)),$(LANGUAGE_examples),$(LANGUAGE)) 
                $(if $(filter test/% bench/%,$(1)),-Itest -I$(B)/generated -Wno-unused-parameter) \
                $(if $(filter $(LIBRARY_SRC),$(1)),-fPIC,-fPIE)
 
-LIBS         := -Wl,--as-needed -lsqlite3 -lpq -ljansson -lcrypto -lpthread -lm
+LIBS         := -Wl,--as-needed -lsqlite3 -lpq -ljansson -lyaml -lcrypto -lpthread -lm
 SERVER_LIBS  := $(LIBS) -lmicrohttpd
 PROGRAM_LIBS := $(SERVER_LIBS) -lcurl
 TEST_LIBS    := -lcmocka $(SERVER_LIBS)

@@ -39,6 +39,10 @@ bool i64_add(int64_t a, int64_t b, int64_t *out_sum);
 qp_str str_from(const char *text);
 bool str_equal(qp_str a, qp_str b);
 int str_compare(qp_str a, qp_str b);
+/* Insertions, deletions and replacements that turn one into the other, to guess what was meant. Only the
+ * beginnings are compared: more than STR_COMPARED bytes nobody mistypes. */
+#define STR_COMPARED 32
+size_t str_distance(qp_str a, qp_str b);
 static inline bool str_is_none(qp_str s)
 {
     return s.p == NULL;

@@ -121,5 +121,8 @@ void json_write_tree(struct json_writer *w, const struct json *json);
  * NUL is counted. */
 #define REAL_TEXT_SIZE 32
 size_t real_format(double number, char out_text[REAL_TEXT_SIZE]);
+/* The way back: the text of a JSON number, of at most LIMIT_JSON_NUMBER_SIZE bytes, as the nearest
+ * double; infinite when it overflows. */
+double real_parse(qp_str number);
 
 #endif

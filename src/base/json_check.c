@@ -98,7 +98,6 @@ static void sift_down(const struct checker *c, struct entry *entries, size_t roo
 static void unescape(struct buf *out, qp_str text);
 static size_t put_utf8(uint32_t code, char out[4]);
 static bool read_hex(const char *p, size_t n, uint32_t *out_code);
-static bool overflows(qp_str number);
 
 int json_check(const struct qp_env *env, qp_str text, const struct json_limits *limits,
                struct qp_err *err)
@@ -395,7 +394,7 @@ static int check_number(struct checker *c)
         return fail(c, QP_E_TOO_LARGE, from, "number of %zu characters, the limit is %zu,",
                     c->at - from, c->limits.number_size);
     }
-    if (is_real && overflows((qp_str){c->text.p + from, c->at - from})) {
+    if (is_real && isinf(real_parse((qp_str){c->text.p + from, c->at - from})) != 0) {
         return fail(c, QP_E_MALFORMED, from, "number too large for a double");
     }
     return QP_OK;
@@ -403,7 +402,7 @@ static int check_number(struct checker *c)
 
 /* strtod reads the decimal point of the locale, which JSON does not have. So it is given the same
  * number without one: 12.5e3 as 125e2. The text fits: it is at most LIMIT_JSON_NUMBER_SIZE long. */
-static bool overflows(qp_str number)
+double real_parse(qp_str number)
 {
     char text[LIMIT_JSON_NUMBER_SIZE + 16];
     size_t n = 0;
@@ -411,6 +410,7 @@ static bool overflows(qp_str number)
     long exponent = 0;
     bool fraction = false;
 
+    QP_ASSERT(number.n <= LIMIT_JSON_NUMBER_SIZE);
     for (; i < number.n && number.p[i] != 'e' && number.p[i] != 'E'; i++) {
         if (number.p[i] == '.') {
             fraction = true;
@@ -429,7 +429,7 @@ static bool overflows(qp_str number)
         exponent += given > 100000 ? 100000 : given < -100000 ? -100000 : given;
     }
     (void)snprintf(text + n, sizeof(text) - n, "e%ld", exponent);
-    return isinf(strtod(text, NULL)) != 0;
+    return strtod(text, NULL);
 }
 
 static int check_string(struct checker *c, struct span *out_span)

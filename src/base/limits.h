@@ -31,6 +31,21 @@
 #define LIMIT_JSON_STRING_SIZE (1024 * 1024)
 #define LIMIT_JSON_NUMBER_SIZE 64
 
+/* YAML */
+#define LIMIT_YAML_SIZE (4 * 1024 * 1024)
+#define LIMIT_YAML_DEPTH 32
+#define LIMIT_YAML_NODES 200000
+#define LIMIT_FINDINGS 50       /* things wrong with a text that are told; all are counted */
+#define LIMIT_FINDING_SIZE 1024 /* the sentence of one */
+
+/* Graphs: of one application */
+#define LIMIT_APP_GRAPHS 1000
+#define LIMIT_APP_ACTIVITIES 5000
+#define LIMIT_APP_TRANSITIONS 10000
+#define LIMIT_APP_EXITS 1000000 /* ways out of what activities dominate, see graph.h */
+#define LIMIT_SPAWN 2000        /* transitions of one activity */
+#define LIMIT_CODE 999999       /* of a reply, in conditions */
+
 /* Memory */
 #define LIMIT_ARENA_SIZE (256 * 1024 * 1024) /* one arena, all its blocks */
 #define LIMIT_BUFFER_SIZE (64 * 1024 * 1024) /* one growing buffer, unless its owner says less */
@@ -193,6 +208,13 @@
 #define LIMIT_CONFIG_SIZE (64 * 1024) /* of the file */
 #define LIMIT_CONFIG_ENTRIES 1000     /* settings and tables in it */
 
+/* Mappings of graphs */
+#define LIMIT_EXPRESSION_SIZE (8 * 1024)            /* the text of one @pipe */
+#define LIMIT_EXPRESSION_DEPTH 64                   /* pipes, lists and maps inside of each other */
+#define LIMIT_MAPPING_STEPS 10000                   /* of one evaluation: cells and calls */
+#define LIMIT_MAPPING_SIZE (8 * 1024 * 1024)        /* bytes that one evaluation makes */
+#define LIMIT_MAPPING_LOOK_SIZE (256 * 1024 * 1024) /* bytes of operands that its calls look at */
+
 /* Ledgers */
 #define LIMIT_LEG1_ENTRIES 99
 #define LIMIT_LEG2_ENTRIES 99999999
@@ -202,6 +224,7 @@ static_assert(LIMIT_PAYLOAD_SIZE <= LIMIT_PAYLOAD_HARD_SIZE, "default within har
 static_assert(LIMIT_PAYLOAD_HARD_SIZE <= LIMIT_BUNDLE_SIZE, "a payload fits into a bundle");
 static_assert(LIMIT_HOST_CALLBACK_MS < LIMIT_SILENCE_MS, "a host callback may be silent");
 static_assert(LIMIT_CHECK_PAGE_ROWS <= LIMIT_PAGE_ROWS, "a page's rows are looked up at once");
+static_assert(LIMIT_JSON_STRING_SIZE <= LIMIT_MAPPING_SIZE, "a mapping makes a string");
 static_assert(LIMIT_PAYLOAD_SIZE < LIMIT_BODY_SIZE, "a payload fits into a request");
 static_assert(LIMIT_RUN_LEASE_MS / 3 < LIMIT_READY_MS,
               "a renewed lease shows it on a shared store");

@@ -40,6 +40,30 @@ int str_compare(qp_str a, qp_str b)
     return order;
 }
 
+size_t str_distance(qp_str a, qp_str b)
+{
+    size_t row[STR_COMPARED + 1];
+    size_t a_size = a.n < STR_COMPARED ? a.n : STR_COMPARED;
+    size_t b_size = b.n < STR_COMPARED ? b.n : STR_COMPARED;
+
+    for (size_t j = 0; j <= b_size; j++) {
+        row[j] = j;
+    }
+    for (size_t i = 1; i <= a_size; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_size; j++) {
+            size_t above = row[j];
+            size_t best = diagonal + (a.p[i - 1] == b.p[j - 1] ? 0 : 1);
+            best = above + 1 < best ? above + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            diagonal = above;
+            row[j] = best;
+        }
+    }
+    return row[b_size];
+}
+
 size_t utf8_valid_prefix(qp_str s)
 {
     const unsigned char *p = (const unsigned char *)s.p;

@@ -18,40 +18,40 @@
 #define FIRST_MS INT64_C(-62135596800000)
 #define LAST_MS INT64_C(253402300799999)
 
-struct date {
-    int64_t year;
-    int64_t month; /* 1 .. 12 */
-    int64_t day;   /* 1 .. 31 */
-};
+/* Division that rounds down, for times before the epoch and years before 1. */
+static int64_t floor_divide(int64_t number, int64_t by)
+{
+    return number / by - (number % by < 0);
+}
 
-static int64_t days_of(struct date d)
+int64_t civil_to_days(struct civil d)
 {
     int64_t year = d.month > 2 ? d.year : d.year - 1;
-    int64_t era = year / 400;
+    int64_t era = floor_divide(year, 400);
     int64_t of_era = year - era * 400;
     int64_t of_year = (153 * (d.month > 2 ? d.month - 3 : d.month + 9) + 2) / 5 + d.day - 1;
     return era * ERA_DAYS + of_era * 365 + of_era / 4 - of_era / 100 + of_year - EPOCH_DAY;
 }
 
-static struct date date_of(int64_t days)
+struct civil civil_from_days(int64_t days)
 {
     int64_t shifted = days + EPOCH_DAY;
-    int64_t era = shifted / ERA_DAYS;
+    int64_t era = floor_divide(shifted, ERA_DAYS);
     int64_t of_era = shifted - era * ERA_DAYS;
     int64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
     int64_t of_year = of_era - (365 * year + year / 4 - year / 100);
     int64_t month = (5 * of_year + 2) / 153;
-    return (struct date){.year = year + era * 400 + (month >= 10),
-                         .month = month < 10 ? month + 3 : month - 9,
-                         .day = of_year - (153 * month + 2) / 5 + 1};
+    return (struct civil){.year = year + era * 400 + (month >= 10),
+                          .month = month < 10 ? month + 3 : month - 9,
+                          .day = of_year - (153 * month + 2) / 5 + 1};
 }
 
 void rfc3339_format(qp_ms at, char out_text[RFC3339_SIZE])
 {
     qp_ms within = at < FIRST_MS ? FIRST_MS : at > LAST_MS ? LAST_MS : at;
-    int64_t days = within >= 0 ? within / DAY_MS : -((-within + DAY_MS - 1) / DAY_MS);
+    int64_t days = floor_divide(within, DAY_MS);
     int64_t ms = within - days * DAY_MS;
-    struct date d = date_of(days);
+    struct civil d = civil_from_days(days);
     int n = snprintf(out_text, RFC3339_SIZE, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", (int)d.year,
                      (int)d.month, (int)d.day, (int)(ms / HOUR_MS), (int)(ms / MINUTE_MS % 60),
                      (int)(ms / SECOND_MS % 60), (int)(ms % SECOND_MS));
@@ -91,10 +91,10 @@ static char take_one(qp_str *rest, const char *these)
     return c;
 }
 
-static bool take_date(qp_str *rest, struct date *out_date)
+static bool take_date(qp_str *rest, struct civil *out_date)
 {
     static const int64_t days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    struct date d;
+    struct civil d;
     bool leap;
     if (!take_digits(rest, 4, &d.year) || take_one(rest, "-") == 0 ||
         !take_digits(rest, 2, &d.month) || take_one(rest, "-") == 0 ||
@@ -167,14 +167,14 @@ static int refuse(struct qp_err *err, qp_str text, const char *what)
 int rfc3339_parse(qp_str text, qp_ms *out_at, struct qp_err *err)
 {
     qp_str rest = text;
-    struct date date;
+    struct civil date;
     qp_ms clock;
     qp_ms offset;
     if (!take_date(&rest, &date) || take_one(&rest, "Tt ") == 0 || !take_clock(&rest, &clock) ||
         !take_offset(&rest, &offset) || rest.n > 0) {
         return refuse(err, text, "time: write it as 2026-01-31T09:08:07Z");
     }
-    *out_at = days_of(date) * DAY_MS + clock - offset;
+    *out_at = civil_to_days(date) * DAY_MS + clock - offset;
     return QP_OK;
 }
 

@@ -19,4 +19,13 @@ int rfc3339_parse(qp_str text, qp_ms *out_at, struct qp_err *err) QP_MUST_USE;
 /* 0 to LIMIT_TIMER_MS. QP_E_INVALID: it is none, or longer. */
 int span_parse(qp_str text, qp_ms *out_ms, struct qp_err *err) QP_MUST_USE;
 
+/* A day of the proleptic Gregorian calendar, and the same as days since 1970-01-01. The year before 1 is 0. */
+struct civil {
+    int64_t year;
+    int64_t month; /* 1 .. 12 */
+    int64_t day;   /* 1 .. 31; civil_to_days takes any: day 0 is the last of the month before */
+};
+int64_t civil_to_days(struct civil d);
+struct civil civil_from_days(int64_t days);
+
 #endif

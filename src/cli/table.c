@@ -88,31 +88,9 @@ const struct command *command_find(int argc, char *const *argv, int *out_used)
     return NULL;
 }
 
-/* Insertions, deletions and replacements that turn `typed` into `name`. Names of commands are
- * short; of what was typed only the beginning is compared, so one row of fixed length is enough. */
 static size_t distance(const char *typed, const char *name)
 {
-    enum { COMPARED = 32 };
-    size_t row[COMPARED + 1];
-    size_t name_size = strnlen(name, COMPARED);
-    size_t typed_size = strnlen(typed, COMPARED);
-
-    for (size_t j = 0; j <= name_size; j++) {
-        row[j] = j;
-    }
-    for (size_t i = 1; i <= typed_size; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= name_size; j++) {
-            size_t above = row[j];
-            size_t best = diagonal + (typed[i - 1] == name[j - 1] ? 0 : 1);
-            best = above + 1 < best ? above + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            diagonal = above;
-            row[j] = best;
-        }
-    }
-    return row[name_size];
+    return str_distance(str_from(typed), str_from(name));
 }
 
 const char *command_nearest(const char *typed)

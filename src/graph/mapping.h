@@ -52,8 +52,8 @@ struct reference {
 
 struct mapping;
 
-/* Compiles a node. What is wrong goes to the report; NULL then, or when memory is short (report->no_memory). `reducing`
- * is false: the roots of reducers are refused outside of @reduce. */
+/* Compiles a node. What is wrong goes to the report; NULL then, or when memory is short (report->no_memory). The roots of
+ * reducers are refused outside of @reduce. */
 struct mapping *mapping_compile(struct arena *a, const struct node *node, struct report *report);
 
 /* All references of a mapping, for whoever resolves names. */
@@ -78,6 +78,9 @@ struct scope {
     qp_ms now; /* what date.now says */
     /* set by evaluation */
     int64_t steps;
+    size_t made;       /* bytes */
+    size_t looked;     /* bytes of operands */
+    int rc;            /* why memory was refused: QP_E_LIMIT or QP_E_NOMEM */
     const char *error; /* after QP_E_LIMIT: which limit */
 };
 

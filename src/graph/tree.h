@@ -6,7 +6,9 @@
  * are refused, so that no text is larger than it looks; so are tabs as indentation, duplicate keys, bytes that
  * are not UTF-8, NUL, a byte order mark, and whatever is past the limits (size, depth, nodes).
  *
- * A plain scalar is what it looks like (null, a boolean, a number); a quoted one is a string.
+ * A plain scalar is what it looks like (null, a boolean, a number); a quoted one is a string. Numbers are those of
+ * JSON: what YAML knows beside them (0x1f, 010, .5, .inf) is refused, since its versions read it differently.
+ * Keys are texts, quoted or not.
  *
  * All of a tree lives in the arena that it was read into; so do the report's sentences.
  */
@@ -56,7 +58,13 @@ void report_init(struct report *r, struct arena *arena);
 void report_add(struct report *r, const char *code, int line, int column, const char *hint,
                 const char *format, ...) QP_PRINTF(6, 7);
 
-/* QP_OK, or QP_E_MALFORMED when it is not YAML as we take it (the report says why), QP_E_NOMEM. */
+/* Foreign text for a sentence: as much of it as may be shown, cut at a character. For
+ * report_add("%.*s", STR_ARG(text_shown(s))), which escapes what a terminal should not see. */
+qp_str text_shown(qp_str text);
+
+/* QP_OK, or QP_E_MALFORMED when it is not YAML as we take it (the report says why), QP_E_NOMEM. With
+ * QP_E_MALFORMED *out_root is NULL, or, when the text could be read to its end all the same (a key that is there twice,
+ * an anchor), its tree: so that whatever else is wrong is found in the same go. */
 int tree_read(struct arena *a, qp_str text, struct report *report,
               struct node **out_root) QP_MUST_USE;
 

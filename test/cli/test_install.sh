@@ -19,7 +19,7 @@ END
 flags=$(pkg-config --cflags quipu)
 version=$(pkg-config --modversion quipu)
 gcc -o "$TMPDIR/shared" "$TMPDIR/user.c" $flags $(pkg-config --libs quipu)
-gcc -o "$TMPDIR/static" "$TMPDIR/user.c" $flags "$root/usr/lib/libquipu.a" -lsqlite3 -lpq -ljansson -lcrypto -lpthread -lm
+gcc -o "$TMPDIR/static" "$TMPDIR/user.c" $flags "$root/usr/lib/libquipu.a" -lsqlite3 -lpq -ljansson -lyaml -lcrypto -lpthread -lm
 
 [ "$(LD_LIBRARY_PATH=$root/usr/lib "$TMPDIR/shared")" = "$version" ]
 [ "$("$TMPDIR/static")" = "$version" ]

@@ -6,7 +6,7 @@ build=${QP_BUILD:-build}
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md > "$TMPDIR/hello.c"
 [ -s "$TMPDIR/hello.c" ]
 gcc -Wall -Wextra -Werror -Iinclude -o "$TMPDIR/hello" "$TMPDIR/hello.c" "$build/libquipu.a" \
-    -lsqlite3 -lpq -ljansson -lcrypto -lpthread -lm
+    -lsqlite3 -lpq -ljansson -lyaml -lcrypto -lpthread -lm
 
 cd "$TMPDIR"
 for round in 1 2 3 4 5 6 7 8 9 10; do

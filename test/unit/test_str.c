@@ -219,12 +219,40 @@ static void every_code_point(void **state)
     }
 }
 
+/* How far apart two words are; past the beginning nothing counts. */
+static void distances(void **state)
+{
+    static const struct {
+        const char *a;
+        const char *b;
+        size_t distance;
+    } cases[] = {
+        {"", "", 0},           {"", "abc", 3},        {"topic", "topic", 0}, {"tpic", "topic", 1},
+        {"topci", "topic", 2}, {"sleep", "steep", 1}, {"abc", "xyz", 3},
+    };
+    char longer[STR_COMPARED + 8];
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        qp_str a = str_from(cases[i].a);
+        qp_str b = str_from(cases[i].b);
+        assert_int_equal(str_distance(a, b), cases[i].distance);
+        assert_int_equal(str_distance(b, a), cases[i].distance);
+    }
+    memset(longer, 'x', sizeof longer);
+    assert_int_equal(str_distance((qp_str){longer, sizeof longer}, (qp_str){longer, STR_COMPARED}),
+                     0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order_is_that_of_bytes), cmocka_unit_test(slices_from_c_strings),
-        cmocka_unit_test(names_are_checked),      cmocka_unit_test(every_byte_of_a_name),
-        cmocka_unit_test(ids_are_checked),        cmocka_unit_test(utf8_borders),
+        cmocka_unit_test(distances),
+        cmocka_unit_test(order_is_that_of_bytes),
+        cmocka_unit_test(slices_from_c_strings),
+        cmocka_unit_test(names_are_checked),
+        cmocka_unit_test(every_byte_of_a_name),
+        cmocka_unit_test(ids_are_checked),
+        cmocka_unit_test(utf8_borders),
         cmocka_unit_test(every_code_point),
     };
 

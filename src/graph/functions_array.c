@@ -1,0 +1,387 @@
+/* functions_array.c - {@array...}: functions on arrays, none of which is changed */
+#include <math.h>
+
+#include "graph/functions.h"
+#include "graph/text.h"
+
+/* The first operand as an array; false: it is none, and the result stays undefined. */
+static bool take_array(struct call *c, const struct value **out_array, int *out_rc)
+{
+    *out_rc = call_open(c, 0);
+    *out_array = call_operand(c, 0);
+    return *out_rc == QP_OK && (*out_array)->kind == VALUE_ARRAY;
+}
+
+static int give_part(struct call *c, const struct value *array, size_t first, size_t last)
+{
+    struct value part;
+    int rc = array_begin(c->scope, last - first, &part);
+
+    for (size_t i = first; rc == QP_OK && i < last; i++) {
+        part.items[i - first] = array->items[i];
+    }
+    if (rc != QP_OK) {
+        return rc;
+    }
+    part.count = last - first;
+    part.room->used = part.count;
+    part.depth = array->depth;
+    return give(c, &part);
+}
+
+/* The unit of a string at an index, as a string. */
+static int give_unit(struct call *c, qp_str text, double index)
+{
+    struct text_piece piece;
+    char *p;
+
+    if (index < 0 || index >= (double)text_units(text)) {
+        return give_undefined(c);
+    }
+    piece = text_cut(text, (size_t)index, (size_t)index + 1);
+    p = scope_text(c->scope, text_piece_size(&piece));
+    if (p == NULL) {
+        return c->scope->rc;
+    }
+    return give_string(c, (qp_str){p, (size_t)(text_piece_put(&piece, p) - p)});
+}
+
+int array_get(struct call *c)
+{
+    double index = 0;
+    int rc = call_open(c, 0);
+    const struct value *v = call_operand(c, 0);
+
+    if (rc == QP_OK && call_has(c, 1)) {
+        rc = call_number(c, 1, &index);
+    }
+    if (rc != QP_OK || index != trunc(index)) {
+        return rc;
+    }
+    if (v->kind == VALUE_STRING) {
+        return give_unit(c, v->text, index);
+    }
+    if (v->kind != VALUE_ARRAY || index < 0 || index >= (double)v->count) {
+        return QP_OK;
+    }
+    return give(c, v->items[(size_t)index]);
+}
+
+int array_length(struct call *c)
+{
+    int rc = call_open(c, 0);
+    const struct value *v = call_operand(c, 0);
+
+    if (rc != QP_OK) {
+        return rc;
+    }
+    if (v->kind == VALUE_STRING) {
+        return give_integer(c, (int64_t)text_units(v->text));
+    }
+    return v->kind == VALUE_ARRAY ? give_integer(c, (int64_t)v->count) : QP_OK;
+}
+
+static int append_all(struct scope *s, struct value *to, const struct value *v)
+{
+    int rc = QP_OK;
+
+    if (v->kind != VALUE_ARRAY) {
+        return array_append(s, to, v);
+    }
+    for (size_t i = 0; rc == QP_OK && i < v->count; i++) {
+        rc = array_append(s, to, v->items[i]);
+    }
+    return rc;
+}
+
+int array_concat(struct call *c)
+{
+    const struct value *array;
+    struct value joined;
+    int rc;
+
+    if (!take_array(c, &array, &rc)) {
+        return rc;
+    }
+    joined = *array;
+    for (size_t i = 1; rc == QP_OK && i < c->count; i++) {
+        rc = call_open(c, i);
+        if (rc == QP_OK) {
+            rc = append_all(c->scope, &joined, &c->operands[i]);
+        }
+    }
+    return rc == QP_OK ? give(c, &joined) : rc;
+}
+
+int array_push(struct call *c)
+{
+    const struct value *array;
+    struct value longer;
+    int rc;
+
+    if (!take_array(c, &array, &rc)) {
+        return rc;
+    }
+    longer = *array;
+    for (size_t i = 1; rc == QP_OK && i < c->count; i++) {
+        rc = array_append(c->scope, &longer, &c->operands[i]);
+    }
+    return rc == QP_OK ? give(c, &longer) : rc;
+}
+
+int array_unshift(struct call *c)
+{
+    const struct value *array;
+    int rc;
+
+    if (!take_array(c, &array, &rc)) {
+        return rc;
+    }
+    return give_integer(c, (int64_t)(array->count + c->count - 1));
+}
+
+static int is_item(struct call *c, const struct value *array, size_t index, bool *out_same)
+{
+    return operand_same(c->scope, array->items[index], call_operand(c, 1), out_same);
+}
+
+int array_index_of(struct call *c)
+{
+    const struct value *array;
+    double from = 0;
+    bool same = false;
+    int rc;
+
+    if (!take_array(c, &array, &rc)) {
+        return rc;
+    }
+    rc = call_integer(c, 2, 0, &from);
+    for (size_t i = call_position(from, array->count); rc == QP_OK && i < array->count; i++) {
+        rc = is_item(c, array, i, &same);
+        if (rc == QP_OK && same) {
+            return give_integer(c, (int64_t)i);
+        }
+    }
+    return rc == QP_OK ? give_integer(c, -1) : rc;
+}
+
+int array_last_index_of(struct call *c)
+{
+    const struct value *array;
+    double from = 0;
+    bool same = false;
+    double i;
+    int rc;
+
+    if (!take_array(c, &array, &rc)) {
+        return rc;
+    }
+    i = (double)array->count - 1;
+    if (c->count > 2) { /* also when it is undefined, which is then 0 */
+        rc = call_integer(c, 2, 0, &from);
+        i = from < 0 ? from + (double)array->count : from < i ? from : i;
+    }
+    for (; rc == QP_OK && i >= 0; i--) {
+        rc = is_item(c, array, (size_t)i, &same);
+        if (rc == QP_OK && same) {
+            return give_integer(c, (int64_t)i);
+        }
+    }
+    return rc == QP_OK ? give_integer(c, -1) : rc;
+}
+
+static void build_item(struct build *b, const struct value *item)
+{
+    struct value opened = *item;
+    qp_str text = QP_STR("");
+
+    if (b->rc == QP_OK) {
+        b->rc = scope_open(b->scope, &opened);
+    }
+    if (b->rc == QP_OK && opened.kind != VALUE_NULL && opened.kind != VALUE_UNDEFINED) {
+        b->rc = operand_text(b->scope, &opened, &text);
+    }
+    build_add(b, text);
+}
+
+int array_join(struct call *c)
+{
+    struct build b = {.scope = c->scope};
+    const struct value *array;
+    qp_str separator = QP_STR(",");
+    qp_str text;
+    int rc;
+
+    if (!take_array(c, &array, &rc)) {
+        return rc;
+    }
+    if (call_has(c, 1)) {
+        rc = call_text(c, 1, &separator);
+    }
+    for (size_t i = 0; rc == QP_OK && i < array->count && b.rc == QP_OK; i++) {
+        if (i > 0) {
+            build_add(&b, separator);
+        }
+        build_item(&b, array->items[i]);
+    }
+    if (rc == QP_OK) {
+        rc = build_done(&b, &text);
+    }
+    return rc == QP_OK ? give_string(c, text) : rc;
+}
+
+int array_pop(struct call *c)
+{
+    const struct value *array;
+    int rc;
+
+    if (!take_array(c, &array, &rc) || array->count == 0) {
+        return rc;
+    }
+    return give(c, array->items[array->count - 1]);
+}
+
+int array_shift(struct call *c)
+{
+    const struct value *array;
+    int rc;
+
+    if (!take_array(c, &array, &rc) || array->count == 0) {
+        return rc;
+    }
+    return give(c, array->items[0]);
+}
+
+int array_reverse(struct call *c)
+{
+    const struct value *array;
+    int rc;
+
+    if (!take_array(c, &array, &rc)) {
+        return rc;
+    }
+    rc = give_part(c, array, 0, array->count);
+    for (size_t i = 0; rc == QP_OK && i < array->count; i++) {
+        c->out->items[i] = array->items[array->count - 1 - i];
+    }
+    return rc;
+}
+
+int array_slice(struct call *c)
+{
+    const struct value *array;
+    double first;
+    double last;
+    size_t from;
+    size_t to;
+    int rc;
+
+    if (!take_array(c, &array, &rc)) {
+        return rc;
+    }
+    rc = call_integer(c, 1, 0, &first);
+    if (rc == QP_OK) {
+        rc = call_integer(c, 2, (double)array->count, &last);
+    }
+    if (rc != QP_OK) {
+        return rc;
+    }
+    from = call_position(first, array->count);
+    to = call_position(last, array->count);
+    return give_part(c, array, from, to > from ? to : from);
+}
+
+/* What would be removed. Without a count everything behind is; without anything nothing is. */
+int array_splice(struct call *c)
+{
+    const struct value *array;
+    double first;
+    double count;
+    size_t from;
+    double left;
+    int rc;
+
+    if (!take_array(c, &array, &rc)) {
+        return rc;
+    }
+    rc = call_integer(c, 1, 0, &first);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    from = call_position(first, array->count);
+    left = (double)(array->count - from);
+    count = c->count < 2 ? 0 : left;
+    if (c->count > 2) {
+        rc = call_integer(c, 2, 0, &count);
+    }
+    if (rc != QP_OK) {
+        return rc;
+    }
+    count = count < 0 ? 0 : count > left ? left : count;
+    return give_part(c, array, from, from + (size_t)count);
+}
+
+/* -------------------------------------------------------------------------------------- sorting */
+
+struct sorted {
+    struct value *item;
+    qp_str text;
+    bool undefined; /* last, whatever they would be as strings */
+};
+
+static int compare_sorted(const void *a, const void *b)
+{
+    const struct sorted *x = a;
+    const struct sorted *y = b;
+
+    if (x->undefined || y->undefined) {
+        return (int)x->undefined - (int)y->undefined;
+    }
+    return text_compare(x->text, y->text);
+}
+
+/* The strings that the items are sorted by. */
+static int sort_keys(struct scope *s, const struct value *array, struct sorted *keys,
+                     const void **list)
+{
+    int rc = QP_OK;
+
+    for (size_t i = 0; rc == QP_OK && i < array->count; i++) {
+        struct value opened = *array->items[i];
+
+        rc = scope_open(s, &opened);
+        if (rc == QP_OK) {
+            keys[i] = (struct sorted){.item = array->items[i],
+                                      .undefined = opened.kind == VALUE_UNDEFINED};
+            rc = operand_text(s, &opened, &keys[i].text);
+            list[i] = &keys[i];
+        }
+    }
+    return rc;
+}
+
+int array_sort(struct call *c)
+{
+    const struct value *array;
+    struct sorted *keys;
+    const void **list;
+    int rc;
+
+    if (!take_array(c, &array, &rc)) {
+        return rc;
+    }
+    keys = scope_room(c->scope, array->count * (sizeof(*keys) + 2 * sizeof(*list)));
+    if (keys == NULL) {
+        return c->scope->rc;
+    }
+    list = (const void **)(void *)(keys + array->count);
+    rc = sort_keys(c->scope, array, keys, list);
+    if (rc == QP_OK) {
+        value_sort(list, list + array->count, array->count, compare_sorted);
+        rc = give_part(c, array, 0, array->count);
+    }
+    for (size_t i = 0; rc == QP_OK && i < array->count; i++) {
+        c->out->items[i] = ((const struct sorted *)list[i])->item;
+    }
+    return rc;
+}
