@@ -155,6 +155,7 @@ struct graph {
     struct activity *activities; /* in the order of the text, gates last */
     size_t activity_count;       /* gates included */
     size_t digit_count;          /* without them */
+    const struct activity **by_digit;
     const struct activity *trigger;
 };
 
@@ -165,6 +166,7 @@ struct app {
     qp_str source;
     struct graph *graphs;
     size_t graph_count;
+    const struct graph **by_topic; /* the same, ordered by what they subscribe to */
     const struct hook_rule *hooks; /* of all graphs, ordered by topic */
     size_t hook_count;
 };
@@ -175,7 +177,7 @@ int app_compile(const struct qp_env *env, qp_str text, struct report *report,
                 struct app **out_app) QP_MUST_USE;
 void app_free(struct app *app);
 
-/* NULL: there is none. */
+/* NULL: there is none. The id of a gate is "join:" and that of its join. */
 const struct graph *app_graph(const struct app *app, qp_str topic);
 const struct activity *graph_activity(const struct graph *g, qp_str id);
 

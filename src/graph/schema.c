@@ -78,7 +78,7 @@ typedef void read_keyword(struct maker *m, const struct node *node);
 
 static void wrong(struct maker *m, const struct node *node, const char *what)
 {
-    report_add(m->report, "schema-form", node->line, node->column, NULL, "'%.*s' of a schema %s",
+    report_add(m->report, "schema_form", node->line, node->column, NULL, "'%.*s' of a schema %s",
                STR_ARG(text_shown(node->key)), what);
 }
 
@@ -96,7 +96,7 @@ static void add_type(struct maker *m, const struct node *node, const struct node
             return;
         }
     }
-    report_add(m->report, "schema-type", node->line, node->column,
+    report_add(m->report, "schema_type", node->line, node->column,
                "string, number, integer, boolean, object, array or null",
                "'%.*s' is no type of JSON",
                STR_ARG(node->first == NULL ? text_shown(node->text) : list->key));
@@ -294,7 +294,7 @@ static void read_entry(struct maker *m, const struct node *entry)
         keyword->read(m, entry);
         return;
     }
-    report_add(m->report, "schema-keyword", entry->key_line, entry->key_column,
+    report_add(m->report, "schema_keyword", entry->key_line, entry->key_column,
                "docs/graphs.md lists the keywords", "the schema keyword '%.*s' is not known here",
                STR_ARG(text_shown(entry->key)));
 }
@@ -307,7 +307,7 @@ const struct schema *schema_compile(struct arena *a, const struct node *node, st
         return NULL;
     }
     if (node->kind != NODE_MAP) {
-        report_add(report, "schema-form", node->line, node->column, NULL, "a schema must be a map");
+        report_add(report, "schema_form", node->line, node->column, NULL, "a schema must be a map");
         return NULL;
     }
     *m.schema = (struct schema){.env = a->env,

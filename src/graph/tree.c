@@ -198,23 +198,23 @@ static void check_bytes(struct reader *r)
 {
     size_t valid;
     if (r->text.n > LIMIT_YAML_SIZE) {
-        report_add(r->report, "yaml-size", 1, 1, "split it into several applications",
+        report_add(r->report, "yaml_size", 1, 1, "split it into several applications",
                    "the text has %zu bytes, the limit is %d", r->text.n, LIMIT_YAML_SIZE);
         r->ended = true;
         return;
     }
     valid = utf8_valid_prefix(r->text);
     if (valid < r->text.n) {
-        stop_at_byte(r, valid, "yaml-bytes", "save the file as UTF-8", "these bytes are not UTF-8");
+        stop_at_byte(r, valid, "yaml_bytes", "save the file as UTF-8", "these bytes are not UTF-8");
         return;
     }
     for (size_t i = 0; i < r->text.n && !r->ended; i++) {
         size_t size = bad_character(r->text, i);
         if (size == 3 && i == 0 && (unsigned char)r->text.p[0] == 0xEF) {
-            stop_at_byte(r, i, "yaml-bytes", "save the file as UTF-8 without one",
+            stop_at_byte(r, i, "yaml_bytes", "save the file as UTF-8 without one",
                          "the text begins with a byte order mark");
         } else if (size > 0) {
-            stop_at_byte(r, i, "yaml-bytes", "in a string in double quotes, write \\x07 or \\u2028",
+            stop_at_byte(r, i, "yaml_bytes", "write it as an escape, in double quotes",
                          "a control character");
         }
     }
@@ -238,11 +238,11 @@ static void tell_problem(struct reader *r)
     if (p->error == YAML_MEMORY_ERROR) {
         r->report->no_memory = true;
     } else if (p->context != NULL) {
-        report_add(r->report, "yaml-syntax", mark_line(p->problem_mark),
+        report_add(r->report, "yaml_syntax", mark_line(p->problem_mark),
                    mark_column(p->problem_mark), NULL, "not YAML: %s, %s from %d:%d on", problem,
                    p->context, mark_line(p->context_mark), mark_column(p->context_mark));
     } else {
-        report_add(r->report, "yaml-syntax", mark_line(p->problem_mark),
+        report_add(r->report, "yaml_syntax", mark_line(p->problem_mark),
                    mark_column(p->problem_mark), NULL, "not YAML: %s", problem);
     }
 }
@@ -293,7 +293,7 @@ static void take_event(struct reader *r, const yaml_event_t *event)
         r->ended = true;
         r->whole = r->root != NULL;
         if (!r->whole) {
-            stop(r, "yaml-empty", 1, 1, "begin with app:", "the text is empty");
+            stop(r, "yaml_empty", 1, 1, "begin with app:", "the text is empty");
         }
         break;
     default: /* the beginning of the stream, the end of the document */
@@ -306,12 +306,12 @@ static void take_document(struct reader *r, const yaml_event_t *event)
     int line = mark_line(event->start_mark);
     int column = mark_column(event->start_mark);
     if (r->root != NULL) {
-        stop(r, "yaml-documents", line, column, "write one application per file",
+        stop(r, "yaml_documents", line, column, "write one application per file",
              "a second document begins here");
     } else if (event->data.document_start.version_directive != NULL ||
                event->data.document_start.tag_directives.start !=
                    event->data.document_start.tag_directives.end) {
-        stop(r, "yaml-directive", line, column, "leave out the lines that begin with %",
+        stop(r, "yaml_directive", line, column, "leave out the lines that begin with %",
              "directives are not taken");
     }
 }
@@ -337,7 +337,7 @@ static void check_tab(struct reader *r, yaml_mark_t mark)
     for (size_t i = r->at; i < r->text.n && i < r->at + mark.column && r->tab_line != line; i++) {
         if (r->text.p[i] == '\t') {
             r->tab_line = line;
-            report_add(r->report, "yaml-tab", line, (int)(i - r->at) + 1, "indent with spaces",
+            report_add(r->report, "yaml_tab", line, (int)(i - r->at) + 1, "indent with spaces",
                        "a tab as indentation");
         } else if (r->text.p[i] != ' ') {
             break;
@@ -351,7 +351,7 @@ static struct node *add_node(struct reader *r, yaml_mark_t mark, enum node_kind 
     struct open_node *parent = r->depth > 0 ? &r->open[r->depth - 1] : NULL;
     struct node *node;
     if (r->node_count == LIMIT_YAML_NODES) {
-        report_add(r->report, "yaml-nodes", mark_line(mark), mark_column(mark),
+        report_add(r->report, "yaml_nodes", mark_line(mark), mark_column(mark),
                    "split it into several applications", "more values than the limit of %d",
                    LIMIT_YAML_NODES);
         r->ended = true;
@@ -385,18 +385,18 @@ static void refuse_extras(struct reader *r, const yaml_event_t *event, const yam
     int line = mark_line(event->start_mark);
     int column = mark_column(event->start_mark);
     if (anchor != NULL) {
-        report_add(r->report, "yaml-anchor", line, column, "write it out where it is needed",
+        report_add(r->report, "yaml_anchor", line, column, "write it out where it is needed",
                    "anchors (&name) are not taken");
     }
     if (tag != NULL) {
-        report_add(r->report, "yaml-tag", line, column, "quote what has to be a string",
+        report_add(r->report, "yaml_tag", line, column, "quote what has to be a string",
                    "tags (!name) are not taken");
     }
 }
 
 static void take_alias(struct reader *r, const yaml_event_t *event)
 {
-    report_add(r->report, "yaml-anchor", mark_line(event->start_mark),
+    report_add(r->report, "yaml_anchor", mark_line(event->start_mark),
                mark_column(event->start_mark), "write it out where it is needed",
                "aliases (*name) are not taken");
     if (wants_key(r)) {
@@ -480,7 +480,7 @@ static enum node_kind plain_kind(struct reader *r, const yaml_event_t *event, qp
         return NODE_BOOL;
     }
     if (form == NUMBER_ODD || large) {
-        report_add(r->report, "yaml-number", mark_line(event->start_mark),
+        report_add(r->report, "yaml_number", mark_line(event->start_mark),
                    mark_column(event->start_mark), "quote it, or write it as JSON does",
                    large ? "the number %.*s is too large"
                          : "%.*s is a number in some kinds of YAML and none in others",
@@ -494,11 +494,11 @@ static void take_key(struct reader *r, const yaml_event_t *event, qp_str text, b
     int line = mark_line(event->start_mark);
     int column = mark_column(event->start_mark);
     if (plain && text.n == 0) {
-        stop(r, "yaml-key", line, column, "give it a name", "a key without a name");
+        stop(r, "yaml_key", line, column, "give it a name", "a key without a name");
         return;
     }
     if (plain && str_equal(text, QP_STR("<<"))) {
-        report_add(r->report, "yaml-anchor", line, column, "write out what is to be merged",
+        report_add(r->report, "yaml_anchor", line, column, "write out what is to be merged",
                    "merge keys (<<) are not taken");
     }
     r->key = (struct node){.key = text, .key_line = line, .key_column = column};
@@ -513,7 +513,7 @@ static void take_scalar(struct reader *r, const yaml_event_t *event)
     check_tab(r, event->start_mark);
     refuse_extras(r, event, event->data.scalar.anchor, event->data.scalar.tag);
     if (memchr(text.p, '\0', text.n) != NULL) {
-        report_add(r->report, "yaml-bytes", mark_line(event->start_mark),
+        report_add(r->report, "yaml_bytes", mark_line(event->start_mark),
                    mark_column(event->start_mark), "no store can keep it", "a NUL in a string");
     }
     if (!arena_copy(r->arena, text, &text)) {
@@ -542,12 +542,12 @@ static void take_container(struct reader *r, const yaml_event_t *event, enum nod
                   is_list ? event->data.sequence_start.anchor : event->data.mapping_start.anchor,
                   is_list ? event->data.sequence_start.tag : event->data.mapping_start.tag);
     if (wants_key(r)) {
-        stop(r, "yaml-key", line, column, "quote it when it is meant as a text",
+        stop(r, "yaml_key", line, column, "quote it when it is meant as a text",
              "a list or map as a key");
         return;
     }
     if (r->depth == LIMIT_YAML_DEPTH) {
-        report_add(r->report, "yaml-depth", line, column, NULL,
+        report_add(r->report, "yaml_depth", line, column, NULL,
                    "nested deeper than the limit of %d", LIMIT_YAML_DEPTH);
         r->ended = true;
         return;
@@ -574,7 +574,7 @@ static void tell_twice(struct reader *r, const struct node *first, const struct 
     char hint[64];
     (void)snprintf(hint, sizeof hint, "the first one is at %d:%d", first->key_line,
                    first->key_column);
-    report_add(r->report, "yaml-twice", second->key_line, second->key_column, hint,
+    report_add(r->report, "yaml_twice", second->key_line, second->key_column, hint,
                "the key '%.*s' is there twice", STR_ARG(text_shown(second->key)));
 }
 

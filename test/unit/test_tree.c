@@ -116,52 +116,52 @@ static void refusals(void **state)
         const char *text;
         const char *findings;
     } cases[] = {
-        {"", "yaml-empty 1:1 the text is empty"},
-        {"# only words\n", "yaml-empty 1:1 the text is empty"},
+        {"", "yaml_empty 1:1 the text is empty"},
+        {"# only words\n", "yaml_empty 1:1 the text is empty"},
         {"a: [1,\nb: 2\n",
-         "yaml-syntax 3:1 not YAML: did not find expected ',' or ']', while parsing a flow "
+         "yaml_syntax 3:1 not YAML: did not find expected ',' or ']', while parsing a flow "
          "sequence from 1:4 on"},
         {"a: 1\n b: 2\n",
-         "yaml-syntax 2:3 not YAML: mapping values are not allowed in this context"},
-        {"a: 1\n---\nb: 1\n", "yaml-documents 2:1 a second document begins here"},
-        {"%YAML 1.1\n---\na: 1\n", "yaml-directive 1:1 directives are not taken"},
+         "yaml_syntax 2:3 not YAML: mapping values are not allowed in this context"},
+        {"a: 1\n---\nb: 1\n", "yaml_documents 2:1 a second document begins here"},
+        {"%YAML 1.1\n---\na: 1\n", "yaml_directive 1:1 directives are not taken"},
         {"a: &x 1\nb: *x\nc: !!str 1\n",
-         "yaml-anchor 1:4 anchors (&name) are not taken; yaml-anchor 2:4 aliases (*name) are not "
-         "taken; yaml-tag 3:4 tags (!name) are not taken"},
+         "yaml_anchor 1:4 anchors (&name) are not taken; yaml_anchor 2:4 aliases (*name) are not "
+         "taken; yaml_tag 3:4 tags (!name) are not taken"},
         {"a: &x {b: 1}\nc:\n  <<: *x\n",
-         "yaml-anchor 1:4 anchors (&name) are not taken; yaml-anchor 3:3 merge keys (<<) are not "
-         "taken; yaml-anchor 3:7 aliases (*name) are not taken"},
-        {"*x : 1\n", "yaml-anchor 1:1 aliases (*name) are not taken"},
+         "yaml_anchor 1:4 anchors (&name) are not taken; yaml_anchor 3:3 merge keys (<<) are not "
+         "taken; yaml_anchor 3:7 aliases (*name) are not taken"},
+        {"*x : 1\n", "yaml_anchor 1:1 aliases (*name) are not taken"},
         {"a: !x [1]\nb: !y {}\n",
-         "yaml-tag 1:4 tags (!name) are not taken; yaml-tag 2:4 tags (!name) are not taken"},
+         "yaml_tag 1:4 tags (!name) are not taken; yaml_tag 2:4 tags (!name) are not taken"},
         {"a: 1\nb: 2\na: 3\nb: 4\n",
-         "yaml-twice 3:1 the key 'a' is there twice; yaml-twice 4:1 the key 'b' is there twice"},
-        {"a: 1\n\"a\": 2\n", "yaml-twice 2:1 the key 'a' is there twice"},
+         "yaml_twice 3:1 the key 'a' is there twice; yaml_twice 4:1 the key 'b' is there twice"},
+        {"a: 1\n\"a\": 2\n", "yaml_twice 2:1 the key 'a' is there twice"},
         {"a: 010\nb: 0x1F\nc: .5\nd: +1\ne: 1.\nf: .inf\ng: -.NaN\nh: 0o7\n",
-         "yaml-number 1:4 010 is a number in some kinds of YAML and none in others; "
-         "yaml-number 2:4 0x1F is a number in some kinds of YAML and none in others; "
-         "yaml-number 3:4 .5 is a number in some kinds of YAML and none in others; "
-         "yaml-number 4:4 +1 is a number in some kinds of YAML and none in others; "
-         "yaml-number 5:4 1. is a number in some kinds of YAML and none in others; "
-         "yaml-number 6:4 .inf is a number in some kinds of YAML and none in others; "
-         "yaml-number 7:4 -.NaN is a number in some kinds of YAML and none in others; "
-         "yaml-number 8:4 0o7 is a number in some kinds of YAML and none in others"},
-        {"a: 1e999", "yaml-number 1:4 the number 1e999 is too large"},
-        {"? [a]\n: 1\n", "yaml-key 1:3 a list or map as a key"},
-        {"? \n: 1\n", "yaml-key 1:2 a key without a name"},
+         "yaml_number 1:4 010 is a number in some kinds of YAML and none in others; "
+         "yaml_number 2:4 0x1F is a number in some kinds of YAML and none in others; "
+         "yaml_number 3:4 .5 is a number in some kinds of YAML and none in others; "
+         "yaml_number 4:4 +1 is a number in some kinds of YAML and none in others; "
+         "yaml_number 5:4 1. is a number in some kinds of YAML and none in others; "
+         "yaml_number 6:4 .inf is a number in some kinds of YAML and none in others; "
+         "yaml_number 7:4 -.NaN is a number in some kinds of YAML and none in others; "
+         "yaml_number 8:4 0o7 is a number in some kinds of YAML and none in others"},
+        {"a: 1e999", "yaml_number 1:4 the number 1e999 is too large"},
+        {"? [a]\n: 1\n", "yaml_key 1:3 a list or map as a key"},
+        {"? \n: 1\n", "yaml_key 1:2 a key without a name"},
         {"a:\n\tb: 1\n",
-         "yaml-syntax 2:1 not YAML: found character that cannot start any token, while scanning "
+         "yaml_syntax 2:1 not YAML: found character that cannot start any token, while scanning "
          "for the next token from 2:1 on"},
         {"a: [\n\t1,\n \t2, \t3]\n",
-         "yaml-tab 2:1 a tab as indentation; yaml-tab 3:2 a tab as indentation"},
+         "yaml_tab 2:1 a tab as indentation; yaml_tab 3:2 a tab as indentation"},
         {"\xEF\xBB\xBF"
          "a: 1",
-         "yaml-bytes 1:1 the text begins with a byte order mark"},
-        {"a: 1\nb: \xFF\n", "yaml-bytes 2:4 these bytes are not UTF-8"},
-        {"a: '\x07'\n", "yaml-bytes 1:5 a control character"},
-        {"\xC3\xA4: '\xE2\x80\xA8'\n", "yaml-bytes 1:5 a control character"},
-        {"a: '\xC2\x85'\n", "yaml-bytes 1:5 a control character"},
-        {"a: \"x\\0\"\n", "yaml-bytes 1:4 a NUL in a string"},
+         "yaml_bytes 1:1 the text begins with a byte order mark"},
+        {"a: 1\nb: \xFF\n", "yaml_bytes 2:4 these bytes are not UTF-8"},
+        {"a: '\x07'\n", "yaml_bytes 1:5 a control character"},
+        {"\xC3\xA4: '\xE2\x80\xA8'\n", "yaml_bytes 1:5 a control character"},
+        {"a: '\xC2\x85'\n", "yaml_bytes 1:5 a control character"},
+        {"a: \"x\\0\"\n", "yaml_bytes 1:4 a NUL in a string"},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -174,7 +174,7 @@ static void refusals(void **state)
         buf_done(&out);
     }
     assert_int_equal(read_text((qp_str){"a: x\0y", 6}, &(struct node *){NULL}), QP_E_MALFORMED);
-    assert_string_equal(report.first->code, "yaml-bytes");
+    assert_string_equal(report.first->code, "yaml_bytes");
 }
 
 /* What could be read to its end is there for whoever looks for more; what could not, is not. */
@@ -201,10 +201,10 @@ static void limits(void **state)
     assert_int_equal(read_text((qp_str){text, 2 * LIMIT_YAML_DEPTH}, &root), QP_OK);
     memset(text, '[', sizeof text);
     assert_int_equal(read_text((qp_str){text, LIMIT_YAML_SIZE}, &root), QP_E_MALFORMED);
-    assert_string_equal(report.first->code, "yaml-depth");
+    assert_string_equal(report.first->code, "yaml_depth");
     assert_int_equal(report.first->column, LIMIT_YAML_DEPTH + 1);
     assert_int_equal(read_text((qp_str){text, LIMIT_YAML_SIZE + 1}, &root), QP_E_MALFORMED);
-    assert_string_equal(report.first->code, "yaml-size");
+    assert_string_equal(report.first->code, "yaml_size");
 
     text[n++] = '[';
     for (size_t i = 1; i < LIMIT_YAML_NODES; i++) {
@@ -216,7 +216,7 @@ static void limits(void **state)
     assert_int_equal(root->count, LIMIT_YAML_NODES - 1);
     memcpy(text + n, "1]", 2);
     assert_int_equal(read_text((qp_str){text, n + 2}, &root), QP_E_MALFORMED);
-    assert_string_equal(report.first->code, "yaml-nodes");
+    assert_string_equal(report.first->code, "yaml_nodes");
 }
 
 /* The first fifty in the order of the text are kept, whatever the order they are found in; all are counted. */

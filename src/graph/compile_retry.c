@@ -1,0 +1,141 @@
+/* compile_retry.c - the retry key of workers and awaits
+ *
+ * Two forms. {'500': [5]}: five attempts, for errors of that code. {maximumAttempts, backoffCoefficient,
+ * initialInterval, maximumInterval}: any error. Intervals are seconds, or texts like "30s". Before attempt k + 1, after k
+ * failures, the wait is initialInterval x backoffCoefficient^k, at most maximumInterval. The kernel's policy counts
+ * from the first wait on, so its backoff is initialInterval x backoffCoefficient.
+ */
+#include "base/time.h"
+#include "graph/compile.h"
+#include "kernel/retry.h"
+
+static const struct {
+    int64_t attempts;
+    double coefficient;
+    qp_ms initial_ms;
+    qp_ms most_ms;
+} defaults = {5, 2, 1000, 60 * 1000};
+
+static const char *const keys[] = {"maximumAttempts", "backoffCoefficient", "initialInterval",
+                                   "maximumInterval", NULL};
+
+struct plan {
+    int64_t attempts;
+    double coefficient;
+    qp_ms initial_ms;
+    qp_ms most_ms;
+};
+
+static void wrong(struct compiler *c, const struct node *node, const char *what)
+{
+    report_add(c->report, "retry_wrong", node->line, node->column, NULL, "'%.*s' of retry %s",
+               STR_ARG(text_shown(node->key)), what);
+}
+
+static void read_attempts(struct compiler *c, const struct node *node, const struct node *number,
+                          int64_t *out_attempts)
+{
+    int64_t attempts = 0;
+    if (!node_as_i64(number, &attempts) || attempts < 1 || attempts > LIMIT_ATTEMPTS) {
+        report_add(c->report, "retry_wrong", number->line, number->column, NULL,
+                   "'%.*s' of retry must be a whole number of attempts from 1 to %d",
+                   STR_ARG(text_shown(node->key)), LIMIT_ATTEMPTS);
+        return;
+    }
+    *out_attempts = attempts;
+}
+
+static void read_interval(struct compiler *c, const struct node *node, qp_ms *out_ms)
+{
+    double seconds = 0;
+    qp_ms ms = 0;
+    if (node == NULL) {
+        return;
+    }
+    if (node_as_real(node, &seconds) && seconds >= 0 && seconds * 1000 <= (double)LIMIT_TIMER_MS) {
+        *out_ms = (qp_ms)(seconds * 1000);
+    } else if (node->kind == NODE_STRING && span_parse(node->text, &ms, NULL) == QP_OK) {
+        *out_ms = ms;
+    } else {
+        wrong(c, node, "must be a number of seconds, or a text like 30s");
+    }
+}
+
+static void read_policy(struct compiler *c, const struct node *node, struct plan *p)
+{
+    const struct node *attempts = node_get(node, keys[0]);
+    const struct node *coefficient = node_get(node, keys[1]);
+    entries_known(c, node, keys, "retry");
+    if (attempts != NULL) {
+        read_attempts(c, attempts, attempts, &p->attempts);
+    }
+    if (coefficient != NULL && (!node_as_real(coefficient, &p->coefficient) || p->coefficient < 1 ||
+                                p->coefficient > 1000)) {
+        wrong(c, coefficient, "must be a number from 1 to 1000");
+        p->coefficient = defaults.coefficient;
+    }
+    read_interval(c, node_get(node, keys[2]), &p->initial_ms);
+    read_interval(c, node_get(node, keys[3]), &p->most_ms);
+}
+
+/* {'500': [5]} */
+static void read_code(struct compiler *c, const struct node *node, struct plan *p,
+                      struct activity *a)
+{
+    const struct node *entry = node->first;
+    struct node code = {.kind = NODE_NUMBER,
+                        .line = entry->key_line,
+                        .column = entry->key_column,
+                        .text = entry->key};
+    int64_t number = 0;
+    if (node->count > 1) {
+        report_add(c->report, "retry_wrong", entry->next->key_line, entry->next->key_column, NULL,
+                   "retry takes one code");
+    }
+    if (node_code(c, &code, &number)) {
+        a->retry_code = entry->key;
+    }
+    if (entry->kind != NODE_LIST || entry->count != 1) {
+        wrong(c, entry, "must be a list of one number, the attempts");
+        return;
+    }
+    read_attempts(c, entry, entry->first, &p->attempts);
+}
+
+static bool is_code(qp_str key)
+{
+    return key.n > 0 && key.p[0] >= '0' && key.p[0] <= '9';
+}
+
+static qp_str policy_text(struct compiler *c, const struct plan *p)
+{
+    char text[RETRY_TEXT_SIZE];
+    double first = (double)p->initial_ms * p->coefficient;
+    struct retry retry = {.attempts = p->attempts,
+                          .backoff_ms = first < (double)p->most_ms ? (qp_ms)first : p->most_ms,
+                          .factor = p->coefficient,
+                          .cap_ms = p->most_ms};
+    qp_str copy = QP_NONE;
+    if (!arena_copy(c->arena, (qp_str){text, retry_format(&retry, text)}, &copy)) {
+        c->report->no_memory = true;
+    }
+    return copy;
+}
+
+void retry_read(struct making *m, const struct node *node, struct activity *a)
+{
+    struct plan p = {defaults.attempts, defaults.coefficient, defaults.initial_ms,
+                     defaults.most_ms};
+    if (node->kind != NODE_MAP || node->count == 0) {
+        report_add(m->c->report, "retry_wrong", node->line, node->column,
+                   "write {maximumAttempts: 5} or {'500': [5]}", "retry must be a map, not %s",
+                   node->kind == NODE_MAP ? "an empty one" : node_words(node));
+        return;
+    }
+    if (is_code(node->first->key)) {
+        read_code(m->c, node, &p, a);
+    } else {
+        read_policy(m->c, node, &p);
+    }
+    a->policy = policy_text(m->c, &p);
+}

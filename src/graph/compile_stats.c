@@ -1,0 +1,100 @@
+/* compile_stats.c - the stats key of triggers: the job's id, its key, what is counted */
+#include "base/time.h"
+#include "graph/compile.h"
+
+#define GRANULARITY_DEFAULT_MS (5 * 60 * 1000)
+
+static const struct {
+    const char *name;
+    enum measure_kind kind;
+} measure_kinds[] = {
+    {"count", MEASURE_COUNT}, {"index", MEASURE_INDEX}, {"sum", MEASURE_SUM}, {"avg", MEASURE_AVG},
+    {"min", MEASURE_MIN},     {"max", MEASURE_MAX},     {"mdn", MEASURE_MDN},
+};
+
+static void read_kind(struct making *m, const struct node *node, struct measure *measure)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(measure_kinds); i++) {
+        if (str_equal(node->text, str_from(measure_kinds[i].name))) {
+            measure->kind = measure_kinds[i].kind;
+            return;
+        }
+    }
+    report_add(m->c->report, "stats_wrong", node->line, node->column,
+               "count, index, sum, avg, min, max or mdn", "there is no measure '%.*s'",
+               STR_ARG(text_shown(node->text)));
+}
+
+/* A facet is named after what is measured, so that has to be a reference with a path. */
+static void read_target(struct making *m, const struct node *node, struct activity *a,
+                        struct measure *measure)
+{
+    const struct reference *r = NULL;
+    measure->target = entry_mapping(m, node, "target", LITERAL_ANY, a);
+    if (measure->target == NULL) {
+        return;
+    }
+    r = mapping_references(measure->target);
+    if (node_get(node, "target")->kind != NODE_STRING || r == NULL || r->path_count == 0) {
+        node = node_get(node, "target");
+        report_add(m->c->report, "stats_wrong", node->line, node->column,
+                   "write '{$self.output.data.color}'",
+                   "the target of a measure must be a reference");
+        return;
+    }
+    measure->name = r->path[r->path_count - 1];
+}
+
+static void read_measure(struct making *m, const struct node *node, struct activity *a,
+                         struct measure *measure)
+{
+    static const char *const keys[] = {"measure", "target", NULL};
+    const struct node *kind;
+    if (node->kind != NODE_MAP) {
+        report_add(m->c->report, "stats_wrong", node->line, node->column, NULL,
+                   "a measure must be a map with measure and target, not %s", node_words(node));
+        return;
+    }
+    entries_known(m->c, node, keys, "a measure");
+    kind = entry_need(m->c, node, "measure", NODE_STRING, "a measure");
+    if (kind != NULL) {
+        read_kind(m, kind, measure);
+    }
+    if (node_get(node, "target") == NULL) {
+        report_add(m->c->report, "key_missing", node->line, node->column, NULL,
+                   "a measure needs the key 'target'");
+        return;
+    }
+    read_target(m, node, a, measure);
+}
+
+static void read_granularity(struct making *m, const struct node *node, struct activity *a)
+{
+    a->granularity_ms = GRANULARITY_DEFAULT_MS;
+    if (node != NULL &&
+        (node->kind != NODE_STRING || span_parse(node->text, &a->granularity_ms, NULL) != QP_OK ||
+         a->granularity_ms == 0)) {
+        report_add(m->c->report, "stats_wrong", node->line, node->column, NULL,
+                   "granularity must be a text like 5m or 1h");
+    }
+}
+
+void stats_read(struct making *m, const struct node *node, struct activity *a)
+{
+    static const char *const keys[] = {"id", "key", "granularity", "measures", NULL};
+    const struct node *list;
+    struct measure *measures;
+    entries_known(m->c, node, keys, "stats");
+    a->job_id = entry_mapping(m, node, "id", LITERAL_TEXT, a);
+    a->job_key = entry_mapping(m, node, "key", LITERAL_TEXT, a);
+    read_granularity(m, node_get(node, "granularity"), a);
+    list = entry_get(m->c, node, "measures", NODE_LIST);
+    measures = compile_keep(m->c, list == NULL ? 0 : list->count, sizeof *measures);
+    if (list == NULL || measures == NULL) {
+        return;
+    }
+    for (const struct node *item = list->first; item != NULL; item = item->next) {
+        read_measure(m, item, a, &measures[a->measure_count++]);
+    }
+    a->measures = measures;
+}
