@@ -151,12 +151,14 @@ const char *cli_named(struct cli *c, enum option option);
 
 /* --------------------------------------------------------------------------------------- input */
 
+/* What is in a file, or comes from stdin (-). */
+int input_file(struct cli *c, const char *path, size_t limit, qp_str *out_text);
 /* Arguments as JSON: name=text, name:=JSON, name=@FILE, name:=@FILE; or one that is a JSON text,
  * @FILE, or - for stdin. None: `otherwise`. */
 int input_read(struct cli *c, const char *const *arguments, size_t count, const char *otherwise,
                qp_str *out_json);
-/* All that can be read, at most LIMIT_PAYLOAD_SIZE; `name` is for the error. */
-int input_stream(struct cli *c, FILE *file, const char *name, qp_str *out_text);
+/* All that can be read, at most `limit` bytes; `name` is for the error. */
+int input_stream(struct cli *c, FILE *file, const char *name, size_t limit, qp_str *out_text);
 /* A text as it is: itself, @FILE, or - for stdin. */
 int input_text(struct cli *c, const char *argument, qp_str *out_text);
 

@@ -10,21 +10,21 @@
 
 #include "cli/cli.h"
 
-int input_stream(struct cli *c, FILE *file, const char *name, qp_str *out_text)
+int input_stream(struct cli *c, FILE *file, const char *name, size_t limit, qp_str *out_text)
 {
     struct buf b;
     size_t n = 1;
     int status = EXIT_OK;
-    buf_init(&b, &c->env, LIMIT_PAYLOAD_SIZE + 1);
-    while (n > 0 && buf_rc(&b) == QP_OK) {
+    buf_init(&b, &c->env, limit + 4096); /* as much as is read at a time */
+    while (n > 0 && b.n <= limit && buf_rc(&b) == QP_OK) {
         char *room = buf_room(&b, 4096);
         n = room == NULL ? 0 : fread(room, 1, 4096, file);
         buf_took(&b, n);
     }
     if (ferror(file) != 0) {
         status = cli_fail(c, EXIT_USAGE, "'%s': %s", name, strerror(errno));
-    } else if (buf_rc(&b) != QP_OK || b.n > LIMIT_PAYLOAD_SIZE) {
-        status = cli_fail(c, EXIT_USAGE, "'%s': more than %d bytes", name, LIMIT_PAYLOAD_SIZE);
+    } else if (buf_rc(&b) != QP_OK || b.n > limit) {
+        status = cli_fail(c, EXIT_USAGE, "'%s': more than %zu bytes", name, limit);
     } else if (!arena_copy(&c->arena, (qp_str){b.p != NULL ? b.p : "", b.n}, out_text)) {
         status = cli_fail(c, EXIT_ERROR, "out of memory");
     }
@@ -32,14 +32,18 @@ int input_stream(struct cli *c, FILE *file, const char *name, qp_str *out_text)
     return status;
 }
 
-static int read_file(struct cli *c, const char *path, qp_str *out_text)
+int input_file(struct cli *c, const char *path, size_t limit, qp_str *out_text)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file;
     int status;
+    if (strcmp(path, "-") == 0) {
+        return input_stream(c, stdin, path, limit, out_text);
+    }
+    file = fopen(path, "re");
     if (file == NULL) {
         return cli_fail(c, EXIT_USAGE, "'%s': %s", path, strerror(errno));
     }
-    status = input_stream(c, file, path, out_text);
+    status = input_stream(c, file, path, limit, out_text);
     (void)fclose(file);
     return status;
 }
@@ -65,7 +69,7 @@ static int put_member(struct cli *c, struct json_writer *w, const char *argument
     }
     value = str_from(equals + 1);
     if (value.n > 1 && value.p[0] == '@') {
-        status = read_file(c, value.p + 1, &value);
+        status = input_file(c, value.p + 1, LIMIT_PAYLOAD_SIZE, &value);
     }
     status = status == EXIT_OK && raw ? check(c, argument, value) : status;
     if (status == EXIT_OK) {
@@ -103,9 +107,9 @@ int input_text(struct cli *c, const char *argument, qp_str *out_text)
 {
     *out_text = str_from(argument);
     if (strcmp(argument, "-") == 0) {
-        return input_stream(c, stdin, "-", out_text);
+        return input_stream(c, stdin, "-", LIMIT_PAYLOAD_SIZE, out_text);
     }
-    return argument[0] == '@' ? read_file(c, argument + 1, out_text) : EXIT_OK;
+    return argument[0] == '@' ? input_file(c, argument + 1, LIMIT_PAYLOAD_SIZE, out_text) : EXIT_OK;
 }
 
 int input_read(struct cli *c, const char *const *arguments, size_t count, const char *otherwise,

@@ -269,7 +269,7 @@ static int read_entries(struct cli *c, struct file *f, qp_str text)
 static int read_file(struct cli *c, struct file *f, FILE *stream)
 {
     qp_str text;
-    int status = input_stream(c, stream, f->path, &text);
+    int status = input_stream(c, stream, f->path, LIMIT_CONFIG_SIZE, &text);
     status = status == EXIT_OK ? read_entries(c, f, text) : status;
     if (status == EXIT_OK) {
         take_entries(c, f);

@@ -3,7 +3,7 @@
 #
 # A console box has commands, after "$ ", and what they print; "..." stands for any text, alone on a line for any lines. The boxes of a page
 # are run in one directory, one after the other. A command that ends in & goes on meanwhile. Of a bash box that begins with "# NAME.sh - " the
-# file NAME.sh is made. The port of the server is one that the system chooses, so that pages can be tested side by side.
+# file NAME.sh is made, likewise NAME.yaml. The port of the server is one that the system chooses, so that pages can be tested side by side.
 set -u
 . test/cli/lib.sh
 examples=$(cat examples/*.c)
@@ -12,6 +12,13 @@ PATH=$(dirname "$quipu"):$PATH
 # boxes KIND PAGE: the lines of all boxes of this kind, each box ended by a line "```"
 boxes() {
     awk -v kind="$1" '$0 == "```" kind { on = 1; next } /^```$/ { if (on) print; on = 0 } on' "$2"
+}
+
+# The first yaml box that begins with "# NAME.yaml - " becomes that file.
+make_graph() {
+    local name
+    name=$(boxes yaml "$1" | sed -nE 's/^# ([a-z]+\.yaml) - .*/\1/p' | head -1)
+    [ -z "$name" ] || boxes yaml "$1" | sed '/^```$/,$d' > "$name"
 }
 
 make_scripts() {
@@ -65,7 +72,7 @@ check_last() {
 
 run_page() {
     local page=$1 line command=
-    make_scripts "$page" || return 1
+    make_scripts "$page" && make_graph "$page" || return 1
     : > expected
     while IFS= read -r line; do
         case $line in

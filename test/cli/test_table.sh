@@ -55,6 +55,7 @@ test_examples_are_understood() {
     serve || return 1
     export QUIPU_SERVER=unix:data/quipu.sock
     printf '{}' > input.json
+    cp "$root/test/graph/good/chain.yaml" orders.yaml
     printf '#!/bin/sh\ncat\n' > greet.sh
     chmod +x greet.sh
     for id in order-7 order-8; do "$quipu" start order --id $id > /dev/null || return 1; done
