@@ -218,7 +218,8 @@ void transitions_read(struct making *m)
             m->loose = true;
             activity_unknown(m, entry->key_line, entry->key_column, entry->key,
                              "transition_unknown");
-        } else if (list_good(m, entry)) {
+        } else if (from->transitions == NULL && /* else its key is there twice, and that was told */
+                   list_good(m, entry)) {
             check_last(m, entry, from);
             read_from(m, entry, from, led_from);
         }

@@ -354,7 +354,7 @@ static int check_value(const struct schema *s, const struct json *json, const st
 /* The pointer of RFC 6901, foreign keys escaped for terminals too. */
 static void write_pointer(const struct place *at, char *out, size_t size)
 {
-    const struct place *way[LIMIT_YAML_DEPTH + 1];
+    const struct place *way[LIMIT_YAML_DEPTH + 1] = {NULL};
     char text[QP_ERR_TEXT_SIZE];
     size_t count = 0;
     size_t n = 0;
