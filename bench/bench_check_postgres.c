@@ -56,7 +56,7 @@ int main(void)
     paths[0] = place.path;
     paths[1] = pgserver_url(server, "bench");
     for (int i = 0; i < 2; i++) {
-        (void)load_run(paths[i], jobs, IN_FLIGHT, 1, NULL);
+        (void)load_run(paths[i], jobs, IN_FLIGHT, LOAD_ONE_STEP, NULL);
     }
     for (int round = 0; round < rounds; round++) {
         for (int i = 0; i < 2; i++) {

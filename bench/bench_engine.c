@@ -40,7 +40,8 @@ static void table(const struct place *place, int steps, bool smoke)
         for (int round = 0; round < rounds; round++) {
             reference += reference_run(path, FAULTVFS_NAME, jobs, in_flight[i], steps) / rounds;
             file_remove(path);
-            struct load_figures one = load_run(path, jobs, in_flight[i], steps, syncs);
+            struct load_figures one = load_run(path, jobs, in_flight[i],
+                                               steps == 1 ? LOAD_ONE_STEP : LOAD_TEN_STEPS, syncs);
             file_remove(path);
             f.jobs_per_s += one.jobs_per_s / rounds;
             f.syncs_per_job += one.syncs_per_job / rounds;
@@ -68,7 +69,7 @@ static void one(struct place *place, const char *what)
     if ((steps != 1 && steps != 10) || in_flight < 1 || jobs < 1) {
         die("BENCH_ONE", "steps (1 or 10):in flight:jobs");
     }
-    f = load_run(place->path, jobs, in_flight, steps, syncs);
+    f = load_run(place->path, jobs, in_flight, steps == 1 ? LOAD_ONE_STEP : LOAD_TEN_STEPS, syncs);
     printf("%.0f jobs/s, %.4f fdatasync per job\n", f.jobs_per_s, f.syncs_per_job);
     place_remove(place);
 }

@@ -55,7 +55,8 @@ static void table(int steps)
             struct load_figures one;
             reference += reference_pg_run(url, jobs, in_flight[i], steps) / rounds;
             forget();
-            one = load_run(url, jobs, in_flight[i], steps, NULL);
+            one = load_run(url, jobs, in_flight[i], steps == 1 ? LOAD_ONE_STEP : LOAD_TEN_STEPS,
+                           NULL);
             f.jobs_per_s += one.jobs_per_s / rounds;
             f.p50_ms += one.p50_ms / rounds;
             f.p99_ms += one.p99_ms / rounds;
@@ -80,7 +81,7 @@ static double together(int processes, int64_t jobs, int64_t in_flight)
             die("fork", "cannot");
         }
         if (child == 0) {
-            (void)load_run(url, jobs / processes, in_flight / processes, 1, NULL);
+            (void)load_run(url, jobs / processes, in_flight / processes, LOAD_ONE_STEP, NULL);
             _exit(0);
         }
     }
@@ -101,7 +102,7 @@ static void processes(void)
     for (int round = 0; round < rounds; round++) {
         for (int n = 1; n <= 2; n++) {
             forget();
-            (void)load_run(url, 1, 1, 1, NULL); /* the schema is there */
+            (void)load_run(url, 1, 1, LOAD_ONE_STEP, NULL); /* the schema is there */
             speed[n - 1] += together(n, jobs, 1000) / rounds;
         }
     }
@@ -200,7 +201,7 @@ static void growth(void)
     printf("\n%12s %14s %14s %18s\n", "jobs", "tables, MiB", "indexes, MiB", "bytes per job");
     for (int i = 1; i <= SIZE_STEPS; i++) {
         double mib[2];
-        (void)load_run(url, jobs, 1000, 1, NULL);
+        (void)load_run(url, jobs, 1000, LOAD_ONE_STEP, NULL);
         sizes(mib);
         printf("%12lld %14.1f %14.1f %18.0f\n", (long long)(jobs * i), mib[0], mib[1],
                (mib[0] + mib[1]) * 1048576 / (double)(jobs * i));
@@ -217,7 +218,9 @@ static void one(const char *what)
     if ((steps != 1 && steps != 10) || in_flight < 1 || jobs < 1) {
         die("BENCH_ONE", "steps (1 or 10):in flight:jobs");
     }
-    printf("%.0f jobs/s, reference %.0f\n", load_run(url, jobs, in_flight, steps, NULL).jobs_per_s,
+    printf("%.0f jobs/s, reference %.0f\n",
+           load_run(url, jobs, in_flight, steps == 1 ? LOAD_ONE_STEP : LOAD_TEN_STEPS, NULL)
+               .jobs_per_s,
            reference_pg_run(url, jobs, in_flight, steps));
 }
 

@@ -2,6 +2,8 @@
 #include "load.h"
 
 #include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "kernel/single.h"
@@ -43,11 +45,93 @@ static const struct program chain_program = {.kind = CHAIN_KIND,
                                              .enter = chain_enter,
                                              .spawn = chain_spawn};
 
+/* ---------------------------------------------------------------------------------------- graphs */
+
+#define TEXT_SIZE 400000
+
+static void add(char *text, size_t *size, const char *format, ...) QP_PRINTF(3, 4);
+static void add(char *text, size_t *size, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    *size += (size_t)vsnprintf(text + *size, TEXT_SIZE - *size, format, arguments);
+    va_end(arguments);
+}
+
+static void add_head(char *text, size_t *size, const char *topic)
+{
+    add(text, size, "    - subscribes: %s\n      activities:\n        t%s: { type: trigger }\n",
+        topic, topic + 6);
+}
+
+static void add_worker(char *text, size_t *size, const char *graph, int index, const char *from,
+                       bool last)
+{
+    add(text, size,
+        "        w%s-%d:\n          type: worker\n          topic: charge\n          input: { maps: { order: "
+        "'{%s.output.data.%s}' } }\n",
+        graph, index, from, from[0] == 't' ? "order" : "reference");
+    if (last) {
+        add(text, size,
+            "          job: { maps: { reference: '{$self.output.data.reference}' } }\n");
+    }
+}
+
+/* A chain of workers, each fed by the one before. */
+static void add_chain(char *text, size_t *size, const char *graph, int steps)
+{
+    char from[32];
+    (void)snprintf(from, sizeof from, "t%s", graph);
+    for (int i = 0; i < steps; i++) {
+        add_worker(text, size, graph, i, from, i == steps - 1);
+        (void)snprintf(from, sizeof from, "w%s-%d", graph, i);
+    }
+    add(text, size, "      transitions:\n        t%s: [{ to: w%s-0 }]\n", graph, graph);
+    for (int i = 0; i + 1 < steps; i++) {
+        add(text, size, "        w%s-%d: [{ to: w%s-%d }]\n", graph, i, graph, i + 1);
+    }
+}
+
+static void add_fan(char *text, size_t *size)
+{
+    for (int i = 0; i < LOAD_FAN; i++) {
+        add_worker(text, size, "fan", i, "tfan", false);
+    }
+    add(text, size,
+        "        meet: { type: hook, job: { maps: { first: '{wfan-0.output.data.reference}' } } }\n");
+    add(text, size, "      transitions:\n        tfan:\n");
+    for (int i = 0; i < LOAD_FAN; i++) {
+        add(text, size, "          - to: wfan-%d\n", i);
+    }
+    for (int i = 0; i < LOAD_FAN; i++) {
+        add(text, size, "        wfan-%d: [{ to: meet }]\n", i);
+    }
+}
+
+static void deploy(qp *q)
+{
+    static char text[TEXT_SIZE];
+    size_t size = 0;
+    struct qp_err err;
+    add(text, &size, "app:\n  id: bench\n  version: '1'\n  graphs:\n");
+    add_head(text, &size, "graph.one");
+    add_chain(text, &size, "one", 1);
+    add_head(text, &size, "graph.ten");
+    add_chain(text, &size, "ten", 10);
+    add_head(text, &size, "graph.fan");
+    add_fan(text, &size);
+    if (qp_deploy(q, &(struct qp_deploy){.text = {text, size}, .activate = true}, NULL, &err) !=
+        QP_OK) {
+        die("deploy", err.text);
+    }
+}
+
 /* ------------------------------------------------------------------------------------- the load */
 
 struct load {
     qp *q;
     int64_t kind;
+    const char *topic;
     int64_t started;
     int64_t ended;
     int64_t jobs;
@@ -85,11 +169,12 @@ static void start_next(struct load *l)
     }
     l->started++;
     l->from = now_s();
-    if (job_start_async(
-            l->q,
-            &(struct qp_start){
-                .topic = QP_STR("charge"), .input = QP_STR(INPUT), .context = l, .ended = on_ended},
-            l->kind, &err) != QP_OK) {
+    if (job_start_async(l->q,
+                        &(struct qp_start){.topic = str_from(l->topic),
+                                           .input = QP_STR(INPUT),
+                                           .context = l,
+                                           .ended = on_ended},
+                        l->kind, &err) != QP_OK) {
         die("start", err.text);
     }
 }
@@ -125,10 +210,13 @@ static int compare_double(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-struct load_figures load_run(const char *path, int64_t jobs, int64_t in_flight, int steps,
+struct load_figures load_run(const char *path, int64_t jobs, int64_t in_flight, enum load_job job,
                              int64_t (*syncs_so_far)(void))
 {
-    struct load l = {.kind = steps == 1 ? SINGLE_KIND : CHAIN_KIND, .jobs = jobs};
+    static const char *const topics[] = {"charge", "charge", "graph.one", "graph.ten", "graph.fan"};
+    struct load l = {.kind = job == LOAD_TEN_STEPS ? CHAIN_KIND : SINGLE_KIND,
+                     .topic = topics[job],
+                     .jobs = jobs};
     struct load_figures f = {0};
     struct qp_err err;
     int64_t syncs;
@@ -136,6 +224,9 @@ struct load_figures load_run(const char *path, int64_t jobs, int64_t in_flight, 
     (void)pthread_mutex_init(&l.lock, NULL);
     (void)pthread_cond_init(&l.over, NULL);
     l.q = open_engine(path);
+    if (job >= LOAD_GRAPH_ONE) {
+        deploy(l.q);
+    }
     l.latencies = in_flight == 1 ? calloc((size_t)jobs, sizeof *l.latencies) : NULL;
     syncs = syncs_so_far == NULL ? 0 : syncs_so_far();
     from = now_s();

@@ -359,9 +359,10 @@ QP_API QP_MUST_USE int qp_job_retry(qp *engine, qp_str id, struct qp_err *err);
  * somebody comes. `id` makes sending it again harmless: QP_E_EXISTS while the first one is on its way. */
 struct qp_signal {
     qp_str topic;
-    qp_str key;
+    qp_str key; /* none: the hooks that graphs have at the topic say what it is in the payload */
     qp_str payload; /* JSON */
-    qp_str id;      /* none: every call is a signal of its own */
+    int code;  /* that the hook's transitions see; 0: 200. 202 leaves the hook waiting for more */
+    qp_str id; /* none: every call is a signal of its own */
     qp_ms ttl_ms;
     qp_str ns; /* none: the handle's own */
     /* For qp_signal_send_async: after the commit, on the thread that drives the engine. */
@@ -377,6 +378,61 @@ QP_API QP_MUST_USE int qp_signal_send(qp *engine, const struct qp_signal *signal
 /* Returns when it is checked and queued. QP_E_LIMIT: 65536 calls wait already. */
 QP_API QP_MUST_USE int qp_signal_send_async(qp *engine, const struct qp_signal *signal,
                                             struct qp_err *err);
+
+/* ---------------------------------------------------------------------------------------- graphs */
+
+/* An application is a text, YAML or JSON (docs/graphs.md): graphs, each started by its topic. Its versions stand side by
+ * side; one of them is active, and new jobs begin with it. A job keeps the version that it began with. */
+
+/* Something that is wrong with a text: where, and what to do about it. Texts live until the visit returns. */
+struct qp_graph_error {
+    const char *code; /* stable: docs/graph-errors.md */
+    int line;
+    int column;
+    qp_str message;
+    qp_str hint; /* none: there is none */
+};
+typedef void (*qp_graph_error_visit)(void *context, const struct qp_graph_error *error);
+
+struct qp_deploy {
+    qp_str ns; /* none: the handle's own */
+    qp_str text;
+    bool activate;              /* new jobs begin with it from now on */
+    void *context;              /* for found */
+    qp_graph_error_visit found; /* hears of everything that is wrong; may be NULL */
+};
+
+struct qp_deployed {
+    char app[QP_ID_SIZE];
+    char version[QP_ID_SIZE];
+    char was[QP_ID_SIZE]; /* the version that was active before; empty: none was, or this one */
+    bool existed;         /* the same text was there */
+};
+
+/* Checks all of it, and deploys it or nothing. QP_E_SHAPE: something is wrong with it; QP_E_CONFLICT: the version is there
+ * with another text, or a topic of it belongs to another application. out_deployed may be NULL. */
+QP_API QP_MUST_USE int qp_deploy(qp *engine, const struct qp_deploy *deploy,
+                                 struct qp_deployed *out_deployed, struct qp_err *err);
+/* Another version becomes active. QP_E_NOT_FOUND: there is no such one. */
+QP_API QP_MUST_USE int qp_activate(qp *engine, qp_str ns, qp_str app, qp_str version,
+                                   struct qp_deployed *out_deployed, struct qp_err *err);
+/* Only checks. Thread-safe; needs no engine. */
+QP_API QP_MUST_USE int qp_graph_check(qp_str text, void *context, qp_graph_error_visit found,
+                                      struct qp_err *err);
+
+/* A version that is deployed. Texts live until the visit returns. */
+struct qp_app {
+    qp_str app;
+    qp_str version;
+    qp_str text;
+    bool active;
+    qp_ms created_at;
+    qp_ms activated_at; /* 0: never */
+};
+/* Stops at the first visit that does not return QP_OK, and returns that code. */
+typedef int (*qp_app_visit)(void *context, const struct qp_app *app);
+QP_API QP_MUST_USE int qp_apps(qp *engine, qp_str ns, void *context, qp_app_visit visit,
+                               struct qp_err *err);
 
 /* What can be done with a job that is there.
  *
@@ -632,6 +688,19 @@ typedef int (*qp_write)(void *context, qp_str piece);
 QP_API QP_MUST_USE int qp_job_export(qp *engine, qp_str ns, qp_str id, void *context,
                                      qp_write write, struct qp_err *err);
 
+/* How many jobs of a graph began when, by the key and the facets that its trigger gives them (docs/graphs.md, stats): those
+ * that `data` would get, in the segments of a range of time. Written as one JSON object. QP_E_NOT_FOUND: no graph has the
+ * topic, or it has no stats. */
+struct qp_measures {
+    qp_str ns; /* none: the handle's own */
+    qp_str topic;
+    qp_str data; /* JSON, as the input of a start */
+    qp_ms range_ms;
+    qp_ms end_at; /* 0: now */
+};
+QP_API QP_MUST_USE int qp_measures_read(qp *engine, const struct qp_measures *query, void *context,
+                                        qp_write write, struct qp_err *err);
+
 /* A topic, and how it goes. */
 struct qp_topic {
     qp_str name;
@@ -704,6 +773,8 @@ QP_API void qp_task_token(const qp_task *task, char out_token[QP_TASK_TOKEN_SIZE
  * copied. The function's own code does the rest: QP_OK commits the output (null when there was
  * none), anything else is an error. */
 QP_API QP_MUST_USE int qp_task_output(qp_task *task, qp_str json);
+/* The same with a code of its own, 100 to 599, by which a graph chooses where it goes on; 200 is the usual one. */
+QP_API QP_MUST_USE int qp_task_reply(qp_task *task, int code, qp_str json);
 struct qp_failure {
     const char *message; /* for people, and kept with the job */
     int code;            /* 400 to 599; 0: 500 */
@@ -738,6 +809,24 @@ struct qp_worker {
 /* At any time. QP_E_EXISTS: the topic has a worker. */
 QP_API QP_MUST_USE int qp_worker_add(qp *engine, const struct qp_worker *worker,
                                      struct qp_err *err);
+
+/* Workers that come with the engine, so that a first graph needs none:
+ *
+ *   quipu.echo    answers its input
+ *   quipu.fail    fails: {"code":500,"message":"...","times":2} fails twice, then answers its input; without
+ *                 `times` it fails each time
+ *   quipu.shell   runs a program: {"command":"name","arguments":[...],"stdin":"...","timeout_ms":60000} answers {"code","stdout",
+ *                 "stderr"}. Only names on the list can be run: each is "name=/the/program", and nothing else of a command
+ *                 line is looked at, so there is no shell in between. Without a list it is not served
+ *
+ * A program that ends with another code than 0 is an error of code 500, with its output in the message. One that takes
+ * longer than its timeout is ended. */
+struct qp_builtin {
+    const char *const *shell; /* the list; NULL: none */
+    size_t shell_count;
+};
+QP_API QP_MUST_USE int qp_builtin_serve(qp *engine, const struct qp_builtin *builtin,
+                                        struct qp_err *err);
 
 /* Without worker functions: the next task of a topic; QP_E_NOT_FOUND when none is ready. It is ours until
  * it is completed, given back, or this process dies. */

@@ -157,6 +157,25 @@
 #define LIMIT_START_ATTRIBUTES 16
 #define LIMIT_IDEM_MS (7LL * 24 * 3600 * 1000) /* the record of an idempotency key; configurable */
 
+/* Graphs */
+#define LIMIT_APPS_KNOWN 256    /* compiled versions in memory */
+#define LIMIT_APP_TOPICS 100000 /* of all applications of a store */
+#define LIMIT_HOOK_MATCHES 16   /* that make the key of a hook */
+#define LIMIT_GRAPH_DEPTH 500   /* generations from the trigger down */
+#define LIMIT_CYCLES 10000      /* rounds of one pivot */
+#define LIMIT_JOB_DATA_SIZE (8 * 1024 * 1024)
+#define LIMIT_COMPOSITION_DEPTH 16 /* jobs that call jobs, in one compositional key */
+#define LIMIT_COMPOSITION_JOBS 1000
+#define LIMIT_MEASURED_JOBS 100000 /* that one question about measures counts */
+#define LIMIT_SEGMENTS 10000
+
+/* Programs that quipu.shell runs */
+#define LIMIT_SHELL_COMMANDS 100 /* on the list */
+#define LIMIT_SHELL_ARGUMENTS 64
+#define LIMIT_SHELL_OUTPUT_SIZE (256 * 1024) /* of stdout and of stderr, each */
+#define LIMIT_SHELL_MS (60 * 1000)           /* when nothing is said */
+#define LIMIT_SHELL_MOST_MS (3600 * 1000)
+
 /* Checking */
 #define LIMIT_CHECK_FINDINGS 1000      /* after which a check stops; configurable */
 #define LIMIT_CHECK_PAGE_JOBS 256      /* jobs that are read from one snapshot */

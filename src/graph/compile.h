@@ -7,6 +7,7 @@
  *   compile_way.c        transitions, conditions, hook rules
  *   compile_shape.c      what leads where: circles, joins, dominators, exits
  *   compile_reading.c    who may read from whom
+ *   compile_job.c        which keys the data of jobs can have
  *   compile_key.c        keys and their kinds, used by all of them
  *
  * Each goes on after an error as far as that makes sense, so that a report has everything; a part that builds on
@@ -132,6 +133,8 @@ void hooks_read(struct making *m);
 void hooks_finish(struct compiler *c);
 void shape_make(struct making *m);
 void readings_check(struct making *m);
+/* graph.job_keys. */
+int job_keys_collect(struct arena *a, struct graph *g) QP_MUST_USE;
 
 /* NULL: there is none. activity_unknown tells that, with a hint. */
 struct activity *activity_find(const struct making *m, qp_str id);

@@ -157,6 +157,9 @@ struct graph {
     size_t digit_count;          /* without them */
     const struct activity **by_digit;
     const struct activity *trigger;
+    const qp_str *job_keys; /* the first keys of all maps of `job`, in the order of the text */
+    size_t job_key_count;
+    bool leaves_timers; /* a job that is complete may have some left */
 };
 
 struct app {
@@ -180,6 +183,9 @@ void app_free(struct app *app);
 /* NULL: there is none. The id of a gate is "join:" and that of its join. */
 const struct graph *app_graph(const struct app *app, qp_str topic);
 const struct activity *graph_activity(const struct graph *g, qp_str id);
+
+/* The rule by which signals of a topic find whom they are for; all rules of a topic are alike in this. */
+const struct hook_rule *app_hook(const struct app *app, qp_str topic);
 
 /* Whether checked JSON is as the schema says: QP_OK, or QP_E_SHAPE with the pointer in the sentence. */
 int schema_check(const struct schema *schema, qp_str json, struct qp_err *err) QP_MUST_USE;

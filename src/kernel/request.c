@@ -288,12 +288,10 @@ static int decide_error(struct turn *t, struct request_result *r)
     if (rc != QP_OK) {
         return rc;
     }
-    r->retry_ms = r->fatal ? -1 : retry_delay(&policy, act->attempt + 1);
-    if (r->retry_ms >= 0) {
-        return try_again(t, r, act);
-    }
     r->code = r->code >= 400 ? r->code : 500;
-    return decide_done(t, r);
+    r->retry_ms =
+        r->fatal || !retry_is_for(&policy, r->code) ? -1 : retry_delay(&policy, act->attempt + 1);
+    return r->retry_ms >= 0 ? try_again(t, r, act) : decide_done(t, r);
 }
 
 static int result_decide(struct engine *e, struct command *c, struct bundle *b)

@@ -42,9 +42,12 @@ static int set_one(struct retry *r, qp_str key, qp_str value, struct qp_err *err
     } else if (str_equal(key, QP_STR("cap"))) {
         rc = number_of(value, 0, (double)LIMIT_TIMER_MS, &number, err);
         r->cap_ms = (qp_ms)number;
+    } else if (str_equal(key, QP_STR("code"))) {
+        rc = number_of(value, 0, 999, &number, err);
+        r->code = (int64_t)number;
     } else {
         rc = err_set(err, QP_E_INVALID,
-                     "retry policy: no key '%.*s'; there are attempts, backoff, factor, cap",
+                     "retry policy: no key '%.*s'; there are attempts, backoff, factor, cap, code",
                      STR_ARG(key));
     }
     return rc;
@@ -80,8 +83,16 @@ size_t retry_format(const struct retry *r, char out_text[RETRY_TEXT_SIZE])
     int n =
         snprintf(out_text, RETRY_TEXT_SIZE, "attempts=%lld,backoff=%lld,factor=%g,cap=%lld",
                  (long long)r->attempts, (long long)r->backoff_ms, r->factor, (long long)r->cap_ms);
+    if (r->code != 0) {
+        n += snprintf(out_text + n, RETRY_TEXT_SIZE - (size_t)n, ",code=%lld", (long long)r->code);
+    }
     QP_ASSERT(n > 0 && n < RETRY_TEXT_SIZE);
     return (size_t)n;
+}
+
+bool retry_is_for(const struct retry *r, int64_t code)
+{
+    return r->code == 0 || r->code == code;
 }
 
 qp_ms retry_delay(const struct retry *r, int64_t failures)

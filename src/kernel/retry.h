@@ -1,6 +1,6 @@
 /* retry.h - how often an activity is tried, and how long between
  *
- * A policy stands as text on the activity's row: "attempts=5,backoff=1000,factor=2,cap=60000", in any
+ * A policy stands as text on the activity's row: "attempts=5,backoff=1000,factor=2,cap=60000,code=500", in any
  * order, what is missing is the default. Attempts are those that ended in an error which the worker
  * reported; a crash or a lost lease is no attempt (those are deliveries, and have a limit of their own).
  */
@@ -14,6 +14,7 @@ struct retry {
     qp_ms backoff_ms; /* after the first failure */
     double factor;    /* each further wait is this much longer */
     qp_ms cap_ms;     /* and no longer than this */
+    int64_t code;     /* only for errors of this code; 0: for all */
 };
 
 #define RETRY_TEXT_SIZE 128
@@ -25,6 +26,8 @@ int retry_parse(qp_str text, struct retry *out_retry, struct qp_err *err) QP_MUS
 /* The text, with a NUL; its length. */
 size_t retry_format(const struct retry *retry, char out_text[RETRY_TEXT_SIZE]);
 
+/* Whether an error of this code is tried again at all. */
+bool retry_is_for(const struct retry *retry, int64_t code);
 /* How long to wait after this many failures, or -1: that was the last attempt. */
 qp_ms retry_delay(const struct retry *retry, int64_t failures);
 

@@ -107,6 +107,7 @@ int step_spawn(struct bundle *b, const struct site *site, const struct spawn *sp
 struct complete {
     qp_str output;
     int64_t keep_ms;
+    bool clean; /* a job that ends in its turn has no timer, hook or key left */
 };
 int step_complete(struct bundle *b, const struct site *site,
                   const struct complete *complete) QP_MUST_USE;

@@ -436,13 +436,12 @@ static int sweep(struct turn *t)
 /* Step 3, by the GUID that closed the job. */
 static int do_complete(struct turn *t)
 {
-    struct complete complete = {.keep_ms = t->kernel->keep_ms};
-    bool clean = t->program->leaves_nothing && t->job->state == JOB_COMPLETED;
+    struct complete complete = {.keep_ms = t->kernel->keep_ms, .clean = t->program->leaves_nothing};
     int rc = t->program->complete == NULL ? QP_OK : t->program->complete(t, &complete);
     rc = rc == QP_OK ? step_complete(t->bundle, &t->site, &complete) : rc;
     rc = rc == QP_OK ? settle(t) : rc;
     rc = rc == QP_OK ? kin_answer(t) : rc;
-    rc = rc == QP_OK && !clean ? sweep(t) : rc;
+    rc = rc == QP_OK && !(complete.clean && t->job->state == JOB_COMPLETED) ? sweep(t) : rc;
     t->outcome->ended = t->site.ref;
     t->outcome->ended_state = (enum job_state)t->job->state;
     t->outcome->ended_workflow = t->job->workflow;

@@ -5,6 +5,7 @@
  * several share a database, by another one when the run's lease is over.
  */
 #include "run/handle.h"
+#include "run/apps.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -210,8 +211,8 @@ static int engine_enter(qp *q, const struct qp_options *options,
     struct engine_options of_engine = {.name = "embedded",
                                        .keep_ms = options->keep_ms,
                                        .max_deliveries = options->max_deliveries,
-                                       .programs = programs,
-                                       .program_count = program_count,
+                                       .programs = q->programs,
+                                       .program_count = program_count + 1,
                                        .context = q,
                                        .ended = watch_job_ended,
                                        .finished = stats_finished,
@@ -220,11 +221,15 @@ static int engine_enter(qp *q, const struct qp_options *options,
     int rc = work_init(q) == QP_OK && stats_create(q) == QP_OK
                  ? store_enter(q, options, err)
                  : err_set(err, QP_E_NOMEM, "qp_open: out of memory");
+    QP_ASSERT(program_count < LIMIT_PROGRAMS);
+    memcpy(q->programs, programs, program_count * sizeof *programs);
+    q->programs[program_count] = &q->apps.program;
     of_engine.store = q->store;
     q->lease_ms = run_lease_ms(q, options);
     of_engine.lease_ms = q->lease_ms;
     rc = rc == QP_OK ? join_events(q, err) : rc;
     rc = rc == QP_OK ? engine_open(&of_engine, &q->engine, err) : rc;
+    rc = rc == QP_OK ? apps_open(q, err) : rc;
     return rc == QP_OK ? enter_namespace(q, options->namespace_name, err) : rc;
 }
 
@@ -250,7 +255,8 @@ static int handle_init(qp *q, struct qp_err *err)
     }
     if (pthread_mutex_init(&q->lock, NULL) != 0 || changed_init(q) != QP_OK ||
         pool_init(&q->pool) != QP_OK || readers_init(&q->readers) != QP_OK ||
-        followers_init(&q->followers) != QP_OK || pthread_mutex_init(&q->ready.lock, NULL) != 0) {
+        followers_init(&q->followers) != QP_OK || pthread_mutex_init(&q->ready.lock, NULL) != 0 ||
+        apps_init(q) != QP_OK) {
         (void)close(q->event_fd);
         return err_set(err, QP_E_NOMEM, "qp_open: out of memory");
     }
@@ -264,6 +270,8 @@ static void handle_free(qp *q)
     watches_done(q);
     work_free(q);
     stats_destroy(q);
+    apps_done(q);
+    mem_free(&env, q->shell);
     readers_done(q);
     followers_done(&q->followers);
     (void)pthread_mutex_destroy(&q->ready.lock);
@@ -360,12 +368,10 @@ static int handle_make(const struct qp_options *options, qp **out_q, struct qp_e
     return QP_OK;
 }
 
-static int read_nothing(void *context, struct store *s, struct qp_err *err)
+static int read_topics(void *context, struct store *s, struct qp_err *err)
 {
-    (void)context;
-    (void)s;
-    (void)err;
-    return QP_OK;
+    qp *q = context;
+    return library_refresh(q->apps.library, s, err);
 }
 
 int qp_open_readonly(const struct qp_options *options, qp **out_engine, struct qp_err *err)
@@ -376,7 +382,7 @@ int qp_open_readonly(const struct qp_options *options, qp **out_engine, struct q
     if (rc != QP_OK) {
         return rc;
     }
-    rc = reads_do(q, NULL, read_nothing, err); /* is it there? */
+    rc = reads_do(q, q, read_topics, err);
     rc = rc == QP_OK ? name_set(q, options->namespace_name, err) : rc;
     rc = rc == QP_OK ? space_number(q, str_from(q->ns_name), &q->ns, err) : rc;
     if (rc != QP_OK) {

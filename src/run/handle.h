@@ -77,7 +77,8 @@ struct qp_task {
     atomic_bool begun;
     struct buf output;
     struct buf error;
-    int code; /* 0: nothing was said of an error */
+    int code;       /* 0: nothing was said of an error */
+    int reply_code; /* of a reply; 0: 200 */
     bool fatal;
     bool refused;   /* the last output was none: the task cannot end well */
     bool failed;    /* the function returned an error */
@@ -140,7 +141,16 @@ struct ready {
 };
 
 struct desk;
+struct library;
+struct shell;
 struct stats;
+
+/* Applications of graphs (apps.h). */
+struct apps {
+    struct library *library;
+    struct program program;
+    qp_ms look_at; /* the driver's: when topics are read again, where others change them */
+};
 
 struct qp {
     struct qp_env env;
@@ -156,8 +166,11 @@ struct qp {
     struct worker *workers;
     struct service by_hand; /* of tasks that were claimed without a worker */
     qp_task *held;
-    struct desk *work; /* workers elsewhere */
+    struct shell *shell; /* what quipu.shell may run (builtin.c); NULL: nothing */
+    struct desk *work;   /* workers elsewhere */
     struct stats *stats;
+    struct apps apps;
+    const struct program *programs[LIMIT_PROGRAMS]; /* of the engine */
     struct watches watches;
     struct followers followers;
     struct ready ready;
@@ -198,7 +211,7 @@ struct qp {
     bool busy;
 };
 
-/* handle.c: qp_open with further programs than those that everybody has. They outlive the handle. */
+/* handle.c: qp_open with programs of the caller's choice, and graphs. They outlive the handle. */
 int handle_open(const struct qp_options *options, const struct program *const *programs,
                 size_t program_count, qp **out_engine, struct qp_err *err) QP_MUST_USE;
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "run/apps.h"
 #include "run/handle.h"
 #include "run/stats.h"
 
@@ -158,6 +159,7 @@ int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err)
     if (store_wake_take(q->store)) {
         engine_look_again(q->engine);
     }
+    apps_turn(q);
     tasks_renew(q, store_now(q->store));
     run_arrived(q, take_arrived(q));
     follow_turn(q);

@@ -1,6 +1,7 @@
 /* signals.c - sending signals to whoever waits */
 #include "base/hash.h"
 #include "base/json.h"
+#include "run/apps.h"
 #include "run/handle.h"
 
 /* A signal's GUID: from its id, or a new one. */
@@ -22,7 +23,7 @@ int signal_guid(qp *q, const struct qp_signal *signal, unsigned char out_guid[UU
 int signal_check(const qp *q, const struct qp_signal *s, struct qp_err *err)
 {
     int rc = name_check(s->topic, "topic", err);
-    rc = rc == QP_OK ? id_check(s->key, "key", err) : rc;
+    rc = rc == QP_OK && !str_is_none(s->key) ? id_check(s->key, "key", err) : rc;
     rc = rc == QP_OK && !str_is_none(s->id) ? id_check(s->id, "signal id", err) : rc;
     rc = rc == QP_OK && !str_is_none(s->idem_key) ? id_check(s->idem_key, "idempotency key", err)
                                                   : rc;
@@ -51,6 +52,7 @@ struct sending {
     bool async;
     unsigned char guid[UUID_SIZE];
     unsigned char idem_hash[LIMIT_GUID_SIZE];
+    char key[LIMIT_ID_SIZE]; /* that the graph's hook has made of the payload */
 };
 
 static void sending_answered(struct engine *e, struct command *c, int rc, const char *why)
@@ -73,16 +75,38 @@ static void sending_answered(struct engine *e, struct command *c, int rc, const 
     mem_free(&q->env, s);
 }
 
+/* Without a key, the hooks at the topic say what it is. */
+static int find_key(qp *q, struct sending *s, struct qp_err *err)
+{
+    struct arena arena;
+    qp_str key = QP_NONE;
+    int rc;
+    if (!str_is_none(s->signal.key)) {
+        return QP_OK;
+    }
+    arena_init(&arena, &q->env, 0);
+    rc = apps_signal_key(q, &arena, s->ns, s->signal.topic, s->signal.payload, &key, err);
+    if (rc == QP_OK) {
+        memcpy(s->key, key.p, key.n);
+        s->signal.key = (qp_str){s->key, key.n};
+    }
+    arena_done(&arena);
+    return rc;
+}
+
 static void sending_run(qp *q, struct call *c)
 {
     struct sending *s = (struct sending *)c;
     const struct qp_signal *signal = &s->signal;
+    struct qp_err err;
+    int rc = find_key(q, s, &err);
     s->request.signal = (struct op_hook_signal){.ns = s->ns,
                                                 .topic = signal->topic,
                                                 .key = signal->key,
                                                 .guid = {(const char *)s->guid, sizeof s->guid},
                                                 .payload = signal->payload,
-                                                .code = 200,
+                                                .code = signal->code > 0 ? signal->code : 200,
+                                                .keep = signal->code == 202,
                                                 .ttl_ms = signal->ttl_ms > 0 ? signal->ttl_ms
                                                                              : LIMIT_SIGNAL_TTL_MS};
     if (!str_is_none(signal->idem_key)) {
@@ -91,7 +115,11 @@ static void sending_run(qp *q, struct call *c)
     }
     request_signal(&s->request);
     s->request.command.answer = sending_answered;
-    engine_submit(q->engine, &s->request.command);
+    if (rc != QP_OK) {
+        sending_answered(q->engine, &s->request.command, rc, err.text);
+    } else {
+        engine_submit(q->engine, &s->request.command);
+    }
 }
 
 static int sending_prepare(qp *q, struct sending *s, struct qp_err *err)

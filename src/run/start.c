@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "kernel/retry.h"
 #include "kernel/single.h"
+#include "run/apps.h"
 #include "run/handle.h"
 #include "run/stats.h"
 
@@ -29,6 +30,9 @@ struct starting {
     unsigned char idem_hash[LIMIT_GUID_SIZE];
     char id[QP_ID_SIZE];
     char policy[RETRY_TEXT_SIZE];
+    char version[2 * LIMIT_NAME_SIZE + 1]; /* of a graph */
+    size_t version_size;
+    bool given_id; /* by the caller, or by the graph: somebody else may have it */
 };
 
 /* What kernel/retry.c reads back. */
@@ -110,6 +114,10 @@ static int input_check(const qp *q, const struct qp_start *start, struct qp_err 
 static int start_check(const qp *q, const struct qp_start *start, struct qp_err *err)
 {
     int rc = topic_check(start->topic, err);
+    if (rc == QP_OK && start->topic.p[0] == '.') {
+        rc = err_set(err, QP_E_INVALID, "topic '%.*s' is private: only other graphs start it",
+                     STR_ARG(start->topic));
+    }
     rc = rc == QP_OK ? ids_check(start, err) : rc;
     if (rc == QP_OK && (start->priority < 0 || start->priority > LIMIT_PRIORITY)) {
         rc = err_set(err, QP_E_INVALID, "priority: %d, it is 0 to %d", start->priority,
@@ -319,13 +327,14 @@ static void fill_start(struct starting *s)
                 .jid = str_from(s->id),
                 .kind = s->kind,
                 .workflow = from->topic,
+                .version = s->version_size > 0 ? (qp_str){s->version, s->version_size} : QP_NONE,
                 .custom_id = from->custom_id,
                 .limit_key = from->limit_key,
                 .priority = from->priority,
                 .expire_ms = expire_ms < LIMIT_TIMER_MS ? expire_ms : LIMIT_TIMER_MS},
         .input = from->input,
         .policy = start_policy(s),
-        .fresh = str_is_none(from->id),
+        .fresh = !s->given_id,
         .delay_ms = from->delay_ms};
     s->request.attributes = from->attributes;
     s->request.attribute_count = from->attribute_count;
@@ -335,10 +344,40 @@ static void fill_start(struct starting *s)
     fill_idem(s);
 }
 
+/* What the topic means: a graph, or the topic of a single task. */
+static int start_resolve(qp *q, struct starting *s, struct qp_err *err)
+{
+    struct graph_start start = {.ns = s->ns, .topic = s->start.topic, .input = s->start.input};
+    struct arena arena;
+    int rc;
+    s->given_id = !str_is_none(s->start.id);
+    if (s->kind != SINGLE_KIND) {
+        return QP_OK;
+    }
+    arena_init(&arena, &q->env, 0);
+    rc = apps_start(q, &arena, &start, err);
+    if (rc == QP_OK && start.kind != SINGLE_KIND) {
+        QP_ASSERT(start.version.n <= sizeof s->version);
+        s->kind = start.kind;
+        memcpy(s->version, start.version.p, start.version.n);
+        s->version_size = start.version.n;
+    }
+    if (rc == QP_OK && !s->given_id && !str_is_none(start.jid)) {
+        memcpy(s->id, start.jid.p, start.jid.n);
+        s->id[start.jid.n] = '\0';
+        s->given_id = true;
+    }
+    arena_done(&arena);
+    return rc;
+}
+
 static int start_run_checked(qp *q, struct starting *s, struct qp_err *err)
 {
     struct job_ref *ref = &s->request.start.job.ref;
-    int rc;
+    int rc = start_resolve(q, s, err);
+    if (rc != QP_OK) {
+        return rc;
+    }
     fill_start(s);
     rc = engine_number(q->engine, &ref->job, err);
     s->watch.job = *ref;

@@ -122,6 +122,19 @@ static int output_check(const qp_task *t, qp_str json, struct qp_err *err)
     return rc == QP_OK ? QP_OK : err_wrap(err, rc, "output");
 }
 
+int qp_task_reply(qp_task *t, int code, qp_str json)
+{
+    if (code < 100 || code > 599 || code == 202) {
+        return qp_task_fail(
+            t,
+            &(struct qp_failure){.message = "the code of a reply is 100 to 599, and not 202, which "
+                                            "qp_task_pending gives",
+                                 .fatal = 1});
+    }
+    t->reply_code = code;
+    return qp_task_output(t, json);
+}
+
 int qp_task_output(qp_task *t, qp_str json)
 {
     struct qp_err err;
@@ -197,7 +210,7 @@ static void result_fill(qp_task *t)
     struct request_result *r = &t->result;
     *r = (struct request_result){.task = t->task,
                                  .kind = t->failed ? RESULT_ERROR : RESULT_DONE,
-                                 .code = t->failed ? t->code : 200,
+                                 .code = t->failed ? t->code : t->reply_code,
                                  .fatal = t->fatal,
                                  .host = t->failed ? NULL : t->tx,
                                  .host_context = t->tx_context};

@@ -15,11 +15,12 @@ static void test_parse(void **state)
         const char *text;
         struct retry retry;
     } cases[] = {
-        {"", {5, 1000, 2, 60000}},
-        {"attempts=3", {3, 1000, 2, 60000}},
-        {"cap=10,backoff=7,factor=1.5,attempts=2", {2, 7, 1.5, 10}},
-        {"attempts=1,attempts=9", {9, 1000, 2, 60000}},
-        {"backoff=0,cap=0,factor=1", {5, 0, 1, 0}},
+        {"", {5, 1000, 2, 60000, 0}},
+        {"attempts=3", {3, 1000, 2, 60000, 0}},
+        {"cap=10,backoff=7,factor=1.5,attempts=2", {2, 7, 1.5, 10, 0}},
+        {"attempts=1,attempts=9", {9, 1000, 2, 60000, 0}},
+        {"backoff=0,cap=0,factor=1", {5, 0, 1, 0, 0}},
+        {"code=500,attempts=2", {2, 1000, 2, 60000, 500}},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -32,12 +33,16 @@ static void test_parse(void **state)
         assert_int_equal(r.backoff_ms, cases[i].retry.backoff_ms);
         assert_true(r.factor == cases[i].retry.factor);
         assert_int_equal(r.cap_ms, cases[i].retry.cap_ms);
+        assert_int_equal(r.code, cases[i].retry.code);
+        assert_true(retry_is_for(&r, 500));
+        assert_true(retry_is_for(&r, 503) == (r.code == 0));
         /* and as text it is the same again */
         size = retry_format(&r, text);
         assert_int_equal(size, strlen(text));
         assert_int_equal(retry_parse(str_from(text), &again, NULL), QP_OK);
         assert_int_equal(again.attempts, r.attempts);
         assert_int_equal(again.cap_ms, r.cap_ms);
+        assert_int_equal(again.code, r.code);
     }
 }
 

@@ -1,0 +1,304 @@
+/* advance.c - step 2: what an activity leaves in its job, and where the job goes on (see action.h)
+ *
+ *   I1  all that is chosen in one step commits in one: the job's data, children, arrivals at joins, the end
+ *   I2  a gate hears of every way that leads to it exactly once per round: as an arrival, or as one that can come no
+ *       more. graph.h says which ways a step ends (exits)
+ *   I3  an error that no transition takes ends the job, through the one path of completion
+ *
+ * If we crash before the commit, nothing of it happened, and the GUID's ledger says that step 2 is to be done. If we
+ * crash after it, all of it stands: children are rows or messages, and gates have counted.
+ */
+#include "graph/action.h"
+#include "graph/program.h"
+
+/* --------------------------------------------------------------------------------- the job's data */
+
+/* The object that a map makes, on top of the one that is there: nested maps go into nested objects, everything else
+ * replaces. What is undefined is left as it was. */
+static int merge(struct action *s, const struct mapping *m, struct value *onto);
+
+static struct value *field_of(struct value *object, qp_str key)
+{
+    for (size_t i = 0; i < object->count; i++) {
+        if (str_equal(object->fields[i].key, key)) {
+            return object->fields[i].value;
+        }
+    }
+    return NULL;
+}
+
+/* One field more than there are. */
+static int field_add(struct action *s, struct value *object, qp_str key, struct value **out_value)
+{
+    struct field *fields = arena_alloc(action_arena(s), (object->count + 1) * sizeof *fields);
+    struct value *value = ARENA_NEW(action_arena(s), struct value);
+    if (fields == NULL || value == NULL) {
+        return QP_E_NOMEM;
+    }
+    if (object->count > 0) {
+        memcpy(fields, object->fields, object->count * sizeof *fields);
+    }
+    fields[object->count] = (struct field){key, value};
+    object->fields = fields;
+    object->count++;
+    *out_value = value;
+    return QP_OK;
+}
+
+static int merge_entry(struct action *s, const struct mapping *m, qp_str key, struct value *object)
+{
+    struct value *there = field_of(object, key);
+    struct value value = {.kind = VALUE_UNDEFINED};
+    int rc = QP_OK;
+    if (mapping_is_map(m)) {
+        value = there != NULL ? *there : value;
+        rc = merge(s, m, &value);
+    } else {
+        rc = action_value(s, m, &value);
+    }
+    if (rc != QP_OK || value.kind == VALUE_UNDEFINED) {
+        return rc;
+    }
+    rc = there == NULL ? field_add(s, object, key, &there) : QP_OK;
+    if (rc == QP_OK) {
+        *there = value;
+    }
+    return rc;
+}
+
+static int merge(struct action *s, const struct mapping *m, struct value *onto)
+{
+    int rc = value_open(action_arena(s), onto);
+    if (rc == QP_OK && onto->kind != VALUE_OBJECT) {
+        *onto = (struct value){.kind = VALUE_OBJECT};
+    }
+    for (size_t i = 0; i < mapping_count(m) && rc == QP_OK; i++) {
+        rc = merge_entry(s, mapping_entry(m, i), mapping_key(m, i), onto);
+    }
+    return rc;
+}
+
+static int write_json(struct action *s, const struct value *v, size_t limit, qp_str *out_json)
+{
+    struct buf out;
+    int rc;
+    buf_init(&out, s->scope.env, limit);
+    rc = value_write(&out, v);
+    if (rc == QP_OK && !arena_copy(action_arena(s), buf_slice(&out), out_json)) {
+        rc = QP_E_NOMEM;
+    }
+    buf_done(&out);
+    return rc;
+}
+
+int action_merge(struct action *s, const struct mapping *m, qp_str base, qp_str *out_json)
+{
+    struct value object = value_raw(str_is_none(base) ? QP_STR("{}") : base);
+    int rc = merge(s, m, &object);
+    return rc == QP_OK ? write_json(s, &object, LIMIT_PAYLOAD_SIZE, out_json) : rc;
+}
+
+/* The keys of one shelf that this activity's map has. */
+static int shelve(struct action *s, const struct mapping *m, size_t shelf)
+{
+    const struct data_row *row = NULL;
+    struct value object;
+    qp_str name;
+    qp_str json;
+    int rc = job_shelf(s->turn, shelf, &name, &row);
+    object = value_raw(row != NULL ? row->value : QP_STR("{}"));
+    rc = rc == QP_OK ? value_open(action_arena(s), &object) : rc;
+    for (size_t i = 0; i < mapping_count(m) && rc == QP_OK; i++) {
+        qp_str key = mapping_key(m, i);
+        if (job_key_index(s->graph, key) / JOB_SHELF_KEYS == shelf) {
+            rc = merge_entry(s, mapping_entry(m, i), key, &object);
+        }
+    }
+    if (rc != QP_OK || object.count == 0) {
+        return rc;
+    }
+    rc = write_json(s, &object, LIMIT_JOB_DATA_SIZE, &json);
+    return rc == QP_OK ? turn_data_put(s->turn, name, json) : rc;
+}
+
+/* All that the map reads is read before anything of it is written: entries do not see each other. */
+static int put_job_data(struct action *s)
+{
+    const struct mapping *m = s->activity->job;
+    size_t shelves = (s->graph->job_key_count + JOB_SHELF_KEYS - 1) / JOB_SHELF_KEYS;
+    int rc = QP_OK;
+    for (size_t shelf = 0; m != NULL && shelf < shelves && rc == QP_OK; shelf++) {
+        bool has = false;
+        for (size_t i = 0; i < mapping_count(m) && !has; i++) {
+            has = job_key_index(s->graph, mapping_key(m, i)) / JOB_SHELF_KEYS == shelf;
+        }
+        rc = has ? shelve(s, m, shelf) : QP_OK;
+    }
+    return rc;
+}
+
+/* ---------------------------------------------------------------------------------- joins and skips */
+
+/* Where a gate is for whoever stands here: below its dominator's plane, which ours is or lies in. */
+static int gate_address(struct action *s, const struct activity *gate, qp_str *out_addr)
+{
+    qp_str dad;
+    int rc = turn_plane(s->turn, &dad);
+    rc = rc == QP_OK ? dad_below(action_arena(s), dad, &dad) : rc;
+    rc = rc == QP_OK ? dad_ancestor(action_arena(s), dad, gate->depth, &dad) : rc;
+    return rc == QP_OK ? address_make(action_arena(s), gate->id, dad, out_addr) : rc;
+}
+
+/* The gate's input is whether who opens it brings something, and who that is: from there the way leads on up
+ * (state.c). */
+static int gate_input(struct action *s, bool live, qp_str *out_input)
+{
+    qp_str addr = s->turn->site.addr;
+    char *p = arena_bytes(action_arena(s), addr.n + 1);
+    if (p == NULL) {
+        return QP_E_NOMEM;
+    }
+    p[0] = live ? 'L' : 'D';
+    memcpy(p + 1, addr.p, addr.n);
+    *out_input = (qp_str){p, addr.n + 1};
+    return QP_OK;
+}
+
+static int arrive(struct action *s, const struct activity *gate, int64_t delta, bool live)
+{
+    struct arrival a = {.ways = gate->ways, .delta = delta, .live = live, .any = gate->any};
+    int rc = gate_address(s, gate, &a.addr);
+    rc = rc == QP_OK ? gate_input(s, live, &a.input) : rc;
+    return rc == QP_OK ? turn_arrive(s->turn, &a) : rc;
+}
+
+/* Of every way out of what x dominates, one more is to come (+1), or none will (-1). */
+static int exits_move(struct action *s, const struct activity *x, int sign)
+{
+    int rc = QP_OK;
+    for (size_t i = 0; i < x->exit_count && rc == QP_OK; i++) {
+        rc = arrive(s, x->exits[i].gate, sign * x->exits[i].ways, false);
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------- transitions */
+
+static int take_way(struct action *s, const struct activity *to)
+{
+    int rc = QP_OK;
+    if (to->gate != NULL) {
+        return arrive(s, to->gate, -1, true);
+    }
+    if (to->type == ACTIVITY_CYCLE) {
+        rc = exits_move(s, to->ancestor, +1);
+    }
+    return rc == QP_OK ? turn_child(s->turn, to->id, QP_NONE) : rc;
+}
+
+static int leave_way(struct action *s, const struct activity *to)
+{
+    return to->gate != NULL ? arrive(s, to->gate, -1, false) : exits_move(s, to, -1);
+}
+
+static bool has_code(const struct transition *way, int64_t code)
+{
+    bool found = way->always;
+    for (size_t i = 0; i < way->code_count; i++) {
+        found = found || way->codes[i] == code;
+    }
+    return found;
+}
+
+static int is_taken(struct action *s, const struct transition *way, int64_t code, bool *out_taken)
+{
+    *out_taken = has_code(way, code);
+    return *out_taken ? action_matches(s, way->matches, way->match_count, way->any, out_taken)
+                      : QP_OK;
+}
+
+/* What an answer means: a timer and a passthrough bring no code of their own. */
+static int64_t code_of(const struct action *s)
+{
+    return s->turn->guid.code == 0 ? 200 : s->turn->guid.code;
+}
+
+/* Chosen before anything is done, since an error that nobody takes ends the job instead. */
+static int choose(struct action *s, bool *out_taken, bool *out_any)
+{
+    const struct activity *x = s->activity;
+    int rc = QP_OK;
+    *out_any = false;
+    for (size_t i = 0; i < x->transition_count && rc == QP_OK; i++) {
+        rc = is_taken(s, &x->transitions[i], code_of(s), &out_taken[i]);
+        *out_any = *out_any || out_taken[i];
+    }
+    return rc;
+}
+
+static int go(struct action *s, const bool *taken)
+{
+    const struct activity *x = s->activity;
+    int rc = s->turn->guid.code == 202 ? exits_move(s, x, +1) : QP_OK;
+    for (size_t i = 0; i < x->transition_count && rc == QP_OK; i++) {
+        const struct activity *to = x->transitions[i].to;
+        rc = taken[i] ? take_way(s, to) : leave_way(s, to);
+    }
+    return rc;
+}
+
+int advance_nowhere(struct action *s)
+{
+    const struct activity *x = s->activity;
+    int rc = QP_OK;
+    for (size_t i = 0; i < x->transition_count && rc == QP_OK; i++) {
+        rc = leave_way(s, x->transitions[i].to);
+    }
+    return rc;
+}
+
+int advance_gate(struct action *s, bool live)
+{
+    const struct activity *join = s->activity->joins;
+    return live ? turn_child(s->turn, join->id, QP_NONE) : exits_move(s, join, -1);
+}
+
+/* ------------------------------------------------------------------------------------ emit, persist */
+
+static int publish(struct action *s)
+{
+    const struct activity *x = s->activity;
+    bool emit = false;
+    bool persist = false;
+    qp_str data = QP_NONE;
+    int rc = action_truth(s, x->emit, false, &emit);
+    rc = rc == QP_OK ? action_truth(s, x->persist, false, &persist) : rc;
+    if (rc != QP_OK || (!emit && !persist)) {
+        return rc;
+    }
+    rc = bundle_run(s->turn->bundle); /* the data with what this step has put there */
+    rc = rc == QP_OK ? job_data(s->turn, s->graph, &data) : rc;
+    rc = rc == QP_OK ? turn_event(s->turn, EVENT_EMITTED, data) : rc;
+    return rc == QP_OK && persist ? turn_answer_parent(s->turn, 200, data) : rc;
+}
+
+static int advance_usual(struct action *s, const bool *taken)
+{
+    int rc = put_job_data(s);
+    rc = rc == QP_OK ? publish(s) : rc;
+    return rc == QP_OK ? go(s, taken) : rc;
+}
+
+int advance(struct action *s, struct spawn *spawn)
+{
+    const struct activity *x = s->activity;
+    bool *taken = arena_alloc(action_arena(s), x->transition_count + 1);
+    bool any = false;
+    int rc = taken == NULL ? QP_E_NOMEM : choose(s, taken, &any);
+    (void)spawn;
+    if (rc == QP_OK && code_of(s) >= 400 && !any) {
+        turn_fail(s->turn, JOB_FAILED, s->turn->guid.output);
+        return QP_OK;
+    }
+    return rc == QP_OK ? advance_usual(s, taken) : rc;
+}

@@ -1,0 +1,127 @@
+/* type_await.c - await: category A, another job
+ *
+ *   Leg1    input is mapped; the child's row and its START message are in the commit: 001100000000000
+ *   Leg2    the child's end is the reply: steps and digits as a worker's
+ *
+ * `await: false` detaches: the reply is the child's id, at once, and its end is its own. A child that ends in an error is
+ * started again as the policy says: its reply then counts as a pending one, with the next child in the same commit.
+ *
+ * If we crash before Leg1's commit, there is no child; if after it, it begins by its message, whoever is there then. Its end
+ * and the parent's reply are one commit. An id that another job has is a reply of 409, so nobody waits for
+ * ever (H3).
+ */
+#include "base/json.h"
+#include "graph/action.h"
+#include "graph/start.h"
+#include "kernel/retry.h"
+
+static int describe(struct action *s, struct op_act_create *row)
+{
+    const struct activity *x = s->activity;
+    int rc = action_text(s, x->topic, &row->topic);
+    row->category = 'A';
+    row->policy = x->policy;
+    rc = rc == QP_OK ? action_json(s, x->input, &row->input) : rc;
+    if (rc == QP_OK && str_is_none(row->input)) {
+        row->input = QP_STR("{}");
+    }
+    return rc == QP_OK && str_is_none(row->topic) ? QP_E_INVALID : rc;
+}
+
+/* What cannot be started is a reply, too. */
+static int refuse(struct action *s, const struct call_job *call, int64_t code, const char *why)
+{
+    qp_str error;
+    int rc = action_error(s, code, why, &error);
+    return rc == QP_OK ? turn_send(s->turn, s->turn->site.addr, call->purpose, code, error) : rc;
+}
+
+/* A detached child's id is the reply, at once. */
+static int tell_id(struct action *s, qp_str jid)
+{
+    struct buf out;
+    struct json_writer w;
+    qp_str json = QP_NONE;
+    int rc;
+    buf_init(&out, s->scope.env, LIMIT_PAYLOAD_SIZE);
+    json_writer_init(&w, &out);
+    json_begin_object(&w);
+    json_key(&w, QP_STR("job_id"));
+    json_put_str(&w, jid);
+    json_end_object(&w);
+    rc = json_writer_done(&w);
+    rc = rc == QP_OK && !arena_copy(action_arena(s), buf_slice(&out), &json) ? QP_E_NOMEM : rc;
+    buf_done(&out);
+    return rc == QP_OK ? turn_send(s->turn, s->turn->site.addr, QP_STR("detached"), 200, json) : rc;
+}
+
+static int call_child(struct action *s, qp_str purpose, qp_ms delay_ms)
+{
+    const struct act_row *act = s->turn->act;
+    struct row_reader reader;
+    struct graph_start start = {.ns = act->ns, .topic = act->topic, .input = act->input};
+    struct call_job call = {.workflow = act->topic,
+                            .input = act->input,
+                            .purpose = purpose,
+                            .detached = !s->activity->awaits,
+                            .delay_ms = delay_ms};
+    struct qp_err err;
+    qp_str jid = QP_NONE;
+    int rc;
+    action_reader(s->turn, &reader);
+    rc = graph_start(s->library, &reader, &s->scope, &start, &err);
+    if (rc == QP_E_SHAPE || rc == QP_E_INVALID) {
+        return refuse(s, &call, 422, err.text);
+    }
+    call.kind = start.kind;
+    call.version = start.version;
+    call.jid = start.jid;
+    call.out_jid = &jid;
+    rc = rc == QP_OK ? turn_call(s->turn, &call) : rc;
+    return rc == QP_OK && call.detached && !str_is_none(jid) ? tell_id(s, jid) : rc;
+}
+
+static int enter(struct action *s)
+{
+    return call_child(s, QP_STR("call"), 0);
+}
+
+static int work(struct action *s, struct work *work)
+{
+    return work->code >= 400 ? QP_OK : action_output(s, work->output, &work->output);
+}
+
+/* The number of this reply among all: how often the child has failed before. */
+static int64_t failures(const struct action *s)
+{
+    return step_dimension(s->turn->guid.ledger) + 1;
+}
+
+static int again_after(struct action *s, qp_ms *out_delay_ms)
+{
+    struct retry policy;
+    int rc = QP_OK;
+    *out_delay_ms = -1;
+    if (s->turn->guid.code < 400 || str_is_none(s->activity->policy)) {
+        return QP_OK;
+    }
+    rc = retry_parse(s->activity->policy, &policy, NULL);
+    if (rc == QP_OK && retry_is_for(&policy, s->turn->guid.code)) {
+        *out_delay_ms = retry_delay(&policy, failures(s));
+    }
+    return rc;
+}
+
+static int spawn(struct action *s, struct spawn *spawn)
+{
+    qp_ms delay_ms = -1;
+    int rc = again_after(s, &delay_ms);
+    if (rc != QP_OK || delay_ms < 0) {
+        return rc == QP_OK ? advance(s, spawn) : rc;
+    }
+    spawn->pending = true;
+    return call_child(s, QP_STR("again"), delay_ms);
+}
+
+const struct type type_await = {
+    .word = "await", .describe = describe, .enter = enter, .work = work, .spawn = spawn};

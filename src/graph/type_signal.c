@@ -1,0 +1,94 @@
+/* type_signal.c - signal: category B, tells one or all that wait at a topic
+ *
+ *   entry    the GUID of Leg1: 001000000000000, GUID 000000000000000
+ *   step A   the signal, in the commit that says so: activity +100B, GUID +10B. To one: it meets its waiter, or is kept. To
+ *            all: one durable message, whose pages reach those who were registered by now (H12)
+ *   step B   children and semaphore: GUID +1B; step C as ever
+ *
+ * If we crash before step A's commit, nobody was told; if after it, whoever is concerned has a message, or will get it from the
+ * page that is next. Its GUID follows from ours, so that it is told once.
+ */
+#include <math.h>
+
+#include "graph/action.h"
+#include "graph/start.h"
+
+static int describe(struct action *s, struct op_act_create *row)
+{
+    int rc = action_text(s, s->activity->topic, &row->topic);
+    row->category = 'B';
+    rc = rc == QP_OK ? action_json(s, s->activity->input, &row->input) : rc;
+    return rc == QP_OK && str_is_none(row->topic) ? QP_E_INVALID : rc;
+}
+
+/* The rule by which signals of a topic find whom they are for; NULL: nobody has one. */
+static int rule_of(struct action *s, qp_str topic, const struct hook_rule **out_rule)
+{
+    struct row_reader reader;
+    const struct app *app = NULL;
+    qp_str name;
+    int rc = library_topic(s->library, action_arena(s), s->turn->job->ns, TOPIC_HOOK, topic, &name);
+    *out_rule = NULL;
+    if (rc != QP_OK || str_is_none(name)) {
+        return rc;
+    }
+    action_reader(s->turn, &reader);
+    rc = library_app(s->library, &reader, s->turn->job->ns, name, &app);
+    if (rc == QP_OK) {
+        *out_rule = app_hook(app, topic);
+    }
+    return rc;
+}
+
+static int code_of(struct action *s, int64_t *out_code)
+{
+    double code = NAN;
+    qp_str status = QP_NONE;
+    int rc = action_number(s, s->activity->code, &code);
+    rc = rc == QP_OK ? action_text(s, s->activity->status, &status) : rc;
+    *out_code = code >= 100 && code <= 599             ? (int64_t)code
+                : str_equal(status, QP_STR("pending")) ? 202
+                                                       : 200;
+    return rc;
+}
+
+static int signal_one(struct action *s, qp_str payload)
+{
+    qp_str topic = s->turn->act->topic;
+    const struct hook_rule *rule = NULL;
+    struct turn_signal signal = {
+        .topic = topic, .key = QP_STR("*"), .payload = payload, .ttl_ms = LIMIT_SIGNAL_TTL_MS};
+    int rc = rule_of(s, topic, &rule);
+    rc = rc == QP_OK && rule != NULL
+             ? signal_key(action_arena(s), s->scope.env, s->scope.now, rule, payload, &signal.key)
+             : rc;
+    rc = rc == QP_OK ? code_of(s, &signal.code) : rc;
+    if (rc != QP_OK || str_is_none(signal.key)) {
+        return rc != QP_OK ? rc : QP_E_INVALID;
+    }
+    return turn_signal(s->turn, &signal);
+}
+
+/* Those whose job has the facet. */
+static int signal_all(struct action *s, qp_str payload)
+{
+    struct turn_signal_all signal = {.topic = s->turn->act->topic, .payload = payload};
+    int rc = action_text(s, s->activity->key_name, &signal.attribute);
+    rc = rc == QP_OK ? action_text(s, s->activity->key_value, &signal.value) : rc;
+    rc = rc == QP_OK ? code_of(s, &signal.code) : rc;
+    return rc == QP_OK ? turn_signal_all(s->turn, &signal) : rc;
+}
+
+static int work(struct action *s, struct work *work)
+{
+    qp_str payload = QP_NONE;
+    int rc = action_json(s, s->activity->signal, &payload);
+    if (rc == QP_OK && str_is_none(payload)) {
+        payload = QP_STR("{}");
+    }
+    rc = rc != QP_OK ? rc : s->activity->all ? signal_all(s, payload) : signal_one(s, payload);
+    return rc == QP_OK ? action_output(s, QP_NONE, &work->output) : rc;
+}
+
+const struct type type_signal = {
+    .word = "signal", .describe = describe, .work = work, .spawn = advance};

@@ -1,0 +1,412 @@
+/* view.c - collation keys from ledgers (see view.h) */
+#include "graph/view.h"
+
+#include "graph/action.h"
+#include "kernel/ledger.h"
+
+/* What is known of one activity. */
+struct sight {
+    const struct act_row *act; /* its latest dimension; NULL: none */
+    struct guid_row guid;      /* the latest of it */
+    bool has_guid;
+    bool called; /* an ENTER message is on its way */
+    bool asked;  /* whether it is skipped was asked */
+    bool skipped;
+    bool live; /* of a gate: somebody arrived who brought something */
+};
+
+struct viewing {
+    struct arena *arena;
+    const struct graph *graph;
+    const struct job_row *job;
+    struct sight *sights; /* by activity.index */
+};
+
+/* ------------------------------------------------------------------------------------------- reading */
+
+/* Segment by segment; a longer one is later. */
+static int dad_compare(qp_str a, qp_str b)
+{
+    size_t i = 0;
+    size_t j = 0;
+    while (i < a.n && j < b.n) {
+        int64_t x = 0;
+        int64_t y = 0;
+        for (i++; i < a.n && a.p[i] != ','; i++) {
+            x = x * 10 + (a.p[i] - '0');
+        }
+        for (j++; j < b.n && b.p[j] != ','; j++) {
+            y = y * 10 + (b.p[j] - '0');
+        }
+        if (x != y) {
+            return x < y ? -1 : 1;
+        }
+    }
+    return i < a.n ? 1 : j < b.n ? -1 : 0;
+}
+
+static struct sight *sight_of(struct viewing *v, qp_str addr)
+{
+    const struct activity *x = str_equal(addr, TRIGGER_ADDRESS)
+                                   ? v->graph->trigger
+                                   : graph_activity(v->graph, address_split(addr).name);
+    return x == NULL ? NULL : &v->sights[x->index];
+}
+
+static int see_act(void *context, const void *row)
+{
+    struct viewing *v = context;
+    const struct act_row *act = row;
+    struct sight *seen = sight_of(v, act->addr);
+    if (seen == NULL ||
+        (seen->act != NULL &&
+         dad_compare(address_split(act->addr).dad, address_split(seen->act->addr).dad) < 0)) {
+        return QP_OK;
+    }
+    seen->act = row_copy(v->arena, TABLE_act, act);
+    if (seen->act == NULL) {
+        return QP_E_NOMEM;
+    }
+    seen->has_guid = act_first_guid(seen->act, &seen->guid);
+    return QP_OK;
+}
+
+static int see_guid(void *context, const void *row)
+{
+    struct viewing *v = context;
+    const struct guid_row *guid = row;
+    struct sight *seen = sight_of(v, guid->addr);
+    if (seen == NULL || seen->act == NULL || !str_equal(seen->act->addr, guid->addr) ||
+        (seen->has_guid && guid->seq < seen->guid.seq)) {
+        return QP_OK;
+    }
+    seen->guid = *guid; /* of its texts nothing is looked at */
+    seen->has_guid = true;
+    return QP_OK;
+}
+
+static int see_message(void *context, const void *row)
+{
+    struct viewing *v = context;
+    const struct msg_row *m = row;
+    struct sight *seen = m->kind == MESSAGE_ENTER ? sight_of(v, m->addr) : NULL;
+    if (seen != NULL) {
+        seen->called = true;
+    }
+    return QP_OK;
+}
+
+static int see_data(void *context, const void *row)
+{
+    struct viewing *v = context;
+    const struct data_row *data = row;
+    size_t prefix = sizeof ARRIVED_LIVE - 1;
+    struct sight *seen = NULL;
+    if (data->name.n > prefix && memcmp(data->name.p, ARRIVED_LIVE, prefix) == 0) {
+        seen = sight_of(v, (qp_str){data->name.p + prefix, data->name.n - prefix});
+    }
+    if (seen != NULL && seen->act != NULL &&
+        str_equal(seen->act->addr, (qp_str){data->name.p + prefix, data->name.n - prefix})) {
+        seen->live = true;
+    }
+    return QP_OK;
+}
+
+static int read_rows(struct viewing *v, struct store *s, struct qp_err *err)
+{
+    struct {
+        enum table_id table;
+        store_visit visit;
+    } reads[] = {{TABLE_act, see_act},
+                 {TABLE_guid, see_guid},
+                 {TABLE_msg, see_message},
+                 {TABLE_data, see_data}};
+    int rc = QP_OK;
+    for (size_t i = 0; i < ARRAY_COUNT(reads) && rc == QP_OK; i++) {
+        union {
+            struct act_row act;
+            struct guid_row guid;
+            struct msg_row msg;
+            struct data_row data;
+        } key = {.act = {.ns = v->job->ns, .job = v->job->job}};
+        struct scan scan = {.table = reads[i].table,
+                            .index = -1,
+                            .prefix = &key,
+                            .prefix_count = 2,
+                            .limit = SIZE_MAX,
+                            .slim = reads[i].table != TABLE_act};
+        rc = store_scan(s, &scan, v, reads[i].visit, err);
+    }
+    return rc;
+}
+
+/* -------------------------------------------------------------------------------------------- digits */
+
+static bool has_spawned(const struct sight *seen)
+{
+    return seen->has_guid && seen->guid.ledger / GUID_SPAWNED % 10 != 0;
+}
+
+/* It has done all that it will in this dimension, and not by an error that ended the job. */
+static bool is_done(const struct sight *seen)
+{
+    return seen->act != NULL && has_spawned(seen) && seen->guid.code != 202 &&
+           seen->guid.code < 400;
+}
+
+/* An error that a transition took is done, too: then something was spawned, or the job goes on. */
+static bool took_error(const struct viewing *v, const struct sight *seen)
+{
+    return seen->act != NULL && has_spawned(seen) && seen->guid.code >= 400 &&
+           !str_equal(v->job->closed_by, seen->guid.guid);
+}
+
+static bool gate_is_dead(const struct sight *gate)
+{
+    return gate->act != NULL && has_spawned(gate) && !gate->live &&
+           (gate->act->input.n == 0 || gate->act->input.p[0] != 'L');
+}
+
+static bool is_skipped(struct viewing *v, const struct activity *x);
+
+static bool find_skipped(struct viewing *v, const struct activity *x)
+{
+    const struct sight *seen = &v->sights[x->index];
+    const struct activity *from = x->type == ACTIVITY_GATE ? x->dominator : x->parent;
+    const struct sight *before = from == NULL ? NULL : &v->sights[from->index];
+    if (seen->act != NULL) {
+        return x->type == ACTIVITY_GATE ? gate_is_dead(seen) : seen->act->kind == ACT_SKIPPED;
+    }
+    if (seen->called || before == NULL) {
+        return false;
+    }
+    if (is_skipped(v, from)) {
+        return true;
+    }
+    return x->type != ACTIVITY_GATE && (is_done(before) || took_error(v, before));
+}
+
+/* Depth is that of the graph, which is bounded; each is asked once. */
+static bool is_skipped(struct viewing *v, const struct activity *x)
+{
+    struct sight *seen = &v->sights[x->index];
+    if (!seen->asked) {
+        seen->asked = true;
+        seen->skipped = find_skipped(v, x);
+    }
+    return seen->skipped;
+}
+
+/* Of what waits for an answer: while it waits, when it came, when it was an error. */
+static char digit_of_answered(const struct sight *seen, char waits, char came)
+{
+    if (!seen->has_guid || seen->guid.ledger / GUID_WORK % 10 == 0 || seen->guid.code == 202) {
+        return waits;
+    }
+    return seen->guid.code >= 400 ? DIGIT_ERRORED : came;
+}
+
+static char digit_of_act(const struct activity *x, const struct sight *seen)
+{
+    const struct act_row *act = seen->act;
+    if (act->kind == ACT_BROKEN) {
+        return DIGIT_ERRORED;
+    }
+    if (x->type == ACTIVITY_TRIGGER) {
+        return DIGIT_COMPLETED;
+    }
+    if (act->category != 'A') {
+        return act->ledger / LEDGER_LEG1_DONE % 10 != 0 ? DIGIT_COMPLETED : DIGIT_STARTED;
+    }
+    return x->type == ACTIVITY_HOOK ? digit_of_answered(seen, DIGIT_PAUSED, DIGIT_RELEASED)
+                                    : digit_of_answered(seen, DIGIT_STARTED, DIGIT_COMPLETED);
+}
+
+static char digit_of(struct viewing *v, const struct activity *x)
+{
+    const struct sight *seen = &v->sights[x->index];
+    if (is_skipped(v, x)) {
+        return DIGIT_SKIPPED;
+    }
+    return seen->act == NULL ? DIGIT_PENDING : digit_of_act(x, seen);
+}
+
+const char *digit_word(char digit)
+{
+    switch ((enum activity_digit)digit) {
+    case DIGIT_SKIPPED:
+        return "skipped";
+    case DIGIT_RELEASED:
+        return "released";
+    case DIGIT_PAUSED:
+        return "paused";
+    case DIGIT_COMPLETED:
+        return "completed";
+    case DIGIT_ERRORED:
+        return "errored";
+    case DIGIT_STARTED:
+        return "started";
+    case DIGIT_PENDING:
+        return "pending";
+    }
+    return "unknown";
+}
+
+static int look(struct viewing *v, struct arena *a, struct store *s, const struct graph *g,
+                const struct job_row *job, struct qp_err *err)
+{
+    *v = (struct viewing){.arena = a, .graph = g, .job = job};
+    v->sights = arena_alloc(a, g->activity_count * sizeof *v->sights);
+    return v->sights == NULL ? QP_E_NOMEM : read_rows(v, s, err);
+}
+
+static int put_digits(struct viewing *v, qp_str *out_digits)
+{
+    const struct graph *g = v->graph;
+    char *digits = arena_bytes(v->arena, g->digit_count + 1);
+    if (digits == NULL) {
+        return QP_E_NOMEM;
+    }
+    for (size_t i = 0; i < g->activity_count; i++) {
+        const struct activity *x = &g->activities[i];
+        if (x->type != ACTIVITY_GATE) {
+            digits[x->digit] = digit_of(v, x);
+        }
+    }
+    *out_digits = (qp_str){digits, g->digit_count};
+    return QP_OK;
+}
+
+int view_digits(struct arena *a, struct store *s, const struct graph *g, const struct job_row *job,
+                qp_str *out_digits, struct qp_err *err)
+{
+    struct viewing v;
+    int rc = look(&v, a, s, g, job, err);
+    return rc == QP_OK ? put_digits(&v, out_digits) : rc;
+}
+
+int view_key(struct arena *a, qp_str digits, qp_str *out_key)
+{
+    size_t n = digits.n < COLLATION_DIGITS ? COLLATION_DIGITS : digits.n;
+    char *key = arena_bytes(a, n);
+    if (key == NULL) {
+        return QP_E_NOMEM;
+    }
+    memset(key, '0', n);
+    memcpy(key, digits.p, digits.n);
+    *out_key = (qp_str){key, n};
+    return QP_OK;
+}
+
+/* --------------------------------------------------------------------------------------- composition */
+
+struct composing {
+    struct arena *arena;
+    struct store *store;
+    struct library *library;
+    struct buf *out;
+    int64_t jobs;
+    struct qp_err *err;
+};
+
+struct child_search {
+    struct arena *arena;
+    qp_str addr;
+    const struct job_row *found;
+};
+
+/* The last one that the activity has called. */
+static int see_child(void *context, const void *row)
+{
+    struct child_search *search = context;
+    const struct job_row *job = row;
+    if (str_equal(job->parent_addr, search->addr) &&
+        (search->found == NULL || job->job > search->found->job)) {
+        search->found = row_copy(search->arena, TABLE_job, job);
+        return search->found == NULL ? QP_E_NOMEM : QP_OK;
+    }
+    return QP_OK;
+}
+
+static int find_child(struct composing *c, const struct job_row *job, qp_str addr,
+                      const struct job_row **out_child)
+{
+    struct child_search search = {.arena = c->arena, .addr = addr};
+    struct job_row prefix = {.ns = job->ns, .parent_job = job->job};
+    struct scan scan = {.table = TABLE_job,
+                        .index = INDEX_job_parent,
+                        .prefix = &prefix,
+                        .prefix_count = 2,
+                        .limit = SIZE_MAX,
+                        .slim = true};
+    int rc = store_scan(c->store, &scan, &search, see_child, c->err);
+    *out_child = search.found;
+    return rc;
+}
+
+static int compose(struct composing *c, const struct job_row *job, int depth);
+
+static int compose_child(struct composing *c, const struct job_row *job, const struct sight *seen,
+                         int depth)
+{
+    const struct job_row *child = NULL;
+    int rc = seen->act == NULL ? QP_OK : find_child(c, job, seen->act->addr, &child);
+    if (rc != QP_OK || child == NULL || child->kind != job->kind ||
+        depth == LIMIT_COMPOSITION_DEPTH || ++c->jobs > LIMIT_COMPOSITION_JOBS) {
+        return rc;
+    }
+    buf_byte(c->out, '1');
+    rc = compose(c, child, depth + 1);
+    buf_byte(c->out, '2');
+    return rc;
+}
+
+/* Which activity a digit is of. */
+static const struct activity *at_digit(const struct graph *g, size_t digit)
+{
+    size_t i = 0;
+    while (g->activities[i].type == ACTIVITY_GATE || g->activities[i].digit != digit) {
+        i++;
+    }
+    return &g->activities[i];
+}
+
+static int compose(struct composing *c, const struct job_row *job, int depth)
+{
+    struct between between = {c->store, c->arena};
+    struct row_reader reader = reader_between(&between);
+    const struct app *app = NULL;
+    const struct graph *g = NULL;
+    struct viewing v;
+    qp_str digits;
+    int rc = library_pin(c->library, &reader, job->ns, job->version, &app);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    g = app_graph(app, job->workflow);
+    rc = g == NULL ? QP_E_UNSUPPORTED : look(&v, c->arena, c->store, g, job, c->err);
+    rc = rc == QP_OK ? put_digits(&v, &digits) : rc;
+    for (size_t i = 0; rc == QP_OK && i < digits.n; i++) {
+        const struct activity *x = at_digit(g, i);
+        buf_byte(c->out, digits.p[i]);
+        if (x->type == ACTIVITY_AWAIT) {
+            rc = compose_child(c, job, &v.sights[x->index], depth);
+        }
+    }
+    library_unpin(c->library, app);
+    return rc;
+}
+
+int view_composition(struct arena *a, struct store *s, struct library *l, const struct job_row *job,
+                     qp_str *out_key, struct qp_err *err)
+{
+    struct buf out;
+    struct composing c = {.arena = a, .store = s, .library = l, .out = &out, .err = err};
+    int rc;
+    buf_init(&out, a->env, LIMIT_PAYLOAD_SIZE);
+    rc = compose(&c, job, 0);
+    rc = rc == QP_OK ? buf_rc(&out) : rc;
+    rc = rc == QP_OK && !arena_copy(a, buf_slice(&out), out_key) ? QP_E_NOMEM : rc;
+    buf_done(&out);
+    return rc;
+}

@@ -1,0 +1,45 @@
+/* view.h - the state of a graph's job as digits (spec 000), read from its ledgers
+ *
+ * The collation key has one digit per activity of the graph, in the order of their ids:
+ *
+ *   9 pending   8 started   7 errored   6 completed   5 paused   4 released   3 skipped
+ *
+ * padded with 0 to fifteen; of a graph with more activities it has as many digits as there are. It is derived from the
+ * rows in the same read and stands nowhere. An activity that ran in several dimensions shows the latest.
+ *
+ * The compositional key has behind the digit of an await, between 1 and 2, the key of the job that it called, without
+ * padding, and so on down.
+ */
+#ifndef QP_GRAPH_VIEW_H
+#define QP_GRAPH_VIEW_H
+
+#include "graph/library.h"
+#include "kernel/turn.h"
+
+enum activity_digit {
+    DIGIT_SKIPPED = '3',
+    DIGIT_RELEASED = '4',
+    DIGIT_PAUSED = '5',
+    DIGIT_COMPLETED = '6',
+    DIGIT_ERRORED = '7',
+    DIGIT_STARTED = '8',
+    DIGIT_PENDING = '9'
+};
+
+#define COLLATION_DIGITS 15 /* at least */
+
+/* "completed", ... */
+const char *digit_word(char digit);
+
+/* One read of a job: as many digits as the graph has activities, in the order of activity.digit, in the arena. */
+int view_digits(struct arena *a, struct store *s, const struct graph *g, const struct job_row *job,
+                qp_str *out_digits, struct qp_err *err) QP_MUST_USE;
+
+/* The collation key: padded. */
+int view_key(struct arena *a, qp_str digits, qp_str *out_key) QP_MUST_USE;
+
+/* The compositional key; `reader` reads versions of the jobs below. At most LIMIT_COMPOSITION_JOBS of them. */
+int view_composition(struct arena *a, struct store *s, struct library *l, const struct job_row *job,
+                     qp_str *out_key, struct qp_err *err) QP_MUST_USE;
+
+#endif

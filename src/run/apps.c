@@ -1,0 +1,410 @@
+/* apps.c - applications of graphs: deploy, activate, and what a topic means (see apps.h)
+ *
+ *   I1  a version's text never changes: the same name with another text is refused
+ *   I2  a topic belongs to one application; activating takes or gives up topics in the commit that activates
+ *   I3  the library hears of an activation after its commit: a start in between gets the version before, as if it had come
+ *       first
+ *
+ * If we crash before the commit of a deployment, there is none; if after it, there is all of it, also when nobody was told:
+ * deploying the same text again answers that it is there.
+ */
+#include "run/apps.h"
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "graph/measures.h"
+
+/* ------------------------------------------------------------------------------------- the library */
+
+int apps_init(qp *q)
+{
+    int rc = library_create(&q->env, &q->apps.library);
+    if (rc == QP_OK) {
+        q->apps.program = graph_program(q->apps.library);
+    }
+    return rc;
+}
+
+int apps_open(qp *q, struct qp_err *err)
+{
+    return library_refresh(q->apps.library, q->store, err);
+}
+
+void apps_done(qp *q)
+{
+    library_destroy(q->apps.library);
+}
+
+/* Others activate, too: their word reaches us by looking. A look that fails is made again. */
+void apps_turn(qp *q)
+{
+    qp_ms now;
+    if (engine_is_writing(q->engine)) {
+        return;
+    }
+    now = q->env.wall_ms(q->env.context);
+    if (q->shared && (now >= q->apps.look_at || now < q->apps.look_at - LIMIT_LOOK_MS)) {
+        int rc = library_refresh(q->apps.library, q->store, NULL);
+        q->apps.look_at = rc == QP_OK ? now + LIMIT_LOOK_MS : now;
+    }
+    library_tidy(q->apps.library);
+}
+
+int apps_start(qp *q, struct arena *a, struct graph_start *start, struct qp_err *err)
+{
+    struct between between = {q->store, a};
+    struct row_reader reader = reader_between(&between);
+    struct scope scope = {.arena = a, .env = &q->env, .now = q->env.wall_ms(q->env.context)};
+    return graph_start(q->apps.library, &reader, &scope, start, err);
+}
+
+int apps_signal_key(qp *q, struct arena *a, int64_t ns, qp_str topic, qp_str payload,
+                    qp_str *out_key, struct qp_err *err)
+{
+    struct between between = {q->store, a};
+    struct row_reader reader = reader_between(&between);
+    const struct app *app = NULL;
+    qp_str name;
+    int rc = library_topic(q->apps.library, a, ns, TOPIC_HOOK, topic, &name);
+    if (rc == QP_OK && str_is_none(name)) {
+        return err_set(
+            err, QP_E_NOT_FOUND,
+            "no deployed graph has a hook at '%.*s'; name the key, or see `quipu workflows ls`",
+            STR_ARG(topic));
+    }
+    rc = rc == QP_OK ? library_app(q->apps.library, &reader, ns, name, &app) : rc;
+    rc = rc == QP_OK ? signal_key(a, &q->env, q->env.wall_ms(q->env.context), app_hook(app, topic),
+                                  payload, out_key)
+                     : rc;
+    if (rc == QP_E_LIMIT || rc == QP_E_TOO_LARGE || (rc == QP_OK && str_is_none(*out_key))) {
+        return err_set(err, QP_E_SHAPE,
+                       "the payload has not what hooks at '%.*s' are matched by (%.*s)",
+                       STR_ARG(topic), STR_ARG(name));
+    }
+    return rc == QP_OK ? QP_OK : err_set(err, rc, "signal: %s", qp_code_text(rc));
+}
+
+/* ------------------------------------------------------------------------------------------ deploying */
+
+/* One deployment, or an activation: no text then. */
+struct deploying {
+    struct call call;
+    struct command command;
+    int64_t ns;
+    const struct app *app; /* compiled, the caller's */
+    qp_str name;
+    qp_str version;
+    unsigned char hash[LIMIT_GUID_SIZE];
+    bool put;
+    bool activate;
+    struct qp_deployed deployed;
+};
+
+static int app_row_of(struct bundle *b, const struct deploying *d, const struct app_row **out_row)
+{
+    const void *row = NULL;
+    struct app_row key = {.ns = d->ns, .app = d->name, .version = d->version};
+    int rc = bundle_get(b, TABLE_app, &key, &row);
+    *out_row = row;
+    return rc;
+}
+
+/* The text, unless it is there already. */
+static int decide_put(struct deploying *d, struct bundle *b)
+{
+    const struct app_row *row = NULL;
+    struct op op = {.kind = OP_app_put,
+                    .app_put = {.ns = d->ns,
+                                .app = d->name,
+                                .version = d->version,
+                                .source = d->app->source,
+                                .hash = {(const char *)d->hash, sizeof d->hash}}};
+    int rc = app_row_of(b, d, &row);
+    d->deployed.existed = rc == QP_OK && row != NULL;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    if (row != NULL) {
+        return str_equal(row->hash, op.app_put.hash) ? QP_OK : QP_E_CONFLICT;
+    }
+    rc = step_op(b, &op);
+    return rc == QP_OK ? bundle_run(b) : rc;
+}
+
+static int put_topic(struct deploying *d, struct bundle *b, enum topic_kind kind, qp_str topic,
+                     qp_str version)
+{
+    struct op op = {
+        .kind = OP_topic_put,
+        .topic_put = {
+            .ns = d->ns, .kind = kind, .topic = topic, .app = d->name, .version = version}};
+    return step_op(b, &op);
+}
+
+/* All topics of one version. None: they are given up. */
+static int put_topics(struct deploying *d, struct bundle *b, const struct app *app, qp_str version)
+{
+    int rc = QP_OK;
+    for (size_t i = 0; i < app->graph_count && rc == QP_OK; i++) {
+        rc = put_topic(d, b, TOPIC_GRAPH, app->graphs[i].subscribes, version);
+    }
+    for (size_t i = 0; i < app->hook_count && rc == QP_OK; i++) {
+        rc = put_topic(d, b, TOPIC_HOOK, app->hooks[i].topic, version);
+    }
+    return rc == QP_OK ? bundle_run(b) : rc;
+}
+
+static int read_in_bundle(void *context, enum table_id table, const void *key, const void **out_row)
+{
+    return bundle_get(context, table, key, out_row);
+}
+
+/* The compiled text of a version that is there. */
+static int app_of(struct deploying *d, struct bundle *b, qp_str version, const struct app **out_app)
+{
+    struct row_reader reader = {b, read_in_bundle};
+    qp_str name;
+    int rc = version_name(&b->commit->arena, d->name, version, &name);
+    return rc == QP_OK ? library_app(d->call.q->apps.library, &reader, d->ns, name, out_app) : rc;
+}
+
+/* What the version before it had goes first, so that what both have ends as the new one's. */
+static int decide_activate(struct deploying *d, struct bundle *b)
+{
+    struct op *op = bundle_op(b, OP_app_activate);
+    const struct app *app = d->app;
+    const struct app *was = NULL;
+    int rc;
+    if (op == NULL) {
+        return b->commit->rc;
+    }
+    op->app_activate = (struct op_app_activate){.ns = d->ns, .app = d->name, .version = d->version};
+    rc = bundle_run(b);
+    if (rc == QP_OK && !str_is_none(op->app_activate.out_was)) {
+        qp_str old = op->app_activate.out_was;
+        QP_ASSERT(old.n < sizeof d->deployed.was);
+        memcpy(d->deployed.was, old.p, old.n);
+        d->deployed.was[old.n] = '\0';
+        rc = app_of(d, b, old, &was);
+        rc = rc == QP_OK ? put_topics(d, b, was, QP_NONE) : rc;
+    }
+    rc = rc == QP_OK && app == NULL ? app_of(d, b, d->version, &app) : rc;
+    return rc == QP_OK ? put_topics(d, b, app, d->version) : rc;
+}
+
+static int deploy_decide(struct engine *e, struct command *c, struct bundle *b)
+{
+    struct deploying *d = (struct deploying *)((char *)c - offsetof(struct deploying, command));
+    int rc = QP_OK;
+    (void)e;
+    d->deployed.was[0] = '\0';
+    rc = d->put ? decide_put(d, b) : QP_OK;
+    return rc == QP_OK && d->activate ? decide_activate(d, b) : rc;
+}
+
+static const char *why_refused(const struct deploying *d, int rc, const char *why)
+{
+    if (rc == QP_E_CONFLICT) {
+        return d->put
+                   ? "the version is there with another text, or one of its topics belongs to another "
+                     "application; give it a new version, or see `quipu workflows ls`"
+                   : "one of its topics belongs to another application; see `quipu workflows ls`";
+    }
+    return rc == QP_E_NOT_FOUND ? "there is no such version; see `quipu workflows ls`" : why;
+}
+
+static void deploy_answered(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct deploying *d = (struct deploying *)((char *)c - offsetof(struct deploying, command));
+    qp *q = d->call.q;
+    (void)e;
+    if (rc != QP_OK) {
+        (void)err_set(d->call.err, rc, "%s '%.*s' version '%.*s': %s",
+                      d->put ? "deploy" : "activate", STR_ARG(d->name), STR_ARG(d->version),
+                      why_refused(d, rc, why));
+    } else if (d->activate) {
+        rc = library_refresh(q->apps.library, q->store, d->call.err);
+    }
+    call_done(q, &d->call, rc);
+}
+
+static void deploy_run(qp *q, struct call *c)
+{
+    struct deploying *d = (struct deploying *)c;
+    d->command =
+        (struct command){.label = "deploy", .decide = deploy_decide, .answer = deploy_answered};
+    engine_submit(q->engine, &d->command);
+}
+
+static void copy_name(char out[QP_ID_SIZE], qp_str name)
+{
+    QP_ASSERT(name.n < QP_ID_SIZE);
+    memcpy(out, name.p, name.n);
+    out[name.n] = '\0';
+}
+
+static int deploy_do(qp *q, struct deploying *d, qp_str ns, struct qp_deployed *out_deployed,
+                     struct qp_err *err)
+{
+    int rc = space_number(q, ns, &d->ns, err);
+    d->call = (struct call){.run = deploy_run, .q = q};
+    rc = rc == QP_OK ? call_do(q, &d->call, err) : rc;
+    if (rc == QP_OK && out_deployed != NULL) {
+        copy_name(d->deployed.app, d->name);
+        copy_name(d->deployed.version, d->version);
+        *out_deployed = d->deployed;
+    }
+    return rc;
+}
+
+/* Everything that is wrong with a text is told; the sentence is that of the first. */
+static int tell(const struct report *r, void *context, qp_graph_error_visit found,
+                struct qp_err *err)
+{
+    const struct finding *first = r->first;
+    for (const struct finding *f = r->first; f != NULL && found != NULL; f = f->next) {
+        found(context, &(struct qp_graph_error){.code = f->code,
+                                                .line = f->line,
+                                                .column = f->column,
+                                                .message = f->message,
+                                                .hint = f->hint});
+    }
+    if (first == NULL) {
+        return err_set(err, QP_E_INVALID, "the graph cannot be compiled");
+    }
+    return err_set(err, QP_E_SHAPE, "line %d, column %d: %.*s (%zu in all; nothing was deployed)",
+                   first->line, first->column, STR_ARG(first->message), r->count);
+}
+
+static int compile(const struct qp_env *env, qp_str text, void *context, qp_graph_error_visit found,
+                   struct app **out_app, struct qp_err *err)
+{
+    struct arena arena;
+    struct report report;
+    int rc;
+    arena_init(&arena, env, 0);
+    report_init(&report, &arena);
+    rc = app_compile(env, text, &report, out_app);
+    if (rc == QP_E_INVALID) {
+        rc = tell(&report, context, found, err);
+    } else if (rc != QP_OK) {
+        (void)err_set(err, rc, "compile: %s", qp_code_text(rc));
+    }
+    arena_done(&arena);
+    return rc;
+}
+
+int qp_deploy(qp *q, const struct qp_deploy *deploy, struct qp_deployed *out_deployed,
+              struct qp_err *err)
+{
+    struct app *app = NULL;
+    struct deploying d = {.put = true, .activate = deploy->activate};
+    int rc = compile(&q->env, deploy->text, deploy->context, deploy->found, &app, err);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    d.app = app;
+    d.name = app->id;
+    d.version = app->version;
+    hash_guid("app", 3, app->source.p, app->source.n, d.hash);
+    rc = deploy_do(q, &d, deploy->ns, out_deployed, err);
+    app_free(app);
+    return rc;
+}
+
+int qp_activate(qp *q, qp_str ns, qp_str app, qp_str version, struct qp_deployed *out_deployed,
+                struct qp_err *err)
+{
+    struct deploying d = {.activate = true, .name = app, .version = version};
+    int rc = name_check(app, "app", err);
+    rc = rc == QP_OK ? name_check(version, "version", err) : rc;
+    return rc == QP_OK ? deploy_do(q, &d, ns, out_deployed, err) : rc;
+}
+
+int qp_graph_check(qp_str text, void *context, qp_graph_error_visit found, struct qp_err *err)
+{
+    struct qp_env env;
+    struct app *app = NULL;
+    int rc;
+    qp_env_init(&env);
+    rc = compile(&env, text, context, found, &app, err);
+    app_free(app);
+    return rc;
+}
+
+/* --------------------------------------------------------------------------------------------- reading */
+
+struct listing {
+    qp *q;
+    int64_t ns;
+    void *context;
+    qp_app_visit visit;
+};
+
+static int list_one(void *context, const void *row)
+{
+    struct listing *l = context;
+    const struct app_row *r = row;
+    return l->visit(l->context, &(struct qp_app){.app = r->app,
+                                                 .version = r->version,
+                                                 .text = r->source,
+                                                 .active = r->state != 0,
+                                                 .created_at = r->created_at,
+                                                 .activated_at = r->activated_at});
+}
+
+static int list_apps(void *context, struct store *s, struct qp_err *err)
+{
+    struct listing *l = context;
+    struct app_row prefix = {.ns = l->ns};
+    struct scan scan = {.table = TABLE_app,
+                        .index = -1,
+                        .prefix = &prefix,
+                        .prefix_count = 1,
+                        .limit = LIMIT_APP_TOPICS};
+    return store_scan(s, &scan, l, list_one, err);
+}
+
+int qp_apps(qp *q, qp_str ns, void *context, qp_app_visit visit, struct qp_err *err)
+{
+    struct listing l = {.q = q, .context = context, .visit = visit};
+    int rc = space_number(q, ns, &l.ns, err);
+    return rc == QP_OK ? reads_do(q, &l, list_apps, err) : rc;
+}
+
+/* -------------------------------------------------------------------------------------------- measures */
+
+struct measuring {
+    qp *q;
+    struct measure_query query;
+    struct buf out;
+};
+
+static int measure(void *context, struct store *s, struct qp_err *err)
+{
+    struct measuring *m = context;
+    struct arena arena;
+    int rc;
+    arena_init(&arena, &m->q->env, 0);
+    rc = measures_read(&arena, s, m->q->apps.library, &m->query, &m->out, err);
+    arena_done(&arena);
+    return rc;
+}
+
+int qp_measures_read(qp *q, const struct qp_measures *query, void *context, qp_write write,
+                     struct qp_err *err)
+{
+    struct measuring m = {
+        .q = q,
+        .query = {.topic = query->topic,
+                  .data = query->data,
+                  .range_ms = query->range_ms,
+                  .end_at = query->end_at > 0 ? query->end_at : q->env.wall_ms(q->env.context)}};
+    int rc = space_number(q, query->ns, &m.query.ns, err);
+    rc = rc == QP_OK ? json_check(&q->env, query->data, NULL, err) : rc;
+    buf_init(&m.out, &q->env, 0);
+    rc = rc == QP_OK ? reads_do(q, &m, measure, err) : rc;
+    rc = rc == QP_OK ? write(context, buf_slice(&m.out)) : rc;
+    buf_done(&m.out);
+    return rc;
+}

@@ -1,0 +1,580 @@
+/* cases.c - graphs of the shapes that users of the format know, each with a script and what must come of it (see cases.h)
+ *
+ * The graphs are in test/graph/vectors. Workers are the functions below, and know nothing but their task: so a case runs the
+ * same when the engine is killed on the way.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "cases.h"
+#include "graph/view.h"
+#include "support/files.h"
+
+#define TOPICS "do.first do.second do.flaky loop.count loop.err"
+
+static struct graphrun run;
+static int64_t fail_times; /* of do.flaky */
+static qp_ms called_at[64];
+static int64_t called;
+
+/* --------------------------------------------------------------------------------------------- workers */
+
+static void member(qp_str input, const char *name, char *out_text, size_t size)
+{
+    struct json *json = NULL;
+    qp_str text = QP_STR("");
+    assert_int_equal(json_parse(&run.f.t.env, input, NULL, &json), QP_OK);
+    if (!json_as_str(json_get(json, str_from(name)), &text)) {
+        text = QP_STR("");
+    }
+    (void)snprintf(out_text, size, "%.*s", STR_ARG(text));
+    json_free(json);
+}
+
+static int64_t number(qp_str input, const char *name)
+{
+    struct json *json = NULL;
+    int64_t value = -1;
+    assert_int_equal(json_parse(&run.f.t.env, input, NULL, &json), QP_OK);
+    if (!json_as_i64(json_get(json, str_from(name)), &value)) {
+        value = -1;
+    }
+    json_free(json);
+    return value;
+}
+
+static void work_code(struct graphcall *c)
+{
+    int64_t code = number(c->input, "code");
+    if (code == 202 && c->index == 0) {
+        c->kind = RESULT_PENDING;
+        c->code = 202;
+        (void)snprintf(c->output, sizeof c->output, "{\"code\":202,\"percentage\":49}");
+    } else if (code == 422) {
+        c->kind = RESULT_ERROR;
+        c->code = 422;
+        (void)snprintf(c->output, sizeof c->output,
+                       "{\"message\":\"invalid input\",\"reason\":\"why not\"}");
+    } else {
+        (void)snprintf(c->output, sizeof c->output, "{\"code\":200,\"percentage\":99}");
+    }
+}
+
+/* From 1: the second segment of the address says it. */
+static int64_t round_of(qp_str addr)
+{
+    char text[LIMIT_ADDRESS_SIZE];
+    const char *comma;
+    (void)snprintf(text, sizeof text, "%.*s", STR_ARG(addr));
+    comma = strchr(strchr(text, ',') + 1, ',');
+    return strtoll(comma + 1, NULL, 10) + 1;
+}
+
+static void work(struct graphcall *c)
+{
+    char text[256];
+    if (str_equal(c->topic, QP_STR("do.first")) && number(c->input, "code") >= 0) {
+        work_code(c);
+    } else if (str_equal(c->topic, QP_STR("do.first"))) {
+        member(c->input, "x", text, sizeof text);
+        (void)snprintf(c->output, sizeof c->output, "{\"y\":\"%s world\"}", text);
+    } else if (str_equal(c->topic, QP_STR("do.second"))) {
+        member(c->input, "i", text, sizeof text);
+        (void)snprintf(c->output, sizeof c->output, "{\"o\":\"%s world\"}", text);
+    } else if (str_equal(c->topic, QP_STR("do.flaky"))) {
+        called_at[called++ % 64] = run.f.t.now_ms;
+        c->kind = c->failures < fail_times ? RESULT_ERROR : RESULT_DONE;
+        c->code = c->kind == RESULT_ERROR ? 500 : 0;
+        (void)snprintf(c->output, sizeof c->output, "{\"result\":\"success\",\"attempts\":%lld}",
+                       (long long)c->failures + 1);
+    } else {
+        int64_t rounds = round_of(c->addr);
+        c->code = str_equal(c->topic, QP_STR("loop.err")) && rounds < 5 ? 500 : 200;
+        (void)snprintf(c->output, sizeof c->output, "{\"counter\":%lld}", (long long)rounds);
+    }
+}
+
+/* --------------------------------------------------------------------------------------------- harness */
+
+static void deploy(const char *name)
+{
+    static char text[65536];
+    char path[128];
+    size_t size = 0;
+    unsigned char *bytes;
+    (void)snprintf(path, sizeof path, "test/graph/vectors/%s.yaml", name);
+    bytes = files_get(path, &size);
+    assert_true(size < sizeof text);
+    memcpy(text, bytes, size);
+    text[size] = '\0';
+    free(bytes);
+    graphrun_deploy(&run, text);
+}
+
+bool case_run(const struct graph_case *c, enum storetest_kind kind, bool stepwise, int64_t kill_at)
+{
+    bool killed;
+    run.stepwise = stepwise;
+    graphrun_init(&run, kind, TOPICS, work);
+    called = 0;
+    deploy(c->graph);
+    run.kill_at = kill_at > 0 ? run.commits + kill_at : 0;
+    c->script();
+    graphrun_check(&run);
+    killed = run.kills > 0;
+    graphrun_done(&run);
+    return killed;
+}
+
+/* A call may be made again after a kill, and only then. */
+static void expect_calls(const char *topic, int64_t calls)
+{
+    int64_t made = graphrun_calls(&run, topic);
+    assert_true(made >= calls && made <= calls + run.kills);
+}
+
+static int start(const char *topic, const char *id, const char *input)
+{
+    int rc = graphrun_start(&run, topic, id, input);
+    graphrun_settle(&run);
+    return rc;
+}
+
+/* The collation key. */
+static const char *state_of(const char *id)
+{
+    static char text[64];
+    struct arena arena;
+    qp_str digits;
+    qp_str key;
+    struct qp_err err = {0};
+    const struct job_row *job = graphrun_job(&run, id);
+    const struct app *app = graphrun_app(&run, job);
+    arena_init(&arena, &run.f.t.env, 0);
+    job = graphrun_job(&run, id);
+    assert_int_equal(
+        view_digits(&arena, run.f.s, app_graph(app, job->workflow), job, &digits, &err), QP_OK);
+    assert_int_equal(view_key(&arena, digits, &key), QP_OK);
+    (void)snprintf(text, sizeof text, "%.*s", STR_ARG(key));
+    arena_done(&arena);
+    return text;
+}
+
+static void expect_ledger(const char *id, const char *addr, const char *ledger)
+{
+    char text[16];
+    const struct act_row *act = graphrun_act(&run, id, addr);
+    if (act == NULL) {
+        fail_msg("there is no %s", addr);
+    }
+    ledger_text(act->ledger, text);
+    if (run.kills > 0) { /* it may have been entered again */
+        memcpy(text + 1, ledger + 1, 2);
+    }
+    assert_string_equal(text, ledger);
+}
+
+/* ----------------------------------------------------------------------------------------------- cases */
+
+/* C01: a trigger alone completes at once, its GUID owns the edge. */
+static void trigger_only(void)
+{
+    assert_int_equal(start("demo.start", "j", "{}"), QP_OK);
+    graphrun_expect(&run, "j", "completed", "{}");
+    assert_int_equal(graphrun_job(&run, "j")->sem, 0);
+    assert_true(str_is_none(graphrun_job(&run, "j")->output));
+    assert_true(str_equal(graphrun_job(&run, "j")->version, QP_STR("demo/1")));
+    expect_ledger("j", "trigger,0", "101100000000001");
+    assert_int_equal(graphrun_act(&run, "j", "trigger,0")->guid_ledger, 111100000000);
+    assert_string_equal(state_of("j"), "600000000000000");
+}
+
+/* C02: a passthrough. */
+static void passthrough(void)
+{
+    assert_int_equal(start("demo.start", "j", "{}"), QP_OK);
+    graphrun_expect(&run, "j", "completed", "{}");
+    expect_ledger("j", "a1,0,0", "201100000000000");
+    assert_string_equal(state_of("j"), "660000000000000");
+}
+
+/* C04: a worker sees what is mapped and nothing else; its answer is mapped into the job's data. The schema of the input
+ * is held. */
+static void worker(void)
+{
+    assert_int_equal(start("demo.start", "j", "{\"a\":\"hello\"}"), QP_OK);
+    graphrun_expect(&run, "j", "completed", "{\"b\":\"hello world\"}");
+    assert_true(str_equal(graphrun_act(&run, "j", "a1,0,0")->input, QP_STR("{\"x\":\"hello\"}")));
+    expect_ledger("j", "a1,0,0", "201100000000001");
+    assert_string_equal(state_of("j"), "660000000000000");
+    assert_int_equal(start("demo.start", "k", "{\"a\":5}"), QP_E_SHAPE);
+    assert_null(graphrun_job(&run, "k"));
+}
+
+/* C05: two at once. */
+static void parallel(void)
+{
+    assert_int_equal(start("demo.start", "j", "{\"a\":\"hello\"}"), QP_OK);
+    graphrun_expect(&run, "j", "completed", "{\"b\":\"hello world\",\"c\":\"hello world\"}");
+    assert_int_equal(graphrun_job(&run, "j")->completions, 1);
+}
+
+/* C07: a graph calls another. */
+static void composed(void)
+{
+    assert_int_equal(start("demo.start", "j", "{\"a\":\"hello\"}"), QP_OK);
+    graphrun_expect(&run, "j", "completed", "{\"b\":\"hello world\"}");
+    assert_true(str_equal(graphrun_act(&run, "j", "a1,0,0")->output,
+                          QP_STR("{\"awaitOutput1\":\"hello world\"}")));
+}
+
+/* C08: conditions. */
+static void conditions(void)
+{
+    assert_int_equal(start("demo.start", "hello", "{\"a\":\"hello\"}"), QP_OK);
+    graphrun_expect(&run, "hello", "completed",
+                    "{\"b\":\"hello world\",\"c\":\"hello world world\"}");
+    expect_calls("do.second", 1);
+    assert_int_equal(start("demo.start", "goodbye", "{\"a\":\"goodbye\"}"), QP_OK);
+    graphrun_expect(&run, "goodbye", "completed", "{}");
+    assert_string_equal(state_of("goodbye"), "336000000000000");
+    expect_calls("do.first", 1);
+    assert_int_equal(start("demo.start", "help", "{\"a\":\"help\"}"), QP_OK);
+    graphrun_expect(&run, "help", "completed", "{\"b\":\"help world\"}");
+    expect_calls("do.second", 1);
+    assert_string_equal(state_of("help"), "636000000000000");
+}
+
+/* C10: a chain; every generation is one segment more. */
+static void chain(void)
+{
+    assert_int_equal(start("season", "j", "{\"a\":5,\"b\":7}"), QP_OK);
+    graphrun_expect(&run, "j", "completed", NULL);
+    assert_int_equal(number(graphrun_job(&run, "j")->output, "height"), 35);
+    assert_int_equal(number(graphrun_job(&run, "j")->output, "a"), 5);
+    for (size_t i = 0; i < 5; i++) {
+        static const char *const names[] = {"north", "east", "south", "west", "up"};
+        char text[64];
+        member(graphrun_job(&run, "j")->output, names[i], text, sizeof text);
+        assert_true(text[0] == '2');
+    }
+    assert_non_null(graphrun_act(&run, "j", "up,0,0,0,0,0,0"));
+}
+
+/* C15: ids from the input, a conflict, a signal to one of many, a signal to all that have a facet. */
+static void parcels(void)
+{
+    static const char *const sizes[] = {"sm", "md", "lg"};
+    static const char *const ranks[] = {"primary", "secondary", "tertiary"};
+    static const char *const colors[] = {"red", "yellow", "blue"};
+    for (int i = 0; i < 81; i++) {
+        char input[256];
+        (void)snprintf(
+            input, sizeof input,
+            "{\"id\":\"p_%d\",\"size\":\"%s\",\"rank\":\"%s\",\"color\":\"%s\",\"depot\":%d}",
+            1001 + i, sizes[i % 3], ranks[i / 3 % 3], colors[i / 9 % 3], i / 27);
+        assert_int_equal(graphrun_start(&run, "parcel.start", NULL, input), QP_OK);
+    }
+    graphrun_settle(&run);
+    assert_int_equal(graphrun_start(&run, "parcel.start", NULL, "{\"id\":\"p_1002\"}"),
+                     QP_E_CONFLICT);
+    assert_string_equal(state_of("p_1054"), "956000000000000");
+    assert_int_equal(graphrun_signal(&run, "parcel.routed",
+                                     "{\"id\":\"p_1054\",\"depot\":\"d1\",\"series\":\"s1\"}", 200),
+                     QP_OK);
+    graphrun_settle(&run);
+    graphrun_expect(&run, "p_1054", "completed", "{\"depot\":\"d1\",\"series\":\"s1\"}");
+    assert_string_equal(state_of("p_1054"), "646000000000000");
+    assert_int_equal(start("parcel.recall", "all-red", "{\"color\":\"red\"}"), QP_OK);
+    graphrun_expect(&run, "all-red", "completed", "{}");
+    for (int i = 0; i < 81; i++) {
+        char id[16];
+        (void)snprintf(id, sizeof id, "p_%d", 1001 + i);
+        if (i != 53) {
+            graphrun_expect(&run, id, i / 9 % 3 == 0 ? "completed" : "running", NULL);
+        }
+    }
+}
+
+/* C18: how often, and how long between. */
+static void retry(int64_t fails, int64_t calls, bool completes, const int64_t *gaps_ms)
+{
+    char output[64];
+    fail_times = fails;
+    assert_int_equal(start("retry.start", "j", "{}"), QP_OK);
+    graphrun_wait(&run, 600 * 1000);
+    (void)snprintf(output, sizeof output, "{\"result\":\"success\",\"attempts\":%lld}",
+                   (long long)calls);
+    graphrun_expect(&run, "j", completes ? "completed" : "failed", completes ? output : NULL);
+    expect_calls("do.flaky", calls);
+    for (int64_t k = 0; run.kills == 0 && k + 1 < called && gaps_ms != NULL; k++) {
+        assert_int_equal(called_at[k + 1] - called_at[k], gaps_ms[k]);
+    }
+    assert_string_equal(state_of("j"), completes ? "660000000000000" : "760000000000000");
+}
+
+static void retry_a(void)
+{
+    retry(2, 3, true, NULL);
+}
+
+static void retry_b(void)
+{
+    retry(3, 4, true, (int64_t[]){2000, 4000, 8000});
+}
+
+static void retry_c(void)
+{
+    retry(3, 4, true, (int64_t[]){5000, 5000, 5000});
+}
+
+static void retry_d(void)
+{
+    retry(99, 1, false, NULL);
+}
+
+static void retry_e(void)
+{
+    retry(99, 3, false, (int64_t[]){2000, 4000});
+}
+
+static void retry_f(void)
+{
+    retry(1, 2, true, (int64_t[]){2000});
+}
+
+static void retry_g(void)
+{
+    retry(4, 5, true, (int64_t[]){1500, 2250, 3375, 5062});
+}
+
+static void retry_h(void)
+{
+    retry(1, 2, true, (int64_t[]){3000});
+}
+
+/* C19: a pending reply, then the last one; branches by code; an error that a branch takes. */
+static void codes(void)
+{
+    assert_int_equal(start("code.start", "pending", "{\"code\":202}"), QP_OK);
+    graphrun_expect(&run, "pending", "completed",
+                    "{\"code\":200,\"percentage\":99,\"message\":\"success\"}");
+    assert_non_null(graphrun_act(&run, "pending", "a202,0,0,0"));
+    assert_non_null(graphrun_act(&run, "pending", "a200,0,1,0"));
+    assert_null(graphrun_act(&run, "pending", "a200,0,0,0"));
+    expect_ledger("pending", "a1,0,0", "201100000000002");
+    assert_int_equal(start("code.start", "plain", "{\"code\":200}"), QP_OK);
+    graphrun_expect(&run, "plain", "completed",
+                    "{\"code\":200,\"percentage\":99,\"message\":\"success\"}");
+    assert_int_equal(start("code.start", "wrong", "{\"code\":422}"), QP_OK);
+    graphrun_expect(&run, "wrong", "completed", "{\"code\":422,\"message\":\"invalid input\"}");
+    assert_string_equal(state_of("wrong"), "733660000000000");
+}
+
+/* C21: cycles: each round in a plane of its own. */
+static void cycles(void)
+{
+    assert_int_equal(start("loop.start", "j", "{}"), QP_OK);
+    graphrun_expect(&run, "j", "completed", "{\"counter\":5}");
+    expect_calls("loop.count", 5);
+    for (int i = 0; i < 5; i++) {
+        char addr[32];
+        (void)snprintf(addr, sizeof addr, "w1,0,%d,0", i);
+        assert_non_null(graphrun_act(&run, "j", addr));
+    }
+    expect_ledger("j", "a1,0,0", "001100000000005");
+    expect_ledger("j", "c1,0,0,0,0", "001100000000001");
+    assert_int_equal(graphrun_job(&run, "j")->sem, 0);
+    assert_int_equal(start("loop.again", "k", "{}"), QP_OK);
+    graphrun_expect(&run, "k", "completed", "{\"counter\":5}");
+    expect_calls("loop.err", 5);
+}
+
+/* C23: awaited, early, with a limit in time, without. */
+static void signals(void)
+{
+    assert_int_equal(start("wait.start", NULL, "{\"job_id\":\"J\"}"), QP_OK);
+    graphrun_expect(&run, "J", "running", NULL);
+    assert_int_equal(graphrun_signal(&run, "wait.resume", "{\"id\":\"J\",\"done\":true}", 200),
+                     QP_OK);
+    graphrun_settle(&run);
+    graphrun_expect(&run, "J", "completed", "{\"done\":true}");
+
+    assert_int_equal(graphrun_signal(&run, "wait.resume", "{\"id\":\"E\",\"done\":true}", 200),
+                     QP_OK);
+    assert_int_equal(start("wait.start", NULL, "{\"job_id\":\"E\"}"), QP_OK);
+    graphrun_expect(&run, "E", "completed", "{\"done\":true}");
+
+    assert_int_equal(start("waitfor.start", NULL, "{\"job_id\":\"S\",\"timeout\":10}"), QP_OK);
+    graphrun_wait(&run, 1000);
+    assert_int_equal(graphrun_signal(&run, "waitfor.resume",
+                                     "{\"id\":\"S\",\"done\":true,\"payload\":\"signal-arrived\"}",
+                                     200),
+                     QP_OK);
+    graphrun_wait(&run, 15000);
+    graphrun_expect(&run, "S", "completed",
+                    "{\"signaled\":true,\"signal_data\":\"signal-arrived\"}");
+    assert_int_equal(graphrun_job(&run, "S")->completions, 1);
+
+    assert_int_equal(start("waitfor.start", NULL, "{\"job_id\":\"T\",\"timeout\":5}"), QP_OK);
+    graphrun_wait(&run, 4900);
+    graphrun_expect(&run, "T", "running", NULL);
+    graphrun_wait(&run, 200);
+    graphrun_expect(&run, "T", "completed", "{\"signaled\":false,\"signal_data\":\"timeout\"}");
+
+    assert_int_equal(start("waitfor.start", NULL, "{\"job_id\":\"N\"}"), QP_OK);
+    graphrun_wait(&run, 100000);
+    graphrun_expect(&run, "N", "running", NULL);
+    assert_int_equal(
+        graphrun_signal(&run, "waitfor.resume", "{\"id\":\"N\",\"done\":true,\"payload\":1}", 200),
+        QP_OK);
+    graphrun_settle(&run);
+    graphrun_expect(&run, "N", "completed", "{\"signaled\":true,\"signal_data\":1}");
+
+    /* A signal for one that the timer has ended is kept for the next who waits under the same key. */
+    assert_int_equal(graphrun_signal(&run, "waitfor.resume",
+                                     "{\"id\":\"T\",\"done\":true,\"payload\":\"late\"}", 200),
+                     QP_OK);
+    graphrun_settle(&run);
+    graphrun_expect(&run, "T", "completed", "{\"signaled\":false,\"signal_data\":\"timeout\"}");
+}
+
+/* Joins: all ways, one of them skipped, all skipped; the first of two. */
+static void joins(void)
+{
+    assert_int_equal(start("join.all", "both", "{\"left\":\"l\",\"right\":\"r\"}"), QP_OK);
+    graphrun_expect(&run, "both", "completed",
+                    "{\"sum\":\"l world+r world world\",\"seen\":\"l world\"}");
+    assert_non_null(graphrun_act(&run, "both", "join:both,0,0"));
+    assert_non_null(graphrun_act(&run, "both", "both,0,0,0"));
+    assert_int_equal(start("join.all", "one", "{\"left\":\"\",\"right\":\"r\"}"), QP_OK);
+    graphrun_expect(&run, "one", "completed", "{\"sum\":\"+r world world\"}");
+    assert_string_equal(state_of("one"), "666366000000000");
+    assert_int_equal(start("join.all", "none", "{\"left\":\"\",\"right\":\"\"}"), QP_OK);
+    graphrun_wait(
+        &run,
+        5000); /* step by step, the edge may come before its gate is entered: then it comes again */
+    graphrun_expect(&run, "none", "completed", "{}");
+    assert_string_equal(state_of("none"), "333336000000000");
+    assert_int_equal(start("join.any", "first", "{}"), QP_OK);
+    graphrun_wait(&run, 3000);
+    assert_string_equal(state_of("first"), "465600000000000");
+    graphrun_wait(&run, 5000);
+    graphrun_expect(&run, "first", "completed", NULL);
+}
+
+/* Cycles around joins, in cycles, and out of cycles into a join. */
+static void rounds(void)
+{
+    assert_int_equal(start("rounds.join", "j", "{}"), QP_OK);
+    graphrun_expect(&run, "j", "completed",
+                    "{\"round\":4,\"other\":4,\"out\":\"beside world\",\"last\":4}");
+    expect_calls("loop.count", 8);
+    assert_non_null(graphrun_act(&run, "j", "join:meet,0,3,0"));
+    assert_int_equal(start("rounds.nested", "n", "{}"), QP_OK);
+    /* (10+1 + 10+2 + 10+3) + (20+1 + 20+2 + 20+3) */
+    graphrun_expect(&run, "n", "completed", "{\"total\":102}");
+}
+
+/* Interrupts of the job itself, of others, with those below; an awaited child that is ended; a detached one. */
+static void ends(void)
+{
+    assert_int_equal(start("end.self", "self", "{}"), QP_OK);
+    graphrun_expect(&run, "self", "interrupted", "\"code\":418,\"message\":\"enough\"");
+    assert_int_equal(graphrun_job(&run, "self")->completions, 1);
+    expect_ledger("self", "stop,0,0", "001100000000000");
+
+    assert_int_equal(start("end.parent", "p1", "{\"child\":\"c1\"}"), QP_OK);
+    graphrun_expect(&run, "c1", "running", NULL);
+    assert_string_equal(state_of("p1"), "896000000000000");
+    assert_int_equal(start("end.other", "o1", "{\"target\":\"c1\"}"), QP_OK);
+    graphrun_expect(&run, "o1", "completed", "{\"told\":true}");
+    graphrun_expect(&run, "c1", "interrupted", "told so");
+    graphrun_expect(&run, "p1", "completed", "{\"code\":410,\"error\":\"told so\"}");
+
+    assert_int_equal(start("end.parent", "p2", "{\"child\":\"c2\"}"), QP_OK);
+    assert_int_equal(start("end.other", "o2", "{\"target\":\"p2\",\"descend\":true}"), QP_OK);
+    graphrun_expect(&run, "p2", "interrupted", "told so");
+    graphrun_expect(&run, "c2", "interrupted", NULL);
+    assert_int_equal(start("end.parent", "p3", "{\"child\":\"c3\"}"), QP_OK);
+    assert_int_equal(start("end.other", "o3", "{\"target\":\"p3\"}"), QP_OK);
+    graphrun_expect(&run, "p3", "interrupted", NULL);
+    graphrun_expect(&run, "c3", "running", NULL);
+    assert_int_equal(start("end.other", "o4", "{\"target\":\"nobody\"}"), QP_OK);
+    graphrun_expect(&run, "o4", "completed", "{\"told\":true}");
+
+    assert_int_equal(start("end.detached", "d", "{\"child\":\"c5\"}"), QP_OK);
+    graphrun_expect(&run, "d", "completed", "{\"started\":\"c5\"}");
+    graphrun_expect(&run, "c5", "running", NULL);
+    /* Its id is taken: whoever awaits it is told. */
+    assert_int_equal(start("end.parent", "p6", "{\"child\":\"c5\"}"), QP_OK);
+    graphrun_expect(&run, "p6", "failed", "\"code\":409");
+
+    fail_times = 99;
+    assert_int_equal(start("end.failed", "f", "{}"), QP_OK);
+    graphrun_expect(&run, "f", "failed", NULL);
+    assert_string_equal(state_of("f"), "679000000000000");
+    expect_calls("do.first", 0);
+}
+
+/* What is written is what was read. */
+static void values(void)
+{
+    assert_int_equal(start("values.start", "j",
+                           "{\"path\":\"/tree\",\"empty\":\"\",\"nothing\":null,"
+                           "\"big\":9007199254740993}"),
+                     QP_OK);
+    graphrun_expect(&run, "j", "completed",
+                    "{\"path\":\"/tree\",\"empty\":\"\",\"list\":[\"/tree\",2,{\"deep\":\"\"}],"
+                    "\"nothing\":null,\"big\":9007199254740993,\"nested\":{\"one\":\"/tree\","
+                    "\"two\":\"\"},\"whole\":{\"one\":\"/tree\"},\"id\":\"j\"}");
+}
+
+/* A child answers early; a threshold skips. */
+static void persist(void)
+{
+    assert_int_equal(start("persist.start", "j", "{}"), QP_OK);
+    graphrun_expect(&run, "j", "completed", "{\"early\":\"half\"}");
+    graphrun_expect(&run, "the-child", "running", NULL);
+    graphrun_wait(&run, 61000);
+    graphrun_expect(&run, "the-child", "completed", "{\"progress\":\"all\"}");
+    assert_int_equal(start("threshold.start", "t", "{}"), QP_OK);
+    graphrun_wait(&run, 3000);
+    graphrun_expect(&run, "t", "completed", "{}");
+    assert_string_equal(state_of("t"), "443360000000000");
+}
+
+const struct graph_case graph_cases[] = {
+    {"trigger only", "c01", trigger_only},
+    {"passthrough", "c02", passthrough},
+    {"worker", "c04", worker},
+    {"parallel", "c05", parallel},
+    {"composed", "c07", composed},
+    {"conditions", "c08", conditions},
+    {"chain", "c10", chain},
+    {"parcels", "c15", parcels},
+    {"retry a", "c18a", retry_a},
+    {"retry b", "c18b", retry_b},
+    {"retry c", "c18c", retry_c},
+    {"retry d", "c18d", retry_d},
+    {"retry e", "c18e", retry_e},
+    {"retry f", "c18f", retry_f},
+    {"retry g", "c18g", retry_g},
+    {"retry h", "c18h", retry_h},
+    {"codes", "c19", codes},
+    {"cycles", "c21", cycles},
+    {"signals", "c23", signals},
+    {"joins", "join", joins},
+    {"rounds", "rounds", rounds},
+    {"ends", "ends", ends},
+    {"values", "values", values},
+    {"persist", "persist", persist},
+};
+const size_t graph_case_count = ARRAY_COUNT(graph_cases);

@@ -1,0 +1,66 @@
+/* test_kills.c - every case, killed at every commit boundary: result, effects and digits as undisturbed, fsck clean
+ *
+ * Without a server all boundaries are tried; on SQLite and PostgreSQL the check lane takes a sample of them, spread over
+ * all cases, the torture lane all.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "cases.h"
+
+#define BOUNDARIES_MAX 100000
+
+static int64_t stride_of(int kind)
+{
+    const char *lane = getenv("QP_LANE");
+    bool torture = lane != NULL && strcmp(lane, "torture") == 0;
+    return torture || kind == STORETEST_MEMORY ? 1 : kind == STORETEST_POSTGRES ? 29 : 7;
+}
+
+static void kill_everywhere(const struct graph_case *c, int kind, bool stepwise)
+{
+    int64_t stride = stride_of(kind);
+    int64_t kills = 0;
+    int64_t at = 1;
+    while (case_run(c, (enum storetest_kind)kind, stepwise, at)) {
+        assert_true(at < BOUNDARIES_MAX);
+        kills++;
+        at += stride;
+    }
+    print_message("%s on %s%s: %lld kills\n", c->name, storetest_name(kind),
+                  stepwise ? ", stepwise" : "", (long long)kills);
+}
+
+static void run_all(bool stepwise)
+{
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
+        for (size_t i = 0; i < graph_case_count; i++) {
+            kill_everywhere(&graph_cases[i], kind, stepwise);
+        }
+    }
+}
+
+static void test_fused(void **state)
+{
+    (void)state;
+    run_all(false);
+}
+
+static void test_stepwise(void **state)
+{
+    (void)state;
+    run_all(true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fused),
+                                       cmocka_unit_test(test_stepwise)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

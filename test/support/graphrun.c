@@ -1,0 +1,470 @@
+/* graphrun.c - graphs under test (see graphrun.h) */
+#include "support/graphrun.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "graph/action.h"
+#include "graph/start.h"
+#include "kernel/filter.h"
+#include "kernel/single.h"
+#include "support/enginetest.h"
+
+#define ROOM 1000
+#define ROUNDS_MAX 1000000
+
+static void must(int rc, const struct qp_err *err)
+{
+    if (rc != QP_OK) {
+        fail_msg("%s (%s)", err->text, qp_code_word(rc));
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- the engine */
+
+static void take_task(void *context, struct task *task)
+{
+    struct graphrun *r = context;
+    task->next = NULL;
+    if (r->first == NULL) {
+        r->first = task;
+    } else {
+        r->last->next = task;
+    }
+    r->last = task;
+}
+
+static void engine_begin(struct graphrun *r)
+{
+    struct qp_err err = {0};
+    struct engine_options o = {.store = r->f.s,
+                               .name = "graph",
+                               .programs = r->programs,
+                               .program_count = 2,
+                               .stepwise = r->stepwise};
+    must(library_create(&r->f.t.env, &r->library), &err);
+    r->program = graph_program(r->library);
+    r->programs[0] = &single_program;
+    r->programs[1] = &r->program;
+    must(engine_open(&o, &r->e, &err), &err);
+    must(library_refresh(r->library, r->f.s, &err), &err);
+    for (size_t i = 0; i < GRAPHRUN_TOPICS && r->topics[i] != NULL; i++) {
+        r->services[i] = (struct service){
+            .topic = str_from(r->topics[i]), .room = ROOM, .context = r, .give = take_task};
+        engine_serve(r->e, &r->services[i]);
+    }
+}
+
+static void drop_tasks(struct graphrun *r)
+{
+    while (r->first != NULL) {
+        struct task *task = r->first;
+        r->first = task->next;
+        task_free(&r->f.t.env, task);
+    }
+}
+
+void graphrun_kill(struct graphrun *r)
+{
+    engine_abandon(r->e);
+    drop_tasks(r);
+    library_destroy(r->library);
+    storetest_reopen(&r->f);
+    engine_begin(r);
+    r->kills++;
+}
+
+static void split_topics(struct graphrun *r, const char *topics)
+{
+    static char words[GRAPHRUN_TOPICS][64];
+    size_t n = 0;
+    while (*topics != '\0') {
+        size_t size = strcspn(topics, " ");
+        assert_true(n < GRAPHRUN_TOPICS && size < sizeof words[0]);
+        (void)snprintf(words[n], sizeof words[n], "%.*s", (int)size, topics);
+        r->topics[n] = words[n];
+        n++;
+        topics += size + (topics[size] == ' ');
+    }
+}
+
+void graphrun_init(struct graphrun *r, enum storetest_kind kind, const char *topics,
+                   graphrun_work work)
+{
+    bool stepwise = r->stepwise;
+    memset(r, 0, sizeof *r);
+    r->stepwise = stepwise;
+    r->work = work;
+    storetest_init(&r->f, kind, 1);
+    omap_init(&r->calls, &r->f.t.env);
+    split_topics(r, topics);
+    engine_begin(r);
+}
+
+void graphrun_done(struct graphrun *r)
+{
+    struct qp_err err = {0};
+    must(engine_close(r->e, &err), &err);
+    drop_tasks(r);
+    library_destroy(r->library);
+    for (struct omap_node *n = omap_seek(&r->calls, QP_STR("")); n != NULL; n = omap_next(n)) {
+        mem_free(&r->f.t.env, omap_value(n));
+    }
+    omap_done(&r->calls);
+    storetest_done(&r->f);
+}
+
+/* One round; true when the engine died after it. */
+static bool round_or_kill(struct graphrun *r, bool *out_busy)
+{
+    struct qp_err err = {0};
+    int64_t before = engine_stats(r->e).commits;
+    must(engine_round(r->e, out_busy, &err), &err);
+    r->commits += engine_stats(r->e).commits - before;
+    if (r->kill_at > 0 && r->commits >= r->kill_at) {
+        r->kill_at = 0;
+        graphrun_kill(r);
+        return true;
+    }
+    return false;
+}
+
+static struct graphrun *asking;
+
+static void note_answer(struct engine *e, struct command *c, int rc, const char *why)
+{
+    (void)e;
+    (void)c;
+    (void)why;
+    asking->answer = rc;
+    asking->answered = true;
+}
+
+/* True when it was answered; false: the engine died first. */
+static bool ask_once(struct graphrun *r, struct command *c)
+{
+    asking = r;
+    r->answered = false;
+    c->answer = note_answer;
+    engine_submit(r->e, c);
+    for (int i = 0; !r->answered; i++) {
+        bool busy = false;
+        assert_true(i < ROUNDS_MAX);
+        if (round_or_kill(r, &busy) && !r->answered) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ----------------------------------------------------------------------------------------- deploying */
+
+static int put_topics(struct bundle *b, const struct app *app)
+{
+    int rc = QP_OK;
+    for (size_t i = 0; i < app->graph_count + app->hook_count && rc == QP_OK; i++) {
+        bool hook = i >= app->graph_count;
+        struct op op = {.kind = OP_topic_put,
+                        .topic_put = {.ns = STORE_NS_DEFAULT,
+                                      .kind = hook ? TOPIC_HOOK : TOPIC_GRAPH,
+                                      .topic = hook ? app->hooks[i - app->graph_count].topic
+                                                    : app->graphs[i].subscribes,
+                                      .app = app->id,
+                                      .version = app->version}};
+        rc = step_op(b, &op);
+    }
+    return rc;
+}
+
+struct deploying {
+    struct command command;
+    const struct app *app;
+};
+
+static int deploy_decide(struct engine *e, struct command *c, struct bundle *b)
+{
+    const struct app *app = ((struct deploying *)c)->app;
+    unsigned char hash[LIMIT_GUID_SIZE];
+    struct op put = {.kind = OP_app_put,
+                     .app_put = {.ns = STORE_NS_DEFAULT,
+                                 .app = app->id,
+                                 .version = app->version,
+                                 .source = app->source,
+                                 .hash = {(const char *)hash, sizeof hash}}};
+    struct op activate = {
+        .kind = OP_app_activate,
+        .app_activate = {.ns = STORE_NS_DEFAULT, .app = app->id, .version = app->version}};
+    int rc;
+    (void)e;
+    hash_guid("app", 3, app->source.p, app->source.n, hash);
+    rc = step_op(b, &put);
+    rc = rc == QP_OK ? step_op(b, &activate) : rc;
+    rc = rc == QP_OK ? put_topics(b, app) : rc;
+    return rc == QP_OK ? bundle_run(b) : rc;
+}
+
+void graphrun_deploy(struct graphrun *r, const char *yaml)
+{
+    struct arena arena;
+    struct report report;
+    struct app *app = NULL;
+    struct deploying d = {.command = {.label = "deploy", .decide = deploy_decide}};
+    struct qp_err err = {0};
+    int rc;
+    arena_init(&arena, &r->f.t.env, 0);
+    report_init(&report, &arena);
+    rc = app_compile(&r->f.t.env, str_from(yaml), &report, &app);
+    if (rc != QP_OK) {
+        fail_msg("line %d:%d: %.*s", report.first == NULL ? 0 : report.first->line,
+                 report.first == NULL ? 0 : report.first->column,
+                 STR_ARG(report.first == NULL ? QP_STR("?") : report.first->message));
+    }
+    d.app = app;
+    assert_true(ask_once(r, &d.command));
+    assert_int_equal(r->answer, QP_OK);
+    must(library_refresh(r->library, r->f.s, &err), &err);
+    app_free(app);
+    arena_done(&arena);
+}
+
+/* ------------------------------------------------------------------------------- starts and signals */
+
+int graphrun_start(struct graphrun *r, const char *topic, const char *id, const char *input)
+{
+    struct arena arena;
+    bool told = false;
+    int rc = QP_OK;
+    arena_init(&arena, &r->f.t.env, 0);
+    while (!told && rc == QP_OK) {
+        struct between between = {r->f.s, &arena};
+        struct row_reader reader = reader_between(&between);
+        struct scope scope = {.arena = &arena, .env = &r->f.t.env, .now = r->f.t.now_ms};
+        struct graph_start start = {
+            .ns = STORE_NS_DEFAULT, .topic = str_from(topic), .input = str_from(input)};
+        struct request_start request = {0};
+        struct qp_err err = {0};
+        rc = graph_start(r->library, &reader, &scope, &start, &err);
+        if (rc == QP_OK) {
+            request.start = (struct start){.job = {.ref = {.ns = STORE_NS_DEFAULT},
+                                                   .jid = id != NULL ? str_from(id) : start.jid,
+                                                   .kind = start.kind,
+                                                   .workflow = start.topic,
+                                                   .version = start.version},
+                                           .input = start.input};
+            must(engine_number(r->e, &request.start.job.ref.job, &err), &err);
+            request_start(&request);
+            told = ask_once(r, &request.command);
+        }
+    }
+    arena_done(&arena);
+    return rc != QP_OK ? rc : r->answer;
+}
+
+int graphrun_signal(struct graphrun *r, const char *topic, const char *payload, int64_t code)
+{
+    struct arena arena;
+    bool told = false;
+    int rc = QP_OK;
+    qp_str guid = storetest_guid(50000 + ++r->signals);
+    arena_init(&arena, &r->f.t.env, 0);
+    while (!told && rc == QP_OK) {
+        struct between between = {r->f.s, &arena};
+        struct row_reader reader = reader_between(&between);
+        const struct app *app = NULL;
+        qp_str name = QP_NONE;
+        qp_str key = QP_NONE;
+        struct request_signal request = {0};
+        rc =
+            library_topic(r->library, &arena, STORE_NS_DEFAULT, TOPIC_HOOK, str_from(topic), &name);
+        assert_false(str_is_none(name));
+        rc = rc == QP_OK ? library_app(r->library, &reader, STORE_NS_DEFAULT, name, &app) : rc;
+        rc = rc == QP_OK ? signal_key(&arena, &r->f.t.env, r->f.t.now_ms,
+                                      app_hook(app, str_from(topic)), str_from(payload), &key)
+                         : rc;
+        if (rc == QP_OK) {
+            request.signal = (struct op_hook_signal){.ns = STORE_NS_DEFAULT,
+                                                     .topic = str_from(topic),
+                                                     .key = key,
+                                                     .guid = guid,
+                                                     .payload = str_from(payload),
+                                                     .code = code,
+                                                     .keep = code == 202,
+                                                     .ttl_ms = 600 * 1000};
+            request_signal(&request);
+            told = ask_once(r, &request.command);
+        }
+    }
+    arena_done(&arena);
+    return rc != QP_OK ? rc : r->answer;
+}
+
+int graphrun_end(struct graphrun *r, const char *id, enum job_state state)
+{
+    bool told = false;
+    while (!told) {
+        struct request_end request = {.ns = STORE_NS_DEFAULT, .jid = str_from(id), .state = state};
+        request_end(&request);
+        told = ask_once(r, &request.command);
+    }
+    return r->answer;
+}
+
+/* ---------------------------------------------------------------------------------------------- work */
+
+static void count_call(struct graphrun *r, qp_str topic)
+{
+    int64_t *count = omap_get(&r->calls, topic);
+    if (count == NULL) {
+        count = mem_alloc(&r->f.t.env, sizeof *count);
+        assert_non_null(count);
+        assert_int_equal(omap_put(&r->calls, topic, count, NULL), QP_OK);
+    }
+    ++*count;
+}
+
+int64_t graphrun_calls(struct graphrun *r, const char *topic)
+{
+    const int64_t *count = omap_get(&r->calls, str_from(topic));
+    return count == NULL ? 0 : *count;
+}
+
+/* Executes the first task in hand; after a pending answer it goes on with the same one. */
+static void execute(struct graphrun *r)
+{
+    static struct graphcall c;
+    struct task *task = r->first;
+    int64_t kills = r->kills;
+    bool open = true;
+    r->first = task->next;
+    count_call(r, task->topic);
+    for (int64_t i = 0; open; i++) {
+        struct request_result request = {.task = task};
+        c = (struct graphcall){.topic = task->topic,
+                               .job = task->jid,
+                               .addr = task->addr,
+                               .input = task->input,
+                               .failures = task->failures,
+                               .index = i,
+                               .kind = RESULT_DONE};
+        r->work(&c);
+        request.kind = c.kind;
+        request.code = c.code;
+        request.pending_index = c.kind == RESULT_PENDING ? i + 1 : 0;
+        request.output = str_from(c.output[0] == '\0' ? "{}" : c.output);
+        request.error = QP_STR("the worker said so");
+        request_result(&request);
+        if (ask_once(r, &request.command)) {
+            assert_int_equal(r->answer, QP_OK);
+        }
+        if (r->kills > kills) { /* if it was not the last word, somebody will be asked again */
+            task_free(&r->f.t.env, task);
+            return;
+        }
+        open = c.kind == RESULT_PENDING;
+    }
+    task->service->room++;
+    task->service->hungry = true;
+    task_free(&r->f.t.env, task);
+}
+
+void graphrun_settle(struct graphrun *r)
+{
+    bool busy = true;
+    for (int i = 0; busy || r->first != NULL; i++) {
+        assert_true(i < ROUNDS_MAX);
+        if (r->first != NULL) {
+            execute(r);
+            busy = true;
+        } else if (round_or_kill(r, &busy)) {
+            busy = true;
+        }
+    }
+}
+
+void graphrun_wait(struct graphrun *r, qp_ms ms)
+{
+    qp_ms until = r->f.t.now_ms + ms;
+    graphrun_settle(r);
+    while (r->f.t.now_ms < until) {
+        qp_ms due = engine_deadline(r->e);
+        qp_ms step = due > r->f.t.now_ms && due < until ? due - r->f.t.now_ms
+                     : due <= r->f.t.now_ms             ? 1
+                                                        : until - r->f.t.now_ms;
+        testenv_advance_ms(&r->f.t, step);
+        graphrun_settle(r);
+    }
+}
+
+/* -------------------------------------------------------------------------------------------- reading */
+
+const struct job_row *graphrun_job(struct graphrun *r, const char *id)
+{
+    const struct job_name_row *name = storetest_row(
+        &r->f, TABLE_job_name, &(struct job_name_row){.ns = STORE_NS_DEFAULT, .jid = str_from(id)});
+    struct job_row key = {.ns = STORE_NS_DEFAULT, .job = name == NULL ? 0 : name->job};
+    return name == NULL ? NULL : storetest_row(&r->f, TABLE_job, &key);
+}
+
+const struct act_row *graphrun_act(struct graphrun *r, const char *id, const char *addr)
+{
+    const struct job_row *job = graphrun_job(r, id);
+    struct act_row key = {.ns = STORE_NS_DEFAULT, .addr = str_from(addr)};
+    assert_non_null(job);
+    key.job = job->job;
+    return storetest_row(&r->f, TABLE_act, &key);
+}
+
+const struct app *graphrun_app(struct graphrun *r, const struct job_row *job)
+{
+    struct arena arena;
+    struct between between = {r->f.s, &arena};
+    struct row_reader reader = reader_between(&between);
+    const struct app *app = NULL;
+    assert_non_null(job);
+    arena_init(&arena, &r->f.t.env, 0);
+    assert_int_equal(library_app(r->library, &reader, job->ns, job->version, &app), QP_OK);
+    arena_done(&arena);
+    return app;
+}
+
+static bool same_json(const struct qp_env *env, qp_str a, qp_str b)
+{
+    struct value x = value_raw(a);
+    struct value y = value_raw(b);
+    struct arena arena;
+    bool same = false;
+    arena_init(&arena, env, 0);
+    assert_int_equal(value_same(&arena, &x, &y, &same), QP_OK);
+    arena_done(&arena);
+    return same;
+}
+
+void graphrun_expect(struct graphrun *r, const char *id, const char *status, const char *output)
+{
+    const struct job_row *job = graphrun_job(r, id);
+    qp_str text;
+    assert_non_null(job);
+    text = job->state == JOB_COMPLETED ? job->output : job->error;
+    if (strcmp(status_word(job->status), status) != 0) {
+        fail_msg("job %s is %s, not %s: %.*s", id, status_word(job->status), status, STR_ARG(text));
+    }
+    if (output == NULL) {
+        return;
+    }
+    if (job->state != JOB_COMPLETED) {
+        assert_non_null(memmem(text.p, text.n, output, strlen(output)));
+    } else if (!same_json(&r->f.t.env, str_is_none(text) ? QP_STR("{}") : text, str_from(output))) {
+        fail_msg("job %s: %.*s, not %s", id, STR_ARG(text), output);
+    }
+}
+
+void graphrun_check(struct graphrun *r)
+{
+    enginetest_check_store(r->f.s);
+}

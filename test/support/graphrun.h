@@ -1,0 +1,91 @@
+/* graphrun.h - graphs under test: a store, an engine, workers that are functions, virtual time, kills
+ *
+ *     graphrun_init(&r, kind, work);
+ *     graphrun_deploy(&r, yaml);
+ *     graphrun_start(&r, "demo.start", "j", "{\"a\":\"hello\"}");
+ *     graphrun_settle(&r);
+ *     graphrun_expect(&r, "j", "completed", "{\"b\":\"hello world\"}");
+ *     graphrun_done(&r);
+ *
+ * Deterministic. `kill_at` drops the engine after that many commits, as a dying process would, opens the store again
+ * and goes on: what was asked and not answered is asked again, as clients do. The struct is large: make it static.
+ */
+#ifndef QP_TEST_GRAPHRUN_H
+#define QP_TEST_GRAPHRUN_H
+
+#include "base/omap.h"
+#include "graph/program.h"
+#include "kernel/request.h"
+#include "support/storetest.h"
+
+#define GRAPHRUN_TEXT_SIZE 65536
+#define GRAPHRUN_TOPICS 8
+
+/* A task in the hands of the test's worker, and what it answers. */
+struct graphcall {
+    qp_str topic;
+    qp_str job;
+    qp_str addr;
+    qp_str input;
+    int64_t failures; /* errors that were reported before */
+    int64_t index;    /* of this reply: 0, and after a pending one 1, ... */
+    enum result_kind kind;
+    int64_t code;
+    char output[GRAPHRUN_TEXT_SIZE]; /* JSON; empty: {} */
+};
+typedef void (*graphrun_work)(struct graphcall *c);
+
+struct graphrun {
+    struct storetest f;
+    struct library *library;
+    struct program program;
+    const struct program *programs[2];
+    struct engine *e;
+    bool stepwise;
+    graphrun_work work;
+    const char *topics[GRAPHRUN_TOPICS]; /* that the worker serves; NULL: no more */
+    struct service services[GRAPHRUN_TOPICS];
+    struct task *first; /* in hand */
+    struct task *last;
+    int64_t commits;
+    int64_t kill_at; /* 0: never; may be set anew */
+    int64_t kills;
+    unsigned signals;  /* sent so far: their GUIDs */
+    struct omap calls; /* "topic addr" -> how often it was executed */
+    int answer;
+    bool answered;
+};
+
+/* `topics` are the worker's, by blanks. */
+void graphrun_init(struct graphrun *r, enum storetest_kind kind, const char *topics,
+                   graphrun_work work);
+void graphrun_done(struct graphrun *r);
+/* Asserts that it compiles; activates it. */
+void graphrun_deploy(struct graphrun *r, const char *yaml);
+
+/* Returns the answer: QP_OK, QP_E_EXISTS, QP_E_CONFLICT, QP_E_SHAPE, ... */
+int graphrun_start(struct graphrun *r, const char *topic, const char *id, const char *input);
+/* By the rule of the topic's hooks; the code is 200, 202 or an error's. */
+int graphrun_signal(struct graphrun *r, const char *topic, const char *payload, int64_t code);
+int graphrun_end(struct graphrun *r, const char *id, enum job_state state);
+
+/* Everything that is to be done now is done, workers' tasks included. */
+void graphrun_settle(struct graphrun *r);
+/* Time goes on, and all that becomes due on the way is done at its time. */
+void graphrun_wait(struct graphrun *r, qp_ms ms);
+void graphrun_kill(struct graphrun *r);
+
+/* Rows live until the next call. NULL: there is none. */
+const struct job_row *graphrun_job(struct graphrun *r, const char *id);
+const struct act_row *graphrun_act(struct graphrun *r, const char *id, const char *addr);
+/* The compiled version of a job. */
+const struct app *graphrun_app(struct graphrun *r, const struct job_row *job);
+/* Fails unless the job has this status word, and this output (JSON, keys in any order) or error code and message
+ * (part of them); NULL: any. */
+void graphrun_expect(struct graphrun *r, const char *id, const char *status, const char *output);
+/* How often the worker was called for a topic. */
+int64_t graphrun_calls(struct graphrun *r, const char *topic);
+/* fsck finds nothing. */
+void graphrun_check(struct graphrun *r);
+
+#endif
