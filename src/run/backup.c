@@ -1,8 +1,8 @@
 /* backup.c - qp_backup: a copy of a store in use, checked before it has its name
  *
- *   <to>.part is made -> checked as qp_check does -> gets the name <to>, unless that is taken
+ *   <to>.<chance>.part is made -> checked as qp_check does -> gets the name <to>, unless that is taken
  *
- * If we crash, there is at most <to>.part, which is of no use to anybody; <to> is there or not, and whole.
+ * If we crash, there is at most <to>.<chance>.part, which is of no use to anybody; <to> is there or not, and whole.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -83,9 +83,13 @@ static void tidy(const struct backup *b)
 int qp_backup(qp *q, const char *to, struct qp_err *err)
 {
     struct backup b = {.to = to};
-    int n = snprintf(b.part, sizeof b.part, "%s.part", to);
-    int rc = QP_OK;
-    if (to[0] == '\0' || n >= (int)sizeof b.part) {
+    uint32_t chance =
+        0; /* a crash leaves its part behind, which must not be in the next one's way */
+    int rc = q->env.entropy(q->env.context, &chance, sizeof chance);
+    int n = snprintf(b.part, sizeof b.part, "%s.%08x.part", to, (unsigned)chance);
+    if (rc != QP_OK) {
+        rc = err_set(err, rc, "the source of chance fails");
+    } else if (to[0] == '\0' || n >= (int)sizeof b.part) {
         rc = err_set(err, QP_E_INVALID, "the name of the file is empty or too long");
     } else if (access(to, F_OK) == 0) {
         rc = err_set(err, QP_E_EXISTS, "'%s': is there already", to);

@@ -1,7 +1,6 @@
 /* test_kills.c - every case, killed at every commit boundary: result, effects and digits as undisturbed, fsck clean
  *
- * Without a server all boundaries are tried; on SQLite and PostgreSQL the check lane takes a sample of them, spread over
- * all cases, the torture lane all.
+ * In memory all boundaries are tried; on other stores the check lane takes a sample of them, the torture lane all.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,11 +15,17 @@
 
 #define BOUNDARIES_MAX 100000
 
+/* Primes, so that the sample of each case is another one. */
 static int64_t stride_of(int kind)
 {
+    static const int64_t strides[STORETEST_ALL] = {[STORETEST_MEMORY] = 1,
+                                                   [STORETEST_MEMORY_ROWS] = 7,
+                                                   [STORETEST_SQLITE] = 19,
+                                                   [STORETEST_SQLITE_SMALL] = 101,
+                                                   [STORETEST_POSTGRES] = 101};
     const char *lane = getenv("QP_LANE");
     bool torture = lane != NULL && strcmp(lane, "torture") == 0;
-    return torture || kind == STORETEST_MEMORY ? 1 : kind == STORETEST_POSTGRES ? 29 : 7;
+    return torture ? 1 : strides[kind];
 }
 
 static void kill_everywhere(const struct graph_case *c, int kind, bool stepwise)
