@@ -185,24 +185,25 @@ static int put_topics(struct bundle *b, const struct app *app)
 struct deploying {
     struct command command;
     const struct app *app;
+    unsigned char hash[LIMIT_GUID_SIZE];
 };
 
 static int deploy_decide(struct engine *e, struct command *c, struct bundle *b)
 {
-    const struct app *app = ((struct deploying *)c)->app;
-    unsigned char hash[LIMIT_GUID_SIZE];
+    struct deploying *d = (struct deploying *)c;
+    const struct app *app = d->app;
     struct op put = {.kind = OP_app_put,
                      .app_put = {.ns = STORE_NS_DEFAULT,
                                  .app = app->id,
                                  .version = app->version,
                                  .source = app->source,
-                                 .hash = {(const char *)hash, sizeof hash}}};
+                                 .hash = {(const char *)d->hash, sizeof d->hash}}};
     struct op activate = {
         .kind = OP_app_activate,
         .app_activate = {.ns = STORE_NS_DEFAULT, .app = app->id, .version = app->version}};
     int rc;
     (void)e;
-    hash_guid("app", 3, app->source.p, app->source.n, hash);
+    hash_guid("app", 3, app->source.p, app->source.n, d->hash);
     rc = step_op(b, &put);
     rc = rc == QP_OK ? step_op(b, &activate) : rc;
     rc = rc == QP_OK ? put_topics(b, app) : rc;
