@@ -27,6 +27,9 @@ int signal_check(const qp *q, const struct qp_signal *s, struct qp_err *err)
     rc = rc == QP_OK && !str_is_none(s->id) ? id_check(s->id, "signal id", err) : rc;
     rc = rc == QP_OK && !str_is_none(s->idem_key) ? id_check(s->idem_key, "idempotency key", err)
                                                   : rc;
+    if (rc == QP_OK && s->code != 0 && (s->code < 100 || s->code > 599)) {
+        rc = err_set(err, QP_E_INVALID, "code: %d, it is 100 to 599", s->code);
+    }
     if (rc == QP_OK && (s->ttl_ms < 0 || s->ttl_ms > LIMIT_TIMER_MS)) {
         rc = err_set(err, QP_E_INVALID, "ttl_ms: %lld, it is 0 to %lld (ten years)",
                      (long long)s->ttl_ms, (long long)LIMIT_TIMER_MS);

@@ -693,7 +693,9 @@ static void test_bad_signals(void **state)
     } cases[] = {
         {{.topic = QP_NONE, .key = good, .payload = json}, QP_E_INVALID, "topic", ""},
         {{.topic = QP_STR("a b"), .key = good, .payload = json}, QP_E_INVALID, "topic", "0x20"},
-        {{.topic = good, .key = QP_NONE, .payload = json}, QP_E_INVALID, "key", ""},
+        {{.topic = good, .key = QP_NONE, .payload = json}, QP_E_NOT_FOUND, "key", "hook"},
+        {{.topic = good, .key = QP_STR(""), .payload = json}, QP_E_INVALID, "key", ""},
+        {{.topic = good, .key = good, .payload = json, .code = 600}, QP_E_INVALID, "code", "599"},
         {{.topic = good, .key = {long_text, 256}, .payload = json}, QP_E_TOO_LARGE, "key", "255"},
         {{.topic = good, .key = good, .payload = QP_STR("x")}, QP_E_MALFORMED, "payload", ""},
         {{.topic = good, .key = good, .payload = large}, QP_E_TOO_LARGE, "payload", "2097152"},
