@@ -531,7 +531,9 @@ struct qp_job_info {
     qp_str forked_from; /* id of the job that it was made from */
     const char *status; /* as in struct qp_job */
     qp_str parked;      /* why a person is needed; none: nobody is */
-    qp_str error;       /* why it failed, was cancelled or interrupted */
+    qp_str
+        error; /* why it failed, was cancelled or interrupted: a sentence; of a graph's job that failed a
+                         * JSON object with code, message and activity */
     qp_str limit_key;
     int64_t priority;
     qp_ms created_at;
@@ -550,6 +552,10 @@ struct qp_job_info {
         unserved_topic; /* its task waits there, and nobody that this process knows of asks for such
                               tasks; none: somebody does, or it waits for nothing */
     qp_ms unserved_since; /* when somebody last did; 0: never */
+    /* Of a graph's job; else none. */
+    qp_str state;         /* one digit per activity, in the order of their ids (docs/graphs.md) */
+    qp_str compositional; /* the same with those of the jobs that it called */
+    qp_str data;          /* JSON: its data so far; of a completed job its output */
 };
 typedef int (*qp_job_visit)(void *context, const struct qp_job_info *job);
 
@@ -620,6 +626,11 @@ struct qp_activity {
     qp_ms entered_at;
     qp_ms answered_at; /* 0: not yet */
     qp_ms wake_at;     /* when the lease, or the delay, of its task ends; 0: neither */
+    /* Of a graph's activity; else NULL and 0. */
+    const char *
+        type; /* trigger, worker, await, hook, signal, cycle, interrupt; join: waits in front of one */
+    char digit;         /* of the job's state, for this dimension: '3' to '9' */
+    const char *status; /* the same in a word: completed, ... */
 };
 typedef int (*qp_activity_visit)(void *context, const struct qp_activity *activity);
 /* In the order of their addresses, from the one after `after` (none: from the first). *out_more: there

@@ -82,7 +82,10 @@ size_t job_key_index(const struct graph *g, qp_str key); /* job_key_count: it is
 int job_shelf(struct turn *t, size_t shelf, qp_str *out_name,
               const struct data_row **out_row) QP_MUST_USE;
 /* All of the job's data, as one JSON object; none: it has none. */
-int job_data(struct turn *t, const struct graph *g, qp_str *out_json) QP_MUST_USE;
+int job_data(struct arena *a, const struct row_reader *reader, const struct graph *g,
+             const struct job_row *job, qp_str *out_json) QP_MUST_USE;
+/* The same in a turn. */
+int action_job_data(struct turn *t, const struct graph *g, qp_str *out_json) QP_MUST_USE;
 
 /* ------------------------------------------------------------------------------ advance.c: step 2 */
 

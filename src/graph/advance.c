@@ -277,7 +277,7 @@ static int publish(struct action *s)
         return rc;
     }
     rc = bundle_run(s->turn->bundle); /* the data with what this step has put there */
-    rc = rc == QP_OK ? job_data(s->turn, s->graph, &data) : rc;
+    rc = rc == QP_OK ? action_job_data(s->turn, s->graph, &data) : rc;
     rc = rc == QP_OK ? turn_event(s->turn, EVENT_EMITTED, data) : rc;
     return rc == QP_OK && persist ? turn_answer_parent(s->turn, 200, data) : rc;
 }

@@ -169,7 +169,7 @@ static int complete(struct turn *t, struct complete *complete)
 {
     struct action s;
     int rc = action_init(&s, t);
-    rc = rc == QP_OK ? job_data(t, s.graph, &complete->output) : rc;
+    rc = rc == QP_OK ? action_job_data(t, s.graph, &complete->output) : rc;
     rc = rc == QP_OK ? keep_for(&s, complete) : rc;
     complete->clean = rc == QP_OK && !s.graph->leaves_timers;
     return rc == QP_OK ? clear_data(&s) : rc;

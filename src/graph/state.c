@@ -349,7 +349,7 @@ static int find_job_data(struct action *s, const struct reference *r, struct val
     int rc;
     *out_value = (struct value){.kind = VALUE_UNDEFINED};
     if (r->path_count == 0) {
-        rc = job_data(s->turn, s->graph, &text);
+        rc = action_job_data(s->turn, s->graph, &text);
         *out_value = value_raw(text);
         return rc;
     }
@@ -611,15 +611,18 @@ int signal_key(struct arena *a, const struct qp_env *env, qp_ms now, const struc
 
 /* ---------------------------------------------------------------------------------- the job's data */
 
-int job_shelf(struct turn *t, size_t shelf, qp_str *out_name, const struct data_row **out_row)
+static int shelf_name(struct arena *a, size_t shelf, qp_str *out_name)
 {
     char name[32];
     int n = snprintf(name, sizeof name, "d:%zu", shelf);
     QP_ASSERT(n > 0 && (size_t)n < sizeof name);
-    if (!arena_copy(turn_arena(t), (qp_str){name, (size_t)n}, out_name)) {
-        return QP_E_NOMEM;
-    }
-    return turn_data(t, *out_name, out_row);
+    return arena_copy(a, (qp_str){name, (size_t)n}, out_name) ? QP_OK : QP_E_NOMEM;
+}
+
+int job_shelf(struct turn *t, size_t shelf, qp_str *out_name, const struct data_row **out_row)
+{
+    int rc = shelf_name(turn_arena(t), shelf, out_name);
+    return rc == QP_OK ? turn_data(t, *out_name, out_row) : rc;
 }
 
 size_t job_key_index(const struct graph *g, qp_str key)
@@ -637,26 +640,42 @@ static qp_str inside(qp_str object)
     return (qp_str){object.p + 1, object.n - 2};
 }
 
-int job_data(struct turn *t, const struct graph *g, qp_str *out_json)
+/* What stands on one shelf goes to what is there. */
+static int shelf_add(const struct row_reader *reader, struct data_row *key, struct buf *out)
+{
+    const void *row = NULL;
+    int rc = reader->get(reader->context, TABLE_data, key, &row);
+    if (rc == QP_OK && row != NULL && ((const struct data_row *)row)->value.n > 2) {
+        buf_byte(out, out->n == 0 ? '{' : ',');
+        buf_str(out, inside(((const struct data_row *)row)->value));
+    }
+    return rc;
+}
+
+int job_data(struct arena *a, const struct row_reader *reader, const struct graph *g,
+             const struct job_row *job, qp_str *out_json)
 {
     struct buf out;
+    struct data_row key = {.ns = job->ns, .job = job->job};
     int rc = QP_OK;
-    buf_init(&out, store_env(t->bundle->commit->store), LIMIT_JOB_DATA_SIZE);
+    buf_init(&out, a->env, LIMIT_JOB_DATA_SIZE);
     *out_json = QP_NONE;
     for (size_t i = 0; i * JOB_SHELF_KEYS < g->job_key_count && rc == QP_OK; i++) {
-        const struct data_row *row = NULL;
-        qp_str name;
-        rc = job_shelf(t, i, &name, &row);
-        if (rc == QP_OK && row != NULL && row->value.n > 2) {
-            buf_byte(&out, out.n == 0 ? '{' : ',');
-            buf_str(&out, inside(row->value));
-        }
+        rc = shelf_name(a, i, &key.name);
+        rc = rc == QP_OK ? shelf_add(reader, &key, &out) : rc;
     }
     if (rc == QP_OK && out.n > 0) {
         buf_byte(&out, '}');
         rc = buf_rc(&out);
-        rc = rc == QP_OK && !arena_copy(turn_arena(t), buf_slice(&out), out_json) ? QP_E_NOMEM : rc;
+        rc = rc == QP_OK && !arena_copy(a, buf_slice(&out), out_json) ? QP_E_NOMEM : rc;
     }
     buf_done(&out);
     return rc;
+}
+
+int action_job_data(struct turn *t, const struct graph *g, qp_str *out_json)
+{
+    struct row_reader reader;
+    action_reader(t, &reader);
+    return job_data(turn_arena(t), &reader, g, t->job, out_json);
 }

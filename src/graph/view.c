@@ -45,11 +45,15 @@ static int dad_compare(qp_str a, qp_str b)
     return i < a.n ? 1 : j < b.n ? -1 : 0;
 }
 
+const struct activity *view_activity(const struct graph *g, qp_str addr)
+{
+    return str_equal(addr, TRIGGER_ADDRESS) ? g->trigger
+                                            : graph_activity(g, address_split(addr).name);
+}
+
 static struct sight *sight_of(struct viewing *v, qp_str addr)
 {
-    const struct activity *x = str_equal(addr, TRIGGER_ADDRESS)
-                                   ? v->graph->trigger
-                                   : graph_activity(v->graph, address_split(addr).name);
+    const struct activity *x = view_activity(v->graph, addr);
     return x == NULL ? NULL : &v->sights[x->index];
 }
 
@@ -229,6 +233,62 @@ static char digit_of(struct viewing *v, const struct activity *x)
         return DIGIT_SKIPPED;
     }
     return seen->act == NULL ? DIGIT_PENDING : digit_of_act(x, seen);
+}
+
+char view_digit(const struct activity *x, const struct act_row *act, const struct guid_row *latest,
+                bool live)
+{
+    struct sight seen = {.act = act, .live = live, .has_guid = latest != NULL};
+    bool skipped;
+    if (latest != NULL) {
+        seen.guid = *latest;
+    }
+    skipped = x->type == ACTIVITY_GATE ? gate_is_dead(&seen) : act->kind == ACT_SKIPPED;
+    return skipped ? DIGIT_SKIPPED : digit_of_act(x, &seen);
+}
+
+static int see_latest(void *context, const void *row)
+{
+    struct sight *seen = context;
+    const struct guid_row *guid = row;
+    if (!seen->has_guid || guid->seq >= seen->guid.seq) {
+        seen->guid = *guid; /* of its texts nothing is looked at */
+        seen->has_guid = true;
+    }
+    return QP_OK;
+}
+
+/* Whether anybody who arrived at a gate, after the first, brought something. */
+static int read_live(struct arena *a, struct store *s, const struct act_row *act, bool *out_live,
+                     struct qp_err *err)
+{
+    struct data_row key = {.ns = act->ns, .job = act->job};
+    const void *row = NULL;
+    int rc = address_make(a, QP_STR(ARRIVED_LIVE), act->addr, &key.name);
+    rc = rc == QP_OK ? store_get(s, a, TABLE_data, &key, &row, err) : rc;
+    *out_live = row != NULL;
+    return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+}
+
+int view_digit_read(struct arena *a, struct store *s, const struct activity *x,
+                    const struct act_row *act, char *out_digit, struct qp_err *err)
+{
+    struct sight seen = {.act = act};
+    struct guid_row of = {.ns = act->ns, .job = act->job, .addr = act->addr};
+    struct scan guids = {.table = TABLE_guid,
+                         .index = -1,
+                         .prefix = &of,
+                         .prefix_count = 3,
+                         .limit = SIZE_MAX,
+                         .slim = true};
+    int rc = QP_OK;
+    seen.has_guid = act_first_guid(act, &seen.guid);
+    rc = act->guid_rows > 0 ? store_scan(s, &guids, &seen, see_latest, err) : QP_OK;
+    rc = rc == QP_OK && x->type == ACTIVITY_GATE ? read_live(a, s, act, &seen.live, err) : rc;
+    if (rc == QP_OK) {
+        *out_digit = view_digit(x, act, seen.has_guid ? &seen.guid : NULL, seen.live);
+    }
+    return rc;
 }
 
 const char *digit_word(char digit)

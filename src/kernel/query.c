@@ -223,7 +223,7 @@ static int show_input(struct showing *s, struct qp_err *err)
     return rc;
 }
 
-/* Of a completed job: its own, or that of the response which closed it. */
+/* Of a completed job: its own, or, of a single task, that of the response which closed it. */
 static int show_output(struct showing *s, struct qp_err *err)
 {
     const struct job_row *job = s->job;
@@ -232,7 +232,8 @@ static int show_output(struct showing *s, struct qp_err *err)
     struct guid_row closing = {0};
     int rc = QP_OK;
     s->info.output = job->state == JOB_COMPLETED ? job->output : QP_NONE;
-    if (job->state == JOB_COMPLETED && job->output.p == NULL && job->closed_by.p != NULL) {
+    if (job->kind == SINGLE_KIND && job->state == JOB_COMPLETED && job->output.p == NULL &&
+        job->closed_by.p != NULL) {
         rc = store_guid(s->q->store, &s->arena, &key, &closing, err);
         s->info.output = rc == QP_OK ? closing.output : QP_NONE;
     }
@@ -307,7 +308,23 @@ static int show(struct showing *s, qp_str id, struct qp_err *err)
     rc = rc == QP_OK ? show_output(s, err) : rc;
     rc = rc == QP_OK ? show_parent(s, err) : rc;
     rc = rc == QP_OK ? show_attributes(s, err) : rc;
-    return rc == QP_OK ? show_waiting(s, err) : rc;
+    rc = rc == QP_OK ? show_waiting(s, err) : rc;
+    return rc == QP_OK && s->q->view != NULL
+               ? s->q->view->job(s->q, &s->arena, s->job, &s->info, err)
+               : rc;
+}
+
+/* All that is told of a job was true at one moment. */
+static int show_at_once(struct showing *s, qp_str id, struct qp_err *err)
+{
+    int rc = store_snapshot_begin(s->q->store, err);
+    int end;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    rc = show(s, id, err);
+    end = store_snapshot_end(s->q->store, rc == QP_OK ? err : NULL);
+    return rc == QP_OK ? end : rc;
 }
 
 int query_show(const struct query *q, qp_str id_or_prefix, void *context, qp_job_visit visit,
@@ -320,7 +337,7 @@ int query_show(const struct query *q, qp_str id_or_prefix, void *context, qp_job
     if (rc == QP_OK) {
         s->q = q;
         arena_init(&s->arena, store_env(q->store), 0);
-        rc = show(s, str_from(id), err);
+        rc = show_at_once(s, str_from(id), err);
         rc = rc == QP_OK ? visit(context, &s->info) : rc;
         arena_done(&s->arena);
     }

@@ -12,10 +12,23 @@
 
 #include "kernel/filter.h"
 
+struct query;
+
+/* What the layer above knows of a job beside its rows, for query_show and query_activities. Called in the snapshot in
+ * which the rows were read, with no scan open; texts live in the arena. */
+struct query_view {
+    int (*job)(const struct query *q, struct arena *arena, const struct job_row *job,
+               struct qp_job_info *info, struct qp_err *err);
+    int (*activity)(const struct query *q, struct arena *arena, const struct job_row *job,
+                    const struct act_row *act, struct qp_activity *told, struct qp_err *err);
+};
+
 struct query {
     struct store *store;
     int64_t ns;
     qp_str ns_name;
+    const struct query_view *view; /* NULL: nothing is added */
+    void *view_context;
 };
 
 /* The number of a namespace. QP_E_NOT_FOUND. */

@@ -156,7 +156,9 @@ static int activity_tell(struct activities *a, size_t i, void *context, qp_activ
                                    .entered_at = act->at,
                                    .answered_at = act->guid_at,
                                    .wake_at = a->tasks[i].wake_at};
-        rc = visit(context, &told);
+        rc = p->q->view != NULL ? p->q->view->activity(p->q, &arena, p->job, act, &told, p->err)
+                                : QP_OK;
+        rc = rc == QP_OK ? visit(context, &told) : rc;
     }
     arena_done(&arena);
     return rc;

@@ -2,15 +2,16 @@
  *
  *   {"job":{...},"activities":[...],"journal":[...],"data":{name:value,...}}
  *
+ * Of a graph's job `data` is what it has put together so far, and `tree` has its activities nested by where they ran
+ * (graph/nest.h), written in one go.
+ *
  * One page after the other is read, and written when the reading is over, so that neither a large job needs
  * much memory nor a slow writer keeps a connection. What changes meanwhile may be seen in a later part and not in
  * an earlier one. Values of data that are not JSON are
  * written as text.
  */
-#include "run/handle.h"
 #include "run/show.h"
-
-#include "kernel/query.h"
+#include "run/views.h"
 
 struct exporting {
     qp *q;
@@ -21,6 +22,7 @@ struct exporting {
     struct buf after; /* the address of the last activity */
     int64_t seq;
     bool first; /* of its array */
+    bool is_graph;
     void *context;
     qp_write write;
 };
@@ -143,6 +145,27 @@ static int read_data(void *context, struct store *s, struct qp_err *err)
     return query_data(&query, str_from(x->id), x, see_data, err);
 }
 
+static int read_views(void *context, struct store *s, struct qp_err *err)
+{
+    struct exporting *x = context;
+    return views_export(x->q, s, x->number, str_from(x->id), &x->text, &x->is_graph, err);
+}
+
+/* What the job itself keeps. */
+static int export_data(struct exporting *x, struct qp_err *err)
+{
+    int rc;
+    buf_byte(&x->text, ']');
+    rc = reads_do(x->q, x, read_views, err);
+    if (rc == QP_OK && !x->is_graph) {
+        buf_text(&x->text, ",\"data\":{");
+        x->first = true;
+        rc = reads_do(x->q, x, read_data, err);
+        buf_byte(&x->text, '}');
+    }
+    return rc;
+}
+
 static int export_all(struct exporting *x, qp_str id, struct qp_err *err)
 {
     int rc;
@@ -151,12 +174,8 @@ static int export_all(struct exporting *x, qp_str id, struct qp_err *err)
     rc = rc == QP_OK ? qp_job_show(x->q, x->ns, id, x, see_job, err) : rc;
     rc = rc == QP_OK ? export_activities(x, err) : rc;
     rc = rc == QP_OK ? export_journal(x, err) : rc;
-    if (rc == QP_OK) {
-        buf_text(&x->text, "],\"data\":{");
-        x->first = true;
-        rc = reads_do(x->q, x, read_data, err);
-    }
-    buf_text(&x->text, "}}");
+    rc = rc == QP_OK ? export_data(x, err) : rc;
+    buf_byte(&x->text, '}');
     return rc == QP_OK ? flush(x) : rc;
 }
 

@@ -96,14 +96,15 @@ static void reading_ended(qp *q, struct watch *w, enum job_state state)
     (void)pthread_mutex_unlock(&q->lock);
 }
 
-/* Of a completed job: its own, or that of the response which closed it. */
+/* Of a completed job: its own, or, of a single task, that of the response which closed it. */
 static int job_output(qp *q, struct arena *arena, const struct job_row *job, qp_str *out_output)
 {
     struct guid_row key = {
         .ns = job->ns, .job = job->job, .addr = QP_STR(SINGLE_ADDRESS), .guid = job->closed_by};
     struct guid_row closing = {0};
     int rc = QP_OK;
-    if (job->state == JOB_COMPLETED && job->output.p == NULL && job->closed_by.p != NULL) {
+    if (job->kind == SINGLE_KIND && job->state == JOB_COMPLETED && job->output.p == NULL &&
+        job->closed_by.p != NULL) {
         rc = store_guid(q->store, arena, &key, &closing, NULL);
     }
     if (rc == QP_OK || rc == QP_E_NOT_FOUND) {
@@ -132,7 +133,8 @@ static int read_job(qp *q, struct reading *r)
     } else if (rc == QP_OK) {
         struct act_row key = {.ns = job->ns, .job = job->job, .addr = QP_STR(SINGLE_ADDRESS)};
         qp_str output = QP_NONE;
-        rc = store_get(q->store, &arena, TABLE_act, &key, &act, NULL);
+        rc = job->kind == SINGLE_KIND ? store_get(q->store, &arena, TABLE_act, &key, &act, NULL)
+                                      : QP_OK;
         rc = rc == QP_OK || rc == QP_E_NOT_FOUND ? job_output(q, &arena, job, &output) : rc;
         rc = rc == QP_OK ? job_fill(q, job, act, output, r->job) : rc;
     }

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "kernel/query.h"
-#include "run/handle.h"
+#include "run/views.h"
 
 /* ---------------------------------------------------------------------------------------- readers */
 
@@ -232,6 +232,8 @@ static int query_do(qp *q, qp_str ns, struct space_query *sq, struct qp_err *err
     int rc = space_number(q, ns, &sq->query.ns, err);
     sq->q = q;
     sq->query.ns_name = str_is_none(ns) ? str_from(q->ns_name) : ns;
+    sq->query.view = &graph_view;
+    sq->query.view_context = q;
     return rc == QP_OK ? reads_do(q, sq, read_query, err) : rc;
 }
 

@@ -105,6 +105,27 @@ static void show_attributes(struct json_writer *w, const struct qp_job_info *job
     json_end_object(w);
 }
 
+/* Of a graph's job it is an object, unless somebody ended it with a sentence. */
+static void show_error(struct json_writer *w, const struct qp_job_info *job)
+{
+    if (!str_is_none(job->version) && job->error.n > 0 && job->error.p[0] == '{' &&
+        json_check(w->out->env, job->error, NULL, NULL) == QP_OK) {
+        show_json(w, "error", job->error);
+    } else {
+        show_str(w, "error", job->error);
+    }
+}
+
+static void show_graph(struct json_writer *w, const struct qp_job_info *job)
+{
+    if (!str_is_none(job->state)) {
+        show_str(w, "state", job->state);
+        show_str(w, "compositional", job->compositional);
+        show_count(w, "semaphore", job->open);
+        show_json(w, "data", job->data);
+    }
+}
+
 void show_job(struct json_writer *w, const struct qp_job_info *job)
 {
     json_begin_object(w);
@@ -114,7 +135,7 @@ void show_job(struct json_writer *w, const struct qp_job_info *job)
     show_str(w, "version", job->version);
     show_text(w, "status", job->status);
     show_str(w, "parked", job->parked);
-    show_str(w, "error", job->error);
+    show_error(w, job);
     show_job_times(w, job);
     show_str(w, "custom_id", job->custom_id);
     show_str(w, "parent", job->parent);
@@ -127,16 +148,21 @@ void show_job(struct json_writer *w, const struct qp_job_info *job)
     show_unserved(w, job);
     show_json(w, "input", job->input);
     show_json(w, "output", job->output);
+    show_graph(w, job);
     json_end_object(w);
 }
 
 void show_activity(struct json_writer *w, const struct qp_activity *a)
 {
     char category[2] = {a->category, '\0'};
+    char digit[2] = {a->digit, '\0'};
     json_begin_object(w);
     show_str(w, "address", a->address);
     show_str(w, "topic", a->topic);
+    show_text(w, "type", a->type);
     show_text(w, "category", category);
+    show_text(w, "digit", a->digit == '\0' ? NULL : digit);
+    show_text(w, "status", a->status);
     show_text(w, "state", a->state);
     show_ledger(w, a->ledger, false);
     show_text(w, "task", strcmp(a->task, "none") == 0 ? NULL : a->task);

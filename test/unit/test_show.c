@@ -62,6 +62,38 @@ static void test_job(void **state)
         "\"unserved\":{\"topic\":\"pay\"},\"input\":{\"n\":1.10}}");
 }
 
+/* A graph's job has its digits, and an error that is an object; one that somebody ended has a sentence. */
+static void test_graph_job(void **state)
+{
+    (void)state;
+    show_job(&w, &(struct qp_job_info){.id = QP_STR("j"),
+                                       .ns = QP_STR("default"),
+                                       .workflow = QP_STR("shop.order"),
+                                       .version = QP_STR("shop/2"),
+                                       .status = "failed",
+                                       .error = QP_STR("{\"code\":500,\"message\":\"no\"}"),
+                                       .open = 2,
+                                       .state = QP_STR("760000000000000"),
+                                       .compositional = QP_STR("7616626"),
+                                       .data = QP_STR("{\"a\":1}")});
+    expect("{\"id\":\"j\",\"namespace\":\"default\",\"workflow\":\"shop.order\",\"version\":"
+           "\"shop/2\",\"status\":\"failed\",\"error\":{\"code\":500,\"message\":\"no\"},"
+           "\"priority\":0,\"open\":2,\"seq\":0,\"state\":\"760000000000000\","
+           "\"compositional\":\"7616626\",\"semaphore\":2,\"data\":{\"a\":1}}");
+}
+
+static void test_ended_job(void **state)
+{
+    (void)state;
+    show_job(&w, &(struct qp_job_info){.id = QP_STR("j"),
+                                       .workflow = QP_STR("shop.order"),
+                                       .version = QP_STR("shop/2"),
+                                       .status = "interrupted",
+                                       .error = QP_STR("{enough")});
+    expect("{\"id\":\"j\",\"workflow\":\"shop.order\",\"version\":\"shop/2\",\"status\":"
+           "\"interrupted\",\"error\":\"{enough\",\"priority\":0,\"open\":0,\"seq\":0}");
+}
+
 /* Ledgers come as fifteen digits and in words. */
 static void test_activity(void **state)
 {
@@ -160,6 +192,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_job, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_graph_job, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ended_job, setup, teardown),
         cmocka_unit_test_setup_teardown(test_activity, setup, teardown),
         cmocka_unit_test_setup_teardown(test_event, setup, teardown),
         cmocka_unit_test_setup_teardown(test_topic, setup, teardown),
