@@ -433,6 +433,13 @@ struct qp_app {
 typedef int (*qp_app_visit)(void *context, const struct qp_app *app);
 QP_API QP_MUST_USE int qp_apps(qp *engine, qp_str ns, void *context, qp_app_visit visit,
                                struct qp_err *err);
+/* One version. QP_E_NOT_FOUND. */
+QP_API QP_MUST_USE int qp_app_show(qp *engine, qp_str ns, qp_str app, qp_str version, void *context,
+                                   qp_app_visit visit, struct qp_err *err);
+/* Forgets a version. QP_E_NOT_FOUND; QP_E_CONFLICT: it is active, or a job that has not ended began with it. It looks at all
+ * jobs of the namespace. */
+QP_API QP_MUST_USE int qp_app_delete(qp *engine, qp_str ns, qp_str app, qp_str version,
+                                     struct qp_err *err);
 
 /* What can be done with a job that is there.
  *
@@ -471,6 +478,7 @@ struct qp_action {
     qp_str idem_key;
     qp_str idem_body;
     bool *out_by_key;
+    bool descend; /* CANCEL, KILL: the jobs that it started are ended, too, and those below them */
 };
 
 /* Returns when it is on disk. out_id (may be NULL) gets the id of the new job, or that of the job.
@@ -698,6 +706,11 @@ QP_API void qp_follow_end(qp *engine, qp_follower *follower);
 typedef int (*qp_write)(void *context, qp_str piece);
 QP_API QP_MUST_USE int qp_job_export(qp *engine, qp_str ns, qp_str id, void *context,
                                      qp_write write, struct qp_err *err);
+
+/* What differs between two versions of an application: a JSON array of the graphs that are not the same, each with the
+ * activities and transitions that were added, removed and changed. QP_E_NOT_FOUND: one of them is not there. */
+QP_API QP_MUST_USE int qp_app_diff(qp *engine, qp_str ns, qp_str app, qp_str from, qp_str to,
+                                   void *context, qp_write write, struct qp_err *err);
 
 /* How many jobs of a graph began when, by the key and the facets that its trigger gives them (docs/graphs.md, stats): those
  * that `data` would get, in the segments of a range of time. Written as one JSON object. QP_E_NOT_FOUND: no graph has the

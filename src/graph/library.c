@@ -10,7 +10,10 @@ struct volume {
     struct volume *next;
     int64_t ns;
     int64_t pins;
-    int64_t used; /* by the count of uses: who was used least lately goes first */
+    int64_t used;      /* by the count of uses: who was used least lately goes first */
+    qp_ms created_at;  /* of its row: another version of the same name has another */
+    int64_t confirmed; /* by which look its row was seen last; 0: there was none since it is here */
+    bool gone;         /* its row is: nobody gets it any more */
     size_t name_size;
     char name[]; /* "app/version" */
 };
@@ -27,6 +30,7 @@ struct library {
     struct volume *volumes;
     size_t volume_count;
     int64_t uses;
+    int64_t looks;
     struct omap topics; /* topic_key -> struct meaning */
 };
 
@@ -83,6 +87,7 @@ int library_create(const struct qp_env *env, struct library **out_library)
         return QP_E_NOMEM;
     }
     l->env = *env;
+    l->looks = 1;
     omap_init(&l->topics, &l->env);
     if (pthread_mutex_init(&l->lock, NULL) != 0) {
         mem_free(env, l);
@@ -123,11 +128,16 @@ void library_destroy(struct library *l)
     mem_free(&env, l);
 }
 
+static bool is_volume(const struct volume *v, int64_t ns, qp_str name)
+{
+    return !v->gone && v->ns == ns && str_equal((qp_str){v->name, v->name_size}, name);
+}
+
 /* Under the lock. */
 static struct volume *volume_find(struct library *l, int64_t ns, qp_str name)
 {
     struct volume *v = l->volumes;
-    while (v != NULL && (v->ns != ns || !str_equal((qp_str){v->name, v->name_size}, name))) {
+    while (v != NULL && !is_volume(v, ns, name)) {
         v = v->next;
     }
     if (v != NULL) {
@@ -155,6 +165,7 @@ static int volume_make(struct library *l, const struct row_reader *reader, int64
         return QP_E_NOMEM;
     }
     v->ns = ns;
+    v->created_at = ((const struct app_row *)row)->created_at;
     v->name_size = name.n;
     memcpy(v->name, name.p, name.n);
     arena_init(&arena, &l->env, 0);
@@ -226,6 +237,22 @@ void library_unpin(struct library *l, const struct app *app)
     (void)pthread_mutex_unlock(&l->lock);
 }
 
+/* Under the lock: what was deleted and nobody looks at any more. */
+static void volumes_sweep(struct library *l)
+{
+    struct volume **at = &l->volumes;
+    while (*at != NULL) {
+        struct volume *v = *at;
+        if (v->gone && v->pins == 0) {
+            *at = v->next;
+            l->volume_count--;
+            volume_free(l, v);
+        } else {
+            at = &v->next;
+        }
+    }
+}
+
 /* Under the lock: the one that can go and was used least lately. */
 static struct volume **volume_oldest(struct library *l)
 {
@@ -241,6 +268,7 @@ static struct volume **volume_oldest(struct library *l)
 void library_tidy(struct library *l)
 {
     (void)pthread_mutex_lock(&l->lock);
+    volumes_sweep(l);
     while (l->volume_count > LIMIT_APPS_KNOWN) {
         struct volume **at = volume_oldest(l);
         struct volume *gone;
@@ -287,7 +315,53 @@ int library_topic(struct library *l, struct arena *a, int64_t ns, enum topic_kin
 struct refreshing {
     struct library *library;
     struct omap topics;
+    int64_t look; /* of many: which one this is */
 };
+
+/* A version that is there, and as it was compiled. */
+static int confirm_one(void *context, const void *row)
+{
+    struct refreshing *f = context;
+    const struct app_row *app = row;
+    char name[2 * LIMIT_NAME_SIZE + 1];
+    size_t size = app->app.n + 1 + app->version.n;
+    struct volume *v;
+    QP_ASSERT(size <= sizeof name);
+    memcpy(name, app->app.p, app->app.n);
+    name[app->app.n] = '/';
+    memcpy(name + app->app.n + 1, app->version.p, app->version.n);
+    (void)pthread_mutex_lock(&f->library->lock);
+    v = f->library->volumes;
+    while (v != NULL && !is_volume(v, app->ns, (qp_str){name, size})) {
+        v = v->next;
+    }
+    if (v != NULL && v->created_at == app->created_at) {
+        v->confirmed = f->look;
+    }
+    (void)pthread_mutex_unlock(&f->library->lock);
+    return QP_OK;
+}
+
+/* A version may be deleted, and come again with another text: what was compiled of it is not what jobs begin with then. */
+static int confirm_volumes(struct refreshing *f, struct store *s, struct qp_err *err)
+{
+    struct library *l = f->library;
+    struct scan scan = {.table = TABLE_app, .index = -1, .limit = SIZE_MAX, .slim = true};
+    int rc;
+    (void)pthread_mutex_lock(&l->lock);
+    f->look = ++l->looks;
+    for (struct volume *v = l->volumes; v != NULL; v = v->next) {
+        v->confirmed = v->confirmed == 0 ? f->look - 1 : v->confirmed;
+    }
+    (void)pthread_mutex_unlock(&l->lock);
+    rc = store_scan(s, &scan, f, confirm_one, err);
+    (void)pthread_mutex_lock(&l->lock);
+    for (struct volume *v = l->volumes; v != NULL && rc == QP_OK; v = v->next) {
+        v->gone = v->gone || (v->confirmed != 0 && v->confirmed < f->look);
+    }
+    (void)pthread_mutex_unlock(&l->lock);
+    return rc;
+}
 
 static int refresh_one(void *context, const void *row)
 {
@@ -320,6 +394,7 @@ int library_refresh(struct library *l, struct store *s, struct qp_err *err)
     int rc;
     omap_init(&f.topics, &l->env);
     rc = store_scan(s, &scan, &f, refresh_one, err);
+    rc = rc == QP_OK ? confirm_volumes(&f, s, err) : rc;
     if (rc == QP_OK) {
         struct omap old;
         (void)pthread_mutex_lock(&l->lock);

@@ -4,7 +4,7 @@
  * pinned to a version is served from here. What each topic means now, the graph that a start of it begins or the
  * hooks that wait there, is kept whole in memory: it is read when the store is opened, changed with every
  * activation here, and read again now and then where others activate, too (library_refresh). So a start asks the
- * store nothing.
+ * store nothing. The same look finds versions that were deleted: what was compiled of them is used no more.
  *
  * Threads: a mutex inside. What the engine's thread gets is good until library_tidy, which only that thread calls
  * and only between rounds; other threads pin what they use.

@@ -243,7 +243,8 @@ static void acting_close(struct acting *a, enum job_state state)
     a->end = (struct request_end){.ns = a->ns,
                                   .jid = a->action.id,
                                   .state = state,
-                                  .error = str_is_none(reason) ? str_from(a->what) : reason};
+                                  .error = str_is_none(reason) ? str_from(a->what) : reason,
+                                  .descend = a->action.descend};
     request_end(&a->end);
 }
 

@@ -12,7 +12,6 @@
 
 #include "base/hash.h"
 #include "base/json.h"
-#include "graph/measures.h"
 
 /* ------------------------------------------------------------------------------------- the library */
 
@@ -332,79 +331,103 @@ int qp_graph_check(qp_str text, void *context, qp_graph_error_visit found, struc
     return rc;
 }
 
-/* --------------------------------------------------------------------------------------------- reading */
+/* --------------------------------------------------------------------------------------------- deleting */
 
-struct listing {
-    qp *q;
+/* A job that has not ended, and needs the version. */
+struct needing {
     int64_t ns;
-    void *context;
-    qp_app_visit visit;
+    qp_str version;
+    char id[QP_ID_SIZE]; /* empty: there is none */
 };
 
-static int list_one(void *context, const void *row)
+static int refuse_delete(int rc, qp_str version, struct qp_err *err)
 {
-    struct listing *l = context;
-    const struct app_row *r = row;
-    return l->visit(l->context, &(struct qp_app){.app = r->app,
-                                                 .version = r->version,
-                                                 .text = r->source,
-                                                 .active = r->state != 0,
-                                                 .created_at = r->created_at,
-                                                 .activated_at = r->activated_at});
+    return err_set(err, rc, "delete '%.*s': %s", STR_ARG(version),
+                   rc == QP_E_CONFLICT ? "it is active; activate another version first"
+                                       : "there is no such version");
 }
 
-static int list_apps(void *context, struct store *s, struct qp_err *err)
+static int see_need(void *context, const void *row)
 {
-    struct listing *l = context;
-    struct app_row prefix = {.ns = l->ns};
-    struct scan scan = {.table = TABLE_app,
+    struct needing *n = context;
+    const struct job_row *job = row;
+    if (n->id[0] == '\0' && job->state == JOB_OPEN && job->kind == GRAPH_KIND &&
+        str_equal(job->version, n->version)) {
+        copy_name(n->id, job->jid);
+    }
+    return QP_OK;
+}
+
+/* It is there, and not active; whether it becomes so meanwhile is the commit's to say. */
+static int check_inactive(const struct needing *n, struct store *s, struct qp_err *err)
+{
+    struct arena arena;
+    const void *row = NULL;
+    struct app_row key = {.ns = n->ns};
+    int rc;
+    QP_ASSERT(version_split(n->version, &key.app, &key.version));
+    arena_init(&arena, store_env(s), 0);
+    rc = store_get(s, &arena, TABLE_app, &key, &row, err);
+    if (rc == QP_OK && ((const struct app_row *)row)->state == APP_ACTIVE) {
+        rc = QP_E_CONFLICT;
+    }
+    arena_done(&arena);
+    return rc == QP_E_NOT_FOUND || rc == QP_E_CONFLICT ? refuse_delete(rc, n->version, err) : rc;
+}
+
+static int find_need(void *context, struct store *s, struct qp_err *err)
+{
+    struct needing *n = context;
+    struct job_row prefix = {.ns = n->ns};
+    struct scan scan = {.table = TABLE_job,
                         .index = -1,
                         .prefix = &prefix,
                         .prefix_count = 1,
-                        .limit = LIMIT_APP_TOPICS};
-    return store_scan(s, &scan, l, list_one, err);
+                        .limit = SIZE_MAX,
+                        .slim = true};
+    int rc = check_inactive(n, s, err);
+    return rc == QP_OK ? store_scan(s, &scan, n, see_need, err) : rc;
 }
 
-int qp_apps(qp *q, qp_str ns, void *context, qp_app_visit visit, struct qp_err *err)
+static int look_again(void *context, struct store *s, struct qp_err *err)
 {
-    struct listing l = {.q = q, .context = context, .visit = visit};
-    int rc = space_number(q, ns, &l.ns, err);
-    return rc == QP_OK ? reads_do(q, &l, list_apps, err) : rc;
+    return library_refresh(((qp *)context)->apps.library, s, err);
 }
 
-/* -------------------------------------------------------------------------------------------- measures */
-
-struct measuring {
-    qp *q;
-    struct measure_query query;
-    struct buf out;
-};
-
-static int measure(void *context, struct store *s, struct qp_err *err)
+/* No job begins with a version that is not active: one that nobody needs now is not needed later. */
+static int delete_unneeded(qp *q, struct needing *n, struct qp_err *err)
 {
-    struct measuring *m = context;
+    struct op op = {.kind = OP_app_delete, .app_delete = {.ns = n->ns}};
+    int rc = reads_do(q, n, find_need, err);
+    if (rc == QP_OK && n->id[0] != '\0') {
+        rc = err_set(err, QP_E_CONFLICT,
+                     "delete '%.*s': job '%s' has begun with it, and has not ended",
+                     STR_ARG(n->version), n->id);
+    }
+    if (rc != QP_OK) {
+        return rc;
+    }
+    QP_ASSERT(version_split(n->version, &op.app_delete.app, &op.app_delete.version));
+    rc = op_do(q, &op, "delete", err);
+    if (rc == QP_E_CONFLICT || rc == QP_E_NOT_FOUND) {
+        return refuse_delete(rc, n->version, err);
+    }
+    return rc == QP_OK ? reads_do(q, q, look_again, err) : rc;
+}
+
+int qp_app_delete(qp *q, qp_str ns, qp_str app, qp_str version, struct qp_err *err)
+{
     struct arena arena;
-    int rc;
-    arena_init(&arena, &m->q->env, 0);
-    rc = measures_read(&arena, s, m->q->apps.library, &m->query, &m->out, err);
+    struct needing n = {0};
+    int rc = name_check(app, "app", err);
+    rc = rc == QP_OK ? name_check(version, "version", err) : rc;
+    rc = rc == QP_OK ? space_number(q, ns, &n.ns, err) : rc;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    arena_init(&arena, &q->env, 0);
+    rc = version_name(&arena, app, version, &n.version);
+    rc = rc == QP_OK ? delete_unneeded(q, &n, err) : err_set(err, rc, "delete: out of memory");
     arena_done(&arena);
-    return rc;
-}
-
-int qp_measures_read(qp *q, const struct qp_measures *query, void *context, qp_write write,
-                     struct qp_err *err)
-{
-    struct measuring m = {
-        .q = q,
-        .query = {.topic = query->topic,
-                  .data = query->data,
-                  .range_ms = query->range_ms,
-                  .end_at = query->end_at > 0 ? query->end_at : q->env.wall_ms(q->env.context)}};
-    int rc = space_number(q, query->ns, &m.query.ns, err);
-    rc = rc == QP_OK ? json_check(&q->env, query->data, NULL, err) : rc;
-    buf_init(&m.out, &q->env, 0);
-    rc = rc == QP_OK ? reads_do(q, &m, measure, err) : rc;
-    rc = rc == QP_OK ? write(context, buf_slice(&m.out)) : rc;
-    buf_done(&m.out);
     return rc;
 }

@@ -214,6 +214,19 @@ void show_topic(struct json_writer *w, const struct qp_topic *t, qp_ms now)
     json_end_object(w);
 }
 
+void show_app(struct json_writer *w, const struct qp_app *app)
+{
+    json_begin_object(w);
+    show_str(w, "name", app->app);
+    show_str(w, "version", app->version);
+    json_key(w, QP_STR("active"));
+    json_put_bool(w, app->active);
+    show_time(w, "created_at", app->created_at);
+    show_time(w, "activated_at", app->activated_at);
+    show_str(w, "text", app->text);
+    json_end_object(w);
+}
+
 void show_space(struct json_writer *w, const struct qp_space *space)
 {
     json_begin_object(w);

@@ -17,6 +17,8 @@ void show_activity(struct json_writer *w, const struct qp_activity *activity);
 void show_event(struct json_writer *w, const struct qp_event *event);
 /* Ages are counted from `now`. */
 void show_topic(struct json_writer *w, const struct qp_topic *topic, qp_ms now);
+/* A version of an application; its text when it is there. */
+void show_app(struct json_writer *w, const struct qp_app *app);
 void show_space(struct json_writer *w, const struct qp_space *space);
 void show_worker(struct json_writer *w, const struct work_worker *worker);
 /* Without its hash. */

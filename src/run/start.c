@@ -115,7 +115,7 @@ static int start_check(const qp *q, const struct qp_start *start, struct qp_err 
 {
     int rc = topic_check(start->topic, err);
     if (rc == QP_OK && start->topic.p[0] == '.') {
-        rc = err_set(err, QP_E_INVALID, "topic '%.*s' is private: only other graphs start it",
+        rc = err_set(err, QP_E_NOT_FOUND, "topic '%.*s' is private: only other graphs start it",
                      STR_ARG(start->topic));
     }
     rc = rc == QP_OK ? ids_check(start, err) : rc;

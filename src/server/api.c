@@ -397,11 +397,17 @@ static void dispatch(struct api_call *c)
     }
 }
 
-static bool is_json_type(qp_str type)
+bool api_has_type(const struct api_call *c, const char *name)
 {
-    static const qp_str json = {"application/json", 16};
-    return type.n >= json.n && strncasecmp(type.p, json.p, json.n) == 0 &&
-           (type.n == json.n || type.p[json.n] == ';' || type.p[json.n] == ' ');
+    qp_str type = c->content_type;
+    size_t n = strlen(name);
+    return type.n >= n && strncasecmp(type.p, name, n) == 0 &&
+           (type.n == n || type.p[n] == ';' || type.p[n] == ' ');
+}
+
+static bool is_yaml(const struct api_call *c)
+{
+    return (c->route->flags & ROUTE_YAML) != 0 && api_has_type(c, "application/yaml");
 }
 
 /* An empty body is an empty object: actions have nothing to say most of the time. */
@@ -412,13 +418,17 @@ static bool check_body(struct api_call *c)
     if ((c->route->flags & ROUTE_BODY) == 0) {
         return true;
     }
+    if (is_yaml(c)) {
+        return true;
+    }
     if (c->body.n == 0) {
         c->body = QP_STR("{}");
         return true;
     }
-    if (!is_json_type(c->content_type)) {
+    if (!api_has_type(c, "application/json")) {
         api_refuse(c, PROBLEM_MEDIA_TYPE, NULL,
-                   "the header Content-Type has to be application/json");
+                   "the header Content-Type has to be application/json%s",
+                   (c->route->flags & ROUTE_YAML) != 0 ? " or application/yaml" : "");
         return false;
     }
     rc = json_check(api_env(c->api), c->body, NULL, &err);

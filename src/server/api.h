@@ -90,6 +90,9 @@ bool api_duration(struct api_call *c, const char *name, qp_ms most, qp_ms otherw
 bool api_number(struct api_call *c, const char *name, int64_t most, int64_t otherwise,
                 int64_t *out_number);
 
+/* Whether the body is said to be of this media type. */
+bool api_has_type(const struct api_call *c, const char *name);
+
 /* Counts the answer, and puts what has to be remembered into the audit. By carriers, before the
  * call is gone. */
 void api_finished(struct api_call *c);

@@ -131,9 +131,50 @@ static void put_text(struct json_writer *w, const char *key, const char *text)
     json_put_str(w, str_from(text));
 }
 
+static void put_count(struct json_writer *w, const char *key, int number)
+{
+    if (number > 0) {
+        json_key(w, str_from(key));
+        json_put_i64(w, number);
+    }
+}
+
+static void put_error(struct json_writer *w, const struct api_error *e)
+{
+    json_begin_object(w);
+    if (e->pointer != NULL) {
+        put_text(w, "pointer", e->pointer);
+    }
+    put_count(w, "line", e->line);
+    put_count(w, "column", e->column);
+    if (e->code != NULL) {
+        put_text(w, "code", e->code);
+    }
+    json_key(w, QP_STR("detail"));
+    json_put_str(w, e->detail);
+    if (!str_is_none(e->hint)) {
+        json_key(w, QP_STR("hint"));
+        json_put_str(w, e->hint);
+    }
+    json_end_object(w);
+}
+
+static void put_errors(struct json_writer *w, const struct api_error *errors, size_t count)
+{
+    if (count == 0) {
+        return;
+    }
+    json_key(w, QP_STR("errors"));
+    json_begin_array(w);
+    for (size_t i = 0; i < count; i++) {
+        put_error(w, &errors[i]);
+    }
+    json_end_array(w);
+}
+
 /* The one place in which a problem is written. */
-static void write_problem(struct api_call *c, const struct problem *p, const char *pointer,
-                          const char *detail)
+static void write_problem(struct api_call *c, const struct problem *p,
+                          const struct api_error *errors, size_t count, const char *detail)
 {
     char type[64];
     char instance[LIMIT_LOG_ECHO_SIZE];
@@ -152,15 +193,7 @@ static void write_problem(struct api_call *c, const struct problem *p, const cha
     }
     put_text(&w, "code", p->code);
     put_text(&w, "hint", p->hint);
-    if (pointer != NULL) {
-        json_key(&w, QP_STR("errors"));
-        json_begin_array(&w);
-        json_begin_object(&w);
-        put_text(&w, "pointer", pointer);
-        put_text(&w, "detail", detail);
-        json_end_object(&w);
-        json_end_array(&w);
-    }
+    put_errors(&w, errors, count);
     put_text(&w, "request_id", c->request_id);
     json_end_object(&w);
     c->status = p->status;
@@ -179,19 +212,34 @@ void api_refuse(struct api_call *c, enum api_problem problem, const char *pointe
     va_start(arguments, format);
     (void)vsnprintf(detail, sizeof detail, format, arguments); /* a cut sentence is good enough */
     va_end(arguments);
-    write_problem(c, &problems[problem], pointer, detail);
+    write_problem(c, &problems[problem],
+                  &(struct api_error){.pointer = pointer, .detail = str_from(detail)},
+                  pointer != NULL, detail);
     api_answer(c);
 }
 
 void api_refuse_set(struct api_call *c, enum api_problem problem, const char *detail)
 {
-    write_problem(c, &problems[problem], NULL, detail);
+    write_problem(c, &problems[problem], NULL, 0, detail);
+}
+
+void api_fail_at_set(struct api_call *c, int rc, const struct qp_err *err,
+                     const struct api_error *errors, size_t count)
+{
+    const struct problem p = {qp_code_http(rc), qp_code_word(rc), qp_code_text(rc), hint_of(rc)};
+    write_problem(c, &p, errors, count, err != NULL && err->text[0] != '\0' ? err->text : p.title);
+}
+
+void api_fail_at(struct api_call *c, int rc, const struct qp_err *err,
+                 const struct api_error *errors, size_t count)
+{
+    api_fail_at_set(c, rc, err, errors, count);
+    api_answer(c);
 }
 
 void api_fail_set(struct api_call *c, int rc, const struct qp_err *err)
 {
-    const struct problem p = {qp_code_http(rc), qp_code_word(rc), qp_code_text(rc), hint_of(rc)};
-    write_problem(c, &p, NULL, err != NULL && err->text[0] != '\0' ? err->text : p.title);
+    api_fail_at_set(c, rc, err, NULL, 0);
 }
 
 void api_fail(struct api_call *c, int rc, const struct qp_err *err)

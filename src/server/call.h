@@ -219,6 +219,21 @@ void api_refuse(struct api_call *c, enum api_problem problem, const char *pointe
                 const char *format, ...) QP_PRINTF(4, 5);
 void api_refuse_set(struct api_call *c, enum api_problem problem,
                     const char *detail); /* for `render` */
+/* Where something is wrong: in the request (`pointer`), or in a text that it brings (line and column). None and 0 are left
+ * out. */
+struct api_error {
+    const char *pointer;
+    const char *code;
+    int line;
+    int column;
+    qp_str detail;
+    qp_str hint;
+};
+/* An error of the library, with all places that it is about. */
+void api_fail_at(struct api_call *c, int rc, const struct qp_err *err,
+                 const struct api_error *errors, size_t count);
+void api_fail_at_set(struct api_call *c, int rc, const struct qp_err *err,
+                     const struct api_error *errors, size_t count);
 /* The same for an error of the library; err may be NULL. api_fail_set is for `render`. */
 void api_fail(struct api_call *c, int rc, const struct qp_err *err);
 void api_fail_set(struct api_call *c, int rc, const struct qp_err *err);

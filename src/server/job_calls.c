@@ -24,9 +24,22 @@ struct starting {
     int code;
     bool existed;
     bool by_key;
-    char why[LIMIT_LOG_ECHO_SIZE];
+    char why[QP_ERR_TEXT_SIZE];
     char id[QP_ID_SIZE];
 };
+
+/* What a graph's schema says of an input begins with where: '/a/b': must be a number. */
+static void fail_input(struct api_call *c, const struct qp_err *err)
+{
+    char pointer[QP_ERR_TEXT_SIZE];
+    const char *end = err->text[0] == '\'' ? strstr(err->text, "': ") : NULL;
+    struct api_error error = {.pointer = pointer, .detail = str_from(err->text)};
+    if (end != NULL) {
+        (void)snprintf(pointer, sizeof pointer, "/input%.*s", (int)(end - err->text) - 1,
+                       err->text + 1); /* it is no longer than the sentence */
+    }
+    api_fail_at_set(c, QP_E_SHAPE, err, &error, end != NULL);
+}
 
 /* On the carrier's thread. */
 static void render_started(struct api_call *c)
@@ -40,7 +53,12 @@ static void render_started(struct api_call *c)
         return;
     }
     if (s->code != QP_OK) {
-        api_fail_set(c, err_set(&err, s->code, "%s", s->why), &err);
+        (void)err_set(&err, s->code, "%s", s->why);
+        if (s->code == QP_E_SHAPE) {
+            fail_input(c, &err);
+        } else {
+            api_fail_set(c, s->code, &err);
+        }
         return;
     }
     api_json(c, &w);
@@ -496,7 +514,8 @@ static void act_with_reason(struct api_call *c, enum qp_verb verb)
 {
     struct body_Reason body;
     if (BODY_READ(c, Reason, c->body, "", &body)) {
-        act(c, &(struct qp_action){.verb = verb, .reason = body.reason}, 200);
+        act(c, &(struct qp_action){.verb = verb, .reason = body.reason, .descend = body.descend},
+            200);
     }
 }
 
@@ -592,11 +611,17 @@ void handle_job_signal(struct api_call *c)
 void handle_signal(struct api_call *c)
 {
     struct body_Signal body;
-    if (BODY_READ(c, Signal, c->body, "", &body)) {
-        send_signal(c, &(struct qp_signal){.topic = body.topic,
-                                           .key = body.key,
-                                           .payload = body.payload,
-                                           .id = body.id,
-                                           .ttl_ms = body.ttl});
+    if (!BODY_READ(c, Signal, c->body, "", &body)) {
+        return;
     }
+    if (raw_has(c->body, "code") && (body.code < 100 || body.code > 599)) {
+        api_refuse(c, PROBLEM_BAD_FIELD, "/code", "it is 100 to 599");
+        return;
+    }
+    send_signal(c, &(struct qp_signal){.topic = body.topic,
+                                       .key = body.key,
+                                       .code = (int)body.code,
+                                       .payload = body.payload,
+                                       .id = body.id,
+                                       .ttl_ms = body.ttl});
 }

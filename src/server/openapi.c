@@ -20,6 +20,13 @@ static const struct {
     {"limit", "integer", "Items in a page: default 100, at most 1000; more is cut."},
     {"cursor", "string", "next_cursor of the page before."},
     {"count", "string", "exact or estimate: how many there are."},
+    {"activate", "string", "true: new jobs begin with it from now on."},
+    {"from", "string", "The earlier version."},
+    {"to", "string", "The later version."},
+    {"topic", "string", "The topic that starts a graph."},
+    {"range", "string", "How far back from now, like 1h (default)."},
+    {"data", "string",
+     "JSON, as the input of a start: the trigger's key and facets are made of it."},
     {"store", "integer", "1: what is about the whole store, not about a namespace."},
 };
 
@@ -177,6 +184,24 @@ static void put_content(struct json_writer *w, const char *type, const char *sch
     json_end_object(w);
 }
 
+static void put_body(struct json_writer *w, const struct route *r)
+{
+    begin(w, "content");
+    begin(w, "application/json");
+    begin(w, "schema");
+    put_ref(w, r->body);
+    json_end_object(w);
+    json_end_object(w);
+    if ((r->flags & ROUTE_YAML) != 0) {
+        begin(w, "application/yaml");
+        begin(w, "schema");
+        put(w, "type", "string");
+        json_end_object(w);
+        json_end_object(w);
+    }
+    json_end_object(w);
+}
+
 static void put_responses(struct json_writer *w, const struct route *r)
 {
     char status[16];
@@ -220,7 +245,7 @@ static void put_operation(struct json_writer *w, const struct route *r)
     put_parameters(w, r);
     if (r->body != NULL) {
         begin(w, "requestBody");
-        put_content(w, "application/json", r->body);
+        put_body(w, r);
         json_end_object(w);
     }
     put_responses(w, r);

@@ -43,6 +43,21 @@ static const struct {
     {API_GET, "/openapi.json", "", ""},
     {API_GET, "/metrics", "", ""},
     {API_POST, "/v1/jobs", "", "{\"topic\":\"work\",\"odd\":1}"},
+    {API_POST, "/v1/workflows", "activate=true",
+     "{\"text\":\"app: {id: g, version: '1', graphs: [{subscribes: g, activities: {t: {type: trigger, "
+     "stats: {key: k}}, h: {type: hook, sleep: 1000}}, transitions: {t: [{to: h}]}}]}\"}"},
+    {API_POST, "/v1/workflows", "", "{\"text\":\"app: 1\"}"},
+    {API_POST, "/v1/jobs", "", "{\"topic\":\"g\",\"id\":\"graph\"}"},
+    {API_GET, "/v1/jobs/graph", "", ""},
+    {API_GET, "/v1/jobs/graph/activities", "", ""},
+    {API_GET, "/v1/jobs/graph/export", "", ""},
+    {API_GET, "/v1/workflows", "", ""},
+    {API_GET, "/v1/workflows/g/versions", "", ""},
+    {API_GET, "/v1/workflows/g/versions/1", "", ""},
+    {API_GET, "/v1/workflows/g/diff", "from=1&to=1", ""},
+    {API_GET, "/v1/stats", "topic=g", ""},
+    {API_POST, "/v1/workflows/g/versions/1/activate", "", "{}"},
+    {API_DELETE, "/v1/workflows/g/versions/1", "", ""},
 };
 
 static int ask(struct api *api, size_t i)

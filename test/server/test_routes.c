@@ -327,6 +327,29 @@ static void answers_are_as_described(void **state)
     check_answer("GET", "/v1/jobs/j/result?wait=1s", NULL, 200, "Job");
     check_answer("POST", "/v1/jobs/j/fork", "{\"input\":2}", 201, "JobActed");
     check_answer("POST", "/v1/signals", "{\"topic\":\"x\",\"key\":\"y\"}", 202, "Accepted");
+    check_answer(
+        "POST", "/v1/workflows?activate=true",
+        "{\"text\":\"app: {id: tiny, version: '1', graphs: [{subscribes: tiny, publishes: "
+        "done, activities: {t: {type: trigger, stats: {key: k, measures: [{measure: count, "
+        "target: '{$self.output.data.c}'}]}}}}]}\"}",
+        201, "Deployed");
+    check_answer(
+        "POST", "/v1/workflows",
+        "{\"text\":\"app: {id: tiny, version: '2', graphs: [{subscribes: tiny, activities: "
+        "{t: {type: trigger}, u: {type: hook}}, transitions: {t: [{to: u}]}}]}\"}",
+        201, "Deployed");
+    check_answer("POST", "/v1/workflows", "{\"text\":\"app: 1\"}", 422, "Problem");
+    check_answer("GET", "/v1/workflows", NULL, 200, "WorkflowList");
+    check_answer("GET", "/v1/workflows/tiny/versions", NULL, 200, "VersionList");
+    check_answer("GET", "/v1/workflows/tiny/versions/1", NULL, 200, "WorkflowVersion");
+    check_answer("GET", "/v1/workflows/tiny/diff?from=1&to=2", NULL, 200, "WorkflowDiff");
+    check_answer("POST", "/v1/jobs?wait=10s",
+                 "{\"topic\":\"tiny\",\"id\":\"g\",\"input\":{\"c\":\"red\"}}", 200, "Job");
+    check_answer("GET", "/v1/jobs/g/activities", NULL, 200, "ActivityList");
+    check_answer("GET", "/v1/stats?topic=tiny&data=%7B%22c%22%3A%22red%22%7D", NULL, 200,
+                 "Measures");
+    check_answer("POST", "/v1/workflows/tiny/versions/2/activate", "{}", 200, "Deployed");
+    check_answer("DELETE", "/v1/workflows/tiny/versions/1", NULL, 200, "Accepted");
     check_answer("POST", "/v1/namespaces", "{\"name\":\"tenant\"}", 201, "Namespace");
     check_answer("GET", "/v1/namespaces", NULL, 200, "NamespaceList");
     check_answer("POST", "/v1/tokens", "{\"role\":\"viewer\",\"name\":\"eyes\"}", 201, "TokenMade");

@@ -1,0 +1,410 @@
+/* test_graph_api.c - graphs over HTTP: deployed, started, signalled, looked at; every route, good and bad */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "servertest.h"
+
+/* An order waits for its payment, which a worker does; then for a signal. %s is the version, and what comes after. */
+#define SHOP                                                                                       \
+    "app:\n"                                                                                       \
+    "  id: shop\n"                                                                                 \
+    "  version: '%s'\n"                                                                            \
+    "  graphs:\n"                                                                                  \
+    "    - subscribes: shop.order\n"                                                               \
+    "      input:\n"                                                                               \
+    "        schema: {type: object, properties: {amount: {type: number}}, required: [amount]}\n"   \
+    "      activities:\n"                                                                          \
+    "        order:\n"                                                                             \
+    "          type: trigger\n"                                                                    \
+    "          stats:\n"                                                                           \
+    "            key: '{$self.output.data.colour}'\n"                                              \
+    "            granularity: 5m\n"                                                                \
+    "            measures: [{measure: count, target: '{$self.output.data.colour}'}]\n"             \
+    "        pay:\n"                                                                               \
+    "          type: worker\n"                                                                     \
+    "          topic: shop.pay\n"                                                                  \
+    "          input: {maps: {amount: '{order.output.data.amount}'}}\n"                            \
+    "          job: {maps: {receipt: '{$self.output.data.receipt}'}}\n"                            \
+    "        ship: {type: hook, job: {maps: {by: '{$self.hook.data.by}'}}}\n"                      \
+    "%s"                                                                                           \
+    "      transitions:\n"                                                                         \
+    "        order: [{to: pay}]\n"                                                                 \
+    "        pay: [{to: ship, conditions: {code: 200}}]\n"                                         \
+    "%s"                                                                                           \
+    "      hooks:\n"                                                                               \
+    "        shop.shipped:\n"                                                                      \
+    "          - to: ship\n"                                                                       \
+    "            conditions:\n"                                                                    \
+    "              match: [{expected: '{$job.metadata.jid}', actual: '{$self.hook.data.id}'}]\n"   \
+    "    - subscribes: .shop.inner\n"                                                              \
+    "      activities: {inner: {type: trigger}}\n"                                                 \
+    "    - subscribes: shop.outer\n"                                                               \
+    "      activities:\n"                                                                          \
+    "        outer: {type: trigger}\n"                                                             \
+    "        call:\n"                                                                              \
+    "          type: await\n"                                                                      \
+    "          topic: shop.order\n"                                                                \
+    "          input: {maps: {amount: 5}}\n"                                                       \
+    "      transitions: {outer: [{to: call}]}\n"
+
+static const char *shop(const char *version, bool thanks)
+{
+    static char text[4096];
+    (void)snprintf(text, sizeof text, SHOP, version, thanks ? "        thank: {type: hook}\n" : "",
+                   thanks ? "        ship: [{to: thank}]\n" : "");
+    return text;
+}
+
+/* A request with a body of another type. */
+static struct hc_answer ask_typed(const char *method, const char *path, const char *headers,
+                                  const char *body)
+{
+    static char request[16384];
+    struct hc c;
+    struct hc_answer a;
+    (void)snprintf(request, sizeof request,
+                   "%s %s HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %zu\r\n\r\n%s", method,
+                   path, headers, strlen(body), body);
+    assert_true(hc_open(&c, st.port));
+    assert_true(hc_text(&c, request));
+    a = hc_read(&c, 20000);
+    hc_close(&c);
+    return a;
+}
+
+static void deploy(const char *query, const char *text, int status)
+{
+    char path[64];
+    struct hc_answer a;
+    (void)snprintf(path, sizeof path, "/v1/workflows%s", query);
+    a = ask_typed("POST", path, "Content-Type: application/yaml\r\n", text);
+    if (a.status != status) {
+        fail_msg("deploy%s: %d: %s", query, a.status, a.body);
+    }
+    hc_done(&a);
+}
+
+/* A number or an object of the answer, as text. */
+static bool has(const struct hc_answer *a, const char *part)
+{
+    return a->body != NULL && strstr(a->body, part) != NULL;
+}
+
+static void expect_part(const char *method, const char *path, const char *body, int status,
+                        const char *part)
+{
+    struct hc_answer a;
+    st_call(method, path, body, &a);
+    if (a.status != status || !has(&a, part)) {
+        fail_msg("%s %s: %d, not %d with %s: %s", method, path, a.status, status, part, a.body);
+    }
+    hc_done(&a);
+}
+
+static void pay_once(void)
+{
+    struct hc_answer a = st_work("{\"worker\":\"w\",\"topics\":[\"shop.pay\"],\"wait\":\"10s\"}");
+    char *token = hc_member(&a, "tasks.0.token");
+    char body[512];
+    if (token == NULL) {
+        fail_msg("no task: %s", a.body);
+    }
+    (void)snprintf(
+        body, sizeof body,
+        "{\"worker\":\"w\",\"results\":[{\"token\":\"%s\",\"output\":{\"receipt\":\"r1\"}}]}",
+        token);
+    hc_done(&a);
+    a = st_work(body);
+    assert_int_equal(a.status, 200);
+    hc_done(&a);
+    free(token);
+}
+
+/* Text or JSON, new or there already, another text, broken: what each is answered. */
+static void deploying(void **state)
+{
+    struct hc_answer a;
+    char *text;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    deploy("", shop("1", false), 201);
+    deploy("", shop("1", false), 200);
+    deploy("", shop("1", true), 409);
+    expect_part("GET", "/v1/workflows", NULL, 200, "\"active\":false");
+    deploy("?activate=true", shop("2", true), 201);
+    deploy("?activate=perhaps", shop("3", true), 400);
+    text = st_expect("GET", "/v1/workflows", NULL, 200, "items.0.active");
+    assert_string_equal(text, "2");
+    free(text);
+    text = st_expect("GET", "/v1/workflows", NULL, 200, "items.0.graphs.0.hooks.0");
+    assert_string_equal(text, "shop.shipped");
+    free(text);
+    a = ask_typed("POST", "/v1/workflows", "Content-Type: text/plain\r\n", "app:\n");
+    assert_int_equal(a.status, 415);
+    hc_done(&a);
+    expect_part("POST", "/v1/workflows", "{}", 400, "missing_field");
+    expect_part("POST", "/v1/workflows",
+                "{\"text\":\"{\\\"app\\\":{\\\"id\\\":\\\"tiny\\\",\\\"version\\\":\\\"1\\\","
+                "\\\"graphs\\\":[{\\\"subscribes\\\":\\\"tiny\\\",\\\"activities\\\":{\\\"t\\\":"
+                "{\\\"type\\\":\\\"trigger\\\"}}}]}}\",\"activate\":true}",
+                201, "{\"name\":\"tiny\",\"version\":\"1\",\"active\":true}");
+    /* another application has the topic */
+    deploy("?activate=true",
+           "app: {id: thief, version: '1', graphs: [{subscribes: tiny, activities: {t: {type: "
+           "trigger}}}]}\n",
+           409);
+    st_end();
+}
+
+/* All that is wrong is told at once, each with its place, and nothing is deployed. */
+static void broken(void **state)
+{
+    static const char text[] = "app:\n"
+                               "  id: broken\n"
+                               "  version: '1'\n"
+                               "  graphs:\n"
+                               "    - subscribes: b\n"
+                               "      activities:\n"
+                               "        t: {type: trigger}\n"
+                               "        w: {type: wrker}\n"
+                               "      transitions:\n"
+                               "        t: [{to: nobody}]\n";
+    struct hc_answer a;
+    struct json *tree = NULL;
+    const struct json *errors;
+    (void)state;
+    st_begin(ST_MEMORY, ST_OPEN);
+    a = ask_typed("POST", "/v1/workflows", "Content-Type: application/yaml\r\n", text);
+    assert_int_equal(a.status, 422);
+    assert_int_equal(json_parse(&st.env, (qp_str){a.body, a.body_size}, NULL, &tree), QP_OK);
+    errors = json_get(tree, QP_STR("errors"));
+    assert_true(json_count(errors) >= 2);
+    for (size_t i = 0; i < json_count(errors); i++) {
+        int64_t line = 0;
+        qp_str words;
+        assert_true(json_as_i64(json_get(json_at(errors, i), QP_STR("line")), &line));
+        assert_true(line == 8 || line == 10);
+        assert_true(json_as_i64(json_get(json_at(errors, i), QP_STR("column")), &line));
+        assert_true(json_as_str(json_get(json_at(errors, i), QP_STR("code")), &words));
+        assert_true(json_as_str(json_get(json_at(errors, i), QP_STR("detail")), &words));
+    }
+    json_free(tree);
+    hc_done(&a);
+    expect_part("GET", "/v1/workflows", NULL, 200, "{\"items\":[]}");
+    st_end();
+}
+
+/* Versions: listed, read as they came, activated, compared, deleted unless somebody needs them. */
+static void versions(void **state)
+{
+    struct hc_answer a;
+    char *text;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    deploy("?activate=true", shop("1", false), 201);
+    deploy("", shop("2", true), 201);
+    expect_part("GET", "/v1/workflows/shop/versions", NULL, 200,
+                "\"version\":\"2\",\"active\":false");
+    expect_part("GET", "/v1/workflows/none/versions", NULL, 404, "not_found");
+    text = st_expect("GET", "/v1/workflows/shop/versions/1", NULL, 200, "text");
+    assert_string_equal(text, shop("1", false));
+    free(text);
+    expect_part("GET", "/v1/workflows/shop/versions/9", NULL, 404, "not_found");
+    a = ask_typed("GET", "/v1/workflows/shop/versions/1", "Accept: application/yaml\r\n", "");
+    assert_int_equal(a.status, 200);
+    text = hc_header(&a, "Content-Type");
+    assert_string_equal(text, "application/yaml");
+    free(text);
+    assert_int_equal(a.body_size, strlen(shop("1", false)));
+    assert_memory_equal(a.body, shop("1", false), a.body_size);
+    hc_done(&a);
+    expect_part(
+        "GET", "/v1/workflows/shop/diff?from=1&to=2", NULL, 200,
+        "{\"name\":\"shop\",\"from\":\"1\",\"to\":\"2\",\"graphs\":[{\"topic\":\"shop.order\","
+        "\"change\":\"changed\",\"keys\":[],\"activities\":{\"added\":[\"thank\"],\"removed\":"
+        "[],\"changed\":[]},\"transitions\":{\"added\":[{\"from\":\"ship\",\"to\":\"thank\"}],"
+        "\"removed\":[],\"changed\":[]}}]}");
+    expect_part("GET", "/v1/workflows/shop/diff?from=1", NULL, 400, "bad_parameter");
+    expect_part("GET", "/v1/workflows/shop/diff?from=1&to=9", NULL, 404, "not_found");
+    expect_part("POST", "/v1/workflows/shop/versions/9/activate", "{}", 404, "not_found");
+
+    free(st_expect("POST", "/v1/jobs",
+                   "{\"topic\":\"shop.order\",\"id\":\"j\",\"input\":{\"amount\":1}}", 201, "id"));
+    expect_part("DELETE", "/v1/workflows/shop/versions/1", NULL, 409, "it is active");
+    expect_part("POST", "/v1/workflows/shop/versions/2/activate", "{}", 200,
+                "\"active\":true,\"was\":\"1\"");
+    expect_part("DELETE", "/v1/workflows/shop/versions/1", NULL, 409, "job 'j'");
+    free(st_expect("POST", "/v1/jobs/j/kill", "{}", 200, "id"));
+    expect_part("DELETE", "/v1/workflows/shop/versions/1", NULL, 200, "true");
+    expect_part("DELETE", "/v1/workflows/shop/versions/1", NULL, 404, "not_found");
+    /* A job of a version that is gone is shown all the same. */
+    text = st_expect("GET", "/v1/jobs/j", NULL, 200, "version");
+    assert_string_equal(text, "shop/1");
+    free(text);
+    /* Another text under the same name is what jobs begin with then. */
+    deploy("?activate=true", shop("1", true), 201);
+    free(st_expect("POST", "/v1/jobs",
+                   "{\"topic\":\"shop.order\",\"id\":\"k\",\"input\":{\"amount\":1}}", 201, "id"));
+    text = st_expect("GET", "/v1/jobs/k", NULL, 200, "state");
+    assert_string_equal(text, "689900000000000"); /* order, pay, ship, thank */
+    free(text);
+    st_end();
+}
+
+/* From its start to its end: state, data, activities, signals with and without what they are matched by. */
+static void running(void **state)
+{
+    char *text;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    deploy("?activate=true", shop("1", false), 201);
+    expect_part("POST", "/v1/jobs", "{\"topic\":\"shop.order\",\"input\":{\"amount\":\"x\"}}", 422,
+                "\"pointer\":\"/input/amount\"");
+    expect_part("POST", "/v1/jobs", "{\"topic\":\"shop.order\",\"input\":{}}", 422,
+                "\"pointer\":\"/input/amount\"");
+    expect_part("POST", "/v1/jobs", "{\"topic\":\".shop.inner\",\"input\":{}}", 404, "private");
+    free(st_expect("POST", "/v1/jobs",
+                   "{\"topic\":\"shop.order\",\"id\":\"j\",\"input\":{\"amount\":1}}", 201, "id"));
+    expect_part("GET", "/v1/jobs/j", NULL, 200,
+                "\"state\":\"689000000000000\",\"compositional\":\"689\",\"semaphore\":1}");
+    pay_once();
+    expect_part("GET", "/v1/jobs/j", NULL, 200,
+                "\"state\":\"665000000000000\",\"compositional\":\"665\",\"semaphore\":1,\"data\":{"
+                "\"receipt\":\"r1\"}}");
+    expect_part(
+        "GET", "/v1/jobs/j/activities", NULL, 200,
+        "{\"address\":\"ship,0,0,0\",\"topic\":\"shop.shipped\",\"type\":\"hook\",\"category\":\"A\",\"digit\":\"5\","
+        "\"status\":\"paused\"");
+    expect_part("POST", "/v1/signals", "{\"topic\":\"no.hook\",\"payload\":{\"id\":\"j\"}}", 404,
+                "not_found");
+    expect_part("POST", "/v1/signals", "{\"topic\":\"shop.shipped\",\"payload\":{\"by\":\"sea\"}}",
+                422, "wrong_shape");
+    expect_part("POST", "/v1/signals",
+                "{\"topic\":\"shop.shipped\",\"payload\":{\"id\":\"j\"},\"code\":99}", 400,
+                "\"pointer\":\"/code\"");
+    expect_part(
+        "POST", "/v1/signals",
+        "{\"topic\":\"shop.shipped\",\"payload\":{\"id\":\"j\",\"by\":\"air\"},\"code\":202}", 202,
+        "true");
+    expect_part("POST", "/v1/signals",
+                "{\"topic\":\"shop.shipped\",\"payload\":{\"id\":\"j\",\"by\":\"sea\"}}", 202,
+                "true");
+    text = st_expect("GET", "/v1/jobs/j/result?wait=20s", NULL, 200, "data.by");
+    assert_string_equal(text, "sea");
+    free(text);
+    expect_part("GET", "/v1/jobs/j", NULL, 200,
+                "\"output\":{\"receipt\":\"r1\",\"by\":\"sea\"},\"state\":\"664000000000000\"");
+    expect_part("GET", "/v1/jobs/j/export", NULL, 200,
+                "\"data\":{\"receipt\":\"r1\",\"by\":\"sea\"},\"tree\":{\"activity\":\"order\"");
+    /* A job that is complete and has no data has no output. */
+    deploy("?activate=true",
+           "app: {id: tiny, version: '1', graphs: [{subscribes: tiny, activities: {t: {type: "
+           "trigger}}}]}\n",
+           201);
+    expect_part("POST", "/v1/jobs?wait=20s", "{\"topic\":\"tiny\",\"id\":\"t\"}", 200,
+                "\"input\":null,\"state\":\"600000000000000\",\"compositional\":\"6\","
+                "\"semaphore\":0}");
+    st_end();
+}
+
+/* A job that failed says so with an object; one that is killed may take those below with it. */
+static void ending(void **state)
+{
+    struct hc_answer a;
+    char *token;
+    char *text;
+    char body[512];
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    deploy("?activate=true", shop("1", false), 201);
+    free(st_expect("POST", "/v1/jobs",
+                   "{\"topic\":\"shop.order\",\"id\":\"j\",\"input\":{\"amount\":1}}", 201, "id"));
+    a = st_work("{\"worker\":\"w\",\"topics\":[\"shop.pay\"],\"wait\":\"10s\"}");
+    token = hc_member(&a, "tasks.0.token");
+    assert_non_null(token);
+    hc_done(&a);
+    (void)snprintf(body, sizeof body,
+                   "{\"worker\":\"w\",\"results\":[{\"token\":\"%s\",\"status\":\"error\",\"code\":"
+                   "402,\"error\":{\"message\":\"no money\",\"fatal\":true}}]}",
+                   token);
+    free(token);
+    a = st_work(body);
+    assert_int_equal(a.status, 200);
+    hc_done(&a);
+    text = st_expect("GET", "/v1/jobs/j/result?wait=20s", NULL, 200, "error.message");
+    assert_string_equal(text, "no money");
+    free(text);
+    text = st_expect("GET", "/v1/jobs/j", NULL, 200, "state");
+    assert_string_equal(text, "679000000000000");
+    free(text);
+
+    free(st_expect("POST", "/v1/jobs", "{\"topic\":\"shop.outer\",\"id\":\"o\"}", 201, "id"));
+    expect_part("GET", "/v1/jobs/o", NULL, 200, "\"compositional\":\"8168926\"");
+    expect_part("GET", "/v1/jobs?where=status%3Drunning", NULL, 200, "shop.order");
+    free(st_expect("POST", "/v1/jobs/o/kill", "{\"descend\":true,\"reason\":\"enough\"}", 200,
+                   "id"));
+    text = st_expect("GET", "/v1/jobs/o", NULL, 200, "error");
+    assert_string_equal(text, "enough");
+    free(text);
+    for (int i = 0; i < 2000; i++) { /* those below are ended by a message */
+        st_call("GET", "/v1/jobs?where=status%3Drunning%20and%20workflow%3Dshop.order", NULL, &a);
+        if (has(&a, "{\"items\":[]}")) {
+            break;
+        }
+        hc_done(&a);
+        a = (struct hc_answer){0};
+    }
+    assert_true(has(&a, "{\"items\":[]}"));
+    hc_done(&a);
+    st_end();
+}
+
+/* Measures: in segments of the trigger's granularity, by key and facet. */
+static void measuring(void **state)
+{
+    struct hc_answer a;
+    struct json *tree = NULL;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    deploy("?activate=true", shop("1", false), 201);
+    for (int i = 0; i < 3; i++) {
+        char body[128];
+        (void)snprintf(body, sizeof body,
+                       "{\"topic\":\"shop.order\",\"input\":{\"amount\":1,\"colour\":\"%s\"}}",
+                       i < 2 ? "red" : "blue");
+        free(st_expect("POST", "/v1/jobs", body, 201, "id"));
+    }
+    assert_int_equal(
+        st_call("GET", "/v1/stats?topic=shop.order&range=1h&data=%7B%22colour%22%3A%22red%22%7D",
+                NULL, &a),
+        200);
+    assert_true(has(&a, "{\"key\":\"red\",\"count\":2,"));
+    assert_true(has(&a, "{\"facet\":\"colour:red\",\"count\":2,"));
+    assert_int_equal(json_parse(&st.env, (qp_str){a.body, a.body_size}, NULL, &tree), QP_OK);
+    assert_int_equal(json_count(json_get(tree, QP_STR("segments"))), 13);
+    json_free(tree);
+    hc_done(&a);
+    expect_part("GET", "/v1/stats?topic=shop.outer", NULL, 404, "has stats");
+    expect_part("GET", "/v1/stats", NULL, 400, "bad_parameter");
+    expect_part("GET", "/v1/stats?topic=shop.order&range=0s", NULL, 400, "range");
+    expect_part("GET", "/v1/stats?topic=shop.order&data=x", NULL, 400, "malformed");
+    st_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(deploying), cmocka_unit_test(broken), cmocka_unit_test(versions),
+        cmocka_unit_test(running),   cmocka_unit_test(ending), cmocka_unit_test(measuring),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
