@@ -1,0 +1,396 @@
+/* test_apps.c - applications behind quipu.h, on every kind of store
+ *
+ *   deploying      all or nothing; the same text again is harmless, another one is refused
+ *   activating     new jobs begin with it, those of before keep theirs, also across a restart
+ *   topics         belong to one application
+ *   reading        versions, differences, states; also through a handle that only reads
+ *   deleting       neither what is active nor what a job needs
+ *   sharing        another process learns of it within a look
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "base/limits.h"
+#include "support/runtest.h"
+
+/* A job that waits for a signal, and then says which version it is of. */
+#define WAITS                                                                                      \
+    "app:\n"                                                                                       \
+    "  id: %s\n"                                                                                   \
+    "  version: '%s'\n"                                                                            \
+    "  graphs:\n"                                                                                  \
+    "    - subscribes: %s\n"                                                                       \
+    "      activities:\n"                                                                          \
+    "        begin: {type: trigger}\n"                                                             \
+    "        wait: {type: hook, job: {maps: {version: '%s', said: '{$self.hook.data.say}'}}}\n"    \
+    "      transitions: {begin: [{to: wait}]}\n"                                                   \
+    "      hooks:\n"                                                                               \
+    "        %s.go:\n"                                                                             \
+    "          - to: wait\n"                                                                       \
+    "            conditions:\n"                                                                    \
+    "              match: [{expected: '{$job.metadata.jid}', actual: '{$self.hook.data.id}'}]\n"
+
+static const char *waits(const char *app, const char *version, const char *topic)
+{
+    static char text[2048];
+    (void)snprintf(text, sizeof text, WAITS, app, version, topic, version, topic);
+    return text;
+}
+
+static int deploy(qp *q, const char *text, bool activate, struct qp_deployed *out_deployed)
+{
+    struct qp_err err = {0};
+    int rc = qp_deploy(q, &(struct qp_deploy){.text = str_from(text), .activate = activate},
+                       out_deployed, &err);
+    if (rc != QP_OK && err.text[0] == '\0') {
+        fail_msg("an error without a sentence: %s", qp_code_word(rc));
+    }
+    return rc;
+}
+
+static void start(qp *q, const char *topic, const char *id)
+{
+    rt_start_with(
+        q, &(struct qp_start){.topic = str_from(topic), .id = str_from(id), .input = QP_STR("{}")});
+    rt_poll(q);
+}
+
+static void go(qp *q, const char *topic, const char *id)
+{
+    char payload[128];
+    struct qp_err err = {0};
+    (void)snprintf(payload, sizeof payload, "{\"id\":\"%s\",\"say\":\"hello\"}", id);
+    if (qp_signal_send(q,
+                       &(struct qp_signal){.topic = str_from(topic), .payload = str_from(payload)},
+                       &err) != QP_OK) {
+        fail_msg("%s", err.text);
+    }
+    rt_poll(q);
+}
+
+/* What is shown of a job. */
+struct shown {
+    char version[64];
+    char state[64];
+    char data[256];
+    char error[256];
+};
+
+static int keep_shown(void *context, const struct qp_job_info *job)
+{
+    struct shown *s = context;
+    (void)snprintf(s->version, sizeof s->version, "%.*s", STR_ARG(job->version));
+    (void)snprintf(s->state, sizeof s->state, "%.*s", STR_ARG(job->state));
+    (void)snprintf(s->data, sizeof s->data, "%.*s", STR_ARG(job->data));
+    (void)snprintf(s->error, sizeof s->error, "%.*s", STR_ARG(job->error));
+    return QP_OK;
+}
+
+static struct shown show(qp *q, const char *id)
+{
+    struct shown s = {0};
+    struct qp_err err = {0};
+    if (qp_job_show(q, QP_NONE, str_from(id), &s, keep_shown, &err) != QP_OK) {
+        fail_msg("%s", err.text);
+    }
+    return s;
+}
+
+static void count_findings(void *context, const struct qp_graph_error *error)
+{
+    assert_true(error->line > 0 && error->column > 0 && error->message.n > 0);
+    ++*(int *)context;
+}
+
+static void test_deploy(void **state)
+{
+    struct qp_deployed d;
+    struct qp_err err = {0};
+    (void)state;
+    for (int kind = 0; kind < rt_kinds(); kind++) {
+        int findings = 0;
+        qp *q;
+        rt_begin_on(kind);
+        q = rt_open(rt_place);
+        assert_int_equal(deploy(q, waits("a", "1", "t"), false, &d), QP_OK);
+        assert_string_equal(d.app, "a");
+        assert_string_equal(d.version, "1");
+        assert_string_equal(d.was, "");
+        assert_false(d.existed);
+        assert_int_equal(deploy(q, waits("a", "1", "t"), false, &d), QP_OK);
+        assert_true(d.existed);
+        assert_int_equal(deploy(q, waits("a", "1", "other"), false, &d), QP_E_CONFLICT);
+        /* Nothing of a broken text is there, and all that is wrong is told. */
+        assert_int_equal(
+            qp_deploy(
+                q,
+                &(struct qp_deploy){
+                    .text = QP_STR("app: {id: b, version: '1', graphs: [{subscribes: t}, 7]}"),
+                    .activate = true,
+                    .context = &findings,
+                    .found = count_findings},
+                &d, &err),
+            QP_E_SHAPE);
+        assert_true(findings >= 2);
+        assert_int_equal(qp_activate(q, QP_NONE, QP_STR("b"), QP_STR("1"), &d, &err),
+                         QP_E_NOT_FOUND);
+        /* It is not active: the topic is that of a single task. */
+        start(q, "t", "single");
+        assert_string_equal(show(q, "single").version, "");
+        assert_string_equal(show(q, "single").state, "");
+        assert_int_equal(deploy(q, waits("a", "1", "t"), true, &d), QP_OK);
+        start(q, "t", "graph");
+        assert_string_equal(show(q, "graph").version, "a/1");
+        assert_string_equal(show(q, "graph").state, "650000000000000");
+        assert_string_equal(show(q, "graph").data, "");
+        rt_close(q);
+        rt_end();
+    }
+}
+
+/* A job that began with version 1 ends with it, though 2 is active, and though nobody is left of who began it. */
+static void test_pinned(void **state)
+{
+    struct qp_deployed d;
+    struct qp_err err = {0};
+    (void)state;
+    for (int kind = 0; kind < rt_kinds(); kind++) {
+        qp *q;
+        rt_begin_on(kind);
+        q = rt_open(rt_place);
+        assert_int_equal(deploy(q, waits("a", "1", "t"), true, &d), QP_OK);
+        start(q, "t", "old");
+        assert_int_equal(deploy(q, waits("a", "2", "t"), true, &d), QP_OK);
+        assert_string_equal(d.was, "1");
+        if (kind != RT_MEMORY) {
+            rt_close(q);
+            q = rt_open(rt_place);
+        }
+        start(q, "t", "new");
+        go(q, "t.go", "old");
+        go(q, "t.go", "new");
+        rt_expect(q, "old", "completed", "{\"version\":\"1\",\"said\":\"hello\"}");
+        rt_expect(q, "new", "completed", "{\"version\":\"2\",\"said\":\"hello\"}");
+        assert_string_equal(show(q, "old").version, "a/1");
+        assert_string_equal(show(q, "old").state, "640000000000000");
+        assert_string_equal(show(q, "old").data, "{\"version\":\"1\",\"said\":\"hello\"}");
+        /* And back. */
+        assert_int_equal(qp_activate(q, QP_NONE, QP_STR("a"), QP_STR("1"), &d, &err), QP_OK);
+        assert_string_equal(d.was, "2");
+        start(q, "t", "again");
+        assert_string_equal(show(q, "again").version, "a/1");
+        rt_close(q);
+        rt_end();
+    }
+}
+
+/* A topic is one application's, until a version without it is active. */
+static void test_topics(void **state)
+{
+    struct qp_deployed d;
+    struct qp_err err = {0};
+    (void)state;
+    for (int kind = 0; kind < rt_kinds(); kind++) {
+        qp *q;
+        rt_begin_on(kind);
+        q = rt_open(rt_place);
+        assert_int_equal(deploy(q, waits("a", "1", "t"), true, &d), QP_OK);
+        assert_int_equal(deploy(q, waits("b", "1", "t"), true, &d), QP_E_CONFLICT);
+        assert_int_equal(deploy(q, waits("b", "1", "t"), false, &d), QP_OK);
+        assert_false(d.existed); /* what was refused was not deployed either */
+        assert_int_equal(deploy(q, waits("a", "2", "u"), true, &d), QP_OK);
+        assert_int_equal(qp_activate(q, QP_NONE, QP_STR("b"), QP_STR("1"), &d, &err), QP_OK);
+        start(q, "t", "j");
+        assert_string_equal(show(q, "j").version, "b/1");
+        assert_int_equal(qp_activate(q, QP_NONE, QP_STR("a"), QP_STR("1"), &d, &err),
+                         QP_E_CONFLICT);
+        rt_close(q);
+        rt_end();
+    }
+}
+
+static int count_apps(void *context, const struct qp_app *app)
+{
+    assert_true(app->text.n > 0 && app->created_at > 0);
+    assert_int_equal(app->active, str_equal(app->version, QP_STR("2")));
+    ++*(int *)context;
+    return QP_OK;
+}
+
+static int same_text(void *context, const struct qp_app *app)
+{
+    return str_equal(app->text, str_from(context)) ? QP_OK : QP_E_CORRUPT;
+}
+
+static int append(void *context, qp_str piece)
+{
+    char *text = context;
+    assert_true(strlen(text) + piece.n < 1024);
+    strncat(text, piece.p, piece.n);
+    return QP_OK;
+}
+
+static void expect_read(qp *q)
+{
+    struct qp_err err = {0};
+    char text[2048];
+    char diff[1024] = "";
+    int count = 0;
+    assert_int_equal(qp_apps(q, QP_NONE, &count, count_apps, &err), QP_OK);
+    assert_int_equal(count, 2);
+    (void)snprintf(text, sizeof text, "%s", waits("a", "1", "t"));
+    assert_int_equal(qp_app_show(q, QP_NONE, QP_STR("a"), QP_STR("1"), text, same_text, &err),
+                     QP_OK);
+    assert_int_equal(qp_app_show(q, QP_NONE, QP_STR("a"), QP_STR("3"), text, same_text, &err),
+                     QP_E_NOT_FOUND);
+    assert_int_equal(
+        qp_app_diff(q, QP_NONE, QP_STR("a"), QP_STR("1"), QP_STR("2"), diff, append, &err), QP_OK);
+    assert_non_null(strstr(diff, "\"changed\":[\"wait\"]"));
+    assert_int_equal(
+        qp_app_diff(q, QP_NONE, QP_STR("a"), QP_STR("1"), QP_STR("3"), diff, append, &err),
+        QP_E_NOT_FOUND);
+    assert_string_equal(show(q, "j").state, "650000000000000");
+}
+
+/* Whoever only reads sees the same. */
+static void test_reading(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < rt_kinds(); kind++) {
+        struct qp_options options;
+        struct qp_err err = {0};
+        qp *reader = NULL;
+        qp *q;
+        rt_begin_on(kind);
+        q = rt_open(rt_place);
+        assert_int_equal(deploy(q, waits("a", "1", "t"), false, NULL), QP_OK);
+        assert_int_equal(deploy(q, waits("a", "2", "t"), true, NULL), QP_OK);
+        start(q, "t", "j");
+        expect_read(q);
+        if (kind != RT_MEMORY) {
+            qp_options_init(&options);
+            options.path = rt_place;
+            options.env = &rt.env;
+            assert_int_equal(qp_open_readonly(&options, &reader, &err), QP_OK);
+            expect_read(reader);
+            assert_int_equal(deploy(reader, waits("a", "3", "t"), false, NULL), QP_E_READONLY);
+            rt_close(reader);
+        }
+        rt_close(q);
+        rt_end();
+    }
+}
+
+static void test_deleting(void **state)
+{
+    struct qp_err err = {0};
+    qp_str a = QP_STR("a");
+    (void)state;
+    for (int kind = 0; kind < rt_kinds(); kind++) {
+        qp *q;
+        rt_begin_on(kind);
+        q = rt_open(rt_place);
+        assert_int_equal(deploy(q, waits("a", "1", "t"), true, NULL), QP_OK);
+        start(q, "t", "j");
+        assert_int_equal(qp_app_delete(q, QP_NONE, a, QP_STR("9"), &err), QP_E_NOT_FOUND);
+        assert_int_equal(qp_app_delete(q, QP_NONE, a, QP_STR("1"), &err), QP_E_CONFLICT);
+        assert_non_null(strstr(err.text, "active"));
+        assert_int_equal(deploy(q, waits("a", "2", "t"), true, NULL), QP_OK);
+        assert_int_equal(qp_app_delete(q, QP_NONE, a, QP_STR("1"), &err), QP_E_CONFLICT);
+        assert_non_null(strstr(err.text, "job 'j'"));
+        go(q, "t.go", "j");
+        assert_int_equal(qp_app_delete(q, QP_NONE, a, QP_STR("1"), &err), QP_OK);
+        assert_int_equal(qp_app_delete(q, QP_NONE, a, QP_STR("1"), &err), QP_E_NOT_FOUND);
+        /* What its job has done stands; only the digits cannot be told any more. */
+        assert_string_equal(show(q, "j").version, "a/1");
+        assert_string_equal(show(q, "j").state, "");
+        rt_expect(q, "j", "completed", "{\"version\":\"1\",\"said\":\"hello\"}");
+        rt_close(q);
+        rt_end();
+    }
+}
+
+static int64_t now_us(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* Two handles on one database, as two processes have them. */
+static void test_sharing(void **state)
+{
+    qp *one;
+    qp *two;
+    int64_t began_us;
+    char id[32];
+    int tries = 0;
+    (void)state;
+    if (rt_kinds() <= RT_SERVER) {
+        skip();
+    }
+    rt_begin_on(RT_SERVER);
+    one = rt_open(rt_place);
+    two = rt_open(rt_place);
+    rt_poll(two);
+    assert_int_equal(deploy(one, waits("a", "1", "t"), true, NULL), QP_OK);
+    began_us = now_us();
+    do {
+        (void)snprintf(id, sizeof id, "j%d", tries++);
+        start(two, "t", id);
+    } while (strcmp(show(two, id).version, "a/1") != 0 &&
+             now_us() - began_us < 10 * INT64_C(1000000));
+    assert_string_equal(show(two, id).version, "a/1");
+    /* A look, and as long as the last start took. */
+    assert_true(now_us() - began_us < 2 * LIMIT_LOOK_MS * INT64_C(1000));
+    rt_close(two);
+    rt_close(one);
+    rt_end();
+}
+
+/* The n-th allocation fails: it is deployed or not, and nothing leaks; then it is. */
+static void test_memory(void **state)
+{
+    struct qp_deployed d;
+    bool done = false;
+    (void)state;
+    for (int64_t n = 1; !done; n++) {
+        struct qp_err err = {0};
+        int rc;
+        qp *q;
+        assert_true(n < 5000);
+        rt_begin(RT_VIRTUAL);
+        q = rt_open(NULL);
+        testenv_fail_at(&rt, n);
+        rc = qp_deploy(
+            q, &(struct qp_deploy){.text = str_from(waits("a", "1", "t")), .activate = true}, &d,
+            &err);
+        done = !testenv_failed(&rt);
+        testenv_fail_at(&rt, 0);
+        assert_true(rc == QP_OK || (!done && rc == QP_E_NOMEM));
+        assert_int_equal(deploy(q, waits("a", "1", "t"), true, &d), QP_OK);
+        start(q, "t", "j");
+        assert_string_equal(show(q, "j").version, "a/1");
+        rt_close(q);
+        rt_end();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_deploy),   cmocka_unit_test(test_pinned),
+        cmocka_unit_test(test_topics),   cmocka_unit_test(test_reading),
+        cmocka_unit_test(test_deleting), cmocka_unit_test(test_sharing),
+        cmocka_unit_test(test_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
