@@ -58,13 +58,25 @@ static int active_version(struct txn *t, const struct app_row *of, const struct 
     return rc;
 }
 
+/* Two first versions have no row in common that either would wait at: both find none active. So who activates holds the
+ * namespace's row, and looks only then. */
+static int take_turn(struct txn *t, int64_t ns)
+{
+    return txn_get(t, TABLE_space, &(struct space_row){.ns = ns}) == NULL
+               ? apply_missing(t, QP_E_NOT_FOUND)
+               : QP_OK;
+}
+
 int apply_app_activate(struct txn *t, struct op_app_activate *op)
 {
     struct app_row key = {.ns = op->ns, .app = op->app, .version = op->version};
     const struct app_row *was = NULL;
     struct app_row *row;
-    int rc = txn_get(t, TABLE_app, &key) == NULL ? apply_missing(t, QP_E_NOT_FOUND)
+    int rc = take_turn(t, op->ns);
+    if (rc == QP_OK) {
+        rc = txn_get(t, TABLE_app, &key) == NULL ? apply_missing(t, QP_E_NOT_FOUND)
                                                  : active_version(t, &key, &was);
+    }
     if (rc != QP_OK) {
         return rc;
     }
