@@ -39,12 +39,28 @@ static int start_jid(const struct graph *g, const struct scope *from, struct gra
     return rc == QP_OK ? id_check(start->jid, "the id that the trigger makes", err) : rc;
 }
 
+/* The version that the topic belongs to; none: to none. */
+static int start_version(struct library *l, const struct row_reader *reader, struct arena *arena,
+                         struct graph_start *start)
+{
+    const struct app *own = NULL;
+    int rc = library_topic(l, arena, start->ns, TOPIC_GRAPH, start->topic, &start->version);
+    if (rc != QP_OK || !str_is_none(start->version) || str_is_none(start->caller)) {
+        return rc;
+    }
+    rc = library_app(l, reader, start->ns, start->caller, &own);
+    if (rc == QP_OK && app_graph(own, start->topic) != NULL) {
+        start->version = start->caller;
+    }
+    return rc;
+}
+
 int graph_start(struct library *l, const struct row_reader *reader, const struct scope *scope,
                 struct graph_start *start, struct qp_err *err)
 {
     const struct app *app = NULL;
     const struct graph *g;
-    int rc = library_topic(l, scope->arena, start->ns, TOPIC_GRAPH, start->topic, &start->version);
+    int rc = start_version(l, reader, scope->arena, start);
     start->kind = SINGLE_KIND;
     start->jid = QP_NONE;
     if (rc != QP_OK || str_is_none(start->version)) {

@@ -8,6 +8,9 @@ struct graph_start {
     int64_t ns;
     qp_str topic;
     qp_str input; /* checked JSON */
+    /* The version of the job that starts it, none: no job does. Where others activate, it may have topics that we have not
+     * heard of yet; they then mean what this version says. */
+    qp_str caller;
     /* what it means */
     int64_t kind;
     qp_str version; /* of a graph; none: a single task */

@@ -59,7 +59,8 @@ static int call_child(struct action *s, qp_str purpose, qp_ms delay_ms)
 {
     const struct act_row *act = s->turn->act;
     struct row_reader reader;
-    struct graph_start start = {.ns = act->ns, .topic = act->topic, .input = act->input};
+    struct graph_start start = {
+        .ns = act->ns, .topic = act->topic, .input = act->input, .caller = s->turn->job->version};
     struct call_job call = {.workflow = act->topic,
                             .input = act->input,
                             .purpose = purpose,
