@@ -339,7 +339,7 @@ static void walk_wait(struct walk *w, const struct role *role, const char *addr)
     }
     (void)snprintf(key, sizeof key, "%s/%s", w->job->jid, addr);
     if (role->kind == CAST_HOOK || random_chance(w->random, 50)) {
-        scene_signal(w->world->sim, random_below(w->random, 400), HOOK_TOPIC, key, "7");
+        scene_signal(w->world->sim, random_below(w->random, 400), HOOK_TOPIC, key, "7", 200);
     }
 }
 

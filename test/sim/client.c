@@ -9,6 +9,9 @@
 
 #include <stdio.h>
 
+#include "kernel/turn.h"
+#include "support/deploy.h"
+
 #define PATIENCE_US 200000
 #define DELAY_US 500
 
@@ -21,9 +24,11 @@ struct order {
         struct request_end end;
         struct request_unpark unpark;
         struct request_op op;
+        struct deploy deploy;
     };
     struct node *node;
     struct act *act;
+    struct arena arena; /* what the scene makes of a start */
     bool answer_lost;
 };
 
@@ -59,12 +64,18 @@ void scene_start(struct sim *s, qp_ms at_ms, const struct scene_job *job)
 }
 
 void scene_signal(struct sim *s, qp_ms at_ms, const char *topic, const char *key,
-                  const char *payload)
+                  const char *payload, int64_t code)
 {
     struct act *a = act_new(s, ACT_SIGNAL, at_ms);
     put(a->topic, topic);
     put(a->key, key);
     put(a->payload, payload);
+    a->code = code;
+}
+
+void scene_deploy(struct sim *s, qp_ms at_ms, const struct app *app)
+{
+    act_new(s, ACT_DEPLOY, at_ms)->app = app;
 }
 
 void scene_end_job(struct sim *s, qp_ms at_ms, const char *jid, enum job_state state)
@@ -124,6 +135,26 @@ bool scene_was_ended(const struct sim *s, const char *jid)
         const struct act *a = &s->acts[i];
         if (a->kind == ACT_END && strncmp(a->jid, jid, n) == 0 &&
             (a->jid[n] == '\0' || a->jid[n] == '.')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool was_started(const struct sim *s, const char *jid)
+{
+    for (int i = 0; i < s->act_count; i++) {
+        if (s->acts[i].kind == ACT_START && strcmp(s->acts[i].jid, jid) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool scene_gave_up(const struct sim *s)
+{
+    for (int i = 0; i < s->act_count; i++) {
+        if (s->acts[i].kind == ACT_END && !was_started(s, s->acts[i].jid)) {
             return true;
         }
     }
@@ -201,7 +232,8 @@ bool client_is_done(const struct sim *s)
 /* The codes that say: it was done, now or by an earlier request. */
 static bool is_good(const struct act *a, int rc)
 {
-    return rc == QP_OK || (rc == QP_E_EXISTS && (a->kind == ACT_START || a->kind == ACT_SIGNAL));
+    return rc == QP_OK || (rc == QP_E_EXISTS && (a->kind == ACT_START || a->kind == ACT_SIGNAL ||
+                                                 a->kind == ACT_DEPLOY));
 }
 
 static void answered(struct sim *s, struct act *a, int rc, const char *why)
@@ -220,12 +252,18 @@ static void answered(struct sim *s, struct act *a, int rc, const char *why)
     } else if (!again) {
         a->refused = true;
         a->done = true;
-        if (a->kind == ACT_START || a->kind == ACT_SIGNAL) {
+        if (a->kind == ACT_START || a->kind == ACT_SIGNAL || a->kind == ACT_DEPLOY) {
             sim_violate(s, "answer", "%s%s was refused: %s (%s)", a->jid, a->key, qp_code_word(rc),
                         why == NULL ? "" : why);
         }
     }
     a->rc = rc;
+}
+
+static void order_free(struct order *o)
+{
+    arena_done(&o->arena);
+    mem_free(&o->node->env, o);
 }
 
 static void order_answered(struct engine *e, struct command *command, int rc, const char *why)
@@ -235,7 +273,7 @@ static void order_answered(struct engine *e, struct command *command, int rc, co
     if (!o->answer_lost) {
         answered(o->node->sim, o->act, rc, why);
     }
-    mem_free(&o->node->env, o);
+    order_free(o);
 }
 
 /* --------------------------------------------------------------------------------- on a node's fiber */
@@ -276,6 +314,10 @@ static bool order_fill(struct order *o)
                                                 .workflow = str_from(a->workflow),
                                                 .expire_ms = a->expire_ms},
                                         .input = str_from(a->input)};
+        if (s->scene->start != NULL &&
+            !s->scene->start(s->stage, o->node->index, &o->arena, &o->start.start.job)) {
+            return false;
+        }
         request_start(&o->start);
         return take_number(o->node, &o->start.start.job.ref.job) == QP_OK;
     case ACT_SIGNAL:
@@ -284,8 +326,14 @@ static bool order_fill(struct order *o)
                                                    .key = str_from(a->key),
                                                    .guid = {(const char *)a->guid, sizeof a->guid},
                                                    .payload = str_from(a->payload),
-                                                   .code = 200,
+                                                   .code = a->code,
+                                                   .keep = a->code == CODE_PENDING,
                                                    .ttl_ms = 3600000};
+        o->signal.keyed.idem = (struct op_idem_put){.ns = STORE_NS_DEFAULT,
+                                                    .key = o->signal.signal.guid,
+                                                    .body_hash = o->signal.signal.guid,
+                                                    .answer = QP_STR(""),
+                                                    .ttl_ms = 3600000};
         request_signal(&o->signal);
         return true;
     case ACT_END:
@@ -310,6 +358,10 @@ static bool order_fill(struct order *o)
             .job_resume = {.ref = ref, .status = STATUS_RUNNING, .limit = LIMIT_SWEEP_ROWS}};
         request_op(&o->op);
         return job != NULL;
+    case ACT_DEPLOY:
+        o->deploy.app = a->app;
+        deploy_init(&o->deploy);
+        return true;
     case ACT_NUMBERS:
         break;
     }
@@ -329,10 +381,11 @@ static void read_letter(struct node *n, const struct letter *letter)
     o->act = letter->act;
     o->answer_lost = letter->answer_lost;
     o->command.answer = order_answered;
+    arena_init(&o->arena, &n->env, 0);
     if (order_fill(o)) {
         engine_submit(n->engine, &o->command);
     } else {
-        mem_free(&n->env, o);
+        order_free(o);
     }
 }
 

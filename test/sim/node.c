@@ -479,7 +479,7 @@ static void open_engine(struct node *n)
                                .ceilings = s->ceilings,
                                .stepwise = s->stepwise};
     struct qp_err err = {0};
-    o.programs = s->scene->programs(s->stage);
+    o.programs = s->scene->programs(s->stage, n->index, &n->env);
     while (o.programs[o.program_count] != NULL) {
         o.program_count++;
     }
@@ -552,10 +552,21 @@ static void leave(struct node *n)
     if (store_close(n->store, &err) != QP_OK && !n->leaving) {
         sim_violate(n->sim, "close", "node %d: %s", n->index, err.text);
     }
+    if (n->sim->scene->leave != NULL) {
+        n->sim->scene->leave(n->sim->stage, n->index);
+    }
     if (n->blocks != NULL) {
         sim_violate(n->sim, "leak", "node %d has memory left when it has closed", n->index);
     }
     n->closed = !n->leaving;
+}
+
+static void scene_turn(struct node *n)
+{
+    const struct scene *scene = n->sim->scene;
+    if (scene->turn != NULL && !engine_is_writing(n->engine)) {
+        scene->turn(n->sim->stage, n->index, n->store);
+    }
 }
 
 static void node_main(void *context)
@@ -568,6 +579,7 @@ static void node_main(void *context)
     while (!n->closing && !n->leaving) {
         bool busy = false;
         int rc;
+        scene_turn(n);
         node_read_letters(n);
         work_on(n);
         if (n->has_hint) {

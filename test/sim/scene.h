@@ -9,7 +9,9 @@
 
 #include "sim/sim.h"
 
-#define SCENE_TEXT_SIZE 512
+struct app;
+
+#define SCENE_TEXT_SIZE 2048
 /* In some worlds pivots are as if they had been entered so many times before: then their planes are those of
  * the rounds, and so much more. The ceiling is 99,999,999. */
 #define SCENE_AGE INT64_C(99999980)
@@ -35,9 +37,17 @@ struct scene {
     const char *name;
     size_t size; /* of its world */
     void (*create)(void *world, struct sim *sim, struct sim_random *random);
-    /* For every engine. NULL ends both lists. */
-    const struct program *const *(*programs)(void *world);
+    /* What the engine of a node runs, in the node's memory or in the world's. NULL ends both lists. */
+    const struct program *const *(*programs)(void *world, int node, const struct qp_env *env);
     const char *const *topics;
+    /* These may be NULL. `turn`: between two rounds of a node, when nothing is being written. `leave`: it closes in
+     * peace; when it dies, all that it had is gone, and nothing is called. */
+    void (*turn)(void *world, int node, struct store *store);
+    void (*leave)(void *world, int node);
+    /* What a start is at this node; false: it cannot say yet, and will be asked again. */
+    bool (*start)(void *world, int node, struct arena *arena, struct op_job_create *job);
+    void (*destroy)(void *world);
+    bool stays_young; /* its pivots count their rounds: they cannot be as old as SCENE_AGE */
     void (*execute)(void *world, const struct task *task, struct scene_answer *out_answer);
     /* When all is at rest: false, and out_text says what differs from what must be. */
     bool (*verify)(void *world, struct sim *sim, char out_text[SCENE_TEXT_SIZE]);
@@ -45,7 +55,13 @@ struct scene {
 
 extern const struct scene scene_cast;
 extern const struct scene scene_shapes;
+extern const struct scene scene_graph;
 extern const struct scene *const scenes[]; /* ended by NULL */
+
+/* Memory that outlives nodes. */
+const struct qp_env *scene_env(const struct sim *sim);
+/* For people who look at the trace. */
+void scene_say(struct sim *sim, const char *text);
 
 /* What clients do; `at_ms` after the beginning, then again until it is answered. Texts are copied. */
 struct scene_job {
@@ -57,7 +73,9 @@ struct scene_job {
 };
 void scene_start(struct sim *sim, qp_ms at_ms, const struct scene_job *job);
 void scene_signal(struct sim *sim, qp_ms at_ms, const char *topic, const char *key,
-                  const char *payload);
+                  const char *payload, int64_t code);
+/* The app lives as long as the world. */
+void scene_deploy(struct sim *sim, qp_ms at_ms, const struct app *app);
 void scene_end_job(struct sim *sim, qp_ms at_ms, const char *jid, enum job_state state);
 void scene_pause(struct sim *sim, qp_ms at_ms, qp_ms for_ms, const char *jid);
 
@@ -69,5 +87,7 @@ int64_t scene_number(const struct sim *sim, const char *name);
 void scene_outcome(const struct sim *sim, const char *jid, struct scene_end *out_end);
 /* Whether somebody asked to end the job, or one that it awaits ("<jid>.."). */
 bool scene_was_ended(const struct sim *sim, const char *jid);
+/* Whether somebody ended a job that no client has started: one that could not go on, whoever called it. */
+bool scene_gave_up(const struct sim *sim);
 
 #endif

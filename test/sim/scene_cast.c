@@ -403,9 +403,11 @@ static void cast_create(void *world, struct sim *sim, struct sim_random *r)
     }
 }
 
-static const struct program *const *cast_programs(void *world)
+static const struct program *const *cast_programs(void *world, int node, const struct qp_env *env)
 {
     struct cast_world *w = world;
+    (void)node;
+    (void)env;
     return w->programs;
 }
 

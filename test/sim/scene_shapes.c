@@ -32,13 +32,15 @@ static void shapes_create(void *world, struct sim *sim, struct sim_random *r)
     for (int i = 0; i < w->shape->signals; i++) {
         char name[16];
         (void)snprintf(name, sizeof name, "s%d", i);
-        scene_signal(sim, random_below(r, 300), "flow-events", "shape", name);
+        scene_signal(sim, random_below(r, 300), "flow-events", "shape", name, 200);
     }
 }
 
-static const struct program *const *shapes_programs(void *world)
+static const struct program *const *shapes_programs(void *world, int node, const struct qp_env *env)
 {
     struct shapes_world *w = world;
+    (void)node;
+    (void)env;
     return w->programs;
 }
 
@@ -84,4 +86,5 @@ const struct scene scene_shapes = {.name = "shapes",
                                    .execute = shapes_execute,
                                    .verify = shapes_verify};
 
-const struct scene *const scenes[] = {&scene_cast, &scene_cast, &scene_cast, &scene_shapes, NULL};
+const struct scene *const scenes[] = {&scene_cast,   &scene_cast,  &scene_cast,
+                                      &scene_shapes, &scene_graph, NULL};

@@ -196,6 +196,7 @@ static void sim_init(struct sim *s, const struct sim_options *options, struct si
     }
     s->scene = scenes[random_below(&sizes, (int64_t)scene_count)];
     s->scene = options->scene != NULL ? options->scene : s->scene;
+    s->aged = s->aged && !s->scene->stays_young;
     faults_plan(s, &plan);
     result->fault_count = s->fault_count;
     node_init(&s->outside, s, SIM_NODES_MAX);
@@ -205,6 +206,16 @@ static void sim_init(struct sim *s, const struct sim_options *options, struct si
     QP_ASSERT(s->stage != NULL);
     s->scene->create(s->stage, s, &play);
     world_create(s);
+}
+
+const struct qp_env *scene_env(const struct sim *s)
+{
+    return &s->env;
+}
+
+void scene_say(struct sim *s, const char *text)
+{
+    sim_trace(s, "%s", text);
 }
 
 /* The commits whose time has come; all of them, when `all`. */
@@ -232,6 +243,9 @@ static void sim_done(struct sim *s)
     late_commits(s, true);
     watch_done(s);
     memory_destroy(s->memory);
+    if (s->scene->destroy != NULL) {
+        s->scene->destroy(s->stage);
+    }
     mem_free(&s->env, s->stage);
     if (s->outside.blocks != NULL && s->result->ok) {
         sim_violate(s, "leak", "memory is left when all is over");

@@ -40,8 +40,8 @@ enum sim_model {
 
 #define SIM_NODES_MAX 3
 #define SIM_FAULTS_MAX 64
-#define SIM_ACTS_MAX 256
-#define SIM_JOBS_MAX 24
+#define SIM_ACTS_MAX 512
+#define SIM_JOBS_MAX 64
 #define SIM_TEXT_SIZE 2048
 
 struct sim_options {

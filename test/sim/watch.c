@@ -363,12 +363,28 @@ static void feed_is_whole(struct sim *s)
 
 static const char *step_names[] = {"work", "spawn", "complete", "ack"};
 
+/* An activity that the crash found unfinished, by the word that its name begins with. */
+static void crash_word(const struct act_row *act)
+{
+    char name[64];
+    size_t n = 0;
+    while (n < act->addr.n &&
+           ((act->addr.p[n] >= 'a' && act->addr.p[n] <= 'z') || act->addr.p[n] == ':')) {
+        n++;
+    }
+    if (n > 1 && act->ledger / LEDGER_FINALIZED == 0) {
+        (void)snprintf(name, sizeof name, "crash.%.*s", (int)n, act->addr.p);
+        sim_cover(name);
+    }
+}
+
 static int crash_act(void *context, const void *row)
 {
     const struct act_row *act = row;
     struct guid_row guid;
     char name[64];
     (void)context;
+    crash_word(act);
     if (act_first_guid(act, &guid)) {
         (void)snprintf(name, sizeof name, "crash.%c.%s", (char)act->category,
                        step_names[step_next(guid.ledger)]);

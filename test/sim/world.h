@@ -50,7 +50,16 @@ extern const char *const fault_names[FAULT_KINDS];
 
 /* ----------------------------------------------------------------------------------------- the outside */
 
-enum act_kind { ACT_NUMBERS, ACT_START, ACT_SIGNAL, ACT_END, ACT_PAUSE, ACT_RESUME, ACT_UNPARK };
+enum act_kind {
+    ACT_NUMBERS,
+    ACT_DEPLOY,
+    ACT_START,
+    ACT_SIGNAL,
+    ACT_END,
+    ACT_PAUSE,
+    ACT_RESUME,
+    ACT_UNPARK
+};
 
 /* Something that a client wants. */
 struct act {
@@ -70,8 +79,10 @@ struct act {
     char topic[NAME_SIZE];
     char key[NAME_SIZE];
     char payload[NAME_SIZE];
+    int64_t code;
     unsigned char guid[LIMIT_GUID_SIZE];
-    enum job_state state; /* of an end */
+    const struct app *app; /* of a deployment */
+    enum job_state state;  /* of an end */
 };
 
 /* A number that programs may use, by its name. */

@@ -8,12 +8,12 @@
 
 #include <cmocka.h>
 
-#include "base/hash.h"
 #include "base/json.h"
 #include "graph/action.h"
 #include "graph/start.h"
 #include "kernel/filter.h"
 #include "kernel/single.h"
+#include "support/deploy.h"
 #include "support/enginetest.h"
 
 #define ROOM 1000
@@ -165,57 +165,12 @@ static bool ask_once(struct graphrun *r, struct command *c)
 
 /* ----------------------------------------------------------------------------------------- deploying */
 
-static int put_topics(struct bundle *b, const struct app *app)
-{
-    int rc = QP_OK;
-    for (size_t i = 0; i < app->graph_count + app->hook_count && rc == QP_OK; i++) {
-        bool hook = i >= app->graph_count;
-        struct op op = {.kind = OP_topic_put,
-                        .topic_put = {.ns = STORE_NS_DEFAULT,
-                                      .kind = hook ? TOPIC_HOOK : TOPIC_GRAPH,
-                                      .topic = hook ? app->hooks[i - app->graph_count].topic
-                                                    : app->graphs[i].subscribes,
-                                      .app = app->id,
-                                      .version = app->version}};
-        rc = step_op(b, &op);
-    }
-    return rc;
-}
-
-struct deploying {
-    struct command command;
-    const struct app *app;
-    unsigned char hash[LIMIT_GUID_SIZE];
-};
-
-static int deploy_decide(struct engine *e, struct command *c, struct bundle *b)
-{
-    struct deploying *d = (struct deploying *)c;
-    const struct app *app = d->app;
-    struct op put = {.kind = OP_app_put,
-                     .app_put = {.ns = STORE_NS_DEFAULT,
-                                 .app = app->id,
-                                 .version = app->version,
-                                 .source = app->source,
-                                 .hash = {(const char *)d->hash, sizeof d->hash}}};
-    struct op activate = {
-        .kind = OP_app_activate,
-        .app_activate = {.ns = STORE_NS_DEFAULT, .app = app->id, .version = app->version}};
-    int rc;
-    (void)e;
-    hash_guid("app", 3, app->source.p, app->source.n, d->hash);
-    rc = step_op(b, &put);
-    rc = rc == QP_OK ? step_op(b, &activate) : rc;
-    rc = rc == QP_OK ? put_topics(b, app) : rc;
-    return rc == QP_OK ? bundle_run(b) : rc;
-}
-
 void graphrun_deploy(struct graphrun *r, const char *yaml)
 {
     struct arena arena;
     struct report report;
     struct app *app = NULL;
-    struct deploying d = {.command = {.label = "deploy", .decide = deploy_decide}};
+    struct deploy d;
     struct qp_err err = {0};
     int rc;
     arena_init(&arena, &r->f.t.env, 0);
@@ -226,7 +181,8 @@ void graphrun_deploy(struct graphrun *r, const char *yaml)
                  report.first == NULL ? 0 : report.first->column,
                  STR_ARG(report.first == NULL ? QP_STR("?") : report.first->message));
     }
-    d.app = app;
+    d = (struct deploy){.app = app};
+    deploy_init(&d);
     assert_true(ask_once(r, &d.command));
     assert_int_equal(r->answer, QP_OK);
     must(library_refresh(r->library, r->f.s, &err), &err);
