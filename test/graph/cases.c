@@ -551,6 +551,101 @@ static void persist(void)
     assert_string_equal(state_of("t"), "443360000000000");
 }
 
+/* Error branches in a cycle; joins of joins, one of them of nothing. */
+static void shapes(void)
+{
+    assert_int_equal(start("shape.errors", "e", "{}"), QP_OK);
+    graphrun_expect(&run, "e", "completed", "{\"bad\":4,\"good\":5}");
+    expect_calls("loop.err", 5);
+    assert_int_equal(start("shape.joins", "both", "{\"right\":true}"), QP_OK);
+    graphrun_wait(&run, 6000);
+    graphrun_expect(&run, "both", "completed", "{\"all\":\"a worldb-c worldd-e\"}");
+    assert_int_equal(start("shape.joins", "left", "{\"right\":false}"), QP_OK);
+    graphrun_wait(&run, 6000);
+    graphrun_expect(&run, "left", "completed", "{\"all\":\"a worldb--e\"}");
+    assert_null(graphrun_act(&run, "left", "right,0,0,0"));
+}
+
+/* A child that is cancelled, fails, is interrupted; one that fails as often as it may be tried. */
+static void calls(void)
+{
+    static const struct {
+        const char *parent;
+        const char *child;
+        enum job_state state;
+        const char *output;
+    } ends[] = {
+        {"p1", "c1", JOB_CANCELLED, "{\"end\":\"caught\",\"why\":\"cancelled\"}"},
+        {"p2", "c2", JOB_FAILED, "{\"end\":\"caught\",\"why\":\"failed\"}"},
+        {"p3", "c3", JOB_INTERRUPTED, "{\"end\":\"caught\",\"why\":\"interrupted\"}"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(ends); i++) {
+        char input[32];
+        int rc;
+        (void)snprintf(input, sizeof input, "{\"child\":\"%s\"}", ends[i].child);
+        assert_int_equal(start("call.start", ends[i].parent, input), QP_OK);
+        graphrun_expect(&run, ends[i].parent, "running", NULL);
+        rc = graphrun_end(&run, ends[i].child, ends[i].state);
+        assert_true(rc == QP_OK || (rc == QP_E_CLOSED && run.kills > 0));
+        graphrun_settle(&run);
+        graphrun_expect(&run, ends[i].parent, "completed", ends[i].output);
+    }
+    fail_times = 99;
+    assert_int_equal(start("call.again", "again", "{}"), QP_OK);
+    graphrun_wait(&run, 20000);
+    graphrun_expect(&run, "again", "completed", "{\"code\":500}");
+    expect_calls("do.flaky", 3);
+}
+
+static void signal_pin(const char *job, const char *part, const char *word, int64_t code)
+{
+    char payload[96];
+    int rc;
+    (void)snprintf(payload, sizeof payload, "{\"job\":\"%s\",\"part\":\"%s\",\"word\":\"%s\"}", job,
+                   part, word);
+    rc = graphrun_signal(&run, "pin.go", payload, code);
+    assert_true(rc == QP_OK || (rc == QP_E_EXISTS && run.kills > 0));
+    graphrun_settle(&run);
+}
+
+/* Jobs stay on their version, over a restart, too; 202 keeps a hook, whose key is of two values; an id is free again when
+ * its job has expired. */
+static void pinned(void)
+{
+    assert_int_equal(start("pin.start", "old", "{\"part\":\"a\"}"), QP_OK);
+    deploy("pinned2");
+    graphrun_restart(&run);
+    assert_int_equal(start("pin.start", "new", "{\"part\":\"a\"}"), QP_OK);
+    signal_pin("old", "b", "other", 200); /* half of its key: for nobody */
+    graphrun_expect(&run, "old", "running", NULL);
+    signal_pin("old", "a", "wait", 202);
+    graphrun_expect(&run, "old", "running", NULL);
+    signal_pin("old", "a", "go", 200);
+    graphrun_expect(&run, "old", "completed",
+                    "{\"began\":1,\"more\":\"wait\",\"ended\":1,\"told\":\"go\"}");
+    signal_pin("new", "a", "go", 200);
+    graphrun_expect(&run, "new", "completed", "{\"began\":2,\"ended\":2,\"told\":\"go\"}");
+    graphrun_wait(&run, 120000);
+    assert_null(graphrun_job(&run, "old"));
+    assert_int_equal(start("pin.start", "old", "{\"part\":\"a\"}"), QP_OK);
+    graphrun_expect(&run, "old", "running", NULL);
+}
+
+/* Within its time to live, which is 600 s here, a signal waits for its hook; after it, it is gone. */
+static void early(void)
+{
+    signal_pin("soon", "a", "early", 200);
+    graphrun_wait(&run, 599000);
+    assert_int_equal(start("pin.start", "soon", "{\"part\":\"a\"}"), QP_OK);
+    graphrun_expect(&run, "soon", "completed", NULL);
+    signal_pin("late", "a", "early", 200);
+    graphrun_wait(&run, 601000);
+    assert_int_equal(start("pin.start", "late", "{\"part\":\"a\"}"), QP_OK);
+    graphrun_expect(&run, "late", "running", NULL);
+    signal_pin("late", "a", "in time", 200);
+    graphrun_expect(&run, "late", "completed", "{\"began\":1,\"ended\":1,\"told\":\"in time\"}");
+}
+
 const struct graph_case graph_cases[] = {
     {"trigger only", "c01", trigger_only},
     {"passthrough", "c02", passthrough},
@@ -576,5 +671,9 @@ const struct graph_case graph_cases[] = {
     {"ends", "ends", ends},
     {"values", "values", values},
     {"persist", "persist", persist},
+    {"shapes", "shapes", shapes},
+    {"calls", "calls", calls},
+    {"pinned", "pinned", pinned},
+    {"early", "pinned", early},
 };
 const size_t graph_case_count = ARRAY_COUNT(graph_cases);

@@ -92,7 +92,8 @@ static enum plot_kind draw_kind(struct drawing *d, int depth, bool begins)
     if (d->cycles > 0 && random_chance(d->random, 20)) {
         kind = PLOT_cycle;
     }
-    if ((kind == PLOT_fail || kind == PLOT_stop) && random_chance(d->random, 70)) {
+    if ((kind == PLOT_fail || kind == PLOT_stop) &&
+        random_chance(d->random, d->role == PLOT_MAIN ? 70 : 10)) {
         kind = PLOT_work;
     }
     return fits(d, kind, depth, begins) ? kind : PLOT_pass;

@@ -80,6 +80,16 @@ void graphrun_kill(struct graphrun *r)
     r->kills++;
 }
 
+void graphrun_restart(struct graphrun *r)
+{
+    struct qp_err err = {0};
+    must(engine_close(r->e, &err), &err);
+    drop_tasks(r);
+    library_destroy(r->library);
+    storetest_reopen(&r->f);
+    engine_begin(r);
+}
+
 static void split_topics(struct graphrun *r, const char *topics)
 {
     static char words[GRAPHRUN_TOPICS][64];
@@ -181,10 +191,11 @@ void graphrun_deploy(struct graphrun *r, const char *yaml)
                  report.first == NULL ? 0 : report.first->column,
                  STR_ARG(report.first == NULL ? QP_STR("?") : report.first->message));
     }
-    d = (struct deploy){.app = app};
-    deploy_init(&d);
-    assert_true(ask_once(r, &d.command));
-    assert_int_equal(r->answer, QP_OK);
+    do {
+        d = (struct deploy){.app = app};
+        deploy_init(&d);
+    } while (!ask_once(r, &d.command));
+    assert_true(r->answer == QP_OK || (r->answer == QP_E_EXISTS && r->kills > 0));
     must(library_refresh(r->library, r->f.s, &err), &err);
     app_free(app);
     arena_done(&arena);

@@ -74,6 +74,8 @@ void graphrun_settle(struct graphrun *r);
 /* Time goes on, and all that becomes due on the way is done at its time. */
 void graphrun_wait(struct graphrun *r, qp_ms ms);
 void graphrun_kill(struct graphrun *r);
+/* The engine closes in peace, and another one begins. */
+void graphrun_restart(struct graphrun *r);
 
 /* Rows live until the next call. NULL: there is none. */
 const struct job_row *graphrun_job(struct graphrun *r, const char *id);
