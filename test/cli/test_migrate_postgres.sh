@@ -57,7 +57,7 @@ test_refused_sources() {
     expect_no_secret 3 "" "there is no store in this database" migrate --from "$secret?schema=none" --to b.db &&
         expect_no_secret 1 "" "127.0.0.1" migrate --from "postgresql://postgres:sesame@127.0.0.1:1/none" --to b.db &&
         expect_no_secret 2 "" "not one that PostgreSQL takes" migrate --from "$secret?what=ever" --to b.db &&
-        expect_no_secret 1 "" "there is no store in this database" fsck "$secret?schema=none" &&
+        expect_no_secret 3 "" "there is no store in this database" fsck "$secret?schema=none" &&
         [ ! -e b.db ]
 }
 
