@@ -24,6 +24,7 @@ struct plan {
     double coefficient;
     qp_ms initial_ms;
     qp_ms most_ms;
+    int64_t code; /* that is tried again; 0: all */
 };
 
 static void wrong(struct compiler *c, const struct node *node, const char *what)
@@ -79,8 +80,7 @@ static void read_policy(struct compiler *c, const struct node *node, struct plan
 }
 
 /* {'500': [5]} */
-static void read_code(struct compiler *c, const struct node *node, struct plan *p,
-                      struct activity *a)
+static void read_code(struct compiler *c, const struct node *node, struct plan *p)
 {
     const struct node *entry = node->first;
     struct node code = {.kind = NODE_NUMBER,
@@ -93,7 +93,7 @@ static void read_code(struct compiler *c, const struct node *node, struct plan *
                    "retry takes one code");
     }
     if (node_code(c, &code, &number)) {
-        a->retry_code = entry->key;
+        p->code = number;
     }
     if (entry->kind != NODE_LIST || entry->count != 1) {
         wrong(c, entry, "must be a list of one number, the attempts");
@@ -114,7 +114,8 @@ static qp_str policy_text(struct compiler *c, const struct plan *p)
     struct retry retry = {.attempts = p->attempts,
                           .backoff_ms = first < (double)p->most_ms ? (qp_ms)first : p->most_ms,
                           .factor = p->coefficient,
-                          .cap_ms = p->most_ms};
+                          .cap_ms = p->most_ms,
+                          .code = p->code};
     qp_str copy = QP_NONE;
     if (!arena_copy(c->arena, (qp_str){text, retry_format(&retry, text)}, &copy)) {
         c->report->no_memory = true;
@@ -124,8 +125,10 @@ static qp_str policy_text(struct compiler *c, const struct plan *p)
 
 void retry_read(struct making *m, const struct node *node, struct activity *a)
 {
-    struct plan p = {defaults.attempts, defaults.coefficient, defaults.initial_ms,
-                     defaults.most_ms};
+    struct plan p = {.attempts = defaults.attempts,
+                     .coefficient = defaults.coefficient,
+                     .initial_ms = defaults.initial_ms,
+                     .most_ms = defaults.most_ms};
     if (node->kind != NODE_MAP || node->count == 0) {
         report_add(m->c->report, "retry_wrong", node->line, node->column,
                    "write {maximumAttempts: 5} or {'500': [5]}", "retry must be a map, not %s",
@@ -133,7 +136,7 @@ void retry_read(struct making *m, const struct node *node, struct activity *a)
         return;
     }
     if (is_code(node->first->key)) {
-        read_code(m->c, node, &p, a);
+        read_code(m->c, node, &p);
     } else {
         read_policy(m->c, node, &p);
     }

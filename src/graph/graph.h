@@ -132,7 +132,6 @@ struct activity {
     const struct activity *ancestor; /* of a cycle */
     const struct hook_rule *hook;    /* of a web hook */
     qp_str policy;                   /* of retries, as kernel/retry.h has it; none: the default */
-    qp_str retry_code;               /* only errors of this code are tried again; none: all */
     int64_t threshold;               /* statusThreshold; -1: none */
 
     /* of the trigger: stats */

@@ -564,6 +564,21 @@ static void shapes(void)
     graphrun_wait(&run, 6000);
     graphrun_expect(&run, "left", "completed", "{\"all\":\"a worldb--e\"}");
     assert_null(graphrun_act(&run, "left", "right,0,0,0"));
+    assert_int_equal(start("shape.pending", "pending", "{}"), QP_OK);
+    graphrun_wait(&run, 6000);
+    graphrun_expect(&run, "pending", "completed", "{\"met\":1,\"last\":99}");
+    assert_int_equal(start("shape.skipped", "skipped", "{}"), QP_OK);
+    graphrun_wait(&run, 6000);
+    graphrun_expect(&run, "skipped", "completed", "{\"joined\":true}");
+    /* The one whose time is over does not take the other's signal. */
+    assert_int_equal(start("shape.timed", "over", "{\"key\":\"k\",\"timeout\":1}"), QP_OK);
+    graphrun_wait(&run, 2000);
+    graphrun_expect(&run, "over", "completed", "{}");
+    assert_int_equal(start("shape.timed", "waits", "{\"key\":\"k\"}"), QP_OK);
+    assert_int_equal(graphrun_signal(&run, "shape.tell", "{\"key\":\"k\",\"word\":\"go\"}", 200),
+                     QP_OK);
+    graphrun_settle(&run);
+    graphrun_expect(&run, "waits", "completed", "{\"told\":\"go\"}");
 }
 
 /* A child that is cancelled, fails, is interrupted; one that fails as often as it may be tried. */
@@ -595,6 +610,10 @@ static void calls(void)
     graphrun_wait(&run, 20000);
     graphrun_expect(&run, "again", "completed", "{\"code\":500}");
     expect_calls("do.flaky", 3);
+    assert_int_equal(start("call.other", "other", "{}"), QP_OK); /* it is not of that code */
+    graphrun_wait(&run, 20000);
+    graphrun_expect(&run, "other", "completed", "{\"code\":500}");
+    expect_calls("do.flaky", 4);
 }
 
 static void signal_pin(const char *job, const char *part, const char *word, int64_t code)

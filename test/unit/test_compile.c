@@ -371,14 +371,12 @@ static void fields(void **state)
     assert_str(a->measures[1].name, "loaves");
     a = find(app, "knead");
     assert_str(a->policy, "attempts=4,backoff=6000,factor=3,cap=30000");
-    assert_true(str_is_none(a->retry_code));
     assert_true(a->awaits);
     assert_int_equal(a->threshold, -1);
     assert_int_equal(a->digit, 1);
     assert_ptr_equal(a->parent, find(app, "order"));
     a = find(app, "bake");
-    assert_str(a->policy, "attempts=3,backoff=2000,factor=2,cap=60000");
-    assert_str(a->retry_code, "500");
+    assert_str(a->policy, "attempts=3,backoff=2000,factor=2,cap=60000,code=500");
     assert_int_equal(a->digit, 0);
     assert_int_equal(a->depth, 3);
     assert_non_null(a->emit);
