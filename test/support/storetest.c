@@ -217,7 +217,7 @@ qp_str storetest_guid(unsigned number)
 
 const void *storetest_row(struct storetest *f, enum table_id table, const void *key)
 {
-    static _Alignas(16) char kept[65536];
+    static _Alignas(16) char kept[2 * LIMIT_JOB_DATA_SIZE];
     struct arena arena;
     struct qp_err err = {0};
     const void *row = NULL;
