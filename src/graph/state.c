@@ -664,6 +664,7 @@ int job_data(struct arena *a, const struct row_reader *reader, const struct grap
         rc = shelf_name(a, i, &key.name);
         rc = rc == QP_OK ? shelf_add(reader, &key, &out) : rc;
     }
+    rc = rc == QP_OK ? buf_rc(&out) : rc; /* no memory is not: no data */
     if (rc == QP_OK && out.n > 0) {
         buf_byte(&out, '}');
         rc = buf_rc(&out);
