@@ -110,6 +110,22 @@ static void expect_part(const char *method, const char *path, const char *body, 
     hc_done(&a);
 }
 
+/* What a message does after the answer: it is seen within a bounded number of looks. */
+static void expect_soon(const char *path, const char *part)
+{
+    for (int i = 0; i < 2000; i++) {
+        struct hc_answer a;
+        bool seen;
+        assert_int_equal(st_call("GET", path, NULL, &a), 200);
+        seen = has(&a, part);
+        hc_done(&a);
+        if (seen) {
+            return;
+        }
+    }
+    fail_msg("%s never had %s", path, part);
+}
+
 static void pay_once(void)
 {
     struct hc_answer a = st_work("{\"worker\":\"w\",\"topics\":[\"shop.pay\"],\"wait\":\"10s\"}");
@@ -348,23 +364,14 @@ static void ending(void **state)
     free(text);
 
     free(st_expect("POST", "/v1/jobs", "{\"topic\":\"shop.outer\",\"id\":\"o\"}", 201, "id"));
-    expect_part("GET", "/v1/jobs/o", NULL, 200, "\"compositional\":\"8168926\"");
+    expect_soon("/v1/jobs/o", "\"compositional\":\"8168926\"");
     expect_part("GET", "/v1/jobs?where=status%3Drunning", NULL, 200, "shop.order");
     free(st_expect("POST", "/v1/jobs/o/kill", "{\"descend\":true,\"reason\":\"enough\"}", 200,
                    "id"));
     text = st_expect("GET", "/v1/jobs/o", NULL, 200, "error");
     assert_string_equal(text, "enough");
     free(text);
-    for (int i = 0; i < 2000; i++) { /* those below are ended by a message */
-        st_call("GET", "/v1/jobs?where=status%3Drunning%20and%20workflow%3Dshop.order", NULL, &a);
-        if (has(&a, "{\"items\":[]}")) {
-            break;
-        }
-        hc_done(&a);
-        a = (struct hc_answer){0};
-    }
-    assert_true(has(&a, "{\"items\":[]}"));
-    hc_done(&a);
+    expect_soon("/v1/jobs?where=status%3Drunning%20and%20workflow%3Dshop.order", "{\"items\":[]}");
     st_end();
 }
 
