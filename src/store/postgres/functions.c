@@ -46,51 +46,51 @@ static_assert(MSG_READY == 1 && MSG_HELD == 3 && OWNER_SYSTEM == 2 && HEAD_FILLI
  *
  * The id's row decides between two who start the same: the second waits for the first, and compares. A job that is deleted
  * between the two looks makes it look again. */
-#define START_FUNCTION(create, declare, find, columns, values) \
-create "start(topic text, payload text, id text DEFAULT NULL, namespace text DEFAULT 'default')"                      \
-    " RETURNS text" DEFINER "DECLARE\n"                                                                               \
-    "  space bigint := space_of(namespace);\n"                                                                        \
-    "  given_id text := coalesce(id, gen_random_uuid()::text);\n"                                                     \
-    "  name bytea := convert_to(topic, 'UTF8');\n"                                                                    \
-    "  body bytea := convert_to(payload, 'UTF8');\n"                                                                  \
-    "  id_bytes bytea := convert_to(given_id, 'UTF8');\n"                                                             \
-    "  hash bytea;\n"                                                                                                 \
-    "  found_hash bytea;\n"                                                                                           \
-    "  owner bytea;\n"                                                                                                \
-    "  number bigint;\n"                                                                                              \
-    "  ord bigint;\n"                                                                                                 \
-    "  now_ms bigint := clock_ms();\n" declare                                                                        \
-    "BEGIN\n"                                                                                                         \
-    "  PERFORM check_name('topic', topic);\n"                                                                         \
-    "  IF topic LIKE 'quipu:%' THEN\n"                                                                                \
-    "    RAISE EXCEPTION 'topic: names that begin with quipu: are the engine''s own' USING ERRCODE = 'QP004';\n"      \
-    "  END IF;\n"                                                                                                     \
-    "  PERFORM check_id('job id', given_id);\n"                                                                       \
-    "  PERFORM check_json('input', payload);\n"                                                                       \
-    "  hash := guid_of(name, body);\n"                                                                                \
-    "  owner := guid_of(id_bytes, hash);\n"                                                                           \
-    "  number := nextval('ids');\n" find                                                                              \
-    "  FOR i IN 1..10 LOOP\n"                                                                                         \
-    "    INSERT INTO job_name(ns, jid, job, rev) VALUES(space, id_bytes, number, 1) ON CONFLICT DO NOTHING;\n"        \
-    "    EXIT WHEN FOUND;\n"                                                                                          \
-    "    SELECT j.body_hash INTO found_hash FROM job_name n JOIN job j ON j.ns = n.ns AND j.job = n.job\n"            \
-    "      WHERE n.ns = space AND n.jid = id_bytes;\n"                                                                \
-    "    IF FOUND AND found_hash = hash THEN\n"                                                                       \
-    "      RETURN given_id;\n"                                                                                        \
-    "    ELSIF FOUND OR i = 10 THEN\n"                                                                                \
-    "      RAISE EXCEPTION 'start ''%'': a job with this id was started with another input', given_id\n"              \
-    "        USING ERRCODE = 'QP002',\n"                                                                              \
-    "        HINT = 'The same id means the same job: give another id, or the same topic and the same bytes.';\n"      \
-    "    END IF;\n"                                                                                                   \
-    "  END LOOP;\n"                                                                                                   \
-    "  INSERT INTO job(ns, job, jid, workflow, owner_guid, body_hash, created_at, updated_at, rev" columns ")\n"      \
-    "    VALUES(space, number, id_bytes, name, owner, hash, now_ms, now_ms, 1" values ");\n"                          \
-    "  ord := nextval('orders');\n"                                                                                   \
-    "  INSERT INTO msg(ns, job, guid, kind, topic, addr, payload, limit_key, ord, \"at\", state, rev)\n"              \
-    "    VALUES(space, number, owner, 7, 'quipu:engine', 'trigger,0', body, '', ord, now_ms, 1, 1);\n"                \
-    "  INSERT INTO tally(id, ns, workflow) VALUES(ord, space, name);\n"                                               \
-    "  RETURN given_id;\n"                                                                                            \
-    "END $$"
+#define START_FUNCTION(create, declare, find, columns, values)                                                       \
+    create                                                                                                           \
+        "start(topic text, payload text, id text DEFAULT NULL, namespace text DEFAULT 'default')"                    \
+        " RETURNS text" DEFINER "DECLARE\n"                                                                          \
+        "  space bigint := space_of(namespace);\n"                                                                   \
+        "  given_id text := coalesce(id, gen_random_uuid()::text);\n"                                                \
+        "  name bytea := convert_to(topic, 'UTF8');\n"                                                               \
+        "  body bytea := convert_to(payload, 'UTF8');\n"                                                             \
+        "  id_bytes bytea := convert_to(given_id, 'UTF8');\n"                                                        \
+        "  hash bytea;\n"                                                                                            \
+        "  found_hash bytea;\n"                                                                                      \
+        "  owner bytea;\n"                                                                                           \
+        "  number bigint;\n"                                                                                         \
+        "  ord bigint;\n"                                                                                            \
+        "  now_ms bigint := clock_ms();\n" declare "BEGIN\n"                                                         \
+        "  PERFORM check_name('topic', topic);\n"                                                                    \
+        "  IF topic LIKE 'quipu:%' THEN\n"                                                                           \
+        "    RAISE EXCEPTION 'topic: names that begin with quipu: are the engine''s own' USING ERRCODE = 'QP004';\n" \
+        "  END IF;\n"                                                                                                \
+        "  PERFORM check_id('job id', given_id);\n"                                                                  \
+        "  PERFORM check_json('input', payload);\n"                                                                  \
+        "  hash := guid_of(name, body);\n"                                                                           \
+        "  owner := guid_of(id_bytes, hash);\n"                                                                      \
+        "  number := nextval('ids');\n" find "  FOR i IN 1..10 LOOP\n"                                               \
+        "    INSERT INTO job_name(ns, jid, job, rev) VALUES(space, id_bytes, number, 1) ON CONFLICT DO NOTHING;\n"   \
+        "    EXIT WHEN FOUND;\n"                                                                                     \
+        "    SELECT j.body_hash INTO found_hash FROM job_name n JOIN job j ON j.ns = n.ns AND j.job = n.job\n"       \
+        "      WHERE n.ns = space AND n.jid = id_bytes;\n"                                                           \
+        "    IF FOUND AND found_hash = hash THEN\n"                                                                  \
+        "      RETURN given_id;\n"                                                                                   \
+        "    ELSIF FOUND OR i = 10 THEN\n"                                                                           \
+        "      RAISE EXCEPTION 'start ''%'': a job with this id was started with another input', given_id\n"         \
+        "        USING ERRCODE = 'QP002',\n"                                                                         \
+        "        HINT = 'The same id means the same job: give another id, or the same topic and the same bytes.';\n" \
+        "    END IF;\n"                                                                                              \
+        "  END LOOP;\n"                                                                                              \
+        "  INSERT INTO job(ns, job, jid, workflow, owner_guid, body_hash, created_at, updated_at, rev" columns       \
+        ")\n"                                                                                                        \
+        "    VALUES(space, number, id_bytes, name, owner, hash, now_ms, now_ms, 1" values ");\n"                     \
+        "  ord := nextval('orders');\n"                                                                              \
+        "  INSERT INTO msg(ns, job, guid, kind, topic, addr, payload, limit_key, ord, \"at\", state, rev)\n"         \
+        "    VALUES(space, number, owner, 7, 'quipu:engine', 'trigger,0', body, '', ord, now_ms, 1, 1);\n"           \
+        "  INSERT INTO tally(id, ns, workflow) VALUES(ord, space, name);\n"                                          \
+        "  RETURN given_id;\n"                                                                                       \
+        "END $$"
 
 const char *const postgres_functions[] = {
     "CREATE FUNCTION check_store() RETURNS void LANGUAGE plpgsql" PINNED "BEGIN\n"
@@ -349,14 +349,14 @@ const char *const postgres_functions[] = {
 };
 
 /* Number 4: a topic that belongs to a graph starts a job of it, of the version that is active. Kind 1 is that of graphs. */
-const char *const postgres_start_graphs[] = {START_FUNCTION(
-    "CREATE OR REPLACE FUNCTION ",
-    "  graph bytea;\n",
-    "  SELECT t.app || '\\x2f'::bytea || t.version INTO graph FROM app_topic t\n"
-    "    WHERE t.ns = space AND t.kind = 0 AND t.topic = name;\n"
-    "  IF topic LIKE '.%' THEN\n"
-    "    RAISE EXCEPTION 'topic ''%'' is private: only other graphs start it', topic USING ERRCODE = 'QP004';\n"
-    "  END IF;\n",
-    ", kind, version",
-    ", CASE WHEN graph IS NULL THEN 0 ELSE 1 END, graph"), NULL};
+const char *const postgres_start_graphs[] = {
+    START_FUNCTION(
+        "CREATE OR REPLACE FUNCTION ", "  graph bytea;\n",
+        "  SELECT t.app || '\\x2f'::bytea || t.version INTO graph FROM app_topic t\n"
+        "    WHERE t.ns = space AND t.kind = 0 AND t.topic = name;\n"
+        "  IF topic LIKE '.%' THEN\n"
+        "    RAISE EXCEPTION 'topic ''%'' is private: only other graphs start it', topic USING ERRCODE = 'QP004';\n"
+        "  END IF;\n",
+        ", kind, version", ", CASE WHEN graph IS NULL THEN 0 ELSE 1 END, graph"),
+    NULL};
 /* clang-format on */

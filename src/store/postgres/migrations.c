@@ -185,7 +185,8 @@ static const char *const migration_3[] = {
     NULL,
 };
 
-const char *const *const postgres_migrations[] = {migration_1, postgres_functions, migration_3, postgres_start_graphs};
+const char *const *const postgres_migrations[] = {migration_1, postgres_functions, migration_3,
+                                                  postgres_start_graphs};
 /* clang-format on */
 
 const int64_t postgres_schema_version = (int64_t)ARRAY_COUNT(postgres_migrations);
