@@ -175,6 +175,7 @@
 #define LIMIT_SHELL_OUTPUT_SIZE (256 * 1024) /* of stdout and of stderr, each */
 #define LIMIT_SHELL_MS (60 * 1000)           /* when nothing is said */
 #define LIMIT_SHELL_MOST_MS (3600 * 1000)
+#define LIMIT_SHELL_THREADS 8 /* of a server: programs at once */
 
 /* Checking */
 #define LIMIT_CHECK_FINDINGS 1000      /* after which a check stops; configurable */

@@ -226,7 +226,12 @@ int command_run(struct cli *c)
         return cli_fail_next(c, rc == QP_E_LOCKED ? EXIT_CONFLICT : EXIT_ERROR, "quipu doctor",
                              "%s", err.text);
     }
-    status = add_workers(c, q, workers);
+    status = qp_builtin_serve(q,
+                              &(struct qp_builtin){.shell = c->many[OPT_shell],
+                                                   .shell_count = c->many_count[OPT_shell]},
+                              &err) == QP_OK
+                 ? add_workers(c, q, workers)
+                 : cli_fail(c, EXIT_USAGE, "%s", err.text);
     status = status == EXIT_OK ? drive(c, q, timeout < 0 ? 0 : cli_now_us(c) + timeout * 1000 + 1)
                                : status;
     if (status == EXIT_OK &&

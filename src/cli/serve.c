@@ -168,7 +168,7 @@ static void adopt(struct serve *s)
     }
     for (int i = 0; i < (int)wanted; i++) {
         s->adopted[i] = FIRST_SOCKET + i;
-        (void)fcntl(s->adopted[i], F_SETFD, FD_CLOEXEC); /* nobody is started by us anyway */
+        (void)fcntl(s->adopted[i], F_SETFD, FD_CLOEXEC); /* not for programs of --shell */
     }
     s->server.adopted = s->adopted;
     s->server.adopted_count = (size_t)wanted;
@@ -199,6 +199,10 @@ static int settle(struct serve *s)
     struct server_options *o = &s->server;
     int status = settle_numbers(s);
     status = status == EXIT_OK ? settle_log(s) : status;
+    if (status == EXIT_OK && s->sandbox != NULL && s->c->many_count[OPT_shell] > 0) {
+        status = cli_usage("serve: a server in its --sandbox starts no program of --shell: one of "
+                           "them; see quipu help serve");
+    }
     if (status != EXIT_OK) {
         return status;
     }
@@ -216,6 +220,8 @@ static int settle(struct serve *s)
     o->tls_certificate = s->tls_certificate;
     o->no_auth = s->no_auth != NULL;
     o->behind_proxy = s->behind_proxy != NULL;
+    o->shell = s->c->many[OPT_shell];
+    o->shell_count = s->c->many_count[OPT_shell];
     adopt(s);
     return EXIT_OK;
 }

@@ -24,6 +24,15 @@ static bool is_place(enum option option)
     return option == OPT_db || option == OPT_server;
 }
 
+/* Of an option that may come several times: one text, at whose commas they are divided. */
+static void set_many(struct cli *c, enum option option, const char *value)
+{
+    char *rest = cli_copy(c, value);
+    while (rest != NULL && c->many_count[option] < CLI_MANY) {
+        c->many[option][c->many_count[option]++] = strsep(&rest, ",");
+    }
+}
+
 /* Whoever names a server does not mean the file of the profile, and the other way round. */
 static void set(struct cli *c, enum option option, const char *value, const char *origin)
 {
@@ -32,6 +41,9 @@ static void set(struct cli *c, enum option option, const char *value, const char
         command_takes(c->command, option)) {
         c->values[option] = value;
         c->origins[option] = origin;
+        if ((option_at(option)->flags & MANY) != 0) {
+            set_many(c, option, value);
+        }
     }
 }
 

@@ -66,7 +66,7 @@ static int work_fail(void *context, qp_task *task)
 
 /* A program that runs, and what it says. */
 struct running {
-    pid_t pid;
+    pid_t pid; /* 0: it was waited for */
     int in;
     int out;
     int err;
@@ -190,13 +190,21 @@ static int launch(const struct asked *a, const int theirs[3], struct running *r)
     char *environment[] = {path, language, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
+    sigset_t none, all; /* what a server blocks and ignores is not meant for others */
     int failed = posix_spawn_file_actions_init(&actions);
     failed = failed != 0 ? failed : posix_spawnattr_init(&attributes);
     for (int i = 0; i < 3 && failed == 0; i++) {
         failed = posix_spawn_file_actions_adddup2(&actions, theirs[i], i);
     }
     failed = failed != 0 ? failed : posix_spawnattr_setpgroup(&attributes, 0);
-    failed = failed != 0 ? failed : posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    (void)sigemptyset(&none);
+    (void)sigfillset(&all);
+    failed = failed != 0 ? failed : posix_spawnattr_setsigmask(&attributes, &none);
+    failed = failed != 0 ? failed : posix_spawnattr_setsigdefault(&attributes, &all);
+    failed = failed != 0 ? failed
+                         : posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP |
+                                                                     POSIX_SPAWN_SETSIGMASK |
+                                                                     POSIX_SPAWN_SETSIGDEF);
     failed = failed != 0
                  ? failed
                  : posix_spawn(&r->pid, a->path, &actions, &attributes, a->arguments, environment);
@@ -228,17 +236,32 @@ static void give_input(struct running *r, qp_str in)
     }
 }
 
-/* Until both outputs are closed. False: it was ended, by its time or its job's end. */
-static bool listen_to(qp_task *task, const struct asked *a, struct running *r)
+static bool has_ended(struct running *r, int *status)
+{
+    if (waitpid(r->pid, status, WNOHANG) != r->pid) {
+        return false;
+    }
+    r->pid = 0;
+    return true;
+}
+
+enum ending { ENDED, OVERDUE, TALKATIVE };
+
+/* Until both outputs are closed and it has ended: a program may close them and go on. `status` is that of its end. */
+static enum ending listen_to(qp_task *task, const struct asked *a, struct running *r, int *status)
 {
     const struct qp_env *env = &task->q->env;
     int64_t until = env->monotonic_us(env->context) + a->timeout_ms * 1000;
-    while (r->out >= 0 || r->err >= 0) {
+    bool silent = false;
+    while (!silent || !has_ended(r, status)) {
         struct pollfd fds[] = {{r->in, POLLOUT, 0}, {r->out, POLLIN, 0}, {r->err, POLLIN, 0}};
         if (env->monotonic_us(env->context) > until || qp_task_is_cancelled(task) != 0) {
-            return false;
+            return OVERDUE;
         }
-        (void)poll(fds, 3, 50); /* whatever it says, they are looked at */
+        if (buf_rc(&r->said) != QP_OK || buf_rc(&r->complained) != QP_OK) {
+            return TALKATIVE;
+        }
+        (void)poll(fds, 3, silent ? 2 : 50); /* whatever it says, they are looked at */
         if (fds[0].revents != 0) {
             give_input(r, a->in);
         }
@@ -248,8 +271,9 @@ static bool listen_to(qp_task *task, const struct asked *a, struct running *r)
         if (fds[2].revents != 0) {
             take_output(&r->err, &r->complained);
         }
+        silent = r->out < 0 && r->err < 0;
     }
-    return true;
+    return buf_rc(&r->said) == QP_OK && buf_rc(&r->complained) == QP_OK ? ENDED : TALKATIVE;
 }
 
 static int tell(qp_task *task, const struct running *r, int status)
@@ -281,11 +305,19 @@ static int tell(qp_task *task, const struct running *r, int status)
     return rc;
 }
 
+/* Its whole group, which is ours: the number is its own until it was waited for. */
+static void end_group(const struct running *r)
+{
+    int status;
+    (void)kill(-r->pid, SIGKILL); /* perhaps all of it is gone already */
+    while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR) {}
+}
+
 static int run_program(qp_task *task, const struct asked *a, struct running *r)
 {
     int theirs[3];
     int status = 0;
-    bool ended = false;
+    enum ending ending;
     int rc = pipes_open(theirs, r);
     rc = rc == QP_OK ? launch(a, theirs, r) : rc;
     for (int i = 0; i < 3; i++) {
@@ -294,19 +326,17 @@ static int run_program(qp_task *task, const struct asked *a, struct running *r)
     if (rc != QP_OK) {
         return qp_task_fail(task, &(struct qp_failure){.message = "the program cannot be started"});
     }
-    ended = listen_to(task, a, r);
-    if (!ended) {
-        (void)kill(-r->pid, SIGKILL); /* its group is ours, and perhaps gone already */
+    ending = listen_to(task, a, r, &status);
+    if (ending == ENDED) {
+        return tell(task, r, status);
     }
-    while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR) {}
-    if (!ended) {
-        return qp_task_fail(
-            task, &(struct qp_failure){.message = "its time was over, or its job", .code = 504});
+    if (r->pid != 0) {
+        end_group(r);
     }
-    if (buf_rc(&r->said) != QP_OK || buf_rc(&r->complained) != QP_OK) {
-        return refuse(task, "it said more than 256 KiB");
-    }
-    return tell(task, r, status);
+    return ending == TALKATIVE
+               ? refuse(task, "it said more than 256 KiB")
+               : qp_task_fail(task, &(struct qp_failure){.message = "its time was over, or its job",
+                                                         .code = 504});
 }
 
 static int work_shell(void *context, qp_task *task)

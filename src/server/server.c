@@ -187,6 +187,16 @@ static void set_defaults(struct server *s)
     }
 }
 
+/* Echo and fail take no time, and are done by the engine's own thread; programs do, and have others. */
+static int open_builtin(struct server *s, struct qp_err *err)
+{
+    size_t programs = s->options.shell_count;
+    int rc = qp_builtin_serve(
+        s->engine, &(struct qp_builtin){.shell = s->options.shell, .shell_count = programs}, err);
+    return rc == QP_OK ? qp_start_threads(s->engine, programs > 0 ? LIMIT_SHELL_THREADS : 0, err)
+                       : rc;
+}
+
 static int open_engine(struct server *s, struct qp_err *err)
 {
     struct qp_options options;
@@ -198,7 +208,7 @@ static int open_engine(struct server *s, struct qp_err *err)
     rc = s->options.program_count == 0 ? qp_open(&options, &s->engine, err)
                                        : handle_open(&options, s->options.programs,
                                                      s->options.program_count, &s->engine, err);
-    return rc == QP_OK ? qp_start_threads(s->engine, 0, err) : rc;
+    return rc == QP_OK ? open_builtin(s, err) : rc;
 }
 
 static int open_api(struct server *s, struct qp_err *err)

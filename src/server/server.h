@@ -39,6 +39,9 @@ struct server_options {
     int64_t token_rate; /* requests per second of one token; 0: LIMIT_TOKEN_RATE, < 0: any */
     qp_ms keep_ms;
     qp_ms drain_ms; /* 0: LIMIT_DRAIN_MS */
+    /* What tasks of quipu.shell may run: "name=/the/program"; 0: nothing (struct qp_builtin). */
+    const char *const *shell;
+    size_t shell_count;
     /* All programs of the engine (run/handle.h), when there are others than those that everybody has; else 0. */
     const struct program *const *programs;
     size_t program_count;
