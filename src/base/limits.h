@@ -34,6 +34,8 @@
 /* YAML */
 #define LIMIT_YAML_SIZE (4 * 1024 * 1024)
 #define LIMIT_YAML_DEPTH 32
+#define LIMIT_REF_DEPTH 16  /* references of a file to files that have some */
+#define LIMIT_DEV_FILES 256 /* applications that quipu dev looks at */
 #define LIMIT_YAML_NODES 200000
 #define LIMIT_FINDINGS 50       /* things wrong with a text that are told; all are counted */
 #define LIMIT_FINDING_SIZE 1024 /* the sentence of one */
@@ -175,7 +177,7 @@
 #define LIMIT_SHELL_OUTPUT_SIZE (256 * 1024) /* of stdout and of stderr, each */
 #define LIMIT_SHELL_MS (60 * 1000)           /* when nothing is said */
 #define LIMIT_SHELL_MOST_MS (3600 * 1000)
-#define LIMIT_SHELL_THREADS 8 /* of a server: programs at once */
+#define LIMIT_SHELL_THREADS 8 /* of a server: programs at once, those of --exec included */
 
 /* Checking */
 #define LIMIT_CHECK_FINDINGS 1000      /* after which a check stops; configurable */

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "cli/jobs.h"
+#include "cli/workflows.h"
 
 #define JOB "order-1001"
 #define INPUT "{\"item\":\"quipu, wool, 3 cords\",\"amount\":42}"
@@ -176,25 +177,39 @@ static struct json *get(struct demo *d, const char *rest)
     return json;
 }
 
+/* One digit for each activity, by name: all of the order at a glance. */
+static int print_state(struct demo *d)
+{
+    struct json *json = get(d, "");
+    printf("   the order as one number, for approve, charge, pack, receive, reserve, ship: ");
+    (void)print_value(stdout, json_get(json, QP_STR("state")));
+    (void)fputc('\n', stdout);
+    json_free(json);
+    return json == NULL ? fail(d, "the order cannot be read") : EXIT_OK;
+}
+
 /* The digits of every activity: what is done, as the store has it. */
 static int print_digits(struct demo *d)
 {
-    struct json *json = get(d, "/activities");
+    int status = print_state(d);
+    struct json *json = status == EXIT_OK ? get(d, "/activities") : NULL;
     const struct json *items[2 * DEMO_STEPS] = {NULL};
     size_t count = job_activities(json, items, ARRAY_COUNT(items));
     for (size_t i = 0; i < count; i++) {
         qp_str address = member_text(items[i], "address");
         qp_str ledger = member_text(items[i], "ledger");
-        qp_str state = member_text(items[i], "state");
-        printf("     %-24.*s %.*s  %.*s\n", STR_ARG(address), STR_ARG(ledger), STR_ARG(state));
+        qp_str digit = member_text(items[i], "digit");
+        qp_str word = member_text(items[i], "status");
+        printf("     %-24.*s %.*s  %.*s %.*s\n", STR_ARG(address), STR_ARG(ledger), STR_ARG(digit),
+               STR_ARG(word));
     }
     json_free(json);
     pause_for(d, 1200);
     return json == NULL ? fail(d, "the activities cannot be read") : EXIT_OK;
 }
 
-/* Is there an activity of this name, in this state? */
-static bool activity_is(struct demo *d, const char *name, const char *state)
+/* Is there an activity of this name, and is it so? */
+static bool activity_is(struct demo *d, const char *name, const char *word)
 {
     struct json *json = get(d, "/activities");
     const struct json *items = json_get(json, QP_STR("items"));
@@ -203,18 +218,18 @@ static bool activity_is(struct demo *d, const char *name, const char *state)
         qp_str address = member_text(json_at(items, i), "address");
         is = is || (address.n > strlen(name) && memcmp(address.p, name, strlen(name)) == 0 &&
                     address.p[strlen(name)] == ',' &&
-                    str_equal(member_text(json_at(items, i), "state"), str_from(state)));
+                    str_equal(member_text(json_at(items, i), "status"), str_from(word)));
     }
     json_free(json);
     return is;
 }
 
-static int wait_for_activity(struct demo *d, const char *name, const char *state)
+static int wait_for_activity(struct demo *d, const char *name, const char *word)
 {
     int64_t until_us = cli_now_us(d->c) + STAGE_MS * 1000;
-    while (!activity_is(d, name, state)) {
+    while (!activity_is(d, name, word)) {
         if (cli_now_us(d->c) > until_us) {
-            return fail(d, cli_text(d->c, "'%s' is not %s in time", name, state));
+            return fail(d, cli_text(d->c, "'%s' is not %s in time", name, word));
         }
         cli_sleep_ms(LOOK_MS);
     }
@@ -231,6 +246,17 @@ static int post(struct demo *d, const char *path, const char *body)
 }
 
 /* --------------------------------------------------------------------------------------- stages */
+
+static int deploy(struct demo *d)
+{
+    struct reply reply = {0};
+    int status = deploy_text(d->c, str_from(demo_graph), true, &reply);
+    if (status == EXIT_OK && reply.status != 201) {
+        status = ask_refused(d->c, &reply);
+    }
+    reply_done(&reply);
+    return status;
+}
 
 static int stage_start(struct demo *d)
 {
@@ -250,10 +276,13 @@ static int stage_order(struct demo *d)
 {
     int64_t began_us;
     int status;
-    title(d, "An order comes in: reserve, charge, pack, approve, ship");
+    title(d, "A graph is deployed, and an order comes in: reserve, charge, pack, approve, ship");
+    status = deploy(d);
     began_us = cli_now_us(d->c);
-    status = post(d, "/v1/jobs",
-                  "{\"topic\":\"" DEMO_WORKFLOW "\",\"id\":\"" JOB "\",\"input\":" INPUT "}");
+    status = status == EXIT_OK
+                 ? post(d, "/v1/jobs",
+                        "{\"topic\":\"" DEMO_WORKFLOW "\",\"id\":\"" JOB "\",\"input\":" INPUT "}")
+                 : status;
     if (status == EXIT_OK) {
         printf("   %s is on disk, %.1f ms after it was asked for\n", JOB,
                (double)(cli_now_us(d->c) - began_us) / 1e3);
@@ -287,7 +316,7 @@ static int stage_recover(struct demo *d)
         printf(
             "   it recovered in %.1f ms: the store was opened, and the order is where it stood\n",
             (double)took_us / 1e3);
-        status = wait_for_activity(d, "pack", "done");
+        status = wait_for_activity(d, "pack", "completed");
     }
     if (status == EXIT_OK) {
         printf("   the worker, which had gone on packing, brought its result; it was taken\n");
@@ -306,11 +335,13 @@ static int stage_approve(struct demo *d)
     char line[64];
     int status;
     title(d, "The order waits for an approval; that could take days");
-    status = wait_for_activity(d, DEMO_APPROVE, "waiting");
+    status = wait_for_activity(d, DEMO_APPROVE, "paused");
     if (status != EXIT_OK) {
         return status;
     }
-    printf("   quipu signal %s %s --server %s\n", JOB, DEMO_APPROVE, d->c->values[OPT_server]);
+    status = print_state(d);
+    printf("   quipu signal %s order=%s --server %s\n", DEMO_APPROVED, JOB,
+           d->c->values[OPT_server]);
     if (isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0) {
         printf("   press Enter to approve it here: ");
         (void)fflush(stdout);
@@ -321,9 +352,10 @@ static int stage_approve(struct demo *d)
         printf("   nobody is at a terminal: the demo approves it itself\n");
         pause_for(d, 1500);
     }
-    return post(d, "/v1/jobs/" JOB "/signals",
-                "{\"topic\":\"" DEMO_APPROVE "\",\"payload\":{\"by\":\"demo\"},\"id\":\"" JOB
-                "-approval\"}");
+    return status != EXIT_OK ? status
+                             : post(d, "/v1/signals",
+                                    "{\"topic\":\"" DEMO_APPROVED "\",\"payload\":{\"order\":\"" JOB
+                                    "\",\"by\":\"demo\"},\"id\":\"" JOB "-approval\"}");
 }
 
 static int stage_complete(struct demo *d)
@@ -332,7 +364,7 @@ static int stage_complete(struct demo *d)
     bool completed;
     int status;
     title(d, "It goes on, and completes");
-    status = wait_for_activity(d, "ship", "done");
+    status = wait_for_activity(d, "ship", "completed");
     json = status == EXIT_OK ? get(d, "") : NULL;
     completed = str_equal(member_text(json, "status"), QP_STR("completed"));
     if (completed) {

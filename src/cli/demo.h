@@ -1,4 +1,4 @@
-/* demo.h - the parts of quipu demo: the order workflow, its worker, and a server that can be killed
+/* demo.h - the parts of quipu demo: the graph of an order, its worker, and a server that can be killed
  *
  * The demo is three processes, each a child of the one before it: the story (demo.c), the server
  * and the worker. They share a directory of their own and nothing else.
@@ -11,8 +11,9 @@
 #include "cli/output.h"
 
 #define DEMO_WORKFLOW "order"
-#define DEMO_APPROVE "approve" /* the signal that it waits for */
-#define DEMO_STEPS 4           /* that a worker does */
+#define DEMO_APPROVE "approve"         /* the activity that waits */
+#define DEMO_APPROVED "order.approved" /* for this signal */
+#define DEMO_STEPS 4                   /* that a worker does */
 
 struct demo_step {
     const char *name; /* of the activity, and of its topic */
@@ -20,7 +21,7 @@ struct demo_step {
 };
 extern const struct demo_step demo_steps[DEMO_STEPS];
 
-extern const struct program order_program;
+extern const char demo_graph[]; /* YAML */
 
 /* In a child of its own: serves until SIGTERM. A byte into `ready` when it can be asked. Its exit
  * code. */

@@ -13,7 +13,6 @@
 
 #include "base/env.h"
 #include "cli/demo.h"
-#include "kernel/single.h"
 #include "server/server.h"
 #include "server/sink.h"
 
@@ -23,8 +22,7 @@
 
 int demo_server(const char *dir, int ready)
 {
-    static const struct program *const programs[] = {&single_program, &order_program};
-    struct server_options options = {.programs = programs, .program_count = ARRAY_COUNT(programs)};
+    struct server_options options = {0};
     struct sink sink = {.format = SINK_LOGFMT, .least = QP_LOG_INFO};
     struct server *server = NULL;
     struct qp_env env;

@@ -1,7 +1,7 @@
 /* jobs.c - start, show, history, wait, export, signal: one job at a time
  *
- * A start carries an id that is made here, unless one was given. So a request whose answer was
- * lost is sent again, to a server that was killed and is there again, and the job is started once.
+ * A start without an id carries an idempotency key that is made here; the id is made by the graph, or by the engine. So a
+ * request whose answer was lost is sent again, to a server that was killed and is there again, and the job is started once.
  */
 #include "cli/jobs.h"
 
@@ -181,11 +181,13 @@ static int wait_final(struct cli *c, const char *id, int64_t deadline_us, struct
 static void print_end(struct cli *c, const char *id, int code, qp_str text)
 {
     struct json *json = NULL;
+    const struct json *output;
     if (json_parse(&c->env, text, NULL, &json) != QP_OK) {
         return;
     }
     if (code == EXIT_OK) {
-        (void)print_value(stdout, json_get(json, QP_STR("output")));
+        output = json_get(json, QP_STR("output"));
+        (void)print_value(stdout, output != NULL ? output : json_get(json, QP_STR("data")));
         (void)fputc('\n', stdout);
     } else {
         (void)fputs("quipu: the job '", stderr);
@@ -329,9 +331,24 @@ static int start_body(struct cli *c, struct ask_body *b, const char *id, qp_str 
     return status == EXIT_OK ? put_retry_and_signal(c, b) : status;
 }
 
-static int send_start(struct cli *c, const char *id, qp_str input, struct reply *out_reply)
+/* The id of the job that a start was answered with. */
+static int started_id(struct cli *c, const struct reply *reply, const char **out_id)
 {
-    struct question q = {.path = "/v1/jobs", .patience_ms = cli_has(c, OPT_wait) ? PATIENCE_MS : 0};
+    struct json *json = NULL;
+    qp_str id = QP_STR("");
+    if (json_parse(&c->env, buf_slice(&reply->body), NULL, &json) == QP_OK) {
+        id = member_text(json, "id");
+        *out_id = cli_text(c, "%.*s", STR_ARG(id));
+    }
+    json_free(json);
+    return **out_id != '\0' ? EXIT_OK : cli_fail(c, EXIT_ERROR, "the answer cannot be read");
+}
+
+static int send_start(struct cli *c, const char *id, const char *key, qp_str input,
+                      struct reply *out_reply)
+{
+    struct question q = {
+        .path = "/v1/jobs", .key = key, .patience_ms = cli_has(c, OPT_wait) ? PATIENCE_MS : 0};
     struct ask_body b;
     ask_body_begin(c, &b);
     return ask_body_send(c, &b, start_body(c, &b, id, input), &q, out_reply);
@@ -352,6 +369,7 @@ int command_start(struct cli *c)
 {
     struct reply reply = {0};
     const char *id = c->values[OPT_id];
+    const char *key = NULL;
     qp_str input;
     enum output kind;
     int status = cli_expect(c, 1, SIZE_MAX);
@@ -360,11 +378,13 @@ int command_start(struct cli *c)
     status = status == EXIT_OK
                  ? input_read(c, c->arguments + 1, c->argument_count - 1, "null", &input)
                  : status;
-    status = status == EXIT_OK && id == NULL ? job_new_id(c, &id) : status;
-    status = status == EXIT_OK ? send_start(c, id, input, &reply) : status;
+    status = status == EXIT_OK && id == NULL ? job_new_id(c, &key) : status;
+    status = status == EXIT_OK ? send_start(c, id, key, input, &reply) : status;
     if (status == EXIT_OK && cli_has(c, OPT_wait)) {
+        id = "";
+        status = started_id(c, &reply, &id);
         reply_done(&reply);
-        return job_wait(c, id);
+        return status == EXIT_OK ? job_wait(c, id) : status;
     }
     if (status == EXIT_OK) {
         (void)output_object(c, kind == OUTPUT_TEXT || kind == OUTPUT_WIDE ? OUTPUT_NAME : kind,
@@ -401,6 +421,62 @@ size_t job_activities(const struct json *answer, const struct json **out, size_t
     return count;
 }
 
+int job_depth(qp_str address)
+{
+    int commas = 0;
+    for (size_t i = 0; i < address.n; i++) {
+        commas += address.p[i] == ',';
+    }
+    return commas > 0 ? commas - 1 : 0;
+}
+
+void job_print_standing(FILE *out, const struct json *activity)
+{
+    const struct json *digit = json_get(activity, QP_STR("digit"));
+    if (digit != NULL) {
+        (void)print_value(out, digit);
+        (void)fputc(' ', out);
+        (void)print_value(out, json_get(activity, QP_STR("status")));
+    } else {
+        (void)print_value(out, json_get(activity, QP_STR("state")));
+    }
+}
+
+/* "  reserve,0,0  101100000000001  6 completed  worker stock.reserve  entered and done ..." */
+static void print_branch(const struct json *activity, int width)
+{
+    static const char *const more[] = {"type", "topic", "task", "error", "progress"};
+    qp_str address = member_text(activity, "address");
+    int depth = job_depth(address);
+    printf("%*s", 2 * depth, "");
+    print_safe(stdout, address);
+    printf("%*s", width - 2 * depth - (int)address.n + 2, "");
+    (void)print_value(stdout, json_get(activity, QP_STR("ledger")));
+    (void)fputs("  ", stdout);
+    job_print_standing(stdout, activity);
+    for (size_t i = 0; i < ARRAY_COUNT(more); i++) {
+        if (json_get(activity, str_from(more[i])) != NULL) {
+            (void)fputs("  ", stdout);
+            (void)print_value(stdout, json_get(activity, str_from(more[i])));
+        }
+    }
+    (void)fputc('\n', stdout);
+}
+
+/* The activities of a graph, each generation further in. */
+static void print_tree(const struct json *const *activities, size_t count)
+{
+    int width = 0;
+    for (size_t i = 0; i < count; i++) {
+        qp_str address = member_text(activities[i], "address");
+        int wide = 2 * job_depth(address) + (int)address.n;
+        width = wide > width ? wide : width;
+    }
+    for (size_t i = 0; i < count; i++) {
+        print_branch(activities[i], width);
+    }
+}
+
 static int print_activities(struct cli *c, const char *id)
 {
     static const struct table_column columns[] = {
@@ -419,7 +495,11 @@ static int print_activities(struct cli *c, const char *id)
     if (status == EXIT_OK && json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
         count = job_activities(json, found, ARRAY_COUNT(found));
         (void)fputc('\n', stdout);
-        output_items(&list, found, count);
+        if (json_get(found[0], QP_STR("type")) != NULL) {
+            print_tree(found, count);
+        } else {
+            output_items(&list, found, count);
+        }
     }
     json_free(json);
     reply_done(&reply);
@@ -484,22 +564,38 @@ int command_export(struct cli *c)
 
 /* --------------------------------------------------------------------------------------- signal */
 
-static int signal_body(struct cli *c, struct ask_body *b, const char *topic, qp_str payload)
+static int signal_body(struct cli *c, struct ask_body *b, const char *topic, const char *key,
+                       qp_str payload)
 {
     qp_ms ttl;
+    int64_t code = 0;
+    int status = cli_number(c, OPT_code, 200, 599, &code);
     ask_body_text(b, "topic", topic);
-    ask_body_text(b, "key", c->values[OPT_key]);
+    ask_body_text(b, "key", key);
+    if (code > 0) {
+        json_key(&b->w, QP_STR("code"));
+        json_put_i64(&b->w, code);
+    }
     json_key(&b->w, QP_STR("payload"));
     json_put_raw(&b->w, payload);
     ask_body_text(b, "id", c->values[OPT_id]);
     ask_body_text(b, "ttl", c->values[OPT_ttl]);
-    return cli_duration(c, OPT_ttl, &ttl);
+    return status == EXIT_OK ? cli_duration(c, OPT_ttl, &ttl) : status;
+}
+
+/* Whether an argument is a payload, or the beginning of one: no name looks so. */
+static bool is_payload(const char *argument)
+{
+    return strcmp(argument, "-") == 0 || strchr("{[\"@", argument[0]) != NULL ||
+           strchr(argument, '=') != NULL;
 }
 
 int command_signal(struct cli *c)
 {
-    size_t names = cli_has(c, OPT_key) ? 1 : 2; /* the topic alone, or the job before it */
+    bool alone = cli_has(c, OPT_key) || c->argument_count < 2 || is_payload(c->arguments[1]);
+    size_t names = alone ? 1 : 2; /* the topic alone, or the job before it */
     struct question q = {.path = "/v1/signals"};
+    const char *key = c->values[OPT_key];
     const char *id = NULL;
     struct reply reply = {0};
     struct ask_body b;
@@ -512,13 +608,13 @@ int command_signal(struct cli *c)
                  : status;
     if (status == EXIT_OK && names == 2) {
         status = job_resolve(c, c->arguments[0], &id);
-        q.path = status == EXIT_OK ? job_path(c, id, "/signals") : q.path;
+        key = id; /* who waits for a job's signals waits with its id */
     }
     if (status != EXIT_OK) {
         return status;
     }
     ask_body_begin(c, &b);
-    status = signal_body(c, &b, c->arguments[names - 1], payload);
+    status = signal_body(c, &b, c->arguments[names - 1], key, payload);
     status = ask_body_send(c, &b, status, &q, &reply);
     if (status == EXIT_OK && !output_object(c, kind, "accepted", buf_slice(&reply.body))) {
         cli_say("sent");

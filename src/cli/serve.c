@@ -24,7 +24,7 @@
 
 #include "base/log.h"
 #include "base/time.h"
-#include "cli/cli.h"
+#include "cli/serve.h"
 #include "server/sandbox.h"
 #include "server/server.h"
 #include "server/sink.h"
@@ -43,6 +43,7 @@ struct serve {
     char socket_place[256];
     int adopted[SERVER_LISTENERS];
     sigset_t signals;
+    const struct serve_more *more;
 };
 
 /* Every option that is a text, and where it goes. Several values of --listen and --host are separated by
@@ -70,13 +71,19 @@ static int run(struct serve *s);
 
 int command_serve(struct cli *c)
 {
-    struct serve s = {.c = c};
     int status = cli_expect(c, 0, 0);
     status = status == EXIT_OK ? cli_settings(c) : status;
+    return status == EXIT_OK ? serve_with(c, &(struct serve_more){.look_ms = LOOK_MS}) : status;
+}
+
+int serve_with(struct cli *c, const struct serve_more *more)
+{
+    struct serve s = {.c = c, .more = more};
+    int status;
     for (size_t i = 0; i < ARRAY_COUNT(options); i++) {
         *(const char **)(void *)((char *)&s + options[i].offset) = c->values[options[i].option];
     }
-    status = status == EXIT_OK ? settle(&s) : status;
+    status = settle(&s);
     return status == EXIT_OK ? run(&s) : status;
 }
 
@@ -142,13 +149,15 @@ static int settle_log(struct serve *s)
              level++) {}
     }
     if (level == ARRAY_COUNT(levels)) {
-        return cli_usage("serve: --log-level is debug, info, warn or error; see quipu help serve");
+        return cli_usage("%s: --log-level is debug, info, warn or error; see quipu help %s",
+                         s->c->command->words, s->c->command->words);
     }
     s->sink = (struct sink){.fd = STDERR_FILENO,
                             .format = isatty(STDERR_FILENO) ? SINK_LOGFMT : SINK_JSON,
                             .least = (enum qp_log_level)level};
     if (s->format != NULL && strcmp(s->format, "logfmt") != 0 && strcmp(s->format, "json") != 0) {
-        return cli_usage("serve: --log-format is logfmt or json; see quipu help serve");
+        return cli_usage("%s: --log-format is logfmt or json; see quipu help %s",
+                         s->c->command->words, s->c->command->words);
     }
     if (s->format != NULL) {
         s->sink.format = strcmp(s->format, "json") == 0 ? SINK_JSON : SINK_LOGFMT;
@@ -222,6 +231,7 @@ static int settle(struct serve *s)
     o->behind_proxy = s->behind_proxy != NULL;
     o->shell = s->c->many[OPT_shell];
     o->shell_count = s->c->many_count[OPT_shell];
+    o->worker_threads = o->shell_count > 0 || s->more->programs ? LIMIT_SHELL_THREADS : 0;
     adopt(s);
     return EXIT_OK;
 }
@@ -293,7 +303,7 @@ static void reload(struct serve *s, struct server *server)
 static bool wait_for_end(struct serve *s, struct server *server, const char *manager)
 {
     long long beat_ms = watchdog_ms();
-    long long look_ms = beat_ms > 0 && beat_ms < LOOK_MS ? beat_ms : LOOK_MS;
+    long long look_ms = beat_ms > 0 && beat_ms < s->more->look_ms ? beat_ms : s->more->look_ms;
     struct timespec look = {.tv_sec = look_ms / 1000, .tv_nsec = look_ms % 1000 * 1000000};
     int number;
     do {
@@ -304,6 +314,9 @@ static bool wait_for_end(struct serve *s, struct server *server, const char *man
             server_dump(server);
         }
         server_tidy(server);
+        if (s->more->look != NULL) {
+            s->more->look(s->more->context);
+        }
         if (beat_ms > 0 && server_alive(server)) {
             notify(manager, "WATCHDOG=1");
         }
@@ -317,23 +330,29 @@ static int run(struct serve *s)
     const char *manager = getenv("NOTIFY_SOCKET");
     struct server *server = NULL;
     struct qp_err err = {0};
-    bool asked;
+    bool asked = true;
+    int status = EXIT_OK;
     int rc;
     prepare(s);
     rc = server_open(&s->server, &server, &err);
     if (rc != QP_OK) {
-        cli_error("serve", &err, rc);
+        cli_error(s->c->command->words, &err, rc);
         return rc == QP_E_LOCKED ? EXIT_CONFLICT : rc == QP_E_INVALID ? EXIT_USAGE : EXIT_ERROR;
     }
     rc = s->sandbox != NULL ? sandbox_enter(&err) : QP_OK;
     if (rc != QP_OK) {
-        cli_error("serve", &err, rc);
+        cli_error(s->c->command->words, &err, rc);
         (void)server_close(server); /* nobody was told of it */
         return EXIT_ERROR;
     }
     announce(s, server);
     notify(manager, "READY=1\nSTATUS=serving");
-    asked = wait_for_end(s, server, manager);
+    status = s->more->opened != NULL ? s->more->opened(s->more->context, server, s->socket_place)
+                                     : EXIT_OK;
+    asked = status != EXIT_OK || wait_for_end(s, server, manager);
+    if (s->more->ending != NULL) {
+        s->more->ending(s->more->context);
+    }
     notify(manager, "STOPPING=1");
-    return server_close(server) && asked ? EXIT_OK : EXIT_ERROR;
+    return !server_close(server) || !asked ? EXIT_ERROR : status;
 }

@@ -108,19 +108,10 @@ static const char *mark_of(const struct json *activity)
                                                    : "\033[2m·\033[0m";
 }
 
-/* A generation is one comma more. */
-static int depth_of(qp_str address)
-{
-    int depth = 0;
-    for (size_t i = 0; i < address.n; i++) {
-        depth += address.p[i] == ',';
-    }
-    return depth;
-}
-
 static void draw_activity(const struct json *activity, int width)
 {
     qp_str address = member_text(activity, "address");
+    int depth = job_depth(address) + 1;
     char *memory = NULL;
     size_t size = 0;
     FILE *line = open_memstream(&memory, &size);
@@ -131,7 +122,7 @@ static void draw_activity(const struct json *activity, int width)
     (void)fputs("  ", line);
     (void)print_value(line, json_get(activity, QP_STR("ledger")));
     (void)fputs("  ", line);
-    (void)print_value(line, json_get(activity, QP_STR("state")));
+    job_print_standing(line, activity);
     if (json_get(activity, QP_STR("progress")) != NULL) {
         (void)fputs("  ", line);
         (void)print_value(line, json_get(activity, QP_STR("progress")));
@@ -141,8 +132,7 @@ static void draw_activity(const struct json *activity, int width)
         (void)print_value(line, json_get(activity, QP_STR("error")));
     }
     (void)fclose(line);
-    printf("%*s%s %.*s\n", 2 * depth_of(address), "", mark_of(activity),
-           width - 2 * depth_of(address) - 3, memory);
+    printf("%*s%s %.*s\n", 2 * depth, "", mark_of(activity), width - 2 * depth - 3, memory);
     free(memory);
 }
 
@@ -173,6 +163,10 @@ static void draw_tree(struct following *f, const struct json *job, const struct 
     (void)print_value(stdout, json_get(job, QP_STR("workflow")));
     printf("  ");
     (void)print_value(stdout, json_get(job, QP_STR("status")));
+    if (json_get(job, QP_STR("state")) != NULL) {
+        printf("  ");
+        (void)print_value(stdout, json_get(job, QP_STR("state")));
+    }
     printf("\n");
     f->rows = 1;
     for (size_t i = 0; i < count && (int)i < room; i++, f->rows++) {

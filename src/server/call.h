@@ -40,7 +40,7 @@ struct crew_job {
 enum api_method { API_GET, API_POST, API_DELETE, API_OTHER };
 
 /* What a token may do: the scopes of security.md. */
-enum scope {
+enum api_scope {
     SCOPE_READ = 1,
     SCOPE_START = 2,
     SCOPE_SIGNAL = 4,

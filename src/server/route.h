@@ -26,7 +26,7 @@ struct route {
     const char *name; /* operationId */
     enum api_method method;
     const char *path; /* "/v1/jobs/{id}" */
-    int scope;        /* enum scope, or SCOPE_OPEN */
+    int scope;        /* enum api_scope, or SCOPE_OPEN */
     int flags;
     const char *parameters; /* of the query, separated by spaces: names of parameters.def */
     const char *body;       /* name of a schema, or NULL */

@@ -187,14 +187,13 @@ static void set_defaults(struct server *s)
     }
 }
 
-/* Echo and fail take no time, and are done by the engine's own thread; programs do, and have others. */
-static int open_builtin(struct server *s, struct qp_err *err)
+/* Echo and fail take no time: they need no threads. */
+static int open_workers(struct server *s, struct qp_err *err)
 {
-    size_t programs = s->options.shell_count;
+    const struct server_options *o = &s->options;
     int rc = qp_builtin_serve(
-        s->engine, &(struct qp_builtin){.shell = s->options.shell, .shell_count = programs}, err);
-    return rc == QP_OK ? qp_start_threads(s->engine, programs > 0 ? LIMIT_SHELL_THREADS : 0, err)
-                       : rc;
+        s->engine, &(struct qp_builtin){.shell = o->shell, .shell_count = o->shell_count}, err);
+    return rc == QP_OK ? qp_start_threads(s->engine, o->worker_threads, err) : rc;
 }
 
 static int open_engine(struct server *s, struct qp_err *err)
@@ -208,7 +207,7 @@ static int open_engine(struct server *s, struct qp_err *err)
     rc = s->options.program_count == 0 ? qp_open(&options, &s->engine, err)
                                        : handle_open(&options, s->options.programs,
                                                      s->options.program_count, &s->engine, err);
-    return rc == QP_OK ? open_builtin(s, err) : rc;
+    return rc == QP_OK ? open_workers(s, err) : rc;
 }
 
 static int open_api(struct server *s, struct qp_err *err)
@@ -467,6 +466,11 @@ const char *server_name(const struct server *s, size_t index)
 const char *server_token_file(const struct server *s)
 {
     return s->token_made ? s->token_file : NULL;
+}
+
+qp *server_engine(const struct server *s)
+{
+    return s->engine;
 }
 
 struct api *server_api(const struct server *s)

@@ -42,6 +42,7 @@ struct server_options {
     /* What tasks of quipu.shell may run: "name=/the/program"; 0: nothing (struct qp_builtin). */
     const char *const *shell;
     size_t shell_count;
+    int worker_threads; /* for workers in this process that take their time; 0: the engine's own thread runs them */
     /* All programs of the engine (run/handle.h), when there are others than those that everybody has; else 0. */
     const struct program *const *programs;
     size_t program_count;
@@ -57,6 +58,8 @@ const char *server_name(const struct server *s, size_t index);
  * needed. */
 const char *server_token_file(const struct server *s);
 struct api *server_api(const struct server *s);
+/* For whoever adds workers in this process. */
+qp *server_engine(const struct server *s);
 /* Reads the key and the certificate again: connections that come from now on get them. Those
  * that are there stay as they are, and are told to go after their next answer. QP_E_BUSY: the
  * last time is not over; QP_E_UNSUPPORTED: there is no TLS. On any error all stays as it was. */

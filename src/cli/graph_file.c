@@ -1,0 +1,348 @@
+/* graph_file.c - the text of an application, from a file and what it refers to (see graph_file.h)
+ *
+ * References are followed as the text is written out, so that a part may stand in several places. Depth and size are limited,
+ * which ends references that lead round in a circle, too.
+ */
+#include "cli/graph_file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A file that was read. */
+struct part {
+    struct part *next;
+    const char *path;
+    struct node *root;
+};
+
+struct assembly {
+    struct cli *c;
+    const char *directory; /* whole path of the one that all files are in */
+    struct part *parts;
+    struct buf out;
+    int line;    /* of what is written now */
+    int deep;    /* references that are being followed */
+    bool refers; /* there was one */
+    int status;
+};
+
+static void write_node(struct assembly *a, const struct part *part, const struct node *node,
+                       bool ours);
+
+/* ------------------------------------------------------------------------------------- findings */
+
+static void print_finding(const char *path, const struct finding *f)
+{
+    cli_say("%s:%d:%d: %.*s [%s]", path, f->line, f->column, STR_ARG(f->message), f->code);
+    if (!str_is_none(f->hint)) {
+        cli_say("    %.*s", STR_ARG(f->hint));
+    }
+}
+
+static int tell_report(const char *path, const struct report *report)
+{
+    size_t shown = 0;
+    for (const struct finding *f = report->first; f != NULL; f = f->next) {
+        print_finding(path, f);
+        shown++;
+    }
+    if (shown < report->count) {
+        cli_say("the first %zu of them are shown", shown);
+    }
+    cli_say("%zu error%s, nothing deployed", report->count, report->count == 1 ? "" : "s");
+    return EXIT_ERROR;
+}
+
+int graph_file_compile(struct cli *c, const char *path, qp_str text, struct app **out_app)
+{
+    struct report report;
+    int rc;
+    report_init(&report, &c->arena);
+    rc = app_compile(&c->env, text, &report, out_app);
+    if (rc == QP_E_INVALID) {
+        return tell_report(path, &report);
+    }
+    return rc == QP_OK ? EXIT_OK : cli_fail(c, EXIT_ERROR, "%s", qp_code_text(rc));
+}
+
+/* ---------------------------------------------------------------------------------------- parts */
+
+static void give_up(struct assembly *a, const struct part *part, const struct node *node,
+                    const char *why)
+{
+    if (a->status == EXIT_OK) {
+        cli_say("%s:%d:%d: $ref: %s [ref_wrong]", part->path, node->line, node->column, why);
+        cli_say("1 error, nothing deployed");
+        a->status = EXIT_ERROR;
+    }
+}
+
+/* Its tree; NULL: it was said why there is none. */
+static struct part *read_part(struct assembly *a, const char *path)
+{
+    struct part *part = arena_alloc(&a->c->arena, sizeof *part);
+    struct report report;
+    qp_str text;
+    int rc;
+    if (part == NULL) {
+        a->status = cli_fail(a->c, EXIT_ERROR, "out of memory");
+        return NULL;
+    }
+    a->status = input_file(a->c, path, LIMIT_YAML_SIZE, &text);
+    if (a->status != EXIT_OK) {
+        return NULL;
+    }
+    report_init(&report, &a->c->arena);
+    *part = (struct part){.next = a->parts, .path = path};
+    rc = tree_read(&a->c->arena, text, &report, &part->root);
+    if (rc != QP_OK) {
+        a->status = rc == QP_E_MALFORMED ? tell_report(path, &report)
+                                         : cli_fail(a->c, EXIT_ERROR, "%s", qp_code_text(rc));
+        return NULL;
+    }
+    a->parts = part;
+    return part;
+}
+
+/* The file that a reference names, which lies below the directory, wherever links lead. */
+static const struct part *find_part(struct assembly *a, const struct part *from,
+                                    const struct node *ref, qp_str name)
+{
+    char whole[PATH_MAX];
+    size_t n = strlen(a->directory);
+    const char *path = cli_text(a->c, "%s/%.*s", a->directory, STR_ARG(name));
+    if (name.p[0] == '/' || realpath(path, whole) == NULL) {
+        give_up(a, from, ref,
+                cli_text(a->c, "'%.*s': %s", STR_ARG(name),
+                         name.p[0] == '/' ? "a path below the directory of the application's file"
+                                          : strerror(errno)));
+        return NULL;
+    }
+    if (strncmp(whole, a->directory, n) != 0 || whole[n] != '/') {
+        give_up(a, from, ref,
+                cli_text(a->c, "'%.*s' is outside of the directory of the application's file",
+                         STR_ARG(name)));
+        return NULL;
+    }
+    for (const struct part *p = a->parts; p != NULL; p = p->next) {
+        if (strcmp(p->path, whole) == 0) {
+            return p;
+        }
+    }
+    return read_part(a, cli_text(a->c, "%s", whole));
+}
+
+/* One step of a pointer: a key, or the number of an item. ~1 and ~0 are / and ~, as JSON pointers have it. */
+static const struct node *step(struct assembly *a, const struct node *node, qp_str token)
+{
+    char *key = cli_copy(a->c, cli_text(a->c, "%.*s", STR_ARG(token)));
+    size_t index = strtoul(key, NULL, 10);
+    char *to = key;
+    if (node->kind == NODE_LIST) {
+        const struct node *item = node->first;
+        bool number = *key != '\0' && key[strspn(key, "0123456789")] == '\0';
+        while (item != NULL && index-- > 0) {
+            item = item->next;
+        }
+        return number ? item : NULL;
+    }
+    for (const char *p = key; *p != '\0'; p++) {
+        bool escaped = *p == '~' && (p[1] == '0' || p[1] == '1');
+        *to++ = (char)(!escaped ? *p : *++p == '1' ? '/' : '~');
+    }
+    *to = '\0';
+    return node_get(node, key);
+}
+
+static const struct node *find_node(struct assembly *a, const struct part *part, qp_str pointer)
+{
+    const struct node *node = part->root;
+    while (node != NULL && pointer.n > 0 && pointer.p[0] == '/') {
+        const char *end = memchr(pointer.p + 1, '/', pointer.n - 1);
+        size_t n = end == NULL ? pointer.n : (size_t)(end - pointer.p);
+        node = step(a, node, (qp_str){pointer.p + 1, n - 1});
+        pointer = (qp_str){pointer.p + n, pointer.n - n};
+    }
+    return pointer.n == 0 ? node : NULL;
+}
+
+/* Writes what a reference stands for. */
+static void follow(struct assembly *a, const struct part *part, const struct node *ref)
+{
+    const char *hash = memchr(ref->text.p, '#', ref->text.n);
+    qp_str name = {ref->text.p, hash == NULL ? ref->text.n : (size_t)(hash - ref->text.p)};
+    qp_str pointer = hash == NULL ? QP_STR("") : (qp_str){hash + 1, ref->text.n - name.n - 1};
+    const struct part *other = name.n == 0 ? part : find_part(a, part, ref, name);
+    const struct node *node = other == NULL ? NULL : find_node(a, other, pointer);
+    a->refers = true;
+    if (other != NULL && node == NULL) {
+        give_up(a, part, ref, cli_text(a->c, "there is no '%.*s'", STR_ARG(ref->text)));
+    } else if (a->deep == LIMIT_REF_DEPTH) {
+        give_up(a, part, ref, "references lead deeper than the limit, or round in a circle");
+    }
+    if (a->status == EXIT_OK) {
+        a->deep++;
+        write_node(a, other, node, false);
+        a->deep--;
+    }
+}
+
+/* --------------------------------------------------------------------------------------- writing */
+
+static const struct node *ref_of(const struct node *node)
+{
+    const struct node *ref = node->kind == NODE_MAP && node->count == 1 ? node->first : NULL;
+    return ref != NULL && str_equal(ref->key, QP_STR("$ref")) && ref->kind == NODE_STRING ? ref
+                                                                                          : NULL;
+}
+
+/* So that what is found wrong later is found in the line where it was written. */
+static void go_to_line(struct assembly *a, int line)
+{
+    while (a->line < line) {
+        buf_byte(&a->out, '\n');
+        a->line++;
+    }
+}
+
+static void write_text(struct assembly *a, qp_str text)
+{
+    struct json_writer w;
+    json_writer_init(&w, &a->out);
+    json_put_str(&w, text.n > 0 ? text : QP_STR(""));
+}
+
+static void write_scalar(struct assembly *a, const struct node *node)
+{
+    if (node->kind == NODE_STRING) {
+        write_text(a, node->text);
+    } else if (node->kind == NODE_BOOL) {
+        buf_printf(&a->out, "%s", node->truth ? "true" : "false");
+    } else {
+        buf_str(&a->out, node->kind == NODE_NULL ? QP_STR("null") : node->text);
+    }
+}
+
+static void write_entries(struct assembly *a, const struct part *part, const struct node *node,
+                          bool ours)
+{
+    bool is_map = node->kind == NODE_MAP;
+    bool is_top = ours && node == part->root;
+    const char *before = "";
+    buf_byte(&a->out, is_map ? '{' : '[');
+    for (const struct node *n = node->first; n != NULL && a->status == EXIT_OK; n = n->next) {
+        if (is_top && str_equal(n->key, QP_STR("definitions"))) {
+            continue;
+        }
+        buf_printf(&a->out, "%s", before);
+        if (is_map) {
+            go_to_line(a, ours ? n->key_line : 0);
+            write_text(a, n->key);
+            buf_byte(&a->out, ':');
+        }
+        write_node(a, part, n, ours);
+        before = ",";
+    }
+    buf_byte(&a->out, is_map ? '}' : ']');
+}
+
+/* The depth is that of trees, as often as references may be followed. */
+static void write_node(struct assembly *a, const struct part *part, const struct node *node,
+                       bool ours)
+{
+    const struct node *ref = ref_of(node);
+    go_to_line(a, ours ? node->line : 0);
+    if (a->out.n > LIMIT_YAML_SIZE) {
+        give_up(a, part, node, "what references bring is larger than the limit of a text");
+    } else if (ref != NULL) {
+        follow(a, part, ref);
+    } else if (node->kind == NODE_MAP || node->kind == NODE_LIST) {
+        write_entries(a, part, node, ours);
+    } else {
+        write_scalar(a, node);
+    }
+}
+
+/* ------------------------------------------------------------------------------------- the whole */
+
+/* The directory that a file is in, whole. */
+static const char *directory_of(struct cli *c, const char *path)
+{
+    char whole[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    const char *name = strcmp(path, "-") == 0 || slash == NULL ? "."
+                       : slash == path                         ? "/"
+                                       : cli_text(c, "%.*s", (int)(slash - path), path);
+    return realpath(name, whole) != NULL ? cli_text(c, "%s", whole) : NULL;
+}
+
+static int assemble(struct cli *c, const char *path, struct node *root, qp_str *out_text)
+{
+    struct part part = {.path = path, .root = root};
+    struct assembly a = {.c = c, .directory = directory_of(c, path), .line = 1};
+    if (a.directory == NULL) {
+        return cli_fail(c, EXIT_USAGE, "'%s': %s", path, strerror(errno));
+    }
+    buf_init(&a.out, &c->env, 0);
+    write_node(&a, &part, root, true);
+    if (a.status == EXIT_OK && a.refers &&
+        (buf_rc(&a.out) != QP_OK || !arena_copy(&c->arena, buf_slice(&a.out), out_text))) {
+        a.status = cli_fail(c, EXIT_ERROR, "out of memory");
+    }
+    buf_done(&a.out);
+    return a.status;
+}
+
+int graph_file_read(struct cli *c, const char *path, qp_str *out_text)
+{
+    struct report report;
+    struct node *root = NULL;
+    int status = input_file(c, path, LIMIT_YAML_SIZE, out_text);
+    if (status != EXIT_OK) {
+        return status;
+    }
+    report_init(&report, &c->arena);
+    if (tree_read(&c->arena, *out_text, &report, &root) != QP_OK || root == NULL) {
+        return EXIT_OK; /* whoever compiles it tells, and all the rest with it */
+    }
+    return assemble(c, path, root, out_text);
+}
+
+/* -------------------------------------------------------------------------------------- versions */
+
+/* Where a place of a text is, in bytes. */
+static size_t offset_of(qp_str text, int line, int column)
+{
+    size_t at = 0;
+    while (line > 1 && at < text.n) {
+        line -= text.p[at++] == '\n';
+    }
+    for (; column > 1 && at < text.n; column--) {
+        at++;
+        while (at < text.n && ((unsigned char)text.p[at] & 0xc0) == 0x80) {
+            at++;
+        }
+    }
+    return at;
+}
+
+int graph_file_with_version(struct cli *c, qp_str text, const char *version, qp_str *out_text)
+{
+    struct report report;
+    struct node *root = NULL;
+    const struct node *node;
+    size_t at, n;
+    report_init(&report, &c->arena);
+    if (tree_read(&c->arena, text, &report, &root) != QP_OK ||
+        (node = node_get(node_get(root, "app"), "version")) == NULL) {
+        return cli_fail(c, EXIT_ERROR, "the version of the application cannot be found");
+    }
+    at = offset_of(text, node->line, node->column);
+    n = node->text.n + (strchr("'\"", text.p[at]) != NULL ? 2 : 0); /* names need no escapes */
+    *out_text = str_from(cli_text(c, "%.*s'%s'%.*s", (int)at, text.p, version,
+                                  (int)(text.n - at - n), text.p + at + n));
+    return EXIT_OK;
+}

@@ -1,0 +1,23 @@
+/* graph_file.h - the text of an application, from a file and what it refers to
+ *
+ * A map with the one key $ref stands for what it names: 'parts/charge.yaml' a file, 'parts.yaml#/activities/charge' a part of one,
+ * '#/definitions/charge' a part of the same file. Files are found below the directory of the application's file, and nowhere
+ * else. A top key `definitions` of the application's file is for such parts, and is left out.
+ */
+#ifndef QP_CLI_GRAPH_FILE_H
+#define QP_CLI_GRAPH_FILE_H
+
+#include "cli/cli.h"
+#include "graph/graph.h"
+
+/* A text without references is as it stands in the file. Of one with references a text is made, in JSON, whose lines are those
+ * of the file; what a reference has brought stands in the line of the reference. What is wrong was said. */
+int graph_file_read(struct cli *c, const char *path, qp_str *out_text);
+
+/* Compiles it, and says all that is wrong: EXIT_ERROR. The app is to be freed. */
+int graph_file_compile(struct cli *c, const char *path, qp_str text, struct app **out_app);
+
+/* The same text with another version. */
+int graph_file_with_version(struct cli *c, qp_str text, const char *version, qp_str *out_text);
+
+#endif
