@@ -213,16 +213,17 @@ static void shorten(struct json_writer *w, const struct json *answer)
     json_end_array(w);
 }
 
-static int print_apps(struct cli *c, enum output kind, const struct json *answer)
-{
-    static const struct table_column columns[] = {{"NAME", "name", false},
+static const struct table_column app_columns[] = {{"NAME", "name", false},
                                                   {"ACTIVE", "active", false},
                                                   {"VERSIONS", "versions", false},
                                                   {"TOPICS", "graphs", false}};
+
+static int print_apps(struct cli *c, enum output kind, const struct json *answer)
+{
     struct output_list list = {.c = c,
                                .kind = kind,
-                               .columns = columns,
-                               .column_count = ARRAY_COUNT(columns),
+                               .columns = app_columns,
+                               .column_count = ARRAY_COUNT(app_columns),
                                .name = "name"};
     struct buf text;
     struct json_writer w;
@@ -267,9 +268,8 @@ int command_workflows_ls(struct cli *c)
     }
     return kind == OUTPUT_TEXT || kind == OUTPUT_WIDE
                ? list_apps(c, kind)
-               : list_run(c,
-                          &(struct list){
-                              .path = "/v1/workflows", .query = "", .name = "name", .whole = true});
+               : list_run(c, &(struct list){"/v1/workflows", "", app_columns,
+                                            ARRAY_COUNT(app_columns), "name", true});
 }
 
 static int list_versions(struct cli *c)

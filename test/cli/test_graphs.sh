@@ -1,0 +1,102 @@
+#!/bin/bash
+# test_graphs.sh - graphs on the command line: on a file and on a server the same commands print the same
+set -u
+. test/cli/lib.sh
+
+# on PLACE FUNCTION: runs the function with $at being the options of the place
+on_both() {
+    at=(--db file.db)
+    "$1" > file.said || { cat file.said; return 1; }
+    serve && at=(--server unix:data/quipu.sock) || return 1
+    "$1" > server.said || { cat server.said; return 1; }
+    diff file.said server.said
+}
+
+# said: what the last command printed, but for times
+said() {
+    sed -E 's/20[0-9]{2}-[0-9-]+T[0-9:.]+Z/TIME/g' "$TMPDIR/out"
+}
+
+# On a file nobody works until somebody runs it; what is left then are timers that nobody waits for.
+work() {
+    [ "${at[0]}" != --db ] || "$quipu" run "${at[@]}" --timeout 5s 2> run.err || [ $? -eq 7 ]
+}
+
+versions() {
+    expect 0 '^fan-out 1: deployed$' '' deploy "$root/examples/graphs/fan-out.yaml" "${at[@]}" && said &&
+        expect 0 '^fan-out 1: was there, active' '' deploy "$root/examples/graphs/fan-out.yaml" --activate "${at[@]}" && said &&
+        sed "s/version: '1'/version: '2'/; s/south/east/g" "$root/examples/graphs/fan-out.yaml" > two.yaml &&
+        expect 0 '^fan-out 2: deployed, active' '' deploy two.yaml --activate "${at[@]}" && said &&
+        expect 0 '^fan-out +2 +1, 2 +offers.wanted' '' workflows ls "${at[@]}" && said &&
+        expect 0 '^fan-out$' '' workflows ls -q "${at[@]}" && said &&
+        expect 0 '^  \+ east$' '' workflows diff fan-out 1 2 "${at[@]}" && matches '^  - south -> add' "$TMPDIR/out" && said &&
+        expect 4 '' 'active' workflows rm fan-out 2 "${at[@]}" &&
+        expect 0 '^fan-out 1: active' '' workflows activate fan-out 1 "${at[@]}" && said &&
+        expect 0 '^fan-out 2: removed' '' workflows rm fan-out 2 "${at[@]}" && said &&
+        expect 0 '^1 +true' '' workflows show fan-out "${at[@]}" && said &&
+        expect 0 - '' workflows show fan-out 1 "${at[@]}" && diff "$TMPDIR/out" "$root/examples/graphs/fan-out.yaml" || return 1
+    sed 's/want:/wants:/' "$root/examples/graphs/fan-out.yaml" > bad.yaml
+    expect 1 '' '^bad.yaml:[0-9]+:[0-9]+: ' deploy bad.yaml "${at[@]}" && matches 'nothing deployed' "$TMPDIR/err" &&
+        sed 's/price/cost/' "$root/examples/graphs/fan-out.yaml" > other.yaml &&
+        expect 4 '' 'give it a new version' deploy other.yaml "${at[@]}" &&
+        expect 3 '' 'nothing' workflows show nothing "${at[@]}" &&
+        expect 3 '' 'no such version' workflows activate fan-out 7 "${at[@]}"
+}
+
+jobs() {
+    expect 0 - '' deploy "$root/examples/graphs" --activate "${at[@]}" && said &&
+        expect 0 '^o1$' '' start offers.wanted north:=1 south:=2 west:=39 --id o1 "${at[@]}" && work &&
+        expect 0 '^\{"sum":42\}$' '' wait o1 "${at[@]}" && said &&
+        expect 0 '"status":"completed".*"output":\{"sum":42\},"state":"666660000000000"' '' wait o1 -o json "${at[@]}" && said &&
+        expect 0 '^  north,0,0 +201100000000001  6 completed  worker  quipu.echo' '' show o1 "${at[@]}" && said &&
+        expect 0 '^  6 add \(hook, joins all of 3\)' '' graph "$root/examples/graphs/fan-out.yaml" --job o1 "${at[@]}" && said &&
+        expect 4 '' 'which is not in this file' graph "$root/examples/graphs/polling.yaml" --job o1 "${at[@]}" &&
+        expect 0 '^r1$' '' start approval.asked request=r1 seconds:=2 "${at[@]}" && said &&
+        expect 0 '' sent signal approval.given request=r1 answer=yes "${at[@]}" && work &&
+        expect 0 '"granted":true' '' wait r1 "${at[@]}" && said &&
+        expect 2 '' 'amount' start order.placed item=quipu "${at[@]}" &&
+        expect 3 '' 'no deployed graph has a hook' signal no.such.topic a=b "${at[@]}" &&
+        expect 3 '' - stats no.such.topic "${at[@]}"
+}
+
+test_versions() { on_both versions; }
+test_jobs() { on_both jobs; }
+
+test_references() {
+    mkdir parts && cp "$root/test/graph/good/chain.yaml" chain.yaml &&
+        printf 'app:\n  id: r\n  version: "1"\n  graphs:\n    - subscribes: r\n      activities:\n        t: { type: trigger }\n        a: { $ref: "parts/a.yaml#/one" }\n      transitions:\n        t: [{ to: a }]\n' > r.yaml &&
+        echo 'one: { type: hook }' > parts/a.yaml &&
+        expect 0 '^r 1: graphs 1, activities 2' '' graph r.yaml &&
+        expect 0 '^r 1: deployed' '' deploy r.yaml --db r.db || return 1
+    sed -i 's|parts/a.yaml|../a.yaml|' r.yaml && echo 'one: { type: hook }' > ../a.yaml
+    expect 1 '' '^r.yaml:8:[0-9]+: .ref: .*outside of the directory' graph r.yaml || return 1
+    sed -i 's|../a.yaml#/one|#/app|' r.yaml
+    expect 1 '' 'round in a circle' graph r.yaml
+}
+
+test_new_and_dev() {
+    expect 0 '^hello/greet.sh$' 'next: quipu dev hello' new hello &&
+        expect 4 '' 'exists' new hello && expect 2 '' "none 'goodbye'" new goodbye || return 1
+    "$quipu" dev hello --exec hello.greet=hello/greet.sh --listen 127.0.0.1:0 > dev.out 2> dev.err &
+    servers+=("$!")
+    for _ in $(seq 200); do grep -q 'next: quipu start hello' dev.out && break; sleep 0.05; done
+    expect 0 '^\{"greeting":"Hello, Ada"\}$' '' start hello name=Ada --wait --timeout 30s || { cat dev.out dev.err; return 1; }
+    sed -i 's/greeting:/welcome:/' hello/hello.yaml
+    for _ in $(seq 200); do grep -q 'hello 1-[0-9a-f]* is active' dev.out && break; sleep 0.05; done
+    expect 0 '^\{"welcome":"Hello, Ada"\}$' '' start hello name=Ada --wait --timeout 30s || { cat dev.out dev.err; return 1; }
+    sed -i 's/trigger/bird/' hello/hello.yaml
+    for _ in $(seq 200); do grep -q 'what was active stays so' dev.err && break; sleep 0.05; done
+    matches 'hello.yaml:[0-9]+:[0-9]+: ' dev.err && expect 0 welcome '' start hello name=Eve --wait --timeout 30s
+}
+
+test_examples_in_c() {
+    local program=$build/examples/graph_workers saga=$root/examples/graphs/order-saga.yaml
+    "$program" s.db "$saga" order.placed '{"item":"quipu","amount":42}' > out && matches '"outcome":"shipped"' out &&
+        "$program" s.db "$saga" order.placed '{"item":"quipu","amount":420}' > out && matches '^stock.release' out &&
+        matches '"outcome":"refused","why":"the card is good for 100"' out &&
+        "$program" s.db "$root/examples/graphs/approval.yaml" approval.asked '{"request":"r","seconds":1}' > out && matches 'nobody answered' out &&
+        "$program" s.db "$root/examples/graphs/polling.yaml" poll.begin '{"wanted":3}' > out && matches '"looked":3' out &&
+        expect 0 '' ' 0 errors, 0 warnings' fsck s.db
+}
+
+run_tests
