@@ -243,16 +243,17 @@ static void refused(void **state)
         {"{\"command\":\"true\",\"arguments\":[1]}",
          "{\"message\":\"arguments: they are texts\",\"code\":422}"},
     };
-    char many[1024] = "{\"command\":\"true\",\"arguments\":[\"\"";
+    char many[1024];
+    int n = snprintf(many, sizeof many, "{\"command\":\"true\",\"arguments\":[\"\"");
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         shell("", cases[i].input, "failed", cases[i].text);
     }
     for (int i = 0; i < LIMIT_SHELL_ARGUMENTS; i++) {
-        strcat(many, ",\"\"");
+        n += snprintf(many + n, sizeof many - (size_t)n, ",\"\"");
     }
-    shell("", strcat(many, "]}"), "failed",
-          "{\"message\":\"arguments: there are more than 64\",\"code\":422}");
+    (void)snprintf(many + n, sizeof many - (size_t)n, "]}");
+    shell("", many, "failed", "{\"message\":\"arguments: there are more than 64\",\"code\":422}");
 }
 
 /* What is no text is replaced, as everywhere. */
