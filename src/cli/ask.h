@@ -16,7 +16,8 @@ struct question {
     const char *path;  /* percent-encoded: cli_encode */
     const char *query; /* likewise; NULL: none. The namespace is added where a route takes one */
     qp_str body;       /* JSON; none: no body */
-    const char *key;   /* Idempotency-Key; NULL: none */
+    const char
+        *key; /* Idempotency-Key; NULL: none. A store is asked once, and needs no record of it */
     /* How long to try again while a server cannot be reached. Only for what may be asked twice. */
     qp_ms patience_ms;
 };

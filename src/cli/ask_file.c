@@ -33,7 +33,6 @@ static int file_ask(struct cli *c, const struct question *q, struct reply *out_r
     call.body = q->body;
     call.content_type = QP_STR("application/json");
     call.from = QP_STR("local");
-    call.idempotency_key = q->key != NULL ? str_from(q->key) : QP_NONE;
     api_do(&call);
     api_finished(&call);
     out_reply->status = call.status;

@@ -216,7 +216,7 @@ body_signal() {
         expect 0 '' '^sent$' signal s approve by=Ada --id once $where &&
         expect 0 '"accepted":true' '' signal approve --key somebody '{"a":1}' --ttl 1h -o json $where &&
         expect 3 '' "no job 'nope'" signal nope approve $where &&
-        expect 2 '' 'is missing' signal s $where &&
+        expect 3 '' 'no deployed graph has a hook' signal s $where &&
         expect 2 '' 'is a duration' signal s approve --ttl soon $where
 }
 test_signal() { on_both body_signal; }
