@@ -393,3 +393,13 @@ int feed_page(struct bundle *b, qp_ms before, bool *out_more)
     *out_more = rc == QP_OK && trim->feed_trim.out_more;
     return rc;
 }
+
+int housekeeping_page(struct bundle *b, qp_ms feed_before, struct housekeeping *out)
+{
+    int rc;
+    *out = (struct housekeeping){0};
+    rc = bundle_tidies(b, &out->ours);
+    rc = rc == QP_OK && out->ours ? retention_page(b, &out->more) : rc;
+    return rc == QP_OK && out->ours && feed_before > 0 ? feed_page(b, feed_before, &out->feed_more)
+                                                       : rc;
+}

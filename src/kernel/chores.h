@@ -43,13 +43,22 @@ int descend_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
 int sweep_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
 
 /* Jobs whose time is over, LIMIT_RETENTION_JOBS of them: one that is open is sent its END, of one that
- * is finished LIMIT_SWEEP_ROWS rows go. Where many engines share the store, one at a time does it
- * (bundle_tidies); jobs that somebody works on are passed over. out_more: come again at once. */
+ * is finished LIMIT_SWEEP_ROWS rows go. Jobs that somebody works on are passed over. out_more: come again at
+ * once. */
 int retention_page(struct bundle *b, bool *out_more) QP_MUST_USE;
 
-/* The feed up to a time goes, LIMIT_SWEEP_ROWS commits of it; likewise one engine at a time does it. The newest
+/* The feed up to a time goes, LIMIT_SWEEP_ROWS commits of it. The newest
  * commit stays, so that the feed always says where it is. The journal itself is in other rows, and stays with its
  * jobs: whoever reads the feed and is further behind begins again from lists (query_feed). */
 int feed_page(struct bundle *b, qp_ms before, bool *out_more) QP_MUST_USE;
+
+/* Both of them, the feed's when feed_before > 0; where many engines share the store, one at a time does it, and the others
+ * leave it to that one (bundle_tidies). */
+struct housekeeping {
+    bool ours;
+    bool more;      /* jobs that are over are left */
+    bool feed_more; /* there is more of the feed that is too old */
+};
+int housekeeping_page(struct bundle *b, qp_ms feed_before, struct housekeeping *out) QP_MUST_USE;
 
 #endif

@@ -319,15 +319,8 @@ static int tidy_decide(void *context, struct bundle *b)
 {
     struct round *r = context;
     struct engine *e = r->engine;
-    int rc = bundle_tidies(b, &r->tidies);
-    r->tidy_more = r->feed_more = false;
-    if (rc != QP_OK || !r->tidies) {
-        return rc;
-    }
-    rc = retention_page(b, &r->tidy_more);
-    return rc == QP_OK && r->now >= e->feed_at
-               ? feed_page(b, bundle_now(b) - e->options.feed_ms, &r->feed_more)
-               : rc;
+    bool feed = r->now >= e->feed_at;
+    return housekeeping_page(b, feed ? bundle_now(b) - e->options.feed_ms : 0, &r->housekeeping);
 }
 
 /* What was delivered before is counted when its turn comes (decide_begin). */
@@ -604,7 +597,7 @@ static int note_due(struct round *r, struct qp_err *err)
         e->wake_at = due > 0 && due < e->wake_at ? due : e->wake_at;
         return QP_OK;
     }
-    if (r->more || r->tidy_more) {
+    if (r->more || r->housekeeping.more) {
         e->wake_at = 0;
         return QP_OK;
     }
@@ -658,8 +651,8 @@ static int answer(struct round *r, struct qp_err *err)
     }
     if (r->waking != NULL) {
         e->stats.leases += r->waking->rc == QP_OK ? r->leases : 0;
-        e->stats.tidies = r->tidies;
-        e->feed_at = r->feed_more ? r->now : feed_next(e, r->now);
+        e->stats.tidies = r->housekeeping.ours;
+        e->feed_at = r->housekeeping.feed_more ? r->now : feed_next(e, r->now);
     }
     note_ready(r);
     take_served(r); /* before the batch: its claims may have exhausted a stream */

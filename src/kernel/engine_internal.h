@@ -57,10 +57,8 @@ struct round {
     struct bundle *tidying;
     struct bundle *renewing;
     int64_t leases; /* that were found to be over */
-    bool tidies;    /* housekeeping was ours to do */
-    bool more;      /* due things are left */
-    bool tidy_more; /* jobs that are over are left */
-    bool feed_more; /* there is more of the feed that is too old */
+    struct housekeeping housekeeping;
+    bool more; /* due things are left */
     qp_ms now;
 };
 

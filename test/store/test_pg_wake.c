@@ -286,14 +286,13 @@ static void test_handles(void **state)
 
 static bool more;
 
-/* As an engine does it. */
 static int page(void *context, struct bundle *b)
 {
-    bool may = false;
-    int rc = bundle_tidies(b, &may);
+    struct housekeeping done;
+    int rc = housekeeping_page(b, 0, &done);
     (void)context;
-    more = false;
-    return rc == QP_OK && may ? retention_page(b, &more) : rc;
+    more = done.more;
+    return rc;
 }
 
 static int run_page(struct store *s)
