@@ -229,6 +229,7 @@ static int settle(struct serve *s)
     o->tls_certificate = s->tls_certificate;
     o->no_auth = s->no_auth != NULL;
     o->behind_proxy = s->behind_proxy != NULL;
+    o->builtin = true;
     o->shell = s->c->many[OPT_shell];
     o->shell_count = s->c->many_count[OPT_shell];
     o->worker_threads = o->shell_count > 0 || s->more->programs ? LIMIT_SHELL_THREADS : 0;

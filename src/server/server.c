@@ -191,8 +191,8 @@ static void set_defaults(struct server *s)
 static int open_workers(struct server *s, struct qp_err *err)
 {
     const struct server_options *o = &s->options;
-    int rc = qp_builtin_serve(
-        s->engine, &(struct qp_builtin){.shell = o->shell, .shell_count = o->shell_count}, err);
+    struct qp_builtin builtin = {.shell = o->shell, .shell_count = o->shell_count};
+    int rc = o->builtin ? qp_builtin_serve(s->engine, &builtin, err) : QP_OK;
     return rc == QP_OK ? qp_start_threads(s->engine, o->worker_threads, err) : rc;
 }
 

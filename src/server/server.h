@@ -39,6 +39,7 @@ struct server_options {
     int64_t token_rate; /* requests per second of one token; 0: LIMIT_TOKEN_RATE, < 0: any */
     qp_ms keep_ms;
     qp_ms drain_ms; /* 0: LIMIT_DRAIN_MS */
+    bool builtin;   /* serve the workers that come with the engine (qp_builtin_serve) */
     /* What tasks of quipu.shell may run: "name=/the/program"; 0: nothing (struct qp_builtin). */
     const char *const *shell;
     size_t shell_count;
