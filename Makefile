@@ -333,12 +333,10 @@ SERVER_TESTS  := %/test_pg_copy %/test_pg_functions %/test_pg_places %/test_pg_c
 CHECK_PROGRAMS   := $(call test_programs,asan,$(TEST_DIRS)) \
                     $(filter-out $(SERVER_TESTS),$(call programs_from,test,store crash,$(WITH_MEETINGS)) \
                                                  $(call test_programs,test,sim) \
-                                                 $(call programs_from,tsan,unit store server,$(WITH_THREADS))) \
-                    $(B)/test/test/server/test_attack $(EXAMPLES)
+                                                 $(call programs_from,tsan,unit store server,$(WITH_THREADS))) $(EXAMPLES)
 TORTURE_PROGRAMS := $(call test_programs,asan,$(TEST_DIRS)) \
                     $(filter-out $(SERVER_TESTS),$(call test_programs,test,store crash sim) \
-                                                 $(call test_programs,tsan,unit store server)) \
-                    $(B)/test/test/server/test_attack $(EXAMPLES)
+                                                 $(call test_programs,tsan,unit store server)) $(EXAMPLES)
 LANE_CHECK       := $(LINT) $(CHECK_PROGRAMS) $(TEST_SCRIPTS)
 LANE_TORTURE     := $(LINT) $(TORTURE_PROGRAMS) $(TEST_SCRIPTS)
 # The runner splits a word at its @ signs into a command and its arguments.

@@ -1,6 +1,8 @@
 /* graph_workers.c - a graph, its workers in C, and one job of it, in one process
  *
- * usage: graph_workers FILE.db GRAPH.yaml TOPIC INPUT
+ * usage: graph_workers [FILE.db GRAPH.yaml TOPIC INPUT]
+ *
+ * Without arguments it is the order saga, in memory, from the top of the source tree.
  *
  * Deploys the application, serves the topics of examples/graphs/order-saga.yaml and the built-in ones, starts a job, and prints what
  * came of it. Run it again: the application is there already, and another job is done.
@@ -77,17 +79,23 @@ static int run(qp *q, char *path, qp_str text, char **argv, struct qp_err *err)
     return rc;
 }
 
+static char *saga[] = {NULL, NULL, "examples/graphs/order-saga.yaml", "order.placed",
+                       "{\"item\":\"quipu\",\"amount\":42}"};
+
 int main(int argc, char **argv)
 {
     static char text[TEXT_SIZE];
     struct qp_options options;
     struct qp_err err = {0};
     qp *q = NULL;
-    FILE *file = argc == 5 ? fopen(argv[2], "r") : NULL;
-    size_t n = file != NULL ? fread(text, 1, sizeof text, file) : 0;
+    FILE *file = NULL;
+    size_t n;
     int rc;
+    argv = argc == 1 ? saga : argv;
+    file = argc == 1 || argc == 5 ? fopen(argv[2], "r") : NULL;
+    n = file != NULL ? fread(text, 1, sizeof text, file) : 0;
     if (file == NULL || fclose(file) != 0) {
-        return fprintf(stderr, "usage: graph_workers FILE.db GRAPH.yaml TOPIC INPUT\n"), 2;
+        return fprintf(stderr, "usage: graph_workers [FILE.db GRAPH.yaml TOPIC INPUT]\n"), 2;
     }
     qp_options_init(&options);
     options.path = argv[1];

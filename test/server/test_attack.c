@@ -283,7 +283,8 @@ static double median(const double *ratios, int count)
 }
 
 /* Sanitizers make all threads of a process wait for each other, or every request of an attacker dear: what it
- * takes under them says nothing. The lanes run this without one, too. */
+ * takes under them says nothing. So does what it takes beside another test on two cores: the program without a
+ * sanitizer is for a machine of its own, and in no lane. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define TIMES_COUNT false
 #else
