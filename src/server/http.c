@@ -591,6 +591,7 @@ static struct MHD_Daemon *start_daemon(struct http *h)
     const struct http_options *o = &h->options;
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
     struct MHD_OptionItem more[8];
+    int threads = o->threads > 0 ? o->threads : LIMIT_HTTP_THREADS;
     int n = 0;
     if (o->tls_key != NULL) {
         flags |= MHD_USE_TLS;
@@ -607,8 +608,8 @@ static struct MHD_Daemon *start_daemon(struct http *h)
         more[n++] = (struct MHD_OptionItem){MHD_OPTION_PER_IP_CONNECTION_LIMIT,
                                             LIMIT_CONNECTIONS_PER_ADDRESS, NULL};
     }
-    if (o->threads > 1) {
-        more[n++] = (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, o->threads, NULL};
+    if (threads > 1) {
+        more[n++] = (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, threads, NULL};
     }
     more[n] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
     return MHD_start_daemon(flags, 0, NULL, NULL, request_came, h, MHD_OPTION_LISTEN_SOCKET,

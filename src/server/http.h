@@ -32,7 +32,7 @@ struct http_options {
     size_t host_count;
     size_t body_size;     /* 0: LIMIT_BODY_SIZE */
     unsigned connections; /* 0: LIMIT_CONNECTIONS */
-    int threads;          /* 0: one */
+    int threads;          /* 0: LIMIT_HTTP_THREADS */
     bool behind_proxy;    /* the peer's address is what the proxy says */
     const char *tls_key;  /* PEM texts; NULL: no TLS */
     const char *tls_certificate;
