@@ -27,6 +27,7 @@ struct listing {
     bool over;        /* there are no more */
     /* one chunk */
     int64_t jobs[LIMIT_LIST_CHUNK];
+    size_t room; /* for so many of them */
     size_t count;
     size_t seen;
     bool past;
@@ -104,8 +105,7 @@ static int note_row(struct listing *l, int64_t job, size_t size)
     l->seen++;
     l->rows_left--;
     l->size_left -= size < l->size_left ? size : l->size_left;
-    return l->count == LIMIT_LIST_CHUNK || l->rows_left == 0 || l->size_left == 0 ? CHUNK_FULL
-                                                                                  : QP_OK;
+    return l->count == l->room || l->rows_left == 0 || l->size_left == 0 ? CHUNK_FULL : QP_OK;
 }
 
 static int each_job(void *context, const void *row)
@@ -221,13 +221,16 @@ static int chunk_tell(struct listing *l, struct qp_err *err)
     return rc;
 }
 
-/* Chunks until the page is full, its work is done, or there is nothing more. */
+/* Chunks until the page is full, its work is done, or there is nothing more. The first is as large as the page,
+ * and one more that tells whether there is another; where its jobs did not all fit, the others are larger. */
 static int list_run(struct listing *l, struct qp_err *err)
 {
     int rc = QP_OK;
+    l->room = l->limit < LIMIT_LIST_CHUNK ? l->limit + 1 : LIMIT_LIST_CHUNK;
     while (rc == QP_OK && !l->over && l->told < l->limit && l->rows_left > 0 && l->size_left > 0) {
         rc = chunk_read(l, err);
         rc = rc == QP_OK ? chunk_tell(l, err) : rc;
+        l->room = LIMIT_LIST_CHUNK;
     }
     return rc;
 }
