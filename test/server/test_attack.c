@@ -34,8 +34,7 @@
 #define PACE_US 4000         /* between two requests of one attacker */
 #define LEAST_US 1000        /* a p99 below it counts as this: it is the scheduler's, not ours */
 #define TURN_REQUESTS 60
-#define TURNS 50       /* then it is judged, */
-#define TURNS_MOST 200 /* or, when it looks bad, after so many */
+#define TURNS_MOST 200 /* when it looks bad */
 #define BODY_SIZE ((size_t)64 * 1024)
 
 struct attacker {
@@ -263,8 +262,10 @@ static double slowdown(struct sample *quiet, struct sample *attacked)
  * dear: what it takes under them says nothing. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define TIMES_COUNT false
+#define TURNS 10
 #else
 #define TIMES_COUNT true
+#define TURNS 50
 #endif
 
 static void not_slowed(const struct good *g)
