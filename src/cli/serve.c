@@ -285,7 +285,11 @@ static void announce(const struct serve *s, const struct server *server)
 static long long watchdog_ms(void)
 {
     const char *text = getenv("WATCHDOG_USEC");
+    const char *pid = getenv("WATCHDOG_PID");
     long long us = 0;
+    if (pid != NULL && strtoll(pid, NULL, 10) != (long long)getpid()) {
+        return 0; /* it is about another process */
+    }
     return read_number(text, 1, 3600LL * 1000000, &us) ? us / 2000 : 0;
 }
 

@@ -5,6 +5,7 @@
 set -u
 build=${QP_BUILD:-build}
 quipu=$PWD/$build/quipu
+manage=$PWD/$build/test/tools/manager
 cd "$TMPDIR" || exit 1
 server=
 url=
@@ -135,6 +136,21 @@ test_sandbox() {
         status 201 --cacert second.pem -H "Authorization: Bearer $(cat data/admin.token)" --json '{"name":"copy.db"}' "https://localhost:$port/v1/backup" && stop
 }
 
+# The manager's socket is served and no other, it hears when we are ready, alive and ending, and a socket that is meant for
+# another process is left alone.
+test_service_manager() {
+    local manager at i
+    "$manage" "$quipu" serve --data-dir managed --no-auth > told 2> err &
+    manager=$!
+    for i in $(seq 200); do
+        [ "$(grep -c '^WATCHDOG=1$' told)" -ge 3 ] && break
+        sleep 0.05
+    done
+    at=$(sed -n 's/^socket //p' told)
+    status 200 "http://$at/livez" && grep -q "^READY=1$" told && grep -qx "listening on http://$at" told && [ "$i" -lt 200 ] &&
+        kill -TERM "$manager" && wait "$manager" && [ "$(tail -n 2 told | xargs)" = "STOPPING=1 exit 0" ] || { cat told err; return 1; }
+    LISTEN_PID=1 LISTEN_FDS=1 serve --no-auth && status 200 "$url/livez" && stop
+}
 test_environment() {
     QUIPU_NO_AUTH=1 serve && status 200 "$url/v1/jobs" && stop
 }
