@@ -131,16 +131,21 @@ static int find_ancestor(struct action *s, const struct activity *x, struct inst
     return guid_of_ancestor(s, x, out);
 }
 
-/* The plane of the last entry. */
-static int64_t latest_plane(const struct act_row *act)
+/* The last entry that has brought something: one that came when another had ended the wait has its number, and no
+ * more. */
+static void take_later(struct instance *out, const struct guid_row *g)
 {
-    int64_t entries = act->ledger % (LIMIT_LEG2_ENTRIES + 1);
-    return entries > 1 ? entries - 1 : 0;
+    if (step_next(g->ledger) != STEP_WORK &&
+        (!out->has_guid || step_dimension(g->ledger) >= step_dimension(out->guid.ledger))) {
+        out->guid = *g;
+        out->has_guid = true;
+    }
 }
 
 static int latest_guid(struct action *s, struct instance *out)
 {
     struct guid_row prefix = {.ns = out->act->ns, .job = out->act->job, .addr = out->act->addr};
+    struct guid_row first;
     struct scan scan = {.table = TABLE_guid,
                         .index = -1,
                         .prefix = &prefix,
@@ -148,22 +153,26 @@ static int latest_guid(struct action *s, struct instance *out)
                         .limit = LIMIT_PAGE_ROWS};
     struct bundle_rows rows = {0};
     int rc = QP_OK;
-    out->has_guid = act_first_guid(out->act, &out->guid);
+    out->has_guid = false;
+    if (act_first_guid(out->act, &first)) {
+        take_later(out, &first);
+    }
     if (out->act->guid_rows == 0) {
         return QP_OK;
     }
     do {
         rc = bundle_scan(s->turn->bundle, &scan, &rows);
         for (size_t i = 0; i < rows.count && rc == QP_OK; i++) {
-            const struct guid_row *g = rows.rows[i];
-            if (!out->has_guid || step_dimension(g->ledger) >= step_dimension(out->guid.ledger)) {
-                out->guid = *g;
-                out->has_guid = true;
-            }
-            scan.after = g;
+            take_later(out, rows.rows[i]);
+            scan.after = rows.rows[i];
         }
     } while (rc == QP_OK && (rows.cut || rows.count == scan.limit));
     return rc;
+}
+
+static int64_t latest_plane(const struct instance *in)
+{
+    return in->has_guid ? step_dimension(in->guid.ledger) : 0;
 }
 
 /* Down from the common ancestor, generation by generation; `line` are the dominators of x below it, x first. */
@@ -188,10 +197,11 @@ static int find_beside(struct action *s, const struct activity *x, struct instan
         if (rc != QP_OK || out->act == NULL) {
             return rc;
         }
-        rc = n > 0 ? dad_plane(action_arena(s), dad, latest_plane(out->act), &dad) : QP_OK;
+        rc = latest_guid(s, out);
+        rc = rc == QP_OK && n > 0 ? dad_plane(action_arena(s), dad, latest_plane(out), &dad) : rc;
         rc = rc == QP_OK && n > 0 ? dad_below(action_arena(s), dad, &dad) : rc;
     }
-    return rc == QP_OK ? latest_guid(s, out) : rc;
+    return rc;
 }
 
 static int find_self(struct action *s, struct instance *out)
