@@ -154,6 +154,18 @@ static bool is_number(const struct measure *m)
     return m->kind != MEASURE_COUNT && m->kind != MEASURE_INDEX;
 }
 
+/* Several measures of one number, or of one facet, are told once: all of it is told anyway. */
+static bool was_told(const struct activity *trigger, size_t index)
+{
+    const struct measure *m = &trigger->measures[index];
+    for (const struct measure *b = trigger->measures; b < m; b++) {
+        if (str_equal(b->name, m->name) && is_number(b) == is_number(m)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int compare_numbers(const void *a, const void *b)
 {
     double x = *(const double *)a;
@@ -237,7 +249,7 @@ static int put_segment(struct counting *c, struct json_writer *w, size_t segment
     json_begin_object(w);
     for (size_t i = 0; i < c->trigger->measure_count && rc == QP_OK && count > 0; i++) {
         const struct measure *m = &c->trigger->measures[i];
-        rc = is_number(m) ? put_measure(c, w, m, segment) : QP_OK;
+        rc = is_number(m) && !was_told(c->trigger, i) ? put_measure(c, w, m, segment) : QP_OK;
     }
     json_end_object(w);
     json_end_object(w);
@@ -257,17 +269,6 @@ static int put_segments(struct counting *c, struct json_writer *w)
 }
 
 /* -------------------------------------------------------------------------------------------------- facets */
-
-/* A facet that two measures are about is one. */
-static bool was_told(const struct activity *trigger, size_t index)
-{
-    for (size_t i = 0; i < index; i++) {
-        if (str_equal(trigger->measures[i].name, trigger->measures[index].name)) {
-            return true;
-        }
-    }
-    return false;
-}
 
 static int put_facet(struct counting *c, struct json_writer *w, const struct measure *m,
                      qp_str value)
