@@ -193,14 +193,18 @@ static const char *member(struct cli *c, const struct json *json, const char *na
                                                               : "";
 }
 
-/* What to look at when something does not allow it: the job that was named, else how to ask. Whose
- * command names no job is not sent to the list of jobs. */
+/* What to look at when something does not allow it, or is not there: the job that was named, the applications that are
+ * there, else how to ask. Whose command names no job is not sent to the list of jobs. */
 static const char *next_of(struct cli *c)
 {
     const char *takes = c->command->arguments;
     if (c->argument_count > 0 &&
         (strncmp(takes, "JOB", 3) == 0 || strncmp(takes, "[JOB]", 5) == 0)) {
         return cli_text(c, "quipu show %s", c->arguments[0]);
+    }
+    if (strncmp(c->command->words, "workflows ", 10) == 0 ||
+        strcmp(c->command->words, "deploy") == 0 || strcmp(c->command->words, "stats") == 0) {
+        return "quipu workflows ls";
     }
     return cli_has(c, OPT_id) ? cli_text(c, "quipu show %s", c->values[OPT_id])
                               : cli_text(c, "quipu help %s", c->command->words);

@@ -232,12 +232,17 @@ static void ending(void *context)
 int command_dev(struct cli *c)
 {
     struct dev *d = arena_alloc(&c->arena, sizeof *d); /* large */
+    struct stat info;
     int status = cli_expect(c, 0, 1);
     status = status == EXIT_OK ? cli_settings(c) : status;
     if (status != EXIT_OK || d == NULL) {
         return d != NULL ? status : cli_fail(c, EXIT_ERROR, "out of memory");
     }
     *d = (struct dev){.c = c, .directory = c->argument_count > 0 ? c->arguments[0] : "."};
+    if (stat(d->directory, &info) != 0 || !S_ISDIR(info.st_mode)) {
+        return cli_fail_next(c, EXIT_USAGE, "quipu new hello", "'%s': there is no such directory",
+                             d->directory);
+    }
     if (!cli_has(c, OPT_log_level)) {
         c->values[OPT_log_level] = "warn"; /* what it says itself is enough */
     }

@@ -119,8 +119,9 @@ int command_graph(struct cli *c)
     int status = cli_expect(c, 1, 1);
     if (status == EXIT_OK && output != NULL && form_of(output) == NULL &&
         (of_job || strcmp(output, "json") != 0)) {
-        return cli_usage(
-            "graph: output is dot, mermaid, text or json, not '%s'; see quipu help graph", output);
+        return cli_usage("graph: output is %s, not '%s'; see quipu help graph",
+                         of_job ? "dot, mermaid or text with --job" : "dot, mermaid, text or json",
+                         output);
     }
     status = status == EXIT_OK ? graph_file_read(c, c->arguments[0], &text) : status;
     status = status == EXIT_OK ? graph_file_compile(c, c->arguments[0], text, &app) : status;

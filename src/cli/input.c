@@ -56,6 +56,23 @@ static int check(struct cli *c, const char *what, qp_str json)
                : cli_fail(c, EXIT_USAGE, "%s: %s", what, err.text);
 }
 
+/* The value of name:=JSON, as it was typed; most who get it wrong mean a text. */
+static int check_value(struct cli *c, const char *argument, qp_str name, qp_str json)
+{
+    struct qp_err err;
+    return json_check(&c->env, json, NULL, &err) == QP_OK
+               ? EXIT_OK
+               : cli_fail_next(
+                     c, EXIT_USAGE,
+                     cli_text(c, "%.*s=%.*s when a text is meant", STR_ARG(name), STR_ARG(json)),
+                     "%s: %s", argument, err.text);
+}
+
+static int refuse_argument(struct cli *c, const char *argument)
+{
+    return cli_fail(c, EXIT_USAGE, "'%s' is no name=text, name:=JSON, @FILE or JSON", argument);
+}
+
 /* One member of the object. */
 static int put_member(struct cli *c, struct json_writer *w, const char *argument)
 {
@@ -65,13 +82,16 @@ static int put_member(struct cli *c, struct json_writer *w, const char *argument
     qp_str value;
     int status = EXIT_OK;
     if (name.n == 0) {
-        return cli_fail(c, EXIT_USAGE, "'%s' is no name=text, name:=JSON, @FILE or JSON", argument);
+        return refuse_argument(c, argument);
     }
     value = str_from(equals + 1);
     if (value.n > 1 && value.p[0] == '@') {
         status = input_file(c, value.p + 1, LIMIT_PAYLOAD_SIZE, &value);
     }
-    status = status == EXIT_OK && raw ? check(c, argument, value) : status;
+    if (status == EXIT_OK && raw) {
+        status = value.p == equals + 1 ? check_value(c, argument, name, value)
+                                       : check(c, argument, value);
+    }
     if (status == EXIT_OK) {
         json_key(w, name);
         if (raw) {
@@ -123,6 +143,10 @@ int input_read(struct cli *c, const char *const *arguments, size_t count, const 
     }
     if (count > 1 || (strchr("{[\"@", first[0]) == NULL && strchr(first, '=') != NULL)) {
         return read_members(c, arguments, count, out_json);
+    }
+    if (strchr("{[\"@-", first[0]) == NULL &&
+        json_check(&c->env, str_from(first), NULL, NULL) != QP_OK) {
+        return refuse_argument(c, first);
     }
     status = input_text(c, first, out_json);
     return status == EXIT_OK ? check(c, "input", *out_json) : status;

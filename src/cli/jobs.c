@@ -610,6 +610,9 @@ int command_signal(struct cli *c)
         status = job_resolve(c, c->arguments[0], &id);
         key = id; /* who waits for a job's signals waits with its id */
     }
+    if (status == EXIT_NOT_FOUND) {
+        cli_say("without a job: quipu signal %s name=text", c->arguments[0]);
+    }
     if (status != EXIT_OK) {
         return status;
     }

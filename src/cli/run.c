@@ -38,11 +38,13 @@ static int drive(struct cli *c, qp *q, int64_t deadline_us)
 
 static int say_topic(void *context, const struct qp_topic *topic)
 {
-    (void)context;
+    struct cli *c = context;
+    const char *next = str_equal(topic->name, QP_STR("quipu.shell"))
+                           ? "--shell NAME=/PROGRAM"
+                           : cli_text(c, "--exec %.*s=PROGRAM", STR_ARG(topic->name));
     if (topic->ready > 0 && topic->workers == 0) {
-        cli_say(
-            "no worker for the topic '%.*s': %lld tasks wait; next: quipu run --exec %.*s=PROGRAM",
-            STR_ARG(topic->name), (long long)topic->ready, STR_ARG(topic->name));
+        cli_say("no worker for the topic '%.*s': %lld tasks wait; next: quipu run %s",
+                STR_ARG(topic->name), (long long)topic->ready, next);
     }
     return QP_OK;
 }
@@ -91,7 +93,7 @@ int command_run(struct cli *c)
     status = status == EXIT_OK ? drive(c, q, timeout < 0 ? 0 : cli_now_us(c) + timeout * 1000 + 1)
                                : status;
     if (status == EXIT_OK &&
-        qp_topic_list(q, QP_NONE, QP_NONE, 0, NULL, say_topic, &more, &err) != QP_OK) {
+        qp_topic_list(q, QP_NONE, QP_NONE, 0, c, say_topic, &more, &err) != QP_OK) {
         cli_say("quipu: run: %s", err.text);
     }
     return qp_close(q, &err) == QP_OK ? status : cli_fail(c, EXIT_ERROR, "%s", err.text);

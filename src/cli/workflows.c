@@ -194,6 +194,26 @@ static void put_joined(struct json_writer *w, const struct json *app, const char
     buf_done(&text);
 }
 
+/* The topics at which hooks of any graph wait, likewise. */
+static void put_hooks(struct json_writer *w, const struct json *app)
+{
+    struct buf text;
+    const struct json *graphs = json_get(app, QP_STR("graphs"));
+    buf_init(&text, w->out->env, 0);
+    for (size_t i = 0; i < json_count(graphs); i++) {
+        const struct json *hooks = json_get(json_at(graphs, i), QP_STR("hooks"));
+        for (size_t k = 0; k < json_count(hooks); k++) {
+            qp_str topic;
+            if (json_as_str(json_at(hooks, k), &topic)) {
+                buf_printf(&text, "%s%.*s", text.n > 0 ? ", " : "", STR_ARG(topic));
+            }
+        }
+    }
+    json_key(w, QP_STR("hooks"));
+    json_put_str(w, text.n > 0 ? buf_slice(&text) : QP_STR(""));
+    buf_done(&text);
+}
+
 /* For people: a line for each application, with the topics of its active version. */
 static void shorten(struct json_writer *w, const struct json *answer)
 {
@@ -208,6 +228,7 @@ static void shorten(struct json_writer *w, const struct json *answer)
         json_put_str(w, member_text(app, "active"));
         put_joined(w, app, "versions", "version");
         put_joined(w, app, "graphs", "topic");
+        put_hooks(w, app);
         json_end_object(w);
     }
     json_end_array(w);
@@ -216,7 +237,8 @@ static void shorten(struct json_writer *w, const struct json *answer)
 static const struct table_column app_columns[] = {{"NAME", "name", false},
                                                   {"ACTIVE", "active", false},
                                                   {"VERSIONS", "versions", false},
-                                                  {"TOPICS", "graphs", false}};
+                                                  {"TOPICS", "graphs", false},
+                                                  {"SIGNALS", "hooks", false}};
 
 static int print_apps(struct cli *c, enum output kind, const struct json *answer)
 {

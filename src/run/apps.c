@@ -57,6 +57,34 @@ int apps_start(qp *q, struct arena *a, struct graph_start *start, struct qp_err 
     return graph_start(q->apps.library, &reader, &scope, start, err);
 }
 
+/* What of a payload a rule looks at: "request, by.name". */
+static void name_wanted(struct buf *out, const struct hook_rule *rule)
+{
+    for (size_t i = 0; i < rule->match_count; i++) {
+        const struct reference *r = mapping_references(rule->matches[i].actual);
+        for (; r != NULL; r = r->next) {
+            buf_text(out, out->n > 0 ? ", " : "");
+            for (size_t k = 0; k < r->path_count; k++) {
+                buf_text(out, k > 0 ? "." : "");
+                buf_str(out, r->path[k]);
+            }
+        }
+    }
+}
+
+static int refuse_payload(qp *q, const struct hook_rule *rule, qp_str name, struct qp_err *err)
+{
+    struct buf wanted;
+    int rc;
+    buf_init(&wanted, &q->env, 0);
+    name_wanted(&wanted, rule);
+    rc =
+        err_set(err, QP_E_SHAPE, "the payload lacks what hooks at '%.*s' are found by: %.*s (%.*s)",
+                STR_ARG(rule->topic), STR_ARG(buf_slice(&wanted)), STR_ARG(name));
+    buf_done(&wanted);
+    return rc;
+}
+
 int apps_signal_key(qp *q, struct arena *a, int64_t ns, qp_str topic, qp_str payload,
                     qp_str *out_key, struct qp_err *err)
 {
@@ -76,9 +104,7 @@ int apps_signal_key(qp *q, struct arena *a, int64_t ns, qp_str topic, qp_str pay
                                   payload, out_key)
                      : rc;
     if (rc == QP_E_LIMIT || rc == QP_E_TOO_LARGE || (rc == QP_OK && str_is_none(*out_key))) {
-        return err_set(err, QP_E_SHAPE,
-                       "the payload has not what hooks at '%.*s' are matched by (%.*s)",
-                       STR_ARG(topic), STR_ARG(name));
+        return refuse_payload(q, app_hook(app, topic), name, err);
     }
     return rc == QP_OK ? QP_OK : err_set(err, rc, "signal: %s", qp_code_text(rc));
 }

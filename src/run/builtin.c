@@ -315,6 +315,7 @@ static void end_group(const struct running *r)
 
 static int run_program(qp_task *task, const struct asked *a, struct running *r)
 {
+    char message[LIMIT_ERROR_TEXT_SIZE];
     int theirs[3];
     int status = 0;
     enum ending ending;
@@ -324,7 +325,8 @@ static int run_program(qp_task *task, const struct asked *a, struct running *r)
         close_one(&theirs[i]);
     }
     if (rc != QP_OK) {
-        return qp_task_fail(task, &(struct qp_failure){.message = "the program cannot be started"});
+        (void)snprintf(message, sizeof message, "quipu.shell: '%.200s' cannot be started", a->path);
+        return qp_task_fail(task, &(struct qp_failure){.message = message});
     }
     ending = listen_to(task, a, r, &status);
     if (ending == ENDED) {

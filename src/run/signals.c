@@ -65,7 +65,9 @@ static void sending_answered(struct engine *e, struct command *c, int rc, const 
     qp *q = s->call.q;
     (void)e;
     if (!s->async) {
-        if (rc != QP_OK) {
+        if (rc != QP_OK && str_is_none(s->signal.key)) {
+            (void)err_set(s->call.err, rc, "%s", why);
+        } else if (rc != QP_OK) {
             (void)job_error(s->call.err, rc, s->signal.key, "signal", why);
         }
         call_done(q, &s->call, rc);

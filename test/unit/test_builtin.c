@@ -196,7 +196,7 @@ static void programs_of_the_list(void **state)
     shell("exec <&-; exit 0\n", "{\"command\":\"program\",\"stdin\":\"nobody reads this\"}",
           "completed", "{\"code\":0,\"stdout\":\"\",\"stderr\":\"\"}");
     shell("", "{\"command\":\"missing\"}", "failed",
-          "{\"message\":\"the program cannot be started\",\"code\":500}");
+          "{\"message\":\"quipu.shell: '/no/such/program' cannot be started\",\"code\":500}");
 }
 
 /* No shell looks at them: blanks, quotes, dollars and semicolons are letters. */
