@@ -2,8 +2,8 @@
 # test_docs.sh - what the documentation shows is so: commands run and print what stands there, C boxes stand in an example
 #
 # A console box has commands, after "$ ", and what they print; "..." stands for any text, alone on a line for any lines. The boxes of a page
-# are run in one directory, one after the other. A command that ends in & goes on meanwhile. Of a bash box that begins with "# NAME.sh - " the
-# file NAME.sh is made, likewise NAME.yaml. The port of the server is one that the system chooses, so that pages can be tested side by side.
+# are run in one directory, which has the examples, one after the other. A command that ends in & goes on meanwhile. Of a bash box that begins with
+# "# NAME.sh - ", after the line of its interpreter, the file NAME.sh is made; likewise NAME.yaml. The port of the server is one that the system chooses, so that pages can be tested side by side.
 set -u
 . test/cli/lib.sh
 examples=$(cat examples/*.c)
@@ -14,17 +14,16 @@ boxes() {
     awk -v kind="$1" '$0 == "```" kind { on = 1; next } /^```$/ { if (on) print; on = 0 } on' "$2"
 }
 
-# The first yaml box that begins with "# NAME.yaml - " becomes that file.
-make_graph() {
+# The files that a page shows.
+make_files() {
     local name
-    name=$(boxes yaml "$1" | sed -nE 's/^# ([a-z]+\.yaml) - .*/\1/p' | head -1)
-    [ -z "$name" ] || boxes yaml "$1" | sed '/^```$/,$d' > "$name"
-}
-
-make_scripts() {
-    local name
-    name=$(boxes bash "$1" | sed -nE 's/^# ([a-z]+\.sh) - .*/\1/p' | head -1)
-    [ -z "$name" ] || { boxes bash "$1" | sed '/^```$/,$d' > "$name" && chmod +x "$name" && bash -n "$name"; }
+    for name in $(awk '
+        /^```(yaml|bash)$/ { on = 1; lines = 0; text = name = ""; next }
+        /^```$/ { if (on && name != "") { printf "%s", text > name; close(name); print name } on = 0 }
+        on { text = text $0 "\n" }
+        on && ++lines <= 2 && /^# [a-z-]+\.(yaml|sh) - / { name = $2 }' "$1"); do
+        [[ $name != *.sh ]] || { chmod +x "$name" && bash -n "$name"; } || return 1
+    done
 }
 
 # in_background COMMAND: runs it; of a server, waits until it listens
@@ -72,7 +71,7 @@ check_last() {
 
 run_page() {
     local page=$1 line command=
-    make_scripts "$page" && make_graph "$page" || return 1
+    make_files "$page" || return 1
     : > expected
     while IFS= read -r line; do
         case $line in
@@ -96,7 +95,7 @@ test_console_boxes() {
     export QUIPU_LISTEN=127.0.0.1:0
     for page in "$root"/README.md "$root"/docs/*.md; do
         mkdir "p$((++pages))" && cd "p$pages" || return 1
-        "$build/examples/hello" orders.db > /dev/null && run_page "$page" || return 1
+        ln -s "$root/examples" examples && "$build/examples/hello" orders.db > /dev/null && run_page "$page" || return 1
         end_servers
         cd ..
     done
