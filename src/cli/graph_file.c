@@ -117,7 +117,7 @@ static const struct part *find_part(struct assembly *a, const struct part *from,
     if (name.p[0] == '/' || realpath(path, whole) == NULL) {
         give_up(a, from, ref,
                 cli_text(a->c, "'%.*s': %s", STR_ARG(name),
-                         name.p[0] == '/' ? "a path below the directory of the application's file"
+                         name.p[0] == '/' ? "name it from the directory of the application's file"
                                           : strerror(errno)));
         return NULL;
     }

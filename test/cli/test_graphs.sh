@@ -74,6 +74,25 @@ test_references() {
     expect 1 '' 'round in a circle' graph r.yaml
 }
 
+# refers TO: the file of one activity that is written elsewhere
+refers() {
+    sed "s|parts/a.yaml#/one|$1|" whole.yaml > r.yaml
+}
+
+# Each way in which a reference leads nowhere, and pointers with odd names.
+test_references_that_lead_nowhere() {
+    printf 'app:\n  id: r\n  version: "1"\n  graphs:\n    - subscribes: r\n      activities:\n        t: { type: trigger }\n        a: { $ref: "parts/a.yaml#/one" }\n      transitions:\n        t: [{ to: a }]\n' > whole.yaml
+    printf 'list: [no, { type: hook }]\na/b~c: { type: hook }\nbad: { type: bird }\n' > a.yaml && printf '{\n' > torn.yaml && ln -s /etc/hostname link.yaml
+    refers 'a.yaml#/list/1' && expect 0 'activities 2' '' graph r.yaml && refers 'a.yaml#/a~1b~0c' && expect 0 'activities 2' '' graph r.yaml &&
+        refers 'a.yaml#/list/2' && expect 1 '' "^r.yaml:8:20: .ref: there is no 'a.yaml#/list/2' \[ref_wrong\]" graph r.yaml &&
+        refers 'a.yaml#/list/x' && expect 1 '' 'there is no' graph r.yaml && refers 'a.yaml#list' && expect 1 '' 'there is no' deploy r.yaml --db r.db &&
+        refers 'gone.yaml' && expect 1 '' "'gone.yaml': No such file.*\[ref_wrong\]" graph r.yaml &&
+        refers '/etc/hostname' && expect 1 '' "name it from the directory of the application's file \[ref_wrong\]" graph r.yaml &&
+        refers 'link.yaml' && expect 1 '' "'link.yaml' is outside of the directory" graph r.yaml &&
+        refers 'torn.yaml' && expect 1 '' 'torn.yaml:2:1: .*\[yaml_syntax\]' graph r.yaml &&
+        refers 'a.yaml#/bad' && expect 1 '' '^r.yaml:8:[0-9]+: .*\[type_unknown\]' graph r.yaml && [ ! -e r.db ]
+}
+
 test_new_and_dev() {
     expect 0 '^hello/greet.sh$' 'next: quipu dev hello' new hello &&
         expect 4 '' 'exists' new hello && expect 2 '' "none 'goodbye'" new goodbye || return 1
