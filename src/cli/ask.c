@@ -203,7 +203,8 @@ static const char *next_of(struct cli *c)
         return cli_text(c, "quipu show %s", c->arguments[0]);
     }
     if (strncmp(c->command->words, "workflows ", 10) == 0 ||
-        strcmp(c->command->words, "deploy") == 0 || strcmp(c->command->words, "stats") == 0) {
+        strcmp(c->command->words, "deploy") == 0 || strcmp(c->command->words, "dev") == 0 ||
+        strcmp(c->command->words, "stats") == 0) {
         return "quipu workflows ls";
     }
     return cli_has(c, OPT_id) ? cli_text(c, "quipu show %s", c->values[OPT_id])

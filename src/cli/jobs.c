@@ -150,6 +150,27 @@ static int look(struct cli *c, const char *id, int64_t left_ms, struct reply *ou
     return status == EXIT_OK ? ask_well(c, &q, out_reply) : status;
 }
 
+/* The time is over: why nothing happens, if that can be seen. */
+static int fail_late(struct cli *c, const char *id, qp_str body)
+{
+    struct json *json = NULL;
+    const char *why = "";
+    const char *next = cli_text(c, "quipu watch %s", id);
+    qp_str topic = QP_NONE;
+    if (json_parse(&c->env, body, NULL, &json) == QP_OK) {
+        topic = member_text(json_get(json, QP_STR("unserved")), "topic");
+    }
+    if (ask_is_file(c)) {
+        why = ": a file does nothing by itself";
+        next = cli_text(c, "quipu run --db %s", ask_whom(c));
+    } else if (topic.n > 0) {
+        why = cli_text(c, ": no worker serves the topic '%.*s'", STR_ARG(topic));
+        next = "quipu topics";
+    }
+    json_free(json);
+    return cli_fail_next(c, EXIT_TIMEOUT, next, "the job '%s' has not ended in time%s", id, why);
+}
+
 /* Asks until the job is in a state that it stays in; the last answer is in *out_reply. */
 static int wait_final(struct cli *c, const char *id, int64_t deadline_us, struct reply *out_reply,
                       int *out_exit)
@@ -166,10 +187,12 @@ static int wait_final(struct cli *c, const char *id, int64_t deadline_us, struct
         if (status != EXIT_OK || is_final(c, buf_slice(&out_reply->body), out_exit)) {
             return status;
         }
-        reply_done(out_reply);
         if (deadline_us != 0 && cli_now_us(c) >= deadline_us) {
-            return cli_fail_next(c, EXIT_TIMEOUT, cli_text(c, "quipu watch %s", id),
-                                 "the job '%s' has not ended in time", id);
+            status = fail_late(c, id, buf_slice(&out_reply->body));
+        }
+        reply_done(out_reply);
+        if (status != EXIT_OK) {
+            return status;
         }
         if (ask_is_file(c)) {
             cli_sleep_ms(left_ms < LOOK_MS ? left_ms : LOOK_MS);

@@ -79,10 +79,19 @@ static int run_program(const char *program, qp_task *task, const int fds[3])
     return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/* "exit code 1: the card is good for 100" */
+static int fail(qp_task *task, const char *what, qp_str why)
+{
+    char message[ERROR_SIZE];
+    (void)snprintf(message, sizeof message, "%s%s%.*s", what, why.n > 0 ? ": " : "", (int)why.n,
+                   why.n > 0 ? why.p : ""); /* what is longer is cut */
+    return qp_task_fail(task, &(struct qp_failure){.message = message});
+}
+
 static int answer(struct program_worker *w, qp_task *task, int code, const int fds[3])
 {
     struct buf text;
-    char message[ERROR_SIZE];
+    char ended[32];
     struct qp_err err = {0};
     int rc;
     buf_init(&text, &w->c->env, 0);
@@ -92,12 +101,11 @@ static int answer(struct program_worker *w, qp_task *task, int code, const int f
                 ? json_check(&w->c->env, text.n > 0 ? buf_slice(&text) : QP_STR("null"), NULL, &err)
                 : err_set(&err, QP_E_TOO_LARGE, "more than %d bytes", LIMIT_PAYLOAD_SIZE);
         rc = rc == QP_OK ? qp_task_output(task, text.n > 0 ? buf_slice(&text) : QP_STR("null"))
-                         : qp_task_fail(task, &(struct qp_failure){.message = err.text});
+                         : fail(task, "its output cannot be taken", str_from(err.text));
     } else {
         (void)read_back(fds[2], &text, ERROR_SIZE); /* what is longer is cut */
-        (void)snprintf(message, sizeof message, "exit code %d: %.*s", code, (int)text.n,
-                       text.p != NULL ? text.p : "");
-        rc = qp_task_fail(task, &(struct qp_failure){.message = message});
+        (void)snprintf(ended, sizeof ended, "exit code %d", code);
+        rc = fail(task, ended, buf_slice(&text));
     }
     buf_done(&text);
     return rc;

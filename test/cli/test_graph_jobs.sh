@@ -161,7 +161,9 @@ test_shell_of_serve() {
         serve --shell print=/bin/echo && at=(-s unix:data/quipu.sock) &&
         expect 0 'active' '' deploy jobs.yaml --activate "${at[@]}" && shell_jobs && shell_ends || return 1
     stop TERM && serve && expect 0 '^alone$' '' start work topic=quipu.shell command=print --id alone "${at[@]}" &&
-        expect 0 - "no worker serves the topic 'quipu.shell'" show alone "${at[@]}"
+        expect 0 - "no worker serves the topic 'quipu.shell'" show alone "${at[@]}" &&
+        expect 7 '' "in time: no worker serves the topic 'quipu.shell'; next: quipu topics" wait alone --timeout 1s "${at[@]}" &&
+        expect 0 - '' start ask name=slow "${at[@]}" && expect 7 '' "in time; next: quipu watch slow" wait slow --timeout 1s "${at[@]}"
 }
 
 test_shell_of_dev() {
@@ -183,7 +185,7 @@ test_exit_codes() {
         expect 11 '' 'not today' wait i "${at[@]}" && expect 11 - "'i' is interrupted" watch i "${at[@]}" &&
         expect 11 '' 'sold out' wait c "${at[@]}" && expect 11 - "'c' is cancelled" watch c "${at[@]}" &&
         expect 11 '' "'k' is interrupted" wait k "${at[@]}" &&
-        expect 7 '' - start ask name=late --wait --timeout 1s "${at[@]}"
+        expect 7 '' "'late' has not ended in time: a file does nothing by itself; next: quipu run --db .*f.db" start ask name=late --wait --timeout 1s "${at[@]}"
 }
 
 test_exit_code_of_parked() {
