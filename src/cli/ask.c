@@ -193,19 +193,33 @@ static const char *member(struct cli *c, const struct json *json, const char *na
                                                               : "";
 }
 
-/* What to look at when something does not allow it, or is not there: the job that was named, the applications that are
- * there, else how to ask. Whose command names no job is not sent to the list of jobs. */
-static const char *next_of(struct cli *c)
+/* Who is refused has to see which applications there are. Of a signal: the job is found, the topic is not. */
+static bool is_about_graphs(const struct cli *c, enum cli_exit code)
+{
+    const char *words = c->command->words;
+    return strncmp(words, "workflows ", 10) == 0 || strcmp(words, "deploy") == 0 ||
+           strcmp(words, "dev") == 0 || strcmp(words, "stats") == 0 ||
+           (strcmp(words, "signal") == 0 && code == EXIT_NOT_FOUND);
+}
+
+/* What to look at when something does not allow it, or is not there: applications, the job that was named, else how to
+ * ask. Whose command names no job is not sent to the list of jobs. NULL: what the exit code says. */
+static const char *next_of(struct cli *c, enum cli_exit code)
 {
     const char *takes = c->command->arguments;
+    bool of_jobs = strstr(takes, "JOB") != NULL || *takes == '\0';
+    if (code != EXIT_CONFLICT && code != EXIT_NOT_FOUND) {
+        return NULL;
+    }
+    if (is_about_graphs(c, code)) {
+        return "quipu workflows ls";
+    }
+    if (code == EXIT_NOT_FOUND && of_jobs) {
+        return NULL;
+    }
     if (c->argument_count > 0 &&
         (strncmp(takes, "JOB", 3) == 0 || strncmp(takes, "[JOB]", 5) == 0)) {
         return cli_text(c, "quipu show %s", c->arguments[0]);
-    }
-    if (strncmp(c->command->words, "workflows ", 10) == 0 ||
-        strcmp(c->command->words, "deploy") == 0 || strcmp(c->command->words, "dev") == 0 ||
-        strcmp(c->command->words, "stats") == 0) {
-        return "quipu workflows ls";
     }
     return cli_has(c, OPT_id) ? cli_text(c, "quipu show %s", c->values[OPT_id])
                               : cli_text(c, "quipu help %s", c->command->words);
@@ -216,9 +230,7 @@ int ask_refused(struct cli *c, const struct reply *r)
     struct json *json = NULL;
     enum cli_exit code = exit_of(r->status);
     const char *detail, *pointer;
-    bool of_jobs = strstr(c->command->arguments, "JOB") != NULL || *c->command->arguments == '\0';
-    const char *next =
-        code == EXIT_CONFLICT || (code == EXIT_NOT_FOUND && !of_jobs) ? next_of(c) : NULL;
+    const char *next = next_of(c, code);
     if (json_parse(&c->env, buf_slice(&r->body), NULL, &json) != QP_OK) {
         return cli_fail(c, code, "%s answered with status %d", ask_whom(c), r->status);
     }

@@ -96,7 +96,7 @@ int apps_signal_key(qp *q, struct arena *a, int64_t ns, qp_str topic, qp_str pay
     if (rc == QP_OK && str_is_none(name)) {
         return err_set(
             err, QP_E_NOT_FOUND,
-            "no deployed graph has a hook at '%.*s'; name the key, or see `quipu workflows ls`",
+            "no deployed graph has a hook at '%.*s'; name the key of whoever else waits there",
             STR_ARG(topic));
     }
     rc = rc == QP_OK ? library_app(q->apps.library, &reader, ns, name, &app) : rc;

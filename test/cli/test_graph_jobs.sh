@@ -230,7 +230,7 @@ test_bad_input() {
     expect 2 '' "'word' is no name=text" start ask word "${at[@]}" && expect 2 '' "'word' is no name=text" stats ask word "${at[@]}" &&
         expect 3 '' 'without a job: quipu signal answer name=text' signal answer word "${at[@]}" &&
         expect 2 '' "the payload lacks what hooks at 'answer' are found by: name \(jobs/1\)" signal answer nam=ann "${at[@]}" &&
-        expect 3 '' "no deployed graph has a hook at 'answers'.*quipu workflows ls" signal answers name=ann "${at[@]}" &&
+        expect 3 '' "no deployed graph has a hook at 'answers'.*; next: quipu workflows ls" signal answers name=ann "${at[@]}" &&
         expect 0 '^jobs +1 +1 +ask, work, give.up +answer *$' '' workflows ls "${at[@]}" &&
         expect 3 '' "no version '9' of 'jobs'.*next: quipu workflows ls" workflows diff jobs 1 9 "${at[@]}" &&
         expect 3 '' "no job 'nobody'.*next: quipu ls" watch nobody "${at[@]}"
