@@ -231,6 +231,13 @@ QP_API QP_MUST_USE int qp_poll(qp *engine, struct qp_err *err);
 QP_API int qp_fd(const qp *engine);
 /* Milliseconds until qp_poll should be called even so; -1: never. */
 QP_API int64_t qp_next_deadline(qp *engine);
+/* After a qp_poll: whether any job goes on without somebody's help. *out_left is true while a task is in hand or
+ * a worker of this engine has one to take, and while a retry, a timer, a task's or a key's lease or the time of an
+ * open job is still to come. It is false when every open job waits for somebody else: for a signal, or for a
+ * worker that is not there. What is due without concerning an open job, so that qp_next_deadline tells of
+ * it (signals and idempotency records that are kept, finished jobs whose time is over, tidying up), is not
+ * left to do. Asks the store; QP_OK, or its code. */
+QP_API QP_MUST_USE int qp_work_left(qp *engine, bool *out_left, struct qp_err *err);
 
 /* -------------------------------------------------------------------------------------- jobs */
 

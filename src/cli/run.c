@@ -1,7 +1,7 @@
 /* run.c - quipu run: works on a store until nothing is left to do
  *
- * The engine and its workers (program.h) are this one thread. It ends when nothing is due any more, now or later: every job
- * that is still open waits for somebody else.
+ * The engine and its workers (program.h) are this one thread. It ends when every job that is still open waits for somebody
+ * else: what the store keeps for a while only (qp_work_left) is not waited for.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -12,27 +12,38 @@
 
 #define DEFAULT_FILE "quipu.db"
 
-/* Until nothing is due, or the time is over. */
+#define SLEEP_MOST_MS 60000 /* another turn does no harm */
+
+/* Until the engine asks for a turn, or the time is over. */
+static void rest(qp *q, int64_t left_ms)
+{
+    struct pollfd fd = {.fd = qp_fd(q), .events = POLLIN};
+    int64_t ms = qp_next_deadline(q);
+    ms = ms < 0 || ms > SLEEP_MOST_MS ? SLEEP_MOST_MS : ms;
+    (void)poll(&fd, 1,
+               (int)(ms < left_ms ? ms : left_ms)); /* a signal only makes it look earlier */
+}
+
+/* Until nothing is left to do, or the time is over. */
 static int drive(struct cli *c, qp *q, int64_t deadline_us)
 {
     struct qp_err err = {0};
     for (;;) {
+        bool left = false;
         int rc = qp_poll(q, &err);
-        int64_t next_ms = qp_next_deadline(q);
         int64_t left_ms = deadline_us == 0 ? INT64_MAX : (deadline_us - cli_now_us(c)) / 1000;
-        struct pollfd fd = {.fd = qp_fd(q), .events = POLLIN};
+        rc = rc == QP_OK ? qp_work_left(q, &left, &err) : rc;
         if (rc != QP_OK) {
             return cli_fail_next(c, EXIT_ERROR, "quipu fsck", "%s", err.text);
         }
-        if (next_ms < 0) {
+        if (!left) {
             return EXIT_OK;
         }
         if (left_ms <= 0) {
             return cli_fail_next(c, EXIT_TIMEOUT, "quipu ls",
                                  "the time is over, and something is left to do");
         }
-        next_ms = next_ms < left_ms ? next_ms : left_ms;
-        (void)poll(&fd, 1, next_ms < 60000 ? (int)next_ms : 60000); /* another turn does no harm */
+        rest(q, left_ms);
     }
 }
 

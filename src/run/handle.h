@@ -209,6 +209,7 @@ struct qp {
     qp_ms due_at;   /* when the next turn is due by itself, by our wall; INT64_MAX: never */
     int64_t due_us; /* the same by the monotonic clock: whichever comes first */
     bool busy;
+    bool in_hand; /* tasks are, or their results */
 };
 
 /* handle.c: qp_open with programs of the caller's choice, and graphs. They outlive the handle. */

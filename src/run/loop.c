@@ -141,6 +141,7 @@ static void publish(qp *q, bool busy)
     q->due_at = at == INT64_MAX ? at : wall + left; /* the store's clock may be a server's */
     q->due_us = now + left * 1000;
     q->busy = busy;
+    q->in_hand = q->held != NULL || q->unsent != NULL;
     if (q->answered) {
         q->answered = false;
         (void)pthread_cond_broadcast(&q->changed);
@@ -447,6 +448,27 @@ int64_t qp_next_deadline(qp *q)
         return 0;
     }
     return by_wall == INT64_MAX ? -1 : by_wall < left ? by_wall : left;
+}
+
+static int read_left(void *context, struct store *s, struct qp_err *err)
+{
+    return store_due_to_jobs(s, context, err);
+}
+
+int qp_work_left(qp *q, bool *out_left, struct qp_err *err)
+{
+    bool left;
+    int rc = QP_OK;
+    (void)pthread_mutex_lock(&q->lock);
+    left = q->busy || q->in_hand || has_arrived(q);
+    (void)pthread_mutex_unlock(&q->lock);
+    if (!left) {
+        rc = reads_do(q, &left, read_left, err);
+    }
+    if (rc == QP_OK) {
+        *out_left = left;
+    }
+    return rc;
 }
 
 static void *thread_main(void *context)

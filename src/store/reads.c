@@ -139,6 +139,45 @@ int store_due(struct store *s, qp_ms *out_at, struct qp_err *err)
     return rc;
 }
 
+/* The first row that counts says enough: the scan ends with it. */
+#define FOUND QP_E_EXISTS
+
+static int found_row(void *context, const void *row)
+{
+    (void)context;
+    (void)row;
+    return FOUND;
+}
+
+static int found_open_job(void *context, const void *row)
+{
+    (void)context;
+    return ((const struct job_row *)row)->completions == 0 ? FOUND : QP_OK;
+}
+
+int store_due_to_jobs(struct store *s, bool *out_any, struct qp_err *err)
+{
+    static const struct {
+        enum index_id index;
+        store_visit visit;
+    } by_time[] = {{INDEX_msg_wake, found_row},
+                   {INDEX_key_hold_lease, found_row},
+                   {INDEX_job_expire, found_open_job}};
+    int rc = QP_OK;
+    for (size_t i = 0; i < ARRAY_COUNT(by_time) && rc == QP_OK; i++) {
+        struct scan scan = {.table = indexes[by_time[i].index].table,
+                            .index = (int)by_time[i].index,
+                            .limit = SIZE_MAX,
+                            .slim = true};
+        rc = store_scan(s, &scan, NULL, by_time[i].visit, err);
+    }
+    if (rc != QP_OK && rc != FOUND) {
+        return rc;
+    }
+    *out_any = rc == FOUND;
+    return QP_OK;
+}
+
 struct dump {
     struct buf *out;
     enum table_id table;

@@ -934,6 +934,11 @@ int store_feed(struct store *s, int64_t after, size_t commits, void *context,
 /* The earliest time at which something in the store is due (row_due_at); INT64_MAX: nothing. */
 int store_due(struct store *s, qp_ms *out_at, struct qp_err *err) QP_MUST_USE;
 
+/* Whether any of that lets an open job go on: a timer, the delay or lease of a task, the lease of a key, the time
+ * of a job that has not ended. What is only kept for a while (signals, idempotency records, ended jobs) does
+ * not. Looks at ended jobs whose time runs, one by one, until it finds an open one: not for every round. */
+int store_due_to_jobs(struct store *s, bool *out_any, struct qp_err *err) QP_MUST_USE;
+
 /* All tables as text, in key order: equal states print equal bytes. For tests and `quipu
  * export`. */
 int store_dump(struct store *s, struct buf *out, struct qp_err *err) QP_MUST_USE;

@@ -92,6 +92,92 @@ static void test_deadlines(void **state)
     rt_end();
 }
 
+static bool is_left(qp *q)
+{
+    struct qp_err err = {0};
+    bool left = false;
+    rt_poll(q);
+    assert_int_equal(qp_work_left(q, &left, &err), QP_OK);
+    return left;
+}
+
+/* What lets an open job go on is left to do, and ends when it has. */
+static void work_comes(qp *q)
+{
+    struct qp_start retried = start_of("retried");
+    struct qp_start later = start_of("later");
+    struct qp_start timed = {
+        .topic = QP_STR("nobody"), .id = QP_STR("timed"), .input = QP_STR("1"), .timeout_ms = 7000};
+    qp_task *task = NULL;
+    later.delay_ms = 5000;
+    later.retry.attempts = 1;
+    rt_start_with(q, &retried);
+    assert_true(is_left(q)); /* it is tried again */
+    testenv_advance_ms(&rt, 20);
+    assert_true(is_left(q));
+    testenv_advance_ms(&rt, 20);
+    assert_false(is_left(q));
+    rt_start_with(q, &later);
+    assert_true(is_left(q));
+    testenv_advance_ms(&rt, 5000);
+    assert_false(is_left(q));
+    rt_start_with(q, &timed);
+    assert_true(is_left(q)); /* nobody serves it, but its time will end it */
+    testenv_advance_ms(&rt, 7000);
+    assert_false(is_left(q));
+    rt_expect(q, "timed", "failed", NULL);
+    rt_start_with(
+        q, &(struct qp_start){.topic = QP_STR("hand"), .id = QP_STR("hand"), .input = QP_STR("1")});
+    assert_false(is_left(q)); /* nobody serves it */
+    assert_int_equal(qp_task_claim(q, QP_STR("hand"), &task, NULL), QP_OK);
+    assert_true(is_left(q));
+    assert_int_equal(qp_task_complete(task, QP_STR("1"), NULL), QP_OK);
+    assert_false(is_left(q));
+}
+
+/* Retention, signals that wait for a job and idempotency records are due, and nothing to wait for. */
+static void work_is_only_kept(qp *q)
+{
+    struct qp_start start = start_of("kept");
+    start.retry.attempts = 1;
+    start.idem_key = QP_STR("key");
+    start.idem_body = QP_STR("body");
+    rt_start_with(q, &start);
+    assert_int_equal(qp_signal_send(q,
+                                    &(struct qp_signal){.topic = QP_STR("early"),
+                                                        .key = QP_STR("k"),
+                                                        .payload = QP_STR("1"),
+                                                        .ttl_ms = 9000},
+                                    NULL),
+                     QP_OK);
+    assert_false(is_left(q));
+    testenv_advance_ms(&rt, 1000); /* the store is tidied up */
+    assert_false(is_left(q));
+    assert_in_range(qp_next_deadline(q), 1, 8000);
+}
+
+/* qp_work_left, in a file and in memory. */
+static void test_work_left(void **state)
+{
+    (void)state;
+    for (int memory = 0; memory < 2; memory++) {
+        struct qp_options options;
+        qp *q = NULL;
+        rt_begin(RT_VIRTUAL);
+        qp_options_init(&options);
+        options.path = memory ? NULL : rt_path;
+        options.env = &rt.env;
+        options.keep_ms = 3600 * 1000;
+        assert_int_equal(qp_open(&options, &q, NULL), QP_OK);
+        rt_worker(q, "work", fail_twice, NULL);
+        assert_false(is_left(q));
+        work_comes(q);
+        work_is_only_kept(q);
+        rt_close(q);
+        rt_end();
+    }
+}
+
 /* The wall clock is set back: nothing is due later than it was. It is set forward: what is due is due
  * now. */
 static void test_clock_jumps(void **state)
@@ -509,6 +595,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_deadlines),
+        cmocka_unit_test(test_work_left),
         cmocka_unit_test(test_clock_jumps),
         cmocka_unit_test(test_a_host_loop),
         cmocka_unit_test(test_poll_comes_back),
