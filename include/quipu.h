@@ -581,6 +581,9 @@ QP_API QP_MUST_USE int qp_job_show(qp *engine, qp_str ns, qp_str id_or_prefix, v
 /* The whole id. */
 QP_API QP_MUST_USE int qp_job_resolve(qp *engine, qp_str ns, qp_str id_or_prefix,
                                       char out_id[QP_ID_SIZE], struct qp_err *err);
+/* Whether a job, named by its whole id, has ended; of what it carries nothing is read. QP_E_NOT_FOUND. */
+QP_API QP_MUST_USE int qp_job_ended(qp *engine, qp_str ns, qp_str id, bool *out_ended,
+                                    struct qp_err *err);
 
 enum qp_order { QP_NEWEST_FIRST, QP_OLDEST_FIRST };
 

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "kernel/single.h"
 
@@ -95,6 +96,41 @@ int query_find(const struct query *q, struct arena *arena, qp_str id,
     }
     *out_job = row;
     return QP_OK;
+}
+
+/* In `arena`, of which its caller has one. */
+static int ended(const struct query *q, struct arena *arena, qp_str id, bool *out_ended,
+                 struct qp_err *err)
+{
+    struct job_name_row name = {.ns = q->ns, .jid = id};
+    struct job_row key = {.ns = q->ns};
+    const void *pointer = &key;
+    const void *row = NULL;
+    void *found = NULL;
+    int rc = store_get(q->store, arena, TABLE_job_name, &name, &row, err);
+    if (rc == QP_OK) {
+        key.job = ((const struct job_name_row *)row)->job;
+        rc = store_get_all(q->store, arena, TABLE_job, &pointer, 1, &found, err);
+    }
+    if (rc == QP_E_NOT_FOUND || (rc == QP_OK && found == NULL)) {
+        return no_job(err, QP_E_NOT_FOUND, id);
+    }
+    if (rc == QP_OK) {
+        *out_ended = ((const struct job_row *)found)->closed_at != 0;
+    }
+    return rc;
+}
+
+int query_ended(const struct query *q, qp_str id, bool *out_ended, struct qp_err *err)
+{
+    struct arena arena;
+    int rc = id_check(id, "job id", err);
+    if (rc == QP_OK) {
+        arena_init(&arena, store_env(q->store), 0);
+        rc = ended(q, &arena, id, out_ended, err);
+        arena_done(&arena);
+    }
+    return rc;
 }
 
 /* The ids that begin alike. */
@@ -317,8 +353,10 @@ static int show(struct showing *s, qp_str id, struct qp_err *err)
 /* All that is told of a job was true at one moment. */
 static int show_at_once(struct showing *s, qp_str id, struct qp_err *err)
 {
-    int rc = store_snapshot_begin(s->q->store, err);
+    int rc = FP("query.show");
     int end;
+    rc = rc == QP_OK ? store_snapshot_begin(s->q->store, err)
+                     : err_set(err, rc, "job: %s", qp_code_text(rc));
     if (rc != QP_OK) {
         return rc;
     }

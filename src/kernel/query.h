@@ -42,6 +42,8 @@ int query_resolve(const struct query *q, qp_str id_or_prefix, char out_id[QP_ID_
 /* The row of an id, in `arena`. QP_E_NOT_FOUND. */
 int query_find(const struct query *q, struct arena *arena, qp_str id,
                const struct job_row **out_job, struct qp_err *err) QP_MUST_USE;
+/* Whether it has ended: two rows, without payloads. QP_E_NOT_FOUND. */
+int query_ended(const struct query *q, qp_str id, bool *out_ended, struct qp_err *err) QP_MUST_USE;
 /* unserved_topic is the topic at which a task of the job waits; whether it is served is not known here. */
 int query_show(const struct query *q, qp_str id_or_prefix, void *context, qp_job_visit visit,
                struct qp_err *err) QP_MUST_USE;

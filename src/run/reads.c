@@ -304,6 +304,17 @@ int qp_job_resolve(qp *q, qp_str ns, qp_str id_or_prefix, char out_id[QP_ID_SIZE
     return query_do(q, ns, &sq, err);
 }
 
+static int ended_body(struct space_query *sq, struct qp_err *err)
+{
+    return query_ended(&sq->query, sq->id, sq->context, err);
+}
+
+int qp_job_ended(qp *q, qp_str ns, qp_str id, bool *out_ended, struct qp_err *err)
+{
+    struct space_query sq = {.body = ended_body, .id = id, .context = out_ended};
+    return query_do(q, ns, &sq, err);
+}
+
 static int list_body(struct space_query *sq, struct qp_err *err)
 {
     return query_list(&sq->query, sq->what, sq->context, sq->visit.job, sq->out_text, err);

@@ -1,7 +1,7 @@
 /* wait.c - calls that wait for the end of a job
  *
- * Nobody sleeps here: a kept call follows its job (qp_follow), is looked at on the crew whenever
- * the job has changed, and is answered when the job has ended or its time is over.
+ * Nobody sleeps here: a kept call follows its job (qp_follow). Whenever that has changed, the crew asks whether it has
+ * ended, and nothing else; the job is read once, for the answer, when it has or the call's time is over.
  *
  *   I1  at most one look is queued or going on; a change meanwhile makes it look again
  *   I2  the struct goes when neither the call nor its timing needs it any more
@@ -97,28 +97,20 @@ static int read_visit(void *context, const struct qp_job_info *job)
     return QP_OK;
 }
 
-/* The job into the call's body; *out_ended: it has. */
-static int read_job(struct api_call *c, struct json_writer *w, qp_str ns, qp_str id,
-                    bool *out_ended, struct qp_err *err)
+/* The job as it is: 200 when it has ended, else 202. */
+static void answer_job(struct api_call *c, qp_str ns, qp_str id)
 {
     struct reading r = {.id = id};
+    struct qp_err err = {0};
     int rc;
     api_json(c, &r.w);
-    rc = qp_job_show(api_engine(c->api), ns, id, &r, read_visit, err);
-    *w = r.w;
-    *out_ended = r.ended;
-    return rc == QP_E_CONFLICT ? QP_E_NOT_FOUND : rc;
-}
-
-static void answer_job(struct api_call *c, struct json_writer *w, bool ended, int rc,
-                       const struct qp_err *err)
-{
+    rc = qp_job_show(api_engine(c->api), ns, id, &r, read_visit, &err);
     if (rc != QP_OK) {
-        api_fail(c, rc, err);
+        api_fail(c, rc == QP_E_CONFLICT ? QP_E_NOT_FOUND : rc, rc == QP_E_CONFLICT ? NULL : &err);
         return;
     }
-    c->retry_after_s = ended ? 0 : 1;
-    api_json_end(c, w, ended ? 200 : 202);
+    c->retry_after_s = r.ended ? 0 : 1;
+    api_json_end(c, &r.w, r.ended ? 200 : 202);
 }
 
 static void stop(struct waiting *w)
@@ -132,11 +124,22 @@ static void stop(struct waiting *w)
     }
 }
 
+/* Not yet: it is looked at again when it has changed, as it may have meanwhile. */
+static void keep_waiting(struct waiting *w)
+{
+    bool put;
+    (void)pthread_mutex_lock(&w->lock);
+    put = w->queued = w->again;
+    (void)pthread_mutex_unlock(&w->lock);
+    if (put) {
+        QP_ASSERT(crew_put(w->api, &w->job));
+    }
+}
+
 /* On the crew. */
 static void look(struct crew_job *job)
 {
     struct waiting *w = (struct waiting *)((char *)job - offsetof(struct waiting, job));
-    struct json_writer writer;
     struct qp_err err = {0};
     bool ended = false;
     bool late;
@@ -145,19 +148,17 @@ static void look(struct crew_job *job)
     w->again = false;
     late = w->late;
     (void)pthread_mutex_unlock(&w->lock);
-    rc = read_job(w->call, &writer, str_from(w->ns), str_from(w->id), &ended, &err);
+    rc = qp_job_ended(api_engine(w->api), str_from(w->ns), str_from(w->id), &ended, &err);
     if (rc == QP_OK && !ended && !late) {
-        bool put;
-        (void)pthread_mutex_lock(&w->lock);
-        put = w->queued = w->again;
-        (void)pthread_mutex_unlock(&w->lock);
-        if (put) {
-            QP_ASSERT(crew_put(w->api, &w->job));
-        }
+        keep_waiting(w);
         return;
     }
     stop(w);
-    answer_job(w->call, &writer, ended, rc, &err);
+    if (rc == QP_OK) {
+        answer_job(w->call, str_from(w->ns), str_from(w->id));
+    } else {
+        api_fail(w->call, rc, &err);
+    }
     leave(w);
 }
 
@@ -180,12 +181,15 @@ static struct waiting *waiting_make(struct api_call *c, qp_str id)
 void wait_for_job(struct api_call *c, qp_str id, qp_ms within_ms)
 {
     struct waiting *w;
-    struct json_writer writer;
     struct qp_err err = {0};
-    bool ended = false;
-    int rc = read_job(c, &writer, c->ns, id, &ended, &err);
-    if (rc != QP_OK || ended || within_ms == 0) {
-        answer_job(c, &writer, ended, rc, &err);
+    bool now = within_ms == 0;
+    int rc = now ? QP_OK : qp_job_ended(api_engine(c->api), c->ns, id, &now, &err);
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+        return;
+    }
+    if (now) {
+        answer_job(c, c->ns, id);
         return;
     }
     w = waiting_make(c, id);

@@ -55,7 +55,7 @@ static bool is_torture(void)
 static bool is_of_store(const char *point)
 {
     return strncmp(point, "engine.", 7) != 0 && strncmp(point, "copy.", 5) != 0 &&
-           strncmp(point, "backup.", 7) != 0;
+           strncmp(point, "backup.", 7) != 0 && strncmp(point, "query.", 6) != 0;
 }
 
 static bool all_points_passed(void)

@@ -191,7 +191,8 @@ static int commit(struct opgen *g, struct store *s)
 static bool is_of_store(const char *point)
 {
     return strncmp(point, "engine.", 7) != 0 && strncmp(point, "copy.", 5) != 0 &&
-           strncmp(point, "backup.", 7) != 0 && strcmp(point, "write.head") != 0;
+           strncmp(point, "backup.", 7) != 0 && strncmp(point, "query.", 6) != 0 &&
+           strcmp(point, "write.head") != 0;
 }
 
 static int make_record(void **state)

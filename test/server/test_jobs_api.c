@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/failpoint.h"
 #include "kernel/single.h"
 #include "kernel/turn.h"
 #include "servertest.h"
@@ -338,6 +339,29 @@ static void waiting(enum st_kind kind)
     st_end();
 }
 
+/* Whoever waits asks whether the job has ended, however often it changes; the job is read for the answer alone. */
+static void waiting_reads_once(void **state)
+{
+    struct hc_answer a;
+    pthread_t thread;
+    int64_t shown;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    st_start("slow", "1");
+    shown = failpoint_hits("query.show");
+    assert_int_equal(pthread_create(&thread, NULL, wait_on_thread, &a), 0);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(st_call("POST", "/v1/jobs/slow/pause", "{}", NULL), 200);
+        assert_int_equal(st_call("POST", "/v1/jobs/slow/resume", "{}", NULL), 200);
+    }
+    work_once();
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(a.status, 200);
+    assert_int_equal(failpoint_hits("query.show") - shown, 1);
+    hc_done(&a);
+    st_end();
+}
+
 static void waiting_on_a_file(void **state)
 {
     (void)state;
@@ -576,6 +600,7 @@ int main(void)
         cmocka_unit_test(whole_ids),
         cmocka_unit_test(audited_nowhere),
         cmocka_unit_test(key_in_flight),
+        cmocka_unit_test(waiting_reads_once),
         cmocka_unit_test(waiting_on_a_file),
         cmocka_unit_test(waiting_on_a_database),
         cmocka_unit_test(lists),
