@@ -247,3 +247,17 @@ int span_parse(qp_str text, qp_ms *out_ms, struct qp_err *err)
     *out_ms = sum;
     return QP_OK;
 }
+
+int moment_parse(qp_str text, qp_ms now, qp_ms *out_at)
+{
+    qp_ms span = 0;
+    int rc;
+    if (text.n == 0 || text.p[0] != '-') {
+        return rfc3339_parse(text, out_at, NULL);
+    }
+    rc = span_parse((qp_str){text.p + 1, text.n - 1}, &span, NULL);
+    if (rc == QP_OK) {
+        *out_at = now - span;
+    }
+    return rc;
+}

@@ -19,6 +19,9 @@ int rfc3339_parse(qp_str text, qp_ms *out_at, struct qp_err *err) QP_MUST_USE;
 /* 0 to LIMIT_TIMER_MS. QP_E_INVALID: it is none, or longer. */
 int span_parse(qp_str text, qp_ms *out_ms, struct qp_err *err) QP_MUST_USE;
 
+/* A time, or "-" and a span: so long before now. QP_E_INVALID. */
+int moment_parse(qp_str text, qp_ms now, qp_ms *out_at) QP_MUST_USE;
+
 /* A day of the proleptic Gregorian calendar, and the same as days since 1970-01-01. The year before 1 is 0. */
 struct civil {
     int64_t year;

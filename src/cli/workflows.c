@@ -486,6 +486,7 @@ static void print_stats(struct cli *c, const struct json *stats)
 int command_stats(struct cli *c)
 {
     const char *range = cli_has(c, OPT_range) ? c->values[OPT_range] : "1h";
+    const char *end = cli_has(c, OPT_end) ? c->values[OPT_end] : NULL;
     qp_ms ms;
     qp_str data;
     int status = cli_expect(c, 1, SIZE_MAX);
@@ -497,9 +498,11 @@ int command_stats(struct cli *c)
     }
     return show(
         c,
-        &(struct question){.path = "/v1/stats",
-                           .query = cli_text(c, "topic=%s&range=%s&data=%s",
-                                             cli_encode(c, c->arguments[0]), cli_encode(c, range),
-                                             cli_encode(c, cli_text(c, "%.*s", STR_ARG(data))))},
+        &(struct question){
+            .path = "/v1/stats",
+            .query = cli_text(c, "topic=%s&range=%s%s%s&data=%s", cli_encode(c, c->arguments[0]),
+                              cli_encode(c, range),
+                              end == NULL ? "" : "&end=", end == NULL ? "" : cli_encode(c, end),
+                              cli_encode(c, cli_text(c, "%.*s", STR_ARG(data))))},
         print_stats);
 }

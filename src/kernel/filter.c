@@ -174,18 +174,6 @@ static int take_op(struct reader *r, int allowed, struct filter_condition *c)
     return refuse(r, r->at, "an operator is missing (there are = != ^= < <= > >=)");
 }
 
-/* A time, or so long before now. */
-static int read_time(const struct reader *r, qp_str value, int64_t *out_at)
-{
-    qp_ms span = 0;
-    if (value.n > 1 && value.p[0] == '-') {
-        int rc = span_parse((qp_str){value.p + 1, value.n - 1}, &span, NULL);
-        *out_at = r->now - span;
-        return rc;
-    }
-    return rfc3339_parse(value, out_at, NULL);
-}
-
 static int read_value(struct reader *r, size_t at, qp_str value, struct filter_condition *c)
 {
     enum job_status status;
@@ -197,7 +185,7 @@ static int read_value(struct reader *r, size_t at, qp_str value, struct filter_c
     case FILTER_STARTED:
     case FILTER_UPDATED:
     case FILTER_ENDED:
-        return read_time(r, value, &c->number) == QP_OK
+        return moment_parse(value, r->now, &c->number) == QP_OK
                    ? QP_OK
                    : refuse(r, at, "neither a time (2026-01-31T09:08:07Z) nor a span back (-2h)");
     case FILTER_WORKFLOW:

@@ -86,6 +86,8 @@ qp_str api_parameter(struct api_call *c, const char *name);
 /* A duration of the query, cut to `most`; `otherwise` when there is none. False: the call is
  * refused. */
 bool api_duration(struct api_call *c, const char *name, qp_ms most, qp_ms otherwise, qp_ms *out_ms);
+/* A time, or one before now (moment_parse); without the parameter it is now. */
+bool api_moment(struct api_call *c, const char *name, qp_ms *out_at);
 /* A number of the query, cut to `most`. */
 bool api_number(struct api_call *c, const char *name, int64_t most, int64_t otherwise,
                 int64_t *out_number);

@@ -46,6 +46,21 @@ bool api_duration(struct api_call *c, const char *name, qp_ms most, qp_ms otherw
     return true;
 }
 
+bool api_moment(struct api_call *c, const char *name, qp_ms *out_at)
+{
+    const struct qp_env *env = api_env(c->api);
+    qp_str text = api_parameter(c, name);
+    qp_ms now = env->wall_ms(env->context);
+    qp_ms at = now;
+    if (!str_is_none(text) && (moment_parse(text, now, &at) != QP_OK || at <= 0)) {
+        api_refuse(c, PROBLEM_BAD_PARAMETER, name,
+                   "it is a time like 2026-01-31T09:00:00Z, or one before now, like -2h");
+        return false;
+    }
+    *out_at = at;
+    return true;
+}
+
 bool api_number(struct api_call *c, const char *name, int64_t most, int64_t otherwise,
                 int64_t *out_number)
 {

@@ -277,7 +277,8 @@ void handle_stats(struct api_call *c)
     struct qp_measures query = {.ns = c->ns, .topic = api_parameter(c, "topic")};
     struct qp_err err = {0};
     int rc;
-    if (!api_duration(c, "range", LIMIT_TIMER_MS, 60 * 60 * 1000, &query.range_ms)) {
+    if (!api_duration(c, "range", LIMIT_TIMER_MS, 60 * 60 * 1000, &query.range_ms) ||
+        !api_moment(c, "end", &query.end_at)) {
         return;
     }
     if (str_is_none(query.topic)) {

@@ -56,7 +56,15 @@ jobs() {
         expect 0 '"granted":true' '' wait r1 "${at[@]}" && said &&
         expect 2 '' 'amount' start order.placed item=quipu "${at[@]}" &&
         expect 3 '' 'no deployed graph has a hook' signal no.such.topic a=b "${at[@]}" &&
-        expect 3 '' - stats no.such.topic "${at[@]}"
+        expect 3 '' - stats no.such.topic "${at[@]}" || return 1
+    cat > sale.yaml << 'END'
+app: { id: sales, version: '1', graphs: [{ subscribes: sale, activities: { t: { type: trigger, stats: { key: all } } } }] }
+END
+    expect 0 - '' deploy sale.yaml --activate "${at[@]}" && expect 0 - '' start sale --id s1 "${at[@]}" && work &&
+        expect 0 '^jobs  1$' '' stats sale --range 10m "${at[@]}" &&
+        expect 0 '^jobs  0$' '' stats sale --range 10m --end -1d "${at[@]}" &&
+        expect 0 '^2026-01-31T09:05:00.000Z +0' '' stats sale --range 5m --end 2026-01-31T09:07:00Z "${at[@]}" && said &&
+        expect 2 '' 'end' stats sale --end soon "${at[@]}"
 }
 
 test_versions() { on_both versions; }

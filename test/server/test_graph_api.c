@@ -400,6 +400,19 @@ static void measuring(void **state)
     assert_int_equal(json_count(json_get(tree, QP_STR("segments"))), 13);
     json_free(tree);
     hc_done(&a);
+    /* Before they began there were none; and the segments are those of the time that was asked for. */
+    expect_part("GET", "/v1/stats?topic=shop.order&end=-2h&data=%7B%22colour%22%3A%22red%22%7D",
+                NULL, 200, "{\"key\":\"red\",\"count\":0,");
+    expect_part(
+        "GET",
+        "/v1/stats?topic=shop.order&range=5m&end=2026-01-31T09%3A07%3A00Z&data=%7B%22colour"
+        "%22%3A%22red%22%7D",
+        NULL, 200,
+        "\"count\":0,\"segments\":[{\"time\":\"2026-01-31T09:00:00.000Z\",\"count\":0,"
+        "\"measures\":{}},{\"time\":\"2026-01-31T09:05:00.000Z\",\"count\":0,\"measures\":{}}]");
+    expect_part("GET", "/v1/stats?topic=shop.order&end=soon", NULL, 400, "\"pointer\":\"end\"");
+    expect_part("GET", "/v1/stats?topic=shop.order&end=1969-01-01T00%3A00%3A00Z", NULL, 400,
+                "bad_parameter");
     expect_part("GET", "/v1/stats?topic=shop.outer", NULL, 404, "has stats");
     expect_part("GET", "/v1/stats", NULL, 400, "bad_parameter");
     expect_part("GET", "/v1/stats?topic=shop.order&range=0s", NULL, 400, "range");

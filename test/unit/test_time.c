@@ -146,12 +146,32 @@ static void test_no_span(void **state)
     }
 }
 
+/* Proves that a moment is a time, or so long before now. */
+static void test_moment(void **state)
+{
+    static const struct {
+        const char *text;
+        qp_ms at;
+    } cases[] = {{"1970-01-01T00:00:02Z", 2000}, {"-2h", 10000000 - 7200000}, {"-PT1S", 9999000}};
+    static const char *const none[] = {"", "-", "2h", "--2h", "now", "-2x"};
+    qp_ms at = 77;
+    for (size_t i = 0; i < ARRAY_COUNT(none); i++) {
+        assert_int_equal(moment_parse(str_from(none[i]), 10000000, &at), QP_E_INVALID);
+        assert_int_equal(at, 77);
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        assert_int_equal(moment_parse(str_from(cases[i].text), 10000000, &at), QP_OK);
+        assert_int_equal(at, cases[i].at);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_format), cmocka_unit_test(test_both_ways),
         cmocka_unit_test(test_parse),  cmocka_unit_test(test_no_time),
         cmocka_unit_test(test_span),   cmocka_unit_test(test_no_span),
+        cmocka_unit_test(test_moment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
