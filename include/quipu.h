@@ -567,7 +567,8 @@ struct qp_job_info {
         unserved_topic; /* its task waits there, and nobody that this process knows of asks for such
                               tasks; none: somebody does, or it waits for nothing */
     qp_ms unserved_since; /* when somebody last did; 0: never */
-    /* Of a graph's job; else none. */
+    /* Likewise, and of a graph's job; else none. They are derived from all that the job has done, which a list
+     * does not read. */
     qp_str state;         /* one digit per activity, in the order of their ids (docs/graphs.md) */
     qp_str compositional; /* the same with those of the jobs that it called */
     qp_str data;          /* JSON: its data so far; of a completed job its output */

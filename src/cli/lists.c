@@ -93,6 +93,7 @@ int list_run(struct cli *c, const struct list *list)
 static const struct table_column job_columns[] = {
     {"ID", "id", false},
     {"WORKFLOW", "workflow", false},
+    {"VERSION", "version", true},
     {"STATUS", "status", false},
     {"STARTED", "started_at", false},
     {"UPDATED", "updated_at", true},

@@ -276,6 +276,19 @@ static void versions(void **state)
     st_end();
 }
 
+/* A list has the status, the version and the semaphore of a graph's job; its digits, which all its ledgers would have to be
+ * read for, and its data it has not. */
+static void list_tells_the_row(void)
+{
+    struct hc_answer a;
+    assert_int_equal(st_call("GET", "/v1/jobs?where=workflow%3Dshop.order", NULL, &a), 200);
+    assert_true(has(&a, "\"id\":\"j\""));
+    assert_true(has(&a, "\"version\":\"shop/1\",\"status\":\"running\""));
+    assert_true(has(&a, "\"open\":1"));
+    assert_false(has(&a, "\"state\"") || has(&a, "\"data\"") || has(&a, "\"input\""));
+    hc_done(&a);
+}
+
 /* From its start to its end: state, data, activities, signals with and without what they are matched by. */
 static void running(void **state)
 {
@@ -292,6 +305,7 @@ static void running(void **state)
                    "{\"topic\":\"shop.order\",\"id\":\"j\",\"input\":{\"amount\":1}}", 201, "id"));
     expect_part("GET", "/v1/jobs/j", NULL, 200,
                 "\"state\":\"689000000000000\",\"compositional\":\"689\",\"semaphore\":1}");
+    list_tells_the_row();
     pay_once();
     expect_part("GET", "/v1/jobs/j", NULL, 200,
                 "\"state\":\"665000000000000\",\"compositional\":\"665\",\"semaphore\":1,\"data\":{"
