@@ -18,7 +18,8 @@ struct question {
     qp_str body;       /* JSON; none: no body */
     const char
         *key; /* Idempotency-Key; NULL: none. A store is asked once, and needs no record of it */
-    /* How long to try again while a server cannot be reached. Only for what may be asked twice. */
+    /* How long to try again while a server cannot be reached. Only for what may be asked twice. (What was refused
+     * because we ask too often is always asked again for a while: nothing came of it.) */
     qp_ms patience_ms;
 };
 

@@ -14,6 +14,7 @@
 #define FIRST_PAUSE_MS 50
 #define PAUSE_MOST_MS 1000
 #define FOLLOW_PATIENCE_MS 30000
+#define RATE_PATIENCE_MS 30000 /* with a server that says: not so often */
 
 struct remote {
     struct ask ask; /* first */
@@ -21,6 +22,7 @@ struct remote {
     CURL *stream;   /* of events: who reads them may ask meanwhile. NULL: not yet */
     char base[512]; /* of URLs */
     char error[CURL_ERROR_SIZE];
+    int64_t deadline_us;       /* of --timeout: nothing is tried again after it; 0: there is none */
     const char *authorization; /* a header, or NULL */
 };
 
@@ -99,18 +101,46 @@ static int unreachable(struct cli *c, CURLcode rc)
                          r->error[0] != '\0' ? r->error : curl_easy_strerror(rc));
 }
 
+/* When a server whose answer was "too often" wants to be asked again, in milliseconds; 0: that was not its answer. One that
+ * has reached a limit of its own does not say when. */
+static qp_ms rate_pause_ms(CURL *curl, long status)
+{
+    curl_off_t seconds = 0;
+    return status == 429 && curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &seconds) == CURLE_OK &&
+                   seconds > 0
+               ? (qp_ms)(seconds < RATE_PATIENCE_MS / 1000 ? seconds * 1000 : RATE_PATIENCE_MS)
+               : 0;
+}
+
+/* Until when a question is tried again: for so long, and not beyond the command's own time. */
+static int64_t until(const struct remote *r, int64_t begun_us, qp_ms patience_ms)
+{
+    int64_t at = begun_us + patience_ms * 1000;
+    return r->deadline_us != 0 && r->deadline_us < at ? r->deadline_us : at;
+}
+
 /* A server that is being started again answers nothing, or that it is busy: who has the patience
- * asks again. */
+ * asks again. One that is asked too often has done nothing, and is asked again when it says so. */
 static int server_ask(struct cli *c, const struct question *q, struct reply *out_reply)
 {
-    int64_t until_us = cli_now_us(c) + q->patience_ms * 1000;
+    const struct remote *r = remote_of(c);
+    int64_t begun_us = cli_now_us(c);
     qp_ms pause_ms = FIRST_PAUSE_MS;
     CURLcode rc;
     buf_init(&out_reply->body, &c->env, 0);
     for (;;) {
+        qp_ms rate_ms;
         rc = ask_once(c, q, out_reply);
+        rate_ms = rc == CURLE_OK ? rate_pause_ms(r->curl, out_reply->status) : 0;
+        if (rate_ms > 0) {
+            if (cli_now_us(c) + rate_ms * 1000 >= until(r, begun_us, RATE_PATIENCE_MS)) {
+                break;
+            }
+            cli_sleep_ms(rate_ms);
+            continue;
+        }
         if ((rc == CURLE_OK && out_reply->status != 503) || rc == CURLE_WRITE_ERROR ||
-            cli_now_us(c) >= until_us) {
+            cli_now_us(c) >= until(r, begun_us, q->patience_ms)) {
             break;
         }
         cli_sleep_ms(pause_ms);
@@ -225,13 +255,15 @@ static int follow_all(struct cli *c, const struct question *q, struct events *e)
         long status = 0;
         CURLcode rc = follow_once(c, q, e, &status);
         int64_t now = cli_now_us(c);
+        qp_ms pause_ms;
         if (e->ended || e->stop) {
             return EXIT_OK;
         }
         if (e->deadline_us != 0 && now >= e->deadline_us) {
             return EXIT_TIMEOUT;
         }
-        if (status >= 400 && status != 503) {
+        pause_ms = rate_pause_ms(remote_of(c)->stream, status);
+        if (status >= 400 && status != 503 && pause_ms == 0) {
             struct reply refused;
             int code = ask_well(c, q, &refused); /* the same question says why, as JSON */
             reply_done(&refused);
@@ -241,7 +273,11 @@ static int follow_all(struct cli *c, const struct question *q, struct events *e)
         if (now - e->alive_us > FOLLOW_PATIENCE_MS * 1000) {
             return unreachable(c, rc);
         }
-        cli_sleep_ms(FIRST_PAUSE_MS * 4);
+        pause_ms = pause_ms > 0 ? pause_ms : FIRST_PAUSE_MS * 4;
+        if (e->deadline_us != 0 && e->deadline_us - now < pause_ms * 1000) {
+            pause_ms = (e->deadline_us - now) / 1000 + 1;
+        }
+        cli_sleep_ms(pause_ms);
     }
 }
 
@@ -300,6 +336,8 @@ static bool take_address(struct remote *r, const char *server)
 int ask_server_open(struct cli *c, const char *server, const char *token)
 {
     struct remote *r = mem_alloc(&c->env, sizeof *r);
+    qp_ms timeout = -1;
+    int status;
     if (r == NULL || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
         (r->curl = curl_easy_init()) == NULL) {
         mem_free(&c->env, r);
@@ -311,6 +349,11 @@ int ask_server_open(struct cli *c, const char *server, const char *token)
                           .whom = cli_text(c, "%s", server)};
     c->ask = &r->ask;
     r->authorization = token != NULL ? cli_text(c, "Authorization: Bearer %s", token) : NULL;
+    status = cli_duration(c, OPT_timeout, &timeout);
+    if (status != EXIT_OK) {
+        return status;
+    }
+    r->deadline_us = timeout < 0 ? 0 : cli_now_us(c) + timeout * 1000 + 1;
     if (!take_address(r, server)) {
         return cli_usage(
             "%s: a server is http://HOST:PORT, https://HOST:PORT or unix:PATH, not '%s'; see "

@@ -37,6 +37,24 @@ test_start_waits_across_kills() {
     expect 0 '' ' 0 errors' fsck data/quipu.db
 }
 
+# Who asks too often is answered when it is time, whatever the question; but not beyond the time of the command.
+test_rate_limited() {
+    serve --token-rate 1 || return 1
+    local at=(--server "$url" --token-file data/admin.token) begun=$SECONDS i
+    for i in 1 2 3 4 5; do
+        expect 0 '^r$' '' start slow --id r "${at[@]}" || return 1
+    done
+    [ $((SECONDS - begun)) -ge 2 ] || { echo "five questions at once were not too many"; return 1; }
+    begun=$SECONDS
+    expect 1 '' 'wait as long as Retry-After says' wait r --timeout 100ms "${at[@]}" &&
+        [ $((SECONDS - begun)) -le 2 ] || return 1
+    "$quipu" watch r --timeout 60s -q "${at[@]}" > watched 2> watch.err &
+    local watcher=$!
+    expect 0 - '' kill r --yes "${at[@]}" || return 1
+    wait "$watcher"
+    [ $? -eq 11 ] || { cat watched watch.err; return 1; }
+}
+
 test_watch() {
     serve || return 1
     "$quipu" start echo --id w -s unix:data/quipu.sock > /dev/null || return 1
