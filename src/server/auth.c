@@ -336,41 +336,63 @@ static void to_hex(const unsigned char *bytes, size_t size, char *out_text)
     out_text[2 * size] = '\0';
 }
 
-int auth_issue(struct auth *a, const struct token_wish *wish, char out_token[TOKEN_TEXT_SIZE],
-               char out_id[LIMIT_TOKEN_ID_SIZE + 1], struct qp_err *err)
+/* A token that is not recorded yet. */
+struct minted {
+    char id[2 * ID_BYTES + 1];
+    char token[TOKEN_TEXT_SIZE];
+    unsigned char hash[TOKEN_HASH_SIZE];
+};
+static_assert(2 * ID_BYTES <= LIMIT_TOKEN_ID_SIZE, "an id has room in what names it");
+
+static int mint(struct auth *a, qp_str role, struct minted *out_minted, struct qp_err *err)
 {
     unsigned char random[ID_BYTES + SECRET_SIZE];
-    unsigned char hash[TOKEN_HASH_SIZE];
     char secret[2 * SECRET_SIZE + 1];
-    char id[2 * ID_BYTES + 1];
-    struct access_token record;
     int rc = a->env->entropy(a->env->context, random, sizeof random);
     if (rc != QP_OK) {
         return err_set(err, rc, "token: the source of chance fails");
     }
-    if (role_scopes(wish->role) == 0) {
+    if (role_scopes(role) == 0) {
         return err_set(err, QP_E_INVALID, "role: admin, operator, viewer, worker or trigger");
     }
-    to_hex(random, ID_BYTES, id);
+    to_hex(random, ID_BYTES, out_minted->id);
     to_hex(random + ID_BYTES, SECRET_SIZE, secret);
-    if (!hash_secret(secret, strlen(secret), hash)) {
-        return err_set(err, QP_E_INTERNAL, "token: it cannot be hashed");
+    if (!hash_secret(secret, strlen(secret), out_minted->hash)) {
+        rc = err_set(err, QP_E_INTERNAL, "token: it cannot be hashed");
     }
-    record = (struct access_token){.id = str_from(id),
-                                   .hash = {(const char *)hash, sizeof hash},
-                                   .name = wish->name,
-                                   .role = wish->role,
-                                   .spaces = wish->namespaces,
-                                   .topics = wish->topics,
-                                   .expire_at = wish->expires_at};
-    rc = access_create(a->engine, &record, err);
-    if (rc == QP_OK) {
-        (void)snprintf(out_token, TOKEN_TEXT_SIZE, "qp_%.*s_%s_%s", STR_ARG(wish->role), id,
-                       secret);
-        memcpy(out_id, id, sizeof id);
-    }
+    (void)snprintf(out_minted->token, sizeof out_minted->token, "qp_%.*s_%s_%s", STR_ARG(role),
+                   out_minted->id, secret);
     explicit_bzero(secret, sizeof secret);
     explicit_bzero(random, sizeof random);
+    return rc;
+}
+
+/* From now on it is one. */
+static int record(struct auth *a, const struct token_wish *wish, const struct minted *m,
+                  struct qp_err *err)
+{
+    return access_create(a->engine,
+                         &(struct access_token){.id = str_from(m->id),
+                                                .hash = {(const char *)m->hash, sizeof m->hash},
+                                                .name = wish->name,
+                                                .role = wish->role,
+                                                .spaces = wish->namespaces,
+                                                .topics = wish->topics,
+                                                .expire_at = wish->expires_at},
+                         err);
+}
+
+int auth_issue(struct auth *a, const struct token_wish *wish, char out_token[TOKEN_TEXT_SIZE],
+               char out_id[LIMIT_TOKEN_ID_SIZE + 1], struct qp_err *err)
+{
+    struct minted m;
+    int rc = mint(a, wish->role, &m, err);
+    rc = rc == QP_OK ? record(a, wish, &m, err) : rc;
+    if (rc == QP_OK) {
+        memcpy(out_token, m.token, sizeof m.token);
+        memcpy(out_id, m.id, sizeof m.id);
+    }
+    explicit_bzero(&m, sizeof m);
     return rc;
 }
 
@@ -383,19 +405,21 @@ static int look_for_admin(void *context, const struct access_token *token)
     return QP_OK;
 }
 
-int auth_first(struct auth *a, char out_token[TOKEN_TEXT_SIZE],
-               char out_id[LIMIT_TOKEN_ID_SIZE + 1], struct qp_err *err)
+int auth_first(struct auth *a, void *context, auth_keep keep, struct qp_err *err)
 {
+    struct token_wish wish = {.role = QP_STR("admin"), .name = QP_STR("first token")};
+    struct minted m;
     bool there = false;
     bool more = false;
     int rc = access_list(a->engine, QP_NONE, LIMIT_PAGE_ROWS, &there, look_for_admin, &more, err);
-    out_token[0] = '\0';
     if (rc != QP_OK || there || more) {
         return rc;
     }
-    return auth_issue(a,
-                      &(struct token_wish){.role = QP_STR("admin"), .name = QP_STR("first token")},
-                      out_token, out_id, err);
+    rc = mint(a, wish.role, &m, err);
+    rc = rc == QP_OK ? keep(context, m.token, err) : rc;
+    rc = rc == QP_OK ? record(a, &wish, &m, err) : rc;
+    explicit_bzero(&m, sizeof m);
+    return rc;
 }
 
 /* ------------------------------------------------------------------------------ the key of tasks */

@@ -44,10 +44,11 @@ struct token_wish {
 };
 int auth_issue(struct auth *a, const struct token_wish *wish, char out_token[TOKEN_TEXT_SIZE],
                char out_id[LIMIT_TOKEN_ID_SIZE + 1], struct qp_err *err) QP_MUST_USE;
-/* Makes sure that there is a token for an administrator; out_token is empty when there are
- * tokens already. */
-int auth_first(struct auth *a, char out_token[TOKEN_TEXT_SIZE],
-               char out_id[LIMIT_TOKEN_ID_SIZE + 1], struct qp_err *err) QP_MUST_USE;
+/* Makes sure that there is a token for an administrator. A new one is given to `keep` first, and is good for something
+ * only afterwards: if we crash between the two, nobody is locked out by a token that nobody has, and the next
+ * start makes another. With a code of keep's there is none. */
+typedef int (*auth_keep)(void *context, const char *token, struct qp_err *err);
+int auth_first(struct auth *a, void *context, auth_keep keep, struct qp_err *err) QP_MUST_USE;
 
 /* The tokens of tasks are made with a key that nobody but the servers of a store has: it is a record among the
  * others, which no token fits and no list shows. auth_load reads it, or makes it, before anybody is served;

@@ -58,10 +58,22 @@ static int make_directory(const char *path, struct qp_err *err)
     return QP_OK;
 }
 
-/* Written aside and moved into place: whoever finds the file finds all of it, and only its owner
- * may. */
-static int write_token(struct server *s, const char *token, struct qp_err *err)
+/* The name of a file in the data directory is on disk. */
+static bool sync_directory(const char *path)
 {
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool good = fd >= 0 && fsync(fd) == 0;
+    if (fd >= 0) {
+        (void)close(fd); /* nothing was written through it */
+    }
+    return good;
+}
+
+/* Written aside and moved into place: whoever finds the file finds all of it, and only its owner
+ * may. When it returns, it is there after any crash. */
+static int write_token(void *context, const char *token, struct qp_err *err)
+{
+    struct server *s = context;
     char aside[PATH_SIZE + 8];
     char line[TOKEN_TEXT_SIZE + 1];
     int size = snprintf(line, sizeof line, "%s\n", token);
@@ -75,7 +87,7 @@ static int write_token(struct server *s, const char *token, struct qp_err *err)
     if (fd >= 0) {
         good = close(fd) == 0 && good;
     }
-    if (!good || rename(aside, s->token_file) != 0) {
+    if (!good || rename(aside, s->token_file) != 0 || !sync_directory(s->options.data)) {
         return err_set(err, QP_E_IO, "'%s': %s", s->token_file, strerror(errno));
     }
     s->token_made = true;
@@ -226,27 +238,14 @@ static int open_api(struct server *s, struct qp_err *err)
     return api_open(&options, &s->api, err);
 }
 
-/* Somebody has to be able to ask: with no administrator among the tokens, one is made. */
+/* Somebody has to be able to ask: with no administrator among the tokens, one is made. Its file is written before the
+ * store knows of it. If we crash in between, or the commit fails, there is a file with a token that is good for nothing,
+ * and the next start writes another over it. */
 static int first_token(struct server *s, struct qp_err *err)
 {
-    char token[TOKEN_TEXT_SIZE] = "";
-    char id[LIMIT_TOKEN_ID_SIZE + 1];
-    int rc;
-    if (s->options.no_auth) {
-        return QP_OK;
-    }
-    rc = auth_load(api_auth(s->api), err);
-    rc = rc == QP_OK ? auth_first(api_auth(s->api), token, id, err) : rc;
-    if (rc == QP_OK && token[0] != '\0') {
-        rc = write_token(s, token, err);
-        /* Nobody has it, and it would keep the next start from making another. */
-        if (rc != QP_OK && access_revoke(s->engine, str_from(id), NULL) != QP_OK) {
-            log_write(s->env, QP_LOG_ERROR, LOG_MSG("a token that nobody has was not revoked"),
-                      LOG_TEXT("id", id));
-        }
-    }
-    explicit_bzero(token, sizeof token);
-    return rc;
+    int rc = s->options.no_auth ? QP_OK : auth_load(api_auth(s->api), err);
+    return rc == QP_OK && !s->options.no_auth ? auth_first(api_auth(s->api), s, write_token, err)
+                                              : rc;
 }
 
 static int open_files(struct server *s, struct qp_err *err)

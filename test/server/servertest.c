@@ -63,18 +63,18 @@ void st_init(enum st_kind kind, enum st_auth auth)
                                          .drain_ms = 10000};
 }
 
-static void read_token(void)
+void st_read_token(void)
 {
-    const char *file = server_token_file(st.server);
-    if (file != NULL) {
-        size_t size = 0;
-        unsigned char *text = files_get(file, &size);
-        assert_non_null(text);
-        assert_true(size > 1 && size <= sizeof st.token);
-        memcpy(st.token, text, size - 1);
-        st.token[size - 1] = '\0';
-        free(text);
-    }
+    char file[400];
+    size_t size = 0;
+    unsigned char *text;
+    (void)snprintf(file, sizeof file, "%s/admin.token", st.dir);
+    text = files_get(file, &size);
+    assert_non_null(text);
+    assert_true(size > 1 && size <= sizeof st.token);
+    memcpy(st.token, text, size - 1);
+    st.token[size - 1] = '\0';
+    free(text);
 }
 
 void st_open(void)
@@ -86,7 +86,9 @@ void st_open(void)
     }
     const char *name = server_name(st.server, 0);
     st.port = strncmp(name, "unix:", 5) == 0 ? 0 : (int)strtol(strrchr(name, ':') + 1, NULL, 10);
-    read_token();
+    if (server_token_file(st.server) != NULL) {
+        st_read_token();
+    }
 }
 
 void st_begin(enum st_kind kind, enum st_auth auth)

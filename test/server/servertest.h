@@ -36,6 +36,9 @@ void st_end(void);
 /* The same server again, on what it left. */
 void st_reopen(void);
 
+/* The administrator's token from its file, whichever start has made it; st_open does when it was this one. */
+void st_read_token(void);
+
 /* All lines of the log so far. */
 const char *st_log(void);
 

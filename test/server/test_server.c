@@ -12,8 +12,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "servertest.h"
 
 /* A first token that could not be written down is not the first: the next start makes another, and nobody is
@@ -37,6 +39,47 @@ static void first_token_not_written(void **state)
     assert_non_null(server_token_file(st.server));
     assert_int_equal(st_call("GET", "/v1/tokens", NULL, NULL), 200);
     st_end();
+}
+
+/* In a process of its own: starts the server, and dies at the n-th passing of the point. */
+static bool start_dies(const char *point, int n)
+{
+    int status = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        char spec[64];
+        (void)snprintf(spec, sizeof spec, "%s=kill@%d", point, n);
+        QP_ASSERT(failpoint_set(spec) == QP_OK);
+        QP_ASSERT(server_open(&st.options, &st.server, NULL) == QP_OK);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+    return WIFSIGNALED(status);
+}
+
+/* Killed before or after any commit of its first start: the next one lets in whoever has the file. */
+static void first_start_is_killed(void **state)
+{
+    static const char *const points[] = {"commit.before", "commit.after"};
+    int kills = 0;
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(points); i++) {
+        bool dies = true;
+        for (int n = 1; dies; n++) {
+            assert_true(n < 100);
+            st_init(ST_FILE, ST_TOKENS);
+            dies = start_dies(points[i], n);
+            st_open();
+            st_read_token();
+            assert_int_equal(st_call("GET", "/v1/tokens", NULL, NULL), 200);
+            st_end();
+            kills += dies;
+        }
+    }
+    print_message("%d kills\n", kills);
+    assert_in_range(kills, 6, 200); /* a node, the key of tasks and the token are commits */
 }
 
 /* A socket that the service manager has opened stays where it is when the server ends: the manager listens on,
@@ -148,11 +191,9 @@ static void no_flows_yet(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(first_token_not_written),
-        cmocka_unit_test(adopted_socket_stays),
-        cmocka_unit_test(no_time_at_all),
-        cmocka_unit_test(bodies_are_bounded),
-        cmocka_unit_test(no_flows_yet),
+        cmocka_unit_test(first_token_not_written), cmocka_unit_test(first_start_is_killed),
+        cmocka_unit_test(adopted_socket_stays),    cmocka_unit_test(no_time_at_all),
+        cmocka_unit_test(bodies_are_bounded),      cmocka_unit_test(no_flows_yet),
     };
     return cmocka_run_group_tests_name("server", tests, NULL, NULL);
 }
