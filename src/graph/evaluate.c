@@ -41,6 +41,17 @@ static int evaluate(struct evaluation *e, const struct mapping *m, struct value 
 static int run_pipe(struct evaluation *e, const struct mapping *m, const struct values *seed,
                     struct value *out_value);
 
+int find_in_text(void *context, const struct reference *r, struct value *out_value)
+{
+    const struct lone_text *lone = context;
+    bool there = lone->is_payload ? r->root == ROOT_SELF && r->part == PART_HOOK_DATA
+                                  : r->root == ROOT_ACTIVITY || r->root == ROOT_SELF;
+
+    *out_value = there ? value_at(lone->json, r->path, r->path_count)
+                       : (struct value){.kind = VALUE_UNDEFINED};
+    return QP_OK;
+}
+
 int mapping_evaluate(const struct mapping *m, struct scope *scope, struct value *out_value)
 {
     struct memo *memos = NULL;

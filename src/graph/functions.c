@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "graph/text.h"
+
 static const struct function functions[] = {
 #define FUNCTION(space, name, body, operands, about) {#space, #name, body},
 #include "graph/functions.def"
@@ -139,6 +141,25 @@ size_t call_position(double position, size_t count)
     return position <= 0 ? 0 : position >= most ? count : (size_t)position;
 }
 
+int call_range(struct call *c, size_t count, size_t *out_from, size_t *out_to)
+{
+    double first;
+    double last;
+    int rc = call_integer(c, 1, 0, &first);
+
+    if (rc == QP_OK) {
+        rc = call_integer(c, 2, (double)count, &last);
+    }
+    if (rc == QP_OK) {
+        size_t from = call_position(first, count);
+        size_t to = call_position(last, count);
+
+        *out_from = from;
+        *out_to = to > from ? to : from;
+    }
+    return rc;
+}
+
 /* How many operands there are when those that are arrays are taken apart. */
 static int spread_count(struct call *c, size_t *out_count)
 {
@@ -243,4 +264,28 @@ int give_copy(struct call *c, const char *text, size_t size)
     }
     memcpy(p, text, size);
     return give_string(c, (qp_str){p, size});
+}
+
+int call_cut(struct call *c, qp_str text, size_t first, size_t last, qp_str *out_text)
+{
+    struct text_piece piece = text_cut(text, first, last);
+    char *p;
+
+    if (!piece.before && !piece.behind) {
+        *out_text = piece.middle;
+        return QP_OK;
+    }
+    p = scope_text(c->scope, text_piece_size(&piece));
+    if (p == NULL) {
+        return c->scope->rc;
+    }
+    *out_text = (qp_str){p, (size_t)(text_piece_put(&piece, p) - p)};
+    return QP_OK;
+}
+
+int give_cut(struct call *c, qp_str text, size_t first, size_t last)
+{
+    int rc = call_cut(c, text, first, last, &text);
+
+    return rc == QP_OK ? give_string(c, text) : rc;
 }

@@ -29,23 +29,6 @@ static int give_part(struct call *c, const struct value *array, size_t first, si
     return give(c, &part);
 }
 
-/* The unit of a string at an index, as a string. */
-static int give_unit(struct call *c, qp_str text, double index)
-{
-    struct text_piece piece;
-    char *p;
-
-    if (index < 0 || index >= (double)text_units(text)) {
-        return give_undefined(c);
-    }
-    piece = text_cut(text, (size_t)index, (size_t)index + 1);
-    p = scope_text(c->scope, text_piece_size(&piece));
-    if (p == NULL) {
-        return c->scope->rc;
-    }
-    return give_string(c, (qp_str){p, (size_t)(text_piece_put(&piece, p) - p)});
-}
-
 int array_get(struct call *c)
 {
     double index = 0;
@@ -59,7 +42,9 @@ int array_get(struct call *c)
         return rc;
     }
     if (v->kind == VALUE_STRING) {
-        return give_unit(c, v->text, index);
+        return index < 0 || index >= (double)text_units(v->text)
+                   ? give_undefined(c)
+                   : give_cut(c, v->text, (size_t)index, (size_t)index + 1);
     }
     if (v->kind != VALUE_ARRAY || index < 0 || index >= (double)v->count) {
         return QP_OK;
@@ -270,8 +255,6 @@ int array_reverse(struct call *c)
 int array_slice(struct call *c)
 {
     const struct value *array;
-    double first;
-    double last;
     size_t from;
     size_t to;
     int rc;
@@ -279,16 +262,8 @@ int array_slice(struct call *c)
     if (!take_array(c, &array, &rc)) {
         return rc;
     }
-    rc = call_integer(c, 1, 0, &first);
-    if (rc == QP_OK) {
-        rc = call_integer(c, 2, (double)array->count, &last);
-    }
-    if (rc != QP_OK) {
-        return rc;
-    }
-    from = call_position(first, array->count);
-    to = call_position(last, array->count);
-    return give_part(c, array, from, to > from ? to : from);
+    rc = call_range(c, array->count, &from, &to);
+    return rc == QP_OK ? give_part(c, array, from, to) : rc;
 }
 
 /* What would be removed. Without a count everything behind is; without anything nothing is. */

@@ -323,20 +323,12 @@ static void put_value(struct stringify *s, const struct value *v)
 static int take_indentation(struct call *c, size_t index, qp_str *out_text)
 {
     const struct value *v = call_operand(c, index);
-    struct text_piece piece;
     double count;
-    char *p;
     int rc;
 
     *out_text = QP_STR("");
     if (v->kind == VALUE_STRING) {
-        piece = text_cut(v->text, 0, call_position(10, text_units(v->text)));
-        p = scope_text(c->scope, text_piece_size(&piece));
-        if (p == NULL) {
-            return c->scope->rc;
-        }
-        *out_text = (qp_str){p, (size_t)(text_piece_put(&piece, p) - p)};
-        return QP_OK;
+        return call_cut(c, v->text, 0, call_position(10, text_units(v->text)), out_text);
     }
     if (v->kind != VALUE_INT && v->kind != VALUE_REAL) {
         return QP_OK;

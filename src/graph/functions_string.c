@@ -44,21 +44,6 @@ static int take_place(struct call *c, size_t index, double fallback, size_t unit
     return rc;
 }
 
-static int give_cut(struct call *c, qp_str text, size_t first, size_t last)
-{
-    struct text_piece piece = text_cut(text, first, last);
-    char *p;
-
-    if (!piece.before && !piece.behind) {
-        return give_string(c, piece.middle);
-    }
-    p = scope_text(c->scope, text_piece_size(&piece));
-    if (p == NULL) {
-        return c->scope->rc;
-    }
-    return give_string(c, (qp_str){p, (size_t)(text_piece_put(&piece, p) - p)});
-}
-
 int string_concat(struct call *c)
 {
     struct build b = {.scope = c->scope};
@@ -103,9 +88,6 @@ int string_char_at(struct call *c)
 int string_slice(struct call *c)
 {
     qp_str text;
-    double first;
-    double last;
-    size_t units;
     size_t from;
     size_t to;
     int rc;
@@ -113,17 +95,8 @@ int string_slice(struct call *c)
     if (!take_text(c, &text, &rc)) {
         return rc;
     }
-    units = text_units(text);
-    rc = call_integer(c, 1, 0, &first);
-    if (rc == QP_OK) {
-        rc = call_integer(c, 2, (double)units, &last);
-    }
-    if (rc != QP_OK) {
-        return rc;
-    }
-    from = call_position(first, units);
-    to = call_position(last, units);
-    return give_cut(c, text, from, to > from ? to : from);
+    rc = call_range(c, text_units(text), &from, &to);
+    return rc == QP_OK ? give_cut(c, text, from, to) : rc;
 }
 
 int string_substring(struct call *c)

@@ -84,6 +84,14 @@ struct scope {
     const char *error; /* after QP_E_LIMIT: which limit */
 };
 
+/* A `find` for where there is no job to look at, and all that can be referred to is one text, its context: what a trigger puts
+ * out, or, for a hook's own references to what it is given, a signal's payload. All else is undefined. */
+struct lone_text {
+    qp_str json;
+    bool is_payload;
+};
+int find_in_text(void *context, const struct reference *r, struct value *out_value);
+
 /* QP_OK; QP_E_LIMIT; QP_E_NOMEM; what find returned. */
 int mapping_evaluate(const struct mapping *m, struct scope *scope,
                      struct value *out_value) QP_MUST_USE;

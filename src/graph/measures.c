@@ -28,21 +28,12 @@ struct counting {
     struct qp_err *err;
 };
 
-static int find_in_data(void *context, const struct reference *r, struct value *out_value)
-{
-    const struct measure_query *query = context;
-    *out_value = r->root == ROOT_ACTIVITY || r->root == ROOT_SELF
-                     ? value_at(query->data, r->path, r->path_count)
-                     : (struct value){.kind = VALUE_UNDEFINED};
-    return QP_OK;
-}
-
 /* What the trigger would make of the data; none: nothing. */
 static int text_of(struct counting *c, const struct mapping *m, qp_str *out_text)
 {
-    struct measure_query query = *c->query;
-    struct scope scope = {.context = &query,
-                          .find = find_in_data,
+    struct lone_text data = {.json = c->query->data};
+    struct scope scope = {.context = &data,
+                          .find = find_in_text,
                           .arena = c->arena,
                           .env = store_env(c->store),
                           .now = c->query->end_at};

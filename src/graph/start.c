@@ -4,19 +4,10 @@
 #include "graph/program.h"
 #include "kernel/single.h"
 
-/* Before there is a job, all that can be referred to is the trigger: its output is the input. */
-static int find_in_input(void *context, const struct reference *r, struct value *out_value)
-{
-    const struct graph_start *start = context;
-    *out_value = r->root == ROOT_ACTIVITY || r->root == ROOT_SELF
-                     ? value_at(start->input, r->path, r->path_count)
-                     : (struct value){.kind = VALUE_UNDEFINED};
-    return QP_OK;
-}
-
 static int start_jid(const struct graph *g, const struct scope *from, struct graph_start *start,
                      struct qp_err *err)
 {
+    struct lone_text input = {.json = start->input}; /* before there is a job, it is all there is */
     struct scope scope = *from;
     struct value v;
     int rc;
@@ -24,8 +15,8 @@ static int start_jid(const struct graph *g, const struct scope *from, struct gra
     if (g->trigger->job_id == NULL) {
         return QP_OK;
     }
-    scope.context = start;
-    scope.find = find_in_input;
+    scope.context = &input;
+    scope.find = find_in_text;
     scope.steps = 0;
     rc = mapping_evaluate(g->trigger->job_id, &scope, &v);
     rc = rc == QP_OK ? value_open(scope.arena, &v) : rc;

@@ -602,20 +602,12 @@ int hook_key(struct action *s, const struct hook_rule *rule, bool expected, qp_s
     return key_of(&s->scope, rule, expected, out_key);
 }
 
-static int find_in_payload(void *context, const struct reference *r, struct value *out_value)
-{
-    const qp_str *payload = context;
-    *out_value = r->root == ROOT_SELF && r->part == PART_HOOK_DATA
-                     ? value_at(*payload, r->path, r->path_count)
-                     : (struct value){.kind = VALUE_UNDEFINED};
-    return QP_OK;
-}
-
 int signal_key(struct arena *a, const struct qp_env *env, qp_ms now, const struct hook_rule *rule,
                qp_str payload, qp_str *out_key)
 {
+    struct lone_text given = {.json = payload, .is_payload = true};
     struct scope scope = {
-        .context = &payload, .find = find_in_payload, .arena = a, .env = env, .now = now};
+        .context = &given, .find = find_in_text, .arena = a, .env = env, .now = now};
     return key_of(&scope, rule, false, out_key);
 }
 
