@@ -15,7 +15,6 @@
 #include "base/json.h"
 #include "cases.h"
 #include "graph/view.h"
-#include "support/files.h"
 
 #define TOPICS "do.first do.second do.flaky loop.count loop.err"
 
@@ -103,28 +102,13 @@ static void work(struct graphcall *c)
 
 /* --------------------------------------------------------------------------------------------- harness */
 
-static void deploy(const char *name)
-{
-    static char text[65536];
-    char path[128];
-    size_t size = 0;
-    unsigned char *bytes;
-    (void)snprintf(path, sizeof path, "test/graph/vectors/%s.yaml", name);
-    bytes = files_get(path, &size);
-    assert_true(size < sizeof text);
-    memcpy(text, bytes, size);
-    text[size] = '\0';
-    free(bytes);
-    graphrun_deploy(&run, text);
-}
-
 bool case_run(const struct graph_case *c, enum storetest_kind kind, bool stepwise, int64_t kill_at)
 {
     bool killed;
     run.stepwise = stepwise;
     graphrun_init(&run, kind, TOPICS, work);
     called = 0;
-    deploy(c->graph);
+    graphrun_deploy_vector(&run, c->graph);
     run.kill_at = kill_at > 0 ? run.commits + kill_at : 0;
     c->script();
     graphrun_check(&run);
@@ -633,7 +617,7 @@ static void signal_pin(const char *job, const char *part, const char *word, int6
 static void pinned(void)
 {
     assert_int_equal(start("pin.start", "old", "{\"part\":\"a\"}"), QP_OK);
-    deploy("pinned2");
+    graphrun_deploy_vector(&run, "pinned2");
     graphrun_restart(&run);
     assert_int_equal(start("pin.start", "new", "{\"part\":\"a\"}"), QP_OK);
     signal_pin("old", "b", "other", 200); /* half of its key: for nobody */

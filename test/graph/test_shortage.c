@@ -12,7 +12,6 @@
 
 #include <cmocka.h>
 
-#include "support/files.h"
 #include "support/graphrun.h"
 
 #define ALLOCATIONS_MAX 1000000
@@ -24,21 +23,6 @@ static struct graphrun run;
 static void work(struct graphcall *c)
 {
     (void)c;
-}
-
-static void deploy(const char *name)
-{
-    static char text[65536];
-    char path[128];
-    size_t size = 0;
-    unsigned char *bytes;
-    (void)snprintf(path, sizeof path, "test/graph/vectors/%s.yaml", name);
-    bytes = files_get(path, &size);
-    assert_true(size < sizeof text);
-    memcpy(text, bytes, size);
-    text[size] = '\0';
-    free(bytes);
-    graphrun_deploy(&run, text);
 }
 
 /* Rounds until there is nothing to do, or no memory. */
@@ -63,7 +47,7 @@ static bool refuse_one(const char *graph, const char *topic, const char *output,
 {
     bool refused;
     graphrun_init(&run, kind, "none", work);
-    deploy(graph);
+    graphrun_deploy_vector(&run, graph);
     assert_int_equal(graphrun_start(&run, topic, "j", "{\"timeout\":1,\"key\":\"k\"}"), QP_OK);
     testenv_advance_ms(&run.f.t, SLEEP_MS);
     refused = run_short(n);

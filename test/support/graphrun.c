@@ -15,6 +15,7 @@
 #include "kernel/single.h"
 #include "support/deploy.h"
 #include "support/enginetest.h"
+#include "support/files.h"
 
 #define ROOM 1000
 #define ROUNDS_MAX 1000000
@@ -199,6 +200,22 @@ void graphrun_deploy(struct graphrun *r, const char *yaml)
     must(library_refresh(r->library, r->f.s, &err), &err);
     app_free(app);
     arena_done(&arena);
+}
+
+void graphrun_deploy_vector(struct graphrun *r, const char *name)
+{
+    static char text[GRAPHRUN_TEXT_SIZE];
+    char path[128];
+    size_t size = 0;
+    unsigned char *bytes;
+    (void)snprintf(path, sizeof path, "test/graph/vectors/%s.yaml", name);
+    bytes = files_get(path, &size);
+    assert_non_null(bytes);
+    assert_true(size < sizeof text);
+    memcpy(text, bytes, size);
+    text[size] = '\0';
+    free(bytes);
+    graphrun_deploy(r, text);
 }
 
 /* ------------------------------------------------------------------------------- starts and signals */

@@ -62,6 +62,8 @@ void graphrun_init(struct graphrun *r, enum storetest_kind kind, const char *top
 void graphrun_done(struct graphrun *r);
 /* Asserts that it compiles; activates it. */
 void graphrun_deploy(struct graphrun *r, const char *yaml);
+/* The same of test/graph/vectors/NAME.yaml. */
+void graphrun_deploy_vector(struct graphrun *r, const char *name);
 
 /* Returns the answer: QP_OK, QP_E_EXISTS, QP_E_CONFLICT, QP_E_SHAPE, ... */
 int graphrun_start(struct graphrun *r, const char *topic, const char *id, const char *input);

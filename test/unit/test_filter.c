@@ -8,31 +8,15 @@
 #include <cmocka.h>
 
 #include "kernel/filter.h"
-#include "support/testenv.h"
+#include "support/arenatest.h"
 
 #define NOW INT64_C(1769850487000) /* 2026-01-31T09:08:07Z */
-
-static struct testenv t;
-static struct arena arena;
-
-static int setup(void **state)
-{
-    testenv_init(&t, 1);
-    arena_init(&arena, &t.env, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    arena_done(&arena);
-    return 0;
-}
 
 static struct filter compiled(const char *where)
 {
     struct filter f;
     struct qp_err err;
-    int rc = filter_compile(&arena, str_from(where), NOW, &f, &err);
+    int rc = filter_compile(&at_arena, str_from(where), NOW, &f, &err);
     if (rc != QP_OK) {
         fail_msg("%s: %s", where, err.text);
     }
@@ -158,7 +142,7 @@ static void test_refused(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct filter f = {.count = 77};
         struct qp_err err;
-        int rc = filter_compile(&arena, str_from(cases[i].where), NOW, &f, &err);
+        int rc = filter_compile(&at_arena, str_from(cases[i].where), NOW, &f, &err);
         if (rc != QP_E_INVALID || strstr(err.text, cases[i].says) == NULL) {
             fail_msg("%s: %d %s", cases[i].where, rc, rc == QP_OK ? "" : err.text);
         }
@@ -179,13 +163,14 @@ static void test_limits(void **state)
     f = compiled(text);
     assert_int_equal(f.count, LIMIT_FILTER_CONDITIONS);
     (void)snprintf(text + n, sizeof text - n, " and id!=x");
-    assert_int_equal(filter_compile(&arena, str_from(text), NOW, &f, &err), QP_E_INVALID);
+    assert_int_equal(filter_compile(&at_arena, str_from(text), NOW, &f, &err), QP_E_INVALID);
     assert_non_null(strstr(err.text, "too many"));
     memset(text, ' ', sizeof text);
-    assert_int_equal(filter_compile(&arena, (qp_str){text, LIMIT_FILTER_SIZE}, NOW, &f, &err),
+    assert_int_equal(filter_compile(&at_arena, (qp_str){text, LIMIT_FILTER_SIZE}, NOW, &f, &err),
                      QP_OK);
-    assert_int_equal(filter_compile(&arena, (qp_str){text, LIMIT_FILTER_SIZE + 1}, NOW, &f, &err),
-                     QP_E_INVALID);
+    assert_int_equal(
+        filter_compile(&at_arena, (qp_str){text, LIMIT_FILTER_SIZE + 1}, NOW, &f, &err),
+        QP_E_INVALID);
 }
 
 /* Proves which condition leads to the fewest rows. */
@@ -226,13 +211,13 @@ static void test_counted_and_past(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_takes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_not_ended, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_attributes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_way_in, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_counted_and_past, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_takes, at_setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_not_ended, at_setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_attributes, at_setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_refused, at_setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_limits, at_setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_way_in, at_setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_counted_and_past, at_setup, at_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,35 +8,17 @@
 
 #include "graph/graph.h"
 #include "graph/schema.h"
-#include "support/testenv.h"
+#include "support/arenatest.h"
 
-static struct testenv t;
-static struct arena arena;
 static struct report report;
-
-static int setup(void **state)
-{
-    (void)state;
-    testenv_init(&t, 1);
-    arena_init(&arena, &t.env, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    arena_done(&arena);
-    testenv_done(&t);
-    return 0;
-}
 
 static const struct schema *compile(const char *text)
 {
     struct node *root = NULL;
-    arena_reset(&arena);
-    report_init(&report, &arena);
-    assert_int_equal(tree_read(&arena, str_from(text), &report, &root), QP_OK);
-    return schema_compile(&arena, root, &report);
+    arena_reset(&at_arena);
+    report_init(&report, &at_arena);
+    assert_int_equal(tree_read(&at_arena, str_from(text), &report, &root), QP_OK);
+    return schema_compile(&at_arena, root, &report);
 }
 
 /* Each keyword, with a value that it takes and one that it does not. */
@@ -189,8 +171,8 @@ static void edges(void **state)
     const struct schema *s;
     (void)state;
     assert_int_equal(schema_check(compile("{}"), QP_STR("{"), &err), QP_E_MALFORMED);
-    buf_init(&schema, &t.env, 0);
-    buf_init(&json, &t.env, 0);
+    buf_init(&schema, &at_world.env, 0);
+    buf_init(&json, &at_world.env, 0);
     for (int i = 0; i < LIMIT_YAML_DEPTH - 1; i++) {
         buf_text(&schema, "{items: ");
         buf_text(&json, "[");
@@ -218,5 +200,5 @@ int main(void)
         cmocka_unit_test(declared),
         cmocka_unit_test(edges),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, at_setup, at_teardown);
 }

@@ -9,7 +9,7 @@
 
 #include "graph/functions.h"
 #include "graph/mapping.h"
-#include "support/testenv.h"
+#include "support/arenatest.h"
 
 #define NOW INT64_C(1769850487123) /* 2026-01-31T09:08:07.123Z */
 
@@ -23,22 +23,12 @@
     "\"self\":{\"output\":{\"data\":{\"y\":true}}},"                                               \
     "\"job\":{\"data\":{\"total\":10},\"metadata\":{\"jid\":\"j1\"}}}"
 
-static struct testenv t;
-static struct arena arena;
 static struct report report;
 
 static int setup(void **state)
 {
-    testenv_init(&t, 1);
-    arena_init(&arena, &t.env, 0);
-    report_init(&report, &arena);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    arena_done(&arena);
-    testenv_done(&t);
+    (void)at_setup(state);
+    report_init(&report, &at_arena);
     return 0;
 }
 
@@ -71,17 +61,17 @@ static qp_str world = {WORLD, sizeof(WORLD) - 1};
 static struct scope scope_new(void)
 {
     return (struct scope){
-        .context = &world, .find = find, .arena = &arena, .env = &t.env, .now = NOW};
+        .context = &world, .find = find, .arena = &at_arena, .env = &at_world.env, .now = NOW};
 }
 
 static struct mapping *compiled(const char *yaml)
 {
     struct node *node;
     struct mapping *m;
-    int rc = tree_read(&arena, str_from(yaml), &report, &node);
+    int rc = tree_read(&at_arena, str_from(yaml), &report, &node);
 
     assert_int_equal(rc, QP_OK);
-    m = mapping_compile(&arena, node, &report);
+    m = mapping_compile(&at_arena, node, &report);
     if (m == NULL) {
         fail_msg("%s: %.*s", yaml,
                  STR_ARG(report.first == NULL ? QP_STR("?") : report.first->message));
@@ -91,19 +81,7 @@ static struct mapping *compiled(const char *yaml)
 
 static const char *written(const struct value *v)
 {
-    struct buf out;
-    char *text;
-
-    if (v->kind == VALUE_UNDEFINED) {
-        return "undefined";
-    }
-    buf_init(&out, &t.env, 0);
-    assert_int_equal(value_write(&out, v), QP_OK);
-    text = arena_alloc(&arena, out.n + 1);
-    assert_non_null(text);
-    memcpy(text, out.p, out.n);
-    buf_done(&out);
-    return text;
+    return v->kind == VALUE_UNDEFINED ? "undefined" : at_written(v);
 }
 
 static const char *result(const char *yaml)
@@ -443,9 +421,9 @@ static void test_refused(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct node *node;
 
-        report_init(&report, &arena);
-        assert_int_equal(tree_read(&arena, str_from(cases[i].yaml), &report, &node), QP_OK);
-        assert_null(mapping_compile(&arena, node, &report));
+        report_init(&report, &at_arena);
+        assert_int_equal(tree_read(&at_arena, str_from(cases[i].yaml), &report, &node), QP_OK);
+        assert_null(mapping_compile(&at_arena, node, &report));
         assert_int_equal(report.count, 1);
         if (strcmp(report.first->code, cases[i].code) != 0 ||
             !str_equal(report.first->message, str_from(cases[i].message)) ||
@@ -462,12 +440,12 @@ static void test_all_at_once(void **state)
 {
     struct node *node;
 
-    assert_int_equal(tree_read(&arena,
+    assert_int_equal(tree_read(&at_arena,
                                QP_STR("a: '{x}'\nb: '{@math.ad}'\nc: ['{$item}', "
                                       "{'@pipe': [[1], ['{@string.trimm}']]}]"),
                                &report, &node),
                      QP_OK);
-    assert_null(mapping_compile(&arena, node, &report));
+    assert_null(mapping_compile(&at_arena, node, &report));
     assert_int_equal(report.count, 4);
     assert_true(str_equal(report.first->next->hint, QP_STR("Did you mean {@math.add}?")));
     assert_true(str_equal(report.last->hint, QP_STR("Did you mean {@string.trim}?")));
@@ -476,8 +454,8 @@ static void test_all_at_once(void **state)
 /* Proves the limits of compiling, which nodes that no YAML could hold reach. */
 static void test_compile_limits(void **state)
 {
-    struct node *nodes = arena_alloc(&arena, (LIMIT_EXPRESSION_DEPTH + 1) * sizeof(*nodes));
-    char *text = arena_alloc(&arena, LIMIT_EXPRESSION_SIZE + 1);
+    struct node *nodes = arena_alloc(&at_arena, (LIMIT_EXPRESSION_DEPTH + 1) * sizeof(*nodes));
+    char *text = arena_alloc(&at_arena, LIMIT_EXPRESSION_SIZE + 1);
     struct node cell = {.kind = NODE_STRING, .line = 1, .column = 1};
     struct node row = {.kind = NODE_LIST, .line = 1, .column = 1, .first = &cell, .count = 1};
     struct node rows = {.kind = NODE_LIST, .line = 1, .column = 1, .first = &row, .count = 1};
@@ -491,22 +469,22 @@ static void test_compile_limits(void **state)
             nodes[i].count = 1;
         }
     }
-    assert_null(mapping_compile(&arena, &nodes[0], &report));
+    assert_null(mapping_compile(&at_arena, &nodes[0], &report));
     assert_string_equal(report.first->code, "expression_too_deep");
-    report_init(&report, &arena);
-    assert_non_null(mapping_compile(&arena, &nodes[1], &report));
+    report_init(&report, &at_arena);
+    assert_non_null(mapping_compile(&at_arena, &nodes[1], &report));
 
     memset(text, 'x', LIMIT_EXPRESSION_SIZE + 1);
     rows.key = QP_STR("@pipe");
     cell.text = (qp_str){text, LIMIT_EXPRESSION_SIZE - 1};
-    assert_non_null(mapping_compile(&arena, &pipe, &report));
+    assert_non_null(mapping_compile(&at_arena, &pipe, &report));
     cell.text.n = LIMIT_EXPRESSION_SIZE;
-    assert_null(mapping_compile(&arena, &pipe, &report));
+    assert_null(mapping_compile(&at_arena, &pipe, &report));
     assert_string_equal(report.first->code, "expression_too_large");
     assert_int_equal(report.first->line, 3);
     cell.text.n = LIMIT_EXPRESSION_SIZE + 1; /* a literal by itself is no expression */
-    report_init(&report, &arena);
-    assert_non_null(mapping_compile(&arena, &cell, &report));
+    report_init(&report, &at_arena);
+    assert_non_null(mapping_compile(&at_arena, &cell, &report));
 }
 
 /* Proves the limits of evaluation: each is reached, told by its name, and nothing is given. */
@@ -544,7 +522,7 @@ static void test_limits(void **state)
          "LIMIT_MAPPING_LOOK_SIZE"},
     };
     size_t size = sizeof("{\"a\":{\"output\":{\"data\":{\"long\":\"\"}}}}") - 1 + 1000000;
-    char *json = arena_alloc(&arena, size + 1);
+    char *json = arena_alloc(&at_arena, size + 1);
     qp_str before = world;
 
     assert_non_null(json);
@@ -576,7 +554,7 @@ static int find_fails(void *context, const struct reference *r, struct value *ou
 static int find_wide(void *context, const struct reference *r, struct value *out_value)
 {
     size_t count = *(size_t *)context;
-    char *json = arena_bytes(&arena, 2 * count + 1);
+    char *json = arena_bytes(&at_arena, 2 * count + 1);
 
     assert_non_null(json);
     for (size_t i = 0; i < count; i++) {
@@ -681,7 +659,7 @@ static void test_random(void **state)
         assert_int_equal(mapping_evaluate(m, &scope, &v), QP_OK);
         assert_true(value_as_number(&v, &number) && number >= 0 && number < 1);
     }
-    t.entropy_rc = QP_E_IO;
+    at_world.entropy_rc = QP_E_IO;
     assert_int_equal(mapping_evaluate(m, &scope, &v), QP_E_IO);
 }
 
@@ -696,7 +674,7 @@ static void test_no_memory(void **state)
         "['{@string.replace}', 9999], ['{@string.padStart}']]}}";
     struct node *node;
 
-    assert_int_equal(tree_read(&arena, str_from(yaml), &report, &node), QP_OK);
+    assert_int_equal(tree_read(&at_arena, str_from(yaml), &report, &node), QP_OK);
     for (int64_t n = 1;; n++) {
         struct arena small;
         struct report r;
@@ -705,8 +683,8 @@ static void test_no_memory(void **state)
         struct value v;
         int rc = QP_E_NOMEM;
 
-        testenv_fail_at(&t, n);
-        arena_init(&small, &t.env, 0);
+        testenv_fail_at(&at_world, n);
+        arena_init(&small, &at_world.env, 0);
         report_init(&r, &small);
         m = mapping_compile(&small, node, &r);
         assert_true(m != NULL || r.no_memory);
@@ -715,36 +693,36 @@ static void test_no_memory(void **state)
             rc = mapping_evaluate(m, &scope, &v);
         }
         arena_done(&small);
-        if (!testenv_failed(&t)) {
+        if (!testenv_failed(&at_world)) {
             assert_int_equal(rc, QP_OK);
             break;
         }
         assert_int_equal(rc, QP_E_NOMEM);
     }
-    testenv_fail_at(&t, 0);
+    testenv_fail_at(&at_world, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_vectors, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_references, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_literals, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_rows, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_rulings, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_values_stay, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_asked, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_page, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_all_at_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_compile_limits, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_same_limit, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_find_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_find_fails, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_all_functions, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_random, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_vectors, setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_references, setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_literals, setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_rows, setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_rulings, setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_values_stay, setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_asked, setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_page, setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_refused, setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_all_at_once, setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_compile_limits, setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_limits, setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_same_limit, setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_find_once, setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_find_fails, setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_all_functions, setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_random, setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_no_memory, setup, at_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,6 @@
 
 #include "base/json.h"
 #include "graph/measures.h"
-#include "support/files.h"
 #include "support/graphrun.h"
 
 static struct graphrun run;
@@ -20,20 +19,6 @@ static struct graphrun run;
 static void no_work(struct graphcall *c)
 {
     (void)c;
-}
-
-static void begin(enum storetest_kind kind, const char *path)
-{
-    size_t size = 0;
-    unsigned char *bytes = files_get(path, &size);
-    char *text = malloc(size + 1);
-    assert_non_null(text);
-    memcpy(text, bytes, size);
-    text[size] = '\0';
-    graphrun_init(&run, kind, "do", no_work);
-    graphrun_deploy(&run, text);
-    free(text);
-    free(bytes);
 }
 
 static int ask(const char *topic, const char *data, qp_ms range_ms, struct buf *out)
@@ -90,7 +75,8 @@ static void parcels_on(enum storetest_kind kind)
     struct json *json;
     const struct json *segments;
     int64_t sum = 0;
-    begin(kind, "test/graph/vectors/c15.yaml");
+    graphrun_init(&run, kind, "do", no_work);
+    graphrun_deploy_vector(&run, "c15");
     for (int i = 0; i < 81; i++) {
         char input[256];
         (void)snprintf(input, sizeof input,

@@ -8,24 +8,7 @@
 #include <cmocka.h>
 
 #include "base/toml.h"
-#include "support/testenv.h"
-
-static struct testenv t;
-static struct arena arena;
-
-static int setup(void **state)
-{
-    testenv_init(&t, 1);
-    arena_init(&arena, &t.env, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    arena_done(&arena);
-    testenv_done(&t);
-    return 0;
-}
+#include "support/arenatest.h"
 
 /* All entries of a text as one line: "[a.b] key=text n=1 b=true ". An error ends it. */
 static void told(qp_str text, struct buf *out)
@@ -34,7 +17,7 @@ static void told(qp_str text, struct buf *out)
     struct toml_entry e;
     struct qp_err err = {0};
     int rc;
-    toml_init(&toml, &arena, text);
+    toml_init(&toml, &at_arena, text);
     while ((rc = toml_next(&toml, &e, &err)) == QP_OK) {
         if (e.kind == TOML_TABLE) {
             buf_printf(out, "[%.*s%s%.*s] ", STR_ARG(e.table[0]),
@@ -115,7 +98,7 @@ static void test_texts(void **state)
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct buf out;
-        buf_init(&out, &t.env, 0);
+        buf_init(&out, &at_world.env, 0);
         told(str_from(cases[i].text), &out);
         if (strcmp(out.p, cases[i].told) != 0) {
             fail_msg("case %zu: %s\ninstead of %s", i, out.p, cases[i].told);
@@ -128,7 +111,7 @@ static void test_texts(void **state)
 static void test_nul(void **state)
 {
     struct buf out;
-    buf_init(&out, &t.env, 0);
+    buf_init(&out, &at_world.env, 0);
     told((qp_str){"a = 1\0b", 7}, &out);
     assert_string_equal(out.p, "! 1:6: a control character");
     buf_done(&out);
@@ -138,8 +121,8 @@ static void test_nul(void **state)
 static void test_limits(void **state)
 {
     struct buf text, out;
-    buf_init(&text, &t.env, 0);
-    buf_init(&out, &t.env, 0);
+    buf_init(&text, &at_world.env, 0);
+    buf_init(&out, &at_world.env, 0);
     for (int i = 0; i <= LIMIT_CONFIG_ENTRIES; i++) {
         buf_printf(&text, "k%d = 1\n", i);
     }
@@ -166,30 +149,30 @@ static void test_no_memory(void **state)
         struct arena scratch;
         struct qp_err err = {0};
         int rc;
-        arena_init(&scratch, &t.env, 0);
+        arena_init(&scratch, &at_world.env, 0);
         toml_init(&toml, &scratch, str_from(text));
-        testenv_fail_at(&t, n);
+        testenv_fail_at(&at_world, n);
         do {
             rc = toml_next(&toml, &e, &err);
         } while (rc == QP_OK);
         arena_done(&scratch);
-        if (!testenv_failed(&t)) {
+        if (!testenv_failed(&at_world)) {
             assert_int_equal(rc, QP_E_NOT_FOUND);
             break;
         }
         assert_int_equal(rc, QP_E_NOMEM);
         assert_int_equal(err.code, rc);
     }
-    testenv_fail_at(&t, 0);
+    testenv_fail_at(&at_world, 0);
 }
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_texts, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_nul, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_texts, at_setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_nul, at_setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_limits, at_setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_no_memory, at_setup, at_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,33 +10,15 @@
 #include <stdlib.h>
 
 #include "graph/tree.h"
-#include "support/testenv.h"
+#include "support/arenatest.h"
 
-static struct testenv t;
-static struct arena arena;
 static struct report report;
-
-static int setup(void **state)
-{
-    (void)state;
-    testenv_init(&t, 1);
-    arena_init(&arena, &t.env, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    arena_done(&arena);
-    testenv_done(&t);
-    return 0;
-}
 
 static int read_text(qp_str text, struct node **out_root)
 {
-    arena_reset(&arena);
-    report_init(&report, &arena);
-    return tree_read(&arena, text, &report, out_root);
+    arena_reset(&at_arena);
+    report_init(&report, &at_arena);
+    return tree_read(&at_arena, text, &report, out_root);
 }
 
 /* A tree as text: kind, place, content. Recursion is bounded by the depth of trees. */
@@ -92,7 +74,7 @@ static void trees(void **state)
         if (rc != QP_OK) {
             fail_msg("<%s>: %.*s", cases[i].text, STR_ARG(report.first->message));
         }
-        buf_init(&out, &t.env, 0);
+        buf_init(&out, &at_world.env, 0);
         show(&out, root);
         buf_byte(&out, '\0');
         assert_string_equal(out.p, cases[i].shown);
@@ -168,7 +150,7 @@ static void refusals(void **state)
         struct node *root = NULL;
         struct buf out;
         assert_int_equal(read_text(str_from(cases[i].text), &root), QP_E_MALFORMED);
-        buf_init(&out, &t.env, 0);
+        buf_init(&out, &at_world.env, 0);
         show_findings(&out);
         assert_string_equal(out.p, cases[i].findings);
         buf_done(&out);
@@ -224,7 +206,7 @@ static void reports(void **state)
 {
     int line = 1;
     (void)state;
-    report_init(&report, &arena);
+    report_init(&report, &at_arena);
     for (int i = 0; i < 200; i++) {
         report_add(&report, "x", 1 + i * 37 % 200, 1, NULL, "%d", i);
     }
@@ -283,17 +265,17 @@ static void no_memory(void **state)
     (void)state;
     for (int64_t n = 1;; n++) {
         int rc;
-        arena_done(&arena);
-        arena_init(&arena, &t.env, 0);
-        testenv_fail_at(&t, n);
+        arena_done(&at_arena);
+        arena_init(&at_arena, &at_world.env, 0);
+        testenv_fail_at(&at_world, n);
         rc = read_text(QP_STR("a: [1, {b: 2, b: 3}, 010]\nc: &x y\n"), &root);
-        if (!testenv_failed(&t)) {
+        if (!testenv_failed(&at_world)) {
             assert_int_equal(rc, QP_E_MALFORMED);
             break;
         }
         assert_int_equal(rc, QP_E_NOMEM);
     }
-    testenv_fail_at(&t, 0);
+    testenv_fail_at(&at_world, 0);
 }
 
 int main(void)
@@ -307,5 +289,5 @@ int main(void)
         cmocka_unit_test(numbers),
         cmocka_unit_test(no_memory),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, at_setup, at_teardown);
 }

@@ -10,46 +10,14 @@
 
 #include "base/json.h"
 #include "graph/value.h"
-#include "support/testenv.h"
-
-static struct testenv t;
-static struct arena arena;
-
-static int setup(void **state)
-{
-    testenv_init(&t, 1);
-    arena_init(&arena, &t.env, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    arena_done(&arena);
-    testenv_done(&t);
-    return 0;
-}
-
-/* What a value is as JSON, in the arena. */
-static const char *written(const struct value *v)
-{
-    struct buf out;
-    char *text;
-
-    buf_init(&out, &t.env, 0);
-    assert_int_equal(value_write(&out, v), QP_OK);
-    text = arena_alloc(&arena, out.n + 1);
-    assert_non_null(text);
-    memcpy(text, out.p, out.n);
-    buf_done(&out);
-    return text;
-}
+#include "support/arenatest.h"
 
 /* Opens all of it, level by level. */
 static struct value opened(qp_str json)
 {
     struct value v = value_raw(json);
 
-    assert_int_equal(value_open(&arena, &v), QP_OK);
+    assert_int_equal(value_open(&at_arena, &v), QP_OK);
     for (size_t i = 0; i < v.count; i++) {
         struct value *inside = v.kind == VALUE_ARRAY ? v.items[i] : v.fields[i].value;
 
@@ -91,7 +59,7 @@ static void test_paths(void **state)
         {{"las"}, NULL},
     };
 
-    assert_int_equal(json_check(&t.env, QP_STR(DOCUMENT), NULL, NULL), QP_OK);
+    assert_int_equal(json_check(&at_world.env, QP_STR(DOCUMENT), NULL, NULL), QP_OK);
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         qp_str path[4];
         size_t n = 0;
@@ -150,8 +118,8 @@ static void test_round_trip(void **state)
         struct value v = opened(str_from(cases[i].json));
         struct value raw = value_raw(str_from(cases[i].json));
 
-        assert_string_equal(written(&v), cases[i].again);
-        assert_string_equal(written(&raw), cases[i].json); /* what is not opened is as it came */
+        assert_string_equal(at_written(&v), cases[i].again);
+        assert_string_equal(at_written(&raw), cases[i].json); /* what is not opened is as it came */
     }
 }
 
@@ -167,11 +135,11 @@ static void test_write_others(void **state)
     struct value array = {.kind = VALUE_ARRAY, .items = items, .count = 4};
     struct value object = {.kind = VALUE_OBJECT, .fields = fields, .count = 2};
 
-    assert_string_equal(written(&array), "[null,null,null,\"2026-01-31T09:08:07.123Z\"]");
-    assert_string_equal(written(&object), "{\"d\":\"2026-01-31T09:08:07.123Z\"}");
-    assert_string_equal(written(&undefined), "null");
+    assert_string_equal(at_written(&array), "[null,null,null,\"2026-01-31T09:08:07.123Z\"]");
+    assert_string_equal(at_written(&object), "{\"d\":\"2026-01-31T09:08:07.123Z\"}");
+    assert_string_equal(at_written(&undefined), "null");
     date.real = NAN;
-    assert_string_equal(written(&date), "null");
+    assert_string_equal(at_written(&date), "null");
 }
 
 /* Proves that nothing is written that the border would refuse for its depth. */
@@ -186,7 +154,7 @@ static void test_write_depth(void **state)
     memset(json, '[', LIMIT_JSON_DEPTH);
     memset(json + LIMIT_JSON_DEPTH, ']', LIMIT_JSON_DEPTH);
     assert_int_equal(value_depth((qp_str){json, 2 * LIMIT_JSON_DEPTH}), LIMIT_JSON_DEPTH);
-    buf_init(&out, &t.env, 0);
+    buf_init(&out, &at_world.env, 0);
     inner = value_raw((qp_str){json, 2 * LIMIT_JSON_DEPTH});
     assert_int_equal(value_write(&out, &inner), QP_OK);
     buf_reset(&out);
@@ -194,9 +162,9 @@ static void test_write_depth(void **state)
     buf_reset(&out);
     inner = value_raw((qp_str){json + 1, 2 * LIMIT_JSON_DEPTH - 2});
     assert_int_equal(value_write(&out, &array), QP_OK);
-    assert_int_equal(json_check(&t.env, buf_slice(&out), NULL, NULL), QP_OK);
+    assert_int_equal(json_check(&at_world.env, buf_slice(&out), NULL, NULL), QP_OK);
     buf_done(&out);
-    buf_init(&out, &t.env, 16);
+    buf_init(&out, &at_world.env, 16);
     assert_int_equal(value_write(&out, &array), QP_E_TOO_LARGE);
     buf_done(&out);
 }
@@ -233,7 +201,7 @@ static void test_texts_and_numbers(void **state)
         double again = 0;
         qp_str text;
 
-        assert_int_equal(value_as_text(&arena, &v, &text), cases[i].text != NULL);
+        assert_int_equal(value_as_text(&at_arena, &v, &text), cases[i].text != NULL);
         if (cases[i].text != NULL) {
             assert_true(str_equal(text, str_from(cases[i].text)));
         }
@@ -281,12 +249,12 @@ static void test_same(void **state)
         struct value a = value_raw(str_from(cases[i].a));
         struct value b = opened(str_from(cases[i].b));
 
-        assert_int_equal(value_same(&arena, &a, &b, &same), QP_OK);
+        assert_int_equal(value_same(&at_arena, &a, &b, &same), QP_OK);
         assert_int_equal(same, cases[i].same);
-        assert_int_equal(value_same(&arena, &b, &a, &same), QP_OK);
+        assert_int_equal(value_same(&at_arena, &b, &a, &same), QP_OK);
         assert_int_equal(same, cases[i].same);
     }
-    assert_int_equal(value_same(&arena, &nan, &nan, &same), QP_OK);
+    assert_int_equal(value_same(&at_arena, &nan, &nan, &same), QP_OK);
     assert_false(same);
 }
 
@@ -294,21 +262,21 @@ static void test_same(void **state)
 static void test_open_limit(void **state)
 {
     size_t count = LIMIT_MAPPING_SIZE / sizeof(struct value);
-    char *json = arena_bytes(&arena, 2 * count + 1);
-    size_t total = arena.total;
+    char *json = arena_bytes(&at_arena, 2 * count + 1);
+    size_t total = at_arena.total;
     struct value v;
 
     assert_non_null(json);
-    total = arena.total;
+    total = at_arena.total;
     for (size_t i = 0; i < count; i++) {
         json[2 * i] = i == 0 ? '[' : ',';
         json[2 * i + 1] = '1';
     }
     json[2 * count] = ']';
     v = value_raw((qp_str){json, 2 * count + 1});
-    assert_int_equal(value_open(&arena, &v), QP_E_LIMIT);
+    assert_int_equal(value_open(&at_arena, &v), QP_E_LIMIT);
     assert_int_equal(v.kind, VALUE_RAW);
-    assert_int_equal(arena.total, total);
+    assert_int_equal(at_arena.total, total);
 }
 
 /* Proves that the n-th failing allocation is told, whichever it is. */
@@ -321,31 +289,31 @@ static void test_no_memory(void **state)
         bool same = false;
         int rc;
 
-        testenv_fail_at(&t, n);
-        arena_init(&small, &t.env, 0);
+        testenv_fail_at(&at_world, n);
+        arena_init(&small, &at_world.env, 0);
         rc = value_same(&small, &a, &b, &same);
         arena_done(&small);
-        if (!testenv_failed(&t)) {
+        if (!testenv_failed(&at_world)) {
             assert_int_equal(rc, QP_OK);
             assert_true(same);
             break;
         }
         assert_int_equal(rc, QP_E_NOMEM);
     }
-    testenv_fail_at(&t, 0);
+    testenv_fail_at(&at_world, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_paths, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_write_others, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_write_depth, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_texts_and_numbers, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_same, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_open_limit, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_paths, at_setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_round_trip, at_setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_write_others, at_setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_write_depth, at_setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_texts_and_numbers, at_setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_same, at_setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_open_limit, at_setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_no_memory, at_setup, at_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
