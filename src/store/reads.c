@@ -139,43 +139,57 @@ int store_due(struct store *s, qp_ms *out_at, struct qp_err *err)
     return rc;
 }
 
-/* The first row that counts says enough: the scan ends with it. */
-#define FOUND QP_E_EXISTS
-
-static int found_row(void *context, const void *row)
+static int there_is(struct store *s, enum index_id index, bool *out_any, struct qp_err *err)
 {
-    (void)context;
-    (void)row;
-    return FOUND;
+    struct due d = {.table = indexes[index].table, .at = INT64_MAX};
+    struct scan first = {.table = d.table, .index = (int)index, .limit = 1, .slim = true};
+    int rc = store_scan(s, &first, &d, due_row, err);
+    *out_any = d.at < INT64_MAX;
+    return rc;
 }
 
-static int found_open_job(void *context, const void *row)
+/* A page of jobs whose time runs. */
+struct timed_jobs {
+    struct job_row last;
+    size_t count;
+    bool open; /* one of them is */
+};
+
+static int timed_job(void *context, const void *row)
 {
-    (void)context;
-    return ((const struct job_row *)row)->completions == 0 ? FOUND : QP_OK;
+    struct timed_jobs *page = context;
+    const struct job_row *job = row;
+    page->last = (struct job_row){.ns = job->ns, .job = job->job, .expire_at = job->expire_at};
+    page->open = page->open || job->completions == 0;
+    page->count++;
+    return QP_OK;
+}
+
+static int there_is_open_job(struct store *s, bool *out_any, struct qp_err *err)
+{
+    struct timed_jobs page = {0};
+    struct scan scan = {
+        .table = TABLE_job, .index = INDEX_job_expire, .limit = LIMIT_LIST_CHUNK, .slim = true};
+    int rc = QP_OK;
+    do {
+        page.count = 0;
+        rc = store_scan(s, &scan, &page, timed_job, err);
+        scan.after = &page.last;
+    } while (rc == QP_OK && !page.open && page.count == LIMIT_LIST_CHUNK);
+    *out_any = page.open;
+    return rc;
 }
 
 int store_due_to_jobs(struct store *s, bool *out_any, struct qp_err *err)
 {
-    static const struct {
-        enum index_id index;
-        store_visit visit;
-    } by_time[] = {{INDEX_msg_wake, found_row},
-                   {INDEX_key_hold_lease, found_row},
-                   {INDEX_job_expire, found_open_job}};
-    int rc = QP_OK;
-    for (size_t i = 0; i < ARRAY_COUNT(by_time) && rc == QP_OK; i++) {
-        struct scan scan = {.table = indexes[by_time[i].index].table,
-                            .index = (int)by_time[i].index,
-                            .limit = SIZE_MAX,
-                            .slim = true};
-        rc = store_scan(s, &scan, NULL, by_time[i].visit, err);
+    bool any = false;
+    int rc = there_is(s, INDEX_msg_wake, &any, err);
+    rc = rc == QP_OK && !any ? there_is(s, INDEX_key_hold_lease, &any, err) : rc;
+    rc = rc == QP_OK && !any ? there_is_open_job(s, &any, err) : rc;
+    if (rc == QP_OK) {
+        *out_any = any;
     }
-    if (rc != QP_OK && rc != FOUND) {
-        return rc;
-    }
-    *out_any = rc == FOUND;
-    return QP_OK;
+    return rc;
 }
 
 struct dump {

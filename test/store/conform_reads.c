@@ -322,6 +322,48 @@ static void test_ends(void **state)
     conform_put(f, 100, 9);
 }
 
+static bool is_due_to_jobs(struct storetest *f)
+{
+    struct qp_err err = {0};
+    bool any = false;
+    assert_int_equal(store_due_to_jobs(f->s, &any, &err), QP_OK);
+    return any;
+}
+
+/* Proves what lets open jobs go on by itself: a delayed message, the lease of a key, the time of a job, however many ended ones
+ * come before it; and that what is only kept does not. */
+static void test_due_to_jobs(void **state)
+{
+    struct storetest *f = *state;
+    qp_ms due = 0;
+    assert_false(is_due_to_jobs(f));
+    for (int64_t job = 100; job < 100 + LIMIT_LIST_CHUNK + 5; job++) { /* more than one page */
+        conform_job_open(f, job, 1);
+        DO(f, OP(job_close, .ref = JOB(job), .guid = G(7), .state = JOB_FAILED));
+        DO(f, OP(job_finish, .ref = JOB(job), .guid = G(7), .keep_ms = 500));
+    }
+    DO(f, OP(hook_signal, .ns = NS, .topic = TOPIC, .key = QP_STR("k"), .guid = G(1),
+             .payload = QP_STR("1"), .ttl_ms = 100));
+    assert_int_equal(store_due(f->s, &due, NULL), QP_OK);
+    assert_true(due < INT64_MAX);
+    assert_false(is_due_to_jobs(f));
+    conform_job_open(f, 900, 1);
+    assert_false(is_due_to_jobs(f));
+    DO(f, OP(job_set, .ref = JOB(900), .what = JOB_SET_EXPIRE, .expire_ms = 9000));
+    assert_true(is_due_to_jobs(f));
+    DO(f, OP(job_set, .ref = JOB(900), .what = JOB_SET_EXPIRE));
+    assert_false(is_due_to_jobs(f));
+    DO(f, OP(key_acquire, .ns = NS, .name = QP_STR("key"), .capacity = 1, .units = 1,
+             .holder = JOB(900), .addr = QP_STR("a"), .guid = G(9), .msg_topic = TOPIC,
+             .lease_ms = 1000));
+    assert_true(is_due_to_jobs(f));
+    DO(f, OP(job_close, .ref = JOB(900), .guid = G(7), .state = JOB_FAILED));
+    DO(f, OP(job_finish, .ref = JOB(900), .guid = G(7)));
+    conform_job_open(f, 901, 1);
+    DO(f, OP(msg_put, .ref = JOB(901), .guid = G(5), .topic = TOPIC, .delay_ms = 1000));
+    assert_true(is_due_to_jobs(f));
+}
+
 /* Proves that one list of ops makes one state, whoever keeps it: the dump of this provider is that
  * of the first. */
 static void test_same_everywhere(void **state)
@@ -349,7 +391,7 @@ static void test_same_everywhere(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    CONFORM(test_by_key), CONFORM(test_by_index),        CONFORM(test_slim),
-    CONFORM(test_ends),   CONFORM(test_same_everywhere),
+    CONFORM(test_by_key), CONFORM(test_by_index),    CONFORM(test_slim),
+    CONFORM(test_ends),   CONFORM(test_due_to_jobs), CONFORM(test_same_everywhere),
 };
 CONFORM_TOPIC(reads);
