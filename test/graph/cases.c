@@ -12,8 +12,10 @@
 
 #include <cmocka.h>
 
+#include "base/failpoint.h"
 #include "base/json.h"
 #include "cases.h"
+#include "echo.h"
 #include "graph/view.h"
 
 #define TOPICS "do.first do.second do.flaky loop.count loop.err"
@@ -102,26 +104,58 @@ static void work(struct graphcall *c)
 
 /* --------------------------------------------------------------------------------------------- harness */
 
-bool case_run(const struct graph_case *c, enum storetest_kind kind, bool stepwise, int64_t kill_at)
+static bool twice;
+
+bool lane_is_torture(void)
 {
-    bool killed;
-    run.stepwise = stepwise;
-    graphrun_init(&run, kind, TOPICS, work);
+    const char *lane = getenv("QP_LANE");
+    return lane != NULL && strcmp(lane, "torture") == 0;
+}
+
+static void fail_from_now(const struct case_way *way)
+{
+    char spec[64];
+    (void)snprintf(spec, sizeof spec, "*=error@%lld", (long long)way->fail_at);
+    run.faults = true;
+    run.dies = way->dies;
+    assert_int_equal(failpoint_set(spec), QP_OK);
+}
+
+struct case_end case_run(const struct graph_case *c, const struct case_way *way)
+{
+    struct case_end end = {0};
+    run.stepwise = way->stepwise;
+    twice = way->twice;
+    graphrun_init(&run, way->kind, TOPICS, work);
     called = 0;
     graphrun_deploy_vector(&run, c->graph);
-    run.kill_at = kill_at > 0 ? run.commits + kill_at : 0;
+    run.kill_at = way->kill_at > 0 ? run.commits + way->kill_at : 0;
+    if (way->fail_at > 0) {
+        fail_from_now(way);
+    }
+    if (way->twice) {
+        echo_begin(&run, true);
+    }
     c->script();
+    assert_int_equal(failpoint_set(NULL), QP_OK);
+    end = (struct case_end){.killed = run.kills + run.failed > 0,
+                            .again = way->twice ? echo_end(&run) : 0};
     graphrun_check(&run);
-    killed = run.kills > 0;
     graphrun_done(&run);
-    return killed;
+    return end;
+}
+
+/* Whether something happened that may have an activity entered again. */
+static bool is_disturbed(void)
+{
+    return run.kills + run.failed > 0 || twice;
 }
 
 /* A call may be made again after a kill, and only then. */
 static void expect_calls(const char *topic, int64_t calls)
 {
     int64_t made = graphrun_calls(&run, topic);
-    assert_true(made >= calls && made <= calls + run.kills);
+    assert_true(made >= calls && made <= calls + run.kills + run.failed);
 }
 
 static int start(const char *topic, const char *id, const char *input)
@@ -159,7 +193,7 @@ static void expect_ledger(const char *id, const char *addr, const char *ledger)
         fail_msg("there is no %s", addr);
     }
     ledger_text(act->ledger, text);
-    if (run.kills > 0) { /* it may have been entered again */
+    if (is_disturbed()) { /* it may have been entered again */
         memcpy(text + 1, ledger + 1, 2);
     }
     assert_string_equal(text, ledger);
@@ -298,7 +332,7 @@ static void retry(int64_t fails, int64_t calls, bool completes, const int64_t *g
                    (long long)calls);
     graphrun_expect(&run, "j", completes ? "completed" : "failed", completes ? output : NULL);
     expect_calls("do.flaky", calls);
-    for (int64_t k = 0; run.kills == 0 && k + 1 < called && gaps_ms != NULL; k++) {
+    for (int64_t k = 0; !is_disturbed() && k + 1 < called && gaps_ms != NULL; k++) {
         assert_int_equal(called_at[k + 1] - called_at[k], gaps_ms[k]);
     }
     assert_string_equal(state_of("j"), completes ? "660000000000000" : "760000000000000");

@@ -12,8 +12,25 @@ struct graph_case {
 extern const struct graph_case graph_cases[];
 extern const size_t graph_case_count;
 
-/* Runs one, and fails the test when what must come of it does not. kill_at > 0: the engine dies after so many commits;
- * true: it did, false: it was over before. */
-bool case_run(const struct graph_case *c, enum storetest_kind kind, bool stepwise, int64_t kill_at);
+/* The lane that takes all, not a sample. */
+bool lane_is_torture(void);
+
+/* How it is run. */
+struct case_way {
+    enum storetest_kind kind;
+    bool stepwise;
+    int64_t kill_at; /* > 0: the engine dies after so many commits */
+    int64_t fail_at; /* > 0: the so-manyth failpoint fails; with `dies`, the engine dies of it */
+    bool dies;
+    bool twice; /* every message comes twice (echo.h) */
+};
+
+struct case_end {
+    bool killed;   /* it was disturbed: a kill or a failure came before it was over */
+    int64_t again; /* messages that came again */
+};
+
+/* Runs one, and fails the test when what must come of it does not. */
+struct case_end case_run(const struct graph_case *c, const struct case_way *way);
 
 #endif

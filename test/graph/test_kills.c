@@ -23,20 +23,18 @@ static int64_t stride_of(int kind)
                                                    [STORETEST_SQLITE] = 19,
                                                    [STORETEST_SQLITE_SMALL] = 101,
                                                    [STORETEST_POSTGRES] = 101};
-    const char *lane = getenv("QP_LANE");
-    bool torture = lane != NULL && strcmp(lane, "torture") == 0;
-    return torture ? 1 : strides[kind];
+    return lane_is_torture() ? 1 : strides[kind];
 }
 
 static void kill_everywhere(const struct graph_case *c, int kind, bool stepwise)
 {
     int64_t stride = stride_of(kind);
     int64_t kills = 0;
-    int64_t at = 1;
-    while (case_run(c, (enum storetest_kind)kind, stepwise, at)) {
-        assert_true(at < BOUNDARIES_MAX);
+    struct case_way way = {.kind = (enum storetest_kind)kind, .stepwise = stepwise, .kill_at = 1};
+    while (case_run(c, &way).killed) {
+        assert_true(way.kill_at < BOUNDARIES_MAX);
         kills++;
-        at += stride;
+        way.kill_at += stride;
     }
     print_message("%s on %s%s: %lld kills\n", c->name, storetest_name(kind),
                   stepwise ? ", stepwise" : "", (long long)kills);

@@ -13,8 +13,9 @@ static void run_all(bool stepwise)
 {
     for (int kind = 0; kind < storetest_kinds(); kind++) {
         for (size_t i = 0; i < graph_case_count; i++) {
+            struct case_way way = {.kind = (enum storetest_kind)kind, .stepwise = stepwise};
             print_message("%s on %s\n", graph_cases[i].name, storetest_name(kind));
-            assert_false(case_run(&graph_cases[i], (enum storetest_kind)kind, stepwise, 0));
+            assert_false(case_run(&graph_cases[i], &way).killed);
         }
     }
 }

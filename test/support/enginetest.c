@@ -526,16 +526,18 @@ static int digits_visit(void *context, const void *row)
     return QP_OK;
 }
 
-const char *enginetest_digits(struct enginetest *x, const char *addr)
+const char *enginetest_digits_of(struct storetest *f, int64_t job, const char *addr)
 {
     static char text[1024];
     char one[16];
     struct digits d = {.count = 0};
     struct qp_err err;
-    struct guid_row prefix = {.ns = STORE_NS_DEFAULT, .job = x->job, .addr = str_from(addr)};
+    struct guid_row prefix = {.ns = STORE_NS_DEFAULT, .job = job, .addr = str_from(addr)};
     struct scan scan = {
         .table = TABLE_guid, .index = -1, .prefix = &prefix, .prefix_count = 3, .limit = SIZE_MAX};
-    const struct act_row *act = enginetest_act(x, x->job, addr);
+    const struct act_row *act = storetest_row(
+        f, TABLE_act,
+        &(struct act_row){.ns = STORE_NS_DEFAULT, .job = job, .addr = str_from(addr)});
     text[0] = '\0';
     if (act == NULL) {
         return text;
@@ -544,13 +546,18 @@ const char *enginetest_digits(struct enginetest *x, const char *addr)
     if (act->guid.p != NULL) {
         digits_add(&d, act->guid_seq, act->guid_ledger);
     }
-    assert_int_equal(store_scan(x->f.s, &scan, &d, digits_visit, &err), QP_OK);
+    assert_int_equal(store_scan(f->s, &scan, &d, digits_visit, &err), QP_OK);
     for (size_t i = 0; i < d.count; i++) {
         size_t used = strlen(text);
         ledger_text(d.guids[i].ledger, one);
         (void)snprintf(text + used, sizeof text - used, " %s", one);
     }
     return text;
+}
+
+const char *enginetest_digits(struct enginetest *x, const char *addr)
+{
+    return enginetest_digits_of(&x->f, x->job, addr);
 }
 
 void enginetest_watch(struct enginetest *x, const char *addr)

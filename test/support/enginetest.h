@@ -138,6 +138,7 @@ void enginetest_watch(struct enginetest *x, const char *addr);
 /* The digits of an activity and of its GUIDs now; "" when it is not there. Lives until the next
  * call. */
 const char *enginetest_digits(struct enginetest *x, const char *addr);
+const char *enginetest_digits_of(struct storetest *f, int64_t job, const char *addr);
 
 const struct job_row *enginetest_job(struct enginetest *x, int64_t job);
 const struct act_row *enginetest_act(struct enginetest *x, int64_t job, const char *addr);

@@ -131,13 +131,33 @@ void graphrun_done(struct graphrun *r)
     storetest_done(&r->f);
 }
 
+/* A round that failed: the process ends and another begins, or the engine goes on if it can. */
+static bool round_failed(struct graphrun *r, int rc, bool *out_busy)
+{
+    enum qp_class class = qp_code_class(rc);
+    bool dies = r->dies || (class != QP_CLASS_RETRY && class != QP_CLASS_LIMIT);
+    *out_busy = true;
+    r->failed++;
+    if (dies) {
+        graphrun_kill(r);
+    }
+    return dies;
+}
+
 /* One round; true when the engine died after it. */
 static bool round_or_kill(struct graphrun *r, bool *out_busy)
 {
     struct qp_err err = {0};
     int64_t before = engine_stats(r->e).commits;
-    must(engine_round(r->e, out_busy, &err), &err);
+    int rc = engine_round(r->e, out_busy, &err);
+    if (rc != QP_OK && r->faults) {
+        return round_failed(r, rc, out_busy);
+    }
+    must(rc, &err);
     r->commits += engine_stats(r->e).commits - before;
+    if (r->after_round != NULL) {
+        r->after_round(r);
+    }
     if (r->kill_at > 0 && r->commits >= r->kill_at) {
         r->kill_at = 0;
         graphrun_kill(r);
@@ -157,7 +177,15 @@ static void note_answer(struct engine *e, struct command *c, int rc, const char 
     asking->answered = true;
 }
 
-/* True when it was answered; false: the engine died first. */
+/* What the store's failure makes of an answer: whether it was done is not known. */
+static bool is_told(const struct graphrun *r)
+{
+    enum qp_class class = qp_code_class(r->answer);
+    return !r->faults || r->answer == QP_OK ||
+           (class != QP_CLASS_RETRY && class != QP_CLASS_FATAL && class != QP_CLASS_UNKNOWN);
+}
+
+/* True when it was answered; false: the engine died first, or the store failed. */
 static bool ask_once(struct graphrun *r, struct command *c)
 {
     asking = r;
@@ -171,7 +199,14 @@ static bool ask_once(struct graphrun *r, struct command *c)
             return false;
         }
     }
-    return true;
+    return is_told(r);
+}
+
+/* Of something that was asked for several times: that it is there, or over, is our own doing. */
+static int answer_again(const struct graphrun *r, bool again)
+{
+    bool ours = again && (r->answer == QP_E_EXISTS || r->answer == QP_E_CLOSED);
+    return ours ? QP_OK : r->answer;
 }
 
 /* ----------------------------------------------------------------------------------------- deploying */
@@ -196,7 +231,7 @@ void graphrun_deploy(struct graphrun *r, const char *yaml)
         d = (struct deploy){.app = app};
         deploy_init(&d);
     } while (!ask_once(r, &d.command));
-    assert_true(r->answer == QP_OK || (r->answer == QP_E_EXISTS && r->kills > 0));
+    assert_true(r->answer == QP_OK || (r->answer == QP_E_EXISTS && r->kills + r->failed > 0));
     must(library_refresh(r->library, r->f.s, &err), &err);
     app_free(app);
     arena_done(&arena);
@@ -220,13 +255,33 @@ void graphrun_deploy_vector(struct graphrun *r, const char *name)
 
 /* ------------------------------------------------------------------------------- starts and signals */
 
-int graphrun_start(struct graphrun *r, const char *topic, const char *id, const char *input)
+/* A number for a job, as often as the store fails. */
+static int64_t job_number(struct graphrun *r)
+{
+    struct qp_err err = {0};
+    int64_t number = 0;
+    int rc = engine_number(r->e, &number, &err);
+    if (rc != QP_OK && r->faults) {
+        bool busy;
+        (void)round_failed(r, rc, &busy); /* there is no round to go on with */
+        rc = engine_number(r->e, &number, &err);
+    }
+    must(rc, &err);
+    return number;
+}
+
+typedef int (*start_decide)(struct engine *e, struct command *c, struct bundle *b);
+
+/* decide NULL: as it should be. */
+static int start_by(struct graphrun *r, const char *topic, const char *id, const char *input,
+                    start_decide decide)
 {
     struct arena arena;
     bool told = false;
+    int asked = 0;
     int rc = QP_OK;
     arena_init(&arena, &r->f.t.env, 0);
-    while (!told && rc == QP_OK) {
+    for (; !told && rc == QP_OK; asked++) {
         struct between between = {r->f.s, &arena};
         struct row_reader reader = reader_between(&between);
         struct scope scope = {.arena = &arena, .env = &r->f.t.env, .now = r->f.t.now_ms};
@@ -242,23 +297,42 @@ int graphrun_start(struct graphrun *r, const char *topic, const char *id, const 
                                                    .workflow = start.topic,
                                                    .version = start.version},
                                            .input = start.input};
-            must(engine_number(r->e, &request.start.job.ref.job, &err), &err);
+            request.start.job.ref.job = job_number(r);
             request_start(&request);
+            request.command.decide = decide != NULL ? decide : request.command.decide;
             told = ask_once(r, &request.command);
         }
     }
     arena_done(&arena);
-    return rc != QP_OK ? rc : r->answer;
+    return rc != QP_OK ? rc : answer_again(r, asked > 1);
+}
+
+int graphrun_start(struct graphrun *r, const char *topic, const char *id, const char *input)
+{
+    return start_by(r, topic, id, input, NULL);
+}
+
+static int inception_only(struct engine *e, struct command *c, struct bundle *b)
+{
+    struct request_start *r = (struct request_start *)c;
+    struct turn t = {.stepwise = true};
+    return turn_start(&t, engine_kernel(e), b, &c->outcome, &r->start);
+}
+
+int graphrun_incept(struct graphrun *r, const char *topic, const char *id, const char *input)
+{
+    return start_by(r, topic, id, input, inception_only);
 }
 
 int graphrun_signal(struct graphrun *r, const char *topic, const char *payload, int64_t code)
 {
     struct arena arena;
     bool told = false;
+    int asked = 0;
     int rc = QP_OK;
     qp_str guid = storetest_guid(50000 + ++r->signals);
     arena_init(&arena, &r->f.t.env, 0);
-    while (!told && rc == QP_OK) {
+    for (; !told && rc == QP_OK; asked++) {
         struct between between = {r->f.s, &arena};
         struct row_reader reader = reader_between(&between);
         const struct app *app = NULL;
@@ -286,18 +360,19 @@ int graphrun_signal(struct graphrun *r, const char *topic, const char *payload, 
         }
     }
     arena_done(&arena);
-    return rc != QP_OK ? rc : r->answer;
+    return rc != QP_OK ? rc : answer_again(r, asked > 1);
 }
 
 int graphrun_end(struct graphrun *r, const char *id, enum job_state state)
 {
     bool told = false;
-    while (!told) {
+    int asked = 0;
+    for (; !told; asked++) {
         struct request_end request = {.ns = STORE_NS_DEFAULT, .jid = str_from(id), .state = state};
         request_end(&request);
         told = ask_once(r, &request.command);
     }
-    return r->answer;
+    return answer_again(r, asked > 1);
 }
 
 /* ---------------------------------------------------------------------------------------------- work */
@@ -319,17 +394,74 @@ int64_t graphrun_calls(struct graphrun *r, const char *topic)
     return count == NULL ? 0 : *count;
 }
 
+/* Behind this link, which is NULL or a task's. */
+static struct task *take_behind(struct graphrun *r, struct task *before)
+{
+    struct task *task = before == NULL ? r->first : before->next;
+    *(before == NULL ? &r->first : &before->next) = task->next;
+    r->last = r->last == task ? before : r->last;
+    count_call(r, task->topic);
+    return task;
+}
+
+struct task *graphrun_take(struct graphrun *r, const char *addr)
+{
+    struct task *before = NULL;
+    struct task *task = r->first;
+    while (task != NULL && !str_equal(task->addr, str_from(addr))) {
+        before = task;
+        task = task->next;
+    }
+    assert_non_null(task);
+    return take_behind(r, before);
+}
+
+void graphrun_forget(struct graphrun *r, struct task *task)
+{
+    task_free(&r->f.t.env, task);
+}
+
+int graphrun_result(struct graphrun *r, const struct task *task, const char *output)
+{
+    struct request_result request = {.task = task, .output = str_from(output)};
+    request_result(&request);
+    assert_true(ask_once(r, &request.command));
+    return r->answer;
+}
+
+/* The worker says its word until somebody has heard it; false: the engine died, and if it was not the last word,
+ * somebody will be asked again. */
+static bool report(struct graphrun *r, const struct task *task, const struct graphcall *c)
+{
+    int64_t kills = r->kills;
+    bool told = false;
+    int asked = 0;
+    for (; !told && r->kills == kills; asked++) {
+        struct request_result request = {
+            .task = task,
+            .kind = c->kind,
+            .code = c->code,
+            .pending_index = c->kind == RESULT_PENDING ? c->index + 1 : 0,
+            .output = str_from(c->output[0] == '\0' ? "{}" : c->output),
+            .error = QP_STR("the worker said so"),
+        };
+        request_result(&request);
+        told = ask_once(r, &request.command);
+    }
+    if (told && !(asked > 1 && r->answer == QP_E_STALE)) { /* its first word was heard, after all */
+        assert_int_equal(r->answer, QP_OK);
+    }
+    return r->kills == kills;
+}
+
 /* Executes the first task in hand; after a pending answer it goes on with the same one. */
 static void execute(struct graphrun *r)
 {
     static struct graphcall c;
-    struct task *task = r->first;
+    struct task *task = take_behind(r, NULL);
     int64_t kills = r->kills;
     bool open = true;
-    r->first = task->next;
-    count_call(r, task->topic);
     for (int64_t i = 0; open; i++) {
-        struct request_result request = {.task = task};
         c = (struct graphcall){.topic = task->topic,
                                .job = task->jid,
                                .addr = task->addr,
@@ -338,24 +470,31 @@ static void execute(struct graphrun *r)
                                .index = i,
                                .kind = RESULT_DONE};
         r->work(&c);
-        request.kind = c.kind;
-        request.code = c.code;
-        request.pending_index = c.kind == RESULT_PENDING ? i + 1 : 0;
-        request.output = str_from(c.output[0] == '\0' ? "{}" : c.output);
-        request.error = QP_STR("the worker said so");
-        request_result(&request);
-        if (ask_once(r, &request.command)) {
-            assert_int_equal(r->answer, QP_OK);
-        }
-        if (r->kills > kills) { /* if it was not the last word, somebody will be asked again */
-            task_free(&r->f.t.env, task);
-            return;
-        }
-        open = c.kind == RESULT_PENDING;
+        open = report(r, task, &c) && c.kind == RESULT_PENDING;
     }
-    task->service->room++;
-    task->service->hungry = true;
-    task_free(&r->f.t.env, task);
+    if (r->kills == kills) { /* else its place went with its engine */
+        task->service->room++;
+        task->service->hungry = true;
+    }
+    graphrun_forget(r, task);
+}
+
+void graphrun_rest(struct graphrun *r)
+{
+    bool busy = true;
+    for (int i = 0; busy; i++) {
+        assert_true(i < ROUNDS_MAX);
+        busy = round_or_kill(r, &busy) || busy;
+    }
+}
+
+void graphrun_until(struct graphrun *r, const char *id, const char *addr, const char *digits)
+{
+    bool busy = true;
+    while (busy && strcmp(graphrun_digits(r, id, addr), digits) != 0) {
+        (void)round_or_kill(r, &busy); /* the loop asks for the digits, whoever brings them */
+    }
+    assert_string_equal(graphrun_digits(r, id, addr), digits);
 }
 
 void graphrun_settle(struct graphrun *r)
@@ -403,6 +542,12 @@ const struct act_row *graphrun_act(struct graphrun *r, const char *id, const cha
     assert_non_null(job);
     key.job = job->job;
     return storetest_row(&r->f, TABLE_act, &key);
+}
+
+const char *graphrun_digits(struct graphrun *r, const char *id, const char *addr)
+{
+    const struct job_row *job = graphrun_job(r, id);
+    return job == NULL ? "" : enginetest_digits_of(&r->f, job->job, addr);
 }
 
 const struct app *graphrun_app(struct graphrun *r, const struct job_row *job)

@@ -8,7 +8,8 @@
  *     graphrun_done(&r);
  *
  * Deterministic. `kill_at` drops the engine after that many commits, as a dying process would, opens the store again
- * and goes on: what was asked and not answered is asked again, as clients do. The struct is large: make it static.
+ * and goes on: what was asked and not answered is asked again, as clients do. With `faults` a round may fail, as
+ * failpoints make it: the engine goes on if it can, or dies if `dies`; clients ask again. The struct is large: make it static.
  */
 #ifndef QP_TEST_GRAPHRUN_H
 #define QP_TEST_GRAPHRUN_H
@@ -50,8 +51,12 @@ struct graphrun {
     int64_t commits;
     int64_t kill_at; /* 0: never; may be set anew */
     int64_t kills;
-    unsigned signals;  /* sent so far: their GUIDs */
-    struct omap calls; /* "topic addr" -> how often it was executed */
+    bool faults;                             /* rounds may fail */
+    bool dies;                               /* and then the engine dies */
+    int64_t failed;                          /* rounds */
+    void (*after_round)(struct graphrun *r); /* NULL: nobody looks */
+    unsigned signals;                        /* sent so far: their GUIDs */
+    struct omap calls;                       /* "topic addr" -> how often it was executed */
     int answer;
     bool answered;
 };
@@ -62,15 +67,25 @@ void graphrun_init(struct graphrun *r, enum storetest_kind kind, const char *top
 void graphrun_done(struct graphrun *r);
 /* Asserts that it compiles; activates it. */
 void graphrun_deploy(struct graphrun *r, const char *yaml);
-/* The same of test/graph/vectors/NAME.yaml. */
+/* test/graph/vectors/<name>.yaml */
 void graphrun_deploy_vector(struct graphrun *r, const char *name);
 
 /* Returns the answer: QP_OK, QP_E_EXISTS, QP_E_CONFLICT, QP_E_SHAPE, ... */
 int graphrun_start(struct graphrun *r, const char *topic, const char *id, const char *input);
+/* The start's first step alone: the job is there, and nobody goes on with it until it is asked for again. */
+int graphrun_incept(struct graphrun *r, const char *topic, const char *id, const char *input);
 /* By the rule of the topic's hooks; the code is 200, 202 or an error's. */
 int graphrun_signal(struct graphrun *r, const char *topic, const char *payload, int64_t code);
 int graphrun_end(struct graphrun *r, const char *id, enum job_state state);
 
+/* Everything that is to be done now but workers' tasks. */
+void graphrun_rest(struct graphrun *r);
+/* Rounds until an activity has these digits, and its GUIDs theirs. */
+void graphrun_until(struct graphrun *r, const char *id, const char *addr, const char *digits);
+/* The task in hand of this address is the caller's, over kills, too; the answer to its result. */
+struct task *graphrun_take(struct graphrun *r, const char *addr);
+int graphrun_result(struct graphrun *r, const struct task *task, const char *output);
+void graphrun_forget(struct graphrun *r, struct task *task);
 /* Everything that is to be done now is done, workers' tasks included. */
 void graphrun_settle(struct graphrun *r);
 /* Time goes on, and all that becomes due on the way is done at its time. */
@@ -82,6 +97,8 @@ void graphrun_restart(struct graphrun *r);
 /* Rows live until the next call. NULL: there is none. */
 const struct job_row *graphrun_job(struct graphrun *r, const char *id);
 const struct act_row *graphrun_act(struct graphrun *r, const char *id, const char *addr);
+/* The digits of an activity and of its GUIDs; "" when it is not there. */
+const char *graphrun_digits(struct graphrun *r, const char *id, const char *addr);
 /* The compiled version of a job. */
 const struct app *graphrun_app(struct graphrun *r, const struct job_row *job);
 /* Fails unless the job has this status word, and this output (JSON, keys in any order) or error code and message
