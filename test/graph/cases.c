@@ -138,7 +138,7 @@ struct case_end case_run(const struct graph_case *c, const struct case_way *way)
     }
     c->script();
     assert_int_equal(failpoint_set(NULL), QP_OK);
-    end = (struct case_end){.killed = run.kills + run.failed > 0,
+    end = (struct case_end){.disturbed = run.kills + run.failed > 0,
                             .again = way->twice ? echo_end(&run) : 0};
     graphrun_check(&run);
     graphrun_done(&run);
@@ -684,6 +684,132 @@ static void early(void)
     graphrun_expect(&run, "late", "completed", "{\"began\":1,\"ended\":1,\"told\":\"in time\"}");
 }
 
+/* ----------------------------------------------------------------------------- one job of each type */
+
+static void type_worker(void)
+{
+    assert_int_equal(start("type.worker", "j", "{\"a\":\"hello\"}"), QP_OK);
+    graphrun_expect(&run, "j", "completed", "{\"b\":\"hello world\"}");
+    expect_ledger("j", "w1,0,0", "201100000000001");
+    expect_ledger("j", "end1,0,0,0", "201100000000000");
+    assert_string_equal(state_of("j"), "666000000000000");
+    expect_calls("do.first", 1);
+}
+
+static void type_await(void)
+{
+    assert_int_equal(start("type.await", "j", "{\"a\":\"hello\"}"), QP_OK);
+    graphrun_expect(&run, "j", "completed", "{\"b\":\"hello world\"}");
+    expect_ledger("j", "call2,0,0", "201100000000001");
+    assert_string_equal(state_of("j"), "666000000000000");
+    expect_calls("do.first", 1);
+}
+
+static void start_waiting(const char *id, const char *color)
+{
+    char input[64];
+    (void)snprintf(input, sizeof input, "{\"id\":\"%s\",\"color\":\"%s\"}", id, color);
+    assert_int_equal(start("type.web", NULL, input), QP_OK);
+    graphrun_expect(&run, id, "running", NULL);
+    assert_string_equal(state_of(id), "965000000000000");
+}
+
+static void expect_told(const char *id, const char *output)
+{
+    graphrun_expect(&run, id, "completed", output);
+    expect_ledger(id, "wait3,0,0", "201100000000001");
+    assert_string_equal(state_of(id), "664000000000000");
+}
+
+static void type_web(void)
+{
+    start_waiting("j", "red");
+    assert_int_equal(graphrun_signal(&run, "type.told", "{\"id\":\"j\",\"word\":\"go\"}", 200),
+                     QP_OK);
+    graphrun_settle(&run);
+    expect_told("j", "{\"word\":\"go\"}");
+}
+
+static void type_time(void)
+{
+    assert_int_equal(start("type.time", "j", "{}"), QP_OK);
+    graphrun_wait(&run, 1900);
+    graphrun_expect(&run, "j", "running", NULL);
+    assert_string_equal(state_of("j"), "956000000000000");
+    graphrun_wait(&run, 200);
+    graphrun_expect(&run, "j", "completed", "{\"slept\":true}");
+    expect_ledger("j", "nap4,0,0", "201100000000001");
+    assert_string_equal(state_of("j"), "646000000000000");
+}
+
+static void type_one(void)
+{
+    start_waiting("a", "red");
+    start_waiting("b", "red");
+    assert_int_equal(start("type.one", "j", "{\"id\":\"a\"}"), QP_OK);
+    graphrun_expect(&run, "j", "completed", "{\"told\":true}");
+    expect_ledger("j", "tell5,0,0", "201100000000000");
+    expect_told("a", "{\"word\":\"one\"}");
+    graphrun_expect(&run, "b", "running", NULL);
+}
+
+static void type_all(void)
+{
+    start_waiting("a", "red");
+    start_waiting("b", "blue");
+    start_waiting("c", "red");
+    assert_int_equal(start("type.all", "j", "{\"color\":\"red\"}"), QP_OK);
+    graphrun_expect(&run, "j", "completed", "{\"told\":true}");
+    expect_ledger("j", "tell6,0,0", "201100000000000");
+    expect_told("a", "{\"word\":\"all\"}");
+    expect_told("c", "{\"word\":\"all\"}");
+    graphrun_expect(&run, "b", "running", NULL);
+}
+
+static void type_cycle(void)
+{
+    assert_int_equal(start("type.cycle", "j", "{}"), QP_OK);
+    graphrun_expect(&run, "j", "completed", "{\"counter\":3}");
+    expect_ledger("j", "pivot7,0,0", "001100000000003");
+    expect_ledger("j", "again7,0,0,0,0", "001100000000001");
+    expect_ledger("j", "again7,0,1,0,0", "001100000000001");
+    assert_null(graphrun_act(&run, "j", "again7,0,2,0,0"));
+    assert_string_equal(state_of("j"), "666600000000000"); /* of its planes the latest */
+    expect_calls("loop.count", 3);
+}
+
+static void type_descend(void)
+{
+    assert_int_equal(start("type.parent", "p", "{\"child\":\"c\"}"), QP_OK);
+    graphrun_expect(&run, "c", "running", NULL);
+    assert_int_equal(start("type.stop", "j", "{\"target\":\"p\"}"), QP_OK);
+    graphrun_expect(&run, "j", "completed", "{\"told\":true}");
+    expect_ledger("j", "stop10,0,0", "201100000000000");
+    graphrun_expect(&run, "p", "interrupted", "told so");
+    graphrun_expect(&run, "c", "interrupted", "told so");
+    assert_int_equal(graphrun_job(&run, "p")->completions, 1);
+    assert_int_equal(graphrun_job(&run, "c")->completions, 1);
+}
+
+static void type_self(void)
+{
+    assert_int_equal(start("type.self", "j", "{}"), QP_OK);
+    graphrun_expect(&run, "j", "interrupted", "\"code\":418,\"message\":\"enough\"");
+    expect_ledger("j", "self11,0,0", "001100000000000");
+    assert_int_equal(graphrun_job(&run, "j")->completions, 1);
+}
+
+static void type_join(void)
+{
+    assert_int_equal(start("type.join", "j", "{}"), QP_OK);
+    graphrun_wait(&run, 900);
+    assert_string_equal(state_of("j"), "965600000000000");
+    graphrun_wait(&run, 10000); /* what failed comes again later */
+    graphrun_expect(&run, "j", "completed", "{\"met\":\"left world\"}");
+    assert_string_equal(state_of("j"), "664600000000000");
+    expect_calls("do.first", 1);
+}
+
 const struct graph_case graph_cases[] = {
     {"trigger only", "c01", trigger_only},
     {"passthrough", "c02", passthrough},
@@ -713,5 +839,20 @@ const struct graph_case graph_cases[] = {
     {"calls", "calls", calls},
     {"pinned", "pinned", pinned},
     {"early", "pinned", early},
+    {"type worker", "types", type_worker},
+    {"type await", "types", type_await},
+    {"type web", "types", type_web},
+    {"type time", "types", type_time},
+    {"type one", "types", type_one},
+    {"type all", "types", type_all},
+    {"type cycle", "types", type_cycle},
+    {"type descend", "types", type_descend},
+    {"type self", "types", type_self},
+    {"type join", "types", type_join},
 };
 const size_t graph_case_count = ARRAY_COUNT(graph_cases);
+
+bool case_is_of_type(const struct graph_case *c)
+{
+    return strncmp(c->name, "type ", 5) == 0;
+}

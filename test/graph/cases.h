@@ -11,6 +11,8 @@ struct graph_case {
 };
 extern const struct graph_case graph_cases[];
 extern const size_t graph_case_count;
+/* One of the small ones, of which there is one for each type of activity. */
+bool case_is_of_type(const struct graph_case *c);
 
 /* The lane that takes all, not a sample. */
 bool lane_is_torture(void);
@@ -26,8 +28,8 @@ struct case_way {
 };
 
 struct case_end {
-    bool killed;   /* it was disturbed: a kill or a failure came before it was over */
-    int64_t again; /* messages that came again */
+    bool disturbed; /* it was disturbed: a kill or a failure came before it was over */
+    int64_t again;  /* messages that came again */
 };
 
 /* Runs one, and fails the test when what must come of it does not. */

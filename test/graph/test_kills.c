@@ -31,7 +31,7 @@ static void kill_everywhere(const struct graph_case *c, int kind, bool stepwise)
     int64_t stride = stride_of(kind);
     int64_t kills = 0;
     struct case_way way = {.kind = (enum storetest_kind)kind, .stepwise = stepwise, .kill_at = 1};
-    while (case_run(c, &way).killed) {
+    while (case_run(c, &way).disturbed) {
         assert_true(way.kill_at < BOUNDARIES_MAX);
         kills++;
         way.kill_at += stride;

@@ -15,7 +15,7 @@ static void run_all(bool stepwise)
         for (size_t i = 0; i < graph_case_count; i++) {
             struct case_way way = {.kind = (enum storetest_kind)kind, .stepwise = stepwise};
             print_message("%s on %s\n", graph_cases[i].name, storetest_name(kind));
-            assert_false(case_run(&graph_cases[i], &way).killed);
+            assert_false(case_run(&graph_cases[i], &way).disturbed);
         }
     }
 }

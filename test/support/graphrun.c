@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/failpoint.h"
 #include "base/json.h"
 #include "graph/action.h"
 #include "graph/start.h"
@@ -131,11 +132,12 @@ void graphrun_done(struct graphrun *r)
     storetest_done(&r->f);
 }
 
-/* A round that failed: the process ends and another begins, or the engine goes on if it can. */
-static bool round_failed(struct graphrun *r, int rc, bool *out_busy)
+/* A round that failed: the process ends and another begins, or the engine goes on if it can. It cannot when the commit
+ * stands (the failpoint behind it plays a death), since what is in there it does not know. */
+static bool round_failed(struct graphrun *r, int rc, bool stands, bool *out_busy)
 {
     enum qp_class class = qp_code_class(rc);
-    bool dies = r->dies || (class != QP_CLASS_RETRY && class != QP_CLASS_LIMIT);
+    bool dies = r->dies || stands || (class != QP_CLASS_RETRY && class != QP_CLASS_LIMIT);
     *out_busy = true;
     r->failed++;
     if (dies) {
@@ -149,9 +151,10 @@ static bool round_or_kill(struct graphrun *r, bool *out_busy)
 {
     struct qp_err err = {0};
     int64_t before = engine_stats(r->e).commits;
+    int64_t stood = failpoint_hits("engine.committed");
     int rc = engine_round(r->e, out_busy, &err);
     if (rc != QP_OK && r->faults) {
-        return round_failed(r, rc, out_busy);
+        return round_failed(r, rc, failpoint_hits("engine.committed") > stood, out_busy);
     }
     must(rc, &err);
     r->commits += engine_stats(r->e).commits - before;
@@ -263,7 +266,7 @@ static int64_t job_number(struct graphrun *r)
     int rc = engine_number(r->e, &number, &err);
     if (rc != QP_OK && r->faults) {
         bool busy;
-        (void)round_failed(r, rc, &busy); /* there is no round to go on with */
+        (void)round_failed(r, rc, false, &busy); /* there is no round to go on with */
         rc = engine_number(r->e, &number, &err);
     }
     must(rc, &err);
