@@ -323,7 +323,8 @@ bench: $(filter $(if $(filter postgres,$(STORE)),%_postgres,%),$(filter-out $(if
 #
 # Their sources tell, so that nobody has to keep a list. The long lane runs everything in all variants. Not run again at
 # all: those that are one thread and a server, since what they wait for is the server. The simulator has its seeds without
-# sanitizers, and a few with. What judges times is for the end of the long lane, where it is alone.
+# sanitizers, and a few with; so have the kills of graphs. What judges times is for the end of the long lane, where it is
+# alone.
 sources_with   = $(shell grep -lE '$(1)' $(TEST_SRC))
 programs_from  = $(filter $(patsubst %.c,$(call directory,$(1))/%,$(3)),$(call test_programs,$(1),$(2)))
 THREADS       := pthread_create|rt_threads|qp_start_threads|pgproxy_start
@@ -333,6 +334,7 @@ SERVER_TESTS  := %/test_pg_copy %/test_pg_functions %/test_pg_places %/test_pg_c
 CHECK_PROGRAMS   := $(call test_programs,asan,$(TEST_DIRS)) \
                     $(filter-out $(SERVER_TESTS),$(call programs_from,test,store crash,$(WITH_MEETINGS)) \
                                                  $(call test_programs,test,sim) \
+                                                 $(filter %/test_kills,$(call test_programs,test,graph)) \
                                                  $(call programs_from,tsan,unit store server,$(WITH_THREADS))) $(EXAMPLES)
 TORTURE_PROGRAMS := $(call test_programs,asan,$(TEST_DIRS)) \
                     $(filter-out $(SERVER_TESTS),$(call test_programs,test,store crash sim) \

@@ -106,12 +106,6 @@ static void work(struct graphcall *c)
 
 static bool twice;
 
-bool lane_is_torture(void)
-{
-    const char *lane = getenv("QP_LANE");
-    return lane != NULL && strcmp(lane, "torture") == 0;
-}
-
 static void fail_from_now(const struct case_way *way)
 {
     char spec[64];

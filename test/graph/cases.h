@@ -14,9 +14,6 @@ extern const size_t graph_case_count;
 /* One of the small ones, of which there is one for each type of activity. */
 bool case_is_of_type(const struct graph_case *c);
 
-/* The lane that takes all, not a sample. */
-bool lane_is_torture(void);
-
 /* How it is run. */
 struct case_way {
     enum storetest_kind kind;

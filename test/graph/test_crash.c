@@ -297,7 +297,7 @@ static void test_P6_ten_entries_of_one_leg1(void **state)
 static void killed_everywhere(const char *topic, const char *input, void (*expect)(void))
 {
     for (int i = 0; i < 2 * storetest_kinds(); i++) {
-        int64_t stride = i / 2 < STORETEST_SQLITE_SMALL || lane_is_torture() ? 1 : 3;
+        int64_t stride = i / 2 < STORETEST_SQLITE_SMALL || testenv_is_torture() ? 1 : 3;
         bool killed = true;
         int64_t n = 1;
         for (; killed; n += stride) {
@@ -452,7 +452,7 @@ static void test_P6_every_message_comes_twice(void **state)
     uint64_t seed = testenv_seed();
     (void)state;
     for (int i = 0; i < 2 * storetest_kinds(); i++) {
-        size_t stride = i / 2 < STORETEST_SQLITE || lane_is_torture() ? 1 : 3;
+        size_t stride = i / 2 < STORETEST_SQLITE || testenv_is_torture() ? 1 : 3;
         for (size_t k = (seed + (unsigned)i) % stride; k < graph_case_count; k += stride) {
             struct case_way way = {
                 .kind = (enum storetest_kind)(i / 2), .stepwise = i % 2 != 0, .twice = true};

@@ -68,7 +68,7 @@ static void end(void)
 static void each(const char *graph, bool reads, void (*test)(void))
 {
     for (int kind = STORETEST_SQLITE; kind < storetest_kinds(); kind++) {
-        bool slow = reads && kind == STORETEST_POSTGRES && !lane_is_torture();
+        bool slow = reads && kind == STORETEST_POSTGRES && !testenv_is_torture();
         if (kind != STORETEST_SQLITE_SMALL && !slow) {
             begin((enum storetest_kind)kind, graph);
             test();

@@ -32,7 +32,7 @@ static const int shots[STORETEST_ALL] = {[STORETEST_MEMORY_ROWS] = 15,
 
 static void fail_everywhere(const struct graph_case *c, struct case_way *way, uint64_t *random)
 {
-    int64_t stride = !lane_is_torture()                   ? STRIDE
+    int64_t stride = !testenv_is_torture()                ? STRIDE
                      : way->kind < STORETEST_SQLITE_SMALL ? 1
                                                           : STRIDE_SLOW;
     int64_t failures = 0;
@@ -88,7 +88,7 @@ static void test_faults(void **state)
     uint64_t random = testenv_seed();
     (void)state;
     for (int kind = 0; kind < storetest_kinds(); kind++) {
-        if (kind == STORETEST_MEMORY || lane_is_torture()) {
+        if (kind == STORETEST_MEMORY || testenv_is_torture()) {
             all_ways(kind, &random);
         } else {
             some_ways(kind, &random);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "sim/fiber.h"
+#include "support/testenv.h"
 
 #define SEEDS_CHECK 2000
 #define SEEDS_TORTURE 100000
@@ -281,22 +282,12 @@ bool campaign_run(const struct campaign *c)
 
 /* --------------------------------------------------------------------------------------- command line */
 
-static bool is_sanitized(void)
-{
-#ifdef __SANITIZE_ADDRESS__
-    return true;
-#else
-    return false;
-#endif
-}
-
 static int64_t lane_seeds(void)
 {
-    const char *lane = getenv("QP_LANE");
-    if (lane != NULL && strcmp(lane, "torture") == 0) {
-        return is_sanitized() ? SEEDS_CHECK : SEEDS_TORTURE;
+    if (testenv_is_torture()) {
+        return testenv_is_sanitized() ? SEEDS_CHECK : SEEDS_TORTURE;
     }
-    return is_sanitized() ? SEEDS_SANITIZED : SEEDS_CHECK;
+    return testenv_is_sanitized() ? SEEDS_SANITIZED : SEEDS_CHECK;
 }
 
 static uint64_t parse_without(const char *text)

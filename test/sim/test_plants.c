@@ -2,6 +2,9 @@
  *
  *   test_plants             all of them
  *   test_plants NAME        one
+ *
+ * With a sanitizer, in the check lane, each gets a few seeds only: most are found by then, and whether the others are is judged
+ * without.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,8 +13,15 @@
 #include "base/failpoint.h"
 #include "sim/fiber.h"
 #include "sim/sim.h"
+#include "support/testenv.h"
 
 #define SEEDS_MAX 2000
+#define SEEDS_SANITIZED 3
+
+static uint64_t seeds_max(void)
+{
+    return testenv_is_sanitized() && !testenv_is_torture() ? SEEDS_SANITIZED : SEEDS_MAX;
+}
 
 static const char *const names[] = {"none",
 #define PLANT_TEXT(name) #name,
@@ -24,13 +34,13 @@ static bool is_found(enum plant plant)
     struct sim_result r = {.ok = true};
     uint64_t seed = 0;
     plant_set = plant;
-    while (r.ok && seed < SEEDS_MAX) {
+    while (r.ok && seed < seeds_max()) {
         seed++;
         sim_run(&(struct sim_options){.seed = seed, .model = -1}, &r);
     }
     plant_set = PLANT_none;
     if (r.ok) {
-        printf("%-18s not found in %d seeds\n", names[plant], SEEDS_MAX);
+        printf("%-18s not found in %" PRIu64 " seeds\n", names[plant], seeds_max());
         return false;
     }
     printf("%-18s seed %4" PRIu64 ", by %s: %.90s\n", names[plant], seed, r.check, r.text);
@@ -46,7 +56,7 @@ int main(int argc, char **argv)
         if (argc < 2 || strcmp(argv[1], names[plant]) == 0) {
             bool found = is_found((enum plant)plant);
             passed += found;
-            failed += !found;
+            failed += !found && seeds_max() == SEEDS_MAX;
         }
     }
     fiber_done();

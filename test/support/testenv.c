@@ -91,6 +91,21 @@ void testenv_log_reset(struct testenv *t)
     t->log_size = 0;
 }
 
+bool testenv_is_sanitized(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return true;
+#else
+    return false;
+#endif
+}
+
+bool testenv_is_torture(void)
+{
+    const char *lane = getenv("QP_LANE");
+    return lane != NULL && strcmp(lane, "torture") == 0;
+}
+
 uint64_t testenv_seed(void)
 {
     const char *text = getenv("QP_SEED");

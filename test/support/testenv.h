@@ -60,6 +60,12 @@ void testenv_log_reset(struct testenv *t);
 /* The seed of this run: QP_SEED when it is set, else a fresh one. Prints it, for the next run. */
 uint64_t testenv_seed(void);
 
+/* Whether this program runs with the address sanitizer: what is long then takes a sample, since its judgement is that of the
+ * program without. */
+bool testenv_is_sanitized(void);
+/* The lane that takes all, not a sample. */
+bool testenv_is_torture(void);
+
 /* A small seeded generator for tests; *state is any number. _below: 0 <= result < n. */
 uint64_t testenv_random(uint64_t *state);
 uint64_t testenv_random_below(uint64_t *state, uint64_t n);
