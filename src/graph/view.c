@@ -220,7 +220,9 @@ static char digit_of_act(const struct activity *x, const struct sight *seen)
         return DIGIT_COMPLETED;
     }
     if (act->category != 'A') {
-        return act->ledger / LEDGER_LEG1_DONE % 10 != 0 ? DIGIT_COMPLETED : DIGIT_STARTED;
+        return act->ledger / LEDGER_LEG1_DONE % 10 == 0   ? DIGIT_STARTED
+               : seen->has_guid && seen->guid.code >= 400 ? DIGIT_ERRORED
+                                                          : DIGIT_COMPLETED;
     }
     return x->type == ACTIVITY_HOOK ? digit_of_answered(seen, DIGIT_PAUSED, DIGIT_RELEASED)
                                     : digit_of_answered(seen, DIGIT_STARTED, DIGIT_COMPLETED);

@@ -184,9 +184,9 @@ static struct op work_op(const struct site *site, int64_t code, qp_str output)
                                     .output = output}};
 }
 
-int leg1_work(struct bundle *b, const struct site *site, qp_str output, bool preseed)
+int leg1_work(struct bundle *b, const struct site *site, int64_t code, qp_str output, bool preseed)
 {
-    struct op work = work_op(site, 0, output);
+    struct op work = work_op(site, code, output);
     int rc = leg1_done(b, site, preseed);
     return rc == QP_OK ? step_op(b, &work) : rc;
 }

@@ -80,7 +80,8 @@ int leg1_escalate(struct bundle *b, const struct site *site, qp_str error) QP_MU
 
 /* Categories B and C: the GUID with ordinal 0, and step A: 10B on it and 100B on the activity. */
 int guid_seed(struct bundle *b, const struct site *site) QP_MUST_USE;
-int leg1_work(struct bundle *b, const struct site *site, qp_str output, bool preseed) QP_MUST_USE;
+int leg1_work(struct bundle *b, const struct site *site, int64_t code, qp_str output,
+              bool preseed) QP_MUST_USE;
 
 /* ------------------------------------------------------------------------------------------- Leg2 */
 

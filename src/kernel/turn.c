@@ -356,7 +356,8 @@ static int do_work(struct turn *t)
     }
     return digit(t->act->ledger, LEDGER_LEG1_DONE)
                ? step_work(t->bundle, &t->site, work.code, work.output)
-               : leg1_work(t->bundle, &t->site, work.output, t->act->cyclic == CYCLIC_PIVOT);
+               : leg1_work(t->bundle, &t->site, work.code, work.output,
+                           t->act->cyclic == CYCLIC_PIVOT);
 }
 
 /* What a program without an opinion does: an error that nobody takes fails the job. */

@@ -804,6 +804,18 @@ static void type_join(void)
     expect_calls("do.first", 1);
 }
 
+/* What an activity cannot do is an error of its own, of whatever category it is. */
+static void wrong(void)
+{
+    assert_int_equal(start("wrong.key", "key", "{}"), QP_OK);
+    graphrun_expect(&run, "key", "failed", "\"code\":422");
+    assert_string_equal(state_of("key"), "976000000000000");
+    assert_int_equal(start("wrong.output", "output", "{}"), QP_OK);
+    graphrun_expect(&run, "output", "failed", "\"code\":422");
+    assert_int_equal(start("wrong.caught", "caught", "{}"), QP_OK);
+    graphrun_expect(&run, "caught", "completed", "{\"code\":422}");
+}
+
 const struct graph_case graph_cases[] = {
     {"trigger only", "c01", trigger_only},
     {"passthrough", "c02", passthrough},
@@ -843,6 +855,7 @@ const struct graph_case graph_cases[] = {
     {"type descend", "types", type_descend},
     {"type self", "types", type_self},
     {"type join", "types", type_join},
+    {"wrong", "wrong", wrong},
 };
 const size_t graph_case_count = ARRAY_COUNT(graph_cases);
 

@@ -230,7 +230,7 @@ static void passthrough(void)
         QP_OK);
     assert_int_equal(RUN(guid_seed(b, &h)), QP_OK);
     assert_guid(&h, "000000000000000", STEP_WORK);
-    assert_int_equal(RUN(leg1_work(b, &h, QP_STR("{}"), false)), QP_OK);
+    assert_int_equal(RUN(leg1_work(b, &h, 0, QP_STR("{}"), false)), QP_OK);
     assert_guid(&h, "000010000000000", STEP_SPAWN);
     assert_act("h,0,0", "001100000000000");
     assert_int_equal(step_dimension(guid_ledger(&h)), 0);
@@ -294,7 +294,7 @@ static void interrupting(void)
         RUN(leg1_enter(b, &i, &(struct op_act_create){.category = 'C'}, false, CEILINGS_DEFAULT)),
         QP_OK);
     assert_int_equal(RUN(guid_seed(b, &i)), QP_OK);
-    assert_int_equal(RUN(leg1_work(b, &i, QP_STR("{}"), false)), QP_OK);
+    assert_int_equal(RUN(leg1_work(b, &i, 0, QP_STR("{}"), false)), QP_OK);
     assert_act("i,0,0", "001100000000000");
     assert_int_equal(RUN(job_end(b, &i, JOB_INTERRUPTED, QP_STR("410"))), QP_OK);
     assert_int_equal(job()->state, JOB_INTERRUPTED);
