@@ -91,7 +91,8 @@ int action_job_data(struct turn *t, const struct graph *g, qp_str *out_json) QP_
 
 /* Transitions by the GUID's code, the job's data, emit and persist; an error that no transition takes ends the job. */
 int advance(struct action *s, struct spawn *spawn) QP_MUST_USE;
-/* Nothing is taken: the ways that would have led from here to joins end. */
+/* Nothing is taken: the ways that would have led from here to joins end, those of the round that a cycle would have
+ * begun, too. */
 int advance_nowhere(struct action *s) QP_MUST_USE;
 /* The child that a gate opens for. */
 int advance_gate(struct action *s, bool live) QP_MUST_USE;

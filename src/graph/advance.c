@@ -250,7 +250,7 @@ static int go(struct action *s, const bool *taken)
 int advance_nowhere(struct action *s)
 {
     const struct activity *x = s->activity;
-    int rc = QP_OK;
+    int rc = x->type == ACTIVITY_CYCLE ? exits_move(s, x->ancestor, -1) : QP_OK;
     for (size_t i = 0; i < x->transition_count && rc == QP_OK; i++) {
         rc = leave_way(s, x->transitions[i].to);
     }

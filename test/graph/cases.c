@@ -592,6 +592,10 @@ static void shapes(void)
     graphrun_wait(&run, 40000);
     graphrun_expect(&run, "over", "completed", "{}");
     graphrun_expect(&run, "waits", "completed", "{\"told\":\"go\"}");
+    /* The round that its threshold forbids is one that the join does not wait for. */
+    assert_int_equal(start("shape.unturned", "unturned", "{}"), QP_OK);
+    graphrun_wait(&run, 6000);
+    graphrun_expect(&run, "unturned", "completed", "{\"met\":true}");
 }
 
 /* A child that is cancelled, fails, is interrupted; one that fails as often as it may be tried. */
