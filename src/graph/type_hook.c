@@ -47,7 +47,8 @@ static int enter(struct action *s)
     qp_str key = QP_NONE;
     int rc = sleep_ms(s, &ms);
     rc = rc == QP_OK && x->hook != NULL ? hook_key(s, x->hook, true, &key) : rc;
-    if (rc == QP_OK && ms > 0) {
+    /* What waits for a time only gets its timer, also when that time has come since it was described. */
+    if (rc == QP_OK && (ms > 0 || x->hook == NULL)) {
         rc = turn_timer(s->turn, QP_STR("sleep"), ms);
     }
     if (rc != QP_OK || x->hook == NULL) {

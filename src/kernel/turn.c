@@ -518,6 +518,18 @@ static int steps(struct turn *t)
 
 /* ------------------------------------------------------------------------------------------- Leg1 */
 
+/* What an activity is was said when it was first entered, and stands on its row from then on: asked again, after time has
+ * passed and others went on, a program may well say something else. */
+static int leg1_row(struct turn *t, struct op_act_create *row)
+{
+    if (t->act == NULL) {
+        return t->program->describe(t, row);
+    }
+    row->category = t->act->category;
+    row->cyclic = t->act->cyclic;
+    return QP_OK;
+}
+
 /* The entry mark; in categories that need one, with the GUID. */
 static int leg1_mark(struct turn *t, const struct op_act_create *row, bool with_guid)
 {
@@ -581,7 +593,7 @@ int turn_enter(struct turn *t)
     if (job_is_closed(t)) {
         return be_late(t);
     }
-    rc = t->program->describe(t, &row);
+    rc = leg1_row(t, &row);
     if (rc == QP_OK && t->act == NULL && !t->stepwise && !needs_guid(&row)) {
         return leg1_fused(t, &row);
     }

@@ -81,7 +81,8 @@ struct program {
     const char *name;
     void *context;
     bool leaves_nothing; /* a job that ends in its turn has no timer, hook or key left */
-    /* What the activity at t->site.addr is: category, cyclic, kind, topic, policy, input. */
+    /* What the activity at t->site.addr is: category, cyclic, kind, topic, policy, input. Asked once; then its row
+     * says it. */
     int (*describe)(struct turn *t, struct op_act_create *out_row);
     /* Leg1's work of categories A and C: what it waits for (turn_task, turn_timer, ...), or where it
      * goes (turn_cycle). */
