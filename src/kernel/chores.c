@@ -170,6 +170,9 @@ int fanout_page(struct bundle *b, const struct msg_row *m)
                         .prefix_count = 2,
                         .limit = LIMIT_FANOUT_TARGETS};
     struct bundle_rows page;
+    size_t size =
+        0; /* of what was sent: a page is a bundle, and everybody gets the whole payload */
+    size_t done = 0;
     int rc = fanout_parse(m->payload, &f);
     if (rc != QP_OK) {
         return rc;
@@ -179,15 +182,16 @@ int fanout_page(struct bundle *b, const struct msg_row *m)
     scan.after = f.snapshot > 0 ? &place : NULL;
     f.snapshot = f.snapshot > 0 ? f.snapshot : m->ord;
     rc = bundle_scan(b, &scan, &page);
-    for (size_t i = 0; i < page.count && rc == QP_OK; i++) {
-        const struct hook_wait_row *w = page.rows[i];
+    for (; done < page.count && size < LIMIT_FANOUT_SIZE && rc == QP_OK; done++) {
+        const struct hook_wait_row *w = page.rows[done];
         bool fits = false;
         rc = w->seq <= f.snapshot ? fanout_fits(b, &f, w, &fits) : QP_OK;
         rc = rc == QP_OK && fits ? fanout_send(b, m, w, f.payload) : rc;
+        size += fits ? f.payload.n : 0;
         f.seq = w->seq;
         f.key = w->hkey;
     }
-    if (rc == QP_OK && (page.count == scan.limit || page.cut)) {
+    if (rc == QP_OK && (done < page.count || page.count == scan.limit || page.cut)) {
         qp_str rest;
         rc = fanout_payload(&b->commit->arena, &f, &rest);
         rc = rc == QP_OK ? put_next(b, m, rest) : rc;

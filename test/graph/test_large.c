@@ -15,6 +15,7 @@
 #define DEPTH 120
 #define WIDTH 2000
 #define WAITING 3000 /* several pages of a signal to all */
+#define LISTENING 60 /* one page, of 0.9 MB each */
 
 static struct graphrun run;
 static char text[1024 * 1024];
@@ -112,10 +113,9 @@ static void test_wide(void **state)
     wide_on(STORETEST_SQLITE);
 }
 
-/* Those of the colour hear of it, the others do not. */
-static void test_signal_all(void **state)
+/* Those of the colour hear of it, the others do not. `word` is a mapping. */
+static void tell_all(int waiting, const char *word, const char *output)
 {
-    (void)state;
     begin(STORETEST_MEMORY);
     say("    - subscribes: waits\n"
         "      activities:\n"
@@ -129,23 +129,38 @@ static void test_signal_all(void **state)
         "      activities:\n"
         "        t2: { type: trigger }\n"
         "        s2: { type: signal, subtype: all, topic: tell, key_name: color, key_value: red, "
-        "signal: { maps: { word: go } } }\n"
-        "      transitions: { t2: [{ to: s2 }] }\n");
+        "signal: { maps: { word: %s } } }\n"
+        "      transitions: { t2: [{ to: s2 }] }\n",
+        word);
     graphrun_deploy(&run, text);
-    for (int i = 0; i <= WAITING; i++) {
+    for (int i = 0; i <= waiting; i++) {
         char id[16];
         (void)snprintf(id, sizeof id, "w%d", i);
-        start("waits", id, i < WAITING ? "{\"color\":\"red\"}" : "{\"color\":\"blue\"}");
+        start("waits", id, i < waiting ? "{\"color\":\"red\"}" : "{\"color\":\"blue\"}");
     }
     start("tells", "teller", "{}");
     graphrun_wait(&run, 5000);
-    for (int i = 0; i <= WAITING; i++) {
+    graphrun_expect(&run, "teller", "completed", NULL);
+    for (int i = 0; i <= waiting; i++) {
         char id[16];
         (void)snprintf(id, sizeof id, "w%d", i);
-        graphrun_expect(&run, id, i < WAITING ? "completed" : "running",
-                        i < WAITING ? "{\"told\":\"go\"}" : NULL);
+        graphrun_expect(&run, id, i < waiting ? "completed" : "running",
+                        i < waiting ? output : NULL);
     }
     end();
+}
+
+static void test_signal_all(void **state)
+{
+    (void)state;
+    tell_all(WAITING, "go", "{\"told\":\"go\"}");
+}
+
+/* A page of those who wait, each with the whole of it, would not fit into one commit. */
+static void test_signal_all_large(void **state)
+{
+    (void)state;
+    tell_all(LISTENING, "{ '@pipe': [[x, 900000], ['{@string.repeat}']] }", NULL);
 }
 
 /* What a limit ends says which; the job has failed, and is not parked. */
@@ -189,8 +204,8 @@ static void test_limits(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_deep), cmocka_unit_test(test_wide),
-                                       cmocka_unit_test(test_signal_all),
-                                       cmocka_unit_test(test_limits)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_deep), cmocka_unit_test(test_wide), cmocka_unit_test(test_signal_all),
+        cmocka_unit_test(test_signal_all_large), cmocka_unit_test(test_limits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
