@@ -8,6 +8,9 @@
  * If we crash before the commit, nothing of it happened, and the GUID's ledger says that step 2 is to be done. If we
  * crash after it, all of it stands: children are rows or messages, and gates have counted.
  */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "graph/action.h"
 #include "graph/program.h"
 
@@ -98,41 +101,91 @@ int action_merge(struct action *s, const struct mapping *m, qp_str base, qp_str 
     return rc == QP_OK ? write_json(s, &object, LIMIT_PAYLOAD_SIZE, out_json) : rc;
 }
 
+/* A shelf as this step leaves it. */
+struct shelf {
+    qp_str name;
+    qp_str json; /* none: as it was */
+    int64_t grown;
+};
+
 /* The keys of one shelf that this activity's map has. */
-static int shelve(struct action *s, const struct mapping *m, size_t shelf)
+static int shelve(struct action *s, const struct mapping *m, size_t number, struct shelf *out)
 {
     const struct data_row *row = NULL;
     struct value object;
-    qp_str name;
-    qp_str json;
-    int rc = job_shelf(s->turn, shelf, &name, &row);
+    int rc = job_shelf(s->turn, number, &out->name, &row);
     object = value_raw(row != NULL ? row->value : QP_STR("{}"));
     rc = rc == QP_OK ? value_open(action_arena(s), &object) : rc;
     for (size_t i = 0; i < mapping_count(m) && rc == QP_OK; i++) {
         qp_str key = mapping_key(m, i);
-        if (job_key_index(s->graph, key) / JOB_SHELF_KEYS == shelf) {
+        if (job_key_index(s->graph, key) / JOB_SHELF_KEYS == number) {
             rc = merge_entry(s, mapping_entry(m, i), key, &object);
         }
     }
     if (rc != QP_OK || object.count == 0) {
         return rc;
     }
-    rc = write_json(s, &object, LIMIT_JOB_DATA_SIZE, &json);
-    return rc == QP_OK ? turn_data_put(s->turn, name, json) : rc;
+    rc = write_json(s, &object, LIMIT_JOB_DATA_SIZE, &out->json);
+    out->grown = (int64_t)out->json.n - (row != NULL ? (int64_t)row->value.n : 0);
+    return rc;
+}
+
+/* At the job's end all shelves become one text. So where there are several, their size is counted, in a row of its own:
+ * whoever would make it too much hears of it while the job can still fail. */
+static int count_size(struct action *s, int64_t grown)
+{
+    const struct data_row *row = NULL;
+    char text[24] = {0};
+    qp_str json;
+    int64_t size;
+    int rc = turn_data(s->turn, JOB_SIZE, &row);
+    if (rc != QP_OK || grown == 0) {
+        return rc;
+    }
+    if (row != NULL && row->value.n < sizeof text) {
+        memcpy(text, row->value.p, row->value.n);
+    }
+    size = strtoll(text, NULL, 10) + grown;
+    if (size > LIMIT_JOB_DATA_SIZE) {
+        return QP_E_TOO_LARGE;
+    }
+    (void)snprintf(text, sizeof text, "%lld", (long long)size);
+    return arena_copy(action_arena(s), str_from(text), &json)
+               ? turn_data_put(s->turn, JOB_SIZE, json)
+               : QP_E_NOMEM;
+}
+
+static bool is_on_shelf(const struct action *s, size_t number)
+{
+    const struct mapping *m = s->activity->job;
+    bool has = false;
+    for (size_t i = 0; i < mapping_count(m) && !has; i++) {
+        has = job_key_index(s->graph, mapping_key(m, i)) / JOB_SHELF_KEYS == number;
+    }
+    return has;
 }
 
 /* All that the map reads is read before anything of it is written: entries do not see each other. */
 static int put_job_data(struct action *s)
 {
     const struct mapping *m = s->activity->job;
-    size_t shelves = (s->graph->job_key_count + JOB_SHELF_KEYS - 1) / JOB_SHELF_KEYS;
+    size_t count = (s->graph->job_key_count + JOB_SHELF_KEYS - 1) / JOB_SHELF_KEYS;
+    struct shelf *shelves =
+        m == NULL ? NULL : arena_alloc(action_arena(s), count * sizeof *shelves);
+    int64_t grown = 0;
     int rc = QP_OK;
-    for (size_t shelf = 0; m != NULL && shelf < shelves && rc == QP_OK; shelf++) {
-        bool has = false;
-        for (size_t i = 0; i < mapping_count(m) && !has; i++) {
-            has = job_key_index(s->graph, mapping_key(m, i)) / JOB_SHELF_KEYS == shelf;
-        }
-        rc = has ? shelve(s, m, shelf) : QP_OK;
+    if (shelves == NULL) {
+        return m == NULL || count == 0 ? QP_OK : QP_E_NOMEM;
+    }
+    for (size_t i = 0; i < count && rc == QP_OK; i++) {
+        rc = is_on_shelf(s, i) ? shelve(s, m, i, &shelves[i]) : QP_OK;
+        grown += shelves[i].grown;
+    }
+    rc = rc == QP_OK && count > 1 ? count_size(s, grown) : rc;
+    for (size_t i = 0; i < count && rc == QP_OK; i++) {
+        rc = str_is_none(shelves[i].json)
+                 ? QP_OK
+                 : turn_data_put(s->turn, shelves[i].name, shelves[i].json);
     }
     return rc;
 }

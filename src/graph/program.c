@@ -162,6 +162,9 @@ static int clear_data(struct action *s)
         rc = job_shelf(s->turn, i, &name, &row);
         rc = rc == QP_OK && row != NULL ? turn_data_put(s->turn, name, QP_NONE) : rc;
     }
+    if (rc == QP_OK && s->graph->job_key_count > JOB_SHELF_KEYS) {
+        rc = turn_data_put(s->turn, JOB_SIZE, QP_NONE);
+    }
     return rc;
 }
 

@@ -14,6 +14,7 @@
 
 #define DEPTH 120
 #define WIDTH 2000
+#define SPREAD 100   /* keys of the job's data */
 #define WAITING 3000 /* several pages of a signal to all */
 #define LISTENING 60 /* one page, of 0.9 MB each */
 
@@ -192,11 +193,26 @@ static void test_limits(void **state)
     for (int i = 0; i < 8; i++) {
         say("        m%d: [{ to: m%d }]\n", i, i + 1);
     }
+    say("    - subscribes: spread\n"
+        "      activities:\n"
+        "        t4: { type: trigger }\n");
+    for (int i = 0; i < SPREAD;
+         i++) { /* few of each shelf's keys are large, all of them are too much */
+        say("        s%d: { type: hook, job: { maps: { y%d: %s } } }\n", i, i,
+            i % 10 == 0 ? "{ '@pipe': [[x, 1000000], ['{@string.repeat}']] }" : "small");
+    }
+    say("      transitions:\n        t4: [{ to: s0 }]\n");
+    for (int i = 0; i < SPREAD - 1; i++) {
+        say("        s%d: [{ to: s%d }]\n", i, i + 1);
+    }
     graphrun_deploy(&run, text);
     start("huge", "huge", "{}");
     graphrun_expect(&run, "huge", "failed", "\"code\":422");
     start("many", "many", "{}");
     graphrun_expect(&run, "many", "failed", "\"code\":422");
+    start("spread", "spread", "{}");
+    graphrun_wait(&run, 3600 * 1000);
+    graphrun_expect(&run, "spread", "failed", "\"code\":422");
     start("endless", "endless", "{}");
     graphrun_expect(&run, "endless", "failed", "LIMIT_CYCLES");
     end();
