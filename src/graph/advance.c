@@ -103,30 +103,31 @@ int action_merge(struct action *s, const struct mapping *m, qp_str base, qp_str 
 
 /* A shelf as this step leaves it. */
 struct shelf {
+    bool used; /* the activity's map has some of its keys */
     qp_str name;
     qp_str json; /* none: as it was */
     int64_t grown;
 };
 
-/* The keys of one shelf that this activity's map has. */
-static int shelve(struct action *s, const struct mapping *m, size_t number, struct shelf *out)
+/* The keys of one shelf that this activity's map has. `places` says of all its keys where they stand. */
+static int shelve(struct action *s, const size_t *places, size_t number, struct shelf *shelf)
 {
+    const struct mapping *m = s->activity->job;
     const struct data_row *row = NULL;
     struct value object;
-    int rc = job_shelf(s->turn, number, &out->name, &row);
+    int rc = job_shelf(s->turn, number, &shelf->name, &row);
     object = value_raw(row != NULL ? row->value : QP_STR("{}"));
     rc = rc == QP_OK ? value_open(action_arena(s), &object) : rc;
     for (size_t i = 0; i < mapping_count(m) && rc == QP_OK; i++) {
-        qp_str key = mapping_key(m, i);
-        if (job_key_index(s->graph, key) / JOB_SHELF_KEYS == number) {
-            rc = merge_entry(s, mapping_entry(m, i), key, &object);
+        if (places[i] == number) {
+            rc = merge_entry(s, mapping_entry(m, i), mapping_key(m, i), &object);
         }
     }
     if (rc != QP_OK || object.count == 0) {
         return rc;
     }
-    rc = write_json(s, &object, LIMIT_JOB_DATA_SIZE, &out->json);
-    out->grown = (int64_t)out->json.n - (row != NULL ? (int64_t)row->value.n : 0);
+    rc = write_json(s, &object, LIMIT_JOB_DATA_SIZE, &shelf->json);
+    shelf->grown = (int64_t)shelf->json.n - (row != NULL ? (int64_t)row->value.n : 0);
     return rc;
 }
 
@@ -155,30 +156,13 @@ static int count_size(struct action *s, int64_t grown)
                : QP_E_NOMEM;
 }
 
-static bool is_on_shelf(const struct action *s, size_t number)
-{
-    const struct mapping *m = s->activity->job;
-    bool has = false;
-    for (size_t i = 0; i < mapping_count(m) && !has; i++) {
-        has = job_key_index(s->graph, mapping_key(m, i)) / JOB_SHELF_KEYS == number;
-    }
-    return has;
-}
-
 /* All that the map reads is read before anything of it is written: entries do not see each other. */
-static int put_job_data(struct action *s)
+static int put_shelves(struct action *s, const size_t *places, struct shelf *shelves, size_t count)
 {
-    const struct mapping *m = s->activity->job;
-    size_t count = (s->graph->job_key_count + JOB_SHELF_KEYS - 1) / JOB_SHELF_KEYS;
-    struct shelf *shelves =
-        m == NULL ? NULL : arena_alloc(action_arena(s), count * sizeof *shelves);
     int64_t grown = 0;
     int rc = QP_OK;
-    if (shelves == NULL) {
-        return m == NULL || count == 0 ? QP_OK : QP_E_NOMEM;
-    }
     for (size_t i = 0; i < count && rc == QP_OK; i++) {
-        rc = is_on_shelf(s, i) ? shelve(s, m, i, &shelves[i]) : QP_OK;
+        rc = shelves[i].used ? shelve(s, places, i, &shelves[i]) : QP_OK;
         grown += shelves[i].grown;
     }
     rc = rc == QP_OK && count > 1 ? count_size(s, grown) : rc;
@@ -188,6 +172,28 @@ static int put_job_data(struct action *s)
                  : turn_data_put(s->turn, shelves[i].name, shelves[i].json);
     }
     return rc;
+}
+
+static int put_job_data(struct action *s)
+{
+    const struct mapping *m = s->activity->job;
+    size_t count = (s->graph->job_key_count + JOB_SHELF_KEYS - 1) / JOB_SHELF_KEYS;
+    size_t *places;
+    struct shelf *shelves;
+    if (m == NULL || mapping_count(m) == 0) {
+        return QP_OK;
+    }
+    places = arena_alloc(action_arena(s), mapping_count(m) * sizeof *places);
+    shelves = arena_alloc(action_arena(s), count * sizeof *shelves);
+    if (places == NULL || shelves == NULL) {
+        return QP_E_NOMEM;
+    }
+    for (size_t i = 0; i < mapping_count(m); i++) {
+        places[i] = job_key_index(s->graph, mapping_key(m, i)) / JOB_SHELF_KEYS;
+        QP_ASSERT(places[i] < count);
+        shelves[places[i]].used = true;
+    }
+    return put_shelves(s, places, shelves, count);
 }
 
 /* ---------------------------------------------------------------------------------- joins and skips */
