@@ -55,6 +55,8 @@ static inline bool str_is_none(qp_str s)
  * bytes of valid UTF-8 without control characters, not beginning or ending with white space. `what`
  * names it in the error. */
 int name_check(qp_str name, const char *what, struct qp_err *err) QP_MUST_USE;
+/* A topic that users may name: those that begin with "quipu:" are the engine's. */
+int topic_check(qp_str topic, struct qp_err *err) QP_MUST_USE;
 int id_check(qp_str id, const char *what, struct qp_err *err) QP_MUST_USE;
 
 /* Length of the valid UTF-8 prefix of s; equals s.n when all of it is valid (no surrogates, no

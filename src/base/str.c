@@ -99,6 +99,15 @@ int name_check(qp_str name, const char *what, struct qp_err *err)
     return rc;
 }
 
+int topic_check(qp_str topic, struct qp_err *err)
+{
+    int rc = name_check(topic, "topic", err);
+    if (rc == QP_OK && topic.n >= 6 && memcmp(topic.p, "quipu:", 6) == 0) {
+        rc = err_set(err, QP_E_INVALID, "topic: names that begin with quipu: are the engine's own");
+    }
+    return rc;
+}
+
 int id_check(qp_str id, const char *what, struct qp_err *err)
 {
     int rc = size_check(id, LIMIT_ID_SIZE, what, err);

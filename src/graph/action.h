@@ -55,8 +55,10 @@ void action_reader(struct turn *t, struct row_reader *out_reader);
 int action_value(struct action *s, const struct mapping *m, struct value *out_value) QP_MUST_USE;
 /* As JSON; none: undefined. QP_E_LIMIT, QP_E_TOO_LARGE: it cannot be computed, or is too large to be kept. */
 int action_json(struct action *s, const struct mapping *m, qp_str *out_json) QP_MUST_USE;
-/* As text, for topics, keys and ids; none: undefined, or no text. */
+/* As text, for keys and ids; none: undefined, or no text. */
 int action_text(struct action *s, const struct mapping *m, qp_str *out_text) QP_MUST_USE;
+/* As a topic. QP_E_INVALID: it is none that users may name. */
+int action_topic(struct action *s, const struct mapping *m, qp_str *out_topic) QP_MUST_USE;
 /* As a condition: true, or what is not given. */
 int action_truth(struct action *s, const struct mapping *m, bool otherwise,
                  bool *out_truth) QP_MUST_USE;

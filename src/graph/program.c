@@ -34,9 +34,7 @@ int action_output(struct action *s, qp_str brought, qp_str *out_output)
  * can end the job. */
 static int break_off(struct action *s, struct op_act_create *row, int rc)
 {
-    const char *why = rc == QP_E_INVALID
-                          ? "something that it needs is undefined: its topic, or the "
-                            "key of its hook"
+    const char *why = rc == QP_E_INVALID ? "its topic is undefined, or none that a graph may name"
                       : s->scope.error != NULL ? s->scope.error
                                                : "what it maps is too large";
     *row = (struct op_act_create){

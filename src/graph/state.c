@@ -481,6 +481,12 @@ int action_text(struct action *s, const struct mapping *m, qp_str *out_text)
     return rc;
 }
 
+int action_topic(struct action *s, const struct mapping *m, qp_str *out_topic)
+{
+    int rc = action_text(s, m, out_topic);
+    return rc == QP_OK ? topic_check(*out_topic, NULL) : rc;
+}
+
 int action_truth(struct action *s, const struct mapping *m, bool otherwise, bool *out_truth)
 {
     struct value v;

@@ -18,14 +18,14 @@
 static int describe(struct action *s, struct op_act_create *row)
 {
     const struct activity *x = s->activity;
-    int rc = action_text(s, x->topic, &row->topic);
+    int rc = action_topic(s, x->topic, &row->topic);
     row->category = 'A';
     row->policy = x->policy;
     rc = rc == QP_OK ? action_json(s, x->input, &row->input) : rc;
     if (rc == QP_OK && str_is_none(row->input)) {
         row->input = QP_STR("{}");
     }
-    return rc == QP_OK && str_is_none(row->topic) ? QP_E_INVALID : rc;
+    return rc;
 }
 
 /* What cannot be started is a reply, too. */

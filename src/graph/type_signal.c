@@ -15,10 +15,9 @@
 
 static int describe(struct action *s, struct op_act_create *row)
 {
-    int rc = action_text(s, s->activity->topic, &row->topic);
+    int rc = action_topic(s, s->activity->topic, &row->topic);
     row->category = 'B';
-    rc = rc == QP_OK ? action_json(s, s->activity->input, &row->input) : rc;
-    return rc == QP_OK && str_is_none(row->topic) ? QP_E_INVALID : rc;
+    return rc == QP_OK ? action_json(s, s->activity->input, &row->input) : rc;
 }
 
 /* The rule by which signals of a topic find whom they are for; NULL: nobody has one. Of a topic that we have not heard of

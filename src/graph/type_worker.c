@@ -15,14 +15,14 @@
 static int describe(struct action *s, struct op_act_create *row)
 {
     const struct activity *x = s->activity;
-    int rc = action_text(s, x->topic, &row->topic);
+    int rc = action_topic(s, x->topic, &row->topic);
     row->category = 'A';
     row->policy = str_is_none(x->policy) ? QP_STR("attempts=1") : x->policy;
     rc = rc == QP_OK ? action_json(s, x->input, &row->input) : rc;
     if (rc == QP_OK && str_is_none(row->input)) {
         row->input = QP_STR("{}");
     }
-    return rc == QP_OK && str_is_none(row->topic) ? QP_E_INVALID : rc;
+    return rc;
 }
 
 static int enter(struct action *s)

@@ -301,9 +301,6 @@ void task_give_back(qp_task *task);
 void tasks_renew(qp *q, qp_ms now);
 void tasks_cancel(qp *q, struct job_ref job);
 
-/* workers.c: a topic that users may name. */
-int topic_check(qp_str topic, struct qp_err *err) QP_MUST_USE;
-
 /* tasks.c: qp_task_key of a task of the kernel. */
 void task_key(const struct task *task, char out_key[QP_TASK_KEY_SIZE]);
 

@@ -2,15 +2,6 @@
 #include "run/handle.h"
 
 /* The names that begin so are the engine's: nobody else starts, claims or serves them. */
-int topic_check(qp_str topic, struct qp_err *err)
-{
-    int rc = name_check(topic, "topic", err);
-    if (rc == QP_OK && topic.n >= 6 && memcmp(topic.p, "quipu:", 6) == 0) {
-        rc = err_set(err, QP_E_INVALID, "topic: names that begin with quipu: are the engine's own");
-    }
-    return rc;
-}
-
 static struct worker *worker_find(const qp *q, qp_str topic)
 {
     struct worker *w = q->workers;

@@ -808,6 +808,23 @@ static void type_join(void)
     expect_calls("do.first", 1);
 }
 
+/* A topic that no worker, no graph and no hook can have; the first ones are the engine's, and too long. */
+static void wrong_topic(const char *kind)
+{
+    char topics[][LIMIT_NAME_SIZE + 2] = {"quipu:engine", "", "two words", ""};
+    memset(topics[1], 'x', sizeof topics[1] - 1);
+    for (size_t i = 0; i < ARRAY_COUNT(topics); i++) {
+        char start_topic[32];
+        char id[32];
+        char input[LIMIT_NAME_SIZE + 32];
+        (void)snprintf(start_topic, sizeof start_topic, "wrong.%s", kind);
+        (void)snprintf(id, sizeof id, "%s%zu", kind, i);
+        (void)snprintf(input, sizeof input, "{\"topic\":\"%s\"}", topics[i]);
+        assert_int_equal(start(start_topic, id, input), QP_OK);
+        graphrun_expect(&run, id, "failed", "\"code\":422");
+    }
+}
+
 /* What an activity cannot do is an error of its own, of whatever category it is. */
 static void wrong(void)
 {
@@ -818,6 +835,9 @@ static void wrong(void)
     graphrun_expect(&run, "output", "failed", "\"code\":422");
     assert_int_equal(start("wrong.caught", "caught", "{}"), QP_OK);
     graphrun_expect(&run, "caught", "completed", "{\"code\":422}");
+    wrong_topic("worker");
+    wrong_topic("await");
+    wrong_topic("signal");
 }
 
 const struct graph_case graph_cases[] = {
