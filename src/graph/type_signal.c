@@ -1,8 +1,9 @@
 /* type_signal.c - signal: category B, tells one or all that wait at a topic
  *
  *   entry    the GUID of Leg1: 001000000000000, GUID 000000000000000
- *   step A   the signal, in the commit that says so: activity +100B, GUID +10B. To one: it meets its waiter, or is kept. To
- *            all: one durable message, whose pages reach those who were registered by now (H12)
+ *   step A   the signal, in the commit that says so: activity +100B, GUID +10B. To one: it meets its waiter, or is
+ *            kept; when no more is kept for its key, that is an error, 429. To all: one durable message, whose pages
+ *            reach those who were registered by now (H12)
  *   step B   children and semaphore: GUID +1B; step C as ever
  *
  * If we crash before step A's commit, nobody was told; if after it, whoever is concerned has a message, or will get it from the
@@ -52,7 +53,15 @@ static int code_of(struct action *s, int64_t *out_code)
     return rc;
 }
 
-static int signal_one(struct action *s, qp_str payload)
+/* Nobody waits, and no more is kept: an error of the activity, which a transition can take. */
+static int be_refused(struct action *s, struct work *work)
+{
+    work->code = 429;
+    return action_error(s, work->code, "nobody waits, and no more signals are kept for this key",
+                        &work->output);
+}
+
+static int signal_one(struct action *s, qp_str payload, bool *out_full)
 {
     qp_str topic = s->turn->act->topic;
     const struct hook_rule *rule = NULL;
@@ -66,7 +75,9 @@ static int signal_one(struct action *s, qp_str payload)
     if (rc != QP_OK || str_is_none(signal.key)) {
         return rc != QP_OK ? rc : QP_E_INVALID;
     }
-    return turn_signal(s->turn, &signal);
+    rc = turn_signal(s->turn, &signal);
+    *out_full = signal.out_full;
+    return rc;
 }
 
 /* Those whose job has the facet. */
@@ -82,11 +93,17 @@ static int signal_all(struct action *s, qp_str payload)
 static int work(struct action *s, struct work *work)
 {
     qp_str payload = QP_NONE;
+    bool full = false;
     int rc = action_json(s, s->activity->signal, &payload);
     if (rc == QP_OK && str_is_none(payload)) {
         payload = QP_STR("{}");
     }
-    rc = rc != QP_OK ? rc : s->activity->all ? signal_all(s, payload) : signal_one(s, payload);
+    rc = rc != QP_OK        ? rc
+         : s->activity->all ? signal_all(s, payload)
+                            : signal_one(s, payload, &full);
+    if (rc == QP_OK && full) {
+        return be_refused(s, work);
+    }
     return rc == QP_OK ? action_output(s, QP_NONE, &work->output) : rc;
 }
 

@@ -63,10 +63,29 @@ static int signal_guid(struct turn *t, qp_str topic, qp_str key, qp_str *out_gui
     return rc == QP_OK ? step_guid(t->bundle, *out_guid, key, out_guid) : rc;
 }
 
+/* Asked before it is sent: an op that is refused ends its bundle, and who sends is to hear of it. */
+static int signal_room(struct turn *t, struct turn_signal *s)
+{
+    struct hook_row key = {.ns = t->site.ref.ns, .topic = s->topic, .hkey = s->key};
+    const void *row = NULL;
+    const struct hook_row *hook = &key; /* as good as none: nobody waits, nothing is kept */
+    int rc = bundle_run(t->bundle);
+    rc = rc == QP_OK ? bundle_get(t->bundle, TABLE_hook, &key, &row) : rc;
+    hook = row != NULL ? row : hook;
+    s->out_full = s->ttl_ms > 0 && hook->waiting == 0 &&
+                  (hook->pending >= LIMIT_SIGNALS_PENDING_PER_KEY ||
+                   hook->pending_size + (int64_t)s->payload.n > LIMIT_SIGNALS_PENDING_SIZE);
+    return rc;
+}
+
 int turn_signal(struct turn *t, struct turn_signal *s)
 {
-    struct op *op = bundle_op(t->bundle, OP_hook_signal);
-    int rc;
+    struct op *op;
+    int rc = signal_room(t, s);
+    if (rc != QP_OK || s->out_full) {
+        return rc;
+    }
+    op = bundle_op(t->bundle, OP_hook_signal);
     if (op == NULL) {
         return t->bundle->commit->rc;
     }

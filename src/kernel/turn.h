@@ -275,6 +275,7 @@ struct turn_signal {
     qp_ms ttl_ms; /* how long it is kept when nobody waits; 0: not at all */
     bool out_delivered;
     bool out_kept;
+    bool out_full; /* nobody waits, and no more is kept for this key: nothing was sent */
 };
 int turn_signal(struct turn *t, struct turn_signal *signal) QP_MUST_USE;
 

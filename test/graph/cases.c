@@ -825,6 +825,18 @@ static void wrong_topic(const char *kind)
     }
 }
 
+/* So many signals are kept for one key, and no more. */
+static void wrong_full(void)
+{
+    for (int i = 0; i <= LIMIT_SIGNALS_PENDING_PER_KEY; i++) {
+        char id[32];
+        (void)snprintf(id, sizeof id, "full%d", i);
+        assert_int_equal(start("wrong.full", id, "{}"), QP_OK);
+        graphrun_expect(&run, id, "completed",
+                        i < LIMIT_SIGNALS_PENDING_PER_KEY ? "{}" : "{\"code\":429}");
+    }
+}
+
 /* What an activity cannot do is an error of its own, of whatever category it is. */
 static void wrong(void)
 {
@@ -880,6 +892,7 @@ const struct graph_case graph_cases[] = {
     {"type self", "types", type_self},
     {"type join", "types", type_join},
     {"wrong", "wrong", wrong},
+    {"full", "wrong", wrong_full},
 };
 const size_t graph_case_count = ARRAY_COUNT(graph_cases);
 
