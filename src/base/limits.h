@@ -110,8 +110,9 @@
 
 /* Engine */
 #define LIMIT_FUSE_OPS 4000 /* ops of one bundle, past which children become messages */
-#define LIMIT_FUSE_SIZE (LIMIT_ARENA_SIZE / 4) /* memory of one commit, likewise */
-#define LIMIT_FUSE_DEPTH 8                     /* generations that one bundle takes */
+#define LIMIT_FUSE_SIZE (LIMIT_ARENA_SIZE / 4)       /* memory of one commit, likewise */
+#define LIMIT_FUSE_ROWS_SIZE (LIMIT_BUNDLE_SIZE / 4) /* new rows of one bundle, likewise */
+#define LIMIT_FUSE_DEPTH 8                           /* generations that one bundle takes */
 #define LIMIT_DELIVERIES                                                                           \
     20 /* of a message without an answer, then it is a dead letter; configurable */
 #define LIMIT_FANOUT_TARGETS 500 /* per page */
@@ -120,8 +121,10 @@
 #define LIMIT_DESCENT_JOBS 500    /* called jobs that end with theirs, per page */
 #define LIMIT_ROUND_MESSAGES 1000 /* of the engine's stream, per commit */
 #define LIMIT_ROUND_COMMANDS 2048 /* from outside, per commit */
-#define LIMIT_COMMANDS 65536      /* that wait */
-#define LIMIT_TASKS_IN_HAND 1024  /* per topic, that one process fetches ahead; configurable */
+#define LIMIT_ROUND_SIZE                                                                           \
+    (LIMIT_ARENA_SIZE / 4)       /* memory of a commit, past which the next one begins */
+#define LIMIT_COMMANDS 65536     /* that wait */
+#define LIMIT_TASKS_IN_HAND 1024 /* per topic, that one process fetches ahead; configurable */
 #define LIMIT_TASKS_IN_HAND_HARD 65536
 #define LIMIT_RUN_LEASE_MS 10000 /* of a process, where several share a store; configurable */
 #define LIMIT_RUN_LEASE_LEAST_MS 1000

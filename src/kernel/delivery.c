@@ -234,7 +234,9 @@ int delivery_decide(void *context, struct bundle *b)
 {
     struct delivery *d = context;
     int rc = QP_OK;
-    d->outcome = (struct outcome){0};
+    if (outcome_later(&d->outcome, b)) {
+        return QP_OK;
+    }
     switch (d->state) {
     case DELIVERY_WORK:
         rc = d->begun ? decide_work(d, b) : decide_begin(d, b);
@@ -278,6 +280,9 @@ bool delivery_after(struct delivery *d, int rc)
     struct engine *e = d->engine;
     if (rc != QP_OK) {
         return delivery_failed(d, rc);
+    }
+    if (d->outcome.later) {
+        return true;
     }
     e->stats.late += d->outcome.late;
     e->stats.buried += d->state == DELIVERY_POISON;

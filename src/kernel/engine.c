@@ -290,11 +290,19 @@ int outcome_seal(struct outcome *o, struct bundle *b)
     return rc;
 }
 
+bool outcome_later(struct outcome *o, const struct bundle *b)
+{
+    *o = (struct outcome){.later = b->commit->arena.total >= LIMIT_ROUND_SIZE};
+    return o->later;
+}
+
 static int command_decide(void *context, struct bundle *b)
 {
     struct command *c = context;
     int rc;
-    c->outcome = (struct outcome){0};
+    if (outcome_later(&c->outcome, b)) {
+        return QP_OK;
+    }
     rc = c->decide(c->engine, c, b);
     return rc == QP_OK ? outcome_seal(&c->outcome, b) : rc;
 }
@@ -519,6 +527,10 @@ static void answer_commands(struct engine *e, struct command *first)
         int rc = PLANT(ack_before_commit) ? QP_OK : c->bundle->rc;
         first = c->next;
         if (command_comes_again(e, c, rc)) {
+            continue;
+        }
+        if (rc == QP_OK && c->outcome.later) {
+            command_add(e, c);
             continue;
         }
         if (rc == QP_OK) {

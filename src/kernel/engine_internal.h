@@ -99,6 +99,8 @@ struct engine {
 
 /* engine.c: carries out the bundle, and takes what the outcome needs of it. */
 int outcome_seal(struct outcome *o, struct bundle *b) QP_MUST_USE;
+/* Begins an outcome. True: the commit is as large as it should be, and this one is left for the next. */
+bool outcome_later(struct outcome *o, const struct bundle *b);
 
 /* delivery.c: the decision on one message; what comes of it after the commit. */
 struct delivery *delivery_new(struct engine *e, const struct msg_row *row, int64_t tries);

@@ -308,7 +308,7 @@ int turn_child(struct turn *t, qp_str name, qp_str input)
 static bool may_fuse(const struct turn *t)
 {
     return !t->stepwise && !t->kernel->stepwise && t->depth < LIMIT_FUSE_DEPTH &&
-           t->bundle->op_count < LIMIT_FUSE_OPS &&
+           t->bundle->op_count < LIMIT_FUSE_OPS && bundle_size(t->bundle) < LIMIT_FUSE_ROWS_SIZE &&
            t->bundle->commit->arena.total < LIMIT_FUSE_SIZE; /* a round has many bundles */
 }
 

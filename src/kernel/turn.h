@@ -124,6 +124,7 @@ struct outcome {
     int64_t buried;    /* tasks that became dead letters */
     bool late;         /* the job was over, or the activity: nothing was done */
     bool more;         /* stepwise: there are steps left */
+    bool later;        /* the commit had enough already: nothing was done, it comes with the next */
 };
 
 /* What the kernel needs of its engine while it decides. */

@@ -342,6 +342,11 @@ int bundle_tidies(struct bundle *b, bool *out_may)
     return t->rc;
 }
 
+size_t bundle_size(const struct bundle *b)
+{
+    return b->commit->txn->bundle_size;
+}
+
 qp_ms bundle_now(const struct bundle *b)
 {
     return b->commit->txn->now;

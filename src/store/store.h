@@ -777,6 +777,8 @@ uint64_t topic_bit(qp_str topic);
 /* Whether this commit may do what one handle does for all, such as retention: where many share a store,
  * one at a time may, and the others leave it to that one. */
 int bundle_tidies(struct bundle *b, bool *out_may) QP_MUST_USE;
+/* Bytes of the rows that the bundle has made so far: LIMIT_BUNDLE_SIZE ends it. */
+size_t bundle_size(const struct bundle *b);
 /* The commit's time, which everything in it happens at. */
 qp_ms bundle_now(const struct bundle *b);
 

@@ -15,6 +15,7 @@
 #define DEPTH 120
 #define WIDTH 2000
 #define SPREAD 100   /* keys of the job's data */
+#define HEAVY 160    /* branches of 1.9 MB */
 #define WAITING 3000 /* several pages of a signal to all */
 #define LISTENING 60 /* one page, of 0.9 MB each */
 
@@ -112,6 +113,30 @@ static void test_wide(void **state)
     (void)state;
     wide_on(STORETEST_MEMORY);
     wide_on(STORETEST_SQLITE);
+}
+
+/* Many branches with much each: more than one bundle takes, and all of them more than one commit. */
+static void test_heavy(void **state)
+{
+    (void)state;
+    begin(STORETEST_MEMORY);
+    say("    - subscribes: heavy\n      activities:\n        t: { type: trigger, output: { maps: { x: { "
+        "'@pipe': [[x, 950000], ['{@string.repeat}']] } } } }\n");
+    for (int i = 0; i < HEAVY; i++) {
+        say("        b%d: { type: hook, input: { maps: { x: '{t.output.data.x}', y: "
+            "'{t.output.data.x}' } } }\n",
+            i);
+    }
+    say("      transitions:\n        t:\n");
+    for (int i = 0; i < HEAVY; i++) {
+        say("          - { to: b%d }\n", i);
+    }
+    graphrun_deploy(&run, text);
+    start("heavy", "j", "{}");
+    graphrun_expect(&run, "j", "completed", NULL);
+    assert_int_equal(graphrun_act(&run, "j", "b0,0,0")->input.n,
+                     graphrun_act(&run, "j", "b1,0,0")->input.n);
+    end();
 }
 
 /* Those of the colour hear of it, the others do not. `word` is a mapping. */
@@ -220,8 +245,11 @@ static void test_limits(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_deep), cmocka_unit_test(test_wide), cmocka_unit_test(test_signal_all),
-        cmocka_unit_test(test_signal_all_large), cmocka_unit_test(test_limits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_deep),
+                                       cmocka_unit_test(test_wide),
+                                       cmocka_unit_test(test_heavy),
+                                       cmocka_unit_test(test_signal_all),
+                                       cmocka_unit_test(test_signal_all_large),
+                                       cmocka_unit_test(test_limits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
