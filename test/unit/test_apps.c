@@ -192,6 +192,37 @@ static void test_pinned(void **state)
     }
 }
 
+/* What a job has gathered is seen while it waits, and when it was ended, too. */
+static void test_ended(void **state)
+{
+    struct qp_deployed d;
+    struct qp_err err = {0};
+    (void)state;
+    for (int kind = 0; kind < rt_kinds(); kind++) {
+        qp *q;
+        rt_begin_on(kind);
+        q = rt_open(rt_place);
+        assert_int_equal(deploy(q,
+                                "app:\n"
+                                "  id: a\n"
+                                "  version: '1'\n"
+                                "  graphs:\n"
+                                "    - subscribes: t\n"
+                                "      activities:\n"
+                                "        begin: {type: trigger, job: {maps: {got: 1}}}\n"
+                                "        wait: {type: hook, sleep: 3600}\n"
+                                "      transitions: {begin: [{to: wait}]}\n",
+                                true, &d),
+                         QP_OK);
+        start(q, "t", "j");
+        assert_string_equal(show(q, "j").data, "{\"got\":1}");
+        assert_int_equal(qp_job_cancel(q, QP_STR("j"), "enough", &err), QP_OK);
+        assert_string_equal(show(q, "j").data, "{\"got\":1}");
+        rt_close(q);
+        rt_end();
+    }
+}
+
 /* A topic is one application's, until a version without it is active. */
 static void test_topics(void **state)
 {
@@ -387,10 +418,10 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_deploy),   cmocka_unit_test(test_pinned),
-        cmocka_unit_test(test_topics),   cmocka_unit_test(test_reading),
-        cmocka_unit_test(test_deleting), cmocka_unit_test(test_sharing),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_deploy),  cmocka_unit_test(test_pinned),
+        cmocka_unit_test(test_ended),   cmocka_unit_test(test_topics),
+        cmocka_unit_test(test_reading), cmocka_unit_test(test_deleting),
+        cmocka_unit_test(test_sharing), cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
