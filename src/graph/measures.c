@@ -93,14 +93,14 @@ static int job_add(struct counting *c, const struct job_row *job)
     return arena_copy(c->arena, job->jid, &c->jobs[c->count++].jid) ? QP_OK : QP_E_NOMEM;
 }
 
-/* The jobs of a page that are in time. */
-static int page_add(struct page *p)
+/* The jobs of a page that are in time. `scratch` is for their rows. */
+static int page_read(struct page *p, struct arena *scratch)
 {
     struct counting *c = p->counting;
     static const struct job_row none;
-    struct job_row *keys = arena_alloc(c->arena, p->count * sizeof *keys);
-    const void **pointers = arena_alloc(c->arena, p->count * sizeof *pointers);
-    void **rows = arena_alloc(c->arena, p->count * sizeof *rows);
+    struct job_row *keys = arena_alloc(scratch, p->count * sizeof *keys);
+    const void **pointers = arena_alloc(scratch, p->count * sizeof *pointers);
+    void **rows = arena_alloc(scratch, p->count * sizeof *rows);
     int rc = keys == NULL || pointers == NULL || rows == NULL ? QP_E_NOMEM : QP_OK;
     for (size_t i = 0; i < p->count && rc == QP_OK; i++) {
         keys[i] = none;
@@ -108,12 +108,21 @@ static int page_add(struct page *p)
         keys[i].job = p->jobs[i];
         pointers[i] = &keys[i];
     }
-    rc = rc == QP_OK
-             ? store_get_all(c->store, c->arena, TABLE_job, pointers, p->count, rows, c->err)
-             : rc;
+    rc = rc == QP_OK ? store_get_all(c->store, scratch, TABLE_job, pointers, p->count, rows, c->err)
+                     : rc;
     for (size_t i = 0; i < p->count && rc == QP_OK; i++) {
         rc = rows[i] != NULL ? job_add(c, rows[i]) : QP_OK;
     }
+    return rc;
+}
+
+static int page_add(struct page *p)
+{
+    struct arena scratch;
+    int rc;
+    arena_init(&scratch, store_env(p->counting->store), 0);
+    rc = page_read(p, &scratch);
+    arena_done(&scratch);
     return rc;
 }
 
@@ -164,11 +173,11 @@ static int compare_numbers(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The numbers of one measure in one segment, in order. */
-static int numbers_of(struct counting *c, const struct measure *m, size_t segment,
+/* The numbers of one measure in one segment, in order; there are no more than `most`. */
+static int numbers_of(struct counting *c, const struct measure *m, size_t segment, size_t most,
                       double **out_numbers, size_t *out_count)
 {
-    double *numbers = arena_alloc(c->arena, (c->count + 1) * sizeof *numbers);
+    double *numbers = arena_alloc(c->arena, most * sizeof *numbers);
     int rc = numbers == NULL ? QP_E_NOMEM : QP_OK;
     *out_count = 0;
     for (size_t i = 0; i < c->count && rc == QP_OK; i++) {
@@ -199,12 +208,12 @@ static void put_number(struct json_writer *w, const char *name, double number)
 }
 
 static int put_measure(struct counting *c, struct json_writer *w, const struct measure *m,
-                       size_t segment)
+                       size_t segment, size_t most)
 {
     double *numbers = NULL;
     double sum = 0;
     size_t n = 0;
-    int rc = numbers_of(c, m, segment, &numbers, &n);
+    int rc = numbers_of(c, m, segment, most, &numbers, &n);
     for (size_t i = 0; i < n && rc == QP_OK; i++) {
         sum += numbers[i];
     }
@@ -225,7 +234,7 @@ static int put_measure(struct counting *c, struct json_writer *w, const struct m
 static int put_segment(struct counting *c, struct json_writer *w, size_t segment)
 {
     char time[RFC3339_SIZE];
-    int64_t count = 0;
+    size_t count = 0;
     int rc = QP_OK;
     for (size_t i = 0; i < c->count; i++) {
         count += c->jobs[i].segment == segment;
@@ -235,12 +244,13 @@ static int put_segment(struct counting *c, struct json_writer *w, size_t segment
     json_key(w, QP_STR("time"));
     json_put_str(w, str_from(time));
     json_key(w, QP_STR("count"));
-    json_put_i64(w, count);
+    json_put_i64(w, (int64_t)count);
     json_key(w, QP_STR("measures"));
     json_begin_object(w);
     for (size_t i = 0; i < c->trigger->measure_count && rc == QP_OK && count > 0; i++) {
         const struct measure *m = &c->trigger->measures[i];
-        rc = is_number(m) && !was_told(c->trigger, i) ? put_measure(c, w, m, segment) : QP_OK;
+        rc =
+            is_number(m) && !was_told(c->trigger, i) ? put_measure(c, w, m, segment, count) : QP_OK;
     }
     json_end_object(w);
     json_end_object(w);

@@ -15,11 +15,14 @@
 static struct graphrun run;
 
 #define HOUR_MS (60 * 60 * 1000)
+#define MANY 4000
 
 static void no_work(struct graphcall *c)
 {
     (void)c;
 }
+
+static size_t most; /* memory that an answer may take; 0: the usual */
 
 static int ask(const char *topic, const char *data, qp_ms range_ms, struct buf *out)
 {
@@ -31,7 +34,7 @@ static int ask(const char *topic, const char *data, qp_ms range_ms, struct buf *
                                   .range_ms = range_ms,
                                   .end_at = run.f.t.now_ms};
     int rc;
-    arena_init(&arena, &run.f.t.env, 0);
+    arena_init(&arena, &run.f.t.env, most);
     rc = measures_read(&arena, run.f.s, run.library, &query, out, &err);
     arena_done(&arena);
     return rc;
@@ -163,6 +166,29 @@ static void test_numbers(void **state)
     graphrun_done(&run);
 }
 
+/* What is remembered of a job is little, and nothing of those that are too old: however many there are. */
+static void test_many(void **state)
+{
+    struct buf out;
+    (void)state;
+    graphrun_init(&run, STORETEST_MEMORY, "do", no_work);
+    graphrun_deploy(&run, SALES);
+    for (int i = 0; i < MANY; i++) {
+        char id[16];
+        (void)snprintf(id, sizeof id, "s%d", i);
+        assert_int_equal(graphrun_start(&run, "sale", id, "{\"price\":1}"), QP_OK);
+        if (i % (MANY / 20) == 0) {
+            graphrun_wait(&run, HOUR_MS);
+        }
+    }
+    buf_init(&out, &run.f.t.env, 0);
+    most = (size_t)MANY * 160;
+    assert_int_equal(ask("sale", "{}", 10 * HOUR_MS, &out), QP_OK);
+    most = 0;
+    buf_done(&out);
+    graphrun_done(&run);
+}
+
 static void test_refused(void **state)
 {
     struct buf out;
@@ -205,10 +231,8 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parcels),
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_parcels), cmocka_unit_test(test_numbers), cmocka_unit_test(test_many),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
