@@ -117,12 +117,37 @@ static int call_make(struct turn *t, const struct call_job *call, qp_str jid, qp
     return rc == QP_OK ? start_by_message(&child, &start, &job) : rc;
 }
 
-/* The id is taken: by this very call, or by somebody else. */
+/* The id is taken: by a call of this activity, by this very one, or by somebody else. */
+static bool is_own_call(const struct turn *t, const struct job_row *there)
+{
+    return there->parent_job == t->site.ref.job && str_equal(there->parent_addr, t->site.addr);
+}
+
 static bool is_same_call(const struct turn *t, const struct call_job *call,
                          const struct job_row *there, qp_str parent_guid)
 {
-    return there->parent_job == t->site.ref.job && str_equal(there->parent_addr, t->site.addr) &&
+    return is_own_call(t, there) &&
            str_equal(there->parent_guid, call->detached ? QP_NONE : parent_guid);
+}
+
+/* The job that has the call's id; NULL: nobody. What an earlier call of this activity has left keeps its id, and the call
+ * that is made in its place gets one of its own. */
+static int call_find(struct turn *t, const struct call_job *call, qp_str parent_guid,
+                     qp_str *out_jid, const struct job_row **out_there)
+{
+    int rc = QP_OK;
+    *out_jid = call->jid;
+    *out_there = NULL;
+    if (!str_is_none(call->jid)) {
+        rc = job_of_id(t, call->jid, out_there);
+    }
+    if (rc != QP_OK ||
+        (!str_is_none(call->jid) && (*out_there == NULL || !is_own_call(t, *out_there) ||
+                                     is_same_call(t, call, *out_there, parent_guid)))) {
+        return rc;
+    }
+    rc = call_id(t, call, out_jid);
+    return rc == QP_OK ? job_of_id(t, *out_jid, out_there) : rc;
 }
 
 /* The activity hears at once what it would have waited for in vain. */
@@ -149,12 +174,11 @@ static int64_t call_check(const struct turn *t, const struct call_job *call,
 int turn_call(struct turn *t, const struct call_job *call)
 {
     const struct job_row *there = NULL;
-    qp_str jid = call->jid;
+    qp_str jid = QP_NONE;
     qp_str parent_guid;
     int64_t refused;
     int rc = step_guid(t->bundle, t->site.guid, call->purpose, &parent_guid);
-    rc = rc == QP_OK && str_is_none(jid) ? call_id(t, call, &jid) : rc;
-    rc = rc == QP_OK ? job_of_id(t, jid, &there) : rc;
+    rc = rc == QP_OK ? call_find(t, call, parent_guid, &jid, &there) : rc;
     if (rc != QP_OK) {
         return rc;
     }

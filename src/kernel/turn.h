@@ -236,7 +236,9 @@ int turn_cycle(struct turn *t, qp_str ancestor, int64_t depth, qp_str input) QP_
  * its output, or as code and payload the error {"code","message","job"} of one that did not complete. */
 struct call_job {
     qp_str workflow;
-    qp_str jid; /* none: one is made, the same whenever this call is made again */
+    qp_str
+        jid; /* none: one is made, the same whenever this call is made again; so it is where an earlier call of this
+                 * activity has the id */
     int64_t kind;
     qp_str version;
     qp_str input; /* JSON */

@@ -631,6 +631,16 @@ static void calls(void)
     graphrun_wait(&run, 20000);
     graphrun_expect(&run, "other", "completed", "{\"code\":500}");
     expect_calls("do.flaky", 4);
+    /* The child that has failed keeps its id; the next one is another job. Whoever else wants that id is refused it. */
+    assert_int_equal(start("call.named", "named", "{}"), QP_OK);
+    graphrun_wait(&run, 20000);
+    graphrun_expect(&run, "named", "completed", "{\"code\":500}");
+    expect_calls("do.flaky", 7);
+    graphrun_expect(&run, "the-child", "failed", NULL);
+    assert_int_equal(start("call.named", "second", "{}"), QP_OK);
+    graphrun_wait(&run, 20000);
+    graphrun_expect(&run, "second", "completed", "{\"code\":409}");
+    expect_calls("do.flaky", 7);
 }
 
 static void signal_pin(const char *job, const char *part, const char *word, int64_t code)
