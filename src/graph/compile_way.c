@@ -261,6 +261,12 @@ static void read_rule(struct making *m, const struct node *item, qp_str topic)
     check_hook(m, node, to);
     *ruled = (struct ruled){m->c->ruled, {.topic = topic, .to = to}, item, m->c->ruled_count++};
     ruled->rule.matches = read_matches(m, conditions, to, &ruled->rule.match_count);
+    if (ruled->rule.match_count > LIMIT_HOOK_MATCHES) {
+        report_add(m->c->report, "match_limit", item->line, item->column,
+                   "make one text of them with a pipe",
+                   "a hook rule has %zu matches, the limit is %d", ruled->rule.match_count,
+                   LIMIT_HOOK_MATCHES);
+    }
     if (ruled->rule.match_count == 0) {
         report_add(m->c->report, "match_missing", item->line, item->column,
                    "say which signal is meant: conditions.match with expected and actual",
