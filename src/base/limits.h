@@ -168,7 +168,7 @@
 #define LIMIT_APPS_KNOWN 256    /* compiled versions in memory */
 #define LIMIT_APP_TOPICS 100000 /* of all applications of a store */
 #define LIMIT_HOOK_MATCHES 16   /* that make the key of a hook */
-#define LIMIT_GRAPH_DEPTH 500   /* generations from the trigger down */
+#define LIMIT_GRAPH_DEPTH 500   /* generations from the trigger down; a join is two */
 #define LIMIT_CYCLES 10000      /* rounds of one pivot */
 #define LIMIT_JOB_DATA_SIZE (8 * 1024 * 1024)
 #define LIMIT_COMPOSITION_DEPTH 16 /* jobs that call jobs, in one compositional key */

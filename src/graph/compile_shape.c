@@ -31,6 +31,7 @@ static void check_reached(struct shape *s);
 static void find_order(struct shape *s);
 static void check_joins(struct shape *s);
 static void find_dominators(struct shape *s);
+static void check_depth(struct shape *s);
 static void check_cycles(struct shape *s);
 static void find_exits(struct shape *s);
 
@@ -52,6 +53,7 @@ void shape_make(struct making *m)
     check_joins(&s);
     if (m->c->report->count == before && all_reached(&s)) {
         find_dominators(&s);
+        check_depth(&s);
         check_cycles(&s);
         find_exits(&s);
         m->shaped = true;
@@ -310,6 +312,36 @@ static void find_dominators(struct shape *s)
             a->depth = a->parent->depth + 1;
         } else {
             add_gate(s, a);
+        }
+    }
+}
+
+/* How long an address can become: a segment for each generation, and that of a pivot counts its rounds. */
+static size_t address_size(const struct activity *a)
+{
+    static const char round[] = ",10000";
+    size_t size = a->id.n;
+    static_assert(LIMIT_CYCLES <= 10000, "the number of a round has five digits");
+    for (; a != NULL; a = a->dominator) {
+        size += a->pivot ? sizeof round - 1 : sizeof ",0" - 1;
+    }
+    return size;
+}
+
+/* What comes after it is deeper still: the first one is told. */
+static void check_depth(struct shape *s)
+{
+    for (size_t at = 0; at < s->count; at++) {
+        const struct activity *a = activity_at(s, s->m->order[at]);
+        size_t size = address_size(a->gate != NULL ? a->gate : a);
+        if (a->depth > LIMIT_GRAPH_DEPTH || size > LIMIT_ADDRESS_SIZE) {
+            report_add(s->m->c->report, "depth_limit", a->line, a->column,
+                       "let an await call a graph of its own for the rest, or give it a shorter id",
+                       "'%.*s' is %lld generations below the trigger and its address can have "
+                       "%zu bytes, the limits are %d and %d",
+                       STR_ARG(text_shown(a->id)), (long long)a->depth, size, LIMIT_GRAPH_DEPTH,
+                       LIMIT_ADDRESS_SIZE);
+            return;
         }
     }
 }

@@ -248,28 +248,69 @@ static void rows(size_t width, size_t row_count)
     buf_text(&text, "}}]}\n");
 }
 
-/* A chain of `depth`, from whose end ways lead to `count` joins that the beginning leads to as well. */
-static void out_of_depth(size_t depth, size_t count)
+static void to_joins(size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        buf_printf(&text, "{to: j%zu}, ", i);
+    }
+}
+
+/* Hooks in chains of `length`, from whose ends ways lead to `count` joins that the trigger leads to as well. */
+static void out_of_chains(size_t hooks, size_t length, size_t count)
 {
     begin("");
-    for (size_t i = 0; i < depth; i++) {
+    for (size_t i = 0; i < hooks; i++) {
         buf_printf(&text, ", c%zu: {type: hook}", i);
     }
     for (size_t i = 0; i < count; i++) {
         buf_printf(&text, ", j%zu: {type: hook}", i);
     }
-    buf_text(&text, "}, transitions: {t: [{to: c0}, ");
-    for (size_t i = 0; i < count; i++) {
-        buf_printf(&text, "{to: j%zu}, ", i);
+    buf_text(&text, "}, transitions: {t: [");
+    for (size_t i = 0; i < hooks; i += length) {
+        buf_printf(&text, "{to: c%zu}, ", i);
     }
-    for (size_t i = 1; i < depth; i++) {
-        buf_printf(&text, "], c%zu: [{to: c%zu}", i - 1, i);
-    }
-    buf_printf(&text, "], c%zu: [", depth - 1);
-    for (size_t i = 0; i < count; i++) {
-        buf_printf(&text, "{to: j%zu}, ", i);
+    to_joins(count);
+    for (size_t i = 0; i < hooks; i++) {
+        buf_printf(&text, "], c%zu: [", i);
+        if (i % length == length - 1 || i == hooks - 1) {
+            to_joins(count);
+        } else {
+            buf_printf(&text, "{to: c%zu}", i + 1);
+        }
     }
     buf_text(&text, "]}}]}\n");
+}
+
+/* A chain of hooks, the last one with an id of this size, the first one a pivot or none. */
+static void chain(size_t count, size_t id_size, bool pivot)
+{
+    begin(", a0: {type: hook");
+    buf_printf(&text, "%s}", pivot ? ", cycle: true" : "");
+    for (size_t i = 1; i < count; i++) {
+        buf_printf(&text, ", %0*zu: {type: hook}", i == count - 1 ? (int)id_size : 1, i);
+    }
+    buf_text(&text, "}, transitions: {t: [{to: a0}], a0: [{to: '1'}]");
+    for (size_t i = 1; i < count - 1; i++) {
+        buf_printf(&text, ", %zu: [{to: '%0*zu'}]", i, i == count - 2 ? (int)id_size : 1, i + 1);
+    }
+    buf_text(&text, "}}]}\n");
+}
+
+/* A graph that is deeper could be deployed, and its jobs would end where the address is too long. */
+static void limits_of_depth(void **state)
+{
+    (void)state;
+    chain(LIMIT_GRAPH_DEPTH - 1, 24, false);
+    expect_good();
+    chain(LIMIT_GRAPH_DEPTH - 1, 25, false);
+    expect_code("depth_limit");
+    chain(LIMIT_GRAPH_DEPTH - 1, 20, true);
+    expect_good();
+    chain(LIMIT_GRAPH_DEPTH - 1, 21, true);
+    expect_code("depth_limit");
+    chain(LIMIT_GRAPH_DEPTH, 3, false);
+    expect_code("depth_limit");
+    assert_int_equal(report.count, 1);
 }
 
 static void limits_of_shape(void **state)
@@ -279,9 +320,9 @@ static void limits_of_shape(void **state)
     expect_good();
     rows(71, 3);
     expect_code("transitions_limit");
-    out_of_depth(1000, 1000);
+    out_of_chains(1000, 334, 1000);
     expect_good();
-    out_of_depth(1001, 1000);
+    out_of_chains(1001, 334, 1000);
     expect_code("exits_limit");
 
     buf_reset(&text);
@@ -497,11 +538,11 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(broken),         cmocka_unit_test(good),
-        cmocka_unit_test(limits),         cmocka_unit_test(limits_of_shape),
-        cmocka_unit_test(other_codes),    cmocka_unit_test(fields),
-        cmocka_unit_test(fields_of_ways), cmocka_unit_test(shape_by_hand),
-        cmocka_unit_test(no_memory),
+        cmocka_unit_test(broken),          cmocka_unit_test(good),
+        cmocka_unit_test(limits),          cmocka_unit_test(limits_of_shape),
+        cmocka_unit_test(limits_of_depth), cmocka_unit_test(other_codes),
+        cmocka_unit_test(fields),          cmocka_unit_test(fields_of_ways),
+        cmocka_unit_test(shape_by_hand),   cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
