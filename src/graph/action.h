@@ -80,7 +80,6 @@ int hook_key(struct action *s, const struct hook_rule *rule, bool expected,
  * graph's text names, and so on. Which keys there can be is known (graph.job_keys). */
 #define JOB_SHELF_KEYS 64
 #define JOB_SIZE QP_STR("d:size") /* of all of them, where there are several */
-size_t job_key_index(const struct graph *g, qp_str key); /* job_key_count: it is none */
 /* A shelf's name in the turn's memory, and its row; NULL: it is empty. */
 int job_shelf(struct turn *t, size_t shelf, qp_str *out_name,
               const struct data_row **out_row) QP_MUST_USE;

@@ -30,21 +30,36 @@ static struct value *field_of(struct value *object, qp_str key)
     return NULL;
 }
 
-/* One field more than there are. */
-static int field_add(struct action *s, struct value *object, qp_str key, struct value **out_value)
+/* Room for twice as many fields, so that n of them cost n. */
+static int fields_grow(struct action *s, struct value *object)
 {
-    struct field *fields = arena_alloc(action_arena(s), (object->count + 1) * sizeof *fields);
-    struct value *value = ARENA_NEW(action_arena(s), struct value);
-    if (fields == NULL || value == NULL) {
+    size_t capacity = 2 * object->count + 8;
+    struct room *room = ARENA_NEW(action_arena(s), struct room);
+    struct field *fields = arena_alloc(action_arena(s), capacity * sizeof *fields);
+    if (room == NULL || fields == NULL) {
         return QP_E_NOMEM;
     }
     if (object->count > 0) {
         memcpy(fields, object->fields, object->count * sizeof *fields);
     }
-    fields[object->count] = (struct field){key, value};
+    *room = (struct room){.used = object->count, .capacity = capacity};
     object->fields = fields;
-    object->count++;
-    *out_value = value;
+    object->room = room;
+    return QP_OK;
+}
+
+/* One field more than there are. */
+static int field_add(struct action *s, struct value *object, qp_str key, struct value **out_value)
+{
+    const struct room *room = object->room;
+    bool fits = room != NULL && room->used == object->count && room->used < room->capacity;
+    int rc = fits ? QP_OK : fields_grow(s, object);
+    *out_value = ARENA_NEW(action_arena(s), struct value);
+    if (rc != QP_OK || *out_value == NULL) {
+        return QP_E_NOMEM;
+    }
+    object->fields[object->count++] = (struct field){key, *out_value};
+    object->room->used = object->count;
     return QP_OK;
 }
 
@@ -189,7 +204,7 @@ static int put_job_data(struct action *s)
         return QP_E_NOMEM;
     }
     for (size_t i = 0; i < mapping_count(m); i++) {
-        places[i] = job_key_index(s->graph, mapping_key(m, i)) / JOB_SHELF_KEYS;
+        places[i] = graph_job_key(s->graph, mapping_key(m, i)) / JOB_SHELF_KEYS;
         QP_ASSERT(places[i] < count);
         shelves[places[i]].used = true;
     }

@@ -32,9 +32,6 @@ int app_compile(const struct qp_env *env, qp_str text, struct report *report, st
         read_app(&c, root);
     }
     arena_done(&c.scratch);
-    for (size_t i = 0; i < c.app->graph_count && report->count == before; i++) {
-        report->no_memory |= job_keys_collect(c.arena, &c.app->graphs[i]) != QP_OK;
-    }
     if (report->no_memory || report->count > before) {
         app_free(c.app);
         return report->no_memory ? QP_E_NOMEM : QP_E_INVALID;
@@ -153,6 +150,7 @@ static void read_graph(struct compiler *c, const struct node *node, struct graph
         hooks_read(&m);
         shape_make(&m);
         readings_check(&m);
+        job_keys_collect(&m);
     }
 }
 

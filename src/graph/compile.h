@@ -134,7 +134,7 @@ void hooks_finish(struct compiler *c);
 void shape_make(struct making *m);
 void readings_check(struct making *m);
 /* graph.job_keys. */
-int job_keys_collect(struct arena *a, struct graph *g) QP_MUST_USE;
+void job_keys_collect(struct making *m);
 
 /* NULL: there is none. activity_unknown tells that, with a hint. */
 struct activity *activity_find(const struct making *m, qp_str id);

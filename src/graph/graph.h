@@ -144,6 +144,12 @@ struct activity {
 
 struct schema;
 
+/* A key of the job's data, and its place among them in the order of the text. */
+struct job_key {
+    qp_str name;
+    size_t place;
+};
+
 struct graph {
     const struct app *app;
     qp_str subscribes;
@@ -156,7 +162,7 @@ struct graph {
     size_t digit_count;          /* without them */
     const struct activity **by_digit;
     const struct activity *trigger;
-    const qp_str *job_keys; /* the first keys of all maps of `job`, in the order of the text */
+    const struct job_key *job_keys; /* the first keys of all maps of `job`, by name */
     size_t job_key_count;
     bool leaves_timers; /* a job that is complete may have some left */
 };
@@ -182,6 +188,9 @@ void app_free(struct app *app);
 /* NULL: there is none. The id of a gate is "join:" and that of its join. */
 const struct graph *app_graph(const struct app *app, qp_str topic);
 const struct activity *graph_activity(const struct graph *g, qp_str id);
+
+/* The place of a key of the job's data; job_key_count: it is none. */
+size_t graph_job_key(const struct graph *g, qp_str name);
 
 /* The rule by which signals of a topic find whom they are for; all rules of a topic are alike in this. */
 const struct hook_rule *app_hook(const struct app *app, qp_str topic);

@@ -363,7 +363,7 @@ static int find_job_data(struct action *s, const struct reference *r, struct val
         *out_value = value_raw(text);
         return rc;
     }
-    index = job_key_index(s->graph, r->path[0]);
+    index = graph_job_key(s->graph, r->path[0]);
     if (index == s->graph->job_key_count) {
         return QP_OK;
     }
@@ -631,15 +631,6 @@ int job_shelf(struct turn *t, size_t shelf, qp_str *out_name, const struct data_
 {
     int rc = shelf_name(turn_arena(t), shelf, out_name);
     return rc == QP_OK ? turn_data(t, *out_name, out_row) : rc;
-}
-
-size_t job_key_index(const struct graph *g, qp_str key)
-{
-    size_t i = 0;
-    while (i < g->job_key_count && !str_equal(g->job_keys[i], key)) {
-        i++;
-    }
-    return i;
 }
 
 /* The fields of an object's text, without its braces. */

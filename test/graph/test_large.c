@@ -115,6 +115,43 @@ static void test_wide(void **state)
     wide_on(STORETEST_SQLITE);
 }
 
+static void say_keys(int count)
+{
+    for (int i = 0; i < count; i++) {
+        say("              k%d: '{t1.output.data.x}'\n", i);
+    }
+}
+
+/* As many keys as an object may have: in the job's data, and in what an activity makes of its answer. Where each would
+ * be searched among all, and all copied for each, this takes minutes, and more memory than there is. */
+static void test_keys(void **state)
+{
+    (void)state;
+    begin(STORETEST_MEMORY);
+    say("    - subscribes: keys\n"
+        "      activities:\n"
+        "        t1: { type: trigger }\n"
+        "        w1:\n"
+        "          type: worker\n"
+        "          topic: large.work\n"
+        "          output:\n"
+        "            maps:\n");
+    say_keys(LIMIT_JSON_KEYS);
+    say("          job:\n"
+        "            maps:\n");
+    say_keys(LIMIT_JSON_KEYS);
+    say("      transitions: { t1: [{ to: w1 }] }\n");
+    graphrun_deploy(&run, text);
+    start("keys", "j", "{\"x\":1}");
+    size = 0;
+    for (int i = 0; i < LIMIT_JSON_KEYS; i++) {
+        say("%s\"k%d\":1", i == 0 ? "{" : ",", i);
+    }
+    say("}");
+    graphrun_expect(&run, "j", "completed", text);
+    end();
+}
+
 /* Many branches with much each: more than one bundle takes, and all of them more than one commit. */
 static void test_heavy(void **state)
 {
@@ -250,6 +287,7 @@ int main(void)
                                        cmocka_unit_test(test_heavy),
                                        cmocka_unit_test(test_signal_all),
                                        cmocka_unit_test(test_signal_all_large),
+                                       cmocka_unit_test(test_keys),
                                        cmocka_unit_test(test_limits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -226,6 +226,36 @@ static void limits(void **state)
     expect_code("spawn_limit");
 }
 
+/* One activity whose maps of job have so many keys, and another one with the same keys */
+static void job_keys(size_t count)
+{
+    begin("");
+    for (char id = 'a'; id <= 'b'; id++) {
+        buf_printf(&text, ", %c: {type: hook, job: {maps: {k: 1", id);
+        for (size_t i = 1; i < count; i++) {
+            buf_printf(&text, ", k%zu: 1", i);
+        }
+        buf_text(&text, "}}}");
+    }
+    buf_text(&text, "}, transitions: {t: [{to: a}], a: [{to: b}]}}]}\n");
+}
+
+static void limits_of_data(void **state)
+{
+    struct app *app = NULL;
+    (void)state;
+    job_keys(LIMIT_JSON_KEYS);
+    assert_int_equal(compile(buf_slice(&text), &app), QP_OK);
+    assert_int_equal(app->graphs[0].job_key_count, LIMIT_JSON_KEYS);
+    assert_int_equal(graph_job_key(&app->graphs[0], QP_STR("k")), 0);
+    assert_int_equal(graph_job_key(&app->graphs[0], QP_STR("k10")), 10);
+    assert_int_equal(graph_job_key(&app->graphs[0], QP_STR("k9999")), 9999);
+    assert_int_equal(graph_job_key(&app->graphs[0], QP_STR("x")), LIMIT_JSON_KEYS);
+    app_free(app);
+    job_keys(LIMIT_JSON_KEYS + 1);
+    expect_code("job_keys_limit");
+}
+
 /* `width` activities that all lead to all of the next row, in `rows` rows */
 static void rows(size_t width, size_t row_count)
 {
@@ -540,9 +570,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(broken),          cmocka_unit_test(good),
         cmocka_unit_test(limits),          cmocka_unit_test(limits_of_shape),
-        cmocka_unit_test(limits_of_depth), cmocka_unit_test(other_codes),
-        cmocka_unit_test(fields),          cmocka_unit_test(fields_of_ways),
-        cmocka_unit_test(shape_by_hand),   cmocka_unit_test(no_memory),
+        cmocka_unit_test(limits_of_depth), cmocka_unit_test(limits_of_data),
+        cmocka_unit_test(other_codes),     cmocka_unit_test(fields),
+        cmocka_unit_test(fields_of_ways),  cmocka_unit_test(shape_by_hand),
+        cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
