@@ -119,6 +119,9 @@ const struct mapping *entry_mapping(struct making *m, const struct node *map, co
                                     enum literal literal, const struct activity *reader);
 const struct mapping *node_mapping(struct making *m, const struct node *node,
                                    const struct activity *reader);
+/* Whether its steps can be done in one evaluation; `merged`: its entries are evaluated one by one. */
+bool mapping_good(struct compiler *c, const struct node *node, const struct mapping *mapping,
+                  bool merged);
 /* As LITERAL_CODE has it: a number or a string that is one. */
 bool node_code(struct compiler *c, const struct node *node, int64_t *out_code);
 

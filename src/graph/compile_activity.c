@@ -283,6 +283,13 @@ static void check_declared(struct making *m, const struct node *maps, const stru
     }
 }
 
+/* Into what is there already: the job's data, what an activity brought. A hook's output stands beside what came. */
+static bool is_merged(const char *section, const struct activity *a)
+{
+    return strcmp(section, "job") == 0 ||
+           (strcmp(section, "output") == 0 && a->type != ACTIVITY_HOOK);
+}
+
 /* {schema, maps}; of job without a schema of its own: it is the graph's output. */
 static const struct mapping *read_section(struct making *m, const struct node *node,
                                           const char *name, const struct activity *a)
@@ -309,7 +316,8 @@ static const struct mapping *read_section(struct making *m, const struct node *n
                    "name what the value is for", "'maps' of %s must be a map of values", name);
         return NULL;
     }
-    return mapping;
+    return mapping != NULL && mapping_good(m->c, maps, mapping, is_merged(name, a)) ? mapping
+                                                                                    : NULL;
 }
 
 /* The schema of what a signal brings: with or without the word `schema` around it. */

@@ -143,6 +143,33 @@ const struct mapping *node_mapping(struct making *m, const struct node *node,
     return mapping;
 }
 
+/* The steps of the longest evaluation. What is merged into an object is evaluated entry by entry. */
+static size_t steps_most(const struct mapping *mapping, bool merged)
+{
+    size_t most = 0;
+    if (!merged || !mapping_is_map(mapping)) {
+        return mapping_steps(mapping);
+    }
+    for (size_t i = 0; i < mapping_count(mapping); i++) {
+        size_t steps = steps_most(mapping_entry(mapping, i), merged);
+        most = steps > most ? steps : most;
+    }
+    return most;
+}
+
+bool mapping_good(struct compiler *c, const struct node *node, const struct mapping *mapping,
+                  bool merged)
+{
+    size_t steps = steps_most(mapping, merged);
+    if (steps > LIMIT_MAPPING_STEPS) {
+        report_add(c->report, "steps_limit", node->line, node->column,
+                   "spread it over several activities, or let a worker do it",
+                   "this takes at least %zu steps in one go, the limit is %d", steps,
+                   LIMIT_MAPPING_STEPS);
+    }
+    return steps <= LIMIT_MAPPING_STEPS;
+}
+
 bool node_code(struct compiler *c, const struct node *node, int64_t *out_code)
 {
     struct node number = *node;
@@ -232,5 +259,5 @@ const struct mapping *entry_mapping(struct making *m, const struct node *map, co
         !literal_good(m->c, node, literal)) {
         return NULL;
     }
-    return mapping;
+    return mapping != NULL && mapping_good(m->c, node, mapping, false) ? mapping : NULL;
 }

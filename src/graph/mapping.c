@@ -80,6 +80,11 @@ const struct mapping *mapping_entry(const struct mapping *m, size_t index)
     return m->entries[index].mapping;
 }
 
+size_t mapping_steps(const struct mapping *m)
+{
+    return m->steps;
+}
+
 bool mapping_is_map(const struct mapping *m)
 {
     return m->kind == MAPPING_MAP;
@@ -104,6 +109,7 @@ static struct mapping *mapping_new(struct compiler *k, enum mapping_kind kind)
 
     if (m != NULL) {
         m->kind = kind;
+        m->steps = kind == MAPPING_CALL ? 2 : 1; /* itself, and the call */
     }
     return m;
 }
@@ -182,15 +188,25 @@ static const struct mapping *compile_entries(struct compiler *k, const struct no
     for (const struct node *n = node->first; n != NULL && entries != NULL; n = n->next) {
         entries[i] = (struct entry){n->key, compile(k, n)};
         whole = whole && entries[i].mapping != NULL;
+        if (whole) {
+            m->steps += entries[i].mapping->steps;
+        }
         i++;
+    }
+    if (map && node->count > LIMIT_JSON_KEYS) {
+        report_add(k->report, "map_limit", node->line, node->column,
+                   "Put what belongs together into maps of its own.",
+                   "this map has %zu keys, the limit is %d", node->count, LIMIT_JSON_KEYS);
+        return NULL;
     }
     if (!whole) {
         return NULL;
     }
     m->entries = entries;
     m->count = node->count;
-    if (all_constant(m) && !(map ? fold_map(k, m) : fold_list(k, m))) {
-        return NULL;
+    if (all_constant(m)) {
+        m->steps = 1;
+        return (map ? fold_map(k, m) : fold_list(k, m)) ? m : NULL;
     }
     return m;
 }
@@ -581,11 +597,13 @@ static bool compile_cells(struct compiler *k, const struct node *node, bool fed,
         right = row->function != NULL;
         cell = cell->next;
     }
+    row->steps = fed;
     row->cell_count = node->count - fed;
     row->cells = room(k, row->cell_count, sizeof(*row->cells));
     for (; cell != NULL && row->cells != NULL; cell = cell->next) {
         row->cells[n] = compile(k, cell);
         right = right && row->cells[n] != NULL;
+        row->steps += row->cells[n] != NULL ? row->cells[n]->steps : 0;
         n++;
     }
     return right && row->cells != NULL;
@@ -613,6 +631,7 @@ static bool compile_row(struct compiler *k, const struct node *node, bool fed, s
     if (node_get(node, "@pipe") != NULL) {
         row->kind = ROW_PIPE;
         row->pipe = compile(k, node);
+        row->steps = row->pipe != NULL ? row->pipe->steps : 0;
         return row->pipe != NULL;
     }
     reduces = node_get(node, "@reduce") != NULL;
@@ -646,6 +665,9 @@ static const struct mapping *compile_rows(struct compiler *k, const struct node 
     fed = body && is_fed_first(list->first);
     for (const struct node *n = list->first; n != NULL && rows != NULL; n = n->next) {
         right = compile_row(k, n, fed, &rows[i]) && right;
+        if (right) {
+            m->steps += rows[i].steps;
+        }
         fed = true;
         i++;
     }

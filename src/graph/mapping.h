@@ -64,6 +64,8 @@ const struct value *mapping_literal(const struct mapping *m);
 size_t mapping_count(const struct mapping *m);
 qp_str mapping_key(const struct mapping *m, size_t index);
 const struct mapping *mapping_entry(const struct mapping *m, size_t index);
+/* How many steps evaluating it takes at least, whatever it finds. */
+size_t mapping_steps(const struct mapping *m);
 /* A map whose entries are computed one by one, as opposed to one value. */
 bool mapping_is_map(const struct mapping *m);
 

@@ -21,6 +21,7 @@ struct row {
         *function;                /* ROW_CELLS: fed with the row before; NULL: cell 0 is a cell */
     const struct mapping **cells; /* without the function; of the other kinds NULL */
     size_t cell_count;
+    size_t steps;               /* as in a mapping */
     const struct mapping *pipe; /* ROW_PIPE: the sub-pipe; ROW_REDUCE: the body */
 };
 
@@ -39,6 +40,7 @@ struct mapping {
     const struct row *rows;
     const struct entry *entries;
     size_t count; /* of rows or entries */
+    size_t steps; /* that evaluating it takes at least: bodies of @reduce may run for no item */
 };
 
 #endif

@@ -226,18 +226,49 @@ static void limits(void **state)
     expect_code("spawn_limit");
 }
 
-/* One activity whose maps of job have so many keys, and another one with the same keys */
+/* Two activities whose maps of job have so many keys together; the second has one that the first has not, and most others. */
 static void job_keys(size_t count)
 {
     begin("");
-    for (char id = 'a'; id <= 'b'; id++) {
-        buf_printf(&text, ", %c: {type: hook, job: {maps: {k: 1", id);
-        for (size_t i = 1; i < count; i++) {
-            buf_printf(&text, ", k%zu: 1", i);
+    for (size_t id = 0; id < 2; id++) {
+        buf_printf(&text, ", %c: {type: hook, job: {maps: {", "ab"[id]);
+        for (size_t i = id; i + 1 < count + id; i++) {
+            buf_printf(&text, "k%zu: 1, ", i);
         }
         buf_text(&text, "}}}");
     }
     buf_text(&text, "}, transitions: {t: [{to: a}], a: [{to: b}]}}]}\n");
+}
+
+/* A hook with so many pipes in its maps of a section; four steps each. */
+static void pipes(const char *section, size_t count)
+{
+    begin("");
+    buf_printf(&text, ", a: {type: hook, %s: {maps: {", section);
+    for (size_t i = 0; i < count; i++) {
+        buf_printf(&text, "k%zu: {'@pipe': [['{t.output.data.x}', 1], ['{@math.add}']]}, ", i);
+    }
+    buf_text(&text, "}}}}, transitions: {t: [{to: a}]}}]}\n");
+}
+
+/* What one evaluation cannot do however little it finds. The job's data are computed entry by entry. */
+static void limits_of_steps(void **state)
+{
+    (void)state;
+    pipes("input", (LIMIT_MAPPING_STEPS - 1) / 4);
+    expect_good();
+    pipes("input", LIMIT_MAPPING_STEPS / 4);
+    expect_code("steps_limit");
+    pipes("output", LIMIT_MAPPING_STEPS / 4);
+    expect_code("steps_limit");
+    pipes("job", LIMIT_MAPPING_STEPS / 4);
+    expect_good();
+    begin(", a: {type: hook, input: {maps: {k: {k: 1");
+    for (size_t i = 0; i < LIMIT_JSON_KEYS; i++) {
+        buf_printf(&text, ", k%zu: 1", i);
+    }
+    buf_text(&text, "}}}}}, transitions: {t: [{to: a}]}}]}\n");
+    expect_code("map_limit");
 }
 
 static void limits_of_data(void **state)
@@ -247,7 +278,7 @@ static void limits_of_data(void **state)
     job_keys(LIMIT_JSON_KEYS);
     assert_int_equal(compile(buf_slice(&text), &app), QP_OK);
     assert_int_equal(app->graphs[0].job_key_count, LIMIT_JSON_KEYS);
-    assert_int_equal(graph_job_key(&app->graphs[0], QP_STR("k")), 0);
+    assert_int_equal(graph_job_key(&app->graphs[0], QP_STR("k0")), 0);
     assert_int_equal(graph_job_key(&app->graphs[0], QP_STR("k10")), 10);
     assert_int_equal(graph_job_key(&app->graphs[0], QP_STR("k9999")), 9999);
     assert_int_equal(graph_job_key(&app->graphs[0], QP_STR("x")), LIMIT_JSON_KEYS);
@@ -571,9 +602,9 @@ int main(void)
         cmocka_unit_test(broken),          cmocka_unit_test(good),
         cmocka_unit_test(limits),          cmocka_unit_test(limits_of_shape),
         cmocka_unit_test(limits_of_depth), cmocka_unit_test(limits_of_data),
-        cmocka_unit_test(other_codes),     cmocka_unit_test(fields),
-        cmocka_unit_test(fields_of_ways),  cmocka_unit_test(shape_by_hand),
-        cmocka_unit_test(no_memory),
+        cmocka_unit_test(limits_of_steps), cmocka_unit_test(other_codes),
+        cmocka_unit_test(fields),          cmocka_unit_test(fields_of_ways),
+        cmocka_unit_test(shape_by_hand),   cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
