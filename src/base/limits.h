@@ -46,8 +46,9 @@
 #define LIMIT_APP_TRANSITIONS 10000
 #define LIMIT_APP_EXITS 1000000 /* ways out of what activities dominate, see graph.h */
 #define LIMIT_SPAWN 2000        /* transitions of one activity */
-#define LIMIT_CODE 999999       /* of a reply, in conditions */
-#define LIMIT_ATTEMPTS 1000000  /* that a retry policy may ask for */
+#define LIMIT_CODE_LEAST 100    /* of a reply or a signal, and in conditions */
+#define LIMIT_CODE 599
+#define LIMIT_ATTEMPTS 1000000 /* that a retry policy may ask for */
 
 /* Memory */
 #define LIMIT_ARENA_SIZE (256 * 1024 * 1024) /* one arena, all its blocks */

@@ -110,6 +110,7 @@ enum literal {
     LITERAL_ANY,
     LITERAL_TEXT, /* a string, number or boolean */
     LITERAL_TOPIC,
+    LITERAL_STATUS, /* of a signal */
     LITERAL_BOOL,
     LITERAL_SECONDS,
     LITERAL_CODE

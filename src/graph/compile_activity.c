@@ -58,7 +58,7 @@ static const struct computed {
     {"emit", offsetof(struct activity, emit), LITERAL_BOOL},
     {"persist", offsetof(struct activity, persist), LITERAL_BOOL},
     {"sleep", offsetof(struct activity, sleep), LITERAL_SECONDS},
-    {"status", offsetof(struct activity, status), LITERAL_TEXT},
+    {"status", offsetof(struct activity, status), LITERAL_STATUS},
     {"key_name", offsetof(struct activity, key_name), LITERAL_TEXT},
     {"key_value", offsetof(struct activity, key_value), LITERAL_TEXT},
     {"code", offsetof(struct activity, code), LITERAL_CODE},

@@ -177,9 +177,10 @@ bool node_code(struct compiler *c, const struct node *node, int64_t *out_code)
     if (node->kind == NODE_STRING) {
         number.kind = NODE_NUMBER; /* '404' is as good as 404 */
     }
-    if (number.text.n == 0 || !node_as_i64(&number, &code) || code < 0 || code > LIMIT_CODE) {
+    if (number.text.n == 0 || !node_as_i64(&number, &code) || code < LIMIT_CODE_LEAST ||
+        code > LIMIT_CODE) {
         report_add(c->report, "code_wrong", node->line, node->column, NULL,
-                   "a code must be a whole number from 0 to %d", LIMIT_CODE);
+                   "a code must be a whole number from %d to %d", LIMIT_CODE_LEAST, LIMIT_CODE);
         return false;
     }
     *out_code = code;
@@ -209,6 +210,18 @@ static bool seconds_good(struct compiler *c, const struct node *node)
     return true;
 }
 
+static bool status_good(struct compiler *c, const struct node *node)
+{
+    bool good = node->kind == NODE_STRING && (str_equal(node->text, QP_STR("success")) ||
+                                              str_equal(node->text, QP_STR("pending")) ||
+                                              str_equal(node->text, QP_STR("error")));
+    if (!good) {
+        report_add(c->report, "status_wrong", node->line, node->column, NULL,
+                   "the status of a signal must be 'success', 'pending' or 'error'");
+    }
+    return good;
+}
+
 static bool literal_good(struct compiler *c, const struct node *node, enum literal literal)
 {
     int64_t code;
@@ -224,6 +237,8 @@ static bool literal_good(struct compiler *c, const struct node *node, enum liter
             return name_good(c, node, node->text);
         }
         break;
+    case LITERAL_STATUS:
+        return status_good(c, node);
     case LITERAL_BOOL:
         good = node->kind == NODE_BOOL;
         break;

@@ -53,6 +53,11 @@ static void read_codes(struct making *m, const struct node *node, struct transit
     if (codes == NULL) {
         return;
     }
+    if (count == 0) {
+        report_add(m->c->report, "code_wrong", node->line, node->column,
+                   "leave it out for 200, or name the codes",
+                   "a condition on no code at all is never met");
+    }
     codes[0] = 200;
     for (size_t i = 0; i < count && item != NULL; i++, item = list ? item->next : NULL) {
         (void)node_code(m->c, item, &codes[i]); /* what is wrong is told */

@@ -47,7 +47,8 @@ static int reason_of(struct action *s, qp_str *out_error)
     n = reason.n < sizeof why ? reason.n : sizeof why - 1;
     memcpy(why, reason.p, n);
     why[n] = '\0';
-    return action_error(s, code >= 100 && code <= 599 ? (int64_t)code : 410, why, out_error);
+    return action_error(s, code >= LIMIT_CODE_LEAST && code <= LIMIT_CODE ? (int64_t)code : 410,
+                        why, out_error);
 }
 
 static int work(struct action *s, struct work *work)

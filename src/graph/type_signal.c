@@ -47,9 +47,10 @@ static int code_of(struct action *s, int64_t *out_code)
     qp_str status = QP_NONE;
     int rc = action_number(s, s->activity->code, &code);
     rc = rc == QP_OK ? action_text(s, s->activity->status, &status) : rc;
-    *out_code = code >= 100 && code <= 599             ? (int64_t)code
-                : str_equal(status, QP_STR("pending")) ? 202
-                                                       : 200;
+    *out_code = code >= LIMIT_CODE_LEAST && code <= LIMIT_CODE ? (int64_t)code
+                : str_equal(status, QP_STR("pending"))         ? 202
+                : str_equal(status, QP_STR("error"))           ? 500
+                                                               : 200;
     return rc;
 }
 
