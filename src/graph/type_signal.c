@@ -81,12 +81,15 @@ static int signal_one(struct action *s, qp_str payload, bool *out_full)
     return rc;
 }
 
-/* Those whose job has the facet. */
+/* Those whose job has the facet. Without its name or value it would be for everybody, or for nobody knows whom. */
 static int signal_all(struct action *s, qp_str payload)
 {
     struct turn_signal_all signal = {.topic = s->turn->act->topic, .payload = payload};
     int rc = action_text(s, s->activity->key_name, &signal.attribute);
     rc = rc == QP_OK ? action_text(s, s->activity->key_value, &signal.value) : rc;
+    if (rc == QP_OK && (str_is_none(signal.attribute) || str_is_none(signal.value))) {
+        rc = QP_E_INVALID;
+    }
     rc = rc == QP_OK ? code_of(s, &signal.code) : rc;
     return rc == QP_OK ? turn_signal_all(s->turn, &signal) : rc;
 }

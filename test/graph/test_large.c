@@ -176,7 +176,7 @@ static void test_heavy(void **state)
     end();
 }
 
-/* Those of the colour hear of it, the others do not. `word` is a mapping. */
+/* Those of the colour hear of it, the others do not; a colour that is undefined is nobody's. `word` is a mapping. */
 static void tell_all(int waiting, const char *word, const char *output)
 {
     begin(STORETEST_MEMORY);
@@ -193,7 +193,13 @@ static void tell_all(int waiting, const char *word, const char *output)
         "        t2: { type: trigger }\n"
         "        s2: { type: signal, subtype: all, topic: tell, key_name: color, key_value: red, "
         "signal: { maps: { word: %s } } }\n"
-        "      transitions: { t2: [{ to: s2 }] }\n",
+        "      transitions: { t2: [{ to: s2 }] }\n"
+        "    - subscribes: tells_nobody\n"
+        "      activities:\n"
+        "        t3: { type: trigger }\n"
+        "        s3: { type: signal, subtype: all, topic: tell, key_name: '{t3.output.data.name}', "
+        "key_value: '{t3.output.data.value}', signal: { maps: { word: wrong } } }\n"
+        "      transitions: { t3: [{ to: s3 }] }\n",
         word);
     graphrun_deploy(&run, text);
     for (int i = 0; i <= waiting; i++) {
@@ -201,6 +207,11 @@ static void tell_all(int waiting, const char *word, const char *output)
         (void)snprintf(id, sizeof id, "w%d", i);
         start("waits", id, i < waiting ? "{\"color\":\"red\"}" : "{\"color\":\"blue\"}");
     }
+    start("tells_nobody", "no name", "{\"value\":\"red\"}");
+    start("tells_nobody", "no value", "{\"name\":\"color\"}");
+    graphrun_wait(&run, 5000);
+    graphrun_expect(&run, "no name", "failed", "undefined");
+    graphrun_expect(&run, "no value", "failed", "undefined");
     start("tells", "teller", "{}");
     graphrun_wait(&run, 5000);
     graphrun_expect(&run, "teller", "completed", NULL);
@@ -243,6 +254,13 @@ static void test_limits(void **state)
         "        h2: { type: hook, job: { maps: { x: { '@pipe': [[x, 9000000], "
         "['{@string.repeat}']] } } } }\n"
         "      transitions: { t2: [{ to: h2 }] }\n"
+        "    - subscribes: passed\n"
+        "      activities:\n"
+        "        t4: { type: trigger }\n"
+        "        h4: { type: hook, output: { maps: { x: { '@pipe': [[x, 9000000], "
+        "['{@string.repeat}']] } } } }\n"
+        "        after4: { type: hook }\n"
+        "      transitions: { t4: [{ to: h4 }], h4: [{ to: after4, conditions: { code: 200 } }] }\n"
         "    - subscribes: many\n"
         "      activities:\n"
         "        t3: { type: trigger }\n");
@@ -257,19 +275,21 @@ static void test_limits(void **state)
     }
     say("    - subscribes: spread\n"
         "      activities:\n"
-        "        t4: { type: trigger }\n");
+        "        t5: { type: trigger }\n");
     for (int i = 0; i < SPREAD;
          i++) { /* few of each shelf's keys are large, all of them are too much */
         say("        s%d: { type: hook, job: { maps: { y%d: %s } } }\n", i, i,
             i % 10 == 0 ? "{ '@pipe': [[x, 1000000], ['{@string.repeat}']] }" : "small");
     }
-    say("      transitions:\n        t4: [{ to: s0 }]\n");
+    say("      transitions:\n        t5: [{ to: s0 }]\n");
     for (int i = 0; i < SPREAD - 1; i++) {
         say("        s%d: [{ to: s%d }]\n", i, i + 1);
     }
     graphrun_deploy(&run, text);
     start("huge", "huge", "{}");
     graphrun_expect(&run, "huge", "failed", "\"code\":422");
+    start("passed", "passed", "{}");
+    graphrun_expect(&run, "passed", "failed", "LIMIT_JSON_STRING_SIZE");
     start("many", "many", "{}");
     graphrun_expect(&run, "many", "failed", "\"code\":422");
     start("spread", "spread", "{}");
