@@ -362,7 +362,8 @@ static void report_function(struct compiler *k, const struct node *node, qp_str 
         (void)snprintf(hint, sizeof(hint), "docs/mapping.md lists all functions.");
     }
     report_add(k->report, "unknown_function", node->line, node->column, hint,
-               "there is no function %.*s.%.*s", STR_ARG(space), STR_ARG(name));
+               "there is no function %.*s.%.*s", STR_ARG(text_shown(space)),
+               STR_ARG(text_shown(name)));
 }
 
 /* Whether a cell is a string that names a function, known or not. */
@@ -503,20 +504,26 @@ static bool reference_is_right(struct compiler *k, const struct node *node,
         report_add(k->report, "bad_reference", node->line, node->column,
                    "Write {activity.output.data.x}, input.data, hook.data or output.metadata, or "
                    "{$self...} alike, {$job.data.x} or {$job.metadata.x}.",
-                   "%.*s says nothing that can be looked up", STR_ARG(node->text));
+                   "%.*s says nothing that can be looked up", STR_ARG(text_shown(node->text)));
         return false;
     }
     if (r->root >= ROOT_ITEM && k->reducing == 0) {
         report_add(k->report, "bad_reference", node->line, node->column,
                    "$item, $key, $index, $input and $output exist in the body of @reduce only.",
-                   "%.*s stands outside of a @reduce", STR_ARG(node->text));
+                   "%.*s stands outside of a @reduce", STR_ARG(text_shown(node->text)));
+        return false;
+    }
+    if ((r->part == PART_OUTPUT_METADATA || r->part == PART_JOB_METADATA) && r->path_count == 0) {
+        report_add(k->report, "bad_reference", node->line, node->column,
+                   "Name what it is about, such as metadata.code or metadata.jid.",
+                   "%.*s does not say which", STR_ARG(text_shown(node->text)));
         return false;
     }
     for (size_t i = 0; i < r->path_count; i++) {
         if (r->path[i].n == 0) {
             report_add(k->report, "bad_reference", node->line, node->column,
                        "Put a name between any two points.", "%.*s has an empty part",
-                       STR_ARG(node->text));
+                       STR_ARG(text_shown(node->text)));
             return false;
         }
     }

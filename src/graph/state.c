@@ -242,9 +242,9 @@ static struct value time_value(struct arena *a, qp_ms at)
                                                 : (struct value){.kind = VALUE_UNDEFINED};
 }
 
-/* {act.output.metadata.x} */
+/* {act.output.metadata.x}, which has a name (mapping.c); docs/mapping.md lists them */
 static struct value act_metadata(struct action *s, const struct activity *x,
-                                 const struct instance *in, qp_str name)
+                                 const struct instance *in, const struct reference *r)
 {
     int64_t code = in->has_guid ? in->guid.code : 0;
     struct {
@@ -261,15 +261,15 @@ static struct value act_metadata(struct action *s, const struct activity *x,
         {"au", time_value(action_arena(s), in->has_guid ? in->guid.at : in->act->at)},
     };
     for (size_t i = 0; i < ARRAY_COUNT(all); i++) {
-        if (str_equal(str_from(all[i].name), name)) {
-            return all[i].value;
+        if (str_equal(str_from(all[i].name), r->path[0])) {
+            return value_inside(&all[i].value, r->path + 1, r->path_count - 1);
         }
     }
     return (struct value){.kind = VALUE_UNDEFINED};
 }
 
 /* {$job.metadata.x} */
-static struct value job_metadata(struct action *s, qp_str name)
+static struct value job_metadata(struct action *s, const struct reference *r)
 {
     const struct job_row *job = s->turn->job;
     struct {
@@ -286,8 +286,8 @@ static struct value job_metadata(struct action *s, qp_str name)
         {"gid", integer_value(job->job)},
     };
     for (size_t i = 0; i < ARRAY_COUNT(all); i++) {
-        if (str_equal(str_from(all[i].name), name)) {
-            return all[i].value;
+        if (str_equal(str_from(all[i].name), r->path[0])) {
+            return value_inside(&all[i].value, r->path + 1, r->path_count - 1);
         }
     }
     return (struct value){.kind = VALUE_UNDEFINED};
@@ -339,7 +339,7 @@ static int find_part(struct action *s, const struct reference *r, const struct a
         *out_value = at_path(in.act->input, r, NULL);
         break;
     case PART_OUTPUT_METADATA:
-        *out_value = r->path_count > 0 ? act_metadata(s, x, &in, r->path[0]) : *out_value;
+        *out_value = act_metadata(s, x, &in, r);
         break;
     case PART_HOOK_DATA:
         *out_value = at_path(output, r, has_envelope(x) && !self ? "hook" : NULL);
@@ -381,8 +381,7 @@ static int find(void *context, const struct reference *r, struct value *out_valu
         if (r->part == PART_JOB_DATA) {
             return find_job_data(s, r, out_value);
         }
-        *out_value = r->path_count > 0 ? job_metadata(s, r->path[0])
-                                       : (struct value){.kind = VALUE_UNDEFINED};
+        *out_value = job_metadata(s, r);
         return QP_OK;
     }
     return find_part(s, r, r->root == ROOT_SELF ? s->activity : r->target, out_value);

@@ -509,7 +509,8 @@ static void ends(void)
     assert_int_equal(start("end.other", "o1", "{\"target\":\"c1\"}"), QP_OK);
     graphrun_expect(&run, "o1", "completed", "{\"told\":true}");
     graphrun_expect(&run, "c1", "interrupted", "told so");
-    graphrun_expect(&run, "p1", "completed", "{\"code\":410,\"error\":\"told so\"}");
+    graphrun_expect(&run, "p1", "completed",
+                    "{\"code\":410,\"error\":\"told so\",\"err\":\"told so\"}");
 
     assert_int_equal(start("end.parent", "p2", "{\"child\":\"c2\"}"), QP_OK);
     assert_int_equal(start("end.other", "o2", "{\"target\":\"p2\",\"descend\":true}"), QP_OK);
