@@ -24,7 +24,7 @@ static const struct key {
     {"job", ALL},
     {"emit", ALL},
     {"persist", ALL},
-    {"statusThreshold", ALL},
+    {"statusThreshold", ALL & ~ON(TRIGGER)},
     {"join", ALL & ~ON(TRIGGER)},
     {"stats", ON(TRIGGER)},
     {"topic", ON(WORKER) | ON(AWAIT) | ON(SIGNAL) | ON(INTERRUPT)},
