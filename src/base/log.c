@@ -137,13 +137,13 @@ static size_t next_unit(qp_str rest, char out_unit[UNIT_SIZE], size_t *out_size)
             return 1;
         }
     }
-    if (size > 0 && !misleads(p, size)) {
+    if (log_misleads(rest) == 0) {
         memcpy(out_unit, rest.p, size);
         *out_size = size;
         return size;
     }
     *out_size = 0;
-    size = size == 0 ? 1 : size; /* a byte that belongs to no character */
+    size = log_misleads(rest);
     for (size_t i = 0; i < size; i++) {
         *out_size += (size_t)snprintf(out_unit + *out_size, UNIT_SIZE - *out_size, "\\x%02x", p[i]);
     }
@@ -165,6 +165,16 @@ static bool misleads(const unsigned char *p, size_t size)
                (p[1] == 0x81 && p[2] >= 0xA6 && p[2] <= 0xA9);
     }
     return false;
+}
+
+size_t log_misleads(qp_str rest)
+{
+    size_t size = character_size(rest);
+
+    if (size == 0) {
+        return 1; /* a byte that belongs to no character */
+    }
+    return misleads((const unsigned char *)rest.p, size) ? size : 0;
 }
 
 /* Size of the valid UTF-8 character at the front, or 0. */

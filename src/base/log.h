@@ -50,4 +50,8 @@ void log_fields(const struct qp_env *env, enum qp_log_level level, const struct 
  * too small. For error sentences that quote their input. size is at least 8. Returns the length. */
 size_t log_escape(qp_str text, char *out, size_t size);
 
+/* Of a text that is not empty: how many bytes its first character has, when that is one that a terminal acts on or that
+ * makes a line look like another one; 0: it is none. */
+size_t log_misleads(qp_str rest);
+
 #endif

@@ -6,6 +6,7 @@
 #include "graph/draw.h"
 
 #include "base/json.h"
+#include "base/log.h"
 
 struct pen {
     struct buf *out;
@@ -45,14 +46,20 @@ const char *activity_type_name(enum activity_type type)
 
 /* --------------------------------------------------------------------------------------- the whole */
 
-/* Text inside of double quotes. dot knows a backslash; mermaid entities, written with #. */
+/* Text inside of double quotes. dot knows a backslash; mermaid entities, written with #. What a terminal would act on is a
+ * blank in all of them. */
 static void put_text(const struct pen *p, qp_str text)
 {
     for (size_t i = 0; i < text.n; i++) {
         unsigned char byte = (unsigned char)text.p[i];
-        bool special = strchr("\"\\<>#&;`{}[]|", byte) != NULL || byte < 0x20;
-        if (p->form == DRAW_TEXT || (p->form == DRAW_DOT && byte != '"' && byte != '\\')) {
-            buf_byte(p->out, byte < 0x20 ? ' ' : (char)byte);
+        bool special = strchr("\"\\<>#&;`{}[]|", byte) != NULL;
+        bool begins = (byte & 0xC0) != 0x80;
+        size_t misleading = begins ? log_misleads((qp_str){text.p + i, text.n - i}) : 0;
+        if (misleading > 0) {
+            buf_byte(p->out, ' ');
+            i += misleading - 1;
+        } else if (p->form == DRAW_TEXT || (p->form == DRAW_DOT && byte != '"' && byte != '\\')) {
+            buf_byte(p->out, (char)byte);
         } else if (p->form == DRAW_DOT) {
             buf_printf(p->out, "\\%c", byte);
         } else if (special) {

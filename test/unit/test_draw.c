@@ -113,6 +113,29 @@ static void dot(void **state)
                  "}\n");
 }
 
+/* What a terminal acts on, or what turns the direction of a line, is drawn as a blank; other letters stay. */
+static void titles(void **state)
+{
+    static const char text[] =
+        "app: {id: a, version: '1', graphs: [{subscribes: a, activities: {"
+        "t: {type: trigger, title: \"\\e[1m\\x9b2J\\x7f\\u202Eé\\u2066\\n€\"}}}]}\n";
+    static const enum draw_form forms[] = {DRAW_TEXT, DRAW_DOT, DRAW_MERMAID};
+    static const char *const shown[] = {"t (trigger)  [1m 2J  é  €\n", "\\n [1m 2J  é  €\"",
+                                        "<br/> #91;1m 2J  é  €\""};
+    struct report report;
+    struct app *other = NULL;
+    (void)state;
+    report_init(&report, &arena);
+    assert_int_equal(app_compile(&t.env, str_from(text), &report, &other), QP_OK);
+    for (size_t i = 0; i < ARRAY_COUNT(forms); i++) {
+        draw_app(&out, other, forms[i]);
+        buf_byte(&out, '\0');
+        assert_non_null(strstr(out.p, shown[i]));
+        buf_reset(&out);
+    }
+    app_free(other);
+}
+
 static void mermaid(void **state)
 {
     (void)state;
@@ -211,8 +234,8 @@ static void as_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dot),    cmocka_unit_test(mermaid), cmocka_unit_test(plain),
-        cmocka_unit_test(states), cmocka_unit_test(as_json),
+        cmocka_unit_test(dot),   cmocka_unit_test(mermaid), cmocka_unit_test(titles),
+        cmocka_unit_test(plain), cmocka_unit_test(states),  cmocka_unit_test(as_json),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
