@@ -38,11 +38,22 @@ struct dev {
 static bool is_part(const FTSENT *e)
 {
     const char *dot = strrchr(e->fts_name, '.');
-    return e->fts_info == FTS_F && dot != NULL &&
+    return (e->fts_info == FTS_F || e->fts_info == FTS_SL) && dot != NULL &&
            (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
 }
 
-/* Of every file its name, size and times. */
+/* Of every file its name, size and times; of a link those of what it leads to. */
+static void describe_file(const FTSENT *e, struct buf *out)
+{
+    struct stat info = *e->fts_statp;
+    if (e->fts_info == FTS_SL && stat(e->fts_path, &info) != 0) {
+        info = *e->fts_statp; /* it leads nowhere now */
+    }
+    buf_printf(out, "%s %lld %lld %lld %lld\n", e->fts_path, (long long)info.st_ino,
+               (long long)info.st_size, (long long)info.st_mtim.tv_sec,
+               (long long)info.st_mtim.tv_nsec);
+}
+
 static void describe_files(FTS *walk, struct buf *out)
 {
     FTSENT *e;
@@ -51,10 +62,7 @@ static void describe_files(FTS *walk, struct buf *out)
         if (e->fts_info == FTS_D && (hidden || e->fts_level > DEEPEST)) {
             (void)fts_set(walk, e, FTS_SKIP);
         } else if (is_part(e)) {
-            buf_printf(out, "%s %lld %lld %lld %lld\n", e->fts_path,
-                       (long long)e->fts_statp->st_ino, (long long)e->fts_statp->st_size,
-                       (long long)e->fts_statp->st_mtim.tv_sec,
-                       (long long)e->fts_statp->st_mtim.tv_nsec);
+            describe_file(e, out);
         }
     }
 }
@@ -68,7 +76,7 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 static bool have_changed(struct dev *d)
 {
     char *paths[] = {cli_copy(d->c, d->directory), NULL};
-    FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
+    FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
     unsigned char hash[LIMIT_GUID_SIZE];
     struct buf all;
     bool changed;
@@ -105,6 +113,27 @@ static bool is_new(struct dev *d, const char *path, qp_str text)
     memcpy(d->seen[i].hash, hash, sizeof hash);
     d->seen_count += i == d->seen_count;
     return true;
+}
+
+static bool is_among(const char *path, const char *const *paths, size_t count)
+{
+    size_t i = 0;
+    while (i < count && strcmp(paths[i], path) != 0) {
+        i++;
+    }
+    return i < count;
+}
+
+/* A file that is gone is new when it comes back: another one may have had its application meanwhile. */
+static void forget_gone(struct dev *d, const char *const *paths, size_t count)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->seen_count; i++) {
+        if (is_among(d->seen[i].path, paths, count)) {
+            d->seen[n++] = d->seen[i];
+        }
+    }
+    d->seen_count = n;
 }
 
 /* --------------------------------------------------------------------------------------- deploy */
@@ -190,6 +219,7 @@ static void look(void *context)
     size_t count = 0;
     arena_init(&c->arena, &c->env, 0);
     if (have_changed(d) && deploy_files(c, d->directory, &paths, &count) == EXIT_OK) {
+        forget_gone(d, paths, count);
         for (size_t i = 0; i < count; i++) {
             look_at_file(d, paths[i]);
         }

@@ -117,6 +117,31 @@ test_new_and_dev() {
     matches 'hello.yaml:[0-9]+:[0-9]+: ' dev.err && expect 0 welcome '' start hello name=Eve --wait --timeout 30s
 }
 
+# until_said PATTERN FILE: waits until a line of the file matches
+until_said() {
+    for _ in $(seq 200); do grep -qE "$1" "$2" && return 0; sleep 0.05; done
+    echo "no '$1' in $2:"; cat "$2"; return 1
+}
+
+# one_app FILE VERSION KEY: a graph of the application 'one' whose jobs have the key
+one_app() {
+    printf 'app:\n  id: one\n  version: "%s"\n  graphs:\n    - subscribes: one\n      activities:\n        t: { type: trigger, job: { maps: { %s: true } } }\n' "$2" "$3" > "$1.new" &&
+        mv "$1.new" "$1" # as editors do
+}
+
+# The directory and a file may be links; what was gone and comes back is deployed again.
+test_dev_links_and_returns() {
+    mkdir real shelf && ln -s real linked && one_app shelf/one.yaml 1 first && ln -s ../shelf/one.yaml real/one.yaml || return 1
+    "$quipu" dev linked --listen 127.0.0.1:0 >> dev.out 2> dev.err &
+    servers+=("$!")
+    until_said 'one 1 is active' dev.out && expect 0 '"first":true' '' start one --wait --timeout 30s &&
+        one_app shelf/one.yaml 2 second && until_said 'one 2 is active' dev.out &&
+        expect 0 '"second":true' '' start one --wait --timeout 30s &&
+        rm real/one.yaml && one_app real/other.yaml 3 third && until_said 'one 3 is active' dev.out &&
+        rm real/other.yaml && : > dev.out && ln -s ../shelf/one.yaml real/one.yaml && until_said 'one 2 is active' dev.out &&
+        expect 0 '"second":true' '' start one --wait --timeout 30s
+}
+
 test_examples_in_c() {
     local program=$build/examples/graph_workers saga=$root/examples/graphs/order-saga.yaml
     "$program" s.db "$saga" order.placed '{"item":"quipu","amount":42}' > out && matches '"outcome":"shipped"' out &&
