@@ -134,12 +134,8 @@ static int find(struct evaluation *e, const struct reference *r, struct value *o
     }
     QP_ASSERT(e->frame != NULL);
     from = frame_value(e->frame, r->root);
-    e->scope->looked += r->path_count > 0 ? from->text.n + from->count : 0;
-    if (e->scope->looked > LIMIT_MAPPING_LOOK_SIZE) {
-        return scope_refuse(e->scope, "LIMIT_MAPPING_LOOK_SIZE");
-    }
-    *out_value = value_inside(from, r->path, r->path_count);
-    return QP_OK;
+    *out_value = value_inside(from, r->path, r->path_count, &e->scope->looked);
+    return scope_look(e->scope, 0);
 }
 
 /* --------------------------------------------------------------------------------- maps and lists */

@@ -315,12 +315,16 @@ static int compare_sorted(const void *a, const void *b)
     return text_compare(x->text, y->text);
 }
 
-/* The strings that the items are sorted by. */
+/* The strings that the items are sorted by. Each is compared as often as their number has bits. */
 static int sort_keys(struct scope *s, const struct value *array, struct sorted *keys,
                      const void **list)
 {
+    size_t rounds = 1;
     int rc = QP_OK;
 
+    while (array->count >> rounds != 0) {
+        rounds++;
+    }
     for (size_t i = 0; rc == QP_OK && i < array->count; i++) {
         struct value opened = *array->items[i];
 
@@ -329,6 +333,7 @@ static int sort_keys(struct scope *s, const struct value *array, struct sorted *
             keys[i] = (struct sorted){.item = array->items[i],
                                       .undefined = opened.kind == VALUE_UNDEFINED};
             rc = operand_text(s, &opened, &keys[i].text);
+            rc = rc == QP_OK ? scope_look(s, keys[i].text.n * rounds) : rc;
             list[i] = &keys[i];
         }
     }

@@ -33,7 +33,7 @@ static int add_field(struct scope *s, struct value *object, size_t index, const 
     qp_str key;
     int rc = take_index_key(s, index, &key);
 
-    return rc == QP_OK ? object_put(s, object, key, item) : rc;
+    return rc == QP_OK ? object_append(s, object, key, item) : rc;
 }
 
 static int fields_of_items(struct scope *s, const struct value *array, struct value *object)
@@ -48,19 +48,19 @@ static int fields_of_items(struct scope *s, const struct value *array, struct va
 
 static int fields_of_units(struct scope *s, qp_str text, struct value *object)
 {
-    size_t units = text_units(text);
-    int rc = units > LIMIT_JSON_KEYS ? scope_refuse(s, "LIMIT_JSON_KEYS") : QP_OK;
+    size_t unit = 0;
+    int rc = QP_OK;
 
-    for (size_t i = 0; rc == QP_OK && i < units; i++) {
-        struct text_piece piece = text_cut(text, i, i + 1);
-        struct value unit = {.kind = VALUE_STRING};
-        char *p = scope_text(s, text_piece_size(&piece));
+    while (rc == QP_OK && text.n > 0) {
+        size_t size = text_size(text);
+        qp_str shown = size < 4 ? (qp_str){text.p, size} : QP_STR(TEXT_REPLACEMENT);
+        struct value item = {.kind = VALUE_STRING, .text = shown};
 
-        if (p == NULL) {
-            return s->rc;
+        rc = add_field(s, object, unit++, &item);
+        if (rc == QP_OK && size == 4) { /* two units, and neither is a character */
+            rc = add_field(s, object, unit++, &item);
         }
-        unit.text = (qp_str){p, (size_t)(text_piece_put(&piece, p) - p)};
-        rc = add_field(s, object, i, &unit);
+        text = (qp_str){text.p + size, text.n - size};
     }
     return rc;
 }
@@ -134,7 +134,7 @@ int object_get(struct call *c)
     int rc = v->kind == VALUE_RAW ? call_text(c, 1, &key) : QP_OK;
 
     if (rc == QP_OK && v->kind == VALUE_RAW) {
-        found = value_inside(v, &key, 1);
+        found = value_inside(v, &key, 1, &c->scope->looked);
     }
     if (rc != QP_OK || found.kind != VALUE_UNDEFINED) {
         return rc == QP_OK ? give(c, &found) : rc;
@@ -386,7 +386,7 @@ int object_define(struct call *c)
         return rc;
     }
     made = *v;
-    item = value_inside(call_operand(c, 2), path, 1);
+    item = value_inside(call_operand(c, 2), path, 1, &c->scope->looked);
     rc = call_text(c, 1, &key);
     if (rc == QP_OK) {
         rc = object_put(c->scope, &made, key, &item);

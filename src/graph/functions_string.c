@@ -498,8 +498,7 @@ static int split_units(struct scope *s, qp_str text, double most, struct value *
     int rc = QP_OK;
 
     for (size_t i = 0; rc == QP_OK && i < text.n && (double)list->count < most;) {
-        unsigned char first = (unsigned char)text.p[i];
-        size_t size = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+        size_t size = text_size((qp_str){text.p + i, text.n - i});
 
         rc = append_text(s, list, size < 4 ? (qp_str){text.p + i, size} : QP_STR(TEXT_REPLACEMENT));
         if (rc == QP_OK && size == 4 && (double)list->count < most) {

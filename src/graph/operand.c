@@ -19,6 +19,12 @@ int scope_refuse(struct scope *s, const char *limit)
     return QP_E_LIMIT;
 }
 
+int scope_look(struct scope *s, size_t size)
+{
+    s->looked += size;
+    return s->looked > LIMIT_MAPPING_LOOK_SIZE ? scope_refuse(s, "LIMIT_MAPPING_LOOK_SIZE") : QP_OK;
+}
+
 static bool count_made(struct scope *s, size_t size)
 {
     if (size > LIMIT_MAPPING_SIZE - s->made) {
@@ -220,6 +226,7 @@ int operand_number(struct scope *s, const struct value *v, double *out_number)
     case VALUE_STRING:
     case VALUE_ARRAY:
         rc = operand_text(s, v, &text);
+        rc = rc == QP_OK ? scope_look(s, text.n) : rc;
         if (rc == QP_OK) {
             *out_number = number_of(text);
         }
@@ -516,37 +523,48 @@ int array_append(struct scope *s, struct value *v, const struct value *item)
     return rc;
 }
 
-/* Where a key is, or the count. */
-static size_t find_key(const struct value *v, qp_str key)
+/* Where a key is, or the count; and how many bytes were gone over for that. */
+static size_t find_key(const struct value *v, qp_str key, size_t *out_looked)
 {
     size_t i = 0;
 
+    *out_looked = v->count * sizeof(struct field);
     while (i < v->count && !str_equal(v->fields[i].key, key)) {
+        *out_looked += v->fields[i].key.n == key.n ? key.n : 0;
         i++;
     }
     return i;
 }
 
-int object_put(struct scope *s, struct value *v, qp_str key, const struct value *item)
+int object_append(struct scope *s, struct value *v, qp_str key, const struct value *item)
 {
-    size_t at = find_key(v, key);
-    int rc = QP_OK;
+    int rc;
 
     QP_ASSERT(v->kind == VALUE_OBJECT);
-    if (at == LIMIT_JSON_KEYS) {
+    if (v->count == LIMIT_JSON_KEYS) {
         return scope_refuse(s, "LIMIT_JSON_KEYS");
     }
-    s->looked += v->count * sizeof(struct field);
-    if (at < v->count || !can_grow(v)) {
-        rc = grow_object(s, v);
+    rc = can_grow(v) ? QP_OK : grow_object(s, v);
+    if (rc == QP_OK) {
+        rc = keep(s, v, item, &v->fields[v->count].value);
     }
     if (rc == QP_OK) {
-        rc = keep(s, v, item, &v->fields[at].value);
-    }
-    if (rc == QP_OK && at == v->count) {
-        v->fields[at].key = key;
-        v->count++;
+        v->fields[v->count++].key = key;
         v->room->used = v->count;
     }
     return rc;
+}
+
+int object_put(struct scope *s, struct value *v, qp_str key, const struct value *item)
+{
+    size_t looked;
+    size_t at = find_key(v, key, &looked);
+    int rc = scope_look(s, looked);
+
+    QP_ASSERT(v->kind == VALUE_OBJECT);
+    if (rc != QP_OK || at == v->count) {
+        return rc == QP_OK ? object_append(s, v, key, item) : rc;
+    }
+    rc = grow_object(s, v);
+    return rc == QP_OK ? keep(s, v, item, &v->fields[at].value) : rc;
 }

@@ -14,6 +14,8 @@ void *scope_room(struct scope *s, size_t size) QP_MUST_USE;
 char *scope_text(struct scope *s, size_t size) QP_MUST_USE;
 /* Reaching a limit: returns QP_E_LIMIT. */
 int scope_refuse(struct scope *s, const char *limit);
+/* Counts bytes that are gone over, beyond what a call's operands are; QP_E_LIMIT. */
+int scope_look(struct scope *s, size_t size) QP_MUST_USE;
 /* value_open, with what it makes counted. */
 int scope_open(struct scope *s, struct value *v) QP_MUST_USE;
 
@@ -48,6 +50,9 @@ int object_begin(struct scope *s, size_t capacity, struct value *out_object) QP_
 /* Another one at its end. *v may become longer in place, which who holds the former *v does not see. QP_E_LIMIT when it
  * would be nested too deep. */
 int array_append(struct scope *s, struct value *v, const struct value *item) QP_MUST_USE;
+/* A field that is known to be new. */
+int object_append(struct scope *s, struct value *v, qp_str key,
+                  const struct value *item) QP_MUST_USE;
 /* A field anew, or in place of the one of that name: then the object is copied. */
 int object_put(struct scope *s, struct value *v, qp_str key, const struct value *item) QP_MUST_USE;
 

@@ -262,7 +262,7 @@ static struct value act_metadata(struct action *s, const struct activity *x,
     };
     for (size_t i = 0; i < ARRAY_COUNT(all); i++) {
         if (str_equal(str_from(all[i].name), r->path[0])) {
-            return value_inside(&all[i].value, r->path + 1, r->path_count - 1);
+            return value_inside(&all[i].value, r->path + 1, r->path_count - 1, &s->scope.looked);
         }
     }
     return (struct value){.kind = VALUE_UNDEFINED};
@@ -287,7 +287,7 @@ static struct value job_metadata(struct action *s, const struct reference *r)
     };
     for (size_t i = 0; i < ARRAY_COUNT(all); i++) {
         if (str_equal(str_from(all[i].name), r->path[0])) {
-            return value_inside(&all[i].value, r->path + 1, r->path_count - 1);
+            return value_inside(&all[i].value, r->path + 1, r->path_count - 1, &s->scope.looked);
         }
     }
     return (struct value){.kind = VALUE_UNDEFINED};

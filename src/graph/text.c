@@ -54,6 +54,11 @@ static size_t units_of(char byte)
     return (unsigned char)byte >= 0xF0 ? 2 : 1;
 }
 
+size_t text_size(qp_str s)
+{
+    return size_of(s.p[0]);
+}
+
 size_t text_units(qp_str s)
 {
     size_t units = 0;

@@ -11,6 +11,8 @@
 #define TEXT_REPLACEMENT "\xEF\xBF\xBD"
 
 size_t text_units(qp_str s);
+/* Bytes of the first character of a text that is not empty. */
+size_t text_size(qp_str s);
 
 /* A piece of a text: `middle`, with U+FFFD before or behind it where a character was cut apart. */
 struct text_piece {

@@ -378,12 +378,14 @@ const struct value *value_get(const struct value *object, qp_str key)
     return NULL;
 }
 
-struct value value_inside(const struct value *v, const qp_str *path, size_t path_count)
+struct value value_inside(const struct value *v, const qp_str *path, size_t path_count,
+                          size_t *looked)
 {
     const struct value *at = v;
     size_t index;
 
     for (size_t i = 0; i < path_count; i++) {
+        *looked += at->kind == VALUE_RAW ? at->text.n : at->count;
         if (at->kind == VALUE_RAW) {
             return value_at(at->text, path + i, path_count - i);
         }

@@ -73,8 +73,9 @@ size_t value_number_text(const struct value *v, char out_text[NUMBER_TEXT_SIZE])
 int value_depth(qp_str json);
 /* The field of an opened object; NULL: there is none. */
 const struct value *value_get(const struct value *object, qp_str key);
-/* The value at a path inside of any value. */
-struct value value_inside(const struct value *v, const qp_str *path, size_t path_count);
+/* The value at a path inside of any value; *looked becomes more by what was gone over. */
+struct value value_inside(const struct value *v, const qp_str *path, size_t path_count,
+                          size_t *looked);
 
 /* As JSON: undefined as a field or an item is left out or null, as JSON.stringify has it. QP_E_TOO_LARGE
  * past the buffer's limit. */

@@ -145,6 +145,17 @@ static int open_within(struct arena *a, size_t *left, struct value *v)
     return rc;
 }
 
+/* Values that were made may hold one and the same array many times, on every level: so what is gone over is counted, and not
+ * only what is opened for it. */
+static bool may_compare(size_t *left, const struct value *x, const struct value *y)
+{
+    if (x->kind == VALUE_STRING) {
+        return x->text.n != y->text.n || is_enough(left, x->text.n / 64, 1);
+    }
+    return (x->kind != VALUE_ARRAY && x->kind != VALUE_OBJECT) ||
+           is_enough(left, x->count + 1, sizeof(void *));
+}
+
 /* Recursion is bounded by the depth of both values. */
 int value_same_within(struct arena *a, size_t *left, const struct value *x, const struct value *y,
                       bool *out_same)
@@ -166,6 +177,9 @@ int value_same_within(struct arena *a, size_t *left, const struct value *x, cons
     if (one.kind != two.kind) {
         *out_same = false;
         return QP_OK;
+    }
+    if (!may_compare(left, &one, &two)) {
+        return QP_E_LIMIT;
     }
     switch (one.kind) {
     case VALUE_ARRAY:

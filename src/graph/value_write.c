@@ -1,7 +1,8 @@
 /* value_write.c - values as JSON text (see value.h)
  *
  * What is written is JSON that the border takes: numbers that are none become null, and what is nested too deep is refused,
- * also when it is so only together with a raw text inside of it.
+ * also when it is so only together with a raw text inside of it. One array may stand in a value many times, on every
+ * level: what does not fit is left as soon as it does not.
  */
 #include <math.h>
 
@@ -28,6 +29,7 @@ static int write_array(struct json_writer *w, const struct value *v)
     json_begin_array(w);
     for (size_t i = 0; rc == QP_OK && i < v->count; i++) {
         rc = write_value(w, v->items[i]);
+        rc = rc == QP_OK ? buf_rc(w->out) : rc;
     }
     if (rc == QP_OK) {
         json_end_array(w);
@@ -44,6 +46,7 @@ static int write_object(struct json_writer *w, const struct value *v)
         if (v->fields[i].value->kind != VALUE_UNDEFINED) {
             json_key(w, v->fields[i].key);
             rc = write_value(w, v->fields[i].value);
+            rc = rc == QP_OK ? buf_rc(w->out) : rc;
         }
     }
     if (rc == QP_OK) {

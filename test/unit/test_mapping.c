@@ -52,7 +52,7 @@ static int find(void *context, const struct reference *r, struct value *out_valu
         path[n++] = str_from(sides[r->part][1]);
     }
     v = value_at(*(qp_str *)context, path, n);
-    *out_value = value_inside(&v, r->path, r->path_count);
+    *out_value = value_inside(&v, r->path, r->path_count, &(size_t){0});
     return QP_OK;
 }
 
@@ -487,6 +487,31 @@ static void test_compile_limits(void **state)
     assert_non_null(mapping_compile(&at_arena, &cell, &report));
 }
 
+/* Forty arrays, each with the one before in it twice: as large as 2^40 to whoever goes over all of it. */
+#define DOUBLED                                                                                    \
+    "{'@pipe': [[x, 40], ['{@string.repeat}', ''], ['{@string.split}', []], "                      \
+    "{'@reduce': [[[], '{$output}', '{$output}'], ['{@array.push}']]}]}"
+/* One long text, 8,192 times in an array, which costs next to nothing to make. */
+#define REPEATED                                                                                   \
+    "{'@pipe': [{'@pipe': [[x, 13], ['{@string.repeat}', ''], ['{@string.split}']]}, "             \
+    "{'@pipe': [{'@pipe': [[[]]]}, {'@pipe': [[1, 1000000], ['{@string.repeat}']]}, "              \
+    "['{@array.push}']]}, {'@reduce': [['{$output}', '{$output}'], ['{@array.concat}']]}]}"
+
+/* What is written is bounded by what it may be, also when it would be far more. */
+static void test_doubled(void **state)
+{
+    struct mapping *m = compiled("'@pipe': [" DOUBLED ", ['{@array.reverse}']]");
+    struct scope scope = scope_new();
+    struct value v;
+    struct buf out;
+
+    (void)state;
+    assert_int_equal(mapping_evaluate(m, &scope, &v), QP_OK);
+    buf_init(&out, scope.env, 10000);
+    assert_int_equal(value_write(&out, &v), QP_E_TOO_LARGE);
+    buf_done(&out);
+}
+
 /* Proves the limits of evaluation: each is reached, told by its name, and nothing is given. */
 static void test_limits(void **state)
 {
@@ -519,6 +544,18 @@ static void test_limits(void **state)
         {"'@pipe': [[x, 1000], ['{@string.repeat}', ''], ['{@string.split}', 0], "
          "{'@reduce': [{'@pipe': [['{a.output.data.long}', y], ['{@string.includes}']]}, "
          "['{@unary.not}']]}]",
+         "LIMIT_MAPPING_LOOK_SIZE"},
+        {"'@pipe': [" DOUBLED ", " DOUBLED ", ['{@conditional.strict_equality}']]",
+         "LIMIT_MAPPING_SIZE"},
+        {"'@pipe': [" DOUBLED ", ['{@json.stringify}']]", "LIMIT_JSON_STRING_SIZE"},
+        {"'@pipe': [" DOUBLED ", ['{@array.join}']]", "LIMIT_JSON_STRING_SIZE"},
+        {"'@pipe': [" REPEATED ", ['{@array.sort}']]", "LIMIT_MAPPING_LOOK_SIZE"},
+        {"'@pipe': [" REPEATED ", ['{@math.max}']]", "LIMIT_MAPPING_LOOK_SIZE"},
+        {"'@pipe': [" REPEATED ", {'@pipe': [{'@pipe': [[1, 999999], ['{@string.repeat}']]}, "
+         "{'@pipe': [[2]]}, ['{@string.concat}']]}, ['{@array.indexOf}']]",
+         "LIMIT_MAPPING_SIZE"},
+        {"'@pipe': [[x, 1000], ['{@string.repeat}', ''], ['{@string.split}', "
+         "{k: '{a.output.data}'}], {'@reduce': [['{$output}', '{$output.k.none}']]}]",
          "LIMIT_MAPPING_LOOK_SIZE"},
     };
     size_t size = sizeof("{\"a\":{\"output\":{\"data\":{\"long\":\"\"}}}}") - 1 + 1000000;
@@ -717,6 +754,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_all_at_once, setup, at_teardown),
         cmocka_unit_test_setup_teardown(test_compile_limits, setup, at_teardown),
         cmocka_unit_test_setup_teardown(test_limits, setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_doubled, setup, at_teardown),
         cmocka_unit_test_setup_teardown(test_same_limit, setup, at_teardown),
         cmocka_unit_test_setup_teardown(test_find_once, setup, at_teardown),
         cmocka_unit_test_setup_teardown(test_find_fails, setup, at_teardown),

@@ -76,7 +76,7 @@ static void test_paths(void **state)
             assert_true(str_equal(v.text, str_from(cases[i].found)));
         }
         v = opened(QP_STR(DOCUMENT));
-        v = value_inside(&v, path, n);
+        v = value_inside(&v, path, n, &(size_t){0});
         assert_int_equal(v.kind == VALUE_UNDEFINED, cases[i].found == NULL);
     }
     assert_int_equal(value_raw(QP_NONE).kind, VALUE_UNDEFINED);
