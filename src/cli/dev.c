@@ -197,13 +197,13 @@ static int deploy(struct dev *d, const char *path, const struct app *app, qp_str
 static void look_at_file(struct dev *d, const char *path)
 {
     struct app *app = NULL;
-    qp_str text;
+    struct graph_text text;
     int status = graph_file_read(d->c, path, &text);
-    if (status == EXIT_OK && (!deploy_is_app(d->c, text) || !is_new(d, path, text))) {
+    if (status == EXIT_OK && (!deploy_is_app(d->c, text.text) || !is_new(d, path, text.text))) {
         return;
     }
-    status = status == EXIT_OK ? graph_file_compile(d->c, path, text, &app) : status;
-    status = status == EXIT_OK ? deploy(d, path, app, text) : status;
+    status = status == EXIT_OK ? graph_file_compile(d->c, &text, &app) : status;
+    status = status == EXIT_OK ? deploy(d, path, app, text.text) : status;
     if (status != EXIT_OK) {
         cli_say("%s: what was active stays so", path);
     }

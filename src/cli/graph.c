@@ -115,7 +115,7 @@ int command_graph(struct cli *c)
     const char *output = c->values[OPT_output];
     bool of_job = cli_has(c, OPT_job);
     struct app *app = NULL;
-    qp_str text;
+    struct graph_text text;
     int status = cli_expect(c, 1, 1);
     if (status == EXIT_OK && output != NULL && form_of(output) == NULL &&
         (of_job || strcmp(output, "json") != 0)) {
@@ -124,7 +124,7 @@ int command_graph(struct cli *c)
                          output);
     }
     status = status == EXIT_OK ? graph_file_read(c, c->arguments[0], &text) : status;
-    status = status == EXIT_OK ? graph_file_compile(c, c->arguments[0], text, &app) : status;
+    status = status == EXIT_OK ? graph_file_compile(c, &text, &app) : status;
     if (status == EXIT_OK) {
         status = of_job ? draw_job(c, app, form_of(output != NULL ? output : "text"))
                         : print_app(c, app, output);

@@ -15,13 +15,25 @@
 struct part {
     struct part *next;
     const char *path;
+    const char *shown; /* as people would write it, beside the application's file */
     struct node *root;
+};
+
+/* What stands at a byte of the text that was made, and at all behind it up to the next place, was written there. */
+struct graph_place {
+    const struct graph_place *next; /* the one before it in the text */
+    size_t at;
+    const char *path;
+    int line;
+    int column;
 };
 
 struct assembly {
     struct cli *c;
     const char *directory; /* whole path of the one that all files are in */
+    const char *prefix;    /* that directory as people wrote it, with its slash */
     struct part *parts;
+    const struct graph_place *places;
     struct buf out;
     int line;    /* of what is written now */
     int deep;    /* references that are being followed */
@@ -34,19 +46,50 @@ static void write_node(struct assembly *a, const struct part *part, const struct
 
 /* ------------------------------------------------------------------------------------- findings */
 
-static void print_finding(const char *path, const struct finding *f)
+/* Where a place of a text is, in bytes. */
+static size_t offset_of(qp_str text, int line, int column)
 {
-    cli_say("%s:%d:%d: %.*s [%s]", path, f->line, f->column, STR_ARG(f->message), f->code);
+    size_t at = 0;
+    while (line > 1 && at < text.n) {
+        line -= text.p[at++] == '\n';
+    }
+    for (; column > 1 && at < text.n; column--) {
+        at++;
+        while (at < text.n && ((unsigned char)text.p[at] & 0xc0) == 0x80) {
+            at++;
+        }
+    }
+    return at;
+}
+
+/* Where what was found was written. */
+static struct graph_place place_of(const struct graph_text *text, const struct finding *f)
+{
+    const struct graph_place *p = text->places;
+    size_t at = p == NULL ? 0 : offset_of(text->text, f->line, f->column);
+    while (p != NULL && p->at > at) {
+        p = p->next;
+    }
+    return p != NULL
+               ? *p
+               : (struct graph_place){.path = text->path, .line = f->line, .column = f->column};
+}
+
+static void print_finding(const struct graph_text *text, const struct finding *f)
+{
+    struct graph_place place = place_of(text, f);
+    cli_say("%s:%d:%d: %.*s [%s]", place.path, place.line, place.column, STR_ARG(f->message),
+            f->code);
     if (!str_is_none(f->hint)) {
         cli_say("    %.*s", STR_ARG(f->hint));
     }
 }
 
-static int tell_report(const char *path, const struct report *report)
+static int tell_report(const struct graph_text *text, const struct report *report)
 {
     size_t shown = 0;
     for (const struct finding *f = report->first; f != NULL; f = f->next) {
-        print_finding(path, f);
+        print_finding(text, f);
         shown++;
     }
     if (shown < report->count) {
@@ -56,14 +99,14 @@ static int tell_report(const char *path, const struct report *report)
     return EXIT_ERROR;
 }
 
-int graph_file_compile(struct cli *c, const char *path, qp_str text, struct app **out_app)
+int graph_file_compile(struct cli *c, const struct graph_text *text, struct app **out_app)
 {
     struct report report;
     int rc;
     report_init(&report, &c->arena);
-    rc = app_compile(&c->env, text, &report, out_app);
+    rc = app_compile(&c->env, text->text, &report, out_app);
     if (rc == QP_E_INVALID) {
-        return tell_report(path, &report);
+        return tell_report(text, &report);
     }
     return rc == QP_OK ? EXIT_OK : cli_fail(c, EXIT_ERROR, "%s", qp_code_text(rc));
 }
@@ -74,7 +117,7 @@ static void give_up(struct assembly *a, const struct part *part, const struct no
                     const char *why)
 {
     if (a->status == EXIT_OK) {
-        cli_say("%s:%d:%d: $ref: %s [ref_wrong]", part->path, node->line, node->column, why);
+        cli_say("%s:%d:%d: $ref: %s [ref_wrong]", part->shown, node->line, node->column, why);
         cli_say("1 error, nothing deployed");
         a->status = EXIT_ERROR;
     }
@@ -96,11 +139,15 @@ static struct part *read_part(struct assembly *a, const char *path)
         return NULL;
     }
     report_init(&report, &a->c->arena);
-    *part = (struct part){.next = a->parts, .path = path};
+    *part =
+        (struct part){.next = a->parts,
+                      .path = path,
+                      .shown = cli_text(a->c, "%s%s", a->prefix, path + strlen(a->directory) + 1)};
     rc = tree_read(&a->c->arena, text, &report, &part->root);
     if (rc != QP_OK) {
-        a->status = rc == QP_E_MALFORMED ? tell_report(path, &report)
-                                         : cli_fail(a->c, EXIT_ERROR, "%s", qp_code_text(rc));
+        a->status = rc == QP_E_MALFORMED
+                        ? tell_report(&(struct graph_text){.path = part->shown}, &report)
+                        : cli_fail(a->c, EXIT_ERROR, "%s", qp_code_text(rc));
         return NULL;
     }
     a->parts = part;
@@ -208,6 +255,17 @@ static void go_to_line(struct assembly *a, int line)
     }
 }
 
+static void note_place(struct assembly *a, const struct part *part, int line, int column)
+{
+    struct graph_place *place = arena_alloc(&a->c->arena, sizeof *place);
+    if (place == NULL) {
+        a->status = cli_fail(a->c, EXIT_ERROR, "out of memory");
+        return;
+    }
+    *place = (struct graph_place){a->places, a->out.n, part->shown, line, column};
+    a->places = place;
+}
+
 static void write_text(struct assembly *a, qp_str text)
 {
     struct json_writer w;
@@ -240,6 +298,7 @@ static void write_entries(struct assembly *a, const struct part *part, const str
         buf_printf(&a->out, "%s", before);
         if (is_map) {
             go_to_line(a, ours ? n->key_line : 0);
+            note_place(a, part, n->key_line, n->key_column);
             write_text(a, n->key);
             buf_byte(&a->out, ':');
         }
@@ -257,9 +316,14 @@ static void write_node(struct assembly *a, const struct part *part, const struct
     go_to_line(a, ours ? node->line : 0);
     if (a->out.n > LIMIT_YAML_SIZE) {
         give_up(a, part, node, "what references bring is larger than the limit of a text");
-    } else if (ref != NULL) {
+        return;
+    }
+    if (ref != NULL) {
         follow(a, part, ref);
-    } else if (node->kind == NODE_MAP || node->kind == NODE_LIST) {
+        return;
+    }
+    note_place(a, part, node->line, node->column);
+    if (node->kind == NODE_MAP || node->kind == NODE_LIST) {
         write_entries(a, part, node, ours);
     } else {
         write_scalar(a, node);
@@ -279,55 +343,48 @@ static const char *directory_of(struct cli *c, const char *path)
     return realpath(name, whole) != NULL ? cli_text(c, "%s", whole) : NULL;
 }
 
-static int assemble(struct cli *c, const char *path, struct node *root, qp_str *out_text)
+static int assemble(struct cli *c, const char *path, struct node *root, struct graph_text *text)
 {
-    struct part part = {.path = path, .root = root};
-    struct assembly a = {.c = c, .directory = directory_of(c, path), .line = 1};
+    const char *slash = strrchr(path, '/');
+    struct part part = {.path = path, .shown = path, .root = root};
+    struct assembly a = {
+        .c = c,
+        .directory = directory_of(c, path),
+        .prefix = slash == NULL ? "" : cli_text(c, "%.*s", (int)(slash - path) + 1, path),
+        .line = 1};
     if (a.directory == NULL) {
         return cli_fail(c, EXIT_USAGE, "'%s': %s", path, strerror(errno));
     }
     buf_init(&a.out, &c->env, 0);
     write_node(&a, &part, root, true);
-    if (a.status == EXIT_OK && a.refers &&
-        (buf_rc(&a.out) != QP_OK || !arena_copy(&c->arena, buf_slice(&a.out), out_text))) {
-        a.status = cli_fail(c, EXIT_ERROR, "out of memory");
+    if (a.status == EXIT_OK && a.refers) {
+        text->places = a.places;
+        if (buf_rc(&a.out) != QP_OK || !arena_copy(&c->arena, buf_slice(&a.out), &text->text)) {
+            a.status = cli_fail(c, EXIT_ERROR, "out of memory");
+        }
     }
     buf_done(&a.out);
     return a.status;
 }
 
-int graph_file_read(struct cli *c, const char *path, qp_str *out_text)
+int graph_file_read(struct cli *c, const char *path, struct graph_text *out_text)
 {
     struct report report;
     struct node *root = NULL;
-    int status = input_file(c, path, LIMIT_YAML_SIZE, out_text);
+    int status = input_file(c, path, LIMIT_YAML_SIZE, &out_text->text);
+    out_text->path = path;
+    out_text->places = NULL;
     if (status != EXIT_OK) {
         return status;
     }
     report_init(&report, &c->arena);
-    if (tree_read(&c->arena, *out_text, &report, &root) != QP_OK || root == NULL) {
+    if (tree_read(&c->arena, out_text->text, &report, &root) != QP_OK || root == NULL) {
         return EXIT_OK; /* whoever compiles it tells, and all the rest with it */
     }
     return assemble(c, path, root, out_text);
 }
 
 /* -------------------------------------------------------------------------------------- versions */
-
-/* Where a place of a text is, in bytes. */
-static size_t offset_of(qp_str text, int line, int column)
-{
-    size_t at = 0;
-    while (line > 1 && at < text.n) {
-        line -= text.p[at++] == '\n';
-    }
-    for (; column > 1 && at < text.n; column--) {
-        at++;
-        while (at < text.n && ((unsigned char)text.p[at] & 0xc0) == 0x80) {
-            at++;
-        }
-    }
-    return at;
-}
 
 int graph_file_with_version(struct cli *c, qp_str text, const char *version, qp_str *out_text)
 {

@@ -10,12 +10,21 @@
 #include "cli/cli.h"
 #include "graph/graph.h"
 
-/* A text without references is as it stands in the file. Of one with references a text is made, in JSON, whose lines are those
- * of the file; what a reference has brought stands in the line of the reference. What is wrong was said. */
-int graph_file_read(struct cli *c, const char *path, qp_str *out_text);
+/* The text of an application. One without references is as it stands in the file. Of one with references a text is made, in
+ * JSON, whose lines are those of the file; what a reference has brought stands in the line of the reference, and `places` say
+ * where everything was written. */
+struct graph_place;
+struct graph_text {
+    const char *path;
+    qp_str text;
+    const struct graph_place *places; /* the last one first; NULL: it is the file's own text */
+};
 
-/* Compiles it, and says all that is wrong: EXIT_ERROR. The app is to be freed. */
-int graph_file_compile(struct cli *c, const char *path, qp_str text, struct app **out_app);
+/* What is wrong was said. */
+int graph_file_read(struct cli *c, const char *path, struct graph_text *out_text);
+
+/* Compiles it, and says all that is wrong, each where it was written: EXIT_ERROR. The app is to be freed. */
+int graph_file_compile(struct cli *c, const struct graph_text *text, struct app **out_app);
 
 /* The same text with another version. */
 int graph_file_with_version(struct cli *c, qp_str text, const char *version, qp_str *out_text);

@@ -116,15 +116,15 @@ struct deployment {
 static int check_file(struct cli *c, const char *path, bool only_apps, struct deployment *d)
 {
     struct app *app = NULL;
-    qp_str text;
+    struct graph_text text;
     int status = graph_file_read(c, path, &text);
-    if (status != EXIT_OK || (only_apps && !deploy_is_app(c, text))) {
+    if (status != EXIT_OK || (only_apps && !deploy_is_app(c, text.text))) {
         return status;
     }
-    status = graph_file_compile(c, path, text, &app);
+    status = graph_file_compile(c, &text, &app);
     app_free(app);
     if (status == EXIT_OK) {
-        d->texts[d->count++] = text;
+        d->texts[d->count++] = text.text;
     }
     return status;
 }

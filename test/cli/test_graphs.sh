@@ -77,6 +77,12 @@ test_references() {
         echo 'one: { type: hook }' > parts/a.yaml &&
         expect 0 '^r 1: graphs 1, activities 2' '' graph r.yaml &&
         expect 0 '^r 1: deployed' '' deploy r.yaml --db r.db || return 1
+    # What is wrong is told where it was written, in the file and in its parts.
+    printf 'two: 2\none:\n  type: hook\n  job:\n    maps:\n      é: "{nobody.output.data.x}"\n' > parts/a.yaml
+    sed 's/  id: r/  id: r\n  slep: 5/; s/to: a }/to: a }, { to: zz }/' r.yaml > wrong.yaml
+    expect 1 '' '^wrong.yaml:3:3: app has no key .slep.' graph wrong.yaml && matches '^wrong.yaml:11:30: .*zz' "$TMPDIR/err" &&
+        matches '^parts/a.yaml:6:10: .*nobody' "$TMPDIR/err" && matches '^3 errors' "$TMPDIR/err" &&
+        expect 1 '' '/parts/a.yaml:6:10: .*nobody' graph "$PWD/wrong.yaml" || return 1
     sed -i 's|parts/a.yaml|../a.yaml|' r.yaml && echo 'one: { type: hook }' > ../a.yaml
     expect 1 '' '^r.yaml:8:[0-9]+: .ref: .*outside of the directory' graph r.yaml || return 1
     sed -i 's|../a.yaml#/one|#/app|' r.yaml
@@ -99,7 +105,7 @@ test_references_that_lead_nowhere() {
         refers '/etc/hostname' && expect 1 '' "name it from the directory of the application's file \[ref_wrong\]" graph r.yaml &&
         refers 'link.yaml' && expect 1 '' "'link.yaml' is outside of the directory" graph r.yaml &&
         refers 'torn.yaml' && expect 1 '' 'torn.yaml:2:1: .*\[yaml_syntax\]' graph r.yaml &&
-        refers 'a.yaml#/bad' && expect 1 '' '^r.yaml:8:[0-9]+: .*\[type_unknown\]' graph r.yaml && [ ! -e r.db ]
+        refers 'a.yaml#/bad' && expect 1 '' '^a.yaml:3:14: .*\[type_unknown\]' graph r.yaml && [ ! -e r.db ]
 }
 
 test_new_and_dev() {
