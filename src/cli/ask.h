@@ -16,6 +16,7 @@ struct question {
     const char *path;  /* percent-encoded: cli_encode */
     const char *query; /* likewise; NULL: none. The namespace is added where a route takes one */
     qp_str body;       /* JSON; none: no body */
+    bool text; /* the body, or else the answer, is the text of an application, and no JSON */
     const char
         *key; /* Idempotency-Key; NULL: none. A store is asked once, and needs no record of it */
     /* How long to try again while a server cannot be reached. Only for what may be asked twice. (What was refused

@@ -31,7 +31,8 @@ static int file_ask(struct cli *c, const struct question *q, struct reply *out_r
     call.path = (qp_str){target, path_size};
     call.query = target[path_size] == '?' ? str_from(target + path_size + 1) : QP_NONE;
     call.body = q->body;
-    call.content_type = QP_STR("application/json");
+    call.content_type = q->text ? QP_STR("application/yaml") : QP_STR("application/json");
+    call.accept = q->text && str_is_none(q->body) ? QP_STR("application/yaml") : QP_STR("");
     call.from = QP_STR("local");
     api_do(&call);
     api_finished(&call);

@@ -45,7 +45,11 @@ static struct curl_slist *headers_of(struct cli *c, const struct question *q, co
     const struct remote *r = remote_of(c);
     struct curl_slist *list = curl_slist_append(NULL, "Expect:");
     list = r->authorization != NULL ? curl_slist_append(list, r->authorization) : list;
-    list = !str_is_none(q->body) ? curl_slist_append(list, "Content-Type: application/json") : list;
+    if (!str_is_none(q->body) || q->text) {
+        list = curl_slist_append(list, str_is_none(q->body) ? "Accept: application/yaml"
+                                       : q->text            ? "Content-Type: application/yaml"
+                                                            : "Content-Type: application/json");
+    }
     list =
         q->key != NULL ? curl_slist_append(list, cli_text(c, "Idempotency-Key: %s", q->key)) : list;
     return more != NULL ? curl_slist_append(list, more) : list;

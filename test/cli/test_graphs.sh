@@ -68,6 +68,15 @@ END
         expect 2 '' 'end' stats sale --end soon "${at[@]}"
 }
 
+# As long as a text may be, which no string of JSON is.
+long_text() {
+    { sed "s/id: fan-out/id: long/; s/offers.wanted/long.wanted/" "$root/examples/graphs/fan-out.yaml"
+      head -c $((4 * 1024 * 1024)) /dev/zero | tr '\0' '#'; } | head -c $((4 * 1024 * 1024)) > long.yaml
+    expect 0 '^long 1: deployed, active$' '' deploy long.yaml --activate "${at[@]}" && said &&
+        expect 0 - '' workflows show long 1 "${at[@]}" && { cat long.yaml; echo; } | cmp - "$TMPDIR/out" || return 1
+}
+
+test_long_text() { on_both long_text; }
 test_versions() { on_both versions; }
 test_jobs() { on_both jobs; }
 
