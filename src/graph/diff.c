@@ -1,5 +1,11 @@
-/* diff.c - what differs between two versions of an application (see diff.h) */
+/* diff.c - what differs between two versions of an application (see diff.h)
+ *
+ * Names are told in the order of the text. What they stand for is put into the order of its keys first, so that two maps are
+ * compared in one go however many keys they have.
+ */
 #include "graph/diff.h"
+
+#include <stdlib.h>
 
 #include "base/json.h"
 
@@ -16,13 +22,21 @@ static const struct node *entry_of(const struct node *map, qp_str key)
 
 static bool same(const struct node *a, const struct node *b);
 
+/* In two maps of one order the next entry is the one that is looked for. */
 static bool same_map(const struct node *a, const struct node *b)
 {
-    const struct node *n = a->first;
-    while (n != NULL && same(n, entry_of(b, n->key))) {
+    const struct node *n = a->count == b->count ? a->first : NULL;
+    const struct node *next = b->first;
+    while (n != NULL) {
+        const struct node *other =
+            next != NULL && str_equal(next->key, n->key) ? next : entry_of(b, n->key);
+        if (!same(n, other)) {
+            return false;
+        }
+        next = other->next;
         n = n->next;
     }
-    return n == NULL && a->count == b->count;
+    return a->count == b->count;
 }
 
 static bool same_list(const struct node *a, const struct node *b)
@@ -191,6 +205,57 @@ static void put_graphs(struct json_writer *w, const struct node *was, const stru
     json_end_array(w);
 }
 
+/* ------------------------------------------------------------------------------------------------ order */
+
+static int key_compare(const void *a, const void *b)
+{
+    return str_compare((*(const struct node *const *)a)->key,
+                       (*(const struct node *const *)b)->key);
+}
+
+static int sort_entries(struct arena *a, struct node *map)
+{
+    struct node **entries = arena_room(a, (map->count + 1) * sizeof(struct node *));
+    size_t n = 0;
+    if (entries == NULL) {
+        return QP_E_NOMEM;
+    }
+    for (struct node *entry = map->first; entry != NULL; entry = entry->next) {
+        entries[n++] = entry;
+    }
+    entries[n] = NULL;
+    qsort(entries, n, sizeof entries[0], key_compare);
+    map->first = entries[0];
+    for (size_t i = 0; i < n; i++) {
+        entries[i]->next = entries[i + 1];
+    }
+    return QP_OK;
+}
+
+/* All maps from here down; as deep as a tree may be. */
+static int sort_maps(struct arena *a, struct node *node)
+{
+    int rc = node->kind == NODE_MAP && node->count > 1 ? sort_entries(a, node) : QP_OK;
+    for (struct node *n = node->first; n != NULL && rc == QP_OK; n = n->next) {
+        rc = sort_maps(a, n);
+    }
+    return rc;
+}
+
+/* The order of activities and transitions is what they are told in. */
+static int sort_graph(struct arena *a, struct node *graph)
+{
+    int rc = QP_OK;
+    for (struct node *entry = graph->first; entry != NULL && rc == QP_OK; entry = entry->next) {
+        struct node *n = is_told_apart(entry->key) ? entry->first : NULL;
+        rc = is_told_apart(entry->key) ? QP_OK : sort_maps(a, entry);
+        for (; n != NULL && rc == QP_OK; n = n->next) {
+            rc = sort_maps(a, n);
+        }
+    }
+    return rc;
+}
+
 static int read_graphs(struct arena *a, qp_str text, const struct node **out_graphs)
 {
     struct report report;
@@ -199,7 +264,14 @@ static int read_graphs(struct arena *a, qp_str text, const struct node **out_gra
     report_init(&report, a);
     rc = tree_read(a, text, &report, &root);
     *out_graphs = node_get(node_get(root, "app"), "graphs");
-    return rc == QP_E_MALFORMED || (rc == QP_OK && *out_graphs == NULL) ? QP_E_INVALID : rc;
+    if (rc == QP_E_MALFORMED || (rc == QP_OK && *out_graphs == NULL)) {
+        return QP_E_INVALID;
+    }
+    for (struct node *g = rc == QP_OK ? (*out_graphs)->first : NULL; g != NULL && rc == QP_OK;
+         g = g->next) {
+        rc = sort_graph(a, g);
+    }
+    return rc;
 }
 
 int diff_write(struct arena *a, qp_str from, qp_str to, struct buf *out)

@@ -75,6 +75,44 @@ static void test_cases(void **state)
 }
 
 /* No application, and the n-th allocation that fails. */
+/* A graph with a map of very many keys, forwards or backwards, and a title */
+static void say_many(struct buf *text, bool backwards, const char *title)
+{
+    const int count = 100000;
+    buf_text(text, "app: {graphs: [{subscribes: t, input: {schema: {properties: {");
+    for (int i = 0; i < count; i++) {
+        buf_printf(text, "k%d: 1, ", backwards ? count - 1 - i : i);
+    }
+    buf_printf(text, "}}}, activities: {x: {type: trigger, title: %s}}}]}", title);
+}
+
+/* Whoever would search every key of one among all of the other takes minutes. */
+static void test_many_keys(void **state)
+{
+    struct testenv t;
+    struct arena arena;
+    struct buf from;
+    struct buf to;
+    struct buf out;
+    (void)state;
+    testenv_init(&t, 1);
+    arena_init(&arena, &t.env, 0);
+    buf_init(&from, &t.env, 0);
+    buf_init(&to, &t.env, 0);
+    buf_init(&out, &t.env, 0);
+    say_many(&from, false, "a");
+    say_many(&to, true, "b");
+    assert_int_equal(diff_write(&arena, buf_slice(&from), buf_slice(&to), &out), QP_OK);
+    buf_byte(&out, '\0');
+    assert_string_equal(out.p,
+                        CHANGED("", "{\"added\":[],\"removed\":[],\"changed\":[\"x\"]}", NONE));
+    buf_done(&from);
+    buf_done(&to);
+    buf_done(&out);
+    arena_done(&arena);
+    testenv_done(&t);
+}
+
 static void test_refused(void **state)
 {
     struct testenv t;
@@ -109,6 +147,7 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases),
+                                       cmocka_unit_test(test_many_keys),
                                        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
