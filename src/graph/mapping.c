@@ -258,8 +258,8 @@ static const struct mapping *compile_number(struct compiler *k, const struct nod
     struct value v = {.kind = VALUE_INT};
     double real;
 
-    if (node_as_i64(node, &v.integer)) {
-        return literal(k, v);
+    if (node_as_i64(node, &v.integer) && !(v.integer == 0 && node->text.p[0] == '-')) {
+        return literal(k, v); /* -0 is a double, as in a payload */
     }
     return literal(k, value_number(node_as_real(node, &real) ? real : number_of(node->text)));
 }
