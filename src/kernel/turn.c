@@ -349,15 +349,15 @@ static int children_publish(struct turn *t)
 /* Step 1, of Leg2 or of a Leg1 with a GUID: there it also completes the leg. */
 static int do_work(struct turn *t)
 {
-    struct work work = {.code = t->code, .output = t->payload};
+    bool answers = digit(t->act->ledger, LEDGER_LEG1_DONE) != 0;
+    struct work work = {.code = answers ? t->code : 0, .output = t->payload};
     int rc = t->program->work == NULL ? QP_OK : t->program->work(t, &work);
     if (rc != QP_OK) {
         return rc;
     }
-    return digit(t->act->ledger, LEDGER_LEG1_DONE)
-               ? step_work(t->bundle, &t->site, work.code, work.output)
-               : leg1_work(t->bundle, &t->site, work.code, work.output,
-                           t->act->cyclic == CYCLIC_PIVOT);
+    return answers ? step_work(t->bundle, &t->site, work.code, work.output)
+                   : leg1_work(t->bundle, &t->site, work.code, work.output,
+                               t->act->cyclic == CYCLIC_PIVOT);
 }
 
 /* What a program without an opinion does: an error that nobody takes fails the job. */
