@@ -106,11 +106,17 @@ static void work(struct graphcall *c)
 
 static bool twice;
 
+static int64_t commits_that_stand(void)
+{
+    return failpoint_hits("engine.committed");
+}
+
 static void fail_from_now(const struct case_way *way)
 {
     char spec[64];
     (void)snprintf(spec, sizeof spec, "*=error@%lld", (long long)way->fail_at);
     run.faults = true;
+    run.committed = commits_that_stand;
     run.dies = way->dies;
     assert_int_equal(failpoint_set(spec), QP_OK);
 }

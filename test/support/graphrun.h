@@ -51,9 +51,10 @@ struct graphrun {
     int64_t commits;
     int64_t kill_at; /* 0: never; may be set anew */
     int64_t kills;
-    bool faults;                             /* rounds may fail */
-    bool dies;                               /* and then the engine dies */
-    int64_t failed;                          /* rounds */
+    bool faults;                /* rounds may fail */
+    int64_t (*committed)(void); /* with them: how many commits stand, however they ended */
+    bool dies;                  /* and then the engine dies */
+    int64_t failed;             /* rounds */
     void (*after_round)(struct graphrun *r); /* NULL: nobody looks */
     unsigned signals;                        /* sent so far: their GUIDs */
     struct omap calls;                       /* "topic addr" -> how often it was executed */
