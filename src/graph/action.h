@@ -110,6 +110,7 @@ struct type {
     const char *word; /* in graphs, and for people */
     int (*describe)(struct action *s, struct op_act_create *row);
     int (*enter)(struct action *s);
+    int (*yields)(struct action *s, bool *out_yields);
     int (*work)(struct action *s, struct work *work);
     int (*spawn)(struct action *s, struct spawn *spawn);
 };

@@ -83,6 +83,16 @@ static int enter(struct turn *t)
     return is_broken(rc) ? enter_broken(&s) : rc;
 }
 
+static int yields(struct turn *t, bool *out_yields)
+{
+    struct action s;
+    int rc = action_init(&s, t);
+    *out_yields = false;
+    return rc == QP_OK && t->act->kind == ACT_USUAL && type_of(&s)->yields != NULL
+               ? type_of(&s)->yields(&s, out_yields)
+               : rc;
+}
+
 /* Step 1 of what cannot be computed keeps the error in place of the output; step 2 then ends the job. */
 static int work_broken(struct action *s, struct work *work, int rc)
 {
@@ -183,6 +193,7 @@ struct program graph_program(struct library *l)
                             .context = l,
                             .describe = describe,
                             .enter = enter,
+                            .yields = yields,
                             .work = work,
                             .spawn = spawn,
                             .complete = complete};

@@ -2,7 +2,7 @@
  *
  *   time      `sleep` is a positive number of seconds    Leg1 puts the timer: 001100000000000; Leg2 when it is due
  *   web       a rule of `hooks` names it                 Leg1 registers at (topic, key); Leg2 per signal
- *   both      whichever comes first; the other brings nothing
+ *   both      whichever is committed first; the other brings nothing
  *   neither   passthrough: all in Leg1, with a GUID of its own: 001100000000000 and 000011000000000; a pivot
  *             (`cycle: true`) begins like this, with its first Leg2 entry counted (001100000000001), and runs again
  *             for each cycle as Leg2 in the next plane
@@ -10,8 +10,9 @@
  * A signal of code 202 runs the branches of 202 and leaves the hook registered.
  *
  * If we crash before Leg1's commit, nobody waits and no timer runs; if after it, both stand in the store. A signal that came
- * before is waiting at the same row and becomes the answer in the same commit (H13). When the timer has won, the
- * registration goes in its step 2, so that a later signal is not swallowed by who is gone.
+ * before is waiting at the same row and becomes the answer in the same commit (H13). Of a signal and a timer the one that
+ * takes the registration has won: a signal when it is sent, the timer in its step 1. So no signal that was taken is lost
+ * to a timer, and none is swallowed by who is gone.
  */
 #include <math.h>
 
@@ -86,6 +87,16 @@ static bool is_round(const struct action *s)
            s->turn->guid.ledger % (LIMIT_LEG2_ENTRIES + 1) > 0;
 }
 
+static int yields(struct action *s, bool *out_yields)
+{
+    bool timed_out =
+        s->turn->act->category == 'A' && s->activity->hook != NULL && s->turn->code == 0;
+    bool waited = true;
+    int rc = timed_out ? turn_hook_close(s->turn, &waited) : QP_OK;
+    *out_yields = !waited;
+    return rc;
+}
+
 static int work(struct action *s, struct work *work)
 {
     const struct activity *x = s->activity;
@@ -112,17 +123,19 @@ static int work(struct action *s, struct work *work)
 
 static int spawn(struct action *s, struct spawn *spawn)
 {
-    const struct act_row *act = s->turn->act;
-    bool timed_out = act->category == 'A' && s->activity->hook != NULL && s->turn->guid.code == 0;
-    int rc = timed_out ? turn_hook_close(s->turn) : QP_OK;
-    if (rc == QP_OK && is_round(s) && step_dimension(s->turn->guid.ledger) >= LIMIT_CYCLES) {
+    if (is_round(s) && step_dimension(s->turn->guid.ledger) >= LIMIT_CYCLES) {
         qp_str error;
-        rc = action_error(s, 500, "the cycle has run as often as it may: see LIMIT_CYCLES", &error);
+        int rc =
+            action_error(s, 500, "the cycle has run as often as it may: see LIMIT_CYCLES", &error);
         turn_fail(s->turn, JOB_FAILED, error);
         return rc;
     }
-    return rc == QP_OK ? advance(s, spawn) : rc;
+    return advance(s, spawn);
 }
 
-const struct type type_hook = {
-    .word = "hook", .describe = describe, .enter = enter, .work = work, .spawn = spawn};
+const struct type type_hook = {.word = "hook",
+                               .describe = describe,
+                               .enter = enter,
+                               .yields = yields,
+                               .work = work,
+                               .spawn = spawn};

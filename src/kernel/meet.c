@@ -25,7 +25,7 @@ int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep)
 }
 
 /* The waiters of this activity on one page of the job's. */
-static int close_page(struct turn *t, const struct bundle_rows *page)
+static int close_page(struct turn *t, const struct bundle_rows *page, bool *out_waited)
 {
     int rc = QP_OK;
     for (size_t i = 0; i < page->count && rc == QP_OK; i++) {
@@ -33,12 +33,15 @@ static int close_page(struct turn *t, const struct bundle_rows *page)
         struct op op = {
             .kind = OP_hook_close,
             .hook_close = {.ns = w->ns, .topic = w->topic, .key = w->hkey, .seq = w->seq}};
-        rc = str_equal(w->addr, t->site.addr) ? turn_op(t, &op) : QP_OK;
+        if (str_equal(w->addr, t->site.addr)) {
+            *out_waited = true;
+            rc = turn_op(t, &op);
+        }
     }
     return rc;
 }
 
-int turn_hook_close(struct turn *t)
+int turn_hook_close(struct turn *t, bool *out_waited)
 {
     struct hook_wait_row of = {.ns = t->site.ref.ns, .job = t->site.ref.job};
     struct scan scan = {.table = TABLE_hook_wait,
@@ -48,10 +51,11 @@ int turn_hook_close(struct turn *t)
                         .limit = LIMIT_SWEEP_ROWS};
     struct bundle_rows page = {0};
     int rc = bundle_run(t->bundle);
+    *out_waited = false;
     do {
         scan.after = page.count > 0 ? page.rows[page.count - 1] : NULL;
         rc = rc == QP_OK ? bundle_scan(t->bundle, &scan, &page) : rc;
-        rc = rc == QP_OK ? close_page(t, &page) : rc;
+        rc = rc == QP_OK ? close_page(t, &page, out_waited) : rc;
     } while (rc == QP_OK && (page.count == scan.limit || page.cut));
     return rc == QP_OK ? bundle_run(t->bundle) : rc;
 }

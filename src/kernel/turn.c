@@ -477,13 +477,17 @@ static int is_closed_here(struct turn *t, bool *out_closed)
 static int is_beaten(struct turn *t, bool *out_beaten)
 {
     enum step next = step_next(t->guid.ledger);
+    int rc;
     *out_beaten = false;
     if (PLANT(dropped_compare) || t->site.never_final ||
         (next != STEP_WORK && next != STEP_SPAWN)) {
         return QP_OK;
     }
     *out_beaten = act_is_over(t);
-    return *out_beaten ? QP_OK : is_closed_here(t, out_beaten);
+    rc = *out_beaten ? QP_OK : is_closed_here(t, out_beaten);
+    return rc == QP_OK && !*out_beaten && next == STEP_WORK && t->program->yields != NULL
+               ? t->program->yields(t, out_beaten)
+               : rc;
 }
 
 /* From what the GUID's ledger says to its end, or one step of it. */

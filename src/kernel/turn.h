@@ -87,6 +87,9 @@ struct program {
     /* Leg1's work of categories A and C: what it waits for (turn_task, turn_timer, ...), or where it
      * goes (turn_cycle). */
     int (*enter)(struct turn *t);
+    /* Before step 1 of an answer: whether another one, which has not come yet, has won. Then this one brings nothing.
+     * NULL: the first that comes wins. */
+    int (*yields)(struct turn *t, bool *out_yields);
     /* Step 1. *out_work is what the message brought. NULL: that is kept. */
     int (*work)(struct turn *t, struct work *out_work);
     /* Step 2, of the trigger too: turn_child for each child. *out_spawn is preset: n is counted
@@ -225,9 +228,10 @@ int turn_plane(struct turn *t, qp_str *out_dad) QP_MUST_USE;
 int turn_task(struct turn *t, qp_str topic) QP_MUST_USE;
 int turn_timer(struct turn *t, qp_str purpose, qp_ms delay_ms) QP_MUST_USE;
 int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep) QP_MUST_USE;
-/* Any step: the activity waits at no hook any more. For one that something else has ended, a timer for example: a
- * signal that comes now is for the next who waits. What was signalled before is on its way already. */
-int turn_hook_close(struct turn *t) QP_MUST_USE;
+/* Any step: the activity waits at no hook any more. For one that something else ends, a timer for example: a
+ * signal that comes now is for the next who waits. *out_waited is false when it did not wait any more: then what was
+ * signalled is on its way. */
+int turn_hook_close(struct turn *t, bool *out_waited) QP_MUST_USE;
 int turn_key(struct turn *t, const struct op_key_acquire *key, int64_t *out_token) QP_MUST_USE;
 /* Leg1 of category C: the ancestor at this depth is entered again. */
 int turn_cycle(struct turn *t, qp_str ancestor, int64_t depth, qp_str input) QP_MUST_USE;

@@ -599,6 +599,13 @@ static void shapes(void)
     graphrun_wait(&run, 40000);
     graphrun_expect(&run, "over", "completed", "{}");
     graphrun_expect(&run, "waits", "completed", "{\"told\":\"go\"}");
+    /* A signal that was taken when the time was just over, and comes behind it. */
+    assert_int_equal(start("shape.timed", "just", "{\"key\":\"j\",\"timeout\":1}"), QP_OK);
+    testenv_advance_ms(&run.f.t, 1500);
+    assert_int_equal(graphrun_signal(&run, "shape.tell", "{\"key\":\"j\",\"word\":\"now\"}", 200),
+                     QP_OK);
+    graphrun_wait(&run, 40000);
+    graphrun_expect(&run, "just", "completed", "{\"told\":\"now\"}");
     /* The round that its threshold forbids is one that the join does not wait for. */
     assert_int_equal(start("shape.unturned", "unturned", "{}"), QP_OK);
     graphrun_wait(&run, 6000);

@@ -124,13 +124,19 @@ static int signal_all(struct turn *t, const struct actor *a)
     return turn_signal_all(t, &s);
 }
 
+static int cast_yields(struct turn *t, bool *out_yields)
+{
+    bool timer = actor_of(t)->closes && t->code == 0; /* a signal has a code */
+    bool waited = true;
+    int rc = timer ? turn_hook_close(t, &waited) : QP_OK;
+    *out_yields = !waited;
+    return rc;
+}
+
 static int cast_work(struct turn *t, struct work *work)
 {
     const struct actor *a = actor_of(t);
     int rc = trouble(t, "work");
-    if (rc == QP_OK && a->closes && work->code == 0) { /* the timer's has none */
-        return turn_hook_close(t);
-    }
     if (rc != QP_OK || t->act->category == 'A') {
         return rc;
     }
@@ -202,6 +208,7 @@ void cast_init(struct cast *c, int64_t kind, const struct actor *actors)
                                    .context = c,
                                    .describe = cast_describe,
                                    .enter = cast_enter,
+                                   .yields = cast_yields,
                                    .work = cast_work,
                                    .spawn = cast_spawn,
                                    .complete = cast_complete}};
