@@ -11,7 +11,7 @@
  *
  * If we crash before Leg1's commit, nobody waits and no timer runs; if after it, both stand in the store. A signal that came
  * before is waiting at the same row and becomes the answer in the same commit (H13). Of a signal and a timer the one that
- * takes the registration has won: a signal when it is sent, the timer in its step 1. So no signal that was taken is lost
+ * takes the registration has won: a signal when it is sent, the timer when it enters. So no signal that was taken is lost
  * to a timer, and none is swallowed by who is gone.
  */
 #include <math.h>

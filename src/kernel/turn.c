@@ -477,17 +477,13 @@ static int is_closed_here(struct turn *t, bool *out_closed)
 static int is_beaten(struct turn *t, bool *out_beaten)
 {
     enum step next = step_next(t->guid.ledger);
-    int rc;
     *out_beaten = false;
     if (PLANT(dropped_compare) || t->site.never_final ||
         (next != STEP_WORK && next != STEP_SPAWN)) {
         return QP_OK;
     }
     *out_beaten = act_is_over(t);
-    rc = *out_beaten ? QP_OK : is_closed_here(t, out_beaten);
-    return rc == QP_OK && !*out_beaten && next == STEP_WORK && t->program->yields != NULL
-               ? t->program->yields(t, out_beaten)
-               : rc;
+    return *out_beaten ? QP_OK : is_closed_here(t, out_beaten);
 }
 
 /* From what the GUID's ledger says to its end, or one step of it. */
@@ -614,6 +610,24 @@ int turn_enter(struct turn *t)
 
 /* ------------------------------------------------------------------------------------------- Leg2 */
 
+/* The entry of an answer; *out_late: it is for nobody any more. */
+static int answer_enter(struct turn *t, bool *out_late)
+{
+    int rc = QP_OK;
+    *out_late = (t->act != NULL && act_is_over(t)) || job_is_closed(t);
+    if (!*out_late && t->act == NULL) {
+        return QP_E_DIGIT; /* Leg1 is still to come: again later, as when it is half done */
+    }
+    if (!*out_late && t->program->yields != NULL) {
+        rc = t->program->yields(t, out_late);
+    }
+    if (rc != QP_OK || *out_late) {
+        return rc;
+    }
+    rc = leg2_enter(t->bundle, &t->site, t->kernel->ceilings);
+    return rc == QP_OK ? settle(t) : rc;
+}
+
 int turn_answer(struct turn *t)
 {
     int rc = load_ledgers(t);
@@ -628,14 +642,11 @@ int turn_answer(struct turn *t)
                                                  .weight = LEDGER_LEG2_ENTRY}});
     }
     if (!t->has_guid || (PLANT(job_before_guid) && job_is_closed(t))) {
-        if ((t->act != NULL && act_is_over(t)) || job_is_closed(t)) {
+        bool late = false;
+        rc = answer_enter(t, &late);
+        if (rc == QP_OK && late) {
             return be_late(t);
         }
-        if (t->act == NULL) {
-            return QP_E_DIGIT; /* Leg1 is still to come: again later, as when it is half done */
-        }
-        rc = leg2_enter(t->bundle, &t->site, t->kernel->ceilings);
-        rc = rc == QP_OK ? settle(t) : rc;
         if (rc != QP_OK || t->stepwise) {
             t->outcome->more = rc == QP_OK;
             return rc;

@@ -87,8 +87,8 @@ struct program {
     /* Leg1's work of categories A and C: what it waits for (turn_task, turn_timer, ...), or where it
      * goes (turn_cycle). */
     int (*enter)(struct turn *t);
-    /* Before step 1 of an answer: whether another one, which has not come yet, has won. Then this one brings nothing.
-     * NULL: the first that comes wins. */
+    /* Before the entry of an answer: whether another one, which is still to come, has won. Then this one brings
+     * nothing. What is written here commits with the entry. NULL: the first that comes wins. */
     int (*yields)(struct turn *t, bool *out_yields);
     /* Step 1. *out_work is what the message brought. NULL: that is kept. */
     int (*work)(struct turn *t, struct work *out_work);
