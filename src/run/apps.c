@@ -106,7 +106,7 @@ int apps_signal_key(qp *q, struct arena *a, int64_t ns, qp_str topic, qp_str pay
     if (rc == QP_E_LIMIT || rc == QP_E_TOO_LARGE || (rc == QP_OK && str_is_none(*out_key))) {
         return refuse_payload(q, app_hook(app, topic), name, err);
     }
-    return rc == QP_OK ? QP_OK : err_set(err, rc, "signal: %s", qp_code_text(rc));
+    return rc == QP_OK ? QP_OK : err_set(err, rc, "%s", qp_code_text(rc));
 }
 
 /* ------------------------------------------------------------------------------------------ deploying */

@@ -66,7 +66,7 @@ static void sending_answered(struct engine *e, struct command *c, int rc, const 
     (void)e;
     if (!s->async) {
         if (rc != QP_OK && str_is_none(s->signal.key)) {
-            (void)err_set(s->call.err, rc, "%s", why);
+            (void)err_set(s->call.err, rc, "signal: %s", why);
         } else if (rc != QP_OK) {
             (void)job_error(s->call.err, rc, s->signal.key, "signal", why);
         }

@@ -24,10 +24,10 @@ struct testenv {
     atomic_int entropy_rc; /* what env.entropy answers; QP_OK gives seeded bytes */
     atomic_llong live_blocks;
     atomic_llong live_bytes;
-    atomic_llong allocations; /* tried since testenv_fail_at or the start */
-    atomic_llong failures;    /* refused since then */
-    int64_t fail_at;          /* the allocation to refuse, counted from 1; 0: none */
-    bool fail_for_good;       /* and all after it */
+    atomic_llong allocations;  /* tried since testenv_fail_at or the start */
+    atomic_llong failures;     /* refused since then */
+    atomic_llong fail_at;      /* the allocation to refuse, counted from 1; 0: none */
+    atomic_bool fail_for_good; /* and all after it */
     atomic_size_t log_size;
     char log[TESTENV_LOG_SIZE]; /* lines, each ended by a newline; what does not fit is dropped */
 };
