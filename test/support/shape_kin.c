@@ -57,6 +57,18 @@ static int kin_enter(struct turn *t)
     return is(t, "work") ? turn_task(t, QP_STR("kin")) : QP_OK;
 }
 
+/* An end that comes before its job is for nobody: it has to wait until "far" has called it. */
+static int end_idle(struct turn *t)
+{
+    const struct act_row *far = NULL;
+    int rc = turn_act(t, QP_STR("far,0,0"), &far);
+    if (rc == QP_OK && (far == NULL || far->ledger / LEDGER_LEG1_DONE % 10 == 0)) {
+        return QP_E_DIGIT; /* again later */
+    }
+    return rc == QP_OK ? turn_end_other(t, IDLE, JOB_INTERRUPTED, QP_STR("{\"code\":410}"), true)
+                       : rc;
+}
+
 static int kin_work(struct turn *t, struct work *work)
 {
     int rc = shape_add(t, "steps", 1);
@@ -66,9 +78,7 @@ static int kin_work(struct turn *t, struct work *work)
     if (rc == QP_OK && is(t, "far")) {
         rc = shape_add(t, "sum", work->code);
     }
-    return rc == QP_OK && is(t, "end")
-               ? turn_end_other(t, IDLE, JOB_INTERRUPTED, QP_STR("{\"code\":410}"), true)
-               : rc;
+    return rc == QP_OK && is(t, "end") ? end_idle(t) : rc;
 }
 
 static int spawn_first(struct turn *t)
