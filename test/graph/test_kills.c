@@ -26,9 +26,9 @@ static int64_t stride_of(int kind)
 {
     static const int64_t strides[STORETEST_ALL] = {[STORETEST_MEMORY] = 1,
                                                    [STORETEST_MEMORY_ROWS] = 7,
-                                                   [STORETEST_SQLITE] = 19,
+                                                   [STORETEST_SQLITE] = 43,
                                                    [STORETEST_SQLITE_SMALL] = 101,
-                                                   [STORETEST_POSTGRES] = 101};
+                                                   [STORETEST_POSTGRES] = 397};
     return testenv_is_torture() ? 1 : strides[kind];
 }
 
