@@ -118,6 +118,9 @@ static void check_topic(struct compiler *c, const struct node *node, const struc
     while (other != g && !str_equal(other->subscribes, g->subscribes)) {
         other++;
     }
+    if (!str_is_none(g->subscribes) && !topic_good(c, node, g->subscribes)) {
+        return;
+    }
     if (other != g && !str_is_none(g->subscribes)) {
         report_add(c->report, "topic_twice", node->line, node->column,
                    "a topic starts one graph; give this one another",

@@ -104,6 +104,8 @@ const struct node *entry_need(struct compiler *c, const struct node *map, const 
 /* A string that is a name; none when it is not there or wrong. `what` needs it, or is NULL. */
 qp_str entry_name(struct compiler *c, const struct node *map, const char *key, const char *what);
 bool name_good(struct compiler *c, const struct node *node, qp_str name);
+/* The same of a topic: some are the engine's. */
+bool topic_good(struct compiler *c, const struct node *node, qp_str topic);
 
 /* What may stand where a value is computed or written down. */
 enum literal {

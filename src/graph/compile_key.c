@@ -121,6 +121,20 @@ bool name_good(struct compiler *c, const struct node *node, qp_str name)
     return false;
 }
 
+bool topic_good(struct compiler *c, const struct node *node, qp_str topic)
+{
+    if (!name_good(c, node, topic)) {
+        return false;
+    }
+    if (topic_check(topic, NULL) == QP_OK) {
+        return true;
+    }
+    report_add(c->report, "name_wrong", node->line, node->column, NULL,
+               "'%.*s' is no topic: names that begin with quipu: are the engine's own",
+               STR_ARG(text_shown(topic)));
+    return false;
+}
+
 qp_str entry_name(struct compiler *c, const struct node *map, const char *key, const char *what)
 {
     const struct node *entry = what == NULL ? entry_get(c, map, key, NODE_STRING)
@@ -234,7 +248,7 @@ static bool literal_good(struct compiler *c, const struct node *node, enum liter
     case LITERAL_TOPIC:
         good = node->kind == NODE_STRING;
         if (good) {
-            return name_good(c, node, node->text);
+            return topic_good(c, node, node->text);
         }
         break;
     case LITERAL_STATUS:

@@ -304,7 +304,7 @@ void hooks_read(struct making *m)
     for (const struct node *entry = map == NULL ? NULL : map->first; entry != NULL;
          entry = entry->next) {
         struct node name = {.line = entry->key_line, .column = entry->key_column};
-        (void)name_good(m->c, &name, entry->key); /* what is wrong is told */
+        (void)topic_good(m->c, &name, entry->key); /* what is wrong is told */
         if (entry->kind != NODE_LIST) {
             report_add(m->c->report, "kind_wrong", entry->line, entry->column, "write - to: id",
                        "'%.*s' must be a list, not %s", STR_ARG(text_shown(entry->key)),
