@@ -87,12 +87,22 @@ static bool is_round(const struct action *s)
            s->turn->guid.ledger % (LIMIT_LEG2_ENTRIES + 1) > 0;
 }
 
+/* What ends the wait, and what waits in front of it: signals that leave the hook waiting were accepted, and have their
+ * branches. If one of them is late, because its step failed or another node has it, the end comes again later. */
 static int yields(struct action *s, bool *out_yields)
 {
-    bool timed_out =
-        s->turn->act->category == 'A' && s->activity->hook != NULL && s->turn->code == 0;
+    struct turn *t = s->turn;
+    bool pending = false;
     bool waited = true;
-    int rc = timed_out ? turn_hook_close(s->turn, &waited) : QP_OK;
+    int rc;
+    if (t->act->category != 'A' || s->activity->hook == NULL || t->code == CODE_PENDING) {
+        return QP_OK;
+    }
+    rc = turn_hook_pending(t, &pending);
+    if (rc == QP_OK && pending) {
+        return QP_E_DIGIT;
+    }
+    rc = rc == QP_OK && t->code == 0 ? turn_hook_close(t, &waited) : rc; /* a timer has no code */
     *out_yields = !waited;
     return rc;
 }

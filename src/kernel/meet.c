@@ -41,6 +41,33 @@ static int close_page(struct turn *t, const struct bundle_rows *page, bool *out_
     return rc;
 }
 
+static bool is_pending_here(const struct turn *t, const struct msg_row *m)
+{
+    return m->kind == MESSAGE_ANSWER && m->code == CODE_PENDING &&
+           str_equal(m->addr, t->site.addr) && !str_equal(m->guid, t->site.guid);
+}
+
+int turn_hook_pending(struct turn *t, bool *out_pending)
+{
+    struct msg_row of = {.ns = t->site.ref.ns, .job = t->site.ref.job};
+    struct scan scan = {.table = TABLE_msg,
+                        .index = -1,
+                        .prefix = &of,
+                        .prefix_count = 2,
+                        .limit = LIMIT_SWEEP_ROWS};
+    struct bundle_rows page = {0};
+    int rc = bundle_run(t->bundle);
+    *out_pending = false;
+    do {
+        scan.after = page.count > 0 ? page.rows[page.count - 1] : NULL;
+        rc = rc == QP_OK ? bundle_scan(t->bundle, &scan, &page) : rc;
+        for (size_t i = 0; i < page.count && rc == QP_OK && !*out_pending; i++) {
+            *out_pending = is_pending_here(t, page.rows[i]);
+        }
+    } while (rc == QP_OK && !*out_pending && (page.count == scan.limit || page.cut));
+    return rc;
+}
+
 int turn_hook_close(struct turn *t, bool *out_waited)
 {
     struct hook_wait_row of = {.ns = t->site.ref.ns, .job = t->site.ref.job};

@@ -232,6 +232,9 @@ int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep) QP_MUST_USE;
  * signal that comes now is for the next who waits. *out_waited is false when it did not wait any more: then what was
  * signalled is on its way. */
 int turn_hook_close(struct turn *t, bool *out_waited) QP_MUST_USE;
+/* Whether a signal that leaves the activity waiting (CODE_PENDING) is still on its way to it, other than this one. Looks at
+ * all messages of the job. */
+int turn_hook_pending(struct turn *t, bool *out_pending) QP_MUST_USE;
 int turn_key(struct turn *t, const struct op_key_acquire *key, int64_t *out_token) QP_MUST_USE;
 /* Leg1 of category C: the ancestor at this depth is entered again. */
 int turn_cycle(struct turn *t, qp_str ancestor, int64_t depth, qp_str input) QP_MUST_USE;

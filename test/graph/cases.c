@@ -752,6 +752,16 @@ static void type_web(void)
     expect_told("j", "{\"word\":\"go\"}");
 }
 
+static void type_pending(void)
+{
+    assert_int_equal(start("type.pending", "j", "{}"), QP_OK);
+    assert_int_equal(graphrun_signal(&run, "type.progress", "{\"id\":\"j\"}", 202), QP_OK);
+    assert_int_equal(graphrun_signal(&run, "type.progress", "{\"id\":\"j\"}", 200), QP_OK);
+    graphrun_wait(&run, 10000); /* what failed comes again later */
+    graphrun_expect(&run, "j", "completed", "{\"half\":true,\"whole\":true}");
+    expect_ledger("j", "listen16,0,0", "201100000000002");
+}
+
 static void type_time(void)
 {
     assert_int_equal(start("type.time", "j", "{}"), QP_OK);
@@ -908,6 +918,7 @@ const struct graph_case graph_cases[] = {
     {"type worker", "types", type_worker},
     {"type await", "types", type_await},
     {"type web", "types", type_web},
+    {"type pending", "types", type_pending},
     {"type time", "types", type_time},
     {"type one", "types", type_one},
     {"type all", "types", type_all},
