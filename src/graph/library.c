@@ -386,6 +386,15 @@ static int refresh_one(void *context, const void *row)
     return rc;
 }
 
+bool library_has_room(struct library *l, size_t topics)
+{
+    bool room;
+    (void)pthread_mutex_lock(&l->lock);
+    room = topics <= LIMIT_APP_TOPICS && l->topics.count <= LIMIT_APP_TOPICS - topics;
+    (void)pthread_mutex_unlock(&l->lock);
+    return room;
+}
+
 /* All of them, and only then they are what is known. */
 int library_refresh(struct library *l, struct store *s, struct qp_err *err)
 {

@@ -54,6 +54,9 @@ enum topic_kind { TOPIC_GRAPH, TOPIC_HOOK };
 int library_topic(struct library *l, struct arena *a, int64_t ns, enum topic_kind kind,
                   qp_str topic, qp_str *out_name) QP_MUST_USE;
 
+/* Whether so many topics more are within LIMIT_APP_TOPICS. */
+bool library_has_room(struct library *l, size_t topics);
+
 /* Reads what all topics mean. Between commits, with any handle of the store. */
 int library_refresh(struct library *l, struct store *s, struct qp_err *err) QP_MUST_USE;
 /* The engine is at rest: versions that were not used lately go, if there are too many. */

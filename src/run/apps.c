@@ -193,6 +193,19 @@ static int app_of(struct deploying *d, struct bundle *b, qp_str version, const s
     return rc == QP_OK ? library_app(d->call.q->apps.library, &reader, d->ns, name, out_app) : rc;
 }
 
+static size_t topic_count(const struct app *app)
+{
+    return app == NULL ? 0 : app->graph_count + app->hook_count;
+}
+
+/* Topics past the limit would not be known to anybody. */
+static bool has_room(const struct deploying *d, const struct app *app, const struct app *was)
+{
+    size_t more = topic_count(app);
+    size_t less = topic_count(was);
+    return more <= less || library_has_room(d->call.q->apps.library, more - less);
+}
+
 /* What the version before it had goes first, so that what both have ends as the new one's. */
 static int decide_activate(struct deploying *d, struct bundle *b)
 {
@@ -214,6 +227,7 @@ static int decide_activate(struct deploying *d, struct bundle *b)
         rc = rc == QP_OK ? put_topics(d, b, was, QP_NONE) : rc;
     }
     rc = rc == QP_OK && app == NULL ? app_of(d, b, d->version, &app) : rc;
+    rc = rc == QP_OK && !has_room(d, app, was) ? QP_E_LIMIT : rc;
     return rc == QP_OK ? put_topics(d, b, app, d->version) : rc;
 }
 
@@ -235,7 +249,10 @@ static const char *why_refused(const struct deploying *d, int rc, const char *wh
                      "application; give it a new version, or see `quipu workflows ls`"
                    : "one of its topics belongs to another application; see `quipu workflows ls`";
     }
-    return rc == QP_E_NOT_FOUND ? "there is no such version; see `quipu workflows ls`" : why;
+    return rc == QP_E_NOT_FOUND ? "there is no such version; see `quipu workflows ls`"
+           : rc == QP_E_LIMIT
+               ? "all applications of a store have too many topics; see LIMIT_APP_TOPICS"
+               : why;
 }
 
 static void deploy_answered(struct engine *e, struct command *c, int rc, const char *why)

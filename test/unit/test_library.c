@@ -76,6 +76,9 @@ static void test_topics(void **state)
                                    QP_STR("tiny"), &name),
                      QP_OK);
     assert_true(str_is_none(name));
+    assert_true(library_has_room(run.library, LIMIT_APP_TOPICS - 1));
+    assert_false(library_has_room(run.library, LIMIT_APP_TOPICS));
+    assert_false(library_has_room(run.library, SIZE_MAX));
     arena_done(&arena);
     graphrun_done(&run);
 }
