@@ -463,7 +463,11 @@ static void print_stats(struct cli *c, const struct json *stats)
         {"FROM", "time", false}, {"JOBS", "count", false}, {"MEASURES", "measures", false}};
     static const struct table_column facets[] = {{"FACET", "facet", false},
                                                  {"JOBS", "count", false}};
-    if (json_get(stats, QP_STR("key")) != NULL) {
+    if (json_is(json_get(stats, QP_STR("key")), JSON_KIND_NULL)) {
+        cli_say(
+            "the data have no key, so no job is counted by one: give what the key of the trigger's "
+            "stats is made of, as name=text");
+    } else if (json_get(stats, QP_STR("key")) != NULL) {
         (void)fputs("key   ", stdout);
         (void)print_value(stdout, json_get(stats, QP_STR("key")));
         (void)fputc('\n', stdout);

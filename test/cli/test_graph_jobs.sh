@@ -110,6 +110,7 @@ YAML
         (.facets | map(select(.facet == "colour:red"))[0].ids)]' "$TMPDIR/out")" = '["Cusco",2,2,42,["s1","s3"]]' ] ||
         { cat "$TMPDIR/out"; return 1; }
     expect 3 '' "no graph at 'ask.nobody' has stats.*next: quipu workflows ls" stats ask.nobody "${at[@]}" &&
+        expect 0 '^jobs +0$' 'the data have no key.*as name=text' stats sale.made --range 2h "${at[@]}" &&
         expect 2 '' "range is a duration" stats sale.made --range long "${at[@]}"
 }
 
