@@ -208,7 +208,7 @@
 #define LIMIT_REQUESTS_PER_CONNECTION 1000 /* then it is closed */
 #define LIMIT_CONNECTIONS 20000            /* at a time; configurable */
 #define LIMIT_CONNECTIONS_PER_ADDRESS 256  /* where the server listens beyond this machine */
-#define LIMIT_HTTP_THREADS 1               /* that take requests apart; configurable */
+#define LIMIT_HTTP_THREADS 2               /* that take requests apart; configurable */
 #define LIMIT_CREW_THREADS 8               /* for requests that wait for the store */
 #define LIMIT_CREW_CALLS 4096              /* that wait for one of them */
 #define LIMIT_WAIT_MS (60 * 1000)          /* that a request may ask to wait */

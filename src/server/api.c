@@ -561,6 +561,7 @@ static void refuse_unknown(struct api_call *c)
 /* What was found of a token. */
 static void found_who(struct api_call *c, int rc)
 {
+    c->stranger = rc != QP_OK && rc != QP_E_LIMIT;
     if (rc == QP_OK) {
         authorized(c);
     } else if (rc == QP_E_LIMIT) {
@@ -581,13 +582,18 @@ static void ask_who(struct api_call *c)
 static const struct principal everybody = {
     .token = "local", .role = "admin", .scopes = SCOPE_ALL, .namespaces = "*", .topics = "*"};
 
-static void authenticate(struct api_call *c)
+/* Nobody else gets here, or the peer has shown who he is otherwise. */
+static bool needs_token(const struct api_call *c)
 {
     const struct api_options *o = &c->api->options;
     bool own_user = o->peers && c->peer_uid >= 0 && c->peer_uid == (int64_t)geteuid();
+    return !o->open && !c->local && !(own_user && str_is_none(c->authorization));
+}
+
+static void authenticate(struct api_call *c)
+{
     int rc;
-    if (c->route->scope == SCOPE_OPEN || o->open || c->local ||
-        (own_user && str_is_none(c->authorization))) {
+    if (c->route->scope == SCOPE_OPEN || !needs_token(c)) {
         c->who = everybody;
         authorized(c);
         return;
@@ -634,6 +640,7 @@ void api_begin(struct api_call *c)
 {
     const char *allow = NULL;
     api_identify(c);
+    c->stranger = needs_token(c);
     c->route = route_find(c->method, c->path, c->parts, &allow);
     if (c->route == NULL && allow == NULL) {
         api_refuse(c, PROBLEM_UNKNOWN_ROUTE, NULL, "nothing is at this address");

@@ -116,6 +116,7 @@ struct api_call {
     const struct route *route;
     qp_str parts[CALL_PARTS]; /* what stands at the {places} of the path, decoded */
     struct principal who;
+    bool stranger;  /* no token of his was looked at and found good */
     qp_str ns;      /* the namespace that is meant */
     qp_str target;  /* for the audit; none: the first part */
     bool audited;   /* the handler has seen to it */

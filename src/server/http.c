@@ -7,7 +7,7 @@
  *        |                                                           ^
  *        +-----> parked: the connection is suspended --- wake -------+
  *
- *   I1  only the event thread suspends and queues; whoever answers only resumes
+ *   I1  only the connection's event thread suspends and queues; whoever answers only resumes
  *   I2  `parked` counts connections that are suspended for a call: the daemon must not be
  *       stopped before it is 0
  *   I3  a connection has a deadline whenever its peer has to do something: send a head, send a
@@ -23,6 +23,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -32,11 +33,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "server/head.h"
+#include "server/reception.h"
 
 /* Room for a head of the largest size, what is known of its headers, and the head of an answer. */
 #define CONNECTION_MEMORY ((size_t)(LIMIT_URI_SIZE + LIMIT_HEADER_SIZE + 11 * 1024))
+/* The first line and all headers, with the method, the version and some spaces. */
+#define HEAD_SIZE ((size_t)(LIMIT_URI_SIZE + LIMIT_HEADER_SIZE + 256))
 #define SWEEP_MS 500
 #define STREAM_BLOCK 16384
 #define CHUNKED_DROP_FACTOR                                                                        \
@@ -44,7 +47,8 @@
 
 enum phase { PHASE_HEAD, PHASE_BODY, PHASE_CALL, PHASE_SEND, PHASE_IDLE };
 
-/* A connection. */
+/* A connection. Who has not shown a token has one request of it: what comes first was looked at
+ * by the reception, what comes later only by the library. */
 struct link {
     struct link *next, *previous; /* under the lock */
     struct http *http;
@@ -52,6 +56,7 @@ struct link {
     enum phase phase;    /* under the lock */
     int64_t deadline_us; /* under the lock; 0: none */
     int requests;
+    bool known; /* it has shown a token, or needs none */
     int64_t uid;
     char from[INET6_ADDRSTRLEN];
 };
@@ -82,6 +87,7 @@ struct http {
     struct head_rules rules;
     char own_host[64];
     struct MHD_Daemon *daemon;
+    struct reception *reception;
     pthread_t sweeper;
     atomic_int parked;
     atomic_int open; /* exchanges that are not completed */
@@ -211,13 +217,14 @@ static void add_headers(struct exchange *x, struct MHD_Response *r)
         (void)snprintf(text, sizeof text, "%.*s", STR_ARG(c->traceparent));
         add_header(r, "traceparent", text);
     }
-    if (c->close_after || atomic_load(&x->http->quiet) ||
+    x->link->known = x->link->known || !c->stranger;
+    if (c->close_after || !x->link->known || atomic_load(&x->http->quiet) ||
         x->link->requests >= LIMIT_REQUESTS_PER_CONNECTION) {
         add_header(r, "Connection", "close");
     }
 }
 
-/* On the event thread: the answer goes out. */
+/* On its event thread: the answer goes out. */
 static enum MHD_Result queue_answer(struct exchange *x)
 {
     struct api_call *c = &x->call;
@@ -514,23 +521,70 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         link_open(h, connection, place);
     } else {
+        const union MHD_ConnectionInfo *address =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
         link_close(h, *place);
         *place = NULL;
+        reception_left(h->reception, address->client_addr);
     }
 }
 
-/* Its time is over. Who is in the middle of a request is told so, if that can be said without
- * waiting. */
-static void expire(const struct http *h, struct link *l)
+/* Told without waiting: a peer that does not read is not told. */
+static void tell_late(int fd)
 {
     static const char late[] =
         "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    ssize_t ignored = send(fd, late, sizeof late - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)ignored;
+}
+
+/* Its time is over. Who is in the middle of a request is told so. */
+static void expire(const struct http *h, struct link *l)
+{
     if (h->options.tls_key == NULL && (l->phase == PHASE_HEAD || l->phase == PHASE_BODY)) {
-        ssize_t ignored = send(l->fd, late, sizeof late - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-        (void)ignored; /* a peer that does not read is not told */
+        tell_late(l->fd);
     }
     (void)shutdown(l->fd, SHUT_RDWR); /* the library notices */
     l->deadline_us = 0;
+}
+
+/* A head that nobody has taken apart: its answer is as any other's. */
+static void tell_too_large(struct http *h, int fd, enum guest_fault fault)
+{
+    struct api_call c;
+    struct buf answer;
+    api_call_init(&c, h->options.api, &carrier);
+    api_identify(&c);
+    if (fault == GUEST_LINE_SIZE) {
+        api_refuse(&c, PROBLEM_URI_SIZE, NULL, "the limit is %d bytes", LIMIT_URI_SIZE);
+    } else {
+        api_refuse(&c, PROBLEM_HEADER_SIZE, NULL, "there may be %d of %d bytes together",
+                   LIMIT_HEADERS, LIMIT_HEADER_SIZE);
+    }
+    api_render(&c);
+    buf_init(&answer, h->env, 0);
+    buf_printf(&answer,
+               "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+               "X-Request-Id: %s\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n",
+               c.status, MHD_get_reason_phrase_for((unsigned)c.status), c.content_type_out, c.out.n,
+               c.request_id);
+    buf_add(&answer, c.out.p, c.out.n);
+    if (buf_rc(&answer) == QP_OK) {
+        ssize_t ignored = send(fd, answer.p, answer.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void)ignored;
+    }
+    buf_done(&answer);
+    api_finished(&c);
+    api_call_done(&c);
+}
+
+static void tell_fault(void *context, int fd, enum guest_fault fault)
+{
+    if (fault == GUEST_LATE) {
+        tell_late(fd);
+    } else {
+        tell_too_large(context, fd, fault);
+    }
 }
 
 static void *sweeper_main(void *context)
@@ -586,10 +640,17 @@ static void set_rules(struct http *h)
     }
 }
 
+static bool take_connection(void *context, int fd, const struct sockaddr *address, socklen_t size)
+{
+    struct http *h = context;
+    return MHD_add_connection(h->daemon, fd, address, size) == MHD_YES;
+}
+
 static struct MHD_Daemon *start_daemon(struct http *h)
 {
     const struct http_options *o = &h->options;
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC |
+                     MHD_USE_NO_LISTEN_SOCKET;
     struct MHD_OptionItem more[8];
     int threads = o->threads > 0 ? o->threads : LIMIT_HTTP_THREADS;
     int n = 0;
@@ -604,17 +665,12 @@ static struct MHD_Daemon *start_daemon(struct http *h)
             (void
                  *)(uintptr_t) "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SAFE_RENEGOTIATION"};
     }
-    if (!o->listener.is_loopback) {
-        more[n++] = (struct MHD_OptionItem){MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-                                            LIMIT_CONNECTIONS_PER_ADDRESS, NULL};
-    }
     if (threads > 1) {
         more[n++] = (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, threads, NULL};
     }
     more[n] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
-    return MHD_start_daemon(flags, 0, NULL, NULL, request_came, h, MHD_OPTION_LISTEN_SOCKET,
-                            o->listener.fd, MHD_OPTION_CONNECTION_LIMIT,
-                            o->connections > 0 ? o->connections : (unsigned)LIMIT_CONNECTIONS,
+    return MHD_start_daemon(flags, 0, NULL, NULL, request_came, h, MHD_OPTION_CONNECTION_LIMIT,
+                            (unsigned)INT_MAX, /* the reception's is the one that counts */
                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
                             MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(LIMIT_KEEPALIVE_MS / 1000),
                             MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, line_came,
@@ -639,10 +695,27 @@ static void cond_init_monotonic(pthread_cond_t *cond)
     (void)pthread_condattr_destroy(&attributes);
 }
 
+static int start_reception(struct http *h, struct qp_err *err)
+{
+    const struct http_options *o = &h->options;
+    const struct reception_rules rules = {
+        .env = h->env,
+        .fd = o->listener.fd,
+        .most = o->connections > 0 ? o->connections : LIMIT_CONNECTIONS,
+        .most_of_one = o->listener.is_loopback ? 0 : LIMIT_CONNECTIONS_PER_ADDRESS,
+        /* What is encrypted cannot be looked at, and our own user need not be. */
+        .head_size = o->tls_key != NULL || o->listener.is_unix ? 0 : HEAD_SIZE,
+        .hand_over = take_connection,
+        .tell = tell_fault,
+        .context = h};
+    return reception_open(&rules, &h->reception, err);
+}
+
 int http_open(const struct http_options *options, struct http **out_http, struct qp_err *err)
 {
     const struct qp_env *env = api_env(options->api);
     struct http *h = mem_alloc(env, sizeof *h);
+    int rc;
     if (h == NULL) {
         return err_set(err, QP_E_NOMEM, "http: out of memory");
     }
@@ -656,14 +729,17 @@ int http_open(const struct http_options *options, struct http **out_http, struct
         return err_set(err, QP_E_LIMIT, "http: the system refuses another thread");
     }
     h->daemon = start_daemon(h);
-    if (h->daemon == NULL) {
-        http_close(h);
-        return err_set(err, QP_E_INVALID, "http: the server does not start%s",
+    rc = h->daemon != NULL
+             ? start_reception(h, err)
+             : err_set(err, QP_E_INVALID, "http: the server does not start%s",
                        options->tls_key != NULL ? ": are key and certificate those of each other?"
                                                 : "");
+    if (rc == QP_OK) {
+        *out_http = h;
+    } else {
+        http_close(h);
     }
-    *out_http = h;
-    return QP_OK;
+    return rc;
 }
 
 int http_renew(struct http *h, const char *tls_key, const char *tls_certificate,
@@ -687,9 +763,7 @@ int http_renew(struct http *h, const char *tls_key, const char *tls_certificate,
 void http_quiesce(struct http *h)
 {
     atomic_store(&h->quiet, true);
-    if (h->daemon != NULL) {
-        (void)MHD_quiesce_daemon(h->daemon); /* the socket stays ours, and is closed at the end */
-    }
+    reception_stop(h->reception);
 }
 
 bool http_wait(struct http *h, qp_ms within_ms)
@@ -706,10 +780,13 @@ void http_close(struct http *h)
     if (h == NULL) {
         return;
     }
+    if (h->reception != NULL) {
+        reception_stop(h->reception);
+    }
     if (h->daemon != NULL) {
-        (void)MHD_quiesce_daemon(h->daemon); /* the socket is closed below, and once */
         MHD_stop_daemon(h->daemon);
     }
+    reception_close(h->reception);
     (void)pthread_mutex_lock(&h->lock);
     h->stop = true;
     (void)pthread_cond_signal(&h->changed);

@@ -1,8 +1,9 @@
 /* http.h - HTTP/1.1: calls from the network
  *
- * The only file that knows libmicrohttpd is http.c. One event thread (epoll) takes requests
- * apart and writes answers; it never waits: a call that is not answered at once is parked, its
- * connection suspended, and whoever answers it wakes it.
+ * The only file that knows libmicrohttpd is http.c. A thread lets connections in (reception.h);
+ * event threads (epoll) take requests apart and write answers, each those of its connections.
+ * They never wait: a call that is not answered at once is parked, its connection suspended, and
+ * whoever answers it wakes it.
  *
  * What one peer can do to others is bounded: sizes, numbers, and time for headers, for the body
  * and between requests (limits.h).

@@ -136,6 +136,9 @@ static void headers(void **state)
     (void)state;
     st_begin(ST_MEMORY, ST_TOKENS);
     assert_true(hc_open(&c, st.port));
+    a = hc_ask(&c, st.token, "GET", "/v1/whoami", NULL, NULL); /* so that it may stay */
+    assert_int_equal(a.status, 200);
+    hc_done(&a);
     a = hc_ask(
         &c, NULL, "GET", "/version",
         "X-Request-Id: mine-1\r\ntraceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n",
@@ -288,6 +291,124 @@ static void requests_per_connection(void **state)
     st_end();
 }
 
+/* Whether the answer ends the connection. */
+static bool ends(struct hc *c, const char *token, const char *path, int status)
+{
+    struct hc_answer a = hc_ask(c, token, "GET", path, NULL, NULL);
+    char *close = hc_header(&a, "Connection");
+    bool last = close != NULL && strcasecmp(close, "close") == 0;
+    assert_int_equal(a.status, status);
+    assert_true(!last || hc_closed(c, 5000));
+    free(close);
+    hc_done(&a);
+    return last;
+}
+
+/* Who has not shown a token has one request of a connection; who has keeps it, whatever he asks. */
+static void strangers_do_not_stay(void **state)
+{
+    static const struct {
+        const char *token, *path;
+        int status;
+    } alone[] = {{NULL, "/livez", 200},
+                 {NULL, "/v1/jobs", 401},
+                 {NULL, "/none", 404},
+                 {"qp_wrong", "/v1/jobs", 401}};
+    struct hc c;
+    (void)state;
+    st_begin(ST_MEMORY, ST_TOKENS);
+    for (size_t i = 0; i < ARRAY_COUNT(alone); i++) {
+        assert_true(hc_open(&c, st.port));
+        assert_true(ends(&c, alone[i].token, alone[i].path, alone[i].status));
+        hc_close(&c);
+    }
+    assert_true(hc_open(&c, st.port));
+    assert_false(ends(&c, st.token, "/v1/jobs", 200));
+    assert_false(ends(&c, NULL, "/livez", 200));
+    assert_false(ends(&c, NULL, "/v1/jobs", 401));
+    hc_close(&c);
+    st_end();
+}
+
+/* The largest head that is allowed is answered, with all that its answer needs. */
+static void largest_head(void **state)
+{
+    char *path = repeat("GET /", 'a', LIMIT_URI_SIZE - 1, " HTTP/1.1\r\n" HOST);
+    size_t left = LIMIT_HEADER_SIZE - strlen(HOST);
+    struct hc c;
+    struct hc_answer a;
+    (void)state;
+    st_begin(ST_MEMORY, ST_OPEN);
+    assert_true(hc_open(&c, st.port));
+    assert_true(hc_text(&c, path));
+    for (int i = 0; i < LIMIT_HEADERS - 1; i++) {
+        size_t size = left / (size_t)(LIMIT_HEADERS - 1 - i);
+        char *line = repeat("A: ", 'a', size - strlen("A: \r\n"), "\r\n");
+        assert_true(hc_text(&c, line));
+        free(line);
+        left -= size;
+    }
+    assert_int_equal(left, 0);
+    assert_true(hc_text(&c, "\r\n"));
+    a = hc_read(&c, 5000);
+    assert_int_equal(a.status, 404);
+    hc_done(&a);
+    hc_close(&c);
+    free(path);
+    st_end();
+}
+
+/* A server ends well whatever its connections are about, also where several threads serve: some
+ * are silent, some have just asked, some are on their way. */
+static void ends_among_connections(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 40; round++) {
+        struct hc c[12];
+        st_init(ST_MEMORY, ST_OPEN);
+        st.options.http_threads = 3;
+        st_open();
+        for (size_t i = 0; i < ARRAY_COUNT(c); i++) {
+            assert_true(hc_open(&c[i], st.port));
+            assert_true(i % 3 == 0 || hc_text(&c[i], "GET /livez HTTP/1.1\r\n" HOST "\r\n"));
+        }
+        st_end();
+        for (size_t i = 0; i < ARRAY_COUNT(c); i++) {
+            hc_close(&c[i]);
+        }
+    }
+}
+
+/* Who comes when all places are taken waits for one: nobody is turned away. */
+static void connections_wait_for_a_place(void **state)
+{
+    struct hc c[4], late;
+    struct hc_answer a;
+    (void)state;
+    st_init(ST_MEMORY, ST_OPEN);
+    st.options.connections = ARRAY_COUNT(c);
+    st.options.http_threads = 2;
+    st_open();
+    for (size_t i = 0; i < ARRAY_COUNT(c); i++) {
+        assert_true(hc_open(&c[i], st.port));
+        a = hc_ask(&c[i], NULL, "GET", "/livez", NULL, NULL); /* it has its place */
+        assert_int_equal(a.status, 200);
+        hc_done(&a);
+    }
+    assert_true(hc_open(&late, st.port));
+    assert_true(hc_text(&late, "GET /livez HTTP/1.1\r\n" HOST "\r\n"));
+    assert_false(hc_more(&late, 300));
+    hc_close(&c[0]);
+    a = hc_read(&late, 5000);
+    assert_int_equal(a.status, 200);
+    hc_done(&a);
+    hc_close(&late);
+    for (size_t i = 1; i < ARRAY_COUNT(c); i++) {
+        hc_close(&c[i]);
+    }
+    st_end();
+}
+
 /* ----------------------------------------------------------------------------------------- time */
 
 static int64_t now_ms(void)
@@ -353,6 +474,10 @@ int main(void)
         cmocka_unit_test(rate_of_a_token),
         cmocka_unit_test(sizes),
         cmocka_unit_test(requests_per_connection),
+        cmocka_unit_test(strangers_do_not_stay),
+        cmocka_unit_test(largest_head),
+        cmocka_unit_test(ends_among_connections),
+        cmocka_unit_test(connections_wait_for_a_place),
         cmocka_unit_test(slow_heads),
         cmocka_unit_test(slow_bodies),
     };
