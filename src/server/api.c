@@ -130,11 +130,16 @@ static void run_later(struct crew_job *job)
     c->run(c);
 }
 
-void api_later(struct api_call *c, void (*run)(struct api_call *c))
+static bool crew_call(struct api_call *c, void (*run)(struct api_call *c))
 {
     c->run = run;
     c->job.run = run_later;
-    if (!crew_put(c->api, &c->job)) {
+    return crew_put(c->api, &c->job);
+}
+
+void api_later(struct api_call *c, void (*run)(struct api_call *c))
+{
+    if (!crew_call(c, run)) {
         api_refuse(c, PROBLEM_BUSY, NULL, "%d requests wait already", LIMIT_CREW_CALLS);
     }
 }
@@ -558,10 +563,16 @@ static void refuse_unknown(struct api_call *c)
                                              : "the token is unknown, revoked or expired");
 }
 
+/* A token that asks too often is a good one. */
+static bool is_stranger(int rc)
+{
+    return rc != QP_OK && rc != QP_E_LIMIT;
+}
+
 /* What was found of a token. */
 static void found_who(struct api_call *c, int rc)
 {
-    c->stranger = rc != QP_OK && rc != QP_E_LIMIT;
+    c->stranger = is_stranger(rc);
     if (rc == QP_OK) {
         authorized(c);
     } else if (rc == QP_E_LIMIT) {
@@ -598,11 +609,50 @@ static void authenticate(struct api_call *c)
         authorized(c);
         return;
     }
-    rc = auth_known(c->api->auth, c->authorization, &c->who);
-    if (rc == QP_E_BUSY) {
+    rc = c->asked ? c->asked_rc : auth_known(c->api->auth, c->authorization, &c->who);
+    if (rc == QP_E_BUSY && !c->asked) {
         api_later(c, ask_who);
     } else {
         found_who(c, rc);
+    }
+}
+
+/* What was found of a token before the body; it is asked for once. */
+static void admitted(struct api_call *c, int rc)
+{
+    c->asked = true;
+    c->asked_rc = rc;
+    c->stranger = is_stranger(rc);
+}
+
+bool api_admit(struct api_call *c)
+{
+    const char *allow = NULL;
+    int rc;
+    c->route = route_find(c->method, c->path, c->parts, &allow);
+    c->stranger = needs_token(c);
+    if (!c->stranger || c->route == NULL || c->route->scope == SCOPE_OPEN) {
+        return true; /* nobody is asked for a token */
+    }
+    rc = auth_known(c->api->auth, c->authorization, &c->who);
+    if (rc == QP_E_BUSY) {
+        return false;
+    }
+    admitted(c, rc);
+    return true;
+}
+
+static void admit_who(struct api_call *c)
+{
+    admitted(c, auth_ask(c->api->auth, c->authorization, &c->who));
+    c->carrier->wake(c);
+}
+
+void api_admit_later(struct api_call *c)
+{
+    if (!crew_call(c, admit_who)) {
+        admitted(c, QP_E_BUSY);
+        c->carrier->wake(c);
     }
 }
 

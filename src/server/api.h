@@ -41,6 +41,12 @@ void api_begin(struct api_call *c);
 /* Gives the call an id, unless it has one; for carriers that refuse one before it begins. */
 void api_identify(struct api_call *c);
 
+/* Whose body is to come, for carriers that read one only then: whether it is a `stranger`. False:
+ * the store has to be asked, with api_admit_later, which may answer from any thread with a wake of
+ * the carrier. Then api_begin, without the body of a stranger. */
+bool api_admit(struct api_call *c) QP_MUST_USE;
+void api_admit_later(struct api_call *c);
+
 /* A call in process, answered when this returns. The caller has filled in method, path, query,
  * body (with its content_type) and, for whoever has the file in his hands anyway, `local`; he
  * reads status and out, and ends it with api_finished and api_call_done. There are no streams in

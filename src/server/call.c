@@ -10,7 +10,8 @@
 void api_call_init(struct api_call *c, struct api *api, const struct api_carrier *carrier)
 {
     const struct qp_env *env = api_env(api);
-    *c = (struct api_call){.api = api, .carrier = carrier, .peer_uid = -1, .status = 0};
+    *c = (struct api_call){
+        .api = api, .carrier = carrier, .peer_uid = -1, .stranger = true, .status = 0};
     arena_init(&c->arena, env, 0);
     buf_init(&c->in, env, LIMIT_BODY_HARD_SIZE);
     buf_init(&c->out, env, 0);

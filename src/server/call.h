@@ -116,7 +116,9 @@ struct api_call {
     const struct route *route;
     qp_str parts[CALL_PARTS]; /* what stands at the {places} of the path, decoded */
     struct principal who;
-    bool stranger;  /* no token of his was looked at and found good */
+    bool stranger; /* no token of his was looked at and found good */
+    bool asked;    /* for who he is, before the body came; `asked_rc` is what auth said */
+    int asked_rc;
     qp_str ns;      /* the namespace that is meant */
     qp_str target;  /* for the audit; none: the first part */
     bool audited;   /* the handler has seen to it */

@@ -68,6 +68,8 @@ struct exchange {
     struct MHD_Connection *connection;
     struct http *http;
     bool judged;
+    bool asking; /* for whom a body would be read */
+    bool admitted;
     bool begun;
     bool queued;
     bool too_large;
@@ -374,10 +376,37 @@ static bool hold(struct exchange *x, size_t size)
     return held;
 }
 
+/* Before a body is read, of whom. The library asks again when the connection is resumed. A stranger's
+ * body is read, so that he can read his answer, and dropped; but not in chunks, whose sizes and
+ * trailers are lines, too: those the library would read without end. */
+static enum MHD_Result admit(struct exchange *x)
+{
+    bool has_body = x->head.has_encoding || (x->head.has_length && x->head.length > 0);
+    if (has_body && !x->asking && !api_admit(&x->call)) {
+        x->asking = true;
+        set_phase(x->link, PHASE_CALL, 0);
+        MHD_suspend_connection(x->connection);
+        atomic_fetch_add(&x->http->parked, 1);
+        api_admit_later(&x->call);
+        return MHD_YES;
+    }
+    x->admitted = true;
+    if (has_body && x->call.stranger && x->head.has_encoding) {
+        x->call.close_after = true;
+        return begin(x);
+    }
+    set_phase(x->link, PHASE_BODY,
+              body_ms(x->head.has_length ? x->head.length : x->http->rules.body_size));
+    return MHD_YES;
+}
+
 static enum MHD_Result take_body(struct exchange *x, const char *data, size_t size)
 {
     size_t most = x->http->rules.body_size;
     struct buf *in = &x->call.in;
+    if (x->call.stranger) {
+        return MHD_YES;
+    }
     x->too_large = x->too_large || size > most - in->n;
     x->no_room = !x->too_large && (x->no_room || !hold(x, size));
     if (!x->too_large && !x->no_room) {
@@ -399,14 +428,12 @@ static enum MHD_Result request_came(void *context, struct MHD_Connection *connec
     if (x == NULL || (x->link == NULL && (x->link = link_of(connection)) == NULL)) {
         return MHD_NO; /* there was no memory */
     }
-    if (!x->judged) {
-        if (!judge(x, method, url, version)) {
-            x->begun = true;
-            return queue_answer(x);
-        }
-        set_phase(x->link, PHASE_BODY,
-                  body_ms(x->head.has_length ? x->head.length : x->http->rules.body_size));
-        return MHD_YES;
+    if (!x->judged && !judge(x, method, url, version)) {
+        x->admitted = x->begun = true;
+        return queue_answer(x);
+    }
+    if (!x->admitted) {
+        return admit(x);
     }
     if (*data_size > 0) {
         size_t size = *data_size;
@@ -549,7 +576,7 @@ static void expire(const struct http *h, struct link *l)
 }
 
 /* A head that nobody has taken apart: its answer is as any other's. */
-static void tell_too_large(struct http *h, int fd, enum guest_fault fault)
+static void tell_refusal(struct http *h, int fd, enum guest_fault fault)
 {
     struct api_call c;
     struct buf answer;
@@ -557,6 +584,9 @@ static void tell_too_large(struct http *h, int fd, enum guest_fault fault)
     api_identify(&c);
     if (fault == GUEST_LINE_SIZE) {
         api_refuse(&c, PROBLEM_URI_SIZE, NULL, "the limit is %d bytes", LIMIT_URI_SIZE);
+    } else if (fault == GUEST_MALFORMED) {
+        api_refuse(&c, PROBLEM_BAD_REQUEST, NULL,
+                   "there is a NUL in the head, or a line of it goes on in the next one");
     } else {
         api_refuse(&c, PROBLEM_HEADER_SIZE, NULL, "there may be %d of %d bytes together",
                    LIMIT_HEADERS, LIMIT_HEADER_SIZE);
@@ -583,7 +613,7 @@ static void tell_fault(void *context, int fd, enum guest_fault fault)
     if (fault == GUEST_LATE) {
         tell_late(fd);
     } else {
-        tell_too_large(context, fd, fault);
+        tell_refusal(context, fd, fault);
     }
 }
 
@@ -695,6 +725,12 @@ static void cond_init_monotonic(pthread_cond_t *cond)
     (void)pthread_condattr_destroy(&attributes);
 }
 
+/* Nobody else can connect there: the mode of its file is ours. */
+static bool is_own(const struct listener *l)
+{
+    return l->is_unix && !l->is_adopted;
+}
+
 static int start_reception(struct http *h, struct qp_err *err)
 {
     const struct http_options *o = &h->options;
@@ -704,7 +740,7 @@ static int start_reception(struct http *h, struct qp_err *err)
         .most = o->connections > 0 ? o->connections : LIMIT_CONNECTIONS,
         .most_of_one = o->listener.is_loopback ? 0 : LIMIT_CONNECTIONS_PER_ADDRESS,
         /* What is encrypted cannot be looked at, and our own user need not be. */
-        .head_size = o->tls_key != NULL || o->listener.is_unix ? 0 : HEAD_SIZE,
+        .head_size = o->tls_key != NULL || is_own(&o->listener) ? 0 : HEAD_SIZE,
         .hand_over = take_connection,
         .tell = tell_fault,
         .context = h};
@@ -714,9 +750,11 @@ static int start_reception(struct http *h, struct qp_err *err)
 int http_open(const struct http_options *options, struct http **out_http, struct qp_err *err)
 {
     const struct qp_env *env = api_env(options->api);
+    struct listener listener = options->listener;
     struct http *h = mem_alloc(env, sizeof *h);
     int rc;
     if (h == NULL) {
+        listener_close(&listener);
         return err_set(err, QP_E_NOMEM, "http: out of memory");
     }
     h->options = *options;
@@ -725,6 +763,7 @@ int http_open(const struct http_options *options, struct http **out_http, struct
     cond_init_monotonic(&h->changed);
     set_rules(h);
     if (pthread_create(&h->sweeper, NULL, sweeper_main, h) != 0) {
+        listener_close(&listener);
         http_free(h);
         return err_set(err, QP_E_LIMIT, "http: the system refuses another thread");
     }

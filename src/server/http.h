@@ -24,11 +24,12 @@ struct listener {
 int listener_open(const char *where, struct listener *out_listener, struct qp_err *err) QP_MUST_USE;
 /* A socket that was opened by who started us. */
 int listener_adopt(int fd, struct listener *out_listener, struct qp_err *err) QP_MUST_USE;
-void listener_close(struct listener *l);
+void listener_close(struct listener *l); /* also of one that somebody else has now: fd -1 */
 
 struct http_options {
     struct api *api;
-    struct listener listener; /* belongs to the server from now on */
+    struct listener
+        listener; /* belongs to the server from now on, also to one that does not open */
     const char *const *hosts; /* further names that it answers to */
     size_t host_count;
     size_t body_size;     /* 0: LIMIT_BODY_SIZE */

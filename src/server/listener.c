@@ -159,6 +159,12 @@ int listener_adopt(int fd, struct listener *out_listener, struct qp_err *err)
 {
     struct listener l = {.fd = fd, .is_adopted = true};
     int rc = describe(&l, err);
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    if (rc == QP_OK &&
+        (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0)) {
+        rc = err_set(err, QP_E_INVALID, "listen: nobody listens on the socket %.100s", l.name);
+    }
     if (rc == QP_OK) {
         *out_listener = l;
     }
@@ -167,9 +173,10 @@ int listener_adopt(int fd, struct listener *out_listener, struct qp_err *err)
 
 void listener_close(struct listener *l)
 {
-    if (l->fd >= 0) {
-        (void)close(l->fd);
+    if (l->fd < 0) {
+        return;
     }
+    (void)close(l->fd);
     if (l->is_unix && !l->is_adopted) {
         (void)unlink(l->name + 5); /* it may be gone already */
     }

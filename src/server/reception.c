@@ -19,7 +19,7 @@
 #define SWEEP_US (500 * 1000)
 #define SHORTAGE_US (20 * 1000)
 #define LEAVE_US (1000 * 1000)
-#define DISCARD_SIZE (1 << 20) /* of one who leaves, at a time */
+#define DISCARD_READS 64 /* of one who leaves, at a time */
 
 struct guest {
     struct guest *next, *previous;
@@ -48,7 +48,7 @@ struct reception {
     struct guest *guests;
     int64_t swept_us;
     bool listening;
-    bool short_of;          /* descriptors or memory, and said so */
+    bool short_of;          /* something, and said so */
     int64_t short_until_us; /* then it is tried again */
     char *head;             /* of the guest that is looked at */
 
@@ -172,7 +172,10 @@ static void guest_free(struct reception *r, struct guest *g)
 
 static void guest_goes(struct reception *r, struct guest *g)
 {
-    (void)close(g->fd); /* which takes it out of the set, too */
+    /* Closing it would do, were it not for a program that is being started: until that has begun it
+     * has our descriptors, and what is open there stays in the set. */
+    (void)epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, g->fd, NULL);
+    (void)close(g->fd);
     reception_left(r, (struct sockaddr *)&g->address);
     guest_free(r, g);
 }
@@ -189,9 +192,12 @@ static void guest_goes_on(struct reception *r, struct guest *g)
 
 /* What is not read when a connection is closed makes the system tell the peer of an error, before
  * he has read ours. False: there is nothing more to come. */
-static bool discard(const struct guest *g)
+static bool discard(const struct reception *r, const struct guest *g)
 {
-    ssize_t n = recv(g->fd, NULL, DISCARD_SIZE, MSG_TRUNC | MSG_DONTWAIT);
+    ssize_t n = 1;
+    for (int i = 0; i < DISCARD_READS && n > 0; i++) {
+        n = recv(g->fd, r->head, r->rules.head_size, MSG_DONTWAIT);
+    }
     return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
@@ -201,51 +207,83 @@ static void guest_leaves(struct reception *r, struct guest *g, enum guest_fault 
     (void)shutdown(g->fd, SHUT_WR); /* what was told goes out before the end */
     g->leaving = true;
     g->deadline_us = now_us(r) + LEAVE_US;
-    if (!discard(g)) {
+    if (!discard(r, g)) {
         guest_goes(r, g);
     }
 }
 
-/* Whether there is a whole head in these bytes: an empty line, as the library sees one. It skips
- * empty lines in front of the first one, which make no head. */
-static bool has_head(const char *p, size_t n, size_t looked_at)
+/* Where the head ends in these bytes: behind an empty line, as the library sees one; 0: it is not whole.
+ * Empty lines in front of the first one are skipped there, and make no head. */
+static size_t head_end(const char *p, size_t n, size_t looked_at)
 {
-    size_t from = 0;
-    while (from < n && (p[from] == '\r' || p[from] == '\n')) {
-        from++;
+    const char *end = p + n;
+    const char *line = p;
+    while (line < end && (*line == '\r' || *line == '\n')) {
+        line++;
     }
-    if (looked_at > from + 3) {
-        from = looked_at - 3; /* an end may have begun in what was there */
+    if ((size_t)(line - p) + 3 < looked_at) {
+        line = p + looked_at - 3; /* an end may have begun in what was there */
     }
-    for (const char *end = p + n, *line = p + from;
-         line < end && (line = memchr(line, '\n', (size_t)(end - line))) != NULL; line++) {
-        if ((end - line > 1 && line[1] == '\n') ||
-            (end - line > 2 && line[1] == '\r' && line[2] == '\n')) {
+    while (line < end && (line = memchr(line, '\n', (size_t)(end - line))) != NULL) {
+        const char *next = ++line;
+        next += next < end && *next == '\r' ? 1 : 0;
+        if (next < end && *next == '\n') {
+            return (size_t)(next - p) + 1;
+        }
+    }
+    return 0;
+}
+
+/* Where the library would see other lines than we do: a line that begins with a NUL is as good as
+ * empty to it. And a line that goes on in the next one, which nobody sends any more, costs it a look
+ * at all of it. */
+static bool is_malformed(const char *p, size_t n)
+{
+    if (memchr(p, '\0', n) != NULL) {
+        return true;
+    }
+    for (const char *end = p + n, *line = p;
+         line < end && (line = memchr(line, '\n', (size_t)(end - line))) != NULL;) {
+        line++;
+        if (line < end && (*line == ' ' || *line == '\t')) {
             return true;
         }
     }
     return false;
 }
 
-/* Something came, or may have; `is_last`: nothing more will. */
+/* Those bytes of a head are there, and there will be no more of them when `is_last`. */
+static void guest_sent(struct reception *r, struct guest *g, size_t n, bool is_last)
+{
+    size_t size = head_end(r->head, n, g->looked_at);
+    if (is_malformed(r->head, size > 0 ? size : n)) {
+        guest_leaves(r, g, GUEST_MALFORMED);
+    } else if (size > 0) {
+        guest_goes_on(r, g);
+    } else if (n == r->rules.head_size) {
+        bool has_line = memchr(r->head, '\n', n) != NULL;
+        guest_leaves(r, g, has_line ? GUEST_HEAD_SIZE : GUEST_LINE_SIZE);
+    } else if (is_last) {
+        guest_goes(r, g);
+    } else {
+        g->looked_at = n;
+    }
+}
+
+/* Something came, or may have. */
 static void guest_moves(struct reception *r, struct guest *g, bool is_last)
 {
     ssize_t n;
     if (g->leaving) {
-        if (!discard(g) || is_last) {
+        if (!discard(r, g) || is_last) {
             guest_goes(r, g);
         }
         return;
     }
     n = recv(g->fd, r->head, r->rules.head_size, MSG_PEEK | MSG_DONTWAIT);
-    if (n > 0 && has_head(r->head, (size_t)n, g->looked_at)) {
-        guest_goes_on(r, g);
-    } else if (n > 0 && (size_t)n == r->rules.head_size) {
-        bool has_line = memchr(r->head, '\n', (size_t)n) != NULL;
-        guest_leaves(r, g, has_line ? GUEST_HEAD_SIZE : GUEST_LINE_SIZE);
-    } else if (n > 0 && !is_last) {
-        g->looked_at = (size_t)n;
-    } else if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
+    if (n > 0) {
+        guest_sent(r, g, (size_t)n, is_last);
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
         guest_goes(r, g);
     }
 }
@@ -270,16 +308,17 @@ static void sweep(struct reception *r)
 
 /* --------------------------------------------------------------------------------- the entrance */
 
-/* Said once per shortage: it lasts until somebody leaves. */
-static void note_shortage(struct reception *r, int error)
+/* No connection, and why: there is none, or its peer has left already, or the system is short of
+ * something. That is said once; it lasts until nobody waits any more. */
+static void note_failure(struct reception *r, int error)
 {
-    bool is_short = error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
-    if (is_short && !r->short_of) {
+    bool is_over = error == EAGAIN || error == EINTR || error == ECONNABORTED;
+    if (!is_over && !r->short_of) {
         log_write(r->rules.env, QP_LOG_WARN, LOG_MSG("no further connection can be let in"),
                   LOG_TEXT("why", strerror(error)));
     }
-    r->short_of = is_short;
-    r->short_until_us = is_short ? now_us(r) + SHORTAGE_US : 0;
+    r->short_of = !is_over;
+    r->short_until_us = is_over ? 0 : now_us(r) + SHORTAGE_US;
 }
 
 /* The connection is closed, or somebody's. */
@@ -325,9 +364,10 @@ static bool let_in(struct reception *r)
         return false;
     }
     fd = accept4(r->rules.fd, (struct sockaddr *)&address, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    note_shortage(r, fd < 0 ? errno : 0); /* what else fails is a peer that has left already */
     if (fd >= 0) {
         receive(r, fd, &address, size);
+    } else {
+        note_failure(r, errno);
     }
     return fd >= 0;
 }

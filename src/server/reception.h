@@ -1,14 +1,14 @@
 /* reception.h - where connections wait until the head of their first request is there
  *
  * A thread lets connections in, and looks at what they have sent without taking it. Who has sent
- * a whole head goes on to the HTTP library; who sends too much for one, or takes too long, is told
- * so and goes. So a head that has no end costs nobody but its sender: the library would look at all
+ * a whole head goes on to the HTTP library; who sends too much for one, or what the library would
+ * see other lines in, or takes too long, is told so and goes. So a head that has no end costs nobody but its sender: the library would look at all
  * of it again for every few bytes, on a thread that others need (ADR 18, decision 7). And the end of
  * listening is a thread that ends.
  *
  *                       a whole head                     reception_left
  *      (let in) GUEST -----------------> handed over -------------------> (gone)
- *                |  too large, too late
+ *                |  too large, too late, malformed
  *                +-----------------> LEAVING: told, and read from until it goes, or a second
  *
  *   I1  everybody who was let in counts until he is gone: there are never more than `most`, nor more
@@ -25,7 +25,7 @@
 #include "base/base.h"
 #include "base/env.h"
 
-enum guest_fault { GUEST_LATE, GUEST_LINE_SIZE, GUEST_HEAD_SIZE };
+enum guest_fault { GUEST_LATE, GUEST_LINE_SIZE, GUEST_HEAD_SIZE, GUEST_MALFORMED };
 
 struct reception_rules {
     const struct qp_env *env;

@@ -173,7 +173,7 @@ static int open_https(struct server *s, struct qp_err *err)
             http.tls_certificate = s->tls_certificate;
         }
         rc = http_open(&http, &s->https[i], err);
-        s->listeners[i].fd = rc == QP_OK ? -1 : s->listeners[i].fd;
+        s->listeners[i].fd = -1;
     }
     return rc;
 }

@@ -330,6 +330,78 @@ static void strangers_do_not_stay(void **state)
     st_end();
 }
 
+/* A body in chunks of somebody unknown is not even begun to be read: lines in it need have no end. */
+static void strangers_send_no_chunks(void **state)
+{
+    static const char *const authorizations[] = {"", "Authorization: Bearer qp_wrong\r\n",
+                                                 "Authorization: Bearer qp_admin_0000_11\r\n"};
+    static const struct {
+        const char *line;
+        int status;
+    } requests[] = {{"POST /v1/jobs HTTP/1.1\r\n", 401},
+                    {"POST /none HTTP/1.1\r\n", 404},
+                    {"POST /livez HTTP/1.1\r\n", 405},
+                    {"GET /readyz HTTP/1.1\r\n", 200}};
+    (void)state;
+    st_begin(ST_MEMORY, ST_TOKENS);
+    for (size_t i = 0; i < ARRAY_COUNT(authorizations) * ARRAY_COUNT(requests); i++) {
+        struct hc c;
+        struct hc_answer a;
+        assert_true(hc_open(&c, st.port));
+        assert_true(hc_text(&c, requests[i % ARRAY_COUNT(requests)].line));
+        assert_true(hc_text(&c, authorizations[i / ARRAY_COUNT(requests)]));
+        assert_true(hc_text(&c, HOST "Transfer-Encoding: chunked\r\n\r\n"));
+        a = hc_read(&c, 5000); /* though nothing of the body came */
+        assert_int_equal(a.status, requests[i % ARRAY_COUNT(requests)].status);
+        expect_header(&a, "Connection", "close");
+        hc_done(&a);
+        assert_true(hc_closed(&c, 5000));
+        hc_close(&c);
+    }
+    st_end();
+}
+
+static void start_with(const char *token, const char *framing, const char *body)
+{
+    char head[400];
+    struct hc c;
+    struct hc_answer a;
+    (void)snprintf(head, sizeof head,
+                   "POST /v1/jobs HTTP/1.1\r\n" HOST "Authorization: Bearer %s\r\n"
+                   "Content-Type: application/json\r\n%s\r\n\r\n",
+                   token, framing);
+    assert_true(hc_open(&c, st.port));
+    assert_true(hc_text(&c, head));
+    assert_true(hc_text(&c, body));
+    a = hc_read(&c, 5000);
+    assert_int_equal(a.status, 201);
+    hc_done(&a);
+    hc_close(&c);
+}
+
+/* A token that the server has not seen yet is asked for before the body is read, in whatever way it comes,
+ * and counts once. */
+static void bodies_of_new_tokens(void **state)
+{
+    char token[TOKEN_TEXT_SIZE];
+    (void)state;
+    st_init(ST_FILE, ST_TOKENS);
+    st.options.token_rate = 1; /* and a few at once */
+    st_open();
+    for (int i = 0; i < 4; i++) {
+        st_token("trigger", NULL, token);
+        for (int k = 0; k < AUTH_BURST_S + 1; k++) {
+            if (i % 2 == 0) {
+                start_with(token, "Content-Length: 13", "{\"topic\":\"w\"}");
+            } else {
+                start_with(token, "Transfer-Encoding: chunked",
+                           "d\r\n{\"topic\":\"w\"}\r\n0\r\n\r\n");
+            }
+        }
+    }
+    st_end();
+}
+
 /* The largest head that is allowed is answered, with all that its answer needs. */
 static void largest_head(void **state)
 {
@@ -374,6 +446,10 @@ static void ends_among_connections(void **state)
         }
         st_end();
         for (size_t i = 0; i < ARRAY_COUNT(c); i++) {
+            struct hc_answer a = hc_read(&c[i], 5000);
+            assert_true(a.status == 0 || a.status == 200);
+            hc_done(&a);
+            assert_true(hc_closed(&c[i], 5000));
             hc_close(&c[i]);
         }
     }
@@ -475,6 +551,8 @@ int main(void)
         cmocka_unit_test(sizes),
         cmocka_unit_test(requests_per_connection),
         cmocka_unit_test(strangers_do_not_stay),
+        cmocka_unit_test(strangers_send_no_chunks),
+        cmocka_unit_test(bodies_of_new_tokens),
         cmocka_unit_test(largest_head),
         cmocka_unit_test(ends_among_connections),
         cmocka_unit_test(connections_wait_for_a_place),

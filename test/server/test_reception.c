@@ -7,10 +7,12 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,7 +34,7 @@ static struct {
     int handed[GUESTS];
     struct sockaddr_storage addresses[GUESTS];
     size_t handed_count;
-    atomic_int faults[3];
+    atomic_int faults[4];
     atomic_bool refuses;
 } w = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -54,7 +56,7 @@ static bool hand_over(void *context, int fd, const struct sockaddr *address, soc
 
 static void tell(void *context, int fd, enum guest_fault fault)
 {
-    static const char *const words[] = {"late", "line", "head"};
+    static const char *const words[] = {"late", "line", "head", "form"};
     (void)context;
     assert_int_equal(write(fd, words[fault], 4), 4);
     atomic_fetch_add(&w.faults[fault], 1);
@@ -141,10 +143,21 @@ static struct hc enter(const char *text)
 /* The connection ends, and this was said before; nothing: it is just closed. */
 static void expect_told(struct hc *c, const char *words)
 {
-    while (hc_more(c, 5000)) {}
+    while (c->size < strlen(words) && hc_more(c, 5000)) {}
     assert_int_equal(c->size, strlen(words));
     assert_memory_equal(c->in == NULL ? "" : c->in, words, strlen(words));
+    assert_true(hc_closed(c, 5000));
     hc_close(c);
+}
+
+/* Time goes on until so many were told: whoever is let in late is late later. */
+static void expect_faults(enum guest_fault fault, int count)
+{
+    for (int i = 0; i < 1000 && atomic_load(&w.faults[fault]) < count; i++) {
+        testenv_advance_ms(&w.t, LIMIT_HEADER_MS + 1);
+        nap_ms(20);
+    }
+    assert_int_equal(atomic_load(&w.faults[fault]), count);
 }
 
 /* ---------------------------------------------------------------------------------------- heads */
@@ -186,14 +199,13 @@ static void others_wait(void **state)
     begin(10, 0, HEAD_SIZE);
     c[0] = enter("\r\n\r\n\r\n\n\n");
     c[1] = enter("GET / HTTP/1.1\r\n");
-    c[2] = enter("GET / HTTP/1.1\r\nA: b\r\n \r");
+    c[2] = enter("GET / HTTP/1.1\r\nA: b\r\n\r");
     assert_true(hc_open(&c[3], w.port));
     expect_no_more(0);
-    testenv_advance_ms(&w.t, LIMIT_HEADER_MS + 1);
+    expect_faults(GUEST_LATE, ARRAY_COUNT(c));
     for (size_t i = 0; i < ARRAY_COUNT(c); i++) {
         expect_told(&c[i], "late");
     }
-    assert_int_equal(atomic_load(&w.faults[GUEST_LATE]), ARRAY_COUNT(c));
     end();
 }
 
@@ -215,6 +227,93 @@ static void too_large(void **state)
     expect_told(&line, "line");
     expect_told(&head, "head");
     assert_int_equal(handed(), 0);
+    end();
+}
+
+/* What the library would see other lines in than we do is not for it. */
+static void malformed(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } heads[] = {{"\0\n\n", 3},
+                 {"GET / HTTP/1.1\r\n\0\r\nA", 20},
+                 {"GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n", 29},
+                 {"GET / HTTP/1.1\nA: b\n\t", 21}};
+    static const char body[] = "P\n\n\0\n here it may stand";
+    struct hc c;
+    (void)state;
+    begin(10, 0, HEAD_SIZE);
+    for (size_t i = 0; i < ARRAY_COUNT(heads); i++) {
+        assert_true(hc_open(&c, w.port));
+        assert_true(hc_send(&c, heads[i].bytes, heads[i].size));
+        expect_told(&c, "form");
+    }
+    assert_true(hc_open(&c, w.port));
+    assert_true(hc_send(&c, body, sizeof body));
+    expect_handed(1);
+    hc_close(&c);
+    end();
+}
+
+/* Whoever was told and does not go is not waited for longer than a second. */
+static void leaves_at_last(void **state)
+{
+    char filler[HEAD_SIZE] = "";
+    struct hc c;
+    (void)state;
+    begin(1, 0, HEAD_SIZE);
+    memset(filler, 'a', sizeof filler);
+    assert_true(hc_open(&c, w.port));
+    assert_true(hc_send(&c, filler, sizeof filler));
+    while (c.size < 4 && hc_more(&c, 5000)) {}
+    assert_int_equal(c.size, 4);
+    for (int i = 0; i < 1000 && hc_text(&c, "a"); i++) { /* it is taken until nobody is there */
+        testenv_advance_ms(&w.t, 100);
+        nap_ms(5);
+    }
+    assert_false(hc_text(&c, "a"));
+    hc_close(&c);
+    end();
+}
+
+/* A program that is being started has all descriptors for a moment, also those of guests that are gone. */
+static void gone_but_open_elsewhere(void **state)
+{
+    char filler[HEAD_SIZE] = "";
+    struct hc c[8];
+    pid_t child;
+    int status = 0;
+    (void)state;
+    begin(10, 0, HEAD_SIZE);
+    memset(filler, 'a', sizeof filler);
+    for (size_t i = 0; i < ARRAY_COUNT(c); i++) {
+        c[i] = enter("GET /");
+    }
+    nap_ms(50);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)pause();
+        _exit(0);
+    }
+    expect_faults(GUEST_LATE, ARRAY_COUNT(c));
+    testenv_advance_ms(&w.t, 2000);
+    nap_ms(700); /* all are swept out */
+    for (int round = 0; round < 5; round++) {
+        for (size_t i = 0; i < ARRAY_COUNT(c); i++) {
+            (void)hc_send(&c[i], filler, sizeof filler);
+        }
+        nap_ms(5);
+    }
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    for (size_t i = 0; i < ARRAY_COUNT(c); i++) {
+        hc_close(&c[i]);
+    }
+    c[0] = enter("A\n\n"); /* and it goes on */
+    expect_handed(1);
+    hc_close(&c[0]);
     end();
 }
 
@@ -383,10 +482,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_heads_go_on), cmocka_unit_test(others_wait),
-        cmocka_unit_test(too_large),         cmocka_unit_test(largest_head),
-        cmocka_unit_test(half_closed),       cmocka_unit_test(nobody_waits),
-        cmocka_unit_test(full_house),        cmocka_unit_test(of_one_address),
-        cmocka_unit_test(no_descriptors),    cmocka_unit_test(the_end),
+        cmocka_unit_test(too_large),         cmocka_unit_test(malformed),
+        cmocka_unit_test(leaves_at_last),    cmocka_unit_test(gone_but_open_elsewhere),
+        cmocka_unit_test(largest_head),      cmocka_unit_test(half_closed),
+        cmocka_unit_test(nobody_waits),      cmocka_unit_test(full_house),
+        cmocka_unit_test(of_one_address),    cmocka_unit_test(no_descriptors),
+        cmocka_unit_test(the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
