@@ -1,7 +1,8 @@
 /* http.c - the adapter to libmicrohttpd: requests become calls, answers become responses
  *
  * A request is an EXCHANGE. It is made when its first line is there, judged when its headers are
- * (head.h), filled with its body, and then begun. What happens to it after that:
+ * (head.h), admitted when it is known whose it is (for which its connection may be suspended), filled
+ * with its body, and then begun. What happens to it after that:
  *
  *      begin --> answered at once -------------------------------> queue --> completed
  *        |                                                           ^
@@ -10,9 +11,6 @@
  *   I1  only the connection's event thread suspends and queues; whoever answers only resumes
  *   I2  `parked` counts connections that are suspended for a call: the daemon must not be
  *       stopped before it is 0
- *   I3  a connection has a deadline whenever its peer has to do something: send a head, send a
- *       body, read an answer. A deadline is a moment, not a silence, so dripping bytes does not
- *       move it
  *
  * The library (0.9.75) reads the target and the headers as C strings, so a NUL ends what is seen
  * of them. It is seen by where the version stands behind the target, and a header that is cut
@@ -20,46 +18,27 @@
  */
 #include "server/http.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "server/head.h"
+#include "server/link.h"
 #include "server/reception.h"
 
 /* Room for a head of the largest size, what is known of its headers, and the head of an answer. */
 #define CONNECTION_MEMORY ((size_t)(LIMIT_URI_SIZE + LIMIT_HEADER_SIZE + 11 * 1024))
 /* The first line and all headers, with the method, the version and some spaces. */
 #define HEAD_SIZE ((size_t)(LIMIT_URI_SIZE + LIMIT_HEADER_SIZE + 256))
-#define SWEEP_MS 500
 #define STREAM_BLOCK 16384
 #define CHUNKED_DROP_FACTOR                                                                        \
     2 /* so much of a body that is too large is read, to answer it politely */
-
-enum phase { PHASE_HEAD, PHASE_BODY, PHASE_CALL, PHASE_SEND, PHASE_IDLE };
-
-/* A connection. Who has not shown a token has one request of it: what comes first was looked at
- * by the reception, what comes later only by the library. */
-struct link {
-    struct link *next, *previous; /* under the lock */
-    struct http *http;
-    int fd;
-    enum phase phase;    /* under the lock */
-    int64_t deadline_us; /* under the lock; 0: none */
-    int requests;
-    bool known; /* it has shown a token, or needs none */
-    int64_t uid;
-    char from[INET6_ADDRSTRLEN];
-};
 
 struct exchange {
     struct api_call call;
@@ -90,29 +69,16 @@ struct http {
     char own_host[64];
     struct MHD_Daemon *daemon;
     struct reception *reception;
-    pthread_t sweeper;
+    struct links links;
     atomic_int parked;
     atomic_int open; /* exchanges that are not completed */
     atomic_bool quiet;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct link *links; /* under the lock */
-    bool stop;          /* under the lock */
+    pthread_mutex_t lock; /* of streams */
 };
 
 static int64_t now_us(const struct http *h)
 {
     return h->env->monotonic_us(h->env->context);
-}
-
-/* What the peer has to do next, and how long it may take. */
-static void set_phase(struct link *l, enum phase phase, qp_ms within_ms)
-{
-    int64_t at = within_ms == 0 ? 0 : now_us(l->http) + within_ms * 1000;
-    (void)pthread_mutex_lock(&l->http->lock);
-    l->phase = phase;
-    l->deadline_us = at;
-    (void)pthread_mutex_unlock(&l->http->lock);
 }
 
 /* --------------------------------------------------------------------------------- the carrier */
@@ -234,12 +200,12 @@ static enum MHD_Result queue_answer(struct exchange *x)
     enum MHD_Result result;
     api_render(c);
     if (c->stream != NULL) {
-        set_phase(x->link, PHASE_SEND, 0); /* as long as it reads: the library's own timeout */
+        link_expect(x->link, PHASE_SEND, 0); /* as long as it reads: the library's own timeout */
         r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, stream_reader, x,
                                               NULL);
     } else {
-        set_phase(x->link, PHASE_SEND,
-                  LIMIT_SEND_MS + (qp_ms)(c->out.n / LIMIT_BODY_RATE_SIZE) * 1000);
+        link_expect(x->link, PHASE_SEND,
+                    LIMIT_SEND_MS + (qp_ms)(c->out.n / LIMIT_BODY_RATE_SIZE) * 1000);
         r = MHD_create_response_from_buffer(c->out.n, c->out.p, MHD_RESPMEM_PERSISTENT);
     }
     if (r == NULL) {
@@ -255,7 +221,7 @@ static enum MHD_Result queue_answer(struct exchange *x)
 static enum MHD_Result begin(struct exchange *x)
 {
     x->begun = true;
-    set_phase(x->link, PHASE_CALL, 0);
+    link_expect(x->link, PHASE_CALL, 0);
     x->call.body = buf_slice(&x->call.in);
     if (x->too_large) {
         x->call.close_after = true;
@@ -384,7 +350,7 @@ static enum MHD_Result admit(struct exchange *x)
     bool has_body = x->head.has_encoding || (x->head.has_length && x->head.length > 0);
     if (has_body && !x->asking && !api_admit(&x->call)) {
         x->asking = true;
-        set_phase(x->link, PHASE_CALL, 0);
+        link_expect(x->link, PHASE_CALL, 0);
         MHD_suspend_connection(x->connection);
         atomic_fetch_add(&x->http->parked, 1);
         api_admit_later(&x->call);
@@ -395,8 +361,8 @@ static enum MHD_Result admit(struct exchange *x)
         x->call.close_after = true;
         return begin(x);
     }
-    set_phase(x->link, PHASE_BODY,
-              body_ms(x->head.has_length ? x->head.length : x->http->rules.body_size));
+    link_expect(x->link, PHASE_BODY,
+                body_ms(x->head.has_length ? x->head.length : x->http->rules.body_size));
     return MHD_YES;
 }
 
@@ -468,7 +434,7 @@ static void completed(void *context, struct MHD_Connection *connection, void **s
         api_finished(&x->call);
     }
     if (x->link != NULL) {
-        set_phase(x->link, PHASE_IDLE, LIMIT_KEEPALIVE_MS);
+        link_expect(x->link, PHASE_IDLE, LIMIT_KEEPALIVE_MS);
     }
     api_call_done(&x->call);
     let_go(x);
@@ -478,101 +444,21 @@ static void completed(void *context, struct MHD_Connection *connection, void **s
 
 /* ------------------------------------------------------------------------------ connections */
 
-static void describe_peer(struct link *l, const struct sockaddr *address)
-{
-    l->uid = -1;
-    if (address != NULL && address->sa_family == AF_INET) {
-        (void)inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, l->from,
-                        sizeof l->from);
-    } else if (address != NULL && address->sa_family == AF_INET6) {
-        (void)inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr, l->from,
-                        sizeof l->from);
-    } else {
-        struct ucred peer;
-        socklen_t size = sizeof peer;
-        (void)snprintf(l->from, sizeof l->from, "unix");
-        if (getsockopt(l->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) {
-            l->uid = (int64_t)peer.uid;
-        }
-    }
-}
-
-static void link_open(struct http *h, struct MHD_Connection *connection, void **place)
-{
-    const union MHD_ConnectionInfo *fd =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    const union MHD_ConnectionInfo *address =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    struct link *l = mem_alloc(h->env, sizeof *l);
-    *place = l;
-    if (l == NULL) {
-        (void)shutdown(fd->connect_fd, SHUT_RDWR); /* the library notices */
-        return;
-    }
-    l->http = h;
-    l->fd = fd->connect_fd;
-    describe_peer(l, address == NULL ? NULL : address->client_addr);
-    l->phase = PHASE_HEAD;
-    l->deadline_us = now_us(h) + LIMIT_HEADER_MS * 1000LL;
-    (void)pthread_mutex_lock(&h->lock);
-    l->next = h->links;
-    if (l->next != NULL) {
-        l->next->previous = l;
-    }
-    h->links = l;
-    (void)pthread_mutex_unlock(&h->lock);
-}
-
-static void link_close(struct http *h, struct link *l)
-{
-    if (l == NULL) {
-        return;
-    }
-    (void)pthread_mutex_lock(&h->lock);
-    if (l->previous != NULL) {
-        l->previous->next = l->next;
-    } else {
-        h->links = l->next;
-    }
-    if (l->next != NULL) {
-        l->next->previous = l->previous;
-    }
-    (void)pthread_mutex_unlock(&h->lock);
-    mem_free(h->env, l);
-}
-
 static void connection_changed(void *context, struct MHD_Connection *connection, void **place,
                                enum MHD_ConnectionNotificationCode code)
 {
     struct http *h = context;
+    const struct sockaddr *address =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        link_open(h, connection, place);
+        const union MHD_ConnectionInfo *fd =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *place = link_open(&h->links, fd->connect_fd, address);
     } else {
-        const union MHD_ConnectionInfo *address =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-        link_close(h, *place);
+        link_close(*place);
         *place = NULL;
-        reception_left(h->reception, address->client_addr);
+        reception_left(h->reception, address);
     }
-}
-
-/* Told without waiting: a peer that does not read is not told. */
-static void tell_late(int fd)
-{
-    static const char late[] =
-        "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    ssize_t ignored = send(fd, late, sizeof late - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    (void)ignored;
-}
-
-/* Its time is over. Who is in the middle of a request is told so. */
-static void expire(const struct http *h, struct link *l)
-{
-    if (h->options.tls_key == NULL && (l->phase == PHASE_HEAD || l->phase == PHASE_BODY)) {
-        tell_late(l->fd);
-    }
-    (void)shutdown(l->fd, SHUT_RDWR); /* the library notices */
-    l->deadline_us = 0;
 }
 
 /* A head that nobody has taken apart: its answer is as any other's. */
@@ -600,8 +486,7 @@ static void tell_refusal(struct http *h, int fd, enum guest_fault fault)
                c.request_id);
     buf_add(&answer, c.out.p, c.out.n);
     if (buf_rc(&answer) == QP_OK) {
-        ssize_t ignored = send(fd, answer.p, answer.n, MSG_DONTWAIT | MSG_NOSIGNAL);
-        (void)ignored;
+        link_tell(fd, answer.p, answer.n);
     }
     buf_done(&answer);
     api_finished(&c);
@@ -611,32 +496,10 @@ static void tell_refusal(struct http *h, int fd, enum guest_fault fault)
 static void tell_fault(void *context, int fd, enum guest_fault fault)
 {
     if (fault == GUEST_LATE) {
-        tell_late(fd);
+        link_tell_late(fd);
     } else {
         tell_refusal(context, fd, fault);
     }
-}
-
-static void *sweeper_main(void *context)
-{
-    struct http *h = context;
-    (void)pthread_mutex_lock(&h->lock);
-    while (!h->stop) {
-        int64_t now = now_us(h);
-        struct timespec until;
-        for (struct link *l = h->links; l != NULL; l = l->next) {
-            if (l->deadline_us != 0 && l->deadline_us <= now) {
-                expire(h, l);
-            }
-        }
-        (void)clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += SWEEP_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        (void)pthread_cond_timedwait(&h->changed, &h->lock, &until);
-    }
-    (void)pthread_mutex_unlock(&h->lock);
-    return NULL;
 }
 
 /* --------------------------------------------------------------------------------- open, close */
@@ -709,22 +572,6 @@ static struct MHD_Daemon *start_daemon(struct http *h)
                             connection_changed, h, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 }
 
-static void http_free(struct http *h)
-{
-    (void)pthread_mutex_destroy(&h->lock);
-    (void)pthread_cond_destroy(&h->changed);
-    mem_free(h->env, h);
-}
-
-static void cond_init_monotonic(pthread_cond_t *cond)
-{
-    pthread_condattr_t attributes;
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(cond, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
-}
-
 /* Nobody else can connect there: the mode of its file is ours. */
 static bool is_own(const struct listener *l)
 {
@@ -747,6 +594,21 @@ static int start_reception(struct http *h, struct qp_err *err)
     return reception_open(&rules, &h->reception, err);
 }
 
+static int http_start(struct http *h, struct qp_err *err)
+{
+    bool is_plain = h->options.tls_key == NULL;
+    int rc = links_start(&h->links, h->env, is_plain, err);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    h->daemon = start_daemon(h);
+    if (h->daemon == NULL) {
+        return err_set(err, QP_E_INVALID, "http: the server does not start%s",
+                       is_plain ? "" : ": are key and certificate those of each other?");
+    }
+    return start_reception(h, err);
+}
+
 int http_open(const struct http_options *options, struct http **out_http, struct qp_err *err)
 {
     const struct qp_env *env = api_env(options->api);
@@ -760,19 +622,8 @@ int http_open(const struct http_options *options, struct http **out_http, struct
     h->options = *options;
     h->env = env;
     (void)pthread_mutex_init(&h->lock, NULL);
-    cond_init_monotonic(&h->changed);
     set_rules(h);
-    if (pthread_create(&h->sweeper, NULL, sweeper_main, h) != 0) {
-        listener_close(&listener);
-        http_free(h);
-        return err_set(err, QP_E_LIMIT, "http: the system refuses another thread");
-    }
-    h->daemon = start_daemon(h);
-    rc = h->daemon != NULL
-             ? start_reception(h, err)
-             : err_set(err, QP_E_INVALID, "http: the server does not start%s",
-                       options->tls_key != NULL ? ": are key and certificate those of each other?"
-                                                : "");
+    rc = http_start(h, err);
     if (rc == QP_OK) {
         *out_http = h;
     } else {
@@ -826,11 +677,8 @@ void http_close(struct http *h)
         MHD_stop_daemon(h->daemon);
     }
     reception_close(h->reception);
-    (void)pthread_mutex_lock(&h->lock);
-    h->stop = true;
-    (void)pthread_cond_signal(&h->changed);
-    (void)pthread_mutex_unlock(&h->lock);
-    (void)pthread_join(h->sweeper, NULL);
+    links_stop(&h->links);
     listener_close(&h->options.listener);
-    http_free(h);
+    (void)pthread_mutex_destroy(&h->lock);
+    mem_free(h->env, h);
 }
