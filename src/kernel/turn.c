@@ -1,4 +1,4 @@
-/* turn.c - the protocol, driven by digits (see turn.h)
+/* turn.c - the protocol, driven by digits: steps, Leg1, Leg2 (see turn.h)
  *
  *   I1  a turn reads the GUID's ledger first: what it says is done is not done again, and what it
  *       says is left is done, whatever the state of the job (H2)
@@ -18,12 +18,7 @@ static bool digit(int64_t ledger, int64_t weight)
     return ledger / weight % 10 != 0;
 }
 
-struct arena *turn_arena(struct turn *t)
-{
-    return &t->bundle->commit->arena;
-}
-
-static const struct program *program_of(const struct kernel *k, int64_t kind)
+const struct program *kernel_program(const struct kernel *k, int64_t kind)
 {
     for (size_t i = 0; i < k->program_count; i++) {
         if (k->programs[i]->kind == kind) {
@@ -35,31 +30,7 @@ static const struct program *program_of(const struct kernel *k, int64_t kind)
 
 /* ------------------------------------------------------------------------------------------ reads */
 
-int turn_act(struct turn *t, qp_str addr, const struct act_row **out_act)
-{
-    const void *row = NULL;
-    int rc = bundle_get(
-        t->bundle, TABLE_act,
-        &(struct act_row){.ns = t->site.ref.ns, .job = t->site.ref.job, .addr = addr}, &row);
-    if (rc == QP_OK) {
-        *out_act = row;
-    }
-    return rc;
-}
-
-int turn_data(struct turn *t, qp_str name, const struct data_row **out_data)
-{
-    const void *row = NULL;
-    int rc = bundle_get(
-        t->bundle, TABLE_data,
-        &(struct data_row){.ns = t->site.ref.ns, .job = t->site.ref.job, .name = name}, &row);
-    if (rc == QP_OK) {
-        *out_data = row;
-    }
-    return rc;
-}
-
-static int load_job(struct turn *t)
+int turn_job(struct turn *t)
 {
     const void *row = NULL;
     int rc = bundle_get(t->bundle, TABLE_job,
@@ -69,7 +40,7 @@ static int load_job(struct turn *t)
 }
 
 /* What the ledgers say now. */
-static int load_ledgers(struct turn *t)
+int turn_ledgers(struct turn *t)
 {
     struct guid_row key = {
         .ns = t->site.ref.ns, .job = t->site.ref.job, .addr = t->site.addr, .guid = t->site.guid};
@@ -91,219 +62,29 @@ int turn_init(struct turn *t, struct kernel *k, struct bundle *b, struct outcome
                        .outcome = outcome,
                        .site = *site,
                        .at = address_split(site->addr)};
-    rc = load_job(t);
+    rc = turn_job(t);
     if (rc != QP_OK || t->job == NULL) {
         return rc != QP_OK ? rc : QP_E_NOT_FOUND;
     }
-    t->program = program_of(k, t->job->kind);
+    t->program = kernel_program(k, t->job->kind);
     return t->program == NULL ? QP_E_UNSUPPORTED : QP_OK;
 }
 
-int turn_plane(struct turn *t, qp_str *out_dad)
-{
-    int64_t index = t->has_guid ? step_dimension(t->guid.ledger) : 0;
-    return dad_plane(turn_arena(t), t->at.dad, index, out_dad);
-}
-
-static int be_late(struct turn *t)
+int turn_late(struct turn *t)
 {
     t->outcome->late = true;
     return QP_OK;
 }
 
-/* ----------------------------------------------------------------------------------------- writes */
-
-int turn_op(struct turn *t, const struct op *op)
-{
-    return step_op(t->bundle, op);
-}
-
 /* Carries out what was added, and reads what it made of the job and the ledgers. */
-static int settle(struct turn *t)
+int turn_settle(struct turn *t)
 {
     int rc = bundle_run(t->bundle);
-    rc = rc == QP_OK ? load_job(t) : rc;
-    return rc == QP_OK ? load_ledgers(t) : rc;
-}
-
-/* A message of this job to an activity of it. */
-static int put_message(struct turn *t, enum message_kind kind, qp_str addr, qp_str guid,
-                       const struct op_msg_put *more)
-{
-    struct op op = {.kind = OP_msg_put, .msg_put = *more};
-    op.msg_put.ref = t->site.ref;
-    op.msg_put.kind = kind;
-    op.msg_put.addr = addr;
-    op.msg_put.guid = guid;
-    op.msg_put.priority = t->job->priority;
-    if (op.msg_put.topic.p == NULL) {
-        op.msg_put.topic = ENGINE_TOPIC;
-    }
-    return turn_op(t, &op);
-}
-
-int turn_data_put(struct turn *t, qp_str name, qp_str value)
-{
-    struct op op = {.kind = OP_data_put,
-                    .data_put = {.ref = t->site.ref, .name = name, .value = value}};
-    return turn_op(t, &op);
-}
-
-int turn_event(struct turn *t, int64_t kind, qp_str detail)
-{
-    struct op op = {
-        .kind = OP_event_add,
-        .event_add = {.ref = t->site.ref, .kind = kind, .addr = t->site.addr, .detail = detail}};
-    QP_ASSERT(kind >= 0);
-    return turn_op(t, &op);
-}
-
-int turn_status(struct turn *t, enum job_status from, enum job_status to)
-{
-    struct op op = {.kind = OP_job_set,
-                    .job_set = {.ref = t->site.ref, .what = JOB_SET_STATUS, .status = to}};
-    return t->job->status == (int64_t)from && !job_is_closed(t) ? turn_op(t, &op) : QP_OK;
-}
-
-int turn_timer(struct turn *t, qp_str purpose, qp_ms delay_ms)
-{
-    qp_str guid;
-    int rc = step_guid(t->bundle, t->site.guid, purpose, &guid);
-    /* A timer of no length is due now. */
-    struct op_msg_put put = {.parent_guid = t->site.guid, .delay_ms = delay_ms};
-    return rc == QP_OK ? put_message(t, MESSAGE_ANSWER, t->site.addr, guid, &put) : rc;
-}
-
-int turn_key(struct turn *t, const struct op_key_acquire *key, int64_t *out_token)
-{
-    struct op *op = bundle_op(t->bundle, OP_key_acquire);
-    int rc;
-    if (op == NULL) {
-        return t->bundle->commit->rc;
-    }
-    op->key_acquire = *key;
-    op->key_acquire.holder = t->site.ref;
-    op->key_acquire.addr = t->site.addr;
-    op->key_acquire.msg_topic = ENGINE_TOPIC;
-    rc = step_guid(t->bundle, t->site.guid, key->name, &op->key_acquire.guid);
-    rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
-    if (rc == QP_OK) {
-        *out_token = op->key_acquire.out_token;
-    }
-    return rc;
-}
-
-int turn_send(struct turn *t, qp_str addr, qp_str purpose, int64_t code, qp_str payload)
-{
-    qp_str guid;
-    struct op_msg_put put = {.parent_guid = t->site.guid, .code = code, .payload = payload};
-    int rc = step_guid(t->bundle, t->site.guid, purpose, &guid);
-    return rc == QP_OK ? put_message(t, MESSAGE_ANSWER, addr, guid, &put) : rc;
-}
-
-int turn_cycle(struct turn *t, qp_str ancestor, int64_t depth, qp_str input)
-{
-    qp_str dad;
-    qp_str addr;
-    qp_str guid;
-    struct op_msg_put put = {.parent_guid = t->site.guid, .code = 200, .payload = input};
-    int rc = dad_ancestor(turn_arena(t), t->at.dad, depth, &dad);
-    rc = rc == QP_OK ? address_make(turn_arena(t), ancestor, dad, &addr) : rc;
-    rc = rc == QP_OK ? step_guid(t->bundle, t->site.guid, QP_STR("cycle"), &guid) : rc;
-    return rc == QP_OK ? put_message(t, MESSAGE_CYCLE, addr, guid, &put) : rc;
-}
-
-int turn_guid(struct turn *t, qp_str purpose, qp_str *out_guid)
-{
-    char job[24];
-    int n = snprintf(job, sizeof job, "%lld", (long long)t->site.ref.job);
-    int rc = step_guid(t->bundle, t->site.guid, purpose, out_guid);
-    return rc == QP_OK ? step_guid(t->bundle, *out_guid, (qp_str){job, (size_t)n}, out_guid) : rc;
-}
-
-void turn_fail(struct turn *t, enum job_state state, qp_str error)
-{
-    QP_ASSERT(state != JOB_OPEN && state < JOB_STATES);
-    t->ends = true;
-    t->end_state = state;
-    t->end_error = error;
-}
-
-void turn_descend(struct turn *t)
-{
-    t->descends = true;
-}
-
-/* ------------------------------------------------------------------------------------------ tasks */
-
-/* The task goes to a worker of this process at once when one has a place, else into the stream. */
-int turn_task(struct turn *t, qp_str topic)
-{
-    struct op *op = bundle_op(t->bundle, OP_msg_put);
-    struct handed *handed = ARENA_NEW(turn_arena(t), struct handed);
-    qp_ms lease_ms = 0;
-    void *seat = NULL;
-    void *place = t->kernel->reserve(t->kernel->context, t->site.ref.ns, topic, &lease_ms, &seat);
-    int rc;
-    if (op == NULL || handed == NULL) {
-        return QP_E_NOMEM;
-    }
-    op->msg_put =
-        (struct op_msg_put){.ref = t->site.ref,
-                            .kind = MESSAGE_TASK,
-                            .topic = topic,
-                            .addr = t->site.addr,
-                            .parent_guid = t->site.guid,
-                            .priority = t->job->priority,
-                            .limit_key = t->job->limit_key,
-                            .holder = place != NULL && lease_ms == 0 ? t->kernel->epoch : 0,
-                            .lease_ms = lease_ms};
-    rc = step_guid(t->bundle, t->site.guid, QP_STR("task"), &op->msg_put.guid);
-    if (rc == QP_OK && place != NULL) {
-        *handed = (struct handed){.next = t->outcome->handed,
-                                  .place = place,
-                                  .seat = seat,
-                                  .put = &op->msg_put,
-                                  .topic = topic,
-                                  .guid = op->msg_put.guid,
-                                  .tries = 1,
-                                  .act = t->act,
-                                  .jid = t->job->jid,
-                                  .workflow = t->job->workflow};
-        t->outcome->handed = handed;
-        t->outcome->handed_count++;
-    }
-    return rc;
+    rc = rc == QP_OK ? turn_job(t) : rc;
+    return rc == QP_OK ? turn_ledgers(t) : rc;
 }
 
 /* --------------------------------------------------------------------------------------- children */
-
-int child_add(struct turn *t, qp_str addr, qp_str input)
-{
-    struct child *c = ARENA_NEW(turn_arena(t), struct child);
-    if (c == NULL) {
-        return QP_E_NOMEM;
-    }
-    *c = (struct child){.addr = addr, .input = input};
-    if (t->last_child == NULL) {
-        t->children = c;
-    } else {
-        t->last_child->next = c;
-    }
-    t->last_child = c;
-    t->child_count++;
-    return QP_OK;
-}
-
-int turn_child(struct turn *t, qp_str name, qp_str input)
-{
-    qp_str dad;
-    qp_str addr;
-    int rc = turn_plane(t, &dad);
-    rc = rc == QP_OK ? dad_below(turn_arena(t), dad, &dad) : rc;
-    rc = rc == QP_OK ? address_make(turn_arena(t), name, dad, &addr) : rc;
-    return rc == QP_OK ? child_add(t, addr, input) : rc;
-}
 
 static bool may_fuse(const struct turn *t)
 {
@@ -331,8 +112,7 @@ static int child_publish(struct turn *t, const struct child *c)
     if (rc != QP_OK) {
         return rc;
     }
-    return may_fuse(t) ? child_fuse(t, c, guid)
-                       : put_message(t, MESSAGE_ENTER, c->addr, guid, &put);
+    return may_fuse(t) ? child_fuse(t, c, guid) : turn_put(t, MESSAGE_ENTER, c->addr, guid, &put);
 }
 
 static int children_publish(struct turn *t)
@@ -358,15 +138,6 @@ static int do_work(struct turn *t)
     return answers ? step_work(t->bundle, &t->site, work.code, work.output)
                    : leg1_work(t->bundle, &t->site, work.code, work.output,
                                t->act->cyclic == CYCLIC_PIVOT);
-}
-
-/* What a program without an opinion does: an error that nobody takes fails the job. */
-int turn_spawn_nothing(struct turn *t)
-{
-    if (t->guid.code >= 400) {
-        turn_fail(t, JOB_FAILED, t->guid.output);
-    }
-    return QP_OK;
 }
 
 static bool is_trigger_open(const struct turn *t)
@@ -440,7 +211,7 @@ static int do_complete(struct turn *t)
     struct complete complete = {.keep_ms = t->kernel->keep_ms, .clean = t->program->leaves_nothing};
     int rc = t->program->complete == NULL ? QP_OK : t->program->complete(t, &complete);
     rc = rc == QP_OK ? step_complete(t->bundle, &t->site, &complete) : rc;
-    rc = rc == QP_OK ? settle(t) : rc;
+    rc = rc == QP_OK ? turn_settle(t) : rc;
     rc = rc == QP_OK ? kin_answer(t) : rc;
     rc = rc == QP_OK && !(complete.clean && t->job->state == JOB_COMPLETED) ? sweep(t) : rc;
     t->outcome->ended = t->site.ref;
@@ -487,13 +258,13 @@ static int is_beaten(struct turn *t, bool *out_beaten)
 }
 
 /* From what the GUID's ledger says to its end, or one step of it. */
-static int steps(struct turn *t)
+int turn_steps(struct turn *t)
 {
     bool done = false;
     bool beaten = false;
     int rc = is_beaten(t, &beaten);
     if (rc == QP_OK && beaten) {
-        return be_late(t);
+        return turn_late(t);
     }
     while (rc == QP_OK && !done) {
         switch (step_next(t->guid.ledger)) {
@@ -509,7 +280,7 @@ static int steps(struct turn *t)
         case STEP_ACK:
             return QP_OK;
         }
-        rc = rc == QP_OK ? settle(t) : rc;
+        rc = rc == QP_OK ? turn_settle(t) : rc;
         done = t->stepwise;
     }
     t->outcome->more = rc == QP_OK && step_next(t->guid.ledger) != STEP_ACK;
@@ -535,7 +306,7 @@ static int leg1_mark(struct turn *t, const struct op_act_create *row, bool with_
 {
     int rc = leg1_enter(t->bundle, &t->site, row, t->act != NULL, t->kernel->ceilings);
     rc = rc == QP_OK && with_guid ? guid_seed(t->bundle, &t->site) : rc;
-    return rc == QP_OK ? settle(t) : rc;
+    return rc == QP_OK ? turn_settle(t) : rc;
 }
 
 /* Categories A and C: the work of Leg1 and the digit that proves it. */
@@ -544,7 +315,7 @@ static int leg1_do(struct turn *t)
     bool preseed = t->act->cyclic == CYCLIC_PIVOT;
     int rc = t->program->enter == NULL ? QP_OK : t->program->enter(t);
     rc = rc == QP_OK ? leg1_done(t->bundle, &t->site, preseed) : rc;
-    return rc == QP_OK ? settle(t) : rc;
+    return rc == QP_OK ? turn_settle(t) : rc;
 }
 
 /* A self-interrupt is of category C and closes the job, so somebody must own the edge (H9). */
@@ -560,7 +331,7 @@ static int leg1_replayed(struct turn *t)
     int rc = entries < t->kernel->ceilings.leg1 && t->act->escalated == 0 && !t->entered
                  ? leg1_enter(t->bundle, &t->site, NULL, true, t->kernel->ceilings)
                  : QP_OK;
-    return rc == QP_OK ? be_late(t) : rc;
+    return rc == QP_OK ? turn_late(t) : rc;
 }
 
 /* The whole Leg1 of category A or C in one: the row is born with the digits. */
@@ -580,18 +351,18 @@ static int leg1_fused(struct turn *t, const struct op_act_create *row)
 int turn_enter(struct turn *t)
 {
     struct op_act_create row = {.parent_guid = t->parent_guid, .input = t->payload};
-    int rc = load_ledgers(t);
+    int rc = turn_ledgers(t);
     if (rc == QP_OK && PLANT(job_before_guid) && job_is_closed(t)) {
-        return be_late(t);
+        return turn_late(t);
     }
     if (rc != QP_OK || t->has_guid) {
-        return rc == QP_OK ? steps(t) : rc;
+        return rc == QP_OK ? turn_steps(t) : rc;
     }
     if (t->act != NULL && digit(t->act->ledger, LEDGER_LEG1_DONE)) {
         return leg1_replayed(t);
     }
     if (job_is_closed(t)) {
-        return be_late(t);
+        return turn_late(t);
     }
     rc = leg1_row(t, &row);
     if (rc == QP_OK && t->act == NULL && !t->stepwise && !needs_guid(&row)) {
@@ -605,7 +376,7 @@ int turn_enter(struct turn *t)
         return rc;
     }
     t->outcome->more = false;
-    return t->has_guid ? steps(t) : leg1_do(t);
+    return t->has_guid ? turn_steps(t) : leg1_do(t);
 }
 
 /* ------------------------------------------------------------------------------------------- Leg2 */
@@ -625,12 +396,12 @@ static int answer_enter(struct turn *t, bool *out_late)
         return rc;
     }
     rc = leg2_enter(t->bundle, &t->site, t->kernel->ceilings);
-    return rc == QP_OK ? settle(t) : rc;
+    return rc == QP_OK ? turn_settle(t) : rc;
 }
 
 int turn_answer(struct turn *t)
 {
-    int rc = load_ledgers(t);
+    int rc = turn_ledgers(t);
     if (rc != QP_OK) {
         return rc;
     }
@@ -645,184 +416,12 @@ int turn_answer(struct turn *t)
         bool late = false;
         rc = answer_enter(t, &late);
         if (rc == QP_OK && late) {
-            return be_late(t);
+            return turn_late(t);
         }
         if (rc != QP_OK || t->stepwise) {
             t->outcome->more = rc == QP_OK;
             return rc;
         }
     }
-    return steps(t);
-}
-
-/* ------------------------------------------------------------------------------ beginning and end */
-
-/* Where the policy of a job that begins later waits for its trigger. */
-#define POLICY_DATA QP_STR("quipu:policy")
-
-/* The trigger of a job that has none yet: what is left of its inception. */
-static int trigger_make(struct turn *t, qp_str input)
-{
-    struct incept incept = {.job = {.ref = t->site.ref, .owner_guid = t->job->owner_guid},
-                            .addr = TRIGGER_ADDRESS,
-                            .input = input};
-    const struct data_row *policy = NULL;
-    int rc = turn_data(t, POLICY_DATA, &policy);
-    incept.policy = policy == NULL ? QP_NONE : policy->value;
-    rc = rc == QP_OK ? job_trigger(t->bundle, &incept) : rc;
-    rc = rc == QP_OK ? turn_status(t, STATUS_WAITING, STATUS_RUNNING) : rc;
-    return rc == QP_OK ? settle(t) : rc;
-}
-
-/* Somebody ended the job before it was opened: its own first step is not to be done any more. */
-static bool ended_unopened(const struct turn *t)
-{
-    return job_is_closed(t) && t->job->opened == 0;
-}
-
-int turn_begin(struct turn *t)
-{
-    int rc = load_ledgers(t);
-    if (rc != QP_OK) {
-        return rc;
-    }
-    if (ended_unopened(t) || !str_equal(t->site.guid, t->job->owner_guid)) {
-        return be_late(t);
-    }
-    if (!t->has_guid) {
-        rc = trigger_make(t, t->payload);
-        if (rc != QP_OK || t->stepwise) {
-            t->outcome->more = rc == QP_OK;
-            return rc;
-        }
-    }
-    return rc == QP_OK ? steps(t) : rc;
-}
-
-/* Ended before its START was delivered, or although that could not be: the end needs a trigger to stand
- * at. What is left of the message goes with the sweep. */
-static int trigger_of_unbegun(struct turn *t)
-{
-    struct msg_row key = {.ns = t->site.ref.ns, .job = t->site.ref.job, .guid = t->job->owner_guid};
-    const void *row = NULL;
-    int rc = bundle_get(t->bundle, TABLE_msg, &key, &row);
-    const struct msg_row *start = row;
-    return rc == QP_OK ? trigger_make(t, start == NULL || start->state == MSG_DEAD ? QP_NONE
-                                                                                   : start->payload)
-                       : rc;
-}
-
-int turn_end_job(struct turn *t, enum job_state state, qp_str error, bool descend)
-{
-    int rc = load_ledgers(t);
-    if (rc == QP_OK && !t->has_guid) {
-        if (job_is_closed(t)) {
-            return be_late(t);
-        }
-        rc = t->act == NULL ? trigger_of_unbegun(t) : QP_OK;
-        rc = rc == QP_OK ? guid_seed(t->bundle, &t->site) : rc;
-        rc = rc == QP_OK ? step_work(t->bundle, &t->site, 0, QP_NONE) : rc;
-        rc = rc == QP_OK ? settle(t) : rc;
-    }
-    turn_fail(t, state, error);
-    t->descends = descend;
-    return rc == QP_OK ? steps(t) : rc;
-}
-
-/* The job of an id, when there is one. */
-static int find_job(struct turn *t, qp_str jid)
-{
-    const void *row = NULL;
-    int rc = bundle_get(t->bundle, TABLE_job_name,
-                        &(struct job_name_row){.ns = t->site.ref.ns, .jid = jid}, &row);
-    if (rc == QP_OK && row != NULL) {
-        t->site.ref.job = ((const struct job_name_row *)row)->job;
-        rc = load_job(t);
-    }
-    return rc;
-}
-
-/* The id is taken: by another start, or by this one, which may have stopped half-way (H3). */
-static int start_again(struct turn *t, qp_str body_hash)
-{
-    int rc = load_ledgers(t);
-    if (rc != QP_OK) {
-        return rc;
-    }
-    if (!str_equal(t->job->body_hash, body_hash)) {
-        return QP_E_CONFLICT;
-    }
-    if (!t->has_guid || ended_unopened(t) || step_next(t->guid.ledger) == STEP_ACK) {
-        return QP_E_EXISTS;
-    }
-    t->program = program_of(t->kernel, t->job->kind);
-    return t->program == NULL ? QP_E_UNSUPPORTED : steps(t);
-}
-
-int start_by_message(struct turn *t, const struct start *start, const struct op_job_create *job)
-{
-    struct op create = {.kind = OP_job_create, .job_create = *job};
-    struct op wait = {
-        .kind = OP_job_set,
-        .job_set = {.ref = t->site.ref, .what = JOB_SET_STATUS, .status = STATUS_WAITING}};
-    struct op begin = {.kind = OP_msg_put,
-                       .msg_put = {.ref = t->site.ref,
-                                   .guid = t->site.guid,
-                                   .kind = MESSAGE_START,
-                                   .topic = ENGINE_TOPIC,
-                                   .addr = t->site.addr,
-                                   .payload = start->input,
-                                   .priority = job->priority,
-                                   .delay_ms = start->delay_ms}};
-    int rc = turn_op(t, &create);
-    rc = rc == QP_OK && start->delay_ms > 0 ? turn_op(t, &wait) : rc;
-    rc = rc == QP_OK ? turn_op(t, &begin) : rc;
-    rc = rc == QP_OK && !str_is_none(start->policy) ? turn_data_put(t, POLICY_DATA, start->policy)
-                                                    : rc;
-    return rc == QP_OK ? bundle_run(t->bundle) : rc;
-}
-
-static int start_new(struct turn *t, const struct start *start, qp_str body_hash)
-{
-    struct incept incept = {
-        .job = start->job, .addr = t->site.addr, .input = start->input, .policy = start->policy};
-    int rc;
-    incept.job.owner_guid = t->site.guid;
-    incept.job.body_hash = body_hash;
-    incept.job.fresh = start->fresh;
-    t->site.ref = start->job.ref;
-    t->program = program_of(t->kernel, start->job.kind);
-    if (t->program == NULL) {
-        return QP_E_UNSUPPORTED;
-    }
-    if (start->delay_ms > 0) {
-        return start_by_message(t, start, &incept.job);
-    }
-    rc = job_incept(t->bundle, &incept);
-    rc = rc == QP_OK ? settle(t) : rc;
-    if (rc == QP_OK && t->stepwise) {
-        t->outcome->more = true;
-        return QP_OK;
-    }
-    return rc == QP_OK ? steps(t) : rc;
-}
-
-int turn_start(struct turn *t, struct kernel *k, struct bundle *b, struct outcome *outcome,
-               const struct start *start)
-{
-    qp_str body_hash;
-    int rc;
-    *t = (struct turn){.kernel = k,
-                       .bundle = b,
-                       .outcome = outcome,
-                       .stepwise = t->stepwise,
-                       .site = {.ref = {start->job.ref.ns, 0}, .addr = TRIGGER_ADDRESS},
-                       .at = address_split(TRIGGER_ADDRESS)};
-    rc = step_guid(b, start->job.workflow, start->input, &body_hash);
-    rc = rc == QP_OK ? step_guid(b, start->job.jid, body_hash, &t->site.guid) : rc;
-    rc = rc == QP_OK && !start->fresh ? find_job(t, start->job.jid) : rc;
-    if (rc != QP_OK) {
-        return rc;
-    }
-    return t->job != NULL ? start_again(t, body_hash) : start_new(t, start, body_hash);
+    return turn_steps(t);
 }

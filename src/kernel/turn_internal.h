@@ -1,4 +1,4 @@
-/* turn_internal.h - what the files behind turn.h share: turn.c, arrive.c, kin.c */
+/* turn_internal.h - what the files behind turn.h share: turn.c, turn_use.c, turn_begin.c, arrive.c, kin.c, meet.c */
 #ifndef QP_KERNEL_TURN_INTERNAL_H
 #define QP_KERNEL_TURN_INTERNAL_H
 
@@ -14,6 +14,19 @@ static inline bool job_is_closed(const struct turn *t)
 {
     return t->job->closed_by.p != NULL;
 }
+
+/* turn.c: the job's row and the ledgers as they stand, again after what was added was carried out; from what the
+ * GUID's ledger says to its end, or one step of it; nothing is left to do. */
+int turn_job(struct turn *t) QP_MUST_USE;
+int turn_ledgers(struct turn *t) QP_MUST_USE;
+int turn_settle(struct turn *t) QP_MUST_USE;
+int turn_steps(struct turn *t) QP_MUST_USE;
+int turn_late(struct turn *t) QP_MUST_USE;
+const struct program *kernel_program(const struct kernel *k, int64_t kind);
+
+/* A message of this job to an activity of it. */
+int turn_put(struct turn *t, enum message_kind kind, qp_str addr, qp_str guid,
+             const struct op_msg_put *more) QP_MUST_USE;
 
 /* One child more of this step, at an address of its own choice. */
 int child_add(struct turn *t, qp_str addr, qp_str input) QP_MUST_USE;

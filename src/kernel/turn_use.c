@@ -1,0 +1,242 @@
+/* turn_use.c - what a program can read and do in its turn (see turn.h)
+ *
+ * Everything is an op of the turn's bundle, and commits with the digit that proves it (turn.c).
+ *
+ *   I1  the GUID of whatever is sent follows from the activity's and a purpose (H5): a step that runs again
+ *       sends nothing that is not recognised
+ */
+#include <stdio.h>
+
+#include "kernel/turn_internal.h"
+
+struct arena *turn_arena(struct turn *t)
+{
+    return &t->bundle->commit->arena;
+}
+
+/* ------------------------------------------------------------------------------------------ reads */
+
+int turn_act(struct turn *t, qp_str addr, const struct act_row **out_act)
+{
+    const void *row = NULL;
+    int rc = bundle_get(
+        t->bundle, TABLE_act,
+        &(struct act_row){.ns = t->site.ref.ns, .job = t->site.ref.job, .addr = addr}, &row);
+    if (rc == QP_OK) {
+        *out_act = row;
+    }
+    return rc;
+}
+
+int turn_data(struct turn *t, qp_str name, const struct data_row **out_data)
+{
+    const void *row = NULL;
+    int rc = bundle_get(
+        t->bundle, TABLE_data,
+        &(struct data_row){.ns = t->site.ref.ns, .job = t->site.ref.job, .name = name}, &row);
+    if (rc == QP_OK) {
+        *out_data = row;
+    }
+    return rc;
+}
+
+int turn_plane(struct turn *t, qp_str *out_dad)
+{
+    int64_t index = t->has_guid ? step_dimension(t->guid.ledger) : 0;
+    return dad_plane(turn_arena(t), t->at.dad, index, out_dad);
+}
+
+/* ----------------------------------------------------------------------------------------- writes */
+
+int turn_op(struct turn *t, const struct op *op)
+{
+    return step_op(t->bundle, op);
+}
+
+/* A message of this job to an activity of it. */
+int turn_put(struct turn *t, enum message_kind kind, qp_str addr, qp_str guid,
+             const struct op_msg_put *more)
+{
+    struct op op = {.kind = OP_msg_put, .msg_put = *more};
+    op.msg_put.ref = t->site.ref;
+    op.msg_put.kind = kind;
+    op.msg_put.addr = addr;
+    op.msg_put.guid = guid;
+    op.msg_put.priority = t->job->priority;
+    if (op.msg_put.topic.p == NULL) {
+        op.msg_put.topic = ENGINE_TOPIC;
+    }
+    return turn_op(t, &op);
+}
+
+int turn_data_put(struct turn *t, qp_str name, qp_str value)
+{
+    struct op op = {.kind = OP_data_put,
+                    .data_put = {.ref = t->site.ref, .name = name, .value = value}};
+    return turn_op(t, &op);
+}
+
+int turn_event(struct turn *t, int64_t kind, qp_str detail)
+{
+    struct op op = {
+        .kind = OP_event_add,
+        .event_add = {.ref = t->site.ref, .kind = kind, .addr = t->site.addr, .detail = detail}};
+    QP_ASSERT(kind >= 0);
+    return turn_op(t, &op);
+}
+
+int turn_status(struct turn *t, enum job_status from, enum job_status to)
+{
+    struct op op = {.kind = OP_job_set,
+                    .job_set = {.ref = t->site.ref, .what = JOB_SET_STATUS, .status = to}};
+    return t->job->status == (int64_t)from && !job_is_closed(t) ? turn_op(t, &op) : QP_OK;
+}
+
+int turn_timer(struct turn *t, qp_str purpose, qp_ms delay_ms)
+{
+    qp_str guid;
+    int rc = step_guid(t->bundle, t->site.guid, purpose, &guid);
+    /* A timer of no length is due now. */
+    struct op_msg_put put = {.parent_guid = t->site.guid, .delay_ms = delay_ms};
+    return rc == QP_OK ? turn_put(t, MESSAGE_ANSWER, t->site.addr, guid, &put) : rc;
+}
+
+int turn_key(struct turn *t, const struct op_key_acquire *key, int64_t *out_token)
+{
+    struct op *op = bundle_op(t->bundle, OP_key_acquire);
+    int rc;
+    if (op == NULL) {
+        return t->bundle->commit->rc;
+    }
+    op->key_acquire = *key;
+    op->key_acquire.holder = t->site.ref;
+    op->key_acquire.addr = t->site.addr;
+    op->key_acquire.msg_topic = ENGINE_TOPIC;
+    rc = step_guid(t->bundle, t->site.guid, key->name, &op->key_acquire.guid);
+    rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
+    if (rc == QP_OK) {
+        *out_token = op->key_acquire.out_token;
+    }
+    return rc;
+}
+
+int turn_send(struct turn *t, qp_str addr, qp_str purpose, int64_t code, qp_str payload)
+{
+    qp_str guid;
+    struct op_msg_put put = {.parent_guid = t->site.guid, .code = code, .payload = payload};
+    int rc = step_guid(t->bundle, t->site.guid, purpose, &guid);
+    return rc == QP_OK ? turn_put(t, MESSAGE_ANSWER, addr, guid, &put) : rc;
+}
+
+int turn_cycle(struct turn *t, qp_str ancestor, int64_t depth, qp_str input)
+{
+    qp_str dad;
+    qp_str addr;
+    qp_str guid;
+    struct op_msg_put put = {.parent_guid = t->site.guid, .code = 200, .payload = input};
+    int rc = dad_ancestor(turn_arena(t), t->at.dad, depth, &dad);
+    rc = rc == QP_OK ? address_make(turn_arena(t), ancestor, dad, &addr) : rc;
+    rc = rc == QP_OK ? step_guid(t->bundle, t->site.guid, QP_STR("cycle"), &guid) : rc;
+    return rc == QP_OK ? turn_put(t, MESSAGE_CYCLE, addr, guid, &put) : rc;
+}
+
+int turn_guid(struct turn *t, qp_str purpose, qp_str *out_guid)
+{
+    char job[24];
+    int n = snprintf(job, sizeof job, "%lld", (long long)t->site.ref.job);
+    int rc = step_guid(t->bundle, t->site.guid, purpose, out_guid);
+    return rc == QP_OK ? step_guid(t->bundle, *out_guid, (qp_str){job, (size_t)n}, out_guid) : rc;
+}
+
+void turn_fail(struct turn *t, enum job_state state, qp_str error)
+{
+    QP_ASSERT(state != JOB_OPEN && state < JOB_STATES);
+    t->ends = true;
+    t->end_state = state;
+    t->end_error = error;
+}
+
+void turn_descend(struct turn *t)
+{
+    t->descends = true;
+}
+
+/* ------------------------------------------------------------------------------------------ tasks */
+
+/* The task goes to a worker of this process at once when one has a place, else into the stream. */
+int turn_task(struct turn *t, qp_str topic)
+{
+    struct op *op = bundle_op(t->bundle, OP_msg_put);
+    struct handed *handed = ARENA_NEW(turn_arena(t), struct handed);
+    qp_ms lease_ms = 0;
+    void *seat = NULL;
+    void *place = t->kernel->reserve(t->kernel->context, t->site.ref.ns, topic, &lease_ms, &seat);
+    int rc;
+    if (op == NULL || handed == NULL) {
+        return QP_E_NOMEM;
+    }
+    op->msg_put =
+        (struct op_msg_put){.ref = t->site.ref,
+                            .kind = MESSAGE_TASK,
+                            .topic = topic,
+                            .addr = t->site.addr,
+                            .parent_guid = t->site.guid,
+                            .priority = t->job->priority,
+                            .limit_key = t->job->limit_key,
+                            .holder = place != NULL && lease_ms == 0 ? t->kernel->epoch : 0,
+                            .lease_ms = lease_ms};
+    rc = step_guid(t->bundle, t->site.guid, QP_STR("task"), &op->msg_put.guid);
+    if (rc == QP_OK && place != NULL) {
+        *handed = (struct handed){.next = t->outcome->handed,
+                                  .place = place,
+                                  .seat = seat,
+                                  .put = &op->msg_put,
+                                  .topic = topic,
+                                  .guid = op->msg_put.guid,
+                                  .tries = 1,
+                                  .act = t->act,
+                                  .jid = t->job->jid,
+                                  .workflow = t->job->workflow};
+        t->outcome->handed = handed;
+        t->outcome->handed_count++;
+    }
+    return rc;
+}
+
+/* --------------------------------------------------------------------------------------- children */
+
+int child_add(struct turn *t, qp_str addr, qp_str input)
+{
+    struct child *c = ARENA_NEW(turn_arena(t), struct child);
+    if (c == NULL) {
+        return QP_E_NOMEM;
+    }
+    *c = (struct child){.addr = addr, .input = input};
+    if (t->last_child == NULL) {
+        t->children = c;
+    } else {
+        t->last_child->next = c;
+    }
+    t->last_child = c;
+    t->child_count++;
+    return QP_OK;
+}
+
+int turn_child(struct turn *t, qp_str name, qp_str input)
+{
+    qp_str dad;
+    qp_str addr;
+    int rc = turn_plane(t, &dad);
+    rc = rc == QP_OK ? dad_below(turn_arena(t), dad, &dad) : rc;
+    rc = rc == QP_OK ? address_make(turn_arena(t), name, dad, &addr) : rc;
+    return rc == QP_OK ? child_add(t, addr, input) : rc;
+}
+
+/* What a program without an opinion does: an error that nobody takes fails the job. */
+int turn_spawn_nothing(struct turn *t)
+{
+    if (t->guid.code >= 400) {
+        turn_fail(t, JOB_FAILED, t->guid.output);
+    }
+    return QP_OK;
+}
