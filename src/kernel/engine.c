@@ -1,6 +1,7 @@
-/* engine.c - the round (see engine.h)
+/* engine.c - an engine, and its rounds (see engine.h)
  *
  *   engine_round:  lease -> collect -> decide, commit -> answer
+ *                           (collect.c)                  (answer.c)
  *
  *   I1  nobody hears of anything before its commit has returned
  *   I2  a suspect is alone in its commit: if it kills us, nothing else is suspect because of it
@@ -8,18 +9,8 @@
  *   I4  what a round took and could not commit is still there: commands are answered with the
  *       failure, deliveries stay in the batch
  */
-#include <stdio.h>
-
 #include "base/failpoint.h"
 #include "kernel/engine_internal.h"
-
-static void commands_fail(struct engine *e, struct command *first, int rc, const char *why);
-
-/* Whether nobody else works on the store. */
-static bool is_alone(const struct engine *e)
-{
-    return e->options.lease_ms == 0;
-}
 
 /* Small commits are over before another thread has begun with them. */
 #define ELSEWHERE_MIN 128
@@ -130,12 +121,6 @@ struct engine_stats engine_stats(const struct engine *e)
 
 /* --------------------------------------------------------------------------------- single commits */
 
-/* What the store said about a commit, or else what the code means. */
-static const char *commit_text(const struct commit *c, int rc)
-{
-    return c->err.text[0] != '\0' ? c->err.text : qp_code_text(rc);
-}
-
 /* What is decided is committed, and will be answered by the next round: an op of its own stands on
  * nothing that may still fail. */
 static void rounds_commit(struct engine *e)
@@ -183,525 +168,6 @@ int engine_number(struct engine *e, int64_t *out_number, struct qp_err *err)
     return rc;
 }
 
-/* ----------------------------------------------------------------------------------------- collect */
-
-/* At the end of the queue. */
-static void command_add(struct engine *e, struct command *c)
-{
-    c->next = NULL;
-    if (e->last_command == NULL || e->commands == NULL) {
-        e->commands = c;
-    } else {
-        e->last_command->next = c;
-    }
-    e->last_command = c;
-    e->command_count++;
-}
-
-void engine_submit(struct engine *e, struct command *c)
-{
-    c->engine = e;
-    c->again = false;
-    command_add(e, c);
-}
-
-static void batch_add(struct engine *e, struct delivery *d)
-{
-    d->next = NULL;
-    if (e->batch == NULL) {
-        e->batch = d;
-    } else {
-        e->last_delivery->next = d;
-    }
-    e->last_delivery = d;
-}
-
-static void batch_put_back(struct engine *e, struct delivery *d)
-{
-    d->next = e->batch;
-    e->last_delivery = e->batch == NULL ? d : e->last_delivery;
-    e->batch = d;
-}
-
-static struct command *take_commands(struct engine *e, size_t most)
-{
-    struct command *first = e->commands;
-    struct command *last = first;
-    for (size_t i = 1; i < most && last != NULL && last->next != NULL; i++) {
-        last = last->next;
-    }
-    if (last != NULL) {
-        e->commands = last->next;
-        last->next = NULL;
-    }
-    return first;
-}
-
-/* The first suspect of the batch. */
-static struct delivery *take_suspect(struct engine *e)
-{
-    struct delivery *before = NULL;
-    for (struct delivery *d = e->batch; d != NULL; before = d, d = d->next) {
-        if (d->suspect && d->state == DELIVERY_WORK) {
-            if (before == NULL) {
-                e->batch = d->next;
-            } else {
-                before->next = d->next;
-            }
-            e->last_delivery = e->last_delivery == d ? before : e->last_delivery;
-            d->next = NULL;
-            return d;
-        }
-    }
-    return NULL;
-}
-
-/* All that are not suspect, or need no work any more. */
-static struct delivery *take_batch(struct engine *e)
-{
-    struct delivery *all = e->batch;
-    struct delivery *taken = NULL;
-    struct delivery **end = &taken;
-    e->batch = NULL;
-    while (all != NULL) {
-        struct delivery *d = all;
-        all = d->next;
-        d->next = NULL;
-        if (d->suspect && d->state == DELIVERY_WORK) {
-            batch_add(e, d);
-        } else {
-            *end = d;
-            end = &d->next;
-        }
-    }
-    return taken;
-}
-
-/* ------------------------------------------------------------------------------------------ decide */
-
-/* What the ops have put out is taken before they go. */
-int outcome_seal(struct outcome *o, struct bundle *b)
-{
-    int rc = bundle_run(b);
-    for (struct handed *h = o->handed; h != NULL && rc == QP_OK; h = h->next) {
-        h->token = h->put != NULL ? h->put->out_token : h->token;
-        h->put = NULL;
-    }
-    return rc;
-}
-
-bool outcome_later(struct outcome *o, const struct bundle *b)
-{
-    *o = (struct outcome){.later = b->commit->arena.total >= LIMIT_ROUND_SIZE};
-    return o->later;
-}
-
-static int command_decide(void *context, struct bundle *b)
-{
-    struct command *c = context;
-    int rc;
-    if (outcome_later(&c->outcome, b)) {
-        return QP_OK;
-    }
-    rc = c->decide(c->engine, c, b);
-    return rc == QP_OK ? outcome_seal(&c->outcome, b) : rc;
-}
-
-/* What is due by the clock. */
-static int wake_decide(void *context, struct bundle *b)
-{
-    struct round *r = context;
-    struct op *op = bundle_op(b, OP_wake);
-    int rc;
-    if (op == NULL) {
-        return b->commit->rc;
-    }
-    op->wake = (struct op_wake){.limit = LIMIT_WAKE_MESSAGES};
-    rc = bundle_run(b);
-    r->more = rc == QP_OK && op->wake.out_more;
-    r->leases = rc == QP_OK ? op->wake.out_leases : 0;
-    return rc;
-}
-
-static int tidy_decide(void *context, struct bundle *b)
-{
-    struct round *r = context;
-    struct engine *e = r->engine;
-    bool feed = r->now >= e->feed_at;
-    return housekeeping_page(b, feed ? bundle_now(b) - e->options.feed_ms : 0, &r->housekeeping);
-}
-
-/* What was delivered before is counted when its turn comes (decide_begin). */
-static int claim_uncount(struct round *r, struct bundle *b)
-{
-    size_t count = r->claim->out_count;
-    int rc = QP_OK;
-    r->tries = arena_alloc(&b->commit->arena, (count + 1) * sizeof *r->tries);
-    if (r->tries == NULL) {
-        return QP_E_NOMEM;
-    }
-    for (size_t i = 0; i < count && rc == QP_OK; i++) {
-        const struct msg_row *m = r->claim->out_messages[i];
-        struct op op = {.kind = OP_msg_fence,
-                        .msg_fence = {.ref = {m->ns, m->job, m->guid, m->token}, .tries = -1}};
-        r->tries[i] = m->tries;
-        rc = m->tries > 1 ? step_op(b, &op) : QP_OK;
-    }
-    return rc;
-}
-
-/* The next batch of the engine's stream, named in the node's row. */
-static int claim_decide(void *context, struct bundle *b)
-{
-    struct round *r = context;
-    struct engine *e = r->engine;
-    char intent[80];
-    struct op name = {.kind = OP_node_put,
-                      .node_put = {.epoch = e->kernel.epoch, .lease_ms = e->options.lease_ms}};
-    struct op *op = bundle_op(b, OP_msg_claim);
-    int rc;
-    if (op == NULL) {
-        return b->commit->rc;
-    }
-    op->msg_claim = (struct op_msg_claim){
-        .topic = ENGINE_TOPIC, .want = e->options.batch, .holder = e->kernel.epoch};
-    r->claim = &op->msg_claim;
-    rc = bundle_run(b);
-    rc = rc == QP_OK ? claim_uncount(r, b) : rc;
-    if (rc != QP_OK || op->msg_claim.out_count == 0) {
-        return rc;
-    }
-    (void)snprintf(intent, sizeof intent, "%zu messages, tokens from %lld", op->msg_claim.out_count,
-                   (long long)op->msg_claim.out_messages[0]->token);
-    rc =
-        arena_copy(&b->commit->arena, str_from(intent), &name.node_put.intent) ? QP_OK : QP_E_NOMEM;
-    return rc == QP_OK ? step_op(b, &name) : rc;
-}
-
-/* Tasks from their streams, for workers that have room. */
-static int serve_decide(void *context, struct bundle *b)
-{
-    struct round *r = context;
-    r->served = (struct outcome){0};
-    return serve_claim(r->engine, b, &r->served);
-}
-
-/* The run's lease, when a third of it is over. */
-static void add_renewal(struct round *r)
-{
-    struct engine *e = r->engine;
-    struct op *op;
-    if (r->now < e->renew_at) {
-        return;
-    }
-    r->renewing = commit_bundle(&r->commit, "renew");
-    op = bundle_op(r->renewing, OP_node_put);
-    if (op != NULL) {
-        op->node_put =
-            (struct op_node_put){.epoch = e->kernel.epoch, .lease_ms = e->options.lease_ms};
-    }
-}
-
-/* What is due comes first, so that whoever asks in this round finds it. */
-static void add_due(struct round *r)
-{
-    struct engine *e = r->engine;
-    if (r->now >= e->wake_at || r->now >= e->feed_at) {
-        r->waking = commit_decided(&r->commit, "wake", wake_decide, r);
-        r->tidying = commit_decided(&r->commit, "retention", tidy_decide, r);
-    }
-}
-
-/* What is ready comes last, so that it sees what this round has put. */
-static void add_claims(struct round *r)
-{
-    struct engine *e = r->engine;
-    if (serve_is_wanted(e)) {
-        r->serving = commit_decided(&r->commit, "serve", serve_decide, r);
-    }
-    if (e->hungry && e->batch == NULL) {
-        r->claimed = commit_decided(&r->commit, "claim", claim_decide, r);
-    }
-}
-
-static struct bundle *add_transient(struct round *r, const char *label, struct job_ref job,
-                                    bundle_decide decide, void *context)
-{
-    struct bundle *b = commit_decided(&r->commit, label, decide, context);
-    if (b != NULL) {
-        b->transient = true;
-        b->job = job;
-    }
-    return b;
-}
-
-static void commands_join(struct round *r, struct command *first)
-{
-    for (struct command *c = first; c != NULL; c = c->next) {
-        c->bundle = add_transient(r, c->label, c->job, command_decide, c);
-        *(r->last_command == NULL ? &r->commands : &r->last_command->next) = c;
-        r->last_command = c;
-    }
-}
-
-static void batch_join(struct round *r, struct delivery *first)
-{
-    for (struct delivery *d = first; d != NULL; d = d->next) {
-        struct job_ref job = {d->row->ns, d->row->job};
-        d->bundle = add_transient(r, "message", job, delivery_decide, d);
-        *(r->last_delivery == NULL ? &r->batch : &r->last_delivery->next) = d;
-        r->last_delivery = d;
-    }
-}
-
-/* The first of a round: a suspect alone, or what is due and whatever else there is. */
-static void collect_first(struct round *r)
-{
-    struct engine *e = r->engine;
-    struct delivery *suspect = e->alternate ? NULL : take_suspect(e);
-    e->alternate = suspect != NULL;
-    add_renewal(r);
-    if (suspect != NULL) {
-        r->batch = r->last_delivery = suspect;
-        suspect->bundle = commit_decided(&r->commit, "suspect", delivery_decide, suspect);
-        e->stats.suspects++;
-        return;
-    }
-    add_due(r);
-    commands_join(r, take_commands(e, LIMIT_ROUND_COMMANDS));
-    batch_join(r, take_batch(e));
-}
-
-/* ------------------------------------------------------------------------------------------ answer */
-
-/* Before anybody is answered: the rows that a task is made of may have texts of any command or message of
- * this round, and each of these goes when it was answered. */
-static void hand_out(struct round *r)
-{
-    for (const struct command *c = r->commands; c != NULL; c = c->next) {
-        serve_hand_out(r->engine, c->bundle->rc == QP_OK ? c->outcome.handed : NULL);
-    }
-    for (const struct delivery *d = r->batch; d != NULL; d = d->next) {
-        serve_hand_out(r->engine, d->bundle->rc == QP_OK ? d->outcome.handed : NULL);
-    }
-}
-
-static void note_outcome(struct engine *e, const struct outcome *o)
-{
-    e->stats.buried += o->buried;
-    if (o->ended.job != 0 && e->options.finished != NULL) {
-        e->options.finished(e->options.context, o, store_now(e->store));
-    }
-    if (o->ended.job != 0 && e->options.ended != NULL) {
-        e->options.ended(e->options.context, o->ended, o->ended_state);
-    }
-}
-
-/* Answers every command of a list; each is its owner's again before the next is looked at. */
-static void commands_fail(struct engine *e, struct command *first, int rc, const char *why)
-{
-    while (first != NULL) {
-        struct command *c = first;
-        first = c->next;
-        c->answer(e, c, PLANT(ack_before_commit) ? QP_OK : rc, why);
-    }
-}
-
-/* Stale may be the task of a command, or our own run, which others have ended: what it puts is then
- * refused like the task of a worker that lost it. So it is decided again when the run was looked after. */
-static bool command_comes_again(struct engine *e, struct command *c, int rc)
-{
-    if (rc != QP_E_STALE || e->options.lease_ms == 0 || (c->again && !e->over)) {
-        return false;
-    }
-    c->again = true;
-    e->renew_at = 0;
-    command_add(e, c);
-    return true;
-}
-
-static void answer_commands(struct engine *e, struct command *first)
-{
-    while (first != NULL) {
-        struct command *c = first;
-        int rc = PLANT(ack_before_commit) ? QP_OK : c->bundle->rc;
-        first = c->next;
-        if (command_comes_again(e, c, rc)) {
-            continue;
-        }
-        if (rc == QP_OK && c->outcome.later) {
-            command_add(e, c);
-            continue;
-        }
-        if (rc == QP_OK) {
-            note_outcome(e, &c->outcome);
-        }
-        e->stats.stale += rc == QP_E_STALE;
-        c->answer(e, c, rc, qp_code_text(rc));
-    }
-}
-
-static void answer_batch(struct engine *e, struct delivery *first)
-{
-    while (first != NULL) {
-        struct delivery *d = first;
-        int rc = d->bundle->rc;
-        first = d->next;
-        if (rc == QP_OK) {
-            note_outcome(e, &d->outcome);
-        }
-        if (delivery_after(d, rc)) {
-            /* What was begun is ended before the next suspect begins. */
-            (d->row->tries > 1 ? batch_put_back : batch_add)(e, d);
-        } else {
-            delivery_free(d);
-        }
-    }
-}
-
-/* The messages that this commit has claimed are the next batch. */
-static void take_claimed(struct round *r)
-{
-    struct engine *e = r->engine;
-    if (r->claimed == NULL) {
-        return;
-    }
-    e->over = e->over || r->claimed->rc == QP_E_STALE;
-    if (r->claimed->rc != QP_OK) {
-        return;
-    }
-    e->hungry = r->claim->out_count == (size_t)r->claim->want;
-    e->looked = e->looked || !e->hungry;
-    for (size_t i = 0; i < r->claim->out_count; i++) {
-        struct delivery *d = delivery_new(e, r->claim->out_messages[i], r->tries[i]);
-        if (d == NULL) {
-            e->over = true; /* ours, and nobody works on it: the run gives everything back */
-        } else {
-            batch_add(e, d);
-        }
-    }
-}
-
-static void take_served(struct round *r)
-{
-    struct engine *e = r->engine;
-    if (r->serving != NULL && r->serving->rc == QP_OK) {
-        /* Known only now: a look that was not committed has found nothing. */
-        for (struct service *s = e->services; s != NULL; s = s->next) {
-            s->hungry = s->hungry && !s->drained;
-        }
-        serve_hand_out(e, r->served.handed);
-        note_outcome(e, &r->served);
-    }
-    if (r->serving != NULL && r->serving->rc == QP_E_STALE) {
-        e->over = true;
-    }
-}
-
-/* When to look again for what is due: known from the index after a look, else from what was written.
- * What is due and still there after a look is in the hands of others, who may be long about it. */
-static int note_due(struct round *r, struct qp_err *err)
-{
-    struct engine *e = r->engine;
-    qp_ms due = r->commit.due_at;
-    int rc;
-    if (r->waking == NULL) {
-        e->wake_at = due > 0 && due < e->wake_at ? due : e->wake_at;
-        return QP_OK;
-    }
-    if (r->more || r->housekeeping.more) {
-        e->wake_at = 0;
-        return QP_OK;
-    }
-    rc = store_due(e->store, &due, err);
-    if (rc == QP_OK) {
-        e->wake_at = due <= r->now && !is_alone(e) ? r->now + LIMIT_DUE_MS : due;
-    }
-    return rc;
-}
-
-/* Messages that the commit itself has claimed again. */
-static int64_t taken_count(const struct round *r)
-{
-    int64_t count = r->claimed != NULL && r->claimed->rc == QP_OK && r->claim != NULL
-                        ? (int64_t)r->claim->out_count
-                        : 0;
-    for (const struct handed *h = r->served.handed; h != NULL; h = h->next) {
-        count++;
-    }
-    return count;
-}
-
-/* Others are told of what became READY and was not taken, and of what is due before they would look. */
-static void note_ready(const struct round *r)
-{
-    struct engine *e = r->engine;
-    qp_ms due = r->commit.due_at;
-    e->hungry = e->hungry || (r->commit.ready_topics & topic_bit(ENGINE_TOPIC)) != 0;
-    if (r->commit.ready_count > 0) {
-        serve_look_again(e, r->commit.ready_topics);
-    }
-    if (!is_alone(e) &&
-        (r->commit.ready_count > taken_count(r) || (due > 0 && due < r->now + LIMIT_LOOK_MS))) {
-        store_wake_others(e->store);
-    }
-}
-
-/* A look costs little, and the feed grows with every commit: but days are enough of a measure. */
-static qp_ms feed_next(const struct engine *e, qp_ms now)
-{
-    return now < e->feed_at ? e->feed_at : now + LIMIT_FEED_LOOK_MS;
-}
-
-static int answer(struct round *r, struct qp_err *err)
-{
-    struct engine *e = r->engine;
-    e->stats.commits++;
-    e->stats.bundles += (int64_t)r->commit.bundle_count;
-    if (e->listens && e->options.journaled != NULL) {
-        commit_journal(&r->commit, e->options.context, e->options.journaled);
-    }
-    if (r->waking != NULL) {
-        e->stats.leases += r->waking->rc == QP_OK ? r->leases : 0;
-        e->stats.tidies = r->housekeeping.ours;
-        e->feed_at = r->housekeeping.feed_more ? r->now : feed_next(e, r->now);
-    }
-    note_ready(r);
-    take_served(r); /* before the batch: its claims may have exhausted a stream */
-    take_claimed(r);
-    if (r->renewing != NULL) {
-        e->over = e->over || r->renewing->rc == QP_E_STALE;
-        e->renew_at = r->now + e->options.lease_ms / 3;
-    }
-    hand_out(r);
-    answer_commands(e, r->commands);
-    answer_batch(e, r->batch);
-    return note_due(r, err);
-}
-
-/* Nothing of it happened: whoever asked is told, what was claimed is still in hand. If nobody knows whether
- * it happened, whoever asked is told that, and the digits tell the rest (H17). */
-static int round_failed(struct round *r, int rc, struct qp_err *err)
-{
-    struct engine *e = r->engine;
-    struct qp_err why = r->commit.err;
-    bool goes_on = rc == QP_E_UNKNOWN_OUTCOME && !is_alone(e);
-    int told = goes_on ? QP_E_BUSY : rc;
-    (void)err_set(err, told, "commit: %s", commit_text(&r->commit, rc));
-    if (goes_on) {
-        e->over = true; /* it may have claimed messages: a new run gives them back */
-    } else if (qp_code_class(rc) != QP_CLASS_RETRY && qp_code_class(rc) != QP_CLASS_LIMIT) {
-        e->failed = rc;
-    }
-    while (r->batch != NULL) {
-        struct delivery *d = r->batch;
-        r->batch = d->next;
-        batch_add(e, d);
-    }
-    commands_fail(e, r->commands, rc, why.text[0] != '\0' ? why.text : qp_code_text(rc));
-    return told;
-}
-
 /* ------------------------------------------------------------------------------------------- round */
 
 /* Whoever was declared dead begins again: what it had in hand is no longer its own. */
@@ -746,7 +212,7 @@ static int look_around(struct engine *e, qp_ms now, struct qp_err *err)
     if (rc == QP_OK) {
         e->hungry = true;
         serve_look_again(e, UINT64_MAX);
-        e->look_at = is_alone(e) ? INT64_MAX : now + LIMIT_LOOK_MS;
+        e->look_at = engine_is_alone(e) ? INT64_MAX : now + LIMIT_LOOK_MS;
     }
     return rc;
 }
@@ -780,7 +246,7 @@ static int round_end(struct round *r, struct qp_err *err)
         e->options.settled(e->options.context, r->place);
     }
     rc = rc == QP_OK ? FP("engine.committed") : rc;
-    return rc == QP_OK ? answer(r, err) : round_failed(r, rc, err);
+    return rc == QP_OK ? round_answer(r, err) : round_failed(r, rc, err);
 }
 
 /* The round that is being written, if there is one. */
@@ -831,9 +297,9 @@ static int round_alone(struct engine *e, qp_ms now, struct qp_err *err)
     int rc;
     round_open(e, now);
     r = e->open;
-    collect_first(r);
+    round_collect(r);
     if (!(r->batch != NULL && r->batch->suspect && r->batch->state == DELIVERY_WORK)) {
-        add_claims(r);
+        round_claim(r);
     }
     rc = FP("engine.collected");
     if (rc == QP_OK) {
@@ -861,7 +327,7 @@ static int round_ahead(struct engine *e, qp_ms now, struct qp_err *err)
         round_open(e, now);
     }
     r = e->open;
-    commands_join(r, take_commands(e, AHEAD_COMMANDS));
+    round_join(r, AHEAD_COMMANDS);
     rc = FP("engine.collected");
     if (rc != QP_OK) {
         store_give_up(e->store, &r->commit, rc);

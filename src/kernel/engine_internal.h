@@ -97,7 +97,35 @@ struct engine {
     struct engine_stats stats;
 };
 
-/* engine.c: carries out the bundle, and takes what the outcome needs of it. */
+/* Whether nobody else works on the store. */
+static inline bool engine_is_alone(const struct engine *e)
+{
+    return e->options.lease_ms == 0;
+}
+
+/* What the store said about a commit, or else what the code means. */
+static inline const char *commit_text(const struct commit *c, int rc)
+{
+    return c->err.text[0] != '\0' ? c->err.text : qp_code_text(rc);
+}
+
+/* collect.c: at the end of the queue; at the end of the batch, or its front. */
+void commands_add(struct engine *e, struct command *c);
+void batch_add(struct engine *e, struct delivery *d);
+void batch_put_back(struct engine *e, struct delivery *d);
+/* The first of a round: a suspect alone, or what is due and whatever else there is; further commands; and what is
+ * ready, last, so that it sees what this round has put. */
+void round_collect(struct round *r);
+void round_join(struct round *r, size_t most);
+void round_claim(struct round *r);
+
+/* answer.c: its commit is done; or nothing of it happened, or nobody knows. */
+int round_answer(struct round *r, struct qp_err *err) QP_MUST_USE;
+int round_failed(struct round *r, int rc, struct qp_err *err) QP_MUST_USE;
+/* Answers every command of a list. */
+void commands_fail(struct engine *e, struct command *first, int rc, const char *why);
+
+/* collect.c: carries out the bundle, and takes what the outcome needs of it. */
 int outcome_seal(struct outcome *o, struct bundle *b) QP_MUST_USE;
 /* Begins an outcome. True: the commit is as large as it should be, and this one is left for the next. */
 bool outcome_later(struct outcome *o, const struct bundle *b);

@@ -1,0 +1,302 @@
+/* collect.c - what a round takes, and how its commit decides it (see engine.h)
+ *
+ * Decisions run inside the commit, in the order in which they are added here: our lease, what is due, commands,
+ * messages, claims. A suspect has a round of its own.
+ */
+#include <stdio.h>
+
+#include "kernel/engine_internal.h"
+
+/* ------------------------------------------------------------------------------------------ queues */
+
+/* At the end of the queue. */
+void commands_add(struct engine *e, struct command *c)
+{
+    c->next = NULL;
+    if (e->last_command == NULL || e->commands == NULL) {
+        e->commands = c;
+    } else {
+        e->last_command->next = c;
+    }
+    e->last_command = c;
+    e->command_count++;
+}
+
+void engine_submit(struct engine *e, struct command *c)
+{
+    c->engine = e;
+    c->again = false;
+    commands_add(e, c);
+}
+
+void batch_add(struct engine *e, struct delivery *d)
+{
+    d->next = NULL;
+    if (e->batch == NULL) {
+        e->batch = d;
+    } else {
+        e->last_delivery->next = d;
+    }
+    e->last_delivery = d;
+}
+
+void batch_put_back(struct engine *e, struct delivery *d)
+{
+    d->next = e->batch;
+    e->last_delivery = e->batch == NULL ? d : e->last_delivery;
+    e->batch = d;
+}
+
+static struct command *take_commands(struct engine *e, size_t most)
+{
+    struct command *first = e->commands;
+    struct command *last = first;
+    for (size_t i = 1; i < most && last != NULL && last->next != NULL; i++) {
+        last = last->next;
+    }
+    if (last != NULL) {
+        e->commands = last->next;
+        last->next = NULL;
+    }
+    return first;
+}
+
+/* The first suspect of the batch. */
+static struct delivery *take_suspect(struct engine *e)
+{
+    struct delivery *before = NULL;
+    for (struct delivery *d = e->batch; d != NULL; before = d, d = d->next) {
+        if (d->suspect && d->state == DELIVERY_WORK) {
+            if (before == NULL) {
+                e->batch = d->next;
+            } else {
+                before->next = d->next;
+            }
+            e->last_delivery = e->last_delivery == d ? before : e->last_delivery;
+            d->next = NULL;
+            return d;
+        }
+    }
+    return NULL;
+}
+
+/* All that are not suspect, or need no work any more. */
+static struct delivery *take_batch(struct engine *e)
+{
+    struct delivery *all = e->batch;
+    struct delivery *taken = NULL;
+    struct delivery **end = &taken;
+    e->batch = NULL;
+    while (all != NULL) {
+        struct delivery *d = all;
+        all = d->next;
+        d->next = NULL;
+        if (d->suspect && d->state == DELIVERY_WORK) {
+            batch_add(e, d);
+        } else {
+            *end = d;
+            end = &d->next;
+        }
+    }
+    return taken;
+}
+
+/* ------------------------------------------------------------------------------------------ decide */
+
+/* What the ops have put out is taken before they go. */
+int outcome_seal(struct outcome *o, struct bundle *b)
+{
+    int rc = bundle_run(b);
+    for (struct handed *h = o->handed; h != NULL && rc == QP_OK; h = h->next) {
+        h->token = h->put != NULL ? h->put->out_token : h->token;
+        h->put = NULL;
+    }
+    return rc;
+}
+
+bool outcome_later(struct outcome *o, const struct bundle *b)
+{
+    *o = (struct outcome){.later = b->commit->arena.total >= LIMIT_ROUND_SIZE};
+    return o->later;
+}
+
+static int command_decide(void *context, struct bundle *b)
+{
+    struct command *c = context;
+    int rc;
+    if (outcome_later(&c->outcome, b)) {
+        return QP_OK;
+    }
+    rc = c->decide(c->engine, c, b);
+    return rc == QP_OK ? outcome_seal(&c->outcome, b) : rc;
+}
+
+/* What is due by the clock. */
+static int wake_decide(void *context, struct bundle *b)
+{
+    struct round *r = context;
+    struct op *op = bundle_op(b, OP_wake);
+    int rc;
+    if (op == NULL) {
+        return b->commit->rc;
+    }
+    op->wake = (struct op_wake){.limit = LIMIT_WAKE_MESSAGES};
+    rc = bundle_run(b);
+    r->more = rc == QP_OK && op->wake.out_more;
+    r->leases = rc == QP_OK ? op->wake.out_leases : 0;
+    return rc;
+}
+
+static int tidy_decide(void *context, struct bundle *b)
+{
+    struct round *r = context;
+    struct engine *e = r->engine;
+    bool feed = r->now >= e->feed_at;
+    return housekeeping_page(b, feed ? bundle_now(b) - e->options.feed_ms : 0, &r->housekeeping);
+}
+
+/* What was delivered before is counted when its turn comes (decide_begin). */
+static int claim_uncount(struct round *r, struct bundle *b)
+{
+    size_t count = r->claim->out_count;
+    int rc = QP_OK;
+    r->tries = arena_alloc(&b->commit->arena, (count + 1) * sizeof *r->tries);
+    if (r->tries == NULL) {
+        return QP_E_NOMEM;
+    }
+    for (size_t i = 0; i < count && rc == QP_OK; i++) {
+        const struct msg_row *m = r->claim->out_messages[i];
+        struct op op = {.kind = OP_msg_fence,
+                        .msg_fence = {.ref = {m->ns, m->job, m->guid, m->token}, .tries = -1}};
+        r->tries[i] = m->tries;
+        rc = m->tries > 1 ? step_op(b, &op) : QP_OK;
+    }
+    return rc;
+}
+
+/* The next batch of the engine's stream, named in the node's row. */
+static int claim_decide(void *context, struct bundle *b)
+{
+    struct round *r = context;
+    struct engine *e = r->engine;
+    char intent[80];
+    struct op name = {.kind = OP_node_put,
+                      .node_put = {.epoch = e->kernel.epoch, .lease_ms = e->options.lease_ms}};
+    struct op *op = bundle_op(b, OP_msg_claim);
+    int rc;
+    if (op == NULL) {
+        return b->commit->rc;
+    }
+    op->msg_claim = (struct op_msg_claim){
+        .topic = ENGINE_TOPIC, .want = e->options.batch, .holder = e->kernel.epoch};
+    r->claim = &op->msg_claim;
+    rc = bundle_run(b);
+    rc = rc == QP_OK ? claim_uncount(r, b) : rc;
+    if (rc != QP_OK || op->msg_claim.out_count == 0) {
+        return rc;
+    }
+    (void)snprintf(intent, sizeof intent, "%zu messages, tokens from %lld", op->msg_claim.out_count,
+                   (long long)op->msg_claim.out_messages[0]->token);
+    rc =
+        arena_copy(&b->commit->arena, str_from(intent), &name.node_put.intent) ? QP_OK : QP_E_NOMEM;
+    return rc == QP_OK ? step_op(b, &name) : rc;
+}
+
+/* Tasks from their streams, for workers that have room. */
+static int serve_decide(void *context, struct bundle *b)
+{
+    struct round *r = context;
+    r->served = (struct outcome){0};
+    return serve_claim(r->engine, b, &r->served);
+}
+
+/* The run's lease, when a third of it is over. */
+static void add_renewal(struct round *r)
+{
+    struct engine *e = r->engine;
+    struct op *op;
+    if (r->now < e->renew_at) {
+        return;
+    }
+    r->renewing = commit_bundle(&r->commit, "renew");
+    op = bundle_op(r->renewing, OP_node_put);
+    if (op != NULL) {
+        op->node_put =
+            (struct op_node_put){.epoch = e->kernel.epoch, .lease_ms = e->options.lease_ms};
+    }
+}
+
+/* What is due comes first, so that whoever asks in this round finds it. */
+static void add_due(struct round *r)
+{
+    struct engine *e = r->engine;
+    if (r->now >= e->wake_at || r->now >= e->feed_at) {
+        r->waking = commit_decided(&r->commit, "wake", wake_decide, r);
+        r->tidying = commit_decided(&r->commit, "retention", tidy_decide, r);
+    }
+}
+
+/* What is ready comes last, so that it sees what this round has put. */
+void round_claim(struct round *r)
+{
+    struct engine *e = r->engine;
+    if (serve_is_wanted(e)) {
+        r->serving = commit_decided(&r->commit, "serve", serve_decide, r);
+    }
+    if (e->hungry && e->batch == NULL) {
+        r->claimed = commit_decided(&r->commit, "claim", claim_decide, r);
+    }
+}
+
+static struct bundle *add_transient(struct round *r, const char *label, struct job_ref job,
+                                    bundle_decide decide, void *context)
+{
+    struct bundle *b = commit_decided(&r->commit, label, decide, context);
+    if (b != NULL) {
+        b->transient = true;
+        b->job = job;
+    }
+    return b;
+}
+
+static void commands_join(struct round *r, struct command *first)
+{
+    for (struct command *c = first; c != NULL; c = c->next) {
+        c->bundle = add_transient(r, c->label, c->job, command_decide, c);
+        *(r->last_command == NULL ? &r->commands : &r->last_command->next) = c;
+        r->last_command = c;
+    }
+}
+
+void round_join(struct round *r, size_t most)
+{
+    commands_join(r, take_commands(r->engine, most));
+}
+
+static void batch_join(struct round *r, struct delivery *first)
+{
+    for (struct delivery *d = first; d != NULL; d = d->next) {
+        struct job_ref job = {d->row->ns, d->row->job};
+        d->bundle = add_transient(r, "message", job, delivery_decide, d);
+        *(r->last_delivery == NULL ? &r->batch : &r->last_delivery->next) = d;
+        r->last_delivery = d;
+    }
+}
+
+/* The first of a round: a suspect alone, or what is due and whatever else there is. */
+void round_collect(struct round *r)
+{
+    struct engine *e = r->engine;
+    struct delivery *suspect = e->alternate ? NULL : take_suspect(e);
+    e->alternate = suspect != NULL;
+    add_renewal(r);
+    if (suspect != NULL) {
+        r->batch = r->last_delivery = suspect;
+        suspect->bundle = commit_decided(&r->commit, "suspect", delivery_decide, suspect);
+        e->stats.suspects++;
+        return;
+    }
+    add_due(r);
+    round_join(r, LIMIT_ROUND_COMMANDS);
+    batch_join(r, take_batch(e));
+}
