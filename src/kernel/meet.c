@@ -24,67 +24,55 @@ int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep)
     return turn_op(t, &op);
 }
 
-/* The waiters of this activity on one page of the job's. */
-static int close_page(struct turn *t, const struct bundle_rows *page, bool *out_waited)
+/* All rows of an index that begins with the job and an address, and are about this activity, until one is enough
+ * (*out_found). */
+static int rows_here(struct turn *t, struct scan *scan,
+                     int (*visit)(struct turn *t, const void *row, bool *out_found), bool goes_on,
+                     bool *out_found)
 {
-    int rc = QP_OK;
-    for (size_t i = 0; i < page->count && rc == QP_OK; i++) {
-        const struct hook_wait_row *w = page->rows[i];
-        struct op op = {
-            .kind = OP_hook_close,
-            .hook_close = {.ns = w->ns, .topic = w->topic, .key = w->hkey, .seq = w->seq}};
-        if (str_equal(w->addr, t->site.addr)) {
-            *out_waited = true;
-            rc = turn_op(t, &op);
+    struct bundle_rows page = {0};
+    int rc = bundle_run(t->bundle);
+    *out_found = false;
+    scan->prefix_count = 3; /* ns, job, addr */
+    scan->limit = LIMIT_SWEEP_ROWS;
+    do {
+        scan->after = page.count > 0 ? page.rows[page.count - 1] : NULL;
+        rc = rc == QP_OK ? bundle_scan(t->bundle, scan, &page) : rc;
+        for (size_t i = 0; i < page.count && rc == QP_OK && (goes_on || !*out_found); i++) {
+            rc = visit(t, page.rows[i], out_found);
         }
-    }
-    return rc;
+    } while (rc == QP_OK && (goes_on || !*out_found) && (page.count == scan->limit || page.cut));
+    return rc == QP_OK ? bundle_run(t->bundle) : rc;
 }
 
-static bool is_pending_here(const struct turn *t, const struct msg_row *m)
+static int is_another(struct turn *t, const void *row, bool *out_found)
 {
-    return m->kind == MESSAGE_ANSWER && m->code == CODE_PENDING &&
-           str_equal(m->addr, t->site.addr) && !str_equal(m->guid, t->site.guid);
+    const struct msg_row *m = row;
+    *out_found = !str_equal(m->guid, t->site.guid);
+    return QP_OK;
 }
 
 int turn_hook_pending(struct turn *t, bool *out_pending)
 {
-    struct msg_row of = {.ns = t->site.ref.ns, .job = t->site.ref.job};
-    struct scan scan = {.table = TABLE_msg,
-                        .index = -1,
-                        .prefix = &of,
-                        .prefix_count = 2,
-                        .limit = LIMIT_SWEEP_ROWS};
-    struct bundle_rows page = {0};
-    int rc = bundle_run(t->bundle);
-    *out_pending = false;
-    do {
-        scan.after = page.count > 0 ? page.rows[page.count - 1] : NULL;
-        rc = rc == QP_OK ? bundle_scan(t->bundle, &scan, &page) : rc;
-        for (size_t i = 0; i < page.count && rc == QP_OK && !*out_pending; i++) {
-            *out_pending = is_pending_here(t, page.rows[i]);
-        }
-    } while (rc == QP_OK && !*out_pending && (page.count == scan.limit || page.cut));
-    return rc;
+    struct msg_row of = {.ns = t->site.ref.ns, .job = t->site.ref.job, .addr = t->site.addr};
+    struct scan scan = {.table = TABLE_msg, .index = INDEX_msg_pending, .prefix = &of};
+    return rows_here(t, &scan, is_another, false, out_pending);
+}
+
+static int close_wait(struct turn *t, const void *row, bool *out_found)
+{
+    const struct hook_wait_row *w = row;
+    struct op op = {.kind = OP_hook_close,
+                    .hook_close = {.ns = w->ns, .topic = w->topic, .key = w->hkey, .seq = w->seq}};
+    *out_found = true;
+    return turn_op(t, &op);
 }
 
 int turn_hook_close(struct turn *t, bool *out_waited)
 {
-    struct hook_wait_row of = {.ns = t->site.ref.ns, .job = t->site.ref.job};
-    struct scan scan = {.table = TABLE_hook_wait,
-                        .index = INDEX_hook_wait_job,
-                        .prefix = &of,
-                        .prefix_count = 2,
-                        .limit = LIMIT_SWEEP_ROWS};
-    struct bundle_rows page = {0};
-    int rc = bundle_run(t->bundle);
-    *out_waited = false;
-    do {
-        scan.after = page.count > 0 ? page.rows[page.count - 1] : NULL;
-        rc = rc == QP_OK ? bundle_scan(t->bundle, &scan, &page) : rc;
-        rc = rc == QP_OK ? close_page(t, &page, out_waited) : rc;
-    } while (rc == QP_OK && (page.count == scan.limit || page.cut));
-    return rc == QP_OK ? bundle_run(t->bundle) : rc;
+    struct hook_wait_row of = {.ns = t->site.ref.ns, .job = t->site.ref.job, .addr = t->site.addr};
+    struct scan scan = {.table = TABLE_hook_wait, .index = INDEX_hook_wait_job, .prefix = &of};
+    return rows_here(t, &scan, close_wait, true, out_waited);
 }
 
 /* One per (topic, key): one activity may signal the same key at several topics. */

@@ -232,8 +232,7 @@ int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep) QP_MUST_USE;
  * signal that comes now is for the next who waits. *out_waited is false when it did not wait any more: then what was
  * signalled is on its way. */
 int turn_hook_close(struct turn *t, bool *out_waited) QP_MUST_USE;
-/* Whether a signal that leaves the activity waiting (CODE_PENDING) is still on its way to it, other than this one. Looks at
- * all messages of the job. */
+/* Whether a signal that leaves the activity waiting (CODE_PENDING) is still on its way to it, other than this one. */
 int turn_hook_pending(struct turn *t, bool *out_pending) QP_MUST_USE;
 int turn_key(struct turn *t, const struct op_key_acquire *key, int64_t *out_token) QP_MUST_USE;
 /* Leg1 of category C: the ancestor at this depth is entered again. */
@@ -275,6 +274,8 @@ int turn_event(struct turn *t, int64_t kind, qp_str detail) QP_MUST_USE;
 
 /* The code of an answer after which others will come: who waits goes on waiting. */
 #define CODE_PENDING 202
+/* Both stand as numbers in the index of what is on its way (store/rows.def). */
+static_assert(MESSAGE_ANSWER == 0 && CODE_PENDING == 202, "the index holds pending answers");
 
 /* A signal to whoever waits at (topic, key), delivered or kept in this commit. */
 struct turn_signal {

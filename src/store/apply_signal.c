@@ -149,7 +149,7 @@ int apply_hook_open(struct txn *t, struct op_hook_open *op)
     struct hook_row *hook;
     int rc = hook_check(op->topic, op->key);
     if (rc == QP_OK && (op->msg_topic.n == 0 || op->msg_topic.n > LIMIT_NAME_SIZE ||
-                        op->addr.n > LIMIT_ADDRESS_SIZE)) {
+                        op->addr.n == 0 || op->addr.n > LIMIT_ADDRESS_SIZE)) {
         rc = QP_E_INVALID; /* no signal could ever be sent to it */
     }
     rc = rc == QP_OK ? job_find(t, op->ref, &job) : rc;

@@ -293,13 +293,15 @@ static void test_invalid(void **state)
     static char bytes[LIMIT_ID_SIZE + 1];
     static char large[LIMIT_PAYLOAD_HARD_SIZE + 1];
     struct storetest *f = *state;
-    struct op bad[10];
+    struct op bad[11];
     memset(bytes, 'x', sizeof bytes);
     conform_job(f, 100);
     for (size_t i = 0; i < 5; i++) {
         bad[i] = open_hook(100, false);
         bad[5 + i] = signal_op(1, 1000);
     }
+    bad[10] = open_hook(100, false);
+    bad[10].hook_open.addr = QP_NONE;
     bad[0].hook_open.topic = QP_NONE;
     bad[1].hook_open.topic = (qp_str){bytes, LIMIT_NAME_SIZE + 1};
     bad[2].hook_open.key = QP_NONE;

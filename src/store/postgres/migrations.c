@@ -185,8 +185,16 @@ static const char *const migration_3[] = {
     NULL,
 };
 
+/* 5: who waits at an activity, and what is on its way to it, without a look at all that its job has. */
+static const char *const migration_5[] = {
+    "DROP INDEX hook_wait_job",
+    "CREATE INDEX hook_wait_job ON hook_wait(ns,job,addr,topic,hkey,seq)",
+    "CREATE INDEX msg_pending ON msg(ns,job,addr,guid) WHERE kind=0 AND code=202",
+    NULL,
+};
+
 const char *const *const postgres_migrations[] = {migration_1, postgres_functions, migration_3,
-                                                  postgres_start_graphs};
+                                                  postgres_start_graphs, migration_5};
 /* clang-format on */
 
 const int64_t postgres_schema_version = (int64_t)ARRAY_COUNT(postgres_migrations);

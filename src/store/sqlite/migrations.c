@@ -198,7 +198,15 @@ static const char *const migration_2[] = {
     NULL,
 };
 
-const char *const *const sqlite_migrations[] = {migration_1, migration_2};
+/* 3: who waits at an activity, and what is on its way to it, without a look at all that its job has. */
+static const char *const migration_3[] = {
+    "DROP INDEX qp_hook_wait_job",
+    "CREATE INDEX qp_hook_wait_job ON qp_hook_wait(ns,job,addr)",
+    "CREATE INDEX qp_msg_pending ON qp_msg(ns,job,addr,guid) WHERE kind=0 AND code=202",
+    NULL,
+};
+
+const char *const *const sqlite_migrations[] = {migration_1, migration_2, migration_3};
 /* clang-format on */
 
 const int64_t sqlite_schema_version = (int64_t)ARRAY_COUNT(sqlite_migrations);

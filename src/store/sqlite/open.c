@@ -493,6 +493,26 @@ static int check_version(struct opening *o)
     return QP_OK;
 }
 
+/* Whether this is an index that a later migration takes away. */
+static bool is_dropped(const char *create, int64_t from, int64_t to)
+{
+    static const char created[] = "CREATE INDEX ";
+    static const char dropped[] = "DROP INDEX ";
+    const char *name = create + sizeof created - 1;
+    if (strncmp(create, created, sizeof created - 1) != 0) {
+        return false;
+    }
+    for (int64_t v = from; v < to; v++) {
+        for (const char *const *sql = sqlite_migrations[v]; *sql != NULL; sql++) {
+            if (strncmp(*sql, dropped, sizeof dropped - 1) == 0 &&
+                strncmp(*sql + sizeof dropped - 1, name, strcspn(name, " ")) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* What the migrations made is still what they made, to the letter: no key, check or type is gone. */
 static int check_texts(struct opening *o)
 {
@@ -502,7 +522,8 @@ static int check_texts(struct opening *o)
     int rc = code == SQLITE_OK ? QP_OK : sqlite_fail(o->p, code, o->err, "read the schema");
     for (int64_t v = 0; v < o->p->schema_version && rc == QP_OK; v++) {
         for (size_t i = 0; sqlite_migrations[v][i] != NULL && rc == QP_OK; i++) {
-            if (strncmp(sqlite_migrations[v][i], "CREATE ", 7) != 0) {
+            if (strncmp(sqlite_migrations[v][i], "CREATE ", 7) != 0 ||
+                is_dropped(sqlite_migrations[v][i], v + 1, o->p->schema_version)) {
                 continue;
             }
             (void)sqlite3_bind_text(s, 1, sqlite_migrations[v][i], -1,
