@@ -7,6 +7,8 @@
 
 #include <time.h>
 
+#include "base/cond.h"
+
 static void writer_begin(void *context, void (*work)(void *argument), void *argument)
 {
     struct writer *w = context;
@@ -79,14 +81,10 @@ static void writer_done(struct writer *w)
 
 int writer_start(struct writer *w, struct qp_err *err)
 {
-    pthread_condattr_t monotonic;
     *w = (struct writer){.calls = {w, writer_begin, writer_is_busy, writer_wait}};
-    (void)pthread_condattr_init(&monotonic); /* none of these can fail on Linux */
-    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     (void)pthread_mutex_init(&w->lock, NULL);
     (void)pthread_cond_init(&w->given, NULL);
-    (void)pthread_cond_init(&w->done, &monotonic);
-    (void)pthread_condattr_destroy(&monotonic);
+    cond_init_monotonic(&w->done);
     if (pthread_create(&w->thread, NULL, thread_main, w) != 0) {
         writer_done(w);
         return err_set(err, QP_E_LIMIT, "start threads: the system refuses another thread");

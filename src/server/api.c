@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cond.h"
 #include "base/log.h"
 #include "base/uuid.h"
 #include "server/idempotency.h"
@@ -274,15 +275,6 @@ static void *clock_main(void *context)
 }
 
 /* ---------------------------------------------------------------------------------- open, close */
-
-static void cond_init_monotonic(pthread_cond_t *cond)
-{
-    pthread_condattr_t attributes;
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(cond, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
-}
 
 static void stop_threads(struct api *api)
 {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/cond.h"
 #include "base/mem.h"
 
 #define SWEEP_MS 500
@@ -125,15 +126,6 @@ static void *sweeper_main(void *context)
     }
     (void)pthread_mutex_unlock(&of->lock);
     return NULL;
-}
-
-static void cond_init_monotonic(pthread_cond_t *cond)
-{
-    pthread_condattr_t attributes;
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(cond, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
 }
 
 int links_start(struct links *l, const struct qp_env *env, bool is_plain, struct qp_err *err)

@@ -16,6 +16,8 @@
  *       queue; who is one too many of his address is closed
  *   I2  when reception_stop returns nothing more is handed over, and nobody is waiting here
  *   I3  guests belong to the thread; what is counted is under the lock
+ *
+ * Nothing here is durable, and nobody here was told anything: after a crash a peer connects and asks again.
  */
 #ifndef QP_SERVER_RECEPTION_H
 #define QP_SERVER_RECEPTION_H
