@@ -29,7 +29,9 @@
     X(unfenced)          /* the token of a claim is not compared */                                \
     X(loose_semaphore)   /* a move commits with the next one, not with its own digit */            \
     X(skipped_position)  /* the feed is read past transactions that are still open */              \
-    X(double_release)    /* a key that was released is released again when its job ends */
+    X(double_release)    /* a key that was released is released again when its job ends */         \
+    X(limit_ignored)     /* a task that is born into a worker's hands asks for no limit */         \
+    X(limit_forgotten)   /* a place that comes free under a limit is not given out again */
 
 #ifdef QP_FAILPOINTS
 enum plant {

@@ -8,7 +8,10 @@
  *       has wake_at; others none
  *   I3  token changes with every claim and never otherwise, and no token is given twice, to whatever
  *       message: whoever acts on a message shows the token of its claim
- *   I4  held <= max, where max > 0, for every claim made since max was set
+ *   I4  held <= max, where max > 0, for every claim made since max was set; a message that is put into the
+ *       hands of a worker at its birth is claimed by that, so it obeys the limit too
+ *   I5  a commit says for which topics something has become claimable (ready_topics): a message became READY, or
+ *       a lane with a limit that has READY ones was given a place back. Whoever claims looks again only then
  *
  * The states and who moves between them are drawn at enum msg_state in rows.h; the table below is
  * that picture.
@@ -46,6 +49,13 @@ static int64_t lane_default_max(struct txn *t, const struct msg_row *m)
     return any == NULL ? 0 : any->max;
 }
 
+/* There is something to claim that was not there before, or not allowed. */
+static void note_claimable(struct txn *t, qp_str topic)
+{
+    t->ready_count++;
+    t->ready_topics |= topic_bit(topic);
+}
+
 /* The lane of a message, made when it is not there. One without a setting of its own follows the
  * setting for all keys. */
 static struct lane_row *lane_edit(struct txn *t, const struct msg_row *m)
@@ -60,8 +70,11 @@ static struct lane_row *lane_edit(struct txn *t, const struct msg_row *m)
         t->rc = txn_number(t, SERIES_ORD, 1, &key.served);
         lane = t->rc == QP_OK ? txn_add(t, TABLE_lane, &key) : NULL;
     }
-    if (lane != NULL && lane->own == 0) {
+    if (lane != NULL && lane->own == 0 && lane->max != max) {
         lane->max = max;
+        if (lane->ready > 0) {
+            note_claimable(t, m->topic);
+        }
     }
     return t->rc == QP_OK ? lane : NULL;
 }
@@ -90,11 +103,10 @@ static int lane_count(struct txn *t, const struct msg_row *m, enum msg_state fro
         return t->rc;
     }
     lane->ready += ready;
-    if (ready > 0) {
-        t->ready_count++;
-        t->ready_topics |= topic_bit(m->topic);
-    }
     lane->held += held;
+    if (ready > 0 || (held < 0 && lane->max > 0 && lane->ready > 0 && !PLANT(limit_forgotten))) {
+        note_claimable(t, m->topic);
+    }
     /* What many write is a hint here; the server compares the sum. */
     if (!t->provider->shared && (lane->ready < 0 || lane->held < 0)) {
         return txn_corrupt(t, TABLE_lane, "it counts fewer messages than there are");
@@ -174,6 +186,14 @@ static struct msg_row msg_new(const struct txn *t, const struct op_msg_put *put,
     };
 }
 
+/* Whether a message may be claimed at its birth. Where there is a limit, those that are READY come first. */
+static bool lane_takes(struct txn *t, const struct msg_row *m)
+{
+    const struct lane_row *lane = lane_edit(t, m);
+    return lane != NULL &&
+           (lane->max == 0 || (lane->held < lane->max && lane->ready == 0) || PLANT(limit_ignored));
+}
+
 /* From nothing into its first state. */
 static int msg_place(struct txn *t, struct msg_row *m, const struct op_msg_put *put)
 {
@@ -185,13 +205,13 @@ static int msg_place(struct txn *t, struct msg_row *m, const struct op_msg_put *
     if (paused < 0) {
         return paused;
     }
-    if ((put->holder > 0 || put->lease_ms > 0) && !paused) {
+    if ((put->holder > 0 || put->lease_ms > 0) && !paused && lane_takes(t, m)) {
         m->token = m->ord; /* from the same series as all tokens */
         m->tries = 1;
         return msg_move(t, m, MSG_HELD, put->lease_ms > 0 ? t->now + put->lease_ms : 0,
                         put->holder);
     }
-    return msg_move(t, m, paused ? MSG_ASIDE : MSG_READY, 0, 0);
+    return t->rc != QP_OK ? t->rc : msg_move(t, m, paused ? MSG_ASIDE : MSG_READY, 0, 0);
 }
 
 /* A run that is over holds nothing more, whatever it believes of itself. */
@@ -246,6 +266,7 @@ int apply_msg_put(struct txn *t, struct op_msg_put *op)
 struct claim {
     struct op_msg_claim *op;
     const struct msg_row **messages; /* room for op->want */
+    size_t aside_count;              /* of paused jobs, that were set aside */
     bool full;                       /* as many bytes as one op may read */
 };
 
@@ -263,6 +284,7 @@ static int claim_one(struct txn *t, struct claim *c, const struct msg_row *found
         return t->rc;
     }
     if (paused) {
+        c->aside_count++;
         return msg_move(t, m, MSG_ASIDE, 0, 0);
     }
     rc = txn_number(t, SERIES_ORD, 1, &m->token);
@@ -276,6 +298,14 @@ static int claim_one(struct txn *t, struct claim *c, const struct msg_row *found
         c->messages[op->out_count++] = m;
     }
     return rc;
+}
+
+/* How many of a lane may be held. One without a setting of its own follows that for all keys, whatever it was when
+ * the lane was last written. */
+static int64_t lane_max(struct txn *t, const struct lane_row *lane)
+{
+    struct msg_row of = {.ns = lane->ns, .topic = lane->topic, .limit_key = lane->limit_key};
+    return lane->own != 0 || lane->limit_key.n == 0 ? lane->max : lane_default_max(t, &of);
 }
 
 static size_t size_least(size_t a, size_t b)
@@ -294,9 +324,10 @@ static int claim_lane(struct txn *t, struct claim *c, const struct lane_row *key
     while (rc == QP_OK && !c->full && c->op->out_count - before < share) {
         const struct lane_row *lane = txn_get(t, TABLE_lane, key);
         size_t room = share - (c->op->out_count - before);
+        int64_t max = lane == NULL ? 0 : lane_max(t, lane);
         struct bundle_rows found;
-        if (lane != NULL && lane->max > 0) {
-            room = lane->held < lane->max ? size_least(room, (size_t)(lane->max - lane->held)) : 0;
+        if (max > 0) {
+            room = lane->held < max ? size_least(room, (size_t)(max - lane->held)) : 0;
         }
         if (lane == NULL || lane->ready == 0 || room == 0) {
             return t->rc;
@@ -324,7 +355,11 @@ static int claim_lane(struct txn *t, struct claim *c, const struct lane_row *key
 static int lane_served(struct txn *t, const struct lane_row *key)
 {
     struct lane_row *lane = txn_edit(t, TABLE_lane, key);
-    return lane == NULL ? t->rc : txn_number(t, SERIES_ORD, 1, &lane->served);
+    if (lane == NULL) {
+        return t->rc;
+    }
+    lane->max = lane_max(t, lane);
+    return t->rc != QP_OK ? t->rc : txn_number(t, SERIES_ORD, 1, &lane->served);
 }
 
 /* Two rounds over the open lanes, in the order in which they were served last: equal shares first,
@@ -354,7 +389,7 @@ int apply_msg_claim(struct txn *t, struct op_msg_claim *op)
                         .prefix_count = op->ns == 0 ? 1 : 2,
                         .limit = (size_t)op->want,
                         .skip_locked = true};
-    struct claim c = {op, NULL, false};
+    struct claim c = {.op = op};
     struct bundle_rows lanes;
     int rc;
     if (op->want <= 0 || op->want > LIMIT_CLAIM_MESSAGES ||
@@ -374,6 +409,7 @@ int apply_msg_claim(struct txn *t, struct op_msg_claim *op)
     rc = txn_scan(t, &scan, &lanes);
     rc = rc == QP_OK ? claim_lanes(t, &c, &lanes) : rc;
     op->out_messages = c.messages;
+    op->out_more = rc == QP_OK && (c.full || (c.aside_count > 0 && lanes.count == scan.limit));
     return rc;
 }
 
@@ -524,5 +560,8 @@ int apply_lane_limit(struct txn *t, struct op_lane_limit *op)
     }
     lane->max = op->max;
     lane->own = 1;
+    if (lane->ready > 0) {
+        note_claimable(t, op->topic);
+    }
     return QP_OK;
 }

@@ -326,7 +326,8 @@ struct op_msg_put {
     int64_t holder;
     int64_t lease_ms;
     bool once;
-    int64_t out_token; /* of a message that was born claimed; else 0 */
+    int64_t
+        out_token; /* of a message that was born claimed; else 0: its lane is full, or its job paused */
 };
 
 /* Claims up to `want` messages of a topic: at most `max` held per limit key, keys in rotation; of
@@ -343,6 +344,7 @@ struct op_msg_claim {
     qp_str worker;
     const struct msg_row **out_messages;
     size_t out_count;
+    bool out_more; /* fewer than wanted came, and another claim may find more all the same */
 };
 
 /* The four that need a claim. All compare: the message is there, HELD, and its token is ours (else
@@ -398,7 +400,7 @@ struct op_msg_adopt {
 };
 
 /* How many messages of (topic, limit key) may be held at once; 0: any number. limit_key "*" is for
- * all keys that have no setting of their own; it reaches a key with its next message. */
+ * all keys that have no setting of their own; it reaches a key with its next message or claim. */
 struct op_lane_limit {
     int64_t ns;
     qp_str topic;

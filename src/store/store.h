@@ -105,7 +105,7 @@ struct commit {
     struct txn *txn;
     int write_rc;          /* the writer's finding */
     int tries;             /* how often it began anew, because others were in the way */
-    int64_t ready_count;   /* after completion: no more messages than this became READY in it */
+    int64_t ready_count;   /* after completion: no more messages than this became claimable in it */
     uint64_t ready_topics; /* and the topic_bits of theirs */
     struct buf journal;    /* of a commit that is done: its entries (commit_journal) */
     qp_ms due_at; /* and the earliest time at which something that it wrote is due; 0: none */

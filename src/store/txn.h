@@ -96,7 +96,7 @@ struct txn {
     struct stop stop;
     int64_t rows_written;
     int64_t due_at;        /* the earliest row_due_at of what was written; 0: none */
-    int64_t ready_count;   /* messages that became READY; those of bundles that failed count too */
+    int64_t ready_count;   /* messages that became claimable; those of bundles that failed count */
     uint64_t ready_topics; /* and their topics, by topic_bit */
     /* where a stepwise commit stands */
     struct bundle *bundle;

@@ -55,6 +55,41 @@ static void test_limit(void **state)
     assert_int_equal(next(f), 6);
 }
 
+/* A message that its sender would like to hold at once. */
+static int64_t put_held(struct storetest *f, unsigned guid, const char *limit_key)
+{
+    struct op op = OP(msg_put, .ref = JOB(100), .guid = G(guid), .topic = TOPIC,
+                      .limit_key = str_from(limit_key), .lease_ms = 1000);
+    DO(f, op);
+    return conform_msg_row(f, 100, guid)->state;
+}
+
+/* Proves that to be born held is a claim: it obeys the limit of its key, also one without a key, and does not overtake
+ * what is READY there. What may not be held is READY, and was tried by nobody. */
+static void test_limit_at_birth(void **state)
+{
+    struct storetest *f = *state;
+    conform_job(f, 100);
+    limit(f, "*", 2);
+    limit(f, NULL, 1);
+    assert_int_equal(put_held(f, 1, "a"), MSG_HELD);
+    assert_int_equal(put_held(f, 2, "a"), MSG_HELD);
+    assert_int_equal(put_held(f, 3, "a"), MSG_READY);
+    assert_int_equal(conform_msg_row(f, 100, 3)->tries, 0);
+    assert_int_equal(conform_msg_row(f, 100, 3)->token, 0);
+    assert_int_equal(put_held(f, 4, "b"), MSG_HELD);
+    assert_int_equal(put_held(f, 5, NULL), MSG_HELD);
+    assert_int_equal(put_held(f, 6, NULL), MSG_READY);
+    ack(f, 1);
+    assert_int_equal(put_held(f, 7, "a"), MSG_READY); /* 3 is first */
+    assert_int_equal(conform_lane_row(f, TOPIC, QP_STR("a"))->held, 1);
+    assert_int_equal(conform_lane_row(f, TOPIC, QP_STR("a"))->ready, 2);
+    assert_int_equal(next(f), 3);
+    limit(f, "*", 1); /* reaches the key with the next claim, however it was left */
+    ack(f, 2);
+    assert_int_equal(conform_claim(f, NS, 10, 1000, NULL), 0);
+}
+
 /* Proves that "*" is what keys without a setting of their own get, and messages without a key do
  * not. */
 static void test_default_limit(void **state)
@@ -290,17 +325,12 @@ static void test_paused_is_aside(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    CONFORM(test_limit),
-    CONFORM(test_default_limit),
-    CONFORM(test_default_changes),
-    CONFORM(test_limit_invalid),
-    CONFORM(test_lanes_come_and_go),
-    CONFORM(test_rotation),
-    CONFORM(test_rotation_does_not_starve),
-    CONFORM(test_shares),
-    CONFORM(test_any_namespace),
-    CONFORM(test_paused),
-    CONFORM(test_resume_in_batches),
+    CONFORM(test_limit),           CONFORM(test_limit_at_birth),
+    CONFORM(test_default_limit),   CONFORM(test_default_changes),
+    CONFORM(test_limit_invalid),   CONFORM(test_lanes_come_and_go),
+    CONFORM(test_rotation),        CONFORM(test_rotation_does_not_starve),
+    CONFORM(test_shares),          CONFORM(test_any_namespace),
+    CONFORM(test_paused),          CONFORM(test_resume_in_batches),
     CONFORM(test_paused_is_aside),
 };
 CONFORM_TOPIC(lanes);

@@ -580,6 +580,27 @@ static void test_ready_count(void **state)
     assert_int_equal(READY(f, OP(job_resume, .ref = JOB(100), .limit = 100)), 6);
 }
 
+/* Proves that the end of one that was held counts where a limit has kept others READY, and nowhere else; and so does
+ * a limit that is raised. */
+static void test_ready_count_of_limits(void **state)
+{
+    struct storetest *f = *state;
+    struct op raise = OP(lane_limit, .ns = NS, .topic = TOPIC, .limit_key = QP_STR("a"), .max = 2);
+    conform_job(f, 100);
+    DO(f, OP(lane_limit, .ns = NS, .topic = TOPIC, .limit_key = QP_STR("a"), .max = 1));
+    for (unsigned i = 1; i <= 3; i++) {
+        struct op limited = put(i);
+        limited.msg_put.limit_key = QP_STR("a");
+        limited.msg_put.lease_ms = 1000;
+        assert_int_equal(READY(f, limited), i == 1 ? 0 : 1);
+    }
+    assert_int_equal(READY(f, OP(msg_ack, .ref = HELD(1))), 1);
+    assert_int_equal(READY(f, raise), 1);
+    assert_int_equal(conform_claim(f, NS, 10, 1000, NULL), 2);
+    assert_int_equal(READY(f, OP(msg_ack, .ref = HELD(2))), 0);
+    assert_int_equal(READY(f, raise), 0);
+}
+
 /* Proves that the bundles of a commit are counted together. */
 static void test_ready_count_of_bundles(void **state)
 {
@@ -618,6 +639,7 @@ static const struct CMUnitTest tests[] = {
     CONFORM(test_born_unclaimed),
     CONFORM(test_holder_is_over),
     CONFORM(test_ready_count),
+    CONFORM(test_ready_count_of_limits),
     CONFORM(test_ready_count_of_bundles),
 };
 CONFORM_TOPIC(messages);
