@@ -18,12 +18,32 @@ static void hand_out(struct round *r)
     }
 }
 
-static void note_outcome(struct engine *e, const struct outcome *o)
+static void count_outcome(struct engine *e, const struct outcome *o)
 {
-    e->stats.buried += o->buried;
     if (o->ended.job != 0 && e->options.finished != NULL) {
         e->options.finished(e->options.context, o, store_now(e->store));
     }
+}
+
+/* Like hand_out before anybody is answered, and for the same reason: the texts of an outcome may be another
+ * command's, whose memory goes with its answer. */
+static void count_outcomes(struct round *r)
+{
+    for (const struct command *c = r->commands; c != NULL; c = c->next) {
+        if (c->bundle->rc == QP_OK) {
+            count_outcome(r->engine, &c->outcome);
+        }
+    }
+    for (const struct delivery *d = r->batch; d != NULL; d = d->next) {
+        if (d->bundle->rc == QP_OK) {
+            count_outcome(r->engine, &d->outcome);
+        }
+    }
+}
+
+static void note_outcome(struct engine *e, const struct outcome *o)
+{
+    e->stats.buried += o->buried;
     if (o->ended.job != 0 && e->options.ended != NULL) {
         e->options.ended(e->options.context, o->ended, o->ended_state);
     }
@@ -102,7 +122,7 @@ static void take_claimed(struct round *r)
     if (r->claimed->rc != QP_OK) {
         return;
     }
-    e->hungry = r->claim->out_count == (size_t)r->claim->want;
+    e->hungry = r->claim->out_more || r->claim->out_count == (size_t)r->claim->want;
     e->looked = e->looked || !e->hungry;
     for (size_t i = 0; i < r->claim->out_count; i++) {
         struct delivery *d = delivery_new(e, r->claim->out_messages[i], r->tries[i]);
@@ -123,6 +143,7 @@ static void take_served(struct round *r)
             s->hungry = s->hungry && !s->drained;
         }
         serve_hand_out(e, r->served.handed);
+        count_outcome(e, &r->served);
         note_outcome(e, &r->served);
     }
     if (r->serving != NULL && r->serving->rc == QP_E_STALE) {
@@ -206,6 +227,7 @@ int round_answer(struct round *r, struct qp_err *err)
         e->renew_at = r->now + e->options.lease_ms / 3;
     }
     hand_out(r);
+    count_outcomes(r);
     answer_commands(e, r->commands);
     answer_batch(e, r->batch);
     return note_due(r, err);

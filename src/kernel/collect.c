@@ -103,15 +103,22 @@ static struct delivery *take_batch(struct engine *e)
 
 /* ------------------------------------------------------------------------------------------ decide */
 
-/* What the ops have put out is taken before they go. */
+/* What the ops have put out is taken before they go. A task that was not born claimed is nobody's yet. */
 int outcome_seal(struct outcome *o, struct bundle *b)
 {
-    int rc = bundle_run(b);
-    for (struct handed *h = o->handed; h != NULL && rc == QP_OK; h = h->next) {
+    struct handed **link = &o->handed;
+    QP_TRY(bundle_run(b));
+    while (*link != NULL) {
+        struct handed *h = *link;
         h->token = h->put != NULL ? h->put->out_token : h->token;
         h->put = NULL;
+        if (h->token == 0) {
+            *link = h->next;
+        } else {
+            link = &h->next;
+        }
     }
-    return rc;
+    return QP_OK;
 }
 
 bool outcome_later(struct outcome *o, const struct bundle *b)

@@ -239,12 +239,7 @@ static int round_end(struct round *r, struct qp_err *err)
     int rc = r->commit.rc;
     e->open = e->open == r ? NULL : e->open;
     e->writing = e->writing == r ? NULL : e->writing;
-    for (struct service *s = e->services; s != NULL; s = s->next) {
-        s->promised[r->place] = 0; /* it has them now, or not at all */
-    }
-    if (e->options.settled != NULL) {
-        e->options.settled(e->options.context, r->place);
-    }
+    serve_settled(e, r); /* the workers have what they were promised now, or not at all */
     rc = rc == QP_OK ? FP("engine.committed") : rc;
     return rc == QP_OK ? round_answer(r, err) : round_failed(r, rc, err);
 }

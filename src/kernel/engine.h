@@ -40,7 +40,7 @@ struct engine;
 struct task {
     struct task *next;
     struct service *service;
-    void *seat; /* as service.take gave it */
+    void *seat; /* as service.promise gave it */
     struct msg_ref ref;
     qp_str topic;
     qp_str jid;
@@ -50,6 +50,7 @@ struct task {
     qp_str policy;    /* of retries (retry.h) */
     int64_t tries;    /* deliveries, this one included */
     int64_t failures; /* errors that were reported before */
+    int64_t priority; /* 0 is the first */
     qp_ms waited_ms;  /* since its message was put */
     unsigned char guid[LIMIT_GUID_SIZE];
 };
@@ -57,7 +58,8 @@ void task_free(const struct qp_env *env, struct task *task);
 
 /* Who takes the tasks of a topic. `room` is how many more it takes; the engine counts it down, the
  * owner up. Or its places are told apart, and some of them may be places of other services, too: then
- * `places` and `take` are asked in place of `room`. */
+ * `places` and `promise` are asked in place of `room`. Both are called inside of decisions, which may be made again:
+ * they count, and talk to nobody. Who gets the task is settled by `give`, after the commit. */
 struct service {
     int64_t ns; /* 0: any namespace */
     qp_str topic;
@@ -66,10 +68,11 @@ struct service {
     void *context;
     void (*give)(void *context, struct task *task);
     size_t extra_size; /* bytes behind the struct task that are the owner's; zeroed */
-    /* How many places are free, `most` at most. Takes one for a task of this round, which is given to it when
-     * the round is committed; engine_options.settled ends what was taken in a round. NULL: see room. */
+    /* How many places are free, `most` at most. Counts one for a task of this round, and says whose it is: that one
+     * is asked first when the round is committed. engine_options.settled ends what a round, or a try of its commit,
+     * has counted. NULL: see room. */
     int64_t (*places)(void *context, int64_t most);
-    void *(*take)(void *context, int round);
+    void *(*promise)(void *context, int round);
     int64_t promised[ENGINE_ROUNDS]; /* in rounds that are not answered yet */
     bool pushes;                     /* it is served by rounds, and not only claimed from */
     int64_t whole;                   /* room when nothing is in hand */
@@ -113,7 +116,7 @@ struct engine_options {
     void (*ended)(void *context, struct job_ref job, enum job_state state);
     /* The same with more of it, for who counts: before `ended`. May be NULL. */
     void (*finished)(void *context, const struct outcome *outcome, qp_ms now);
-    /* A round is over, committed or not, before anybody is given anything. May be NULL. */
+    /* A round is over, committed or not, before anybody is given anything; or it is decided again. May be NULL. */
     void (*settled)(void *context, int round);
     /* After a commit, before its answers: every journal entry that it made, while somebody listens. May be
      * NULL. */

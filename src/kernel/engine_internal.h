@@ -43,7 +43,8 @@ struct delivery {
 struct round {
     struct engine *engine;
     struct commit commit;
-    int place; /* of the two */
+    int place;        /* of the two */
+    int promised_try; /* of the commit: what was promised in an earlier one is over */
     struct command *commands;
     struct command *last_command;
     struct delivery *batch;
@@ -139,7 +140,8 @@ bool delivery_after(struct delivery *d, int rc);
 /* A dead letter, and its job parked. */
 int message_bury(struct bundle *b, const struct msg_row *m, const char *why) QP_MUST_USE;
 
-/* serve.c: tasks for the workers of this process. */
+/* serve.c: tasks for workers. What a round has promised is over. */
+void serve_settled(struct engine *e, struct round *r);
 void *serve_reserve(void *engine, int64_t ns, qp_str topic, qp_ms *out_lease_ms, void **out_seat);
 /* Whether a service has room for what may be in its stream; the claims for all that have. */
 bool serve_is_wanted(const struct engine *e);

@@ -1,9 +1,19 @@
-/* serve.c - tasks for the workers of this process: claimed, handed out, suspected
+/* serve.c - tasks for workers: claimed, handed out, suspected
+ *
+ *          reserve, claim: a place is counted         commit         give
+ *   (none) ----------------------------------> promised -----> settled -----> in hand, or back in its stream
+ *                                  ^  |
+ *                                  +--+ the commit begins again: nothing is promised
  *
  *   I1  a task is handed out after the commit in which it was claimed for us, and once per claim
  *   I2  no more than `room` tasks of a service are in hand
  *   I3  a task that was delivered `max_deliveries` times without an answer is buried; its last try is
  *       made alone, so that it is not buried for what others did
+ *   I4  a decision counts places and does nothing else: it may be made again, and nobody waits in an open
+ *       transaction. Who takes the task is settled after the commit; if nobody is left, the task goes back as if it
+ *       had not been claimed
+ *   I5  while a stream may have tasks for a service, a task that is born goes there too: the claim at the end of the
+ *       round takes the best of all, and none overtakes another of a better priority
  *
  * If we crash after the commit and before the worker has the task, or while it has it, the task's row says
  * that this run holds it; whoever ends the run makes it READY again, with one try more.
@@ -43,6 +53,26 @@ void engine_unserve(struct engine *e, struct service *s)
     *slot = s->next_in_slot;
 }
 
+void serve_settled(struct engine *e, struct round *r)
+{
+    for (struct service *s = e->services; s != NULL; s = s->next) {
+        s->promised[r->place] = 0;
+    }
+    if (e->options.settled != NULL) {
+        e->options.settled(e->options.context, r->place);
+    }
+}
+
+/* The commit may have begun again since something was promised: then nothing is. */
+static void promises_begin(struct engine *e)
+{
+    struct round *r = e->open;
+    if (r->promised_try != r->commit.tries) {
+        r->promised_try = r->commit.tries;
+        serve_settled(e, r);
+    }
+}
+
 /* To rounds that are not answered yet. */
 static int64_t promised(const struct service *s)
 {
@@ -60,20 +90,21 @@ static int64_t places_of(const struct service *s)
 }
 
 /* One of its places, for this round. */
-static bool place_take(struct engine *e, struct service *s, void **out_seat)
+static bool place_promise(struct engine *e, struct service *s, void **out_seat)
 {
-    *out_seat = s->take != NULL ? s->take(s->context, e->open->place) : NULL;
-    s->promised[e->open->place] += s->take == NULL;
-    return s->take == NULL || *out_seat != NULL;
+    *out_seat = s->promise != NULL ? s->promise(s->context, e->open->place) : NULL;
+    s->promised[e->open->place] += s->promise == NULL;
+    return s->promise == NULL || *out_seat != NULL;
 }
 
 /* A place at a worker, for a task that is about to be born. */
 void *serve_reserve(void *context, int64_t ns, qp_str topic, qp_ms *out_lease_ms, void **out_seat)
 {
     struct engine *e = context;
+    promises_begin(e);
     for (struct service *s = *slot_of(e, topic); s != NULL; s = s->next_in_slot) {
-        if (str_equal(s->topic, topic) && (s->ns == 0 || s->ns == ns) && places_of(s) > 0 &&
-            place_take(e, s, out_seat)) {
+        if (str_equal(s->topic, topic) && (s->ns == 0 || s->ns == ns) && !s->hungry &&
+            places_of(s) > 0 && place_promise(e, s, out_seat)) {
             *out_lease_ms = s->lease_ms;
             return s;
         }
@@ -138,7 +169,7 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
         o->buried++;
         return message_bury(b, m, "delivered too often without an answer: it may crash its worker");
     }
-    if (s->take != NULL && !place_take(e, s, &h->seat)) {
+    if (s->promise != NULL && !place_promise(e, s, &h->seat)) {
         return task_give_back(b, m);
     }
     *h = (struct handed){.next = o->handed,
@@ -149,11 +180,11 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
                          .guid = m->guid,
                          .token = m->token,
                          .tries = m->tries,
+                         .priority = m->priority,
                          .act = act,
                          .jid = ((const struct job_row *)job)->jid,
                          .workflow = ((const struct job_row *)job)->workflow};
     o->handed = h;
-    o->handed_count++;
     return QP_OK;
 }
 
@@ -172,7 +203,8 @@ int engine_claim(struct engine *e, struct bundle *b, struct service *s, int64_t 
                               .lease_ms = s->lease_ms,
                               .holder = s->lease_ms > 0 ? 0 : e->kernel.epoch};
     rc = bundle_run(b);
-    s->drained = rc == QP_OK && (int64_t)op->msg_claim.out_count < op->msg_claim.want;
+    s->drained = rc == QP_OK && (int64_t)op->msg_claim.out_count < op->msg_claim.want &&
+                 !op->msg_claim.out_more;
     s->held_back = false;
     for (size_t i = 0; i < op->msg_claim.out_count && rc == QP_OK; i++) {
         rc = task_take(e, b, o, s, op->msg_claim.out_messages[i]);
@@ -189,6 +221,7 @@ static bool wants_tasks(const struct engine *e, const struct service *s)
 int serve_claim(struct engine *e, struct bundle *b, struct outcome *o)
 {
     int rc = QP_OK;
+    promises_begin(e);
     for (struct service *s = e->services; s != NULL && rc == QP_OK; s = s->next) {
         s->drained = false;
         if (wants_tasks(e, s)) {
@@ -259,6 +292,7 @@ static struct task *task_new(struct engine *e, const struct handed *h)
     task->policy = keep(&place, h->act->policy);
     task->tries = h->tries;
     task->failures = h->act->attempt;
+    task->priority = h->priority;
     task->waited_ms = h->message == NULL ? 0 : store_now(e->store) - h->message->at;
     return task;
 }

@@ -104,7 +104,7 @@ struct program {
 struct handed {
     struct handed *next;
     void *place;                  /* at a worker, as `reserve` gave it */
-    void *seat;                   /* and which of its places, if it tells them apart */
+    void *seat;                   /* whose place was counted, if it tells them apart */
     const struct op_msg_put *put; /* until the bundle is over */
     const struct msg_row *message;
     const struct act_row *act;
@@ -114,12 +114,12 @@ struct handed {
     qp_str guid;
     int64_t token;
     int64_t tries;
+    int64_t priority;
 };
 
 /* What a turn leaves for the engine to do after the commit. Set anew in every run of it. */
 struct outcome {
     struct handed *handed;
-    int64_t handed_count;
     struct job_ref ended; /* job 0: none ended */
     enum job_state ended_state;
     qp_str ended_workflow;
@@ -139,7 +139,8 @@ struct kernel {
     bool stepwise; /* nothing is fused, and results go through the stream; for tests */
     qp_ms
         keep_ms; /* how long finished jobs are kept, unless the program says otherwise; 0: for ever */
-    /* Asks for a place at a local worker of a topic; NULL: none. lease_ms 0: as long as the run lasts. */
+    /* Counts a place at a worker of a topic; NULL: none. It may be called again, for a decision that is made again,
+     * and talks to nobody. lease_ms 0: as long as the run lasts. */
     void *context;
     void *(*reserve)(void *context, int64_t ns, qp_str topic, qp_ms *out_lease_ms, void **out_seat);
 };

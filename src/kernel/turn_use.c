@@ -163,7 +163,8 @@ void turn_descend(struct turn *t)
 
 /* ------------------------------------------------------------------------------------------ tasks */
 
-/* The task goes to a worker of this process at once when one has a place, else into the stream. */
+/* The task goes to a worker at once when one has a place and its lane allows it, else into the stream: which it is
+ * says the op (outcome_seal). */
 int turn_task(struct turn *t, qp_str topic)
 {
     struct op *op = bundle_op(t->bundle, OP_msg_put);
@@ -194,11 +195,11 @@ int turn_task(struct turn *t, qp_str topic)
                                   .topic = topic,
                                   .guid = op->msg_put.guid,
                                   .tries = 1,
+                                  .priority = op->msg_put.priority,
                                   .act = t->act,
                                   .jid = t->job->jid,
                                   .workflow = t->job->workflow};
         t->outcome->handed = handed;
-        t->outcome->handed_count++;
     }
     return rc;
 }

@@ -6,6 +6,8 @@
  *   I1  a seat is listed while its call has a place that is neither used nor promised
  *   I2  lists are in order of waiting; who was promised a task goes to the end of that list (work.h, I4)
  *   I3  what a round has promised is over when it is: used, or free again
+ *   I4  a promise is a number of ours. A peer is asked only after the commit, when there is a task for it; if it has gone, the
+ *       first who waits there takes the task, and if there is none, the task goes back with the try that it had
  */
 #include "run/stats.h"
 #include "run/work_internal.h"
@@ -105,22 +107,25 @@ static bool is_there(const struct work_state *s)
     return s->phase != PHASE_PARKED || s->of->there == NULL || s->of->there(s->of->context);
 }
 
-/* The first seat whose owner is still there; the others are answered. */
-static struct seat *first_seat(struct work_topic *t)
+/* Whether it takes a task now. One that has gone is answered. */
+static bool takes(struct work_state *s)
 {
-    while (t->first != NULL && !is_there(t->first->state)) {
-        struct work_state *gone = t->first->state;
-        gone->aborted = true;
-        seats_update(gone);
-        work_wake(gone);
+    if (s->aborted || free_places(s) <= 0) {
+        return false;
     }
-    return t->first;
+    if (!is_there(s)) {
+        s->aborted = true;
+        seats_update(s);
+        work_wake(s);
+    }
+    return !s->aborted;
 }
 
-static void *take(void *context, int round)
+/* A place of the first who waits: nobody is asked. */
+static void *promise(void *context, int round)
 {
     struct work_topic *t = context;
-    struct seat *seat = t->q->work->shut ? NULL : first_seat(t);
+    struct seat *seat = t->q->work->shut ? NULL : t->first;
     struct work_state *s;
     if (seat == NULL) {
         return NULL;
@@ -150,15 +155,27 @@ void work_settled(void *context, int round)
     }
 }
 
-/* Whoever was promised the task has it, unless it has gone meanwhile. */
+/* After the commit: whose place was counted, or else the first who waits. NULL: nobody is left. */
+static struct work_state *taker_of(struct work_topic *t, struct work_state *counted)
+{
+    struct work_state *s = counted;
+    while (!takes(s)) {
+        if (t->q->work->shut || t->first == NULL) {
+            return NULL;
+        }
+        s = t->first->state; /* each look takes one that does not take out of the list */
+    }
+    return s;
+}
+
 static void give(void *context, struct task *task)
 {
     struct work_topic *t = context;
-    struct work_state *s = task->seat;
+    struct work_state *s = taker_of(t, task->seat);
     struct work_task *told = (struct work_task *)(void *)(task + 1);
     qp *q = t->q;
-    if (s->aborted) {
-        work_give_back(q, &task->ref, s);
+    if (s == NULL) {
+        work_give_back(q, &task->ref, task->seat);
         task_free(&q->env, task);
         return;
     }
@@ -219,7 +236,7 @@ static struct work_topic *topic_make(qp *q, int64_t ns, qp_str name)
                                   .context = t,
                                   .give = give,
                                   .places = places,
-                                  .take = take,
+                                  .promise = promise,
                                   .extra_size = sizeof(struct work_task)};
     engine_serve(q->engine, &t->service);
     return t;

@@ -253,6 +253,25 @@ static void test_async(void **state)
     END_KIND
 }
 
+/* Proves that a job that is started and cancelled in one round is counted before the start and its texts are gone. */
+static void test_cancelled_as_it_starts(void **state)
+{
+    ON_ALL_KINDS
+    struct told told = {.count = RT_COUNT_INIT};
+    struct qp_err err = {0};
+    char topic[40] = "a.topic.of.which.the.start.has.a.copy";
+    struct qp_start start = {.topic = str_from(topic), .id = QP_STR("j"), .input = QP_STR("{}")};
+    struct qp_action action = {
+        .verb = QP_VERB_CANCEL, .id = QP_STR("j"), .context = &told, .done = on_done};
+    assert_int_equal(qp_job_start_async(q, &start, &err), QP_OK);
+    assert_int_equal(qp_job_act_async(q, &action, &err), QP_OK);
+    rt_poll(q);
+    rt_await(&told.count, 1);
+    assert_int_equal(told.code, QP_OK);
+    rt_expect(q, "j", "cancelled", NULL);
+    END_KIND
+}
+
 static void note_acted(void *context, qp_str id, int code)
 {
     int64_t *told = context;
@@ -320,9 +339,13 @@ static void test_bulk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),  cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_unpark), cmocka_unit_test(test_unpark_by_key),
-        cmocka_unit_test(test_async),  cmocka_unit_test(test_bulk),
+        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_unpark),
+        cmocka_unit_test(test_unpark_by_key),
+        cmocka_unit_test(test_async),
+        cmocka_unit_test(test_bulk),
+        cmocka_unit_test(test_cancelled_as_it_starts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,6 +113,39 @@ static void test_room(void **state)
     }
 }
 
+static int places_found;
+
+/* Asks for a place, is begun again, as where others write, and asks again. */
+static int reserve_twice(struct engine *e, struct command *c, struct bundle *b)
+{
+    struct kernel *k = engine_kernel(e);
+    (void)c;
+    places_found = 0;
+    for (int i = 0; i < 2; i++) {
+        qp_ms lease_ms;
+        void *seat;
+        places_found +=
+            k->reserve(k->context, STORE_NS_DEFAULT, QP_STR("t"), &lease_ms, &seat) != NULL;
+        b->commit->tries++;
+    }
+    return QP_OK;
+}
+
+/* A decision that is made again counts the one place that there is again, and not a second one. */
+static void test_decided_again(void **state)
+{
+    struct command c = {.label = "test", .decide = reserve_twice};
+    (void)state;
+    open_with_room(STORETEST_MEMORY, 1);
+    enginetest_settle(&x);
+    assert_int_equal(enginetest_ask(&x, &c), QP_OK);
+    assert_int_equal(places_found, 2);
+    assert_int_equal(x.service.room, 1);
+    assert_int_equal(enginetest_start(&x, "a"), QP_OK); /* and it is still there */
+    assert_int_equal(in_hand(), 1);
+    enginetest_done(&x);
+}
+
 /* Born in hand or from the stream, by run or by lease: to the worker a task is a task. */
 static void test_born_held_or_from_stream(void **state)
 {
@@ -296,7 +329,7 @@ int main(void)
         cmocka_unit_test(test_room),       cmocka_unit_test(test_born_held_or_from_stream),
         cmocka_unit_test(test_task_lease), cmocka_unit_test(test_claim_that_failed),
         cmocka_unit_test(test_timers),     cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_priority),
+        cmocka_unit_test(test_priority),   cmocka_unit_test(test_decided_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "kernel/engine_internal.h"
 #include "run/handle.h"
 #include "run/work.h"
 #include "support/runtest.h"
@@ -30,6 +31,11 @@ struct caller {
     char token[WORK_TOKEN_SIZE];
     int answers;
     int rc;
+    /* of who is asked whether it is still there */
+    qp *q;
+    bool gone;
+    int asked;
+    int asked_inside; /* a transaction */
 };
 
 static void on_answer(void *context, struct work_call *call, int rc, const char *why)
@@ -375,6 +381,59 @@ static void test_given_back(void **state)
     take_one(q, &c, "other");
     assert_int_equal(c.call.tasks->attempt, 1);
     done(q, &c);
+    END_KIND
+}
+
+static bool is_there(void *context)
+{
+    struct caller *c = context;
+    const struct round *r = c->q->engine->open;
+    c->asked++;
+    c->asked_inside += r != NULL && r->commit.state == COMMIT_RUNNING;
+    return !c->gone;
+}
+
+static void park_as(qp *q, struct caller *c, const char *name, bool gone)
+{
+    make(c, name, 2, 60000);
+    c->q = q;
+    c->gone = gone;
+    c->call.there = is_there;
+    submit(q, c);
+    rt_poll(q);
+    assert_int_equal(c->answers, 0);
+}
+
+/* Proves that nobody is asked inside a transaction, that the task of one that has gone is the next one's, and that with
+ * nobody left it is ready again as if it had not been claimed. */
+static void test_gone_after_the_commit(void **state)
+{
+    ON_ALL_KINDS
+    struct caller c[3];
+    park_as(q, &c[0], "gone", true);
+    park_as(q, &c[1], "there", false);
+    rt_start(q, "a");
+    await(q, &c[0]);
+    await(q, &c[1]);
+    assert_int_equal(c[0].rc, QP_E_CLOSED);
+    assert_int_equal(c[1].rc, QP_OK);
+    assert_int_equal(c[1].call.task_count, 1);
+    assert_int_equal(c[1].call.tasks->attempt, 1);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(c[i].asked, 1);
+        assert_int_equal(c[i].asked_inside, 0);
+        done(q, &c[i]);
+    }
+    park_as(q, &c[0], "gone", true);
+    rt_start(q, "b");
+    await(q, &c[0]);
+    assert_int_equal(c[0].rc, QP_E_CLOSED);
+    assert_int_equal(c[0].asked_inside, 0);
+    done(q, &c[0]);
+    take_one(q, &c[2], "w");
+    assert_true(str_equal(c[2].call.tasks->job, QP_STR("b")));
+    assert_int_equal(c[2].call.tasks->attempt, 1);
+    done(q, &c[2]);
     END_KIND
 }
 
@@ -847,6 +906,7 @@ int main(void)
         cmocka_unit_test(test_errors_and_pending),
         cmocka_unit_test(test_two_processes),
         cmocka_unit_test(test_given_back),
+        cmocka_unit_test(test_gone_after_the_commit),
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_beat),
