@@ -422,7 +422,7 @@ static bool is_unfinished(qp *q)
 {
     bool more;
     (void)pthread_mutex_lock(&q->lock);
-    more = q->finished != NULL || q->inbox != NULL || q->waiting_count > 0;
+    more = atomic_load(&q->finished) != NULL || q->inbox != NULL || q->waiting_count > 0;
     (void)pthread_mutex_unlock(&q->lock);
     return more || q->unsent != NULL || q->unanswered > 0;
 }
@@ -434,10 +434,8 @@ static void commit_finished(qp *q)
     int failures = 0;
     int rc = QP_OK;
     struct qp_err err;
-    for (qp_task *t = pool_rest(q); t != NULL;) {
-        qp_task *next = t->next;
+    for (qp_task *t = pool_rest(q); t != NULL; t = pool_rest(q)) {
         task_give_back(t);
-        t = next;
     }
     while ((rc == QP_OK || (may_pass(rc) && failures < CLOSE_TRIES)) &&
            (work_close(q) || is_unfinished(q))) {

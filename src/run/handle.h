@@ -60,7 +60,7 @@ struct worker {
 
 struct qp_task {
     qp *q;
-    qp_task *next;      /* in the queue, or among the finished */
+    qp_task *next;      /* in a queue, or among the finished */
     qp_task *next_held; /* all tasks in hand, owned by the driver */
     qp_task *previous_held;
     struct task *task;
@@ -89,20 +89,23 @@ struct qp_task {
     atomic_bool cancelled;
 };
 
-/* Tasks that wait for a thread, and those that are finished. */
+/* Tasks by priority, of one priority in the order in which they came. */
+struct task_queue {
+    qp_task *first[LIMIT_PRIORITY + 1];
+    qp_task *last[LIMIT_PRIORITY + 1];
+    size_t count;
+};
+
+/* Tasks that wait for a thread. */
 struct pool {
     pthread_mutex_t lock;
     pthread_cond_t work;
-    qp_task *first; /* under the pool's lock */
-    qp_task *last;
-    size_t count;
-    atomic_bool stopping; /* set under the pool's lock, so that nobody sleeps over it */
+    struct task_queue waiting; /* under the pool's lock */
+    int idle_count;            /* likewise: threads that wait for a task */
+    atomic_bool stopping;      /* set under the pool's lock, so that nobody sleeps over it */
     pthread_t *threads;
     int thread_count;
-    /* the driver's own: given in this round, not yet shown to the threads */
-    qp_task *given;
-    qp_task *last_given;
-    size_t given_count;
+    struct task_queue given; /* the driver's own: in this round, not yet shown to the threads */
 };
 
 /* Connections for reading (reads.c). */
@@ -176,6 +179,8 @@ struct qp {
     struct ready ready;
     qp_task *unsent;    /* results that a commit has failed for */
     int64_t unanswered; /* results that the engine has */
+    _Atomic(qp_task *)
+        finished; /* functions that have returned, the last one first; any thread adds */
     int event_fd;
     int wake_fd;      /* hints of others that share the store; -1: there are none */
     int both_fd;      /* an epoll of the two, for hosts with a loop of their own; or event_fd */
@@ -195,8 +200,6 @@ struct qp {
     struct call *inbox;
     struct call *last_call;
     size_t waiting_count; /* async starts, from call_put to their answer */
-    qp_task *finished;
-    qp_task *last_finished;
     bool driven;
     pthread_t driver;
     bool running;   /* qp_run has it, here or on the engine's own thread */
@@ -280,11 +283,13 @@ void pool_flush(qp *q);
 size_t pool_waiting(qp *q);
 /* As driver: runs what waits, for a while, when there are no threads for it. */
 void pool_run_here(qp *q);
-/* On a thread, or as driver: what has been done goes to the driver. */
-void pool_finish(qp *q, qp_task *first);
+/* On a thread, or as driver: its function has returned, and the driver commits what it brought. */
+void pool_finish(qp *q, qp_task *task);
+/* As driver: all that were finished since the last time, in order. */
+qp_task *pool_finished(qp *q);
 /* Ends the threads, when their functions have returned. */
 void pool_stop(qp *q);
-/* Only then: what nobody has begun. */
+/* Only then: the next task whose function has not begun; NULL: there is none. */
 qp_task *pool_rest(qp *q);
 void pool_done(qp *q);
 

@@ -74,10 +74,10 @@ static struct arrived take_arrived(qp *q)
         (void)size; /* it is set: that is what kicked says */
         q->kicked = false;
     }
-    a = (struct arrived){q->inbox, q->finished};
+    a.calls = q->inbox;
     q->inbox = q->last_call = NULL;
-    q->finished = q->last_finished = NULL;
     (void)pthread_mutex_unlock(&q->lock);
+    a.finished = pool_finished(q); /* who adds one from here on sets the event */
     return a;
 }
 
@@ -184,7 +184,7 @@ int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err)
 /* Whether somebody waits for the driver already. Under the lock. */
 static bool has_arrived(const qp *q)
 {
-    return q->inbox != NULL || q->finished != NULL;
+    return q->inbox != NULL || atomic_load(&q->finished) != NULL;
 }
 
 /* How long to sleep, in milliseconds for poll. */

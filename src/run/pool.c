@@ -1,15 +1,20 @@
 /* pool.c - the threads that run workers' functions
  *
- * A task goes round: the engine gives it (driver), a thread takes it from the queue, runs the
- * function, and puts it among the finished (handle's lock), where the driver finds it and commits what it
- * brought. In each place one thread owns it.
+ *            give, flush           take             function returns            commit
+ *   (engine) -----------> waiting -----> a thread's ----------------> finished -------> (gone)
+ *
+ *   I1  in each place one thread owns a task: the driver, the queue's lock, a thread, the driver
+ *   I2  a thread takes one task when it has nothing else to do: none waits behind another while a thread is idle
+ *   I3  of those that wait the best priority is taken first, then the oldest: a newcomer overtakes all that are worse
+ *   I4  what a function brought goes to the driver when the function has returned, alone. The driver commits all that it
+ *       finds, so results that come during a commit share the next one
+ *
+ * If we crash, every function whose result is not committed runs again: at most those that are running, and those that
+ * returned during the last commit.
  */
 #include "run/handle.h"
 #include "run/stats.h"
 
-/* A thread takes more than one only from a long queue, so that a slow function does not keep
- * others waiting while threads are idle. */
-#define TAKE_MOST 16
 /* So long the driver runs functions before it commits what they brought. */
 #define RUN_HERE_US 10000
 
@@ -25,137 +30,139 @@ int pool_init(struct pool *p)
     return QP_OK;
 }
 
+/* ----------------------------------------------------------------------------------------- queues */
+
+static void queue_add(struct task_queue *into, qp_task *t)
+{
+    int64_t priority = t->task->priority;
+    QP_ASSERT(priority >= 0 && priority <= LIMIT_PRIORITY);
+    t->next = NULL;
+    if (into->first[priority] == NULL) {
+        into->first[priority] = t;
+    } else {
+        into->last[priority]->next = t;
+    }
+    into->last[priority] = t;
+    into->count++;
+}
+
+/* All of `from`, each behind those of its priority. */
+static void queue_join(struct task_queue *into, struct task_queue *from)
+{
+    for (int i = 0; i <= LIMIT_PRIORITY; i++) {
+        if (from->first[i] == NULL) {
+            continue;
+        }
+        *(into->first[i] == NULL ? &into->first[i] : &into->last[i]->next) = from->first[i];
+        into->last[i] = from->last[i];
+    }
+    into->count += from->count;
+    *from = (struct task_queue){.count = 0};
+}
+
+/* The first of the best priority; NULL: it is empty. */
+static qp_task *queue_take(struct task_queue *from)
+{
+    for (int i = 0; i <= LIMIT_PRIORITY && from->count > 0; i++) {
+        qp_task *t = from->first[i];
+        if (t != NULL) {
+            from->first[i] = t->next;
+            from->count--;
+            t->next = NULL;
+            return t;
+        }
+    }
+    QP_ASSERT(from->count == 0);
+    return NULL;
+}
+
+/* --------------------------------------------------------------------------------- to and from threads */
+
 void pool_give(void *context, struct task *task)
 {
     struct worker *w = context;
-    struct pool *p = &w->q->pool;
-    qp_task *t = task_make(w->q, w, task);
     stats_handed(w->q, task);
-    if (p->given == NULL) {
-        p->given = t;
-    } else {
-        p->last_given->next = t;
-    }
-    p->last_given = t;
-    p->given_count++;
+    queue_add(&w->q->pool.given, task_make(w->q, w, task));
 }
 
 void pool_flush(qp *q)
 {
     struct pool *p = &q->pool;
-    if (p->given == NULL) {
+    if (p->given.count == 0) {
         return;
     }
     (void)pthread_mutex_lock(&p->lock);
-    if (p->first == NULL) {
-        p->first = p->given;
-    } else {
-        p->last->next = p->given;
-    }
-    p->last = p->last_given;
-    p->count += p->given_count;
-    if (p->given_count == 1) {
+    queue_join(&p->waiting, &p->given);
+    /* Those that are busy look by themselves. */
+    for (size_t i = 0; i < p->waiting.count && i < (size_t)p->idle_count; i++) {
         (void)pthread_cond_signal(&p->work);
-    } else {
-        (void)pthread_cond_broadcast(&p->work);
     }
     (void)pthread_mutex_unlock(&p->lock);
-    p->given = p->last_given = NULL;
-    p->given_count = 0;
 }
 
-/* Up to `most` tasks from the front. Under the pool's lock. */
-static qp_task *take(struct pool *p, size_t most)
+void pool_finish(qp *q, qp_task *task)
 {
-    qp_task *first = p->first;
-    qp_task *last = first;
-    size_t taken = 1;
-    if (first == NULL) {
-        return NULL;
+    qp_task *before = atomic_load(&q->finished);
+    do {
+        task->next = before;
+    } while (!atomic_compare_exchange_weak(&q->finished, &before, task));
+    if (before == NULL) { /* else the event is set, or about to be */
+        (void)pthread_mutex_lock(&q->lock);
+        kick(q);
+        (void)pthread_mutex_unlock(&q->lock);
     }
-    while (taken < most && last->next != NULL) {
-        last = last->next;
-        taken++;
+}
+
+qp_task *pool_finished(qp *q)
+{
+    qp_task *rest = atomic_exchange(&q->finished, NULL);
+    qp_task *first = NULL;
+    while (rest != NULL) {
+        qp_task *t = rest;
+        rest = t->next;
+        t->next = first;
+        first = t;
     }
-    p->first = last->next;
-    p->count -= taken;
-    last->next = NULL;
     return first;
 }
 
-void pool_finish(qp *q, qp_task *first)
+/* A task for a thread that has none; NULL: the pool is being stopped. */
+static qp_task *wait_for_task(struct pool *p)
 {
-    qp_task *last = first;
-    while (last->next != NULL) {
-        last = last->next;
-    }
-    (void)pthread_mutex_lock(&q->lock);
-    if (q->finished == NULL) {
-        q->finished = first;
-    } else {
-        q->last_finished->next = first;
-    }
-    q->last_finished = last;
-    kick(q);
-    (void)pthread_mutex_unlock(&q->lock);
-}
-
-/* Back to the front of the queue, in their order. */
-static void put_back(struct pool *p, qp_task *first)
-{
-    qp_task *last = first;
-    size_t count = 1;
-    while (last->next != NULL) {
-        last = last->next;
-        count++;
-    }
+    qp_task *task = NULL;
     (void)pthread_mutex_lock(&p->lock);
-    p->last = p->first == NULL ? last : p->last;
-    last->next = p->first;
-    p->first = first;
-    p->count += count;
-    (void)pthread_mutex_unlock(&p->lock);
-}
-
-/* Runs one after the other; when the pool is stopped meanwhile, the rest goes back. */
-static void run_list(struct pool *p, qp_task *first)
-{
-    for (qp_task *t = first; t != NULL; t = t->next) {
-        task_run(t);
-        if (atomic_load(&p->stopping) && t->next != NULL) {
-            put_back(p, t->next);
-            t->next = NULL;
-        }
+    p->idle_count++;
+    while (p->waiting.count == 0 && !atomic_load(&p->stopping)) {
+        (void)pthread_cond_wait(&p->work, &p->lock);
     }
+    p->idle_count--;
+    if (!atomic_load(&p->stopping)) {
+        task = queue_take(&p->waiting);
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+    return task;
 }
 
 static void *thread_main(void *context)
 {
     qp *q = context;
-    struct pool *p = &q->pool;
-    qp_task *tasks;
-    do {
-        (void)pthread_mutex_lock(&p->lock);
-        while (p->first == NULL && !atomic_load(&p->stopping)) {
-            (void)pthread_cond_wait(&p->work, &p->lock);
-        }
-        size_t share = p->count / (4 * (size_t)p->thread_count) + 1;
-        tasks = atomic_load(&p->stopping) ? NULL : take(p, share < TAKE_MOST ? share : TAKE_MOST);
-        (void)pthread_mutex_unlock(&p->lock);
-        if (tasks != NULL) {
-            run_list(p, tasks);
-            pool_finish(q, tasks);
-        }
-    } while (tasks != NULL);
+    qp_task *task = wait_for_task(&q->pool);
+    while (task != NULL) {
+        task_run(task);
+        pool_finish(q, task);
+        task = wait_for_task(&q->pool);
+    }
     return NULL;
 }
+
+/* ---------------------------------------------------------------------------------- on the driver itself */
 
 /* The next task for the driver itself. */
 static qp_task *take_here(struct pool *p)
 {
     qp_task *task;
     (void)pthread_mutex_lock(&p->lock);
-    task = p->thread_count > 0 ? NULL : take(p, 1);
+    task = p->thread_count > 0 ? NULL : queue_take(&p->waiting);
     (void)pthread_mutex_unlock(&p->lock);
     return task;
 }
@@ -174,7 +181,7 @@ size_t pool_waiting(qp *q)
     struct pool *p = &q->pool;
     size_t count;
     (void)pthread_mutex_lock(&p->lock);
-    count = p->thread_count > 0 ? p->count : 0;
+    count = p->thread_count > 0 ? p->waiting.count : 0;
     (void)pthread_mutex_unlock(&p->lock);
     return count;
 }
@@ -182,23 +189,15 @@ size_t pool_waiting(qp *q)
 void pool_run_here(qp *q)
 {
     int64_t until_us = q->env.monotonic_us(q->env.context) + RUN_HERE_US;
-    qp_task *first = NULL;
-    qp_task *last = NULL;
     qp_task *task = take_here(&q->pool);
     while (task != NULL) {
         task_run(task);
-        if (first == NULL) {
-            first = task;
-        } else {
-            last->next = task;
-        }
-        last = task;
+        pool_finish(q, task);
         task = is_wanted_elsewhere(q, until_us) ? NULL : take_here(&q->pool);
     }
-    if (first != NULL) {
-        pool_finish(q, first);
-    }
 }
+
+/* ----------------------------------------------------------------------------------- start and stop */
 
 int pool_start(qp *q, int threads, struct qp_err *err)
 {
@@ -251,7 +250,7 @@ qp_task *pool_rest(qp *q)
     qp_task *rest;
     pool_flush(q);
     (void)pthread_mutex_lock(&p->lock);
-    rest = take(p, SIZE_MAX);
+    rest = queue_take(&p->waiting);
     (void)pthread_mutex_unlock(&p->lock);
     return rest;
 }

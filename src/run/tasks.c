@@ -246,7 +246,6 @@ static void convert(qp_task *t, int rc)
     (void)qp_task_fail(t, &(struct qp_failure){.message = rc == QP_E_ABORTED
                                                               ? "the task's own writes refused"
                                                               : qp_code_text(rc)});
-    t->next = NULL;
     pool_finish(t->q, t);
 }
 
