@@ -63,6 +63,18 @@ void scene_start(struct sim *s, qp_ms at_ms, const struct scene_job *job)
     (void)snprintf(a->input, sizeof a->input, "%s", job->input);
 }
 
+void client_limit(struct sim *s, struct sim_random *r)
+{
+    if (!random_chance(r, 40)) {
+        return;
+    }
+    s->limit_max = 1 + random_below(r, 2);
+    for (int i = 0; i < s->act_count; i++) {
+        (void)snprintf(s->acts[i].limit_key, NAME_SIZE, "k%lld", (long long)random_below(r, 2));
+    }
+    sim_cover("limits");
+}
+
 void scene_signal(struct sim *s, qp_ms at_ms, const char *topic, const char *key,
                   const char *payload, int64_t code)
 {
@@ -312,6 +324,7 @@ static bool order_fill(struct order *o)
                                                 .jid = str_from(a->jid),
                                                 .kind = a->job_kind,
                                                 .workflow = str_from(a->workflow),
+                                                .limit_key = str_from(a->limit_key),
                                                 .expire_ms = a->expire_ms},
                                         .input = str_from(a->input)};
         if (s->scene->start != NULL &&

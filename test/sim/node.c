@@ -291,7 +291,6 @@ static void hand_drop(struct hand *h)
     }
     *link = h->next;
     h->task->service->room++;
-    h->task->service->hungry = true;
     task_free(&n->env, h->task);
     mem_free(&n->env, h);
 }
@@ -528,6 +527,9 @@ static void rest(struct node *n)
         until = n->letters[i].arrives_us < until ? n->letters[i].arrives_us : until;
     }
     until = engine_is_writing(n->engine) && until > s->now_us + 1000 ? s->now_us + 1000 : until;
+    if (until > s->now_us && !engine_is_writing(n->engine)) {
+        watch_idle(s, n);
+    }
     n->wake_us = until;
     yield(n);
 }

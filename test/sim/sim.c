@@ -157,6 +157,38 @@ static void draw_sizes(struct sim *s, struct sim_random *r)
 
 /* ----------------------------------------------------------------------------------------- the world */
 
+/* What a limit key may have, at every topic; before anybody works. */
+static void set_limits(struct sim *s)
+{
+    struct store *store;
+    struct qp_err err = {0};
+    if (s->limit_max == 0) {
+        return;
+    }
+    if (store_open(&s->outside.env, &(struct store_options){.memory = s->memory}, &store, &err) !=
+        QP_OK) {
+        sim_bug(err.text);
+    }
+    for (size_t i = 0; s->scene->topics[i] != NULL; i++) {
+        struct commit c;
+        struct op *op;
+        commit_init(&c, store);
+        op = bundle_op(commit_bundle(&c, "limit"), OP_lane_limit);
+        QP_ASSERT(op != NULL);
+        op->lane_limit = (struct op_lane_limit){.ns = STORE_NS_DEFAULT,
+                                                .topic = str_from(s->scene->topics[i]),
+                                                .limit_key = QP_STR("*"),
+                                                .max = s->limit_max};
+        if (store_commit(store, &c) != QP_OK) {
+            sim_bug(c.err.text);
+        }
+        commit_done(&c);
+    }
+    if (store_close(store, &err) != QP_OK) {
+        sim_bug(err.text);
+    }
+}
+
 static void world_create(struct sim *s)
 {
     static const char *const names[MODEL_COUNT] = {"model.alone", "model.serial", "model.rows"};
@@ -175,6 +207,7 @@ static void world_create(struct sim *s)
         node_init(&s->nodes[i], s, i);
     }
     watch_init(s);
+    set_limits(s);
 }
 
 static void sim_init(struct sim *s, const struct sim_options *options, struct sim_result *result)
@@ -182,6 +215,7 @@ static void sim_init(struct sim *s, const struct sim_options *options, struct si
     struct sim_random sizes;
     struct sim_random plan;
     struct sim_random play;
+    struct sim_random limits;
     size_t scene_count = 0;
     *s = (struct sim){.options = *options, .result = result};
     *result = (struct sim_result){.ok = true};
@@ -190,6 +224,7 @@ static void sim_init(struct sim *s, const struct sim_options *options, struct si
     random_init(&play, options->seed, 3);
     random_init(&s->choice, options->seed, 4);
     random_init(&s->network, options->seed, 5);
+    random_init(&limits, options->seed, 6);
     draw_sizes(s, &sizes);
     while (scenes[scene_count] != NULL) {
         scene_count++;
@@ -205,6 +240,7 @@ static void sim_init(struct sim *s, const struct sim_options *options, struct si
     s->stage = mem_alloc(&s->env, s->scene->size);
     QP_ASSERT(s->stage != NULL);
     s->scene->create(s->stage, s, &play);
+    client_limit(s, &limits);
     world_create(s);
 }
 

@@ -308,9 +308,60 @@ static void age_what_is_new(struct sim *s)
     arena_done(&arena);
 }
 
+/* ------------------------------------------------------------------------------------------- limits */
+
+static int lane_is_within(void *context, const void *row)
+{
+    struct sim *s = context;
+    const struct lane_row *lane = row;
+    if (lane->max > 0 && lane->held > lane->max) {
+        sim_violate(s, "limit", "%lld of %.*s '%.*s' are held, %lld may be", (long long)lane->held,
+                    STR_ARG(lane->topic), STR_ARG(lane->limit_key), (long long)lane->max);
+    }
+    if (lane->max > 0 && lane->held == lane->max && lane->ready > 0) {
+        sim_cover("limits.full");
+    }
+    return QP_OK;
+}
+
+static void lanes_visit(struct sim *s, void *context, store_visit visit)
+{
+    struct scan all = {.table = TABLE_lane, .index = -1, .limit = SIZE_MAX};
+    struct qp_err err = {0};
+    if (store_scan(s->checker, &all, context, visit, &err) != QP_OK) {
+        sim_bug(err.text);
+    }
+}
+
+static int lane_is_served(void *context, const void *row)
+{
+    const struct node *n = context;
+    const struct lane_row *lane = row;
+    for (size_t i = 0; n->sim->scene->topics[i] != NULL; i++) {
+        const struct service *service = &n->services[i];
+        if (str_equal(service->topic, lane->topic) && service->room > 0 && !service->held_back &&
+            lane->ready > 0 && (lane->max == 0 || lane->held < lane->max)) {
+            sim_violate(n->sim, "idle", "%lld of %.*s '%.*s' are ready, and a worker has room",
+                        (long long)lane->ready, STR_ARG(lane->topic), STR_ARG(lane->limit_key));
+        }
+    }
+    return QP_OK;
+}
+
+/* Where others write, it looks once in a while, and they may be at it. */
+void watch_idle(struct sim *s, const struct node *n)
+{
+    if (s->model == MODEL_ALONE) {
+        lanes_visit(s, (void *)(uintptr_t)n, lane_is_served);
+    }
+}
+
 void watch_committed(struct sim *s)
 {
     age_what_is_new(s);
+    if (s->limit_max > 0) {
+        lanes_visit(s, s, lane_is_within);
+    }
     for (int i = 0; i < s->touched_count; i++) {
         check_job(s, s->touched[i]);
     }

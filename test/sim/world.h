@@ -73,6 +73,7 @@ struct act {
     /* of a start */
     int64_t job_kind;
     char workflow[NAME_SIZE];
+    char limit_key[NAME_SIZE]; /* "": none */
     char input[SCENE_TEXT_SIZE];
     qp_ms expire_ms;
     /* of a signal */
@@ -193,6 +194,7 @@ struct sim {
     qp_ms task_lease_ms;
     qp_ms keep_ms;
     int64_t room;
+    int64_t limit_max; /* tasks of one limit key at once; 0: jobs have no keys */
     bool stepwise;
     bool has_writer;
     struct ceilings ceilings;
@@ -250,6 +252,8 @@ int64_t node_next_us(const struct node *n);
 bool node_has_work(const struct node *n);
 
 /* client.c */
+/* In some worlds jobs have limit keys, and a key so many places. */
+void client_limit(struct sim *s, struct sim_random *r);
 void client_go_on(struct sim *s);
 int64_t client_next_us(const struct sim *s);
 bool client_is_done(const struct sim *s);
@@ -264,6 +268,8 @@ void watch_done(struct sim *s);
 void watch_committing(struct sim *s, const struct memory_provider *p);
 void watch_committed(struct sim *s);
 void watch_crash(struct sim *s, const struct node *n);
+/* A node goes to sleep: nothing that one of its workers has room for is ready. */
+void watch_idle(struct sim *s, const struct node *n);
 bool watch_is_quiet(struct sim *s);
 bool watch_has_jobs(struct sim *s);
 void watch_follow(struct sim *s);
