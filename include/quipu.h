@@ -839,7 +839,7 @@ struct qp_worker {
     qp_ms
         lease_ms; /* 0: the task is this process's until it answers or dies. Else a worker that is silent
                        for so long loses it, and should use qp_task_heartbeat */
-    int64_t in_hand; /* tasks fetched ahead, at most; 0: 1024 */
+    int64_t in_hand; /* tasks fetched ahead, at most, by priority; 0: 1024 */
 };
 /* At any time. QP_E_EXISTS: the topic has a worker. */
 QP_API QP_MUST_USE int qp_worker_add(qp *engine, const struct qp_worker *worker,

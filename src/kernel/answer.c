@@ -26,7 +26,7 @@ static void count_outcome(struct engine *e, const struct outcome *o)
 }
 
 /* Like hand_out before anybody is answered, and for the same reason: the texts of an outcome may be another
- * command's, whose memory goes with its answer. */
+ * command's, and its memory goes with its answer. */
 static void count_outcomes(struct round *r)
 {
     for (const struct command *c = r->commands; c != NULL; c = c->next) {

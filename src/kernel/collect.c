@@ -103,7 +103,8 @@ static struct delivery *take_batch(struct engine *e)
 
 /* ------------------------------------------------------------------------------------------ decide */
 
-/* What the ops have put out is taken before they go. A task that was not born claimed is nobody's yet. */
+/* What the ops have put out is taken before they go. A task that was not born claimed waits in
+ * its stream. */
 int outcome_seal(struct outcome *o, struct bundle *b)
 {
     struct handed **link = &o->handed;

@@ -59,7 +59,7 @@ void task_free(const struct qp_env *env, struct task *task);
 /* Who takes the tasks of a topic. `room` is how many more it takes; the engine counts it down, the
  * owner up. Or its places are told apart, and some of them may be places of other services, too: then
  * `places` and `promise` are asked in place of `room`. Both are called inside of decisions, which may be made again:
- * they count, and talk to nobody. Who gets the task is settled by `give`, after the commit. */
+ * they count, and do no I/O. `give` chooses the receiver, after the commit. */
 struct service {
     int64_t ns; /* 0: any namespace */
     qp_str topic;
@@ -68,8 +68,8 @@ struct service {
     void *context;
     void (*give)(void *context, struct task *task);
     size_t extra_size; /* bytes behind the struct task that are the owner's; zeroed */
-    /* How many places are free, `most` at most. Counts one for a task of this round, and says whose it is: that one
-     * is asked first when the round is committed. engine_options.settled ends what a round, or a try of its commit,
+    /* How many places are free, `most` at most. Counts one for a task of this round, and names its owner: `give`
+     * asks that one first. engine_options.settled ends what a round, or a try of its commit,
      * has counted. NULL: see room. */
     int64_t (*places)(void *context, int64_t most);
     void *(*promise)(void *context, int round);

@@ -9,10 +9,9 @@
  *   I2  no more than `room` tasks of a service are in hand
  *   I3  a task that was delivered `max_deliveries` times without an answer is buried; its last try is
  *       made alone, so that it is not buried for what others did
- *   I4  a decision counts places and does nothing else: it may be made again, and nobody waits in an open
- *       transaction. Who takes the task is settled after the commit; if nobody is left, the task goes back as if it
- *       had not been claimed
- *   I5  while a stream may have tasks for a service, a task that is born goes there too: the claim at the end of the
+ *   I4  a decision counts places and does no I/O: it may be made again, and an open transaction waits for no peer. The
+ *       receiver is chosen after the commit; if there is none, the task goes back as if it had not been claimed
+ *   I5  while a stream may have tasks for a service, a newborn task goes there too: the claim at the end of the
  *       round takes the best of all, and none overtakes another of a better priority
  *
  * If we crash after the commit and before the worker has the task, or while it has it, the task's row says

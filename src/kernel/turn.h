@@ -104,7 +104,7 @@ struct program {
 struct handed {
     struct handed *next;
     void *place;                  /* at a worker, as `reserve` gave it */
-    void *seat;                   /* whose place was counted, if it tells them apart */
+    void *seat;                   /* the owner of the place, if it tells them apart */
     const struct op_msg_put *put; /* until the bundle is over */
     const struct msg_row *message;
     const struct act_row *act;
@@ -140,7 +140,7 @@ struct kernel {
     qp_ms
         keep_ms; /* how long finished jobs are kept, unless the program says otherwise; 0: for ever */
     /* Counts a place at a worker of a topic; NULL: none. It may be called again, for a decision that is made again,
-     * and talks to nobody. lease_ms 0: as long as the run lasts. */
+     * and does no I/O. lease_ms 0: as long as the run lasts. */
     void *context;
     void *(*reserve)(void *context, int64_t ns, qp_str topic, qp_ms *out_lease_ms, void **out_seat);
 };

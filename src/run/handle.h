@@ -102,7 +102,7 @@ struct pool {
     pthread_cond_t work;
     struct task_queue waiting; /* under the pool's lock */
     int idle_count;            /* likewise: threads that wait for a task */
-    atomic_bool stopping;      /* set under the pool's lock, so that nobody sleeps over it */
+    atomic_bool stopping;      /* set under the pool's lock, so that no thread sleeps over it */
     pthread_t *threads;
     int thread_count;
     struct task_queue given; /* the driver's own: in this round, not yet shown to the threads */
@@ -289,7 +289,7 @@ void pool_finish(qp *q, qp_task *task);
 qp_task *pool_finished(qp *q);
 /* Ends the threads, when their functions have returned. */
 void pool_stop(qp *q);
-/* Only then: the next task whose function has not begun; NULL: there is none. */
+/* Only then: the next task that was not begun; NULL: there is none. */
 qp_task *pool_rest(qp *q);
 void pool_done(qp *q);
 

@@ -77,7 +77,7 @@ static struct arrived take_arrived(qp *q)
     a.calls = q->inbox;
     q->inbox = q->last_call = NULL;
     (void)pthread_mutex_unlock(&q->lock);
-    a.finished = pool_finished(q); /* who adds one from here on sets the event */
+    a.finished = pool_finished(q); /* a later one sets the event */
     return a;
 }
 

@@ -9,7 +9,7 @@
  *   I4  what a function brought goes to the driver when the function has returned, alone. The driver commits all that it
  *       finds, so results that come during a commit share the next one
  *
- * If we crash, every function whose result is not committed runs again: at most those that are running, and those that
+ * If we crash, a function runs again unless its result is committed: at most those that are running, and those that
  * returned during the last commit.
  */
 #include "run/handle.h"

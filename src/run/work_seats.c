@@ -6,8 +6,8 @@
  *   I1  a seat is listed while its call has a place that is neither used nor promised
  *   I2  lists are in order of waiting; who was promised a task goes to the end of that list (work.h, I4)
  *   I3  what a round has promised is over when it is: used, or free again
- *   I4  a promise is a number of ours. A peer is asked only after the commit, when there is a task for it; if it has gone, the
- *       first who waits there takes the task, and if there is none, the task goes back with the try that it had
+ *   I4  a promise is a number in memory. A peer is asked only after the commit, when there is a task for it; if it has
+ *       gone, the first call that waits there gets the task; without one, the task goes back with the try that it had
  */
 #include "run/stats.h"
 #include "run/work_internal.h"
@@ -121,7 +121,7 @@ static bool takes(struct work_state *s)
     return !s->aborted;
 }
 
-/* A place of the first who waits: nobody is asked. */
+/* A place of the call that has waited longest; its peer is not asked. */
 static void *promise(void *context, int round)
 {
     struct work_topic *t = context;
@@ -155,7 +155,7 @@ void work_settled(void *context, int round)
     }
 }
 
-/* After the commit: whose place was counted, or else the first who waits. NULL: nobody is left. */
+/* After the commit: the call that the place was counted for, or else the first that waits. NULL: none is left. */
 static struct work_state *taker_of(struct work_topic *t, struct work_state *counted)
 {
     struct work_state *s = counted;

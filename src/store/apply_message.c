@@ -11,7 +11,7 @@
  *   I4  held <= max, where max > 0, for every claim made since max was set; a message that is put into the
  *       hands of a worker at its birth is claimed by that, so it obeys the limit too
  *   I5  a commit says for which topics something has become claimable (ready_topics): a message became READY, or
- *       a lane with a limit that has READY ones was given a place back. Whoever claims looks again only then
+ *       a lane with a limit that has READY ones was given a place back. Claims look again only then
  *
  * The states and who moves between them are drawn at enum msg_state in rows.h; the table below is
  * that picture.
@@ -89,16 +89,16 @@ static int lane_tidy(struct txn *t, const struct lane_row *lane)
     return t->rc;
 }
 
-static int lane_count(struct txn *t, const struct msg_row *m, enum msg_state from,
-                      enum msg_state to)
+/* `lane`: that of the message, as lane_edit gave it; NULL: it is looked for when it is needed. */
+static int lane_count(struct txn *t, struct lane_row *lane, const struct msg_row *m,
+                      enum msg_state from, enum msg_state to)
 {
-    struct lane_row *lane;
     int64_t ready = (to == MSG_READY) - (from == MSG_READY);
     int64_t held = (to == MSG_HELD) - (from == MSG_HELD);
     if (ready == 0 && held == 0) {
         return QP_OK;
     }
-    lane = lane_edit(t, m);
+    lane = lane != NULL ? lane : lane_edit(t, m);
     if (lane == NULL) {
         return t->rc;
     }
@@ -114,8 +114,8 @@ static int lane_count(struct txn *t, const struct msg_row *m, enum msg_state fro
     return lane_tidy(t, lane);
 }
 
-int msg_move(struct txn *t, struct msg_row *m, enum msg_state state, int64_t wake_at,
-             int64_t holder)
+static int msg_move_in(struct txn *t, struct lane_row *lane, struct msg_row *m,
+                       enum msg_state state, int64_t wake_at, int64_t holder)
 {
     enum msg_state from = (enum msg_state)m->state;
     if (!may_follow[from][state]) {
@@ -128,7 +128,13 @@ int msg_move(struct txn *t, struct msg_row *m, enum msg_state state, int64_t wak
     if (state == MSG_NONE) {
         txn_drop(t, TABLE_msg, m);
     }
-    return t->rc != QP_OK ? t->rc : lane_count(t, m, from, state);
+    return t->rc != QP_OK ? t->rc : lane_count(t, lane, m, from, state);
+}
+
+int msg_move(struct txn *t, struct msg_row *m, enum msg_state state, int64_t wake_at,
+             int64_t holder)
+{
+    return msg_move_in(t, NULL, m, state, wake_at, holder);
 }
 
 /* 1 paused, 0 not (or nobody's job), or a negative code. That it is not is a hint, where others write:
@@ -186,12 +192,20 @@ static struct msg_row msg_new(const struct txn *t, const struct op_msg_put *put,
     };
 }
 
-/* Whether a message may be claimed at its birth. Where there is a limit, those that are READY come first. */
-static bool lane_takes(struct txn *t, const struct msg_row *m)
+/* Claimed at its birth, if its lane allows it. Where there is a limit, those that are READY come first. */
+static int msg_born_held(struct txn *t, struct msg_row *m, const struct op_msg_put *put)
 {
-    const struct lane_row *lane = lane_edit(t, m);
-    return lane != NULL &&
-           (lane->max == 0 || (lane->held < lane->max && lane->ready == 0) || PLANT(limit_ignored));
+    struct lane_row *lane = lane_edit(t, m);
+    if (lane == NULL) {
+        return t->rc;
+    }
+    if (lane->max > 0 && (lane->held >= lane->max || lane->ready > 0) && !PLANT(limit_ignored)) {
+        return msg_move_in(t, lane, m, MSG_READY, 0, 0);
+    }
+    m->token = m->ord; /* from the same series as all tokens */
+    m->tries = 1;
+    return msg_move_in(t, lane, m, MSG_HELD, put->lease_ms > 0 ? t->now + put->lease_ms : 0,
+                       put->holder);
 }
 
 /* From nothing into its first state. */
@@ -205,13 +219,10 @@ static int msg_place(struct txn *t, struct msg_row *m, const struct op_msg_put *
     if (paused < 0) {
         return paused;
     }
-    if ((put->holder > 0 || put->lease_ms > 0) && !paused && lane_takes(t, m)) {
-        m->token = m->ord; /* from the same series as all tokens */
-        m->tries = 1;
-        return msg_move(t, m, MSG_HELD, put->lease_ms > 0 ? t->now + put->lease_ms : 0,
-                        put->holder);
+    if ((put->holder > 0 || put->lease_ms > 0) && !paused) {
+        return msg_born_held(t, m, put);
     }
-    return t->rc != QP_OK ? t->rc : msg_move(t, m, paused ? MSG_ASIDE : MSG_READY, 0, 0);
+    return msg_move(t, m, paused ? MSG_ASIDE : MSG_READY, 0, 0);
 }
 
 /* A run that is over holds nothing more, whatever it believes of itself. */

@@ -252,7 +252,7 @@ int64_t node_next_us(const struct node *n);
 bool node_has_work(const struct node *n);
 
 /* client.c */
-/* In some worlds jobs have limit keys, and a key so many places. */
+/* In some worlds jobs have limit keys, and each key has a limit. */
 void client_limit(struct sim *s, struct sim_random *r);
 void client_go_on(struct sim *s);
 int64_t client_next_us(const struct sim *s);

@@ -65,7 +65,7 @@ static int64_t put_held(struct storetest *f, unsigned guid, const char *limit_ke
 }
 
 /* Proves that to be born held is a claim: it obeys the limit of its key, also one without a key, and does not overtake
- * what is READY there. What may not be held is READY, and was tried by nobody. */
+ * what is READY there. What may not be held is READY, without a try. */
 static void test_limit_at_birth(void **state)
 {
     struct storetest *f = *state;

@@ -5,7 +5,7 @@
  *   results    are committed when their function has returned, whatever else its thread has to do
  *   order      of what waits in memory and in the stream, the best priority is first
  *
- * Functions count who is inside. They leave when the test lets them, so nothing depends on time.
+ * Functions count how many are inside. They leave when the test lets them, so nothing depends on time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,7 +77,7 @@ static void let_leave(struct room *r, int64_t count)
     (void)pthread_mutex_unlock(&r->lock);
 }
 
-/* Until so many have entered, those that left among them. */
+/* Until `count` have entered, those that left among them. */
 static void await_entered(struct room *r, int64_t count)
 {
     struct timespec until;
@@ -241,8 +241,51 @@ static void test_ten_thousand(void **state)
     END_KIND
 }
 
+/* Proves that two processes on one database keep a limit together, and that neither leaves a place of it unused. */
+static void test_limit_of_two(void **state)
+{
+    enum { JOBS = 300, KEYS = 5, THREADS = 4 };
+    struct qp_err err = {0};
+    struct qp_count count;
+    struct room r;
+    qp *q[2];
+    (void)state;
+    if (rt_kinds() <= RT_SERVER) {
+        skip();
+    }
+    rt_begin_on(RT_SERVER);
+    room_init(&r, 1);
+    for (int i = 0; i < 2; i++) {
+        q[i] = rt_open(rt_place);
+        rt_worker(q[i], "work", visit, &r);
+    }
+    set_limit(q[0], 1);
+    start_threads(q[0], THREADS);
+    start_threads(q[1], THREADS);
+    for (int i = 0; i < JOBS; i++) {
+        start_keyed(q[i % 2], i % KEYS, 0, NULL);
+    }
+    for (int i = 0; i < 20; i++) {
+        await_entered(&r, KEYS + i); /* one of each key, wherever */
+        let_leave(&r, 1);
+    }
+    let_leave(&r, FREELY);
+    await_entered(&r, JOBS);
+    rt_close(q[0]);
+    rt_close(q[1]);
+    assert_int_equal(r.exceeded, 0);
+    q[0] = rt_open(rt_place);
+    assert_int_equal(
+        qp_job_count(q[0], QP_NONE, QP_STR("status=completed"), QP_COUNT_EXACT, &count, &err),
+        QP_OK);
+    assert_int_equal(count.count, JOBS);
+    rt_close(q[0]);
+    rt_check(rt_place, JOBS);
+    rt_end();
+}
+
 /* Proves that a limit that is raised or taken away counts at once for its own key, and for others with the next result:
- * nothing stays ready for ever. */
+ * no task stays ready. */
 static void test_limit_is_raised(void **state)
 {
     ON_ALL_KINDS
@@ -259,13 +302,13 @@ static void test_limit_is_raised(void **state)
     }
     await_entered(&r, 2);
     assert_int_equal(
-        qp_limit_set(q, &(struct qp_limit){.topic = QP_STR("work"), .key = QP_STR("k0"), .max = 4},
+        qp_limit_set(q, &(struct qp_limit){.topic = QP_STR("work"), .key = QP_STR("k0"), .max = 7},
                      &err),
         QP_OK);
-    await_entered(&r, 5);
+    await_entered(&r, 8);
     set_limit(q, 0);
-    let_leave(&r, 20 - 8);
-    rt_await(&ended, 12);
+    let_leave(&r, 20 - 7); /* both keys, one by one, until seven are left, whichever they are */
+    rt_await(&ended, 13);
     await_entered(&r, 20);
     let_leave(&r, FREELY);
     rt_await(&ended, 20);
@@ -350,7 +393,7 @@ static void test_priority_in_hand(void **state)
     for (int priority = 3; priority >= 0; priority -= 3) {
         start_keyed(q, priority, priority, &ended);
     }
-    rt_start_with(q, &(struct qp_start){.topic = QP_STR("nobody"), .input = QP_STR("1")});
+    rt_start_with(q, &(struct qp_start){.topic = QP_STR("unserved"), .input = QP_STR("1")});
     let_leave(&r,
               FREELY); /* the start of the last is committed, so those before it are handed out */
     rt_await(&ended, 53);
@@ -380,7 +423,7 @@ static void on_answer(void *context, struct work_call *call, int rc, const char 
     c->answers++;
 }
 
-/* A call for so many tasks; with a token, one that brings its result. */
+/* A call for `want` tasks; with a token, one that brings its result. */
 static void call_make(qp *q, struct caller *c, int64_t want, const char *token)
 {
     struct qp_err err = {0};
@@ -540,11 +583,11 @@ static void test_priority_elsewhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_backlog_of_a_key),   cmocka_unit_test(test_limit_at_birth),
-        cmocka_unit_test(test_ten_thousand),       cmocka_unit_test(test_limit_is_raised),
-        cmocka_unit_test(test_result_at_once),     cmocka_unit_test(test_short_beside_long),
-        cmocka_unit_test(test_priority_in_hand),   cmocka_unit_test(test_elsewhere),
-        cmocka_unit_test(test_priority_elsewhere),
+        cmocka_unit_test(test_backlog_of_a_key),  cmocka_unit_test(test_limit_at_birth),
+        cmocka_unit_test(test_limit_of_two),      cmocka_unit_test(test_ten_thousand),
+        cmocka_unit_test(test_limit_is_raised),   cmocka_unit_test(test_result_at_once),
+        cmocka_unit_test(test_short_beside_long), cmocka_unit_test(test_priority_in_hand),
+        cmocka_unit_test(test_elsewhere),         cmocka_unit_test(test_priority_elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

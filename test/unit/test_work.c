@@ -31,7 +31,7 @@ struct caller {
     char token[WORK_TOKEN_SIZE];
     int answers;
     int rc;
-    /* of who is asked whether it is still there */
+    /* of a call that is asked whether its peer is still there */
     qp *q;
     bool gone;
     int asked;
@@ -404,8 +404,8 @@ static void park_as(qp *q, struct caller *c, const char *name, bool gone)
     assert_int_equal(c->answers, 0);
 }
 
-/* Proves that nobody is asked inside a transaction, that the task of one that has gone is the next one's, and that with
- * nobody left it is ready again as if it had not been claimed. */
+/* Proves that no peer is asked inside a transaction, that the next call gets the task of one that has gone, and that
+ * without a next call the task is ready again as if it had not been claimed. */
 static void test_gone_after_the_commit(void **state)
 {
     ON_ALL_KINDS
