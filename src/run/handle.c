@@ -404,6 +404,7 @@ int handle_open(const struct qp_options *options, const struct program *const *p
     rc = engine_enter(q, options, programs, program_count, err);
     if (rc != QP_OK) {
         engine_abandon(q->engine);
+        readers_close(q);
         (void)store_close(q->store, NULL); /* the first failure is the one to report */
         handle_free(q);
         return rc;
@@ -491,6 +492,7 @@ int qp_close(qp *q, struct qp_err *err)
     while (q->held != NULL) {
         task_drop(q->held);
     }
+    readers_close(q);
     closed = store_close(q->store, rc == QP_OK ? err : NULL);
     handle_free(q);
     return rc != QP_OK ? rc : closed;

@@ -226,6 +226,8 @@ int reads_do(qp *q, void *context, reads_body body, struct qp_err *err) QP_MUST_
 /* The number of a namespace; none: the handle's own. */
 int space_number(qp *q, qp_str name, int64_t *out_ns, struct qp_err *err) QP_MUST_USE;
 int readers_init(struct readers *r);
+/* Before the store is closed: only the last connection to a file leaves no log beside it. */
+void readers_close(qp *q);
 void readers_done(qp *q);
 
 /* start.c: the id that a start gives, or a new one. */

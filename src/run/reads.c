@@ -25,13 +25,20 @@ int readers_init(struct readers *r)
     return QP_OK;
 }
 
-void readers_done(qp *q)
+void readers_close(qp *q)
 {
     struct readers *r = &q->readers;
     QP_ASSERT(r->open_count == r->free_count); /* nobody reads while the handle closes */
     while (r->free_count > 0) {
         (void)store_close(r->free[--r->free_count], NULL); /* nothing was written */
+        r->open_count--;
     }
+}
+
+void readers_done(qp *q)
+{
+    struct readers *r = &q->readers;
+    readers_close(q);
     (void)pthread_cond_destroy(&r->changed);
     (void)pthread_mutex_destroy(&r->lock);
 }

@@ -9,11 +9,13 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/base.h"
 #include "base/json.h"
+#include "support/files.h"
 #include "support/runtest.h"
 
 #define ON_ALL_KINDS                                                                               \
@@ -664,15 +666,53 @@ static void test_threads(void **state)
     END_KIND
 }
 
+/* The readers are closed before the engine's own connection: what was committed is in the file then, and no
+ * log stays beside it. */
+static void test_close_leaves_one_file(void **state)
+{
+    struct seen s;
+    char name[400];
+    size_t size = 0;
+    unsigned char *bytes;
+    qp *q;
+    (void)state;
+    rt_begin(RT_VIRTUAL);
+    q = rt_open(rt_path);
+    for (int i = 0; i < 5; i++) {
+        char id[16];
+        (void)snprintf(id, sizeof id, "job-%d", i); /* fits */
+        rt_start(q, id);
+    }
+    list(q, &(struct qp_list){0}, &s);
+    assert_int_equal(s.count, 5);
+    rt_close(q);
+    (void)snprintf(name, sizeof name, "%s-wal", rt_path); /* fits */
+    assert_int_not_equal(access(name, F_OK), 0);
+    (void)snprintf(name, sizeof name, "%s.alone", rt_path); /* fits */
+    bytes = files_get(rt_path, &size);
+    assert_non_null(bytes);
+    files_put(name, bytes, size);
+    free(bytes);
+    rt_check(name, 5);
+    rt_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_filters),    cmocka_unit_test(test_cursors),
-        cmocka_unit_test(test_visit_ends), cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_show),       cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_feed),       cmocka_unit_test(test_topics),
-        cmocka_unit_test(test_export),     cmocka_unit_test(test_spaces),
-        cmocka_unit_test(test_readonly),   cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_close_leaves_one_file),
+        cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_cursors),
+        cmocka_unit_test(test_visit_ends),
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_show),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_feed),
+        cmocka_unit_test(test_topics),
+        cmocka_unit_test(test_export),
+        cmocka_unit_test(test_spaces),
+        cmocka_unit_test(test_readonly),
+        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
