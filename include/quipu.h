@@ -181,7 +181,8 @@ typedef struct qp qp;
 struct qp_options {
     size_t size;      /* sizeof(struct qp_options): set by qp_options_init */
     const char *path; /* the file; made, with mode 0600, when it is not there. Or the URL of a
-                         PostgreSQL database, postgresql://user@host/database. NULL: in memory */
+                         PostgreSQL database, postgresql://user@host/database. NULL: in memory
+                         (":memory:" is refused; "./:memory:" is a file of that name) */
     const struct qp_env
         *env; /* NULL: the usual one. With threads its functions are called from all */
     const char *namespace_name; /* NULL: "default" */
@@ -192,6 +193,10 @@ struct qp_options {
     qp_ms
         lease_ms; /* where several processes share a database: when this one is silent for so long,
                        others take up what it held. 0: 10 s; 1 s to a day. A file has no use for it */
+    bool
+        accept_loss; /* of a file: open it also when changes that were answered are missing in it, as
+                         they are in a backup that was restored. Without it QP_E_CORRUPT says what is
+                         missing. For one open: from then on the file is judged by what it has now */
 };
 
 QP_API void qp_options_init(struct qp_options *options);
@@ -909,6 +914,7 @@ struct qp_check_options {
     const char *rules;          /* names or groups: "A1,S"; NULL: all */
     int64_t limit;              /* findings after which it stops; 0: 1000 */
     int64_t max_tries;          /* how often a message may be tried; 0: any number */
+    bool accept_loss;           /* check what is there, also when answered changes are missing */
 };
 
 QP_API void qp_check_options_init(struct qp_check_options *options);

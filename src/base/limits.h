@@ -80,6 +80,7 @@
 #define LIMIT_PAGE_CACHE_KIB                                                                       \
     16384 /* SQLite's pages in memory; more is slower, for the processor's caches */
 #define LIMIT_WAL_PAGES 4000        /* checkpoint when the write-ahead log has this many pages */
+#define LIMIT_STORE_LOOK_MS 250     /* between two looks whether a store in use is still in place */
 #define LIMIT_HOST_CALLBACK_MS 5000 /* a host callback inside a commit */
 #define LIMIT_CACHE_SIZE                                                                           \
     (16 * 1024 * 1024)                   /* rows kept between commits, where one process writes */
@@ -213,6 +214,7 @@
 #define LIMIT_CREW_CALLS 4096              /* that wait for one of them */
 #define LIMIT_WAIT_MS (60 * 1000)          /* that a request may ask to wait */
 #define LIMIT_DRAIN_MS (20 * 1000)         /* for requests in hand, when the server ends */
+#define LIMIT_DRAIN_DEAD_MS 100            /* the same, when its engine has ended */
 #define LIMIT_READY_MS 5000                /* a commit so long ago shows that there can be others */
 #define LIMIT_READY_WAIT_MS 2000           /* for another request that makes sure of that */
 #define LIMIT_STREAMS 1000                 /* event streams at a time */

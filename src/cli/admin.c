@@ -132,6 +132,7 @@ static int backup_file(struct cli *c, const char *place)
     qp_options_init(&options);
     options.path = cli_place_path(place);
     options.env = &c->env;
+    options.accept_loss = cli_has(c, OPT_accept_loss);
     rc = qp_open_readonly(&options, &engine, &err);
     rc = rc == QP_OK ? qp_backup(engine, c->arguments[0], &err) : rc;
     (void)qp_close(engine, NULL); /* it was only read */

@@ -131,6 +131,10 @@ static int refuse(struct cli *c, const char *name, int rc, const struct qp_err *
     case QP_E_LOCKED:
         return cli_fail_next(c, EXIT_CONFLICT, "ask the server that uses it, with --server", "%s",
                              err->text);
+    case QP_E_CORRUPT: /* the sentence says what to do, and fsck would say the same */
+        return cli_fail(c, EXIT_ERROR, "%s", err->text);
+    case QP_E_INVALID:
+        return cli_fail(c, EXIT_USAGE, "%s", err->text);
     default:
         return cli_fail_next(c, EXIT_ERROR, "quipu fsck", "%s", err->text);
     }
@@ -156,6 +160,7 @@ int ask_file_open(struct cli *c, const char *place)
     qp_options_init(&options);
     options.path = cli_place_path(place);
     options.env = &c->env;
+    options.accept_loss = cli_has(c, OPT_accept_loss);
     rc =
         writes ? qp_open(&options, &f->engine, &err) : qp_open_readonly(&options, &f->engine, &err);
     rc = rc == QP_OK && writes ? qp_start_threads(f->engine, 0, &err) : rc;

@@ -15,7 +15,7 @@
 #include "cli/serve.h"
 #include "cli/workflows.h"
 
-#define LOOK_MS 300
+#define LOOK_MS LIMIT_STORE_LOOK_MS
 #define DEEPEST 8 /* directories below that of the applications */
 
 struct seen {

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -100,9 +101,9 @@ static void check_lock(struct doctor *d, const char *path)
     if (flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
         char text[64] = "";
         ssize_t n = read(fd, text, sizeof text - 1);
-        text[n > 0 ? strcspn(text, "\n") : 0] = '\0';
+        long pid = n > 6 ? strtol(text + 6, NULL, 10) : 0; /* "quipu 4711 ..." */
         find(d, GOOD, "lock", NULL,
-             cli_text(d->c, "a process works on it (%s): ask it with --server", text));
+             cli_text(d->c, "a process works on it (quipu %ld): ask it with --server", pid));
     } else {
         find(d, GOOD, "lock", NULL, "no process has it open for writing");
     }

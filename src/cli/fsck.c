@@ -83,6 +83,7 @@ static int take(struct fsck *f, struct cli *c)
     f->check.namespace_name = c->values[OPT_ns];
     f->check.job = c->values[OPT_job];
     f->check.rules = c->values[OPT_rule];
+    f->check.accept_loss = cli_has(c, OPT_accept_loss);
     f->limit = c->values[OPT_limit];
     f->max_tries = c->values[OPT_max_tries];
     f->selftest = cli_has(c, OPT_selftest);

@@ -28,6 +28,7 @@ struct migrate {
     const char *format;
     bool keep_source;
     bool no_check;
+    bool accept_loss;
     bool dump_sql;
     /* the work */
     struct qp_env env;
@@ -87,6 +88,7 @@ static int take(struct migrate *m, const struct cli *c)
     m->format = cli_has(c, OPT_output) ? c->values[OPT_output] : "text";
     m->keep_source = cli_has(c, OPT_keep_source);
     m->no_check = cli_has(c, OPT_no_check);
+    m->accept_loss = cli_has(c, OPT_accept_loss);
     m->dump_sql = cli_has(c, OPT_dump_sql);
     if (status != EXIT_OK || m->dump_sql) {
         return status;
@@ -138,10 +140,14 @@ static int open_all(struct migrate *m)
     struct store_options source = {.path = cli_place_path(m->from),
                                    .must_exist = true,
                                    .moving = true,
-                                   .full_check = !m->no_check};
-    struct store_options reader = {
-        .path = cli_place_path(m->from), .read_only = true, .moving = true};
-    struct store_options destination = {.path = cli_place_path(m->to), .moving = true};
+                                   .full_check = !m->no_check,
+                                   .accept_loss = m->accept_loss};
+    struct store_options reader = {.path = cli_place_path(m->from),
+                                   .read_only = true,
+                                   .moving = true,
+                                   .accept_loss = m->accept_loss};
+    struct store_options destination = {
+        .path = cli_place_path(m->to), .moving = true, .accept_loss = m->accept_loss};
     int rc = store_open(&m->env, &source, &m->source, &m->err);
     rc = rc == QP_OK ? store_open(&m->env, &reader, &m->reader, &m->err) : rc;
     rc = rc == QP_OK ? copy_allowed(m->source, m->reader, m->to_name, &m->err) : rc;

@@ -83,6 +83,7 @@ int command_run(struct cli *c)
     qp_options_init(&options);
     options.path = cli_place_path(cli_has(c, OPT_db) ? c->values[OPT_db] : DEFAULT_FILE);
     options.env = &c->env;
+    options.accept_loss = cli_has(c, OPT_accept_loss);
     rc = access(options.path, F_OK) != 0
              ? err_set(&err, QP_E_NOT_FOUND, "%s: there is no such store", options.path)
              : qp_open(&options, &q, &err);

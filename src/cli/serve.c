@@ -29,7 +29,6 @@
 #include "server/server.h"
 #include "server/sink.h"
 
-#define LOOK_MS 1000   /* between two looks at whether the store still works */
 #define FIRST_SOCKET 3 /* of those that were opened for us */
 
 struct serve {
@@ -39,7 +38,7 @@ struct serve {
     struct sink sink;
     const char *data, *store, *listen, *socket, *host, *tls_key, *tls_certificate;
     const char *level, *format;
-    const char *no_auth, *behind_proxy, *sandbox;
+    const char *no_auth, *behind_proxy, *accept_loss, *sandbox;
     char socket_place[256];
     int adopted[SERVER_LISTENERS];
     sigset_t signals;
@@ -61,6 +60,7 @@ static const struct {
     {OPT_tls_cert, offsetof(struct serve, tls_certificate)},
     {OPT_behind_proxy, offsetof(struct serve, behind_proxy)},
     {OPT_no_auth, offsetof(struct serve, no_auth)},
+    {OPT_accept_loss, offsetof(struct serve, accept_loss)},
     {OPT_sandbox, offsetof(struct serve, sandbox)},
     {OPT_log_level, offsetof(struct serve, level)},
     {OPT_log_format, offsetof(struct serve, format)},
@@ -73,7 +73,8 @@ int command_serve(struct cli *c)
 {
     int status = cli_expect(c, 0, 0);
     status = status == EXIT_OK ? cli_settings(c) : status;
-    return status == EXIT_OK ? serve_with(c, &(struct serve_more){.look_ms = LOOK_MS}) : status;
+    return status == EXIT_OK ? serve_with(c, &(struct serve_more){.look_ms = LIMIT_STORE_LOOK_MS})
+                             : status;
 }
 
 int serve_with(struct cli *c, const struct serve_more *more)
@@ -229,6 +230,7 @@ static int settle(struct serve *s)
     o->tls_certificate = s->tls_certificate;
     o->no_auth = s->no_auth != NULL;
     o->behind_proxy = s->behind_proxy != NULL;
+    o->accept_loss = s->accept_loss != NULL;
     o->builtin = true;
     o->shell = s->c->many[OPT_shell];
     o->shell_count = s->c->many_count[OPT_shell];

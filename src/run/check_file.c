@@ -47,6 +47,7 @@ int qp_check(const struct qp_check_options *options, void *context, qp_check_vis
     of_check.limit = options->limit;
     of_check.max_tries = options->max_tries;
     of_store.path = options->path;
+    of_store.accept_loss = options->accept_loss;
     qp_env_init(&env);
     env = options->env != NULL ? *options->env : env;
     env_complete(&env);

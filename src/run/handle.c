@@ -178,7 +178,7 @@ static qp_ms run_lease_ms(const qp *q, const struct qp_options *options)
 
 static int store_enter(qp *q, const struct qp_options *options, struct qp_err *err)
 {
-    struct store_options of_store = {.path = options->path};
+    struct store_options of_store = {.path = options->path, .accept_loss = options->accept_loss};
     struct store_info info;
     int rc = store_open(&q->env, &of_store, &q->store, err);
     if (rc == QP_OK) {
@@ -354,6 +354,7 @@ static int handle_make(const struct qp_options *options, qp **out_q, struct qp_e
         return err_set(err, QP_E_NOMEM, "qp_open: out of memory");
     }
     q->env = env;
+    q->accept_loss = options->accept_loss;
     rc = handle_init(q, err);
     if (rc != QP_OK) {
         mem_free(&env, q);

@@ -157,7 +157,9 @@ struct apps {
 
 struct qp {
     struct qp_env env;
-    char *path; /* NULL: in memory */
+    char *path;            /* NULL: in memory */
+    bool accept_loss;      /* of the options; readers are opened so, too */
+    atomic_bool displaced; /* set by handle_watch: the store is looked at in the next turn */
     struct readers readers;
     char ns_name[LIMIT_NAME_SIZE + 1]; /* of `ns` */
     struct store *store;
@@ -256,6 +258,9 @@ void kick(qp *q);
 /* Under the lock: is this thread the driver? */
 bool am_driver(const qp *q);
 
+/* Every LIMIT_STORE_LOOK_MS, from any thread: an engine whose store was removed or replaced ends within
+ * its next turn, also when it has nothing to do. */
+void handle_watch(qp *q);
 /* loop.c: false once the engine's own thread has ended because the store failed for good. From any thread; asks
  * nothing of the store. */
 bool handle_alive(qp *q);

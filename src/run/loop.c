@@ -290,7 +290,7 @@ int wait_until(qp *q, const bool *flag, int64_t until_us, struct qp_err *err)
 /* The log goes into the file when nothing else is to be done. */
 static int tidy_when_idle(qp *q, struct qp_err *err)
 {
-    if (q->idle_at == 0 || store_now(q->store) < q->idle_at) {
+    if (!atomic_load(&q->displaced) && (q->idle_at == 0 || store_now(q->store) < q->idle_at)) {
         return QP_OK;
     }
     q->idle_at = 0;
@@ -482,6 +482,15 @@ static void *thread_main(void *context)
                   LOG_TEXT("why", err.text));
     }
     return NULL; /* every call from now on is told */
+}
+
+void handle_watch(qp *q)
+{
+    if (!store_in_place(q->store) && !atomic_exchange(&q->displaced, true)) {
+        (void)pthread_mutex_lock(&q->lock);
+        kick(q);
+        (void)pthread_mutex_unlock(&q->lock);
+    }
 }
 
 bool handle_alive(qp *q)

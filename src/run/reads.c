@@ -72,7 +72,8 @@ static void reader_give(struct readers *r, struct store *s)
 
 static int read_here(qp *q, void *context, reads_body body, struct qp_err *err)
 {
-    struct store_options options = {.path = q->path, .read_only = true, .must_exist = true};
+    struct store_options options = {
+        .path = q->path, .read_only = true, .must_exist = true, .accept_loss = q->accept_loss};
     struct store *s = reader_take(&q->readers);
     struct store_info info;
     int rc = s == NULL ? store_open(&q->env, &options, &s, err) : QP_OK;

@@ -216,6 +216,7 @@ static int open_engine(struct server *s, struct qp_err *err)
     options.path = s->store[0] != '\0' ? s->store : NULL;
     options.env = s->env;
     options.keep_ms = s->options.keep_ms;
+    options.accept_loss = s->options.accept_loss;
     rc = s->options.program_count == 0 ? qp_open(&options, &s->engine, err)
                                        : handle_open(&options, s->options.programs,
                                                      s->options.program_count, &s->engine, err);
@@ -327,6 +328,7 @@ static void close_old(struct server *s, qp_ms within_ms)
 
 void server_tidy(struct server *s)
 {
+    handle_watch(s->engine);
     if (has_old(s)) {
         close_old(s, 0);
     }
@@ -436,8 +438,12 @@ static bool close_https(struct server *s)
 
 bool server_close(struct server *s)
 {
-    bool good = close_https(s);
     struct qp_err err = {0};
+    bool good;
+    if (s->engine != NULL && !handle_alive(s->engine)) {
+        s->options.drain_ms = LIMIT_DRAIN_DEAD_MS; /* what waits for it is not answered any more */
+    }
+    good = close_https(s);
     for (size_t i = 0; i < SERVER_LISTENERS; i++) {
         listener_close(&s->listeners[i]);
     }

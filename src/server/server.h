@@ -32,6 +32,7 @@ struct server_options {
     const char *tls_certificate;
     bool no_auth;
     bool behind_proxy;
+    bool accept_loss; /* as of struct qp_options */
     size_t body_size;
     size_t bodies_size; /* of all requests at a time; 0: the default */
     unsigned connections;
@@ -65,7 +66,8 @@ qp *server_engine(const struct server *s);
  * that are there stay as they are, and are told to go after their next answer. QP_E_BUSY: the
  * last time is not over; QP_E_UNSUPPORTED: there is no TLS. On any error all stays as it was. */
 int server_reload(struct server *s, struct qp_err *err) QP_MUST_USE;
-/* Now and then: closes what a reload has left, when it is done. */
+/* Every LIMIT_STORE_LOOK_MS: closes what a reload has left, when it is done, and looks whether the store
+ * is still in place. */
 void server_tidy(struct server *s);
 /* All numbers to the log, a line each. Waits for the store. */
 void server_dump(struct server *s);

@@ -99,6 +99,8 @@ struct provider_calls {
     int (*wake_fd)(struct provider *p);
     bool (*wake_take)(struct provider *p);
     void (*wake_others)(struct provider *p);
+    /* See store_in_place; from any thread. NULL: it has no names that others could take away. */
+    bool (*in_place)(const struct provider *p);
     /* Between transactions: a moment for housekeeping (checkpoint). */
     int (*idle)(struct provider *p, struct qp_err *err);
     /* See store_backup. NULL: it has tools of its own. */

@@ -281,6 +281,12 @@ void store_wake_others(struct store *s)
     }
 }
 
+bool store_in_place(const struct store *s)
+{
+    const struct provider *p = s->provider;
+    return p->calls->in_place == NULL || p->calls->in_place(p);
+}
+
 int store_idle(struct store *s, struct qp_err *err)
 {
     int rc = read_check(s, err);

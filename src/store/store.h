@@ -179,6 +179,8 @@ struct store_options {
         moving; /* for copy.h: also a store that was moved away, or half of a copy; for writing it is
                         had alone: QP_E_LOCKED when others are at it */
     bool full_check; /* SQLite: check every page when opening */
+    bool
+        accept_loss; /* SQLite: also a store that lacks commits which were answered (sqlite/lock.c) */
     enum store_durability durability;
     const char *vfs;       /* SQLite: name of the VFS, NULL for the usual one */
     struct memory *memory; /* memory: share these tables (see memory.h); NULL for private ones */
@@ -337,6 +339,9 @@ int store_wake_fd(struct store *s);
 bool store_wake_take(struct store *s);
 void store_wake_others(struct store *s);
 
+/* Whether the names of the files still lead to what was opened. False: the next commit or store_idle fails
+ * for good. From any thread, without a lock. */
+bool store_in_place(const struct store *s);
 /* A moment between commits for housekeeping: SQLite gives free pages back and checkpoints its log
  * here. Call it when there is nothing better to do; the log is also checkpointed by itself when it
  * has LIMIT_WAL_PAGES pages. */

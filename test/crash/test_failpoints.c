@@ -201,6 +201,15 @@ static int open_at(const char *path, const struct testenv *t, struct store **out
     return rc;
 }
 
+/* The file goes, and its lock file, which remembers it: the next one is a new store. */
+static void forget_store(void)
+{
+    char lock[400];
+    (void)snprintf(lock, sizeof lock, "%s-qplock", f.path); /* fits */
+    assert_int_equal(unlink(f.path), 0);
+    assert_int_equal(unlink(lock), 0);
+}
+
 /* A new file, opened with an error at the n-th point, until none is left; then closed with one. */
 static void errors_while_opening_and_closing(void **state)
 {
@@ -209,7 +218,7 @@ static void errors_while_opening_and_closing(void **state)
     int rc;
     storetest_init(&f, STORETEST_SQLITE, WORKLOAD_SEED);
     assert_int_equal(store_close(f.s, NULL), QP_OK);
-    assert_int_equal(unlink(f.path), 0);
+    forget_store();
     do {
         order("error", ++n);
         rc = open_at(f.path, &f.t, &f.s);
@@ -291,7 +300,7 @@ static bool kill_at(int64_t n, bool twice)
     size_t told;
     storetest_init(&f, STORETEST_SQLITE, WORKLOAD_SEED); /* for its directory and its clean-up */
     assert_int_equal(store_close(f.s, NULL), QP_OK);
-    assert_int_equal(unlink(f.path), 0);
+    forget_store();
     told = child_start(f.path, n, record.commit_count, &killed);
     if (killed && twice) {
         (void)child_start(f.path, 1, 0, &killed_again); /* no commits, so none is told */

@@ -55,7 +55,7 @@ static void try_ops(struct store *s)
 
 static void remove_all(void)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal", "-qplock"};
     char name[400];
     for (size_t i = 0; i < ARRAY_COUNT(suffixes); i++) {
         (void)snprintf(name, sizeof name, "%s%s", path, suffixes[i]);

@@ -4,13 +4,14 @@
  * and left as it is.
  *
  *   resolve   the path, through symbolic links, so that one file has one lock
- *   lock      <file>-qplock, with flock, for a writer: kept until close, so a second writing process
- *             is refused
+ *   lock      <file>-qplock, for a writer: kept until close, so a second writing process is refused;
+ *             it remembers how far the file was answered (lock.c)
  *   look      at the file alone, without its logs: a foreign file's log is neither rolled back nor
  *             moved into it
  *   create    <file>.new is built with all migrations, closed, synced and renamed: a crash leaves
  *             no half-made file
- *   connect   pragmas; application id, schema version, encoding, tables
+ *   connect   pragmas; application id, schema version, encoding, tables; every page that is counted
+ *             (whole.c), every commit that was answered
  *   migrate   an older schema, one transaction per step, together with its number
  *
  * The database file itself is never opened by anyone but SQLite: closing any descriptor of it would
@@ -20,7 +21,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -29,13 +29,12 @@
 #include "base/log.h"
 #include "store/sqlite/sqlite_internal.h"
 
-#define PATH_SIZE_MAX 3072 /* leaves room for what SQLite and we append, below PATH_MAX */
 #define BUSY_TIMEOUT_MS 5000
 
 struct opening {
     struct sqlite_provider *p;
     const struct store_options *options;
-    char path[PATH_SIZE_MAX + 1];
+    char path[SQLITE_PATH_SIZE + 1];
     struct stat stat;
     bool exists;
     struct qp_err *err;
@@ -49,7 +48,7 @@ static int refuse(const struct opening *o, int code, const char *text)
 /* ------------------------------------------------------------------------------------- the path */
 
 /* The directory part of the path, into `out`. */
-static void directory_of(const char *path, char out[PATH_SIZE_MAX + 1])
+static void directory_of(const char *path, char out[SQLITE_PATH_SIZE + 1])
 {
     const char *slash = strrchr(path, '/');
     size_t n = slash == NULL ? 0 : (size_t)(slash - path);
@@ -63,12 +62,12 @@ static void directory_of(const char *path, char out[PATH_SIZE_MAX + 1])
     }
 }
 
-/* A file that is not there yet gets its whole name too: SQLite takes a relative one like "file:x" or ":memory:" for
+/* A file that is not there yet gets its whole name too: SQLite takes a relative one like "file:x" or "file::memory:" for
  * something else. Without a directory it stays as it is, and the directory is complained about later. */
 static int resolve_new(struct opening *o, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char directory[PATH_SIZE_MAX + 1];
+    char directory[SQLITE_PATH_SIZE + 1];
     char real[4096];
     int n;
     directory_of(path, directory);
@@ -87,9 +86,14 @@ static int resolve(struct opening *o, const char *path)
     struct stat link;
     char real[4096];
     size_t n = strlen(path);
-    if (n == 0 || n > PATH_SIZE_MAX) {
+    if (n == 0 || n > SQLITE_PATH_SIZE) {
         return err_set(o->err, QP_E_INVALID, "the path of the store is %s",
                        n == 0 ? "empty" : "too long");
+    }
+    if (strcmp(path, ":memory:") == 0) {
+        return err_set(o->err, QP_E_INVALID,
+                       "':memory:' is not a file: a store in memory has no path (NULL in C, "
+                       "--store memory of quipu serve); a file of that name is './:memory:'");
     }
     memcpy(o->path, path, n + 1);
     if (realpath(path, real) == NULL) {
@@ -100,7 +104,7 @@ static int resolve(struct opening *o, const char *path)
                                : err_set(o->err, QP_E_IO, "'%s': %s", path, strerror(errno));
     }
     n = strlen(real);
-    if (n > PATH_SIZE_MAX) {
+    if (n > SQLITE_PATH_SIZE) {
         return err_set(o->err, QP_E_INVALID, "the path of the store is too long");
     }
     memcpy(o->path, real, n + 1);
@@ -139,7 +143,7 @@ static int check_file_system(const struct opening *o)
     } refused[] = {{0x6969, "NFS"},      {0x517B, "SMB"},    {0xFF534D42, "CIFS"},
                    {0xFE534D42, "SMB2"}, {0x01021997, "9P"}, {0x5346414F, "AFS"},
                    {0x00C36400, "Ceph"}};
-    char directory[PATH_SIZE_MAX + 1];
+    char directory[SQLITE_PATH_SIZE + 1];
     struct statfs fs;
     directory_of(o->path, directory);
     if (statfs(directory, &fs) != 0) {
@@ -165,20 +169,13 @@ static void warn_mode(const struct opening *o)
     }
 }
 
-/* "path" + suffix; both fit by PATH_SIZE_MAX. */
-static void beside(const struct opening *o, const char *suffix, char out[PATH_SIZE_MAX + 16])
-{
-    int n = snprintf(out, PATH_SIZE_MAX + 16, "%s%s", o->path, suffix);
-    QP_ASSERT(n > 0 && n < PATH_SIZE_MAX + 16);
-}
-
 static int check_orphans(const struct opening *o)
 {
     static const char *const logs[] = {"-wal", "-journal"};
-    char name[PATH_SIZE_MAX + 16];
+    char name[SQLITE_NAME_SIZE];
     struct stat st;
     for (size_t i = 0; i < ARRAY_COUNT(logs); i++) {
-        beside(o, logs[i], name);
+        sqlite_beside(o->path, logs[i], name);
         if (lstat(name, &st) == 0) {
             return err_set(
                 o->err, QP_E_CORRUPT,
@@ -192,106 +189,31 @@ static int check_orphans(const struct opening *o)
 /* A log with something in it: what the file alone holds is then not its state. */
 static bool has_log(const struct opening *o, const char *suffix)
 {
-    char name[PATH_SIZE_MAX + 16];
+    char name[SQLITE_NAME_SIZE];
     struct stat st;
-    beside(o, suffix, name);
+    sqlite_beside(o->path, suffix, name);
     return stat(name, &st) == 0 && st.st_size > 0;
 }
 
 /* ------------------------------------------------------------------------------------- the lock */
 
-#define LOCK_SUFFIX "-qplock"
-#define LOCK_MAGIC "quipu "
-
-/* What stands in the lock file: "quipu <pid>"; nothing, when it is new. Anything else is not ours. */
-static int lock_read(const struct opening *o, int fd, long *out_pid)
-{
-    char text[32] = "";
-    ssize_t n = pread(fd, text, sizeof text - 1, 0);
-    if (n < 0 || (n > 0 && strncmp(text, LOCK_MAGIC, strlen(LOCK_MAGIC)) != 0)) {
-        return err_set(o->err, QP_E_FOREIGN, "'%s%s': is not a lock of quipu; move it away",
-                       o->path, LOCK_SUFFIX);
-    }
-    *out_pid = n > 0 ? strtol(text + strlen(LOCK_MAGIC), NULL, 10) : 0;
-    return QP_OK;
-}
-
-static int lock_open(const struct opening *o, const char *name, int *out_fd)
-{
-    int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) {
-        return err_set(o->err,
-                       errno == ENOSPC                     ? QP_E_FULL
-                       : errno == EROFS || errno == EACCES ? QP_E_READONLY
-                                                           : QP_E_IO,
-                       "'%s': its lock file: %s", o->path, strerror(errno));
-    }
-    *out_fd = fd;
-    return QP_OK;
-}
-
-/* The lock is on the file that has the name now: whoever removed it in between locks nothing. */
-static bool lock_is_named(int fd, const char *name)
-{
-    struct stat held;
-    struct stat named;
-    return fstat(fd, &held) == 0 && stat(name, &named) == 0 && held.st_ino == named.st_ino &&
-           held.st_dev == named.st_dev;
-}
-
-static int lock_hold(struct opening *o, int fd, const char *name)
-{
-    char text[48];
-    int n = snprintf(text, sizeof text, LOCK_MAGIC "%ld\n", (long)getpid());
-    long pid = 0;
-    int rc = lock_read(o, fd, &pid);
-    if (rc != QP_OK) {
-        return rc;
-    }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0 || !lock_is_named(fd, name)) {
-        return err_set(
-            o->err, QP_E_LOCKED,
-            "'%s': in use by process %ld; stop it first, or open the file for reading only",
-            o->path, pid);
-    }
-    /* Only a hint for people; the lock itself is flock's, and goes with the process. */
-    if (ftruncate(fd, 0) == 0) {
-        (void)!pwrite(fd, text, (size_t)n, 0);
-    }
-    return QP_OK;
-}
-
 static int lock_take(struct opening *o)
 {
-    char name[PATH_SIZE_MAX + 16];
-    int fd = -1;
-    int rc;
-    beside(o, LOCK_SUFFIX, name);
-    rc = lock_open(o, name, &fd);
-    if (rc != QP_OK) {
-        return rc;
-    }
-    rc = lock_hold(o, fd, name);
-    if (rc != QP_OK) {
-        (void)close(fd); /* nothing was written */
-        return rc;
-    }
-    o->p->lock_fd = fd;
-    /* Somebody may have made the file since its path was resolved: only now nobody else can. */
+    QP_TRY(sqlite_lock_take(o->p, o->err));
+    /* Another process may have made the file since its path was resolved: only now nobody else can. */
     o->exists = stat(o->path, &o->stat) == 0;
     return o->exists ? check_kind(o) : QP_OK;
 }
 
 /* ---------------------------------------------------------------------------------- SQL helpers */
 
-static int exec(struct sqlite_provider *p, const char *sql, struct qp_err *err)
+int sqlite_exec(struct sqlite_provider *p, const char *sql, struct qp_err *err)
 {
     int code = sqlite3_exec(p->db, sql, NULL, NULL, NULL);
     return code == SQLITE_OK ? QP_OK : sqlite_fail(p, code, err, "set up");
 }
 
-/* The first column of the first row: as a number, or as text into `text` when given. */
-static int query(struct sqlite_provider *p, const char *sql, int64_t *out_number, char *text,
+int sqlite_query(struct sqlite_provider *p, const char *sql, int64_t *out_number, char *text,
                  size_t text_size, struct qp_err *err)
 {
     sqlite3_stmt *s = NULL;
@@ -323,7 +245,7 @@ static int connect_to(struct opening *o, const char *path, int flags)
     /* Else SQLite takes the quoted name of a column that is missing for a text. */
     (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_DQS_DML, 0, NULL); /* likewise */
     (void)sqlite3_busy_timeout(p->db, BUSY_TIMEOUT_MS);               /* cannot fail */
-    return exec(
+    return sqlite_exec(
         p,
         "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY;",
         o->err);
@@ -342,17 +264,17 @@ static int migrate_step(struct opening *o, int64_t from)
 {
     struct sqlite_provider *p = o->p;
     char version[64];
-    int rc = exec(p, "BEGIN IMMEDIATE", o->err);
+    int rc = sqlite_exec(p, "BEGIN IMMEDIATE", o->err);
     (void)snprintf(version, sizeof version, "PRAGMA user_version=%lld",
                    (long long)(from + 1)); /* fits */
     for (size_t i = 0; rc == QP_OK && sqlite_migrations[from][i] != NULL; i++) {
-        rc = exec(p, sqlite_migrations[from][i], o->err);
+        rc = sqlite_exec(p, sqlite_migrations[from][i], o->err);
     }
-    rc = rc == QP_OK ? exec(p, version, o->err) : rc;
+    rc = rc == QP_OK ? sqlite_exec(p, version, o->err) : rc;
     rc = rc == QP_OK ? FP("migrate.before") : rc;
-    rc = rc == QP_OK ? exec(p, "COMMIT", o->err) : rc;
+    rc = rc == QP_OK ? sqlite_exec(p, "COMMIT", o->err) : rc;
     if (rc != QP_OK) {
-        (void)exec(p, "ROLLBACK", NULL); /* it may have been rolled back already */
+        (void)sqlite_exec(p, "ROLLBACK", NULL); /* it may have been rolled back already */
         return err_wrap(o->err, rc, "migrate to schema %lld", (long long)(from + 1));
     }
     return FP("migrate.after");
@@ -371,7 +293,7 @@ static int migrate_from(struct opening *o, int64_t version)
 
 static int sync_directory(const struct opening *o)
 {
-    char directory[PATH_SIZE_MAX + 1];
+    char directory[SQLITE_PATH_SIZE + 1];
     int fd;
     int failed;
     directory_of(o->path, directory);
@@ -398,11 +320,11 @@ static int build_new(struct opening *o, const char *name)
     (void)close(fd); /* empty: nothing can be lost */
     rc = connect_to(o, name, SQLITE_OPEN_READWRITE);
     rc = rc == QP_OK
-             ? exec(o->p, "PRAGMA auto_vacuum=INCREMENTAL; PRAGMA synchronous=FULL;", o->err)
+             ? sqlite_exec(o->p, "PRAGMA auto_vacuum=INCREMENTAL; PRAGMA synchronous=FULL;", o->err)
              : rc;
-    rc = rc == QP_OK ? exec(o->p, "PRAGMA application_id=1364543824;", o->err) : rc;
+    rc = rc == QP_OK ? sqlite_exec(o->p, "PRAGMA application_id=1364543824;", o->err) : rc;
     rc = rc == QP_OK ? migrate_from(o, 0) : rc;
-    rc = rc == QP_OK ? exec(o->p, "PRAGMA journal_mode=WAL;", o->err) : rc;
+    rc = rc == QP_OK ? sqlite_exec(o->p, "PRAGMA journal_mode=WAL;", o->err) : rc;
     disconnect(o->p);
     return rc;
 }
@@ -414,17 +336,33 @@ static int rename_new(const char *from, const char *to)
     return failed != 0 && (errno == EINVAL || errno == ENOSYS) ? rename(from, to) : failed;
 }
 
+/* A file that was there is not replaced by an empty one unasked. */
+static int check_forgotten(const struct opening *o)
+{
+    if (o->p->remembered.position == 0) {
+        return QP_OK;
+    }
+    if (o->options->accept_loss) {
+        return sqlite_position_accept(o->p, 0, o->err);
+    }
+    return err_set(o->err, QP_E_CORRUPT,
+                   "'%s': is not there, but %lld changes of it were answered; put it back, or, to "
+                   "begin with an empty store, open it once with --accept-loss (accept_loss in C)",
+                   o->path, (long long)o->p->remembered.position);
+}
+
 static int create(struct opening *o)
 {
     static const char *const left[] = {".new-journal", ".new-wal", ".new-shm", ".new"};
-    char name[PATH_SIZE_MAX + 16];
+    char name[SQLITE_NAME_SIZE];
     int rc = check_orphans(o);
     static_assert(SQLITE_APPLICATION_ID == 1364543824, "the pragma above says the same number");
+    rc = rc == QP_OK ? check_forgotten(o) : rc;
     if (rc != QP_OK) {
         return rc;
     }
     for (size_t i = 0; i < ARRAY_COUNT(left); i++) {
-        beside(o, left[i], name);
+        sqlite_beside(o->path, left[i], name);
         (void)unlink(
             name); /* what a crash during an earlier creation left behind; we hold the lock */
     }
@@ -446,7 +384,7 @@ static int check_header(struct opening *o)
 {
     struct sqlite_provider *p = o->p;
     int64_t id = 0;
-    int rc = query(p, "PRAGMA application_id", &id, NULL, 0, o->err);
+    int rc = sqlite_query(p, "PRAGMA application_id", &id, NULL, 0, o->err);
     if (rc == QP_E_FOREIGN) {
         return refuse(o, rc,
                       "is not a SQLite file, so it is not a quipu file; nothing was changed");
@@ -457,14 +395,15 @@ static int check_header(struct opening *o)
             "'%s': is a SQLite file of another program (application id 0x%08llx); nothing was changed",
             o->path, (unsigned long long)(uint32_t)id);
     }
-    return rc == QP_OK ? query(p, "PRAGMA user_version", &p->schema_version, NULL, 0, o->err) : rc;
+    return rc == QP_OK ? sqlite_query(p, "PRAGMA user_version", &p->schema_version, NULL, 0, o->err)
+                       : rc;
 }
 
 static int check_encoding(struct opening *o)
 {
     char encoding[16] = "";
     int64_t unused = 0;
-    int rc = query(o->p, "PRAGMA encoding", &unused, encoding, sizeof encoding, o->err);
+    int rc = sqlite_query(o->p, "PRAGMA encoding", &unused, encoding, sizeof encoding, o->err);
     if (rc == QP_OK && strcmp(encoding, "UTF-8") != 0) {
         return refuse(o, QP_E_CORRUPT, "its text is not UTF-8: it was not made by quipu");
     }
@@ -546,10 +485,10 @@ static int check_texts(struct opening *o)
 static int check_triggers(struct opening *o)
 {
     int64_t count = 0;
-    int rc = query(o->p,
-                   "SELECT count(*) FROM sqlite_schema WHERE type='trigger' AND "
-                   "tbl_name LIKE 'qp\\_%' ESCAPE '\\'",
-                   &count, NULL, 0, o->err);
+    int rc = sqlite_query(o->p,
+                          "SELECT count(*) FROM sqlite_schema WHERE type='trigger' AND "
+                          "tbl_name LIKE 'qp\\_%' ESCAPE '\\'",
+                          &count, NULL, 0, o->err);
     return rc == QP_OK && count > 0
                ? refuse(o, QP_E_CORRUPT, "has triggers on quipu's tables; remove them")
                : rc;
@@ -574,12 +513,38 @@ static int check_schema(struct opening *o)
     }
     rc = rc == QP_OK ? check_texts(o) : rc;
     rc = rc == QP_OK ? check_triggers(o) : rc;
-    rc = rc == QP_OK ? query(o->p, "SELECT 1 FROM qp_head WHERE ns=0", &head, NULL, 0, o->err) : rc;
+    rc = rc == QP_OK
+             ? sqlite_query(o->p, "SELECT 1 FROM qp_head WHERE ns=0", &head, NULL, 0, o->err)
+             : rc;
     if (rc == QP_OK && head == 0) {
         return refuse(o, QP_E_CORRUPT, "its head row is missing: the file is damaged");
     }
     /* "no such table" and its like are SQLite's generic error. */
     return rc == QP_E_INTERNAL ? sqlite_fail_as(QP_E_CORRUPT, o->err, "the schema is damaged") : rc;
+}
+
+/* The commits that were answered are there (I3 of lock.c). A reader has read the lock file before the
+ * head row, so a writer beside it can only be ahead of that. */
+static int check_position(struct opening *o)
+{
+    int64_t last = o->p->remembered.position;
+    int64_t found = 0;
+    int rc = sqlite_query(o->p, "SELECT rev FROM qp_head WHERE ns=0", &found, NULL, 0, o->err);
+    if (rc != QP_OK || found >= last) {
+        return rc == QP_E_INTERNAL ? sqlite_fail_as(QP_E_CORRUPT, o->err, "the schema is damaged")
+                                   : rc;
+    }
+    if (!o->options->accept_loss) {
+        return err_set(o->err, QP_E_CORRUPT,
+                       "'%s': answered changes are missing: the last one is number %lld, the file "
+                       "and its log (-wal) end at %lld; put both back as they were, or, to go on "
+                       "without the missing ones (a backup was restored), open it once with "
+                       "--accept-loss (accept_loss in C)",
+                       o->path, (long long)last, (long long)found);
+    }
+    log_write(o->p->base.env, QP_LOG_WARN, LOG_MSG("answered changes are missing, as accepted"),
+              LOG_TEXT("file", o->path), LOG_I64("last", last), LOG_I64("found", found));
+    return o->options->read_only ? QP_OK : sqlite_position_accept(o->p, found, o->err);
 }
 
 static int check_pages(struct opening *o)
@@ -590,7 +555,7 @@ static int check_pages(struct opening *o)
     if (!o->options->full_check) {
         return QP_OK;
     }
-    rc = query(o->p, "PRAGMA integrity_check(1)", &unused, found, sizeof found, o->err);
+    rc = sqlite_query(o->p, "PRAGMA integrity_check(1)", &unused, found, sizeof found, o->err);
     if (rc == QP_OK && strcmp(found, "ok") != 0) {
         return err_set(o->err, QP_E_CORRUPT, "'%s': is damaged: %s; restore a backup", o->path,
                        found);
@@ -650,6 +615,40 @@ static int look(struct opening *o)
     return rc != QP_OK && has_log(o, "-wal") ? look_by(o, o->path, 0) : rc;
 }
 
+static int read_file_position(struct opening *o, int64_t *out_position)
+{
+    struct sqlite_provider *p = o->p;
+    *out_position = INT64_MAX;
+    QP_TRY(raw_name(o, &p->sql));
+    if (connect_to(o, p->sql.p, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI) != QP_OK ||
+        sqlite_query(p, "SELECT rev FROM qp_head WHERE ns=0", out_position, NULL, 0, NULL) !=
+            QP_OK) {
+        *out_position = INT64_MAX; /* a checkpoint was cut off: this proves nothing */
+    }
+    disconnect(p);
+    p->base.failure = QP_OK; /* of the look, which is over */
+    return QP_OK;
+}
+
+/* Before SQLite sees both: it would read the pages of one file through the log of another (I4 of
+ * lock.c). A writer may be moving its log into the file while a reader looks: it looks twice then. */
+static int check_log(struct opening *o)
+{
+    int64_t last = o->p->remembered.file;
+    int64_t found = 0;
+    for (int looks = 0; looks < 2 && found < last; looks++) {
+        if (!has_log(o, "-wal") || read_file_position(o, &found) != QP_OK) {
+            return QP_OK; /* no memory: the next step says so */
+        }
+    }
+    return found >= last ? QP_OK
+                         : err_set(o->err, QP_E_CORRUPT,
+                                   "'%s': was replaced by an older one, and the log '%s-wal' is of "
+                                   "the file that was there before; put that file back, or remove "
+                                   "the log and '%s-shm'",
+                                   o->path, o->path, o->path);
+}
+
 /* Our own settings, after the file is known to be ours: until here nothing could have written to
  * it. */
 static int configure_writer(struct opening *o)
@@ -658,16 +657,18 @@ static int configure_writer(struct opening *o)
     char mode[16] = "";
     int64_t unused = 0;
     bool relaxed = o->options->durability == DURABILITY_RELAXED;
-    int rc = query(p, "PRAGMA journal_mode=WAL", &unused, mode, sizeof mode, o->err);
+    int rc = sqlite_query(p, "PRAGMA journal_mode=WAL", &unused, mode, sizeof mode, o->err);
     if (rc == QP_OK && strcmp(mode, "wal") != 0) {
         return refuse(o, QP_E_UNSUPPORTED,
                       "cannot use a write-ahead log here; put it on a local disk");
     }
     rc = rc == QP_OK
-             ? exec(p, relaxed ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL", o->err)
+             ? sqlite_exec(p, relaxed ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL",
+                           o->err)
              : rc;
-    rc = rc == QP_OK ? exec(p, "PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-16384;", o->err)
-                     : rc;
+    rc = rc == QP_OK
+             ? sqlite_exec(p, "PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-16384;", o->err)
+             : rc;
     static_assert(LIMIT_PAGE_CACHE_KIB == 16384, "the pragma above says the same number");
     (void)sqlite3_wal_hook(p->db, sqlite_wal_grew, p);        /* returns the former context */
     (void)sqlite3_commit_hook(p->db, sqlite_may_commit, p);   /* returns the former context */
@@ -675,62 +676,69 @@ static int configure_writer(struct opening *o)
     return rc == QP_OK ? sqlite_news_init(p, o->err) : rc;
 }
 
-static int open_writer(struct opening *o)
+/* All that can be wrong with a file before it is written to. */
+static int check_file(struct opening *o)
+{
+    QP_TRY(check_header(o));
+    QP_TRY(check_version(o));
+    QP_TRY(sqlite_check_whole(o->p, o->err));
+    QP_TRY(check_encoding(o));
+    QP_TRY(check_pages(o));
+    if (o->p->schema_version == sqlite_schema_version) {
+        QP_TRY(check_schema(o));
+    }
+    return check_position(o);
+}
+
+/* The file is there, and nobody else can write to it. */
+static int open_locked(struct opening *o)
 {
     struct sqlite_provider *p = o->p;
-    int rc = QP_OK;
-    bool fresh;
+    QP_TRY(look(o));
+    QP_TRY(check_log(o));
+    QP_TRY(connect_to(o, o->path, SQLITE_OPEN_READWRITE));
+    /* Should we refuse it after all, its log stays what it is; an empty one of ours goes. */
+    (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, (int)has_log(o, "-wal"),
+                            NULL); /* cannot fail */
+    if (sqlite3_db_readonly(p->db, "main") == 1) {
+        return refuse(o, QP_E_READONLY, "cannot be written to by this user");
+    }
+    QP_TRY(check_file(o));
+    QP_TRY(configure_writer(o));
+    QP_TRY(migrate_from(o, p->schema_version));
+    p->schema_version = sqlite_schema_version;
+    QP_TRY(check_schema(o));
+    (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL); /* it is ours */
+    sqlite_watch_begin(p);
+    return QP_OK;
+}
+
+static int open_writer(struct opening *o)
+{
     if (o->exists) {
-        rc = look(o); /* before the lock: what is not ours gets nothing laid beside it */
+        QP_TRY(look(o)); /* before the lock: what is not ours gets nothing laid beside it */
     } else if (o->options->must_exist) {
-        rc = refuse(o, QP_E_NOT_FOUND, "is not there");
+        return refuse(o, QP_E_NOT_FOUND, "is not there");
     }
-    rc = rc == QP_OK ? lock_take(o) : rc;
-    fresh = rc == QP_OK && !o->exists;
-    rc = rc == QP_OK && fresh ? create(o) : rc;
-    rc = rc == QP_OK ? look(o) : rc;
-    rc = rc == QP_OK ? connect_to(o, o->path, SQLITE_OPEN_READWRITE) : rc;
-    if (rc == QP_OK) {
-        /* Should we refuse it after all, its log stays what it is; an empty one of ours goes. */
-        (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, (int)has_log(o, "-wal"),
-                                NULL); /* cannot fail */
+    QP_TRY(lock_take(o));
+    if (!o->exists) {
+        QP_TRY(create(o));
     }
-    if (rc == QP_OK && sqlite3_db_readonly(p->db, "main") == 1) {
-        rc = refuse(o, QP_E_READONLY, "cannot be written to by this user");
-    }
-    rc = rc == QP_OK ? check_header(o) : rc;
-    rc = rc == QP_OK ? check_version(o) : rc;
-    rc = rc == QP_OK ? check_encoding(o) : rc;
-    rc = rc == QP_OK ? check_pages(o) : rc;
-    if (rc == QP_OK && p->schema_version == sqlite_schema_version) {
-        rc = check_schema(o); /* before the first change */
-    }
-    rc = rc == QP_OK ? configure_writer(o) : rc;
-    rc = rc == QP_OK ? migrate_from(o, p->schema_version) : rc;
-    if (rc == QP_OK) {
-        p->schema_version = sqlite_schema_version;
-        rc = check_schema(o);
-    }
-    if (rc == QP_OK) {
-        (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL); /* it is ours */
-    }
-    return rc;
+    return open_locked(o);
 }
 
 static int open_reader(struct opening *o)
 {
-    struct sqlite_provider *p = o->p;
-    int rc = o->exists ? look(o) : refuse(o, QP_E_NOT_FOUND, "is not there");
-    rc = rc == QP_OK ? connect_to(o, o->path, SQLITE_OPEN_READONLY) : rc;
-    if (rc == QP_OK) {
-        (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
-                                NULL); /* a reader cannot anyway */
-        rc = check_header(o);
+    if (!o->exists) {
+        return refuse(o, QP_E_NOT_FOUND, "is not there");
     }
-    rc = rc == QP_OK ? check_version(o) : rc;
-    rc = rc == QP_OK ? check_encoding(o) : rc;
-    rc = rc == QP_OK ? check_pages(o) : rc;
-    return rc == QP_OK ? check_schema(o) : rc;
+    sqlite_lock_look(o->p); /* before the head row is read */
+    QP_TRY(look(o));
+    QP_TRY(check_log(o));
+    QP_TRY(connect_to(o, o->path, SQLITE_OPEN_READONLY));
+    (void)sqlite3_db_config(o->p->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
+                            NULL); /* a reader cannot anyway */
+    return check_file(o);
 }
 
 static int open_file(struct opening *o)
@@ -760,6 +768,19 @@ static bool log_is_empty(const struct sqlite_provider *p)
     return name != NULL && stat(sqlite3_filename_wal(name), &log) == 0 && log.st_size == 0;
 }
 
+/* The log goes into the file. SQLite does that by itself only for the last one that has the file open. Not
+ * after a failure, not to a file that was refused, and not in a child of the process that opened it. */
+static void close_log(struct sqlite_provider *p)
+{
+    bool is_mine = p->pid == (int32_t)getpid();
+    if (!is_mine || (p->base.failure != QP_OK && !log_is_empty(p)) || sqlite_displaced(p) != NULL) {
+        (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
+                                NULL); /* write nothing more */
+    } else if (p->is_watched && p->base.failure == QP_OK) {
+        (void)sqlite_checkpoint(p, NULL); /* the log has what could not be moved */
+    }
+}
+
 void sqlite_provider_close(struct provider *base)
 {
     struct sqlite_provider *p = (struct sqlite_provider *)base;
@@ -767,10 +788,7 @@ void sqlite_provider_close(struct provider *base)
         if (p->active) {
             p->base.calls->rollback(base);
         }
-        if ((base->failure != QP_OK && !log_is_empty(p)) || p->pid != (int32_t)getpid()) {
-            (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
-                                    NULL); /* write nothing more */
-        }
+        close_log(p);
         disconnect(p);
     }
     if (p->lock_fd >= 0) {
@@ -797,6 +815,7 @@ int sqlite_open(const struct qp_env *env, const struct store_options *options,
                                 .exclusive = !options->read_only}; /* by the lock file */
     p->lock_fd = -1;
     p->pid = (int32_t)getpid();
+    p->relaxed = options->durability == DURABILITY_RELAXED;
     buf_init(&p->sql, env, 0);
     o->p = p;
     o->options = options;

@@ -10,6 +10,9 @@
  * crash after the log was synced, it is; the next open finds it there. Between the two (written,
  * not yet synced) the disk decides, and nobody was told anything. If COMMIT itself fails for the
  * disk or for memory, we are in that between: QP_E_UNKNOWN_OUTCOME, and the handle is done.
+ *
+ * After the sync and before the answer the lock file gets the commit's position (lock.c), by which
+ * the next open notices that an answered commit is missing.
  */
 #include <unistd.h>
 
@@ -124,6 +127,7 @@ static int sqlite_begin(struct provider *base, struct qp_err *err)
     struct sqlite_provider *p = self(base);
     int rc = check_ready(p, err);
     QP_ASSERT(!p->active);
+    p->head_rev = 0;
     rc = rc == QP_OK ? run_plain(p, PLAIN_BEGIN, err, "begin") : rc;
     p->active = rc == QP_OK;
     return rc;
@@ -152,9 +156,14 @@ int sqlite_wal_grew(void *context, sqlite3 *db, const char *name, int pages)
 /* Moves the log into the file. PASSIVE: it never waits for readers, and takes what it can. */
 int sqlite_checkpoint(struct sqlite_provider *p, struct qp_err *err)
 {
-    int code = sqlite3_wal_checkpoint_v2(p->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    int pages = -1;
+    int moved = -1;
+    int code = sqlite3_wal_checkpoint_v2(p->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &moved);
     int rc;
     p->wal_pages = 0;
+    if (code == SQLITE_OK && pages >= 0 && pages == moved) {
+        sqlite_file_keep(p);
+    }
     if (code == SQLITE_OK || code == SQLITE_BUSY) {
         return QP_OK;
     }
@@ -165,10 +174,25 @@ int sqlite_checkpoint(struct sqlite_provider *p, struct qp_err *err)
     return QP_OK; /* no room or no luck: the log has it all, and the next checkpoint tries again */
 }
 
+/* Now and then: nothing is answered for long that goes to a file without a name. */
+static int watch_sometimes(struct sqlite_provider *p, struct qp_err *err)
+{
+    int64_t now_us = p->base.env->monotonic_us(p->base.env->context);
+    if (now_us - p->looked_us < LIMIT_STORE_LOOK_MS * 1000LL) {
+        return QP_OK;
+    }
+    p->looked_us = now_us;
+    return sqlite_watch(p, err);
+}
+
 static int sqlite_commit(struct provider *base, struct qp_err *err)
 {
     struct sqlite_provider *p = self(base);
-    int rc = run_plain(p, PLAIN_COMMIT, err, "commit");
+    int rc = watch_sometimes(p, err);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    rc = run_plain(p, PLAIN_COMMIT, err, "commit");
     /* Without memory too: SQLite may have written and synced the log before it had none left for
      * the log's index. */
     if (rc == QP_E_IO || rc == QP_E_FSYNC || rc == QP_E_NOMEM) {
@@ -179,6 +203,7 @@ static int sqlite_commit(struct provider *base, struct qp_err *err)
         return rc;
     }
     p->active = false;
+    sqlite_position_keep(p);
     if (p->wal_pages >= LIMIT_WAL_PAGES) {
         (void)sqlite_checkpoint(p,
                                 NULL); /* the commit stands; a failure is told to the next call */
@@ -228,6 +253,7 @@ static int sqlite_idle(struct provider *base, struct qp_err *err)
     if (rc != QP_OK || base->read_only) {
         return rc;
     }
+    QP_TRY(sqlite_watch(p, err));
     rc = shrink(p, err);
     return rc == QP_OK && p->wal_pages > 0 ? sqlite_checkpoint(p, err) : rc;
 }
@@ -497,6 +523,9 @@ int sqlite_write(struct provider *base, enum table_id table, const void *before,
         return rc;
     }
     code = bind_write(s, t, kind, before, after);
+    if (table == TABLE_head && after != NULL) {
+        p->head_rev = ((const struct head_row *)after)->rev;
+    }
     rc =
         code == SQLITE_OK ? run(p, s, err, "write a row") : sqlite_fail(p, code, err, "bind a row");
     if (rc == QP_OK && sqlite3_changes(p->db) != 1) {
@@ -589,6 +618,11 @@ static void *sqlite_native(struct provider *base)
     return self(base)->db;
 }
 
+static bool sqlite_in_place(const struct provider *base)
+{
+    return sqlite_displaced((const struct sqlite_provider *)base) == NULL;
+}
+
 static int64_t schema_version(const struct provider *base)
 {
     return ((const struct sqlite_provider *)base)->schema_version;
@@ -609,6 +643,7 @@ const struct provider_calls sqlite_calls = {
     .host_end = sqlite_host_end,
     .native = sqlite_native,
     .snapshot = sqlite_snapshot,
+    .in_place = sqlite_in_place,
     .idle = sqlite_idle,
     .schema_version = schema_version,
     .close = sqlite_provider_close,

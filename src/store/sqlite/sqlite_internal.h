@@ -8,8 +8,12 @@
 #define QP_STORE_SQLITE_INTERNAL_H
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include "store/provider.h"
+
+#define SQLITE_PATH_SIZE 3072 /* leaves room for what SQLite and we append, below PATH_MAX */
+#define SQLITE_NAME_SIZE (SQLITE_PATH_SIZE + 16)
 
 /* "QUIP": in the file's header, so that a file of something else is recognised. */
 #define SQLITE_APPLICATION_ID 0x51554950
@@ -57,6 +61,14 @@ struct sqlite_news {
 /* What SQLite is told to expect of them; it changes no plan. */
 #define SQLITE_INSERT_ROWS 100
 
+/* What the lock file says (lock.c); 0: nothing. */
+struct sqlite_record {
+    int64_t position; /* revision of the head row, as of the last commit that was answered */
+    int64_t file;     /* the same of the file without its log, since the last whole checkpoint */
+};
+
+#define SQLITE_WATCHED 3 /* the file, its log, its lock */
+
 struct sqlite_provider {
     struct provider base;
     sqlite3 *db;
@@ -65,6 +77,12 @@ struct sqlite_provider {
     int32_t pid;  /* a handle does not survive fork */
     bool active;  /* between begin and commit or rollback */
     bool in_host; /* a host callback runs: it may not touch our tables or the transaction */
+    bool relaxed; /* answers before the sync */
+    struct sqlite_record remembered;
+    int64_t head_rev;  /* that the transaction gives the head row; 0: it does not write it */
+    int64_t looked_us; /* monotonic time of the last sqlite_watch of a commit */
+    bool is_watched;   /* it was opened for writing, and nothing refused it */
+    struct stat watched[SQLITE_WATCHED]; /* as they were opened; does not change after that */
     int wal_pages;
     int64_t schema_version;
     struct buf sql;
@@ -102,8 +120,34 @@ int sqlite_backup(struct provider *base, const char *to, struct qp_err *err) QP_
 int sqlite_sql(struct provider *base, const struct store_sql *q, void *context,
                store_sql_visit visit, bool *out_more, struct qp_err *err) QP_MUST_USE;
 
+/* lock.c */
+void sqlite_beside(const char *path, const char *suffix, char out[SQLITE_NAME_SIZE]);
+/* For a writer: takes the lock and reads what is remembered. */
+int sqlite_lock_take(struct sqlite_provider *p, struct qp_err *err) QP_MUST_USE;
+/* For a reader: reads what is remembered, if there is something. */
+void sqlite_lock_look(struct sqlite_provider *p);
+/* The commit that gave the head row its revision is durable. */
+void sqlite_position_keep(struct sqlite_provider *p);
+/* What is missing is accepted: from now on this is the position. */
+int sqlite_position_accept(struct sqlite_provider *p, int64_t position,
+                           struct qp_err *err) QP_MUST_USE;
+/* A checkpoint has moved all of the log into the file. */
+void sqlite_file_keep(struct sqlite_provider *p);
+/* Remembers what the names lead to; whether they still do, from any thread; and the same with a sentence
+ * that ends the handle. */
+void sqlite_watch_begin(struct sqlite_provider *p);
+const char *sqlite_displaced(const struct sqlite_provider *p);
+int sqlite_watch(struct sqlite_provider *p, struct qp_err *err) QP_MUST_USE;
+
+/* whole.c: every page that the header counts is in the file or in its log. */
+int sqlite_check_whole(struct sqlite_provider *p, struct qp_err *err) QP_MUST_USE;
+
 /* open.c */
 void sqlite_provider_close(struct provider *base);
+int sqlite_exec(struct sqlite_provider *p, const char *sql, struct qp_err *err);
+/* The first column of the first row: as a number, or as text into `text` when given. */
+int sqlite_query(struct sqlite_provider *p, const char *sql, int64_t *out_number, char *text,
+                 size_t text_size, struct qp_err *err) QP_MUST_USE;
 /* provider.c */
 extern const struct provider_calls sqlite_calls;
 int sqlite_write(struct provider *base, enum table_id table, const void *before, const void *after,
