@@ -244,7 +244,7 @@ static void test_ten_thousand(void **state)
 /* Proves that two processes on one database keep a limit together, and that neither leaves a place of it unused. */
 static void test_limit_of_two(void **state)
 {
-    enum { JOBS = 300, KEYS = 5, THREADS = 4 };
+    enum { JOBS = 300, KEYS = 5, THREADS = KEYS };
     struct qp_err err = {0};
     struct qp_count count;
     struct room r;
