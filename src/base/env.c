@@ -4,8 +4,8 @@
  * else gets them through struct qp_env, and that is why the same core runs under virtual time and
  * failing memory in the tests.
  *
- * Clock jumps: wall_ms is CLOCK_REALTIME and may go either way; monotonic_us never goes back and
- * stands for durations only. Neither is compared with the other.
+ * Clock jumps: wall_ms is CLOCK_REALTIME and may go either way; monotonic_us is CLOCK_BOOTTIME, never goes
+ * back and stands for durations only, also for that in which the machine was suspended.
  */
 #include "base/env.h"
 
@@ -70,7 +70,7 @@ static qp_ms usual_wall_ms(void *context)
 static int64_t usual_monotonic_us(void *context)
 {
     struct timespec now;
-    int failed = clock_gettime(CLOCK_MONOTONIC, &now);
+    int failed = clock_gettime(CLOCK_BOOTTIME, &now);
 
     (void)context;
     QP_ASSERT(!failed);

@@ -82,6 +82,8 @@
 #define LIMIT_WAL_PAGES 4000        /* checkpoint when the write-ahead log has this many pages */
 #define LIMIT_STORE_LOOK_MS 250     /* between two looks whether a store in use is still in place */
 #define LIMIT_HOST_CALLBACK_MS 5000 /* a host callback inside a commit */
+#define LIMIT_CLOCK_SLEW                                                                           \
+    100 /* the store's clock follows a step of the wall by one part in this many */
 #define LIMIT_CACHE_SIZE                                                                           \
     (16 * 1024 * 1024)                   /* rows kept between commits, where one process writes */
 #define LIMIT_CACHE_ROW_SIZE (16 * 1024) /* a row with more text is not kept */

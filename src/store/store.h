@@ -244,8 +244,8 @@ void store_settle(struct store *s);
 
 const struct qp_env *store_env(const struct store *s);
 
-/* The store's clock: wall time, but it never goes back. When the wall clock falls behind it (it was
- * set back), it goes on at half speed until the wall has caught up. */
+/* The store's clock: wall time, but it never goes back, and no step of the wall clock of this machine makes it
+ * jump: it goes on by the monotonic clock and comes nearer to the wall little by little (store.c). */
 qp_ms store_now(struct store *s);
 
 /* From begin to end all reads of a read-only handle see one state, and cost less; writers go on

@@ -8,9 +8,10 @@ struct store {
     struct qp_env env;
     struct provider *provider;
     struct cache *cache;  /* NULL: others write, too */
-    qp_ms clock;          /* the highest time given out */
-    int64_t clock_set_us; /* monotonic time at which it was */
-    int refusing; /* QP_OK, or the code that every further call gets; see store_stopped_by */
+    int64_t clock_us;     /* store time; its milliseconds were given out */
+    int64_t clock_set_us; /* monotonic time at which it was that */
+    int64_t slack_us; /* monotonic time since the wall agreed with it, or since it was used up */
+    int refusing;     /* QP_OK, or the code that every further call gets; see store_stopped_by */
     uint64_t hash_seed;
     int64_t commits;
     size_t entries; /* of the last commit: the next one will probably know as many rows */

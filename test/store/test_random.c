@@ -31,8 +31,9 @@
 #define REOPEN_EVERY 40
 #define RANGES_MAX 4096
 #define SERVER_STATE_EVERY                                                                         \
-    5                       /* commits; reading all tables over a line takes longer than a commit */
-#define CATCH_UP_MS 3600000 /* more than the clock was set back in so many commits */
+    5 /* commits; reading all tables over a line takes longer than a commit */
+#define CATCH_UP_MS                                                                                \
+    (3600000LL * LIMIT_CLOCK_SLEW) /* more than the clock was set back in so many commits */
 
 static struct storetest stores[STORETEST_ALL];
 static struct opcover cover;
