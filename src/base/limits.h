@@ -95,8 +95,11 @@
 #define LIMIT_FETCH_ROW_SIZE (64 * 1024) /* nor a row with more text, together with others */
 #define LIMIT_ORDERS_PER_BLOCK 4096      /* numbers of messages that one handle takes at a time */
 #define LIMIT_COUNTER_SHARDS 16
-#define LIMIT_RECONNECT_TRIES 9
-#define LIMIT_RECONNECT_MS 20          /* before the second try; then twice as long each time */
+#define LIMIT_COMMIT_MS 4000         /* after which such a commit is not tried again */
+#define LIMIT_RECONNECT_MS 20        /* before the second try; then twice as long each time */
+#define LIMIT_RECONNECT_MOST_MS 3000 /* for what wants to begin; then the server is away */
+#define LIMIT_RESOLVE_MS 4000        /* to learn how a commit ended whose answer was lost */
+#define LIMIT_ANSWER_MS 10000        /* without a byte of an answer: the server is taken for gone */
 #define LIMIT_STATEMENT_MS (60 * 1000) /* of one statement on a server */
 #define LIMIT_LOCK_MS 5000             /* waiting for a row of another */
 #define LIMIT_SILENCE_MS 7000      /* of who has a transaction open: then others have its rows */
@@ -128,6 +131,7 @@
 #define LIMIT_ROUND_SIZE                                                                           \
     (LIMIT_ARENA_SIZE / 4)       /* memory of a commit, past which the next one begins */
 #define LIMIT_COMMANDS 65536     /* that wait */
+#define LIMIT_CALL_MS 5000       /* that one waits for the store before it is withdrawn */
 #define LIMIT_TASKS_IN_HAND 1024 /* per topic, that one process fetches ahead; configurable */
 #define LIMIT_TASKS_IN_HAND_HARD 65536
 #define LIMIT_RUN_LEASE_MS 10000 /* of a process, where several share a store; configurable */
@@ -217,14 +221,18 @@
 #define LIMIT_WAIT_MS (60 * 1000)          /* that a request may ask to wait */
 #define LIMIT_DRAIN_MS (20 * 1000)         /* for requests in hand, when the server ends */
 #define LIMIT_DRAIN_DEAD_MS 100            /* the same, when its engine has ended */
-#define LIMIT_READY_MS 5000                /* a commit so long ago shows that there can be others */
-#define LIMIT_READY_WAIT_MS 2000           /* for another request that makes sure of that */
-#define LIMIT_STREAMS 1000                 /* event streams at a time */
-#define LIMIT_STREAM_PING_MS (15 * 1000)   /* between two signs of life of a stream */
-#define LIMIT_TOKEN_ID_SIZE 32             /* the part of a token that names it */
-#define LIMIT_TOKENS_KNOWN 1024            /* kept in memory */
-#define LIMIT_TOKEN_RATE 5000              /* requests per second of one token; configurable */
-#define LIMIT_TOKEN_RATE_HARD 1000000      /* above it there is no use in counting */
+#define LIMIT_LATE_MS 500                  /* more for a request that the store has in hand */
+#define LIMIT_METRICS_MS 500               /* for numbers of the store; then without them */
+#define LIMIT_BRIEF_MS 800               /* for a request for numbers, in place of LIMIT_CALL_MS */
+#define LIMIT_READY_MS 5000              /* a commit so long ago shows that there can be others */
+#define LIMIT_READY_WAIT_MS 2000         /* for another request that makes sure of that */
+#define LIMIT_READY_STALL_MS 1500        /* at work with the store: then it does not answer */
+#define LIMIT_STREAMS 1000               /* event streams at a time */
+#define LIMIT_STREAM_PING_MS (15 * 1000) /* between two signs of life of a stream */
+#define LIMIT_TOKEN_ID_SIZE 32           /* the part of a token that names it */
+#define LIMIT_TOKENS_KNOWN 1024          /* kept in memory */
+#define LIMIT_TOKEN_RATE 5000            /* requests per second of one token; configurable */
+#define LIMIT_TOKEN_RATE_HARD 1000000    /* above it there is no use in counting */
 #define LIMIT_REQUEST_ID_SIZE 128
 #define LIMIT_PARAMETERS 16 /* of a query */
 #define LIMIT_HOSTS 16      /* names that a server answers to */
@@ -256,6 +264,7 @@
 
 static_assert(LIMIT_PAYLOAD_SIZE <= LIMIT_PAYLOAD_HARD_SIZE, "default within hard limit");
 static_assert(LIMIT_PAYLOAD_HARD_SIZE <= LIMIT_BUNDLE_SIZE, "a payload fits into a bundle");
+static_assert(LIMIT_LOCK_MS < LIMIT_ANSWER_MS, "who waits for a row is answered");
 static_assert(LIMIT_HOST_CALLBACK_MS < LIMIT_SILENCE_MS, "a host callback may be silent");
 static_assert(LIMIT_CHECK_PAGE_ROWS <= LIMIT_PAGE_ROWS, "a page's rows are looked up at once");
 static_assert(LIMIT_JSON_STRING_SIZE <= LIMIT_MAPPING_SIZE, "a mapping makes a string");

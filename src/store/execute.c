@@ -164,12 +164,21 @@ static int commit_start(struct store *s, struct commit *c)
     return rc;
 }
 
-/* Others were in the way: from the start, a little later each time. The memory of the former try stays
- * until the end, since ops may point into it. */
+/* Whether others were in the way, and there is a try left, and time for it: somebody waits for this commit. A
+ * server that cannot be reached is not waited for here. */
+static bool commit_may_try(const struct store *s, struct commit *c, int rc)
+{
+    int64_t took_us = s->env.monotonic_us(s->env.context) - c->began_us;
+    return s->provider->shared && !s->provider->away &&
+           (rc == QP_E_BUSY || rc == QP_E_CONFLICT || rc == QP_E_TIMEOUT) &&
+           ++c->tries < LIMIT_COMMIT_TRIES && took_us < LIMIT_COMMIT_MS * INT64_C(1000);
+}
+
+/* From the start, a little later each time. The memory of the former try stays until the end, since ops may
+ * point into it. */
 static bool commit_again(struct store *s, struct commit *c, int rc)
 {
-    if (!s->provider->shared || (rc != QP_E_BUSY && rc != QP_E_CONFLICT && rc != QP_E_TIMEOUT) ||
-        ++c->tries >= LIMIT_COMMIT_TRIES) {
+    if (!commit_may_try(s, c, rc)) {
         return false;
     }
     if (c->txn != NULL) { /* else there is no transaction yet */
@@ -602,6 +611,7 @@ static int commit_take(struct store *s, struct commit *c)
             c, err_set(&c->err, QP_E_READONLY, "the store is opened for reading only"));
     }
     c->state = COMMIT_RUNNING;
+    c->began_us = s->env.monotonic_us(s->env.context);
     return QP_OK;
 }
 

@@ -47,6 +47,8 @@ enum txn_series { SERIES_POS, SERIES_ORD, SERIES_ID };
 
 struct provider_calls {
     const char *name;
+    /* Between transactions: see store_connect. NULL: there is nothing to connect to. */
+    int (*connect)(struct provider *p, struct qp_err *err);
     int (*begin)(struct provider *p, struct qp_err *err);
     /* *out_row in `arena`, or NULL when there is no such row. `key` has the key columns filled
      * in. */
@@ -127,6 +129,7 @@ struct provider {
     bool stepwise;       /* a commit goes one op per store_step, so that others can come between */
     bool opened_unclean; /* the clean-shutdown marker was missing */
     bool read_only;
+    bool away;      /* the server could not be reached the last time that it was tried */
     bool exclusive; /* nobody but this handle writes: what it knows of a row stays true (cache.h) */
     bool shared;    /* others write at the same time; see above */
     qp_ms

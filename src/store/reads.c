@@ -19,6 +19,17 @@ static int read_check(struct store *s, struct qp_err *err)
                : err_set(err, store_stopped_by(s), "the store has stopped working; open it again");
 }
 
+int store_connect(struct store *s, struct qp_err *err)
+{
+    struct provider *p = s->provider;
+    return p->calls->connect != NULL ? p->calls->connect(p, err) : QP_OK;
+}
+
+bool store_is_away(const struct store *s)
+{
+    return s->provider->away;
+}
+
 int store_snapshot_begin(struct store *s, struct qp_err *err)
 {
     int rc = read_check(s, err);

@@ -105,6 +105,7 @@ struct commit {
     struct txn *txn;
     int write_rc;          /* the writer's finding */
     int tries;             /* how often it began anew, because others were in the way */
+    int64_t began_us;      /* monotonic time at which it was taken */
     int64_t ready_count;   /* after completion: no more messages than this became claimable in it */
     uint64_t ready_topics; /* and the topic_bits of theirs */
     struct buf journal;    /* of a commit that is done: its entries (commit_journal) */
@@ -247,6 +248,13 @@ const struct qp_env *store_env(const struct store *s);
 /* The store's clock: wall time, but it never goes back, and no step of the wall clock of this machine makes it
  * jump: it goes on by the monotonic clock and comes nearer to the wall little by little (store.c). */
 qp_ms store_now(struct store *s);
+
+/* Between commits: whether the server is there, as far as is known; when the connection was lost, one try to make
+ * it again. QP_E_BUSY: it is away, and nothing else should be asked of it now. For who wants to know before he
+ * takes on what others wait for. Stores that are files are always there. */
+int store_connect(struct store *s, struct qp_err *err) QP_MUST_USE;
+/* Whether the last try to reach the server has failed. */
+bool store_is_away(const struct store *s);
 
 /* From begin to end all reads of a read-only handle see one state, and cost less; writers go on
  * meanwhile, but cannot make their log shorter, so it should not be long. Without effect on handles that

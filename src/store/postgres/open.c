@@ -359,25 +359,33 @@ static int connection_begin(struct postgres_provider *p, struct qp_err *err)
     return rc;
 }
 
+static int64_t now_us(const struct postgres_provider *p)
+{
+    return p->base.env->monotonic_us(p->base.env->context);
+}
+
 /* Numbers that were taken ahead are forgotten: if it was the server that crashed, it may not know of them
  * any more, and give them to others. */
-int postgres_reconnect(struct postgres_provider *p, struct qp_err *err)
+int postgres_reconnect(struct postgres_provider *p, int within_ms, struct qp_err *err)
 {
+    int64_t until_us = now_us(p) + within_ms * INT64_C(1000);
     int pause_ms = LIMIT_RECONNECT_MS;
-    int rc = QP_E_IO;
+    int rc;
     p->in_snapshot = false;
     if (p->moving) {
         return err_set(err, QP_E_IO, "%s: the connection was lost; begin the move again", p->place);
     }
     memset(p->base.blocks, 0, sizeof p->base.blocks);
-    for (int i = 0; i < LIMIT_RECONNECT_TRIES && rc != QP_OK; i++) {
-        if (i > 0) {
-            wire_pause(pause_ms);
-            pause_ms *= 2;
-        }
+    for (;;) {
         rc = wire_open(&p->wire, p->url, err);
         rc = rc == QP_OK ? connection_begin(p, err) : rc;
         p->wire.lost = rc != QP_OK;
+        p->base.away = rc != QP_OK;
+        if (rc == QP_OK || now_us(p) + pause_ms * INT64_C(1000) >= until_us) {
+            break;
+        }
+        wire_pause(pause_ms);
+        pause_ms *= 2;
     }
     return rc == QP_OK ? QP_OK : err_wrap(err, rc, "%s", p->place);
 }
@@ -412,6 +420,7 @@ static int open_store(const struct opening *o)
     rc = check_server(o);
     rc = rc == QP_OK ? update_schema(o) : rc;
     rc = rc == QP_OK && p->moving ? lock_store(o) : rc;
+    p->wire.answer_ms = LIMIT_ANSWER_MS;
     return rc == QP_OK ? connection_begin(p, o->err) : rc;
 }
 

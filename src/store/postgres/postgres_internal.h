@@ -156,8 +156,8 @@ void postgres_wake_others(struct provider *base);
 
 /* open.c */
 void postgres_close(struct provider *base);
-/* Connects again, with patience, after the connection was lost. */
-int postgres_reconnect(struct postgres_provider *p, struct qp_err *err) QP_MUST_USE;
+/* Connects again after the connection was lost: once, and then as often as there is time. */
+int postgres_reconnect(struct postgres_provider *p, int within_ms, struct qp_err *err) QP_MUST_USE;
 
 /* provider.c */
 extern const struct provider_calls postgres_calls;

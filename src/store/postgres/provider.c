@@ -23,7 +23,7 @@
 #define STATUS_COMMITTED 1
 #define STATUS_ABORTED 2
 #define STATUS_IN_PROGRESS 3
-#define STATUS_TRIES 50
+#define STATUS_TRIES (LIMIT_RESOLVE_MS / STATUS_PAUSE_MS)
 #define STATUS_PAUSE_MS 100
 #define LOCKED_MIN 256
 
@@ -115,11 +115,23 @@ static int send_state(struct postgres_provider *p, struct qp_err *err)
 /* Between transactions: the connection is there. */
 static int check_ready(struct postgres_provider *p, struct qp_err *err)
 {
+    int rc;
     if (p->wire.lost && p->in_snapshot) {
         return err_set(err, QP_E_BUSY, "%s: the connection was lost, and the snapshot with it",
                        p->place);
     }
-    return p->active || !p->wire.lost ? QP_OK : postgres_reconnect(p, err);
+    if (p->active || !p->wire.lost) {
+        return QP_OK;
+    }
+    rc = postgres_reconnect(p, LIMIT_RECONNECT_MOST_MS, err);
+    return p->moving ? rc : lost_is_busy(p, rc, err);
+}
+
+static int postgres_connect(struct provider *base, struct qp_err *err)
+{
+    struct postgres_provider *p = self(base);
+    QP_ASSERT(!p->active);
+    return !p->wire.lost ? QP_OK : lost_is_busy(p, postgres_reconnect(p, 0, err), err);
 }
 
 /* ---------------------------------------------------------------------------------- jobs locked */
@@ -265,7 +277,7 @@ static int take_outcome(void *context, const PGresult *result, struct qp_err *er
 static int ask_outcome(struct postgres_provider *p, struct outcome *out, struct qp_err *err)
 {
     struct wire_statement *s;
-    int rc = p->wire.lost ? postgres_reconnect(p, err) : QP_OK;
+    int rc = p->wire.lost ? postgres_reconnect(p, LIMIT_RESOLVE_MS, err) : QP_OK;
     rc = rc == QP_OK ? postgres_plain_statement(p, PLAIN_STATUS, &s, err) : rc;
     wire_params_reset(&p->params);
     wire_param_i64(&p->params, p->xid);
@@ -294,8 +306,8 @@ static int resolve(struct postgres_provider *p, struct qp_err *err)
             wire_pause(STATUS_PAUSE_MS);
         }
         rc = ask_outcome(p, &o, err);
-        if (rc != QP_OK && !p->wire.lost) {
-            break; /* it does not know such a transaction: this is not the server that we asked */
+        if (rc != QP_OK && (!p->wire.lost || p->base.away)) {
+            break; /* it does not know such a transaction, or is away */
         }
     }
     if (rc == QP_OK &&
@@ -949,6 +961,7 @@ static int64_t schema_version(const struct provider *base)
 
 const struct provider_calls postgres_calls = {
     .name = "postgres",
+    .connect = postgres_connect,
     .begin = postgres_begin,
     .load = postgres_load,
     .peek = postgres_peek,

@@ -1,6 +1,7 @@
 /* wire.c - libpq behind a small door (see wire.h) */
 #include "store/postgres/wire.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +73,9 @@ static size_t line_size(const char *text)
 
 static int fail_lost(struct wire *w, struct qp_err *err)
 {
-    const char *text = w->conn == NULL ? "not connected" : PQerrorMessage(w->conn);
+    const char *text = w->conn == NULL ? "not connected"
+                       : w->silent     ? "the server has said nothing for too long"
+                                       : PQerrorMessage(w->conn);
     w->lost = true;
     return err_set(err, QP_E_IO, "PostgreSQL: the connection is lost: %.*s", (int)line_size(text),
                    text);
@@ -108,6 +111,8 @@ static void ignore_notice(void *context, const PGresult *result)
     (void)result;
 }
 
+#define CONNECT_S "3" /* a server that does not answer a greeting by then is away */
+
 /* What the URL says about the first of these beats what is said here. */
 static const char *const names[] = {
     "fallback_application_name", "connect_timeout",  "keepalives_idle",
@@ -115,7 +120,7 @@ static const char *const names[] = {
     "client_encoding",           "dbname",           NULL};
 #define VALUES(url)                                                                                \
     {                                                                                              \
-        "quipu", "10", "10", "5", "3", "30000", "UTF8", url, NULL                                  \
+        "quipu", CONNECT_S, "10", "5", "3", "30000", "UTF8", url, NULL                             \
     }
 
 PGconn *wire_dial(const char *url)
@@ -133,7 +138,7 @@ int wire_open(struct wire *w, const char *url, struct qp_err *err)
     const char *const values[] = VALUES(url);
     PQfinish(w->conn);
     buf_reset(&w->answers);
-    w->lost = false;
+    w->lost = w->silent = false;
     w->connection++;
     w->conn = PQconnectdbParams(names, values, 1);
     if (w->conn == NULL) {
@@ -149,12 +154,58 @@ int wire_open(struct wire *w, const char *url, struct qp_err *err)
     return QP_OK;
 }
 
+/* Until the next answer is there as a whole, so that PQgetResult does not wait. What is still to be sent goes
+ * meanwhile. False: the connection is broken, or the server said nothing for too long. */
+static bool await_answer(struct wire *w)
+{
+    while (PQisBusy(w->conn) != 0) {
+        struct pollfd line = {.fd = PQsocket(w->conn), .events = POLLIN};
+        int left = PQflush(w->conn);
+        int ready;
+        line.events = left > 0 ? POLLIN | POLLOUT : POLLIN;
+        ready = left < 0 ? -1 : poll(&line, 1, w->answer_ms > 0 ? w->answer_ms : -1);
+        if (left < 0 || (ready < 0 && errno != EINTR)) {
+            return false;
+        }
+        w->silent = ready == 0;
+        if (w->silent || (ready > 0 && PQconsumeInput(w->conn) != 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The next answer. NULL: the end of it, or the connection is lost, which `lost` says then. */
+static PGresult *next_answer(struct wire *w)
+{
+    if (!await_answer(w)) {
+        w->lost = true;
+        return NULL;
+    }
+    return PQgetResult(w->conn);
+}
+
+/* The last answer of all statements in a text, as PQexec has it. */
+static PGresult *exec_last(struct wire *w, const char *sql)
+{
+    PGresult *last = NULL;
+    PGresult *r;
+    if (PQsendQuery(w->conn, sql) != 1) {
+        return NULL;
+    }
+    while ((r = next_answer(w)) != NULL) {
+        PQclear(last);
+        last = r;
+    }
+    return last;
+}
+
 int wire_exec(struct wire *w, const char *sql, void *context, wire_take take, struct qp_err *err)
 {
-    PGresult *r = w->lost ? NULL : PQexec(w->conn, sql);
+    PGresult *r = w->lost ? NULL : exec_last(w, sql);
     ExecStatusType status = PQresultStatus(r);
     int rc = QP_OK;
-    if (r == NULL || PQstatus(w->conn) != CONNECTION_OK) {
+    if (r == NULL || w->lost || PQstatus(w->conn) != CONNECTION_OK) {
         rc = fail_lost(w, err);
     } else if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK &&
                status != PGRES_EMPTY_QUERY) {
@@ -168,12 +219,17 @@ int wire_exec(struct wire *w, const char *sql, void *context, wire_take take, st
 
 int wire_enter(struct wire *w, struct qp_err *err)
 {
-    return PQenterPipelineMode(w->conn) == 1 ? QP_OK : fail_lost(w, err);
+    /* What is sent there does not wait for the server to read it: await_answer sees to that. */
+    return PQenterPipelineMode(w->conn) == 1 && PQsetnonblocking(w->conn, 1) == 0
+               ? QP_OK
+               : fail_lost(w, err);
 }
 
 int wire_leave(struct wire *w, struct qp_err *err)
 {
-    return PQexitPipelineMode(w->conn) == 1 ? QP_OK : fail_lost(w, err);
+    return PQexitPipelineMode(w->conn) == 1 && PQsetnonblocking(w->conn, 0) == 0
+               ? QP_OK
+               : fail_lost(w, err);
 }
 
 /* ------------------------------------------------------------------------------------ parameters */
@@ -332,7 +388,7 @@ bool wire_is_waiting(const struct wire *w)
 static int read_answer(struct wire *w, const struct wire_answer *a, bool *out_skipped,
                        struct qp_err *err)
 {
-    PGresult *r = PQgetResult(w->conn);
+    PGresult *r = next_answer(w);
     ExecStatusType status = PQresultStatus(r);
     int rc = QP_OK;
     *out_skipped = false;
@@ -347,7 +403,7 @@ static int read_answer(struct wire *w, const struct wire_answer *a, bool *out_sk
         rc = fail_result(w, r, err);
     }
     PQclear(r);
-    while (!w->lost && (r = PQgetResult(w->conn)) != NULL) {
+    while (!w->lost && (r = next_answer(w)) != NULL) {
         PQclear(r); /* the end of the answer is NULL; more would be libpq's word on a broken line */
         w->lost = PQstatus(w->conn) != CONNECTION_OK;
     }
@@ -362,7 +418,7 @@ static void forget_statements(struct wire *w)
 
 static int read_sync(struct wire *w, struct qp_err *err)
 {
-    PGresult *r = PQgetResult(w->conn);
+    PGresult *r = next_answer(w);
     bool is_sync = PQresultStatus(r) == PGRES_PIPELINE_SYNC;
     PQclear(r);
     return is_sync ? QP_OK : fail_lost(w, err);

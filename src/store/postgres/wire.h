@@ -8,7 +8,7 @@
  *   wire_leave -> wire_exec, the host -> wire_enter   outside of it
  *
  * A statement that fails spoils those behind it, up to the wire_wait; what is told is the first
- * failure. Codes: QP_E_CONFLICT (a row is not what was read, or is there already), QP_E_BUSY (a
+ * failure. A server that says nothing for answer_ms while an answer is due is taken for gone. Codes: QP_E_CONFLICT (a row is not what was read, or is there already), QP_E_BUSY (a
  * deadlock, a serialization failure, a lock that took too long), QP_E_IO with `lost` (the connection
  * is gone; the wire is of no use until wire_open), and those of provider.h. A password never gets into
  * a message.
@@ -54,6 +54,8 @@ struct wire {
     const struct qp_env *env;
     PGconn *conn;
     bool lost;           /* the connection broke */
+    bool silent;         /* since the server said nothing for too long */
+    int answer_ms;       /* how long it may; 0: as long as it likes, while a store is opened */
     unsigned connection; /* counts them */
     unsigned statements; /* numbers given to texts */
     struct buf answers;  /* of struct wire_answer: sent, and not answered yet */
