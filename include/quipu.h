@@ -91,7 +91,7 @@ enum qp_class {
     X(LOCKED, 25, 409, RETRY, "locked", "in use by another process")                               \
     X(READONLY, 26, 403, CALLER, "read_only", "opened for reading only")                           \
     X(UNSUPPORTED, 27, 501, CALLER, "unsupported", "not supported here")                           \
-    X(UNKNOWN_OUTCOME, 28, 500, UNKNOWN, "unknown_outcome",                                        \
+    X(UNKNOWN_OUTCOME, 28, 504, UNKNOWN, "unknown_outcome",                                        \
       "the commit may or may not have happened")                                                   \
     X(INTERNAL, 29, 500, FATAL, "internal", "internal error")
 
@@ -144,10 +144,12 @@ struct qp_env {
     void *context;
     /* Memory: resize(context, NULL, n) allocates, resize(context, p, 0) frees and returns NULL. */
     void *(*resize)(void *context, void *pointer, size_t size);
-    qp_ms (*wall_ms)(void *context);        /* may jump */
-    int64_t (*monotonic_us)(void *context); /* never goes back */
+    qp_ms (*wall_ms)(void *context); /* may jump: leases and timers do not jump with it */
+    int64_t (*monotonic_us)(
+        void *context); /* never goes back; counts while the machine sleeps, too */
     int (*entropy)(void *context, void *out_bytes, size_t size);
-    /* One finished line, no newline at its end: msg first, then fields as key=value. */
+    /* One finished line, no newline at its end: msg first, then fields as key=value. Told, once each: the disk is full,
+     * the database is away, the store can be written again; and every job that is parked. */
     void (*log)(void *context, enum qp_log_level level, const char *line, size_t size);
 };
 
@@ -173,6 +175,9 @@ QP_API const char *qp_version(void);
  *   qp_start_threads   the engine and its workers have threads of their own
  *   qp_run             this thread is the engine's until qp_stop
  *   qp_poll            a host's own loop calls it when qp_fd is readable or qp_next_deadline is over
+ *
+ * While a database is away, a call waits up to 5 s for it and then returns QP_E_TIMEOUT: it was not executed, and will
+ * not be. The callback of an _async call gets the same code then, and may be called from any thread.
  *
  * A call that writes drives the engine itself while nobody else does, so a program that only starts
  * jobs and claims tasks needs none of them. */

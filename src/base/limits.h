@@ -225,7 +225,6 @@
 #define LIMIT_METRICS_MS 500               /* for numbers of the store; then without them */
 #define LIMIT_BRIEF_MS 800               /* for a request for numbers, in place of LIMIT_CALL_MS */
 #define LIMIT_READY_MS 5000              /* a commit so long ago shows that there can be others */
-#define LIMIT_READY_WAIT_MS 2000         /* for another request that makes sure of that */
 #define LIMIT_READY_STALL_MS 1500        /* at work with the store: then it does not answer */
 #define LIMIT_STREAMS 1000               /* event streams at a time */
 #define LIMIT_STREAM_PING_MS (15 * 1000) /* between two signs of life of a stream */

@@ -20,6 +20,11 @@ static void hand_out(struct round *r)
 
 static void count_outcome(struct engine *e, const struct outcome *o)
 {
+    for (const struct parked_job *p = o->parked; p != NULL; p = p->next) {
+        log_write(&e->env, QP_LOG_WARN, LOG_MSG("a job is parked: it needs a person"),
+                  LOG_STR("job", p->jid), LOG_STR("workflow", p->workflow),
+                  LOG_TEXT("why", p->why));
+    }
     if (o->ended.job != 0 && e->options.finished != NULL) {
         e->options.finished(e->options.context, o, store_now(e->store));
     }

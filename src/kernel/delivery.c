@@ -157,7 +157,18 @@ static int decide_work(struct delivery *d, struct bundle *b)
     return rc == QP_OK && d->suspect && !d->outcome.more ? ack_last(b, d->row) : rc;
 }
 
-int message_bury(struct bundle *b, const struct msg_row *m, const char *why)
+/* For the log, when it is committed. Without memory the log does without. */
+static void note_parked(struct bundle *b, const struct job_row *job, const char *why,
+                        struct outcome *o)
+{
+    struct parked_job *p = ARENA_NEW(&b->commit->arena, struct parked_job);
+    if (p != NULL) {
+        *p = (struct parked_job){o->parked, job->jid, job->workflow, why};
+        o->parked = p;
+    }
+}
+
+int message_bury(struct bundle *b, const struct msg_row *m, const char *why, struct outcome *o)
 {
     const void *job = NULL;
     struct op bury = {.kind = OP_msg_bury, .msg_bury = {.ref = ref_of(m), .error = str_from(why)}};
@@ -171,6 +182,7 @@ int message_bury(struct bundle *b, const struct msg_row *m, const char *why)
                      : rc;
     if (rc == QP_OK && job != NULL && ((const struct job_row *)job)->closed_by.p == NULL) {
         rc = step_op(b, &park);
+        note_parked(b, job, why, o);
     }
     return rc;
 }
@@ -197,7 +209,7 @@ static int decide_poison(struct delivery *d, struct bundle *b)
                           ? "it came from outside, and is not JSON or not what the functions write"
                           : "delivered too often without an answer: it may crash the engine";
     int rc = d->failure == QP_E_CEILING ? escalate(b, d->row, why) : QP_OK;
-    return rc == QP_OK ? message_bury(b, d->row, why) : rc;
+    return rc == QP_OK ? message_bury(b, d->row, why, &d->outcome) : rc;
 }
 
 /* min(5 min, 0.5 s x 1.5^n), give or take a quarter. */

@@ -222,13 +222,14 @@ void engine_look_again(struct engine *e)
     e->look_at = 0;
 }
 
-/* After a failure of the store for good: nobody waits for nothing. */
+/* After a failure of the store for good: nobody waits for nothing. Of a commit that was lost the outcome is unknown; what
+ * comes after it was certainly not done. */
 static int engine_refuse(struct engine *e, struct qp_err *err)
 {
     static const char why[] = "the engine has stopped: open the store again";
     struct command *all = e->commands;
     e->commands = NULL;
-    commands_fail(e, all, e->failed, why);
+    commands_fail(e, all, e->failed == QP_E_UNKNOWN_OUTCOME ? QP_E_FSYNC : e->failed, why);
     return err_set(err, e->failed, "%s", why);
 }
 

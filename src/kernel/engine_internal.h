@@ -138,7 +138,8 @@ int delivery_decide(void *context, struct bundle *b) QP_MUST_USE;
 /* True: it stays in the batch for another round. */
 bool delivery_after(struct delivery *d, int rc);
 /* A dead letter, and its job parked. */
-int message_bury(struct bundle *b, const struct msg_row *m, const char *why) QP_MUST_USE;
+int message_bury(struct bundle *b, const struct msg_row *m, const char *why,
+                 struct outcome *o) QP_MUST_USE;
 
 /* serve.c: tasks for workers. What a round has promised is over. */
 void serve_settled(struct engine *e, struct round *r);

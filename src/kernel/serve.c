@@ -156,7 +156,7 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
         return rc;
     }
     if (act == NULL || job == NULL) {
-        return message_bury(b, m, "its activity is not there");
+        return message_bury(b, m, "its activity is not there", o);
     }
     suspicion = m->tries - 1 - ((const struct act_row *)act)->attempt;
     if (suspicion > 0 && suspicion == e->options.max_deliveries - 1 && s->pushes &&
@@ -166,7 +166,8 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
     }
     if (suspicion >= e->options.max_deliveries) {
         o->buried++;
-        return message_bury(b, m, "delivered too often without an answer: it may crash its worker");
+        return message_bury(b, m, "delivered too often without an answer: it may crash its worker",
+                            o);
     }
     if (s->promise != NULL && !place_promise(e, s, &h->seat)) {
         return task_give_back(b, m);

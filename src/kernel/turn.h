@@ -117,17 +117,26 @@ struct handed {
     int64_t priority;
 };
 
+/* A job that was parked, for the log. Its texts live as long as the commit. */
+struct parked_job {
+    struct parked_job *next;
+    qp_str jid;
+    qp_str workflow;
+    const char *why;
+};
+
 /* What a turn leaves for the engine to do after the commit. Set anew in every run of it. */
 struct outcome {
     struct handed *handed;
     struct job_ref ended; /* job 0: none ended */
     enum job_state ended_state;
     qp_str ended_workflow;
-    qp_ms ended_since; /* when it was started */
-    int64_t buried;    /* tasks that became dead letters */
-    bool late;         /* the job was over, or the activity: nothing was done */
-    bool more;         /* stepwise: there are steps left */
-    bool later;        /* the commit had enough already: nothing was done, it comes with the next */
+    qp_ms ended_since;         /* when it was started */
+    int64_t buried;            /* tasks that became dead letters */
+    struct parked_job *parked; /* and the jobs that this has parked */
+    bool late;                 /* the job was over, or the activity: nothing was done */
+    bool more;                 /* stepwise: there are steps left */
+    bool later; /* the commit had enough already: nothing was done, it comes with the next */
 };
 
 /* What the kernel needs of its engine while it decides. */

@@ -207,8 +207,14 @@ static void line_answered(struct engine *e, struct command *c, int rc, const cha
         log_write(&q->env, QP_LOG_ERROR, LOG_MSG("a line of the audit was not written"),
                   LOG_STR("action", l->op.op.audit_add.action), LOG_TEXT("why", why));
     }
-    call_left(q);
+    call_left(q, &l->call);
     mem_free(&q->env, l);
+}
+
+static void line_withdrawn(qp *q, struct call *c)
+{
+    struct line *l = (struct line *)c;
+    line_answered(q->engine, &l->op.command, QP_E_TIMEOUT, call_late_text());
 }
 
 static void line_run(qp *q, struct call *c)
@@ -248,7 +254,7 @@ int audit_put(qp *q, const struct audit *audit, struct qp_err *err)
     keep(&place, &add.target);
     keep(&place, &add.outcome);
     keep(&place, &add.detail);
-    l->call = (struct call){.run = line_run, .q = q};
+    l->call = (struct call){.run = line_run, .withdrawn = line_withdrawn, .q = q};
     l->op.op = (struct op){.kind = OP_audit_add, .audit_add = add};
     rc = call_queue(q, &l->call, err);
     if (rc != QP_OK) {

@@ -402,7 +402,7 @@ static void ended_async(struct acting *a, int rc, const char *why)
     qp *q = a->call.q;
     char id[QP_ID_SIZE];
     rc = outcome(a, rc, &why);
-    call_left(q);
+    call_left(q, &a->call);
     answer_id(a, id);
     if (a->action.done != NULL) {
         a->action.done(a->action.context, rc, id, rc == QP_OK ? "" : why);
@@ -420,6 +420,12 @@ static qp_str keep(char **place, qp_str text)
     return copy;
 }
 
+static void acting_withdrawn(qp *q, struct call *c)
+{
+    (void)q;
+    acting_end((struct acting *)c, QP_E_TIMEOUT, call_late_text());
+}
+
 /* A copy with its texts behind it. */
 static struct acting *acting_copy(qp *q, const struct qp_action *action)
 {
@@ -431,7 +437,7 @@ static struct acting *acting_copy(qp *q, const struct qp_action *action)
         return NULL;
     }
     place = (char *)(a + 1);
-    a->call = (struct call){.run = acting_run, .q = q};
+    a->call = (struct call){.run = acting_run, .withdrawn = acting_withdrawn, .q = q};
     a->action = *action;
     a->action.ns = keep(&place, action->ns);
     a->action.id = keep(&place, action->id);

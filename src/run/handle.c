@@ -1,4 +1,4 @@
-/* handle.c - opening, closing, and calls on the engine (see handle.h)
+/* handle.c - opening and closing (see handle.h)
  *
  * If we crash, nothing here is lost that was answered: a call is answered after its commit. What a
  * process that died held is taken up by the next one that opens the file (engine_open), or, where
@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cond.h"
 #include "base/env.h"
 #include "kernel/single.h"
 #include "run/stats.h"
@@ -19,129 +20,6 @@
 void qp_options_init(struct qp_options *options)
 {
     *options = (struct qp_options){.size = sizeof *options};
-}
-
-/* ------------------------------------------------------------------------------------------ calls */
-
-/* Under the lock. */
-static void inbox_add(qp *q, struct call *c)
-{
-    c->next = NULL;
-    c->done = false;
-    if (q->inbox == NULL) {
-        q->inbox = c;
-    } else {
-        q->last_call->next = c;
-    }
-    q->last_call = c;
-}
-
-int call_put(qp *q, struct call *c)
-{
-    int rc = QP_OK;
-    (void)pthread_mutex_lock(&q->lock);
-    if (q->engine == NULL) {
-        rc = QP_E_READONLY;
-    } else if (q->sealed) {
-        rc = QP_E_CLOSED;
-    } else if (q->waiting_count >= LIMIT_COMMANDS) {
-        rc = QP_E_LIMIT;
-    } else {
-        q->waiting_count++;
-        inbox_add(q, c);
-        kick(q);
-    }
-    (void)pthread_mutex_unlock(&q->lock);
-    return rc;
-}
-
-int call_queue(qp *q, struct call *c, struct qp_err *err)
-{
-    int rc = call_put(q, c);
-    switch (rc) {
-    case QP_OK:
-        return QP_OK;
-    case QP_E_LIMIT:
-        return err_set(err, rc, "%d calls wait already", LIMIT_COMMANDS);
-    case QP_E_CLOSED:
-        return err_set(err, rc, "the engine is being closed");
-    default:
-        return err_set(err, rc, "the store was opened for reading only");
-    }
-}
-
-void call_post(qp *q, struct call *c)
-{
-    inbox_add(q, c);
-    kick(q);
-}
-
-void call_left(qp *q)
-{
-    (void)pthread_mutex_lock(&q->lock);
-    QP_ASSERT(q->waiting_count > 0);
-    q->waiting_count--;
-    (void)pthread_mutex_unlock(&q->lock);
-}
-
-void call_done(qp *q, struct call *c, int rc)
-{
-    (void)pthread_mutex_lock(&q->lock);
-    c->rc = rc;
-    c->done = true;
-    q->answered = true;
-    (void)pthread_mutex_unlock(&q->lock);
-}
-
-bool am_driver(const qp *q)
-{
-    return q->driven && pthread_equal(q->driver, pthread_self()) != 0;
-}
-
-/* One turn for a call of ours. Under the lock, which is released meanwhile. A failure of the store is told to
- * every command that it concerns, ours among them. */
-static void turn_for(qp *q, bool nested)
-{
-    bool busy;
-    struct qp_err err;
-    if (!nested) {
-        q->driven = true;
-        q->driver = pthread_self();
-    }
-    (void)pthread_mutex_unlock(&q->lock);
-    (void)loop_turn(q, false, &busy, &err);
-    (void)pthread_mutex_lock(&q->lock);
-    if (!nested) {
-        q->driven = false;
-        (void)pthread_cond_broadcast(&q->changed);
-    }
-}
-
-int call_do(qp *q, struct call *c, struct qp_err *err)
-{
-    bool nested;
-    if (q->engine == NULL) {
-        return err_set(err, QP_E_READONLY, "the store was opened for reading only");
-    }
-    c->err = err;
-    (void)pthread_mutex_lock(&q->lock);
-    nested = am_driver(q);
-    if (nested && q->in_engine) {
-        (void)pthread_mutex_unlock(&q->lock);
-        return err_set(err, QP_E_INVALID,
-                       "called from a callback of the engine, where nothing may wait");
-    }
-    inbox_add(q, c);
-    while (!c->done) {
-        if (nested || !q->driven) {
-            turn_for(q, nested);
-        } else {
-            kick(q);
-            (void)pthread_cond_wait(&q->changed, &q->lock);
-        }
-    }
-    (void)pthread_mutex_unlock(&q->lock);
-    return c->rc;
 }
 
 /* ------------------------------------------------------------------------------------------- open */
@@ -233,17 +111,6 @@ static int engine_enter(qp *q, const struct qp_options *options,
     return rc == QP_OK ? enter_namespace(q, options->namespace_name, err) : rc;
 }
 
-/* Waits with a time limit go by the monotonic clock. */
-static int changed_init(qp *q)
-{
-    pthread_condattr_t attributes;
-    bool good = pthread_condattr_init(&attributes) == 0 &&
-                pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
-                pthread_cond_init(&q->changed, &attributes) == 0;
-    (void)pthread_condattr_destroy(&attributes);
-    return good ? QP_OK : QP_E_NOMEM;
-}
-
 /* What must be there before anything else: the locks and the event. */
 static int handle_init(qp *q, struct qp_err *err)
 {
@@ -253,10 +120,10 @@ static int handle_init(qp *q, struct qp_err *err)
     if (q->event_fd < 0) {
         return err_set(err, QP_E_LIMIT, "qp_open: the system refuses another file descriptor");
     }
-    if (pthread_mutex_init(&q->lock, NULL) != 0 || changed_init(q) != QP_OK ||
-        pool_init(&q->pool) != QP_OK || readers_init(&q->readers) != QP_OK ||
-        followers_init(&q->followers) != QP_OK || pthread_mutex_init(&q->ready.lock, NULL) != 0 ||
-        apps_init(q) != QP_OK) {
+    cond_init_monotonic(&q->changed);
+    if (pthread_mutex_init(&q->lock, NULL) != 0 || pool_init(&q->pool) != QP_OK ||
+        readers_init(&q->readers) != QP_OK || followers_init(&q->followers) != QP_OK ||
+        ready_init(&q->ready) != QP_OK || apps_init(q) != QP_OK) {
         (void)close(q->event_fd);
         return err_set(err, QP_E_NOMEM, "qp_open: out of memory");
     }
@@ -445,6 +312,7 @@ static void commit_finished(qp *q)
         rc = loop_turn(q, false, &busy, &err);
         failures += rc != QP_OK;
     }
+    calls_expire(q, CALLS_ALL); /* the store is away: nothing of them was done */
 }
 
 /* From here on nothing new comes in. */
@@ -489,7 +357,7 @@ int qp_close(qp *q, struct qp_err *err)
     commit_finished(q);
     q->in_engine = true;
     rc = engine_close(q->engine, err);
-    work_end(q);
+    work_end(q, QP_E_CLOSED);
     while (q->held != NULL) {
         task_drop(q->held);
     }

@@ -20,18 +20,8 @@
 #include "base/mem.h"
 #include "base/uuid.h"
 #include "kernel/request.h"
+#include "run/calls.h"
 #include "run/writer.h"
-
-/* Something that a caller wants of the driver. It belongs to the driver until it is done. */
-struct call {
-    struct call *next;
-    /* On the driver, before a round: reads, or submits a command whose answer ends the call. */
-    void (*run)(qp *q, struct call *c);
-    qp *q;
-    bool done; /* under the lock */
-    int rc;
-    struct qp_err *err;
-};
 
 /* Waits for the end of a job. */
 struct watch {
@@ -137,10 +127,17 @@ struct followers {
     qp_ms look_at;    /* the driver's; 0: nobody needs to look */
 };
 
-/* What is known of whether the store can be written (ready.c). */
+/* What the driver has noted of whether the store can be written (ready.c). */
 struct ready {
-    pthread_mutex_t lock;      /* who makes sure of it */
+    pthread_mutex_t lock;
+    int rc;                    /* under the lock: QP_OK, or why nothing can be written */
     atomic_llong committed_us; /* the last commit, by the monotonic clock; 0: none yet */
+    atomic_llong turn_us; /* when the driver began to work with the store; 0: it does not now */
+    atomic_bool asked;    /* somebody wants to know, and the last commit is long ago */
+    /* the driver's */
+    int64_t since_us; /* when rc became what it is */
+    struct request_op proof;
+    bool proving; /* the engine has it */
 };
 
 struct desk;
@@ -189,6 +186,7 @@ struct qp {
     qp_ms idle_at;    /* when the store may tidy up, if nothing happens before; 0: it is tidy */
     qp_ms renew_at;   /* leases of tasks that wait for a thread; 0: there are none */
     qp_ms again_at;   /* after a failure that may pass: when to try again; 0: none */
+    qp_ms again_ms;   /* how long after the last try, while the store is away */
     bool in_engine;   /* the driver is inside the engine, or answers somebody: nothing may wait */
     pthread_t thread; /* drives the engine, with the writer beside it */
     bool thread_started;
@@ -201,6 +199,10 @@ struct qp {
     struct known_space *spaces;
     struct call *inbox;
     struct call *last_call;
+    struct asker *askers; /* threads that have set a limit */
+    qp_ms calls_ms;       /* the limit of calls that no thread waits for; 0: none */
+    bool away;            /* the database cannot be reached; only the driver sets it */
+    int failed;           /* QP_OK, or the engine's own thread has ended with this */
     size_t waiting_count; /* async starts, from call_put to their answer */
     bool driven;
     pthread_t driver;
@@ -243,16 +245,7 @@ int start_id(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE],
 int job_start_async(qp *q, const struct qp_start *start, int64_t kind,
                     struct qp_err *err) QP_MUST_USE;
 
-/* handle.c: calls. call_do waits for the answer; call_put does not, and tells call_left when it was
- * answered; call_queue is call_put with a sentence. */
-int call_do(qp *q, struct call *c, struct qp_err *err);
-int call_put(qp *q, struct call *c) QP_MUST_USE;
-int call_queue(qp *q, struct call *c, struct qp_err *err) QP_MUST_USE;
-/* Under the lock: into the inbox, and whoever drives looks there. Nobody waits for it. */
-void call_post(qp *q, struct call *c);
-void call_left(qp *q);
-/* On the driver: the call is answered. */
-void call_done(qp *q, struct call *c, int rc);
+/* loop.c */
 /* Under the lock: whoever sleeps on the event looks at the inbox. */
 void kick(qp *q);
 /* Under the lock: is this thread the driver? */
@@ -265,15 +258,28 @@ void handle_watch(qp *q);
  * nothing of the store. */
 bool handle_alive(qp *q);
 
-/* ready.c: QP_OK when the store can be written, as a commit of late has shown, or a tiny one does now; else why
- * not. From any thread that may wait. */
+/* ready.c: QP_OK when the store can be written, as far as the driver has noted; else why not. From any thread: it
+ * waits for nothing. When the last commit is long ago, the driver makes one for those who ask later; ready_now does
+ * without. */
 int handle_ready(qp *q, struct qp_err *err) QP_MUST_USE;
+int ready_now(qp *q, struct qp_err *err) QP_MUST_USE;
+int ready_init(struct ready *r);
+/* On the driver: before a round, a tiny commit when it has to be made sure of; and what a turn has shown. Losses and
+ * their end are logged, once each. */
+void ready_prove(qp *q);
+void ready_note(qp *q, int rc, const struct qp_err *err, bool committed);
+/* Why nothing can be written, or QP_OK. From any thread. */
+int ready_code(qp *q);
 
 /* loop.c: one turn of the driver. `work` lets it run workers' functions itself. */
 int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err);
 /* Becomes the driver, when nobody is; waits otherwise. Not on the driver's own thread. */
 void drive_begin(qp *q);
 void drive_end(qp *q);
+/* As driver: sleeps until the event, a hint of others, or what is due, or the time (monotonic; < 0: any). */
+void drive_sleep(qp *q, int64_t until_us);
+/* Under the lock, while another drives: until it has answered a call, or the time (< 0: any). */
+void wait_driven(qp *q, int64_t until_us);
 /* A failure that may pass is waited for; others end the run. */
 bool may_pass(int rc);
 /* Until *flag, which is under the lock (QP_OK), or the time (QP_E_TIMEOUT), or the store fails for good, or
@@ -323,7 +329,7 @@ int work_init(qp *q) QP_MUST_USE;
 void work_turn(qp *q);
 qp_ms work_due(const qp *q);
 bool work_close(qp *q);
-void work_end(qp *q);
+void work_end(qp *q, int rc);
 void work_free(qp *q);
 /* From any thread but in the engine's callbacks: who serves these topics, and since when nobody does. */
 void topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count);

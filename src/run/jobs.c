@@ -206,6 +206,7 @@ static int wait_for(qp *q, qp_str id, int64_t until, struct qp_job *out_job, boo
     rc = wait_until(q, &r.ended, look, &why);
     if (rc != QP_OK) {
         r.call.run = unwatch_run;
+        r.call.local = true;
         (void)call_do(q, &r.call, NULL); /* it cannot fail */
     }
     *out_again = !r.ended && rc == QP_E_TIMEOUT && look != until;

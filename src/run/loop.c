@@ -10,8 +10,9 @@
 
 /* After this much quiet the store may tidy up. */
 #define IDLE_MS 1000
-/* After a failure that may pass, the next try. */
+/* After a failure that may pass, the next try; while the store is away, a little later each time. */
 #define AGAIN_MS 100
+#define AGAIN_MOST_MS 1000
 /* Nobody sleeps longer: the wall clock, by which timers go, may have been set forward. */
 #define SLEEP_MOST_MS (60 * 1000)
 /* Turns after which qp_poll goes back to its host, whatever there is to do. */
@@ -64,6 +65,7 @@ struct arrived {
     qp_task *finished;
 };
 
+/* While the store is away, only what needs nothing of it. */
 static struct arrived take_arrived(qp *q)
 {
     struct arrived a;
@@ -74,10 +76,9 @@ static struct arrived take_arrived(qp *q)
         (void)size; /* it is set: that is what kicked says */
         q->kicked = false;
     }
-    a.calls = q->inbox;
-    q->inbox = q->last_call = NULL;
+    a.calls = calls_take(q, !q->away);
     (void)pthread_mutex_unlock(&q->lock);
-    a.finished = pool_finished(q); /* a later one sets the event */
+    a.finished = q->away ? NULL : pool_finished(q); /* a later one sets the event */
     return a;
 }
 
@@ -94,7 +95,7 @@ static void run_arrived(qp *q, struct arrived a)
         t->next = NULL;
         task_submit(t);
     }
-    while (q->unsent != NULL) {
+    while (q->unsent != NULL && !q->away) {
         qp_task *t = q->unsent;
         q->unsent = t->next;
         t->next = NULL;
@@ -115,14 +116,26 @@ static qp_ms due_at(const qp *q)
     return q->idle_at > 0 && q->idle_at < at ? q->idle_at : at;
 }
 
+/* When the store is tried again. A turn before that time does not put it off. */
+static void note_again(qp *q, int rc, qp_ms now)
+{
+    bool again = (rc != QP_OK && may_pass(rc)) || (q->unsent != NULL && !q->away);
+    if (!again) {
+        q->again_at = 0;
+    } else if (!q->away) {
+        q->again_at = now + AGAIN_MS;
+    } else if (now >= q->again_at) {
+        q->again_ms = q->again_at == 0 ? AGAIN_MS : 2 * q->again_ms;
+        q->again_ms = q->again_ms < AGAIN_MOST_MS ? q->again_ms : AGAIN_MOST_MS;
+        q->again_at = now + q->again_ms;
+    }
+}
+
 /* What a turn has brought for the times to come. */
 static void note_turn(qp *q, int rc, bool committed)
 {
     qp_ms now = store_now(q->store);
-    if (committed) {
-        atomic_store(&q->ready.committed_us, now_us(q));
-    }
-    q->again_at = (rc != QP_OK && may_pass(rc)) || q->unsent != NULL ? now + AGAIN_MS : 0;
+    note_again(q, rc, now);
     /* Where many share a store, it is hardly ever quiet: then it is time to tidy up all the same. */
     if (committed && (q->idle_at == 0 || !q->shared)) {
         q->idle_at = now + IDLE_MS;
@@ -149,25 +162,57 @@ static void publish(qp *q, bool busy)
     (void)pthread_mutex_unlock(&q->lock);
 }
 
-int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err)
+/* Whether the store is there. While it is away it is not tried at every call that comes. */
+static int reach(qp *q, struct qp_err *err)
 {
-    bool busy = false;
-    struct engine_stats before = engine_stats(q->engine);
-    struct engine_stats after;
-    int64_t from = now_us(q);
+    bool waits = q->away && store_now(q->store) < q->again_at;
+    int rc = waits ? err_set(err, QP_E_BUSY, "the database is away") : store_connect(q->store, err);
+    if (q->away != (rc != QP_OK)) { /* only the driver sets it */
+        (void)pthread_mutex_lock(&q->lock);
+        q->away = rc != QP_OK;
+        (void)pthread_mutex_unlock(&q->lock);
+    }
+    return rc;
+}
+
+/* The part of a turn that works with the store. While that is away, calls that wait for it stay in the inbox,
+ * where they can be withdrawn. */
+static int turn_with_store(qp *q, bool *out_busy, struct qp_err *err)
+{
     int rc;
-    q->in_engine = true;
     if (store_wake_take(q->store)) {
         engine_look_again(q->engine);
+    }
+    rc = reach(q, err);
+    if (rc != QP_OK) {
+        run_arrived(q, take_arrived(q));
+        calls_expire(q, CALLS_OVER);
+        return rc;
     }
     apps_turn(q);
     tasks_renew(q, store_now(q->store));
     run_arrived(q, take_arrived(q));
     follow_turn(q);
-    rc = engine_round(q->engine, &busy, err);
+    ready_prove(q);
+    return engine_round(q->engine, out_busy, err);
+}
+
+int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err)
+{
+    bool busy = false;
+    struct engine_stats before = engine_stats(q->engine);
+    struct engine_stats after;
+    struct qp_err why = {0};
+    int64_t from = now_us(q);
+    int rc;
+    q->in_engine = true;
+    atomic_store(&q->ready.turn_us, from);
+    rc = turn_with_store(q, &busy, &why);
+    atomic_store(&q->ready.turn_us, 0);
+    after = engine_stats(q->engine);
+    ready_note(q, rc, &why, after.commits > before.commits);
     work_turn(q);
     q->in_engine = false;
-    after = engine_stats(q->engine);
     if (after.commits > before.commits) {
         stats_round(q, now_us(q) - from, &before, &after);
     }
@@ -178,13 +223,14 @@ int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err)
     }
     publish(q, busy);
     *out_busy = busy;
-    return rc;
+    return rc == QP_OK ? QP_OK : err_set(err, rc, "%s", why.text);
 }
 
-/* Whether somebody waits for the driver already. Under the lock. */
+/* Whether there is something for the driver already. Under the lock. While the store is away, what has come waits;
+ * what has come for the first time sets the event. */
 static bool has_arrived(const qp *q)
 {
-    return q->inbox != NULL || atomic_load(&q->finished) != NULL;
+    return (q->inbox != NULL || atomic_load(&q->finished) != NULL) && !q->away;
 }
 
 /* How long to sleep, in milliseconds for poll. */
@@ -198,8 +244,7 @@ static int sleep_ms(qp *q, int64_t until_us)
     return ms < 0 ? 0 : (int)ms;
 }
 
-/* Sleeps until the event, a hint of others, or what is due, or the time (monotonic; < 0: any). Only as driver. */
-static void drive_sleep(qp *q, int64_t until_us)
+void drive_sleep(qp *q, int64_t until_us)
 {
     struct pollfd events[] = {{.fd = q->event_fd, .events = POLLIN},
                               {.fd = q->wake_fd, .events = POLLIN}}; /* -1 is passed over */
@@ -213,8 +258,7 @@ static void drive_sleep(qp *q, int64_t until_us)
     }
 }
 
-/* While another drives: until it has answered somebody, or the time is over. Under the lock. */
-static void wait_driven(qp *q, int64_t until_us)
+void wait_driven(qp *q, int64_t until_us)
 {
     struct timespec until;
     int64_t left_us = until_us - now_us(q);
@@ -223,6 +267,7 @@ static void wait_driven(qp *q, int64_t until_us)
         (void)pthread_cond_wait(&q->changed, &q->lock);
         return;
     }
+    left_us = left_us > 0 ? left_us : 0;
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += left_us / 1000000;
     until.tv_nsec += left_us % 1000000 * 1000;
@@ -290,11 +335,15 @@ int wait_until(qp *q, const bool *flag, int64_t until_us, struct qp_err *err)
 /* The log goes into the file when nothing else is to be done. */
 static int tidy_when_idle(qp *q, struct qp_err *err)
 {
+    struct qp_err why = {0};
+    int rc;
     if (!atomic_load(&q->displaced) && (q->idle_at == 0 || store_now(q->store) < q->idle_at)) {
         return QP_OK;
     }
     q->idle_at = 0;
-    return store_idle(q->store, err);
+    rc = store_idle(q->store, &why);
+    ready_note(q, rc, &why, false);
+    return rc == QP_OK ? QP_OK : err_set(err, rc, "%s", why.text);
 }
 
 /* Every commit waits for the disk, however little is in it. So while the threads of the pool work off
@@ -335,6 +384,21 @@ static void rest(qp *q, struct writer *writer)
     }
 }
 
+/* The store has failed for good. All that is in hand is answered with that before anybody hears that the run is
+ * over, and what comes later is refused. */
+static void run_failed(qp *q, int rc)
+{
+    struct qp_err ignored;
+    bool busy;
+    rc = rc == QP_E_UNKNOWN_OUTCOME ? QP_E_FSYNC : rc; /* nothing of these was begun */
+    (void)pthread_mutex_lock(&q->lock);
+    q->failed = rc;
+    (void)pthread_mutex_unlock(&q->lock);
+    (void)loop_turn(q, false, &busy, &ignored); /* it tells every command */
+    calls_expire(q, CALLS_ALL);
+    work_end(q, rc);
+}
+
 /* Until qp_stop, or the store fails. Whoever calls it has set `running`. `writer` may be NULL. */
 static int run(qp *q, struct writer *writer, struct qp_err *err)
 {
@@ -361,6 +425,9 @@ static int run(qp *q, struct writer *writer, struct qp_err *err)
     left = engine_rest(q->engine, err);
     rc = rc == QP_OK || may_pass(rc) ? left : rc;
     engine_use_writer(q->engine, NULL);
+    if (rc != QP_OK && !may_pass(rc)) {
+        run_failed(q, rc);
+    }
     pool_flush(q); /* what the last rounds have handed out */
     publish(q, false);
     (void)pthread_mutex_lock(&q->lock);

@@ -4,10 +4,15 @@
  * and runs on the caller's own thread. So reads wait neither for the engine nor, mostly, for each other. The
  * tables of a store in memory are the engine's own: there a read is a call like others.
  *
+ * A thread that has set a limit (calls.h) does not wait for a reader beyond it; and while the driver finds the database
+ * away, nothing is read: each try would take a thread for as long as it takes to find the same.
+ *
  * If we crash here, nothing has happened: readers write nothing.
  */
 #include <stdio.h>
+#include <time.h>
 
+#include "base/cond.h"
 #include "kernel/query.h"
 #include "run/views.h"
 
@@ -18,10 +23,7 @@ int readers_init(struct readers *r)
     if (pthread_mutex_init(&r->lock, NULL) != 0) {
         return QP_E_NOMEM;
     }
-    if (pthread_cond_init(&r->changed, NULL) != 0) {
-        (void)pthread_mutex_destroy(&r->lock);
-        return QP_E_NOMEM;
-    }
+    cond_init_monotonic(&r->changed);
     return QP_OK;
 }
 
@@ -43,18 +45,54 @@ void readers_done(qp *q)
     (void)pthread_mutex_destroy(&r->lock);
 }
 
-/* One that is free, or NULL: another may be opened. */
-static struct store *reader_take(struct readers *r)
+/* Under the readers' lock, which is released meanwhile: until one is given back, or the time (0: any) is over, which
+ * is false. */
+static bool reader_await(const qp *q, struct readers *r, int64_t until_us)
 {
-    struct store *s;
-    (void)pthread_mutex_lock(&r->lock);
-    while (r->free_count == 0 && r->open_count == LIMIT_READERS) {
-        (void)pthread_cond_wait(&r->changed, &r->lock);
+    struct timespec until;
+    int64_t left_us = until_us - q->env.monotonic_us(q->env.context);
+    if (until_us == 0) {
+        return pthread_cond_wait(&r->changed, &r->lock) == 0;
     }
-    s = r->free_count > 0 ? r->free[--r->free_count] : NULL;
-    r->open_count += s == NULL;
+    if (left_us <= 0) {
+        return false;
+    }
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += left_us % 1000000 * 1000;
+    until.tv_sec += left_us / 1000000 + until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    (void)pthread_cond_timedwait(&r->changed, &r->lock, &until); /* or less */
+    return true;
+}
+
+/* One that is free, or NULL: another may be opened. */
+static int reader_take(qp *q, struct store **out_store, struct qp_err *err)
+{
+    struct readers *r = &q->readers;
+    int64_t until_us = asker_until_us(q);
+    bool in_time = true;
+    struct store *s = NULL;
+    (void)pthread_mutex_lock(&r->lock);
+    while (in_time && r->free_count == 0 && r->open_count == LIMIT_READERS) {
+        in_time = reader_await(q, r, until_us);
+    }
+    if (in_time) {
+        s = r->free_count > 0 ? r->free[--r->free_count] : NULL;
+        r->open_count += s == NULL;
+    }
     (void)pthread_mutex_unlock(&r->lock);
-    return s;
+    *out_store = s;
+    return in_time ? QP_OK : err_set(err, QP_E_TIMEOUT, "%s", call_late_text());
+}
+
+/* Whether the driver knows that there is no database to read from. Without one nobody would notice its return. */
+static bool is_away(qp *q)
+{
+    bool away;
+    (void)pthread_mutex_lock(&q->lock);
+    away = q->running && q->away;
+    (void)pthread_mutex_unlock(&q->lock);
+    return away;
 }
 
 /* NULL: it is gone, and another may be opened in its place. */
@@ -70,16 +108,30 @@ static void reader_give(struct readers *r, struct store *s)
     (void)pthread_mutex_unlock(&r->lock);
 }
 
+/* A database that cannot be connected to is worth another try later. */
+static int err_again(struct qp_err *err, int rc)
+{
+    if (err != NULL) {
+        err->code = rc;
+    }
+    return rc;
+}
+
 static int read_here(qp *q, void *context, reads_body body, struct qp_err *err)
 {
     struct store_options options = {
         .path = q->path, .read_only = true, .must_exist = true, .accept_loss = q->accept_loss};
-    struct store *s = reader_take(&q->readers);
+    struct store *s = NULL;
     struct store_info info;
-    int rc = s == NULL ? store_open(&q->env, &options, &s, err) : QP_OK;
+    int rc;
+    if (is_away(q)) {
+        return err_set(err, QP_E_BUSY, "the database is away");
+    }
+    QP_TRY(reader_take(q, &s, err));
+    rc = s == NULL ? store_open(&q->env, &options, &s, err) : QP_OK;
     if (rc != QP_OK) {
         reader_give(&q->readers, NULL);
-        return rc;
+        return rc == QP_E_IO && q->shared ? err_again(err, QP_E_BUSY) : rc;
     }
     rc = body(context, s, err);
     store_info(s, &info);

@@ -1,78 +1,168 @@
-/* ready.c - whether the store can be written, without a commit for everybody who asks
+/* ready.c - whether the store can be written, by what the driver has seen of it
  *
- * A commit of the last LIMIT_READY_MS is proof enough, and where others share the store the lease of our
- * run is renewed more often than that. Only when there was none is one made, a tiny one, for all that ask
- * meanwhile; it fails as any other would: the disk is full, the server is gone, our run is over.
+ *   I1  who asks is answered from what was noted, and waits for nothing: neither for the store nor for the driver
+ *   I2  a turn that cannot write notes why; a commit, or where the database was away the connection, takes it back.
+ *       Each of the two is logged once
+ *   I3  a driver that works with the store for longer than LIMIT_READY_STALL_MS says that the store does not answer
+ *
+ * While something is noted the driver tries a tiny commit with every turn, so that it knows of the end of it without
+ * anybody who writes. It does the same when somebody asks and the last commit is long ago: a disk on which nothing
+ * was written for a while may be full.
  *
  * If we crash here, a number that nobody uses was reserved, or a lease was renewed.
  */
-#include <time.h>
-
+#include "base/log.h"
 #include "run/handle.h"
 
-struct probing {
-    struct call call;
-    struct request_op op;
-};
-
-static void probed(struct engine *e, struct command *c, int rc, const char *why)
+int ready_init(struct ready *r)
 {
-    struct request_op *r = (struct request_op *)c;
-    struct probing *p = (struct probing *)((char *)r - offsetof(struct probing, op));
-    (void)e;
+    return pthread_mutex_init(&r->lock, NULL) == 0 ? QP_OK : QP_E_NOMEM;
+}
+
+static int64_t now_us(const qp *q)
+{
+    return q->env.monotonic_us(q->env.context);
+}
+
+int ready_code(qp *q)
+{
+    int rc;
+    (void)pthread_mutex_lock(&q->ready.lock);
+    rc = q->ready.rc;
+    (void)pthread_mutex_unlock(&q->ready.lock);
+    return rc;
+}
+
+static bool is_older(const qp *q, int64_t us, int64_t than_ms)
+{
+    return now_us(q) - us > than_ms * 1000;
+}
+
+int ready_now(qp *q, struct qp_err *err)
+{
+    int64_t turn = atomic_load(&q->ready.turn_us);
+    int rc = ready_code(q);
+    if (!handle_alive(q)) {
+        return err_set(err, QP_E_CLOSED, "the engine has stopped");
+    }
     if (rc != QP_OK) {
-        (void)err_set(p->call.err, rc, "%s", why);
+        return err_set(err, rc, "%s", rc == QP_E_BUSY ? "the database is away" : qp_code_text(rc));
     }
-    call_done(p->call.q, &p->call, rc);
-}
-
-/* Alone on its store, the run's row says nothing new. */
-static void probe_run(qp *q, struct call *c)
-{
-    struct probing *p = (struct probing *)c;
-    if (q->shared) {
-        p->op.op = (struct op){
-            .kind = OP_node_put,
-            .node_put = {.epoch = engine_kernel(q->engine)->epoch, .lease_ms = q->lease_ms}};
-    } else {
-        p->op.op = (struct op){.kind = OP_ids_reserve, .ids_reserve = {.count = 1}};
+    if (turn != 0 && is_older(q, turn, LIMIT_READY_STALL_MS)) {
+        return err_set(err, QP_E_TIMEOUT, "the store does not answer");
     }
-    request_op(&p->op);
-    p->op.command.answer = probed;
-    engine_submit(q->engine, &p->op.command);
-}
-
-static bool is_fresh(qp *q)
-{
-    int64_t at = atomic_load(&q->ready.committed_us);
-    return at != 0 && q->env.monotonic_us(q->env.context) - at < LIMIT_READY_MS * 1000LL;
-}
-
-/* One asks the store; the others wait for what it hears, but not for ever. */
-static bool may_probe(struct ready *r)
-{
-    struct timespec until;
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += LIMIT_READY_WAIT_MS / 1000;
-    return pthread_mutex_timedlock(&r->lock, &until) == 0;
+    return QP_OK;
 }
 
 int handle_ready(qp *q, struct qp_err *err)
 {
-    struct probing p = {.call = {.run = probe_run, .q = q}};
-    int rc = QP_OK;
-    if (!handle_alive(q)) {
-        return err_set(err, QP_E_CLOSED, "the engine has stopped");
+    QP_TRY(ready_now(q, err));
+    if (is_older(q, atomic_load(&q->ready.committed_us), LIMIT_READY_MS) &&
+        !atomic_exchange(&q->ready.asked, true)) {
+        (void)pthread_mutex_lock(&q->lock);
+        kick(q);
+        (void)pthread_mutex_unlock(&q->lock);
     }
-    if (is_fresh(q)) {
+    return QP_OK;
+}
+
+/* ------------------------------------------------------------------------------------- the driver */
+
+static void proved(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct request_op *op = (struct request_op *)c;
+    struct ready *r = (struct ready *)((char *)op - offsetof(struct ready, proof));
+    (void)e;
+    (void)rc; /* the turn says it */
+    (void)why;
+    r->proving = false;
+}
+
+/* Alone on its store, the run's row says nothing new. */
+void ready_prove(qp *q)
+{
+    struct ready *r = &q->ready;
+    bool asked = atomic_exchange(&r->asked, false) &&
+                 is_older(q, atomic_load(&r->committed_us), LIMIT_READY_MS);
+    if ((ready_code(q) == QP_OK && !asked) || r->proving || q->failed != QP_OK) {
+        return;
+    }
+    r->proof = (struct request_op){0};
+    if (q->shared) {
+        r->proof.op = (struct op){
+            .kind = OP_node_put,
+            .node_put = {.epoch = engine_kernel(q->engine)->epoch, .lease_ms = q->lease_ms}};
+    } else {
+        r->proof.op = (struct op){.kind = OP_ids_reserve, .ids_reserve = {.count = 1}};
+    }
+    request_op(&r->proof);
+    r->proof.command.answer = proved;
+    r->proving = true;
+    engine_submit(q->engine, &r->proof.command);
+}
+
+/* What a turn says about the store. Others in the way, or a wrong request, are no fault of it. */
+static int trouble_of(const qp *q, int rc)
+{
+    enum qp_class class = qp_code_class(rc);
+    if (rc == QP_OK) {
         return QP_OK;
     }
-    if (!may_probe(&q->ready)) {
-        return err_set(err, QP_E_TIMEOUT, "a commit is being waited for");
+    if (store_is_away(q->store)) {
+        return QP_E_BUSY;
     }
-    if (!is_fresh(q)) {
-        rc = call_do(q, &p.call, err);
+    if (class == QP_CLASS_UNKNOWN) {
+        return QP_E_FSYNC; /* that commit is its own matter; nothing more is written */
     }
+    return rc == QP_E_FULL || rc == QP_E_IO || class == QP_CLASS_FATAL ? rc : QP_OK;
+}
+
+static void set_code(qp *q, int rc)
+{
+    (void)pthread_mutex_lock(&q->ready.lock);
+    q->ready.rc = rc;
     (void)pthread_mutex_unlock(&q->ready.lock);
-    return rc;
+    q->ready.since_us = now_us(q);
+}
+
+static void log_trouble(qp *q, int trouble, const char *why)
+{
+    if (trouble == QP_E_FULL) {
+        log_write(&q->env, QP_LOG_ERROR,
+                  LOG_MSG("the disk is full: nothing is committed until there is room"),
+                  LOG_TEXT("why", why));
+    } else if (trouble == QP_E_BUSY) {
+        log_write(&q->env, QP_LOG_ERROR, LOG_MSG("the database is away"), LOG_TEXT("why", why));
+    } else {
+        log_write(&q->env, QP_LOG_ERROR, LOG_MSG("the store cannot be written"),
+                  LOG_TEXT("code", qp_code_word(trouble)), LOG_TEXT("why", why));
+    }
+}
+
+static void log_return(qp *q, int trouble)
+{
+    int64_t ms = (now_us(q) - q->ready.since_us) / 1000;
+    if (trouble == QP_E_BUSY) {
+        log_write(&q->env, QP_LOG_WARN, LOG_MSG("the database is back"), LOG_I64("away_ms", ms));
+    } else {
+        log_write(&q->env, QP_LOG_WARN, LOG_MSG("the store can be written again"),
+                  LOG_I64("after_ms", ms));
+    }
+}
+
+void ready_note(qp *q, int rc, const struct qp_err *err, bool committed)
+{
+    int before = q->ready.rc; /* only the driver sets it */
+    int trouble = trouble_of(q, rc);
+    if (committed) {
+        atomic_store(&q->ready.committed_us, now_us(q));
+    }
+    if (trouble != QP_OK && trouble != before) {
+        set_code(q, trouble);
+        log_trouble(q, trouble, err->text);
+    } else if (before != QP_OK && trouble == QP_OK &&
+               (committed || (before == QP_E_BUSY && rc == QP_OK))) {
+        log_return(q, before);
+        set_code(q, QP_OK);
+    }
 }

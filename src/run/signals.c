@@ -73,7 +73,7 @@ static void sending_answered(struct engine *e, struct command *c, int rc, const 
         call_done(q, &s->call, rc);
         return;
     }
-    call_left(q);
+    call_left(q, &s->call);
     if (s->signal.sent != NULL) {
         s->signal.sent(s->signal.context, rc, rc == QP_OK ? "" : why);
     }
@@ -127,6 +127,13 @@ static void sending_run(qp *q, struct call *c)
     }
 }
 
+static void sending_withdrawn(qp *q, struct call *c)
+{
+    struct sending *s = (struct sending *)c;
+    QP_ASSERT(s->async);
+    sending_answered(q->engine, &s->request.command, QP_E_TIMEOUT, call_late_text());
+}
+
 static int sending_prepare(qp *q, struct sending *s, struct qp_err *err)
 {
     int rc = signal_check(q, &s->signal, err);
@@ -165,6 +172,7 @@ int qp_signal_send_async(qp *q, const struct qp_signal *signal, struct qp_err *e
     s->signal = *signal;
     s->async = true;
     rc = sending_prepare(q, s, err);
+    s->call.withdrawn = sending_withdrawn;
     if (rc == QP_OK) {
         place = (char *)(s + 1);
         s->signal.topic = keep(&place, signal->topic);

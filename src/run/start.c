@@ -219,7 +219,7 @@ static void start_answered_async(qp *q, struct starting *s, int rc, const char *
 {
     bool there = rc == QP_OK || rc == QP_E_EXISTS;
     bool other = rc == QP_E_EXISTS || s->request.keyed.taken[0] != '\0';
-    call_left(q);
+    call_left(q, &s->call);
     take_id(s);
     if (s->start.started != NULL) {
         s->start.started(s->start.context, there ? QP_OK : rc, s->id);
@@ -404,6 +404,14 @@ static void start_run(qp *q, struct call *c)
     }
 }
 
+/* An async start that the driver has not taken in time: its owner hears that nothing was done. */
+static void start_withdrawn(qp *q, struct call *c)
+{
+    struct starting *s = (struct starting *)c;
+    QP_ASSERT(s->async && !s->watched);
+    start_answered_async(q, s, QP_E_TIMEOUT, call_late_text());
+}
+
 /* What must be found before it is queued. */
 static int start_prepare(qp *q, struct starting *s, struct qp_err *err)
 {
@@ -538,7 +546,7 @@ int job_start_async(qp *q, const struct qp_start *start, int64_t kind, struct qp
     if (s == NULL) {
         return err_set(err, QP_E_NOMEM, "start: out of memory");
     }
-    s->call = (struct call){.run = start_run, .q = q};
+    s->call = (struct call){.run = start_run, .withdrawn = start_withdrawn, .q = q};
     s->async = true;
     s->kind = kind;
     rc = start_prepare(q, s, err);

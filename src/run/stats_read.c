@@ -302,7 +302,7 @@ static void tell_desk(qp *q, const struct desk_call *d)
 /* Under the lock. */
 static int collect(qp *q, struct collecting *c, struct qp_err *err)
 {
-    struct desk_call d = {.call = {.run = desk_run, .q = q}};
+    struct desk_call d = {.call = {.run = desk_run, .q = q, .local = true}};
     int64_t now = q->env.monotonic_us(q->env.context);
     int rc = call_do(q, &d.call, err);
     c->now = d.now;

@@ -450,7 +450,7 @@ static void run_drop(qp *q, struct call *c)
 static int end_by_hand(struct task_call *tc, struct qp_err *err)
 {
     qp *q = tc->task->q;
-    struct task_call drop = {.call = {.run = run_drop, .q = q}, .task = tc->task};
+    struct task_call drop = {.call = {.run = run_drop, .q = q, .local = true}, .task = tc->task};
     int rc = call_do(q, &tc->call, err);
     if (rc == QP_OK || rc == QP_E_STALE) {
         (void)call_do(q, &drop.call, NULL); /* it cannot fail */

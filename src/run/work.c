@@ -161,6 +161,7 @@ static struct work_state *state_make(qp *q, struct work_call *c, int64_t ns)
 }
 
 static void work_run(qp *q, struct call *c);
+static void work_withdrawn(qp *q, struct call *c);
 
 /* Into the inbox, if there is room for one more call. */
 static int work_post(qp *q, struct work_state *s, struct qp_err *err)
@@ -170,6 +171,8 @@ static int work_post(qp *q, struct work_state *s, struct qp_err *err)
     (void)pthread_mutex_lock(&q->lock);
     if (w->refusing || q->sealed) {
         rc = QP_E_CLOSED;
+    } else if (q->failed != QP_OK) {
+        rc = q->failed;
     } else if (w->call_count >= LIMIT_WORK_CALLS) {
         rc = QP_E_LIMIT;
     } else {
@@ -177,10 +180,16 @@ static int work_post(qp *q, struct work_state *s, struct qp_err *err)
         call_post(q, &s->run);
     }
     (void)pthread_mutex_unlock(&q->lock);
-    return rc == QP_OK ? QP_OK
-           : rc == QP_E_CLOSED
-               ? err_set(err, rc, "the engine is being closed")
-               : err_set(err, rc, "%d calls for tasks wait already", LIMIT_WORK_CALLS);
+    switch (rc) {
+    case QP_OK:
+        return QP_OK;
+    case QP_E_CLOSED:
+        return err_set(err, rc, "the engine is being closed");
+    case QP_E_LIMIT:
+        return err_set(err, rc, "%d calls for tasks wait already", LIMIT_WORK_CALLS);
+    default:
+        return err_set(err, rc, "the engine has stopped: open the store again");
+    }
 }
 
 int work_submit(qp *q, struct work_call *call, struct qp_err *err)
@@ -198,7 +207,7 @@ int work_submit(qp *q, struct work_call *call, struct qp_err *err)
     if (s == NULL) {
         return err_set(err, QP_E_NOMEM, "work: out of memory");
     }
-    s->run = (struct call){.run = work_run, .q = q};
+    s->run = (struct call){.run = work_run, .withdrawn = work_withdrawn, .q = q};
     call->state = s;
     call->tasks = NULL;
     call->task_count = 0;
@@ -230,7 +239,7 @@ void work_abort(qp *q, struct work_call *call)
     (void)pthread_mutex_lock(&q->lock);
     if (!s->abort_queued) {
         s->abort_queued = true;
-        s->abort = (struct call){.run = abort_run, .q = q};
+        s->abort = (struct call){.run = abort_run, .q = q, .local = true};
         call_post(q, &s->abort);
     }
     (void)pthread_mutex_unlock(&q->lock);
@@ -272,7 +281,7 @@ void work_done(qp *q, struct work_call *call, enum work_end end)
     s->given_back = end == WORK_GIVEN_BACK && s->tasks != NULL;
     driver = s->given_back || s->abort_queued;
     if (driver) {
-        s->done = (struct call){.run = done_run, .q = q};
+        s->done = (struct call){.run = done_run, .q = q, .local = true};
         call_post(q, &s->done);
     }
     (void)pthread_mutex_unlock(&q->lock);
@@ -569,6 +578,19 @@ static void work_answer(struct work_state *s, int rc)
     of->answer(of->context, of, rc, rc == QP_OK ? "" : qp_code_text(rc));
 }
 
+/* On any thread: the driver has not taken it in time, and knows nothing of it. */
+static void work_withdrawn(qp *q, struct call *c)
+{
+    struct work_state *s = (struct work_state *)c;
+    struct work_call *of = s->of;
+    QP_ASSERT(s->phase == PHASE_QUEUED);
+    (void)pthread_mutex_lock(&q->lock);
+    q->work->call_count--;
+    (void)pthread_mutex_unlock(&q->lock);
+    s->phase = PHASE_ANSWERED;
+    of->answer(of->context, of, QP_E_TIMEOUT, call_late_text());
+}
+
 /* On the driver, from the inbox. */
 static void work_run(qp *q, struct call *c)
 {
@@ -642,6 +664,40 @@ static int abort_code(const struct work_state *s)
     return s->rc == QP_OK ? QP_E_CLOSED : taken ? QP_OK : s->rc;
 }
 
+/* Of what a call has brought, whether the store has taken or refused any of it; or else why it could not. */
+static int brought_code(const struct work_state *s)
+{
+    int rc = QP_OK;
+    for (size_t i = 0; i < s->brought_count; i++) {
+        const struct brought *b = &s->brought[i];
+        int one = b->of_result != NULL ? b->of_result->rc : b->of_beat->rc;
+        enum qp_class class = qp_code_class(one);
+        if (class != QP_CLASS_RETRY && class != QP_CLASS_FATAL && class != QP_CLASS_UNKNOWN) {
+            return QP_OK;
+        }
+        rc = class == QP_CLASS_UNKNOWN || rc == QP_OK ? one : rc;
+    }
+    return rc;
+}
+
+/* Why a call cannot get what it asks for: the store has taken nothing of what it brought, or cannot be written. A
+ * database that is away may come back while the call waits for tasks. */
+static int fault_code(const struct work_state *s, qp_ms now)
+{
+    int rc = brought_code(s);
+    int store = ready_code(s->q);
+    if (rc != QP_OK || s->brought_count > 0) {
+        return rc;
+    }
+    return store != QP_E_BUSY || now >= s->deadline ? store : QP_OK;
+}
+
+/* The store will not hand out tasks soon: who waits for some should hear of it. */
+static bool is_hopeless(int store)
+{
+    return store != QP_OK && store != QP_E_BUSY;
+}
+
 /* A busy call: answered, parked, or left as it is. */
 static void work_look(struct work_state *s, qp_ms now)
 {
@@ -652,6 +708,10 @@ static void work_look(struct work_state *s, qp_ms now)
         work_answer(s, abort_code(s));
     } else if (s->task_count > 0) {
         work_answer(s, QP_OK);
+    } else if (fault_code(s, now) != QP_OK) {
+        work_answer(s, fault_code(s, now));
+    } else if (is_hopeless(ready_code(s->q))) {
+        work_answer(s, QP_OK); /* what it brought was taken */
     } else if (!seats_hope(s)) {
         if (has_news(s, now)) {
             work_answer(s, QP_OK);
@@ -666,7 +726,8 @@ void work_turn(qp *q)
     struct desk *w = q->work;
     qp_ms now = store_now(q->store);
     struct work_state *next;
-    while (w->heap_count > 0 && w->heap[0]->deadline <= now) {
+    int store = ready_code(q);
+    while (w->heap_count > 0 && (w->heap[0]->deadline <= now || is_hopeless(store))) {
         work_wake(w->heap[0]);
     }
     for (struct work_state *s = w->busy; s != NULL; s = next) {
@@ -723,7 +784,7 @@ static void shut_run(qp *q, struct call *c)
 
 void work_shut(qp *q)
 {
-    struct call c = {.run = shut_run, .q = q};
+    struct call c = {.run = shut_run, .q = q, .local = true};
     if (q->engine == NULL) {
         return;
     }
@@ -743,11 +804,14 @@ bool work_close(qp *q)
 }
 
 /* What the store would not settle is answered all the same. */
-void work_end(qp *q)
+void work_end(qp *q, int rc)
 {
     struct desk *w = q->work;
+    while (w->parked != NULL) {
+        work_wake(w->parked);
+    }
     while (w->busy != NULL) {
-        work_answer(w->busy, QP_E_CLOSED);
+        work_answer(w->busy, rc);
     }
 }
 

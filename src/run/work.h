@@ -109,8 +109,9 @@ struct work_call {
     size_t beat_count; /* likewise */
     bool leave; /* the worker goes: what it has in hand goes back at once, and it gets nothing */
     void *context;
-    /* On the thread that drives the engine, which must not wait. rc is QP_OK; QP_E_CLOSED: the engine
-     * closes, or work_abort; another: nothing more can be said of its results than each rc does. */
+    /* On the thread that drives the engine, or that finds that it was not taken in time: neither may wait. rc is
+     * QP_OK; QP_E_CLOSED: the engine closes, or work_abort; QP_E_TIMEOUT: it was not taken, nothing was done;
+     * QP_E_FULL, QP_E_UNKNOWN_OUTCOME or another: why the store has taken nothing of it, or gives nothing. */
     void (*answer)(void *context, struct work_call *call, int rc, const char *why);
     /* Asked on the same thread before a parked call is given a task: is the peer still there? If not, it is answered
      * as after work_abort. NULL: always. */

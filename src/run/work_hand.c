@@ -470,7 +470,8 @@ static void list_run(qp *q, struct call *c)
 
 int work_list(qp *q, qp_str ns, void *context, work_visit visit, struct qp_err *err)
 {
-    struct listing l = {.call = {.run = list_run, .q = q}, .context = context, .visit = visit};
+    struct listing l = {
+        .call = {.run = list_run, .q = q, .local = true}, .context = context, .visit = visit};
     int rc = space_number(q, ns, &l.ns, err);
     return rc == QP_OK ? call_do(q, &l.call, err) : rc;
 }

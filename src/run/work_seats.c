@@ -313,9 +313,11 @@ static void serving_run(qp *q, struct call *c)
 
 void topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count)
 {
-    struct serving s = {
-        .call = {.run = serving_run, .q = q}, .ns = ns, .topics = topics, .count = count};
+    struct serving s = {.call = {.run = serving_run, .q = q, .local = true},
+                        .ns = ns,
+                        .topics = topics,
+                        .count = count};
     if (q->engine != NULL) {
-        (void)call_do(q, &s.call, NULL); /* it cannot fail */
+        (void)call_do(q, &s.call, NULL); /* late: then nothing is known of them */
     }
 }

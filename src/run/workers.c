@@ -76,7 +76,7 @@ static void adding_run(qp *q, struct call *c)
 
 int qp_worker_add(qp *q, const struct qp_worker *worker, struct qp_err *err)
 {
-    struct adding a = {.call = {.run = adding_run, .q = q}, .worker = worker};
+    struct adding a = {.call = {.run = adding_run, .q = q, .local = true}, .worker = worker};
     int rc = worker_check(worker, err);
     return rc == QP_OK ? call_do(q, &a.call, err) : err_wrap(err, rc, "worker");
 }

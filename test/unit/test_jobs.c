@@ -410,6 +410,7 @@ static void test_parked(void **state)
     }
     assert_int_equal(qp_task_claim(q, QP_STR("work"), &task, &err), QP_E_NOT_FOUND);
     rt_expect(q, "a", "parked", "delivered too often without an answer: it may crash its worker");
+    assert_non_null(strstr(testenv_log(&rt), "msg=\"a job is parked: it needs a person\" job=a"));
     assert_int_equal(qp_job_retry(q, QP_STR("a"), &err), QP_OK);
     rt_expect(q, "a", "running", NULL);
     complete_one(q, "1");

@@ -585,7 +585,7 @@ static void test_a_wait_when_all_is_over(void **state)
     assert_int_equal(failpoint_set("commit.after=error@1"), QP_OK);
     assert_int_equal(qp_job_wait(q, QP_STR("a"), -1, &job, &err), QP_E_UNKNOWN_OUTCOME);
     assert_int_equal(failpoint_set(NULL), QP_OK);
-    assert_int_equal(qp_job_cancel(q, QP_STR("a"), NULL, &err), QP_E_UNKNOWN_OUTCOME);
+    assert_int_equal(qp_job_cancel(q, QP_STR("a"), NULL, &err), QP_E_FSYNC); /* not begun */
     assert_int_equal(qp_run(q, &err), QP_E_UNKNOWN_OUTCOME);
     assert_int_equal(qp_poll(q, &err), QP_E_UNKNOWN_OUTCOME);
     (void)qp_close(q, &err); /* the store itself is well: only the answer was lost */
