@@ -1,14 +1,10 @@
-/* api.c - from a call to its handler: the route, who asks, the body; and the threads and times
- * of calls
+/* api.c - from a call to its handler: the route, who asks, the body
  *
  * The order of checks is fixed, so that nobody without a token learns more than that there is a
  * route: address, method, token, scope, namespace, query, body. Scopes are checked here and
  * nowhere else.
- *
- * Locks: `lock` guards the queue of the crew, `clock_lock` the list of times. Neither is held
- * while a handler or a `late` runs.
  */
-#include "server/api.h"
+#include "server/api_internal.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -17,36 +13,7 @@
 
 #include "base/cond.h"
 #include "base/log.h"
-#include "base/uuid.h"
 #include "server/idempotency.h"
-
-struct api {
-    struct api_options options;
-    struct auth *auth;
-    struct idempotency *idempotency;
-    atomic_bool draining;
-    atomic_int streams;
-    atomic_size_t held; /* of bodies */
-
-    pthread_mutex_t lock;
-    pthread_cond_t work;
-    pthread_cond_t idle;
-    /* under the lock */
-    struct crew_job *first, *last;
-    size_t waiting;
-    size_t running;
-    bool stop;
-    struct uuid_source uuids;
-    pthread_t *threads;
-    int thread_count;
-
-    pthread_mutex_t clock_lock;
-    pthread_cond_t clock_changed;
-    /* under the clock's lock: sorted, the earliest first */
-    struct timing *times, *last_time;
-    bool clock_stop;
-    pthread_t clock;
-};
 
 qp *api_engine(const struct api *api)
 {
@@ -98,210 +65,7 @@ bool api_is_draining(const struct api *api)
     return atomic_load(&api->draining);
 }
 
-static int64_t now_us(const struct api *api)
-{
-    return api->options.env->monotonic_us(api->options.env->context);
-}
-
-/* ------------------------------------------------------------------------------------- the crew */
-
-bool crew_put(struct api *api, struct crew_job *job)
-{
-    bool room;
-    job->next = NULL;
-    (void)pthread_mutex_lock(&api->lock);
-    room = api->waiting < LIMIT_CREW_CALLS || job->must;
-    if (room) {
-        if (api->last != NULL) {
-            api->last->next = job;
-        } else {
-            api->first = job;
-        }
-        api->last = job;
-        api->waiting++;
-        (void)pthread_cond_signal(&api->work);
-    }
-    (void)pthread_mutex_unlock(&api->lock);
-    return room;
-}
-
-static void run_later(struct crew_job *job)
-{
-    struct api_call *c = (struct api_call *)((char *)job - offsetof(struct api_call, job));
-    c->run(c);
-}
-
-static bool crew_call(struct api_call *c, void (*run)(struct api_call *c))
-{
-    c->run = run;
-    c->job.run = run_later;
-    return crew_put(c->api, &c->job);
-}
-
-void api_later(struct api_call *c, void (*run)(struct api_call *c))
-{
-    if (!crew_call(c, run)) {
-        api_refuse(c, PROBLEM_BUSY, NULL, "%d requests wait already", LIMIT_CREW_CALLS);
-    }
-}
-
-static void *crew_main(void *context)
-{
-    struct api *api = context;
-    (void)pthread_mutex_lock(&api->lock);
-    while (!api->stop || api->first != NULL) {
-        struct crew_job *job = api->first;
-        if (job == NULL) {
-            (void)pthread_cond_wait(&api->work, &api->lock);
-            continue;
-        }
-        api->first = job->next;
-        api->last = api->first == NULL ? NULL : api->last;
-        api->waiting--;
-        api->running++;
-        (void)pthread_mutex_unlock(&api->lock);
-        job->run(job); /* with the answer, call and job are gone */
-        (void)pthread_mutex_lock(&api->lock);
-        api->running--;
-        if (api->running == 0 && api->first == NULL) {
-            (void)pthread_cond_broadcast(&api->idle);
-        }
-    }
-    (void)pthread_mutex_unlock(&api->lock);
-    return NULL;
-}
-
-/* ---------------------------------------------------------------------------------------- times */
-
-static void unlink_timing(struct api *api, struct timing *t)
-{
-    if (t->previous != NULL) {
-        t->previous->next = t->next;
-    } else {
-        api->times = t->next;
-    }
-    if (t->next != NULL) {
-        t->next->previous = t->previous;
-    } else {
-        api->last_time = t->previous;
-    }
-    t->next = t->previous = NULL;
-    t->armed = false;
-}
-
-/* From the end: most wait equally long, so the new one is the last. */
-static void link_timing(struct api *api, struct timing *t)
-{
-    struct timing *after = api->last_time;
-    while (after != NULL && after->at_us > t->at_us) {
-        after = after->previous;
-    }
-    t->previous = after;
-    t->next = after != NULL ? after->next : api->times;
-    if (t->next != NULL) {
-        t->next->previous = t;
-    } else {
-        api->last_time = t;
-    }
-    if (after != NULL) {
-        after->next = t;
-    } else {
-        api->times = t;
-    }
-    t->armed = true;
-}
-
-void timing_start(struct api *api, struct timing *t, qp_ms within_ms, void (*late)(struct timing *))
-{
-    t->late = late;
-    (void)pthread_mutex_lock(&api->clock_lock);
-    t->at_us = api_is_draining(api) ? 0 : now_us(api) + within_ms * 1000;
-    link_timing(api, t);
-    if (api->times == t) {
-        (void)pthread_cond_signal(&api->clock_changed);
-    }
-    (void)pthread_mutex_unlock(&api->clock_lock);
-}
-
-bool timing_stop(struct api *api, struct timing *t)
-{
-    bool stopped;
-    (void)pthread_mutex_lock(&api->clock_lock);
-    stopped = t->armed;
-    if (stopped) {
-        unlink_timing(api, t);
-    }
-    (void)pthread_mutex_unlock(&api->clock_lock);
-    return stopped;
-}
-
-/* Until the first time comes, or the list changes. Under the clock's lock. */
-static void clock_sleep(struct api *api)
-{
-    struct timespec until;
-    int64_t left_us;
-    if (api->times == NULL) {
-        (void)pthread_cond_wait(&api->clock_changed, &api->clock_lock);
-        return;
-    }
-    left_us = api->times->at_us - now_us(api);
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += left_us / 1000000;
-    until.tv_nsec += left_us % 1000000 * 1000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    (void)pthread_cond_timedwait(&api->clock_changed, &api->clock_lock, &until);
-}
-
-static void *clock_main(void *context)
-{
-    struct api *api = context;
-    (void)pthread_mutex_lock(&api->clock_lock);
-    while (!api->clock_stop) {
-        struct timing *t = api->times;
-        if (t == NULL || (t->at_us > now_us(api) && !api_is_draining(api))) {
-            clock_sleep(api);
-            continue;
-        }
-        unlink_timing(api, t);
-        (void)pthread_mutex_unlock(&api->clock_lock);
-        t->late(t);
-        (void)pthread_mutex_lock(&api->clock_lock);
-    }
-    (void)pthread_mutex_unlock(&api->clock_lock);
-    return NULL;
-}
-
 /* ---------------------------------------------------------------------------------- open, close */
-
-static void stop_threads(struct api *api)
-{
-    (void)pthread_mutex_lock(&api->lock);
-    api->stop = true;
-    (void)pthread_cond_broadcast(&api->work);
-    (void)pthread_mutex_unlock(&api->lock);
-    for (int i = 0; i < api->thread_count; i++) {
-        (void)pthread_join(api->threads[i], NULL);
-    }
-}
-
-static int start_threads(struct api *api, struct qp_err *err)
-{
-    int wanted = api->options.threads > 0 ? api->options.threads : LIMIT_CREW_THREADS;
-    api->threads = mem_alloc(api->options.env, (size_t)wanted * sizeof(pthread_t));
-    if (api->threads == NULL) {
-        return err_set(err, QP_E_NOMEM, "out of memory");
-    }
-    while (api->thread_count < wanted) {
-        if (pthread_create(&api->threads[api->thread_count], NULL, crew_main, api) != 0) {
-            return err_set(err, QP_E_LIMIT, "the system refuses another thread");
-        }
-        api->thread_count++;
-    }
-    return QP_OK;
-}
 
 static void api_free(struct api *api)
 {
@@ -332,12 +96,12 @@ int api_open(const struct api_options *options, struct api **out_api, struct qp_
     cond_init_monotonic(&api->clock_changed);
     rc = auth_create(options->engine, options->env, options->token_rate, &api->auth);
     rc = rc == QP_OK ? idempotency_create(options->env, &api->idempotency) : rc;
-    rc = rc == QP_OK ? start_threads(api, err) : err_set(err, rc, "out of memory");
+    rc = rc == QP_OK ? crew_start(api, err) : err_set(err, rc, "out of memory");
     if (rc == QP_OK && pthread_create(&api->clock, NULL, clock_main, api) != 0) {
         rc = err_set(err, QP_E_LIMIT, "the system refuses another thread");
     }
     if (rc != QP_OK) {
-        stop_threads(api);
+        crew_stop(api);
         api_free(api);
         return err_wrap(err, rc, "api");
     }
@@ -368,7 +132,7 @@ void api_close(struct api *api)
     if (api == NULL) {
         return;
     }
-    stop_threads(api);
+    crew_stop(api);
     (void)pthread_mutex_lock(&api->clock_lock);
     QP_ASSERT(api->times == NULL); /* who keeps a call has answered it */
     api->clock_stop = true;
@@ -577,9 +341,11 @@ static void found_who(struct api_call *c, int rc)
     }
 }
 
+/* A call whose peer has been told that it took too long is not begun any more. */
 static void ask_who(struct api_call *c)
 {
-    found_who(c, auth_ask(c->api->auth, c->authorization, &c->who));
+    int rc = auth_ask(c->api->auth, c->authorization, &c->who);
+    found_who(c, api_call_is_late(c) ? QP_E_TIMEOUT : rc);
 }
 
 static const struct principal everybody = {
@@ -634,17 +400,38 @@ bool api_admit(struct api_call *c)
     return true;
 }
 
+/* Its body is still to come: the time that it takes is the peer's. */
+static void admit_end(struct api_call *c, int rc)
+{
+    due_stop(c);
+    c->deadline_us = 0;
+    admitted(c, rc);
+    c->carrier->wake(c);
+}
+
 static void admit_who(struct api_call *c)
 {
-    admitted(c, auth_ask(c->api->auth, c->authorization, &c->who));
-    c->carrier->wake(c);
+    admit_end(c, auth_ask(c->api->auth, c->authorization, &c->who));
 }
 
 void api_admit_later(struct api_call *c)
 {
+    due_start(c);
     if (!crew_call(c, admit_who)) {
-        admitted(c, QP_E_BUSY);
-        c->carrier->wake(c);
+        admit_end(c, QP_E_BUSY);
+    }
+}
+
+/* No thread had time for it: nothing of it was done. */
+void api_refuse_waiting(struct api_call *c)
+{
+    if (c->run == admit_who) {
+        admit_end(c, QP_E_BUSY);
+    } else {
+        api_fail(c, QP_E_TIMEOUT,
+                 &(struct qp_err){.code = QP_E_TIMEOUT,
+                                  .text = "no thread was free in time: nothing was "
+                                          "done, try again"});
     }
 }
 
@@ -693,6 +480,9 @@ void api_begin(struct api_call *c)
         c->close_after = true;
         api_refuse(c, PROBLEM_DRAINING, NULL, "the server is shutting down");
     } else if (decode_parts(c)) {
+        if (c->route->scope != SCOPE_OPEN) {
+            due_start(c);
+        }
         authenticate(c);
     }
 }

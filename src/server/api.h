@@ -20,6 +20,7 @@ struct api_options {
     const struct qp_env *env; /* outlives the API */
     struct metrics *metrics;  /* NULL: nothing is counted */
     int threads;              /* of the crew; 0: the default */
+    bool limited;             /* calls have a deadline: there is a server, and peers wait */
     bool open;                /* --no-auth: nobody is asked for a token */
     bool peers;               /* calls of our own user over a Unix socket need no token: not where
                                  that user may be a proxy, who asks for others */
@@ -72,6 +73,13 @@ bool api_is_draining(const struct api *api);
 bool crew_put(struct api *api, struct crew_job *job) QP_MUST_USE;
 /* Runs `run` on a thread of the crew, or answers with 503. */
 void api_later(struct api_call *c, void (*run)(struct api_call *c));
+
+/* A call has a deadline, LIMIT_CALL_MS from here, if its carrier can do with an answer in the handler's place. What waits for
+ * a thread of the crew by then, or in the engine's inbox, is not executed and answered with 503; what the store has in hand
+ * is answered a little later with 504, if the store does not answer: else it is waited for. Kept calls that wait for
+ * something else than the store stop it. */
+void due_start(struct api_call *c);
+void due_stop(struct api_call *c);
 
 /* A kept call and its time. `late` runs once, on the API's clock thread, unless timing_stop came
  * before, which tells whether it did. `late` takes no lock that is held around timing_stop. A

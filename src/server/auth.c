@@ -1,8 +1,8 @@
 /* auth.c - tokens
  *
  *   I1  a secret is compared in constant time, by its hash, and is written nowhere
- *   I2  what is known of a token is at most AUTH_KEEP_US old; what this process revoked is
- *       forgotten at once
+ *   I2  what is known of a token is at most AUTH_KEEP_US old, or as old as the last time that the store could be
+ *       asked; what this process revoked is forgotten at once
  *   I3  what a token's holder knows is not enough to make the token of a task: the hash of his
  *       secret he can work out, the store's key he cannot
  *   I4  a token that is known pays for its request in the same look under the lock: `paid_until_us`
@@ -22,6 +22,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "run/access.h"
+#include "run/handle.h"
 
 #define AUTH_KEEP_US (5 * 1000000LL)
 #define AUTH_USED_US (15 * 60 * 1000000LL) /* between two notes that a token was used */
@@ -175,10 +176,12 @@ static bool is_expired(const struct auth *a, qp_ms expire_at)
     return expire_at != 0 && expire_at <= a->env->wall_ms(a->env->context);
 }
 
-/* Whether the slot is about this token; then `out` is what it says. Under the lock. */
+/* Whether the slot is about this token, and new enough. While the store cannot be asked, what it said last holds: a
+ * peer with a good token is told that the store is away, and not kept waiting for it. Under the lock. */
 static bool is_fresh(const struct auth *a, const struct known *slot, qp_str id)
 {
-    return slot->until_us > now_us(a) && str_equal(str_from(slot->who.token), id);
+    return str_equal(str_from(slot->who.token), id) &&
+           (slot->until_us > now_us(a) || ready_now(a->engine, NULL) != QP_OK);
 }
 
 /* Whether the token is the one that is known. */

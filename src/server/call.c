@@ -15,6 +15,7 @@ void api_call_init(struct api_call *c, struct api *api, const struct api_carrier
     arena_init(&c->arena, env, 0);
     buf_init(&c->in, env, LIMIT_BODY_HARD_SIZE);
     buf_init(&c->out, env, 0);
+    buf_init(&c->late, env, 0);
     c->began_us = env->monotonic_us(env->context);
     atomic_init(&c->state, CALL_RUNNING);
 }
@@ -24,11 +25,13 @@ void api_call_done(struct api_call *c)
     arena_done(&c->arena);
     buf_done(&c->in);
     buf_done(&c->out);
+    buf_done(&c->late);
 }
 
 void api_call_settle(struct api_call *c)
 {
     c->body = c->ns = c->target = QP_NONE;
+    c->authorization = c->accept = c->content_type = c->last_event_id = QP_NONE;
     for (size_t i = 0; i < CALL_PARTS; i++) {
         c->parts[i] = QP_NONE;
     }
@@ -37,17 +40,34 @@ void api_call_settle(struct api_call *c)
 }
 
 /* Whoever is second acts: the carrier when the answer was first, the answer when the call was
- * parked. */
+ * parked, or left. */
 void api_answer(struct api_call *c)
 {
     const struct api_carrier *carrier = c->carrier;
+    int before;
     QP_ASSERT(c->status >= 100 && c->status < 600);
+    due_stop(c);
     if (c->in_flight) {
         idempotency_end(api_idempotency(c->api), c);
     }
-    if (atomic_exchange(&c->state, CALL_ANSWERED) == CALL_PARKED) {
+    before = atomic_exchange(&c->state, CALL_ANSWERED);
+    if (before == CALL_PARKED) {
         carrier->wake(c);
+    } else if (before == CALL_LEFT) {
+        carrier->drop(c);
     }
+}
+
+bool api_call_is_late(const struct api_call *c)
+{
+    int state = atomic_load(&c->state);
+    return state == CALL_LATE || state == CALL_LEFT;
+}
+
+bool api_call_leave(struct api_call *c)
+{
+    int late = CALL_LATE;
+    return c->late_status != 0 && atomic_compare_exchange_strong(&c->state, &late, CALL_LEFT);
 }
 
 void api_answer_by(struct api_call *c, void (*render)(struct api_call *c))
@@ -174,14 +194,15 @@ static void put_errors(struct json_writer *w, const struct api_error *errors, si
 }
 
 /* The one place in which a problem is written. */
-static void write_problem(struct api_call *c, const struct problem *p,
-                          const struct api_error *errors, size_t count, const char *detail)
+static void put_problem(const struct api_call *c, struct buf *out, const struct problem *p,
+                        const struct api_error *errors, size_t count, const char *detail)
 {
     char type[64];
     char instance[LIMIT_LOG_ECHO_SIZE];
     struct json_writer w;
     (void)snprintf(type, sizeof type, "urn:quipu:problem:%s", p->code); /* codes are short */
-    api_json(c, &w);
+    buf_reset(out);
+    json_writer_init(&w, out);
     json_begin_object(&w);
     put_text(&w, "type", type);
     put_text(&w, "title", p->title);
@@ -197,12 +218,32 @@ static void write_problem(struct api_call *c, const struct problem *p,
     put_errors(&w, errors, count);
     put_text(&w, "request_id", c->request_id);
     json_end_object(&w);
+    if (json_writer_done(&w) != QP_OK) {
+        buf_reset(out); /* no memory even for this: the status has to do */
+    }
+}
+
+static void write_problem(struct api_call *c, const struct problem *p,
+                          const struct api_error *errors, size_t count, const char *detail)
+{
+    put_problem(c, &c->out, p, errors, count, detail);
     c->status = p->status;
     c->content_type_out = "application/problem+json";
     c->retry_after_s = p->status == 503 || p == &problems[PROBLEM_RATE] ? 1 : 0;
-    if (json_writer_done(&w) != QP_OK) {
-        buf_reset(&c->out); /* no memory even for this: the status has to do */
+}
+
+bool api_call_late(struct api_call *c)
+{
+    int rc = c->method == API_GET ? QP_E_TIMEOUT : QP_E_UNKNOWN_OUTCOME;
+    struct problem p = {qp_code_http(rc), qp_code_word(rc), qp_code_text(rc), hint_of(rc)};
+    int parked = CALL_PARKED;
+    if (!atomic_compare_exchange_strong(&c->state, &parked, CALL_LATE)) {
+        return false;
     }
+    put_problem(c, &c->late, &p, NULL, 0, "the store has not answered in time");
+    c->late_status = p.status; /* the carrier looks at it when it was woken */
+    c->carrier->wake(c);
+    return true;
 }
 
 void api_refuse(struct api_call *c, enum api_problem problem, const char *pointer,

@@ -15,6 +15,14 @@
  * the carrier asks nothing of it; who keeps it may ask the carrier whether the peer is still
  * there.
  *
+ * A peer does not wait longer than the deadline of its request. When that is over and the handler is still in the
+ * store, the API's clock answers in its place, with a text of its own, and the call stays the handler's:
+ *
+ *                 the clock              the handler answers, which is not told
+ *     PARKED -------------------> LATE -----------------------------------------> ANSWERED
+ *                                   |  the carrier is done with it     the handler answers
+ *                                   +------------------------> LEFT -----------------------> carrier->drop
+ *
  * Texts of the request belong to the carrier and live as long as the call, unless
  * api_call_settle gives them back early: a parked call should be small.
  */
@@ -34,7 +42,8 @@ struct route;
 struct crew_job {
     struct crew_job *next;
     void (*run)(struct crew_job *job);
-    bool must; /* be taken, however many wait */
+    bool must;        /* be taken, however many wait */
+    int64_t until_us; /* when its answer should be there; 0: LIMIT_CALL_MS after it begins */
 };
 
 enum api_method { API_GET, API_POST, API_DELETE, API_OTHER };
@@ -83,9 +92,18 @@ struct api_carrier {
     bool (*there)(struct api_call *c);
     /* There is something to read in the call's stream. */
     void (*stream_wake)(struct api_call *c);
+    /* The handler is done with a call that was LEFT: it goes. NULL: its calls have no deadline. */
+    void (*drop)(struct api_call *c);
 };
 
-enum call_state { CALL_RUNNING, CALL_PARKED, CALL_ANSWERED };
+enum call_state { CALL_RUNNING, CALL_PARKED, CALL_ANSWERED, CALL_LATE, CALL_LEFT };
+
+/* A call in the list of those that have a deadline; under the clock's lock of the API. */
+struct due {
+    struct api_call *next, *previous;
+    int64_t at_us;
+    int list; /* 0: in none; else which (api.c) */
+};
 
 #define CALL_PARTS 2
 
@@ -126,6 +144,13 @@ struct api_call {
     unsigned char idempotency_guid[LIMIT_GUID_SIZE];
     struct arena arena;
 
+    /* its deadline */
+    struct due due;
+    int64_t deadline_us; /* monotonic; 0: none */
+    bool keeps_texts;    /* those of its headers are in the arena */
+    int late_status;     /* of the answer in the handler's place; 0: there is none */
+    struct buf late;     /* and its text */
+
     /* the answer */
     void (*render)(
         struct api_call *c); /* writes it, on the carrier's thread; NULL: it is written */
@@ -161,6 +186,13 @@ void api_answer(struct api_call *c);
 void api_answer_by(struct api_call *c, void (*render)(struct api_call *c));
 /* By the carrier, on its own thread, before it reads the answer. */
 void api_render(struct api_call *c);
+/* Answers a parked call in its handler's place: 503 for what only reads, since nothing can have happened, else 504. False:
+ * it is not parked, or answered. Who calls this makes sure that it is not answered and gone meanwhile. */
+bool api_call_late(struct api_call *c);
+/* Whether that has happened. */
+bool api_call_is_late(const struct api_call *c);
+/* By the carrier, when the answer was told: true when it goes on as the handler's own, until carrier->drop. */
+bool api_call_leave(struct api_call *c);
 /* By the carrier, when api_begin has returned: false when it is answered already, else it is
  * parked. */
 bool api_call_park(struct api_call *c);

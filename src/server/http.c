@@ -55,6 +55,7 @@ struct exchange {
     bool no_room;
     size_t held; /* of the API, for the body */
     size_t dropped;
+    bool left; /* under the http's lock: its connection is gone, its handler has it still */
     /* of a stream, under the http's lock */
     bool sleeping;
     bool pending;
@@ -102,8 +103,14 @@ static bool there(struct api_call *c)
 {
     struct exchange *x = exchange_of(c);
     unsigned char byte = 0;
-    ssize_t n = recv(x->link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    bool goodbye = n == 1 && x->http->options.tls_key != NULL && byte == 0x15;
+    ssize_t n = 0;
+    bool goodbye;
+    (void)pthread_mutex_lock(&x->http->lock);
+    if (!x->left) {
+        n = recv(x->link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    }
+    (void)pthread_mutex_unlock(&x->http->lock);
+    goodbye = n == 1 && x->http->options.tls_key != NULL && byte == 0x15;
     return !(n == 0 || goodbye ||
              (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR));
 }
@@ -121,8 +128,25 @@ static void stream_wake(struct api_call *c)
     (void)pthread_mutex_unlock(&x->http->lock);
 }
 
+static void exchange_free(struct exchange *x);
+
+/* Its connection and the texts of its headers are gone. */
+static void drop(struct api_call *c)
+{
+    struct exchange *x = exchange_of(c);
+    c->from = QP_STR("");
+    if (c->stream != NULL) {
+        c->stream->close(c->stream);
+    }
+    if (c->finished != NULL) {
+        c->finished(c, false);
+    }
+    api_finished(c);
+    exchange_free(x);
+}
+
 static const struct api_carrier carrier = {
-    .wake = wake, .there = there, .stream_wake = stream_wake};
+    .wake = wake, .there = there, .stream_wake = stream_wake, .drop = drop};
 
 /* ---------------------------------------------------------------------------------- the answer */
 
@@ -161,6 +185,15 @@ static void add_headers(struct exchange *x, struct MHD_Response *r)
 {
     struct api_call *c = &x->call;
     char number[16];
+    if (c->late_status != 0) {
+        add_header(r, "Content-Type", "application/problem+json");
+        add_header(r, "Retry-After", "1");
+        add_header(r, "X-Request-Id", c->request_id);
+        add_header(r, "Cache-Control", "no-store");
+        add_header(r, "X-Content-Type-Options", "nosniff");
+        add_header(r, "Connection", "close");
+        return; /* all else may be the handler's now */
+    }
     add_header(r, "Content-Type", c->content_type_out);
     add_header(r, "X-Request-Id", c->request_id);
     add_header(r, "Cache-Control", "no-store");
@@ -198,8 +231,13 @@ static enum MHD_Result queue_answer(struct exchange *x)
     struct api_call *c = &x->call;
     struct MHD_Response *r;
     enum MHD_Result result;
-    api_render(c);
-    if (c->stream != NULL) {
+    if (c->late_status == 0) {
+        api_render(c);
+    }
+    if (c->late_status != 0) {
+        link_expect(x->link, PHASE_SEND, LIMIT_SEND_MS);
+        r = MHD_create_response_from_buffer(c->late.n, c->late.p, MHD_RESPMEM_PERSISTENT);
+    } else if (c->stream != NULL) {
         link_expect(x->link, PHASE_SEND, 0); /* as long as it reads: the library's own timeout */
         r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, stream_reader, x,
                                               NULL);
@@ -212,7 +250,8 @@ static enum MHD_Result queue_answer(struct exchange *x)
         return MHD_NO;
     }
     add_headers(x, r);
-    result = MHD_queue_response(x->connection, (unsigned)c->status, r);
+    result = MHD_queue_response(x->connection,
+                                (unsigned)(c->late_status != 0 ? c->late_status : c->status), r);
     MHD_destroy_response(r);
     x->queued = result == MHD_YES;
     return result;
@@ -412,7 +451,17 @@ static enum MHD_Result request_came(void *context, struct MHD_Connection *connec
     return x->queued ? MHD_YES : queue_answer(x);
 }
 
-/* The exchange is over, one way or the other. */
+static void exchange_free(struct exchange *x)
+{
+    struct http *h = x->http;
+    api_call_done(&x->call);
+    let_go(x);
+    mem_free(h->env, x);
+    atomic_fetch_sub(&h->open, 1);
+}
+
+/* The exchange is over, one way or the other. A call that was answered in its handler's place may still be in the
+ * handler's hands, and then goes with it. */
 static void completed(void *context, struct MHD_Connection *connection, void **state,
                       enum MHD_RequestTerminationCode code)
 {
@@ -424,22 +473,25 @@ static void completed(void *context, struct MHD_Connection *connection, void **s
         return;
     }
     *state = NULL;
+    if (x->link != NULL) {
+        link_expect(x->link, PHASE_IDLE, LIMIT_KEEPALIVE_MS);
+    }
+    (void)pthread_mutex_lock(&h->lock);
+    x->left = true;
+    (void)pthread_mutex_unlock(&h->lock);
+    if (api_call_leave(&x->call)) {
+        return;
+    }
     if (x->call.stream != NULL) {
         x->call.stream->close(x->call.stream);
     }
     if (x->call.finished != NULL) {
-        x->call.finished(&x->call, told && x->queued);
+        x->call.finished(&x->call, told && x->queued && x->call.late_status == 0);
     }
     if (x->begun) {
         api_finished(&x->call);
     }
-    if (x->link != NULL) {
-        link_expect(x->link, PHASE_IDLE, LIMIT_KEEPALIVE_MS);
-    }
-    api_call_done(&x->call);
-    let_go(x);
-    mem_free(h->env, x);
-    atomic_fetch_sub(&h->open, 1);
+    exchange_free(x);
 }
 
 /* ------------------------------------------------------------------------------ connections */

@@ -1,4 +1,6 @@
 /* meta_calls.c - calls about the server itself: health, version, numbers, description */
+#include <pthread.h>
+
 #include "run/handle.h"
 #include "run/stats.h"
 #include "server/handlers.h"
@@ -73,27 +75,106 @@ void handle_docs(struct api_call *c)
     answer_text(c, page_write, "text/html; charset=utf-8");
 }
 
-void handle_metrics(struct api_call *c)
+/* Numbers of the store are read by the crew, for at most LIMIT_METRICS_MS: what this process has counted is told in any case.
+ * A reading that comes too late is for the next who asks. */
+struct collecting {
+    struct crew_job job;
+    struct timing timing;
+    struct api *api;
+    pthread_mutex_t lock;
+    struct api_call *call; /* under the lock; NULL: it is answered */
+    int users;             /* under the lock: the job, and the timing */
+};
+
+static void leave(struct collecting *k)
 {
-    struct metrics *metrics = stats_registry(api_engine(c->api));
-    struct qp_err err = {0};
-    const struct metric_spec streams = {
-        .name = "quipu_sse_clients", .help = "Open streams of events", .kind = METRIC_GAUGE};
-    struct metric *open = NULL;
-    int rc = stats_collect(api_engine(c->api), &err);
-    if (metrics_open(metrics, &streams, NULL, 0, NULL, &open) == QP_OK) {
-        metric_set(open, atomic_load(api_streams(c->api)));
+    bool last;
+    (void)pthread_mutex_lock(&k->lock);
+    last = --k->users == 0;
+    (void)pthread_mutex_unlock(&k->lock);
+    if (last) {
+        (void)pthread_mutex_destroy(&k->lock);
+        mem_free(api_env(k->api), k);
     }
+}
+
+static void set_gauge(struct api *api, const char *name, const char *help, int64_t value)
+{
+    const struct metric_spec spec = {.name = name, .help = help, .kind = METRIC_GAUGE};
+    struct metric *gauge = NULL;
+    if (metrics_open(stats_registry(api_engine(api)), &spec, NULL, 0, NULL, &gauge) == QP_OK) {
+        metric_set(gauge, value);
+    }
+}
+
+static void answer_metrics(struct api_call *c)
+{
+    struct api *api = c->api;
+    set_gauge(api, "quipu_sse_clients", "Open streams of events", atomic_load(api_streams(api)));
+    set_gauge(api, "quipu_ready", "1 when the store can be written, as /readyz says",
+              ready_now(api_engine(api), NULL) == QP_OK);
     buf_reset(&c->out);
-    if (rc == QP_OK) {
-        metrics_text(metrics, &c->out);
-        rc = buf_rc(&c->out);
-    }
-    if (rc != QP_OK) {
-        api_fail(c, rc, &err);
+    metrics_text(stats_registry(api_engine(api)), &c->out);
+    if (buf_rc(&c->out) != QP_OK) {
+        api_fail(c, buf_rc(&c->out), NULL);
         return;
     }
     c->status = 200;
     c->content_type_out = "text/plain; version=0.0.4; charset=utf-8";
     api_answer(c);
+}
+
+/* Whoever is first answers. */
+static void answer_once(struct collecting *k)
+{
+    struct api_call *c;
+    (void)pthread_mutex_lock(&k->lock);
+    c = k->call;
+    k->call = NULL;
+    (void)pthread_mutex_unlock(&k->lock);
+    if (c != NULL) {
+        answer_metrics(c);
+    }
+}
+
+static void collect_late(struct timing *t)
+{
+    struct collecting *k = (struct collecting *)((char *)t - offsetof(struct collecting, timing));
+    answer_once(k);
+    leave(k);
+}
+
+static void collect(struct crew_job *job)
+{
+    struct collecting *k = (struct collecting *)job;
+    int rc = stats_collect(api_engine(k->api), NULL);
+    (void)rc; /* without it there are the numbers of before */
+    answer_once(k);
+    if (timing_stop(k->api, &k->timing)) {
+        leave(k);
+    }
+    leave(k);
+}
+
+void handle_metrics(struct api_call *c)
+{
+    struct collecting *k = mem_alloc(api_env(c->api), sizeof *k);
+    bool limited = api_options(c->api)->limited;
+    if (k == NULL) {
+        api_fail(c, QP_E_NOMEM, NULL);
+        return;
+    }
+    k->api = c->api;
+    k->call = c;
+    k->users = 2;
+    k->job.run = collect;
+    (void)pthread_mutex_init(&k->lock, NULL);
+    timing_start(k->api, &k->timing, limited ? LIMIT_METRICS_MS : LIMIT_WAIT_MS, collect_late);
+    if (!crew_put(k->api, &k->job)) {
+        answer_once(k);
+        if (timing_stop(k->api, &k->timing)) {
+            leave(k);
+        }
+        leave(k);
+    }
 }

@@ -24,7 +24,7 @@ static void count(struct api_call *c, double seconds)
     char code[16];
     struct metric *metric;
     qp_str route = str_from(c->route != NULL ? c->route->name : "none");
-    (void)snprintf(code, sizeof code, "%d", c->status);
+    (void)snprintf(code, sizeof code, "%d", c->late_status != 0 ? c->late_status : c->status);
     const qp_str labels[] = {QP_STR("route"),  route,
                              QP_STR("method"), str_from(method_word(c->method)),
                              QP_STR("code"),   str_from(code)};

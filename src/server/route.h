@@ -20,6 +20,7 @@ enum route_flags {
     ROUTE_AUDITED = 64, /* goes into the audit, whatever comes of it */
     ROUTE_WHOLE = 128,  /* is about the whole store: not for a token of some namespaces */
     ROUTE_YAML = 256,   /* its body may be YAML as well, and is checked by the handler then */
+    ROUTE_BRIEF = 512,  /* is answered within a second, whatever the store does */
 };
 
 struct route {

@@ -220,7 +220,11 @@ static int open_engine(struct server *s, struct qp_err *err)
     rc = s->options.program_count == 0 ? qp_open(&options, &s->engine, err)
                                        : handle_open(&options, s->options.programs,
                                                      s->options.program_count, &s->engine, err);
-    return rc == QP_OK ? open_workers(s, err) : rc;
+    if (rc == QP_OK) {
+        calls_limit(s->engine, LIMIT_CALL_MS);
+        rc = open_workers(s, err);
+    }
+    return rc;
 }
 
 static int open_api(struct server *s, struct qp_err *err)
@@ -230,6 +234,7 @@ static int open_api(struct server *s, struct qp_err *err)
                                   .env = s->env,
                                   .metrics = stats_registry(s->engine),
                                   .open = s->options.no_auth,
+                                  .limited = true,
                                   .bodies_size = s->options.bodies_size,
                                   .peers = !s->options.behind_proxy,
                                   .token_rate = rate == 0  ? LIMIT_TOKEN_RATE

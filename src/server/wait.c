@@ -206,6 +206,7 @@ void wait_for_job(struct api_call *c, qp_str id, qp_ms within_ms)
         api_fail(c, rc, &err);
         return;
     }
+    due_stop(c); /* what it waits for from here on is the job */
     api_call_settle(c);
     timing_start(c->api, &w->timing, within_ms, too_late);
     look(&w->job); /* it may have ended before we followed it */

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "run/handle.h"
 #include "run/show.h"
 #include "run/work.h"
 #include "server/fields.h"
@@ -21,15 +22,18 @@
 struct working {
     struct work_call work;
     struct timing
-        timing; /* only for the end of the server: the engine keeps the time of the call */
+        timing; /* for the end of the server, and for a store that does not answer: else the
+                             engine keeps the time of the call */
     struct api *api;
     struct api_call *call;
     int rc;
     char why[LIMIT_LOG_ECHO_SIZE];
     unsigned char key[HASH_KEYED_SIZE]; /* of the caller */
     pthread_mutex_t lock;
-    bool over; /* under the lock: work_done comes */
-    int users; /* under the lock: the call, and its timing */
+    bool over;      /* under the lock: work_done comes */
+    bool answered;  /* under the lock: by the engine */
+    bool reprieved; /* under the lock: it was late once, and the store is at work */
+    int users;      /* under the lock: the call, and its timing */
     qp_str topics[];
 };
 
@@ -126,16 +130,35 @@ static void leave(struct working *k)
     }
 }
 
-/* On the clock's thread: the server ends, or the engine has forgotten the time. */
+/* So long after it should be over: a call that brings something is answered when that is committed. */
+static qp_ms grace_ms(const struct working *k)
+{
+    bool brings = k->work.result_count + k->work.beat_count > 0;
+    return (brings ? 0 : k->work.wait_ms) + LIMIT_CALL_MS + LIMIT_LATE_MS;
+}
+
+/* On the clock's thread: the server ends; or the store does not answer, and the call is answered in place of the engine,
+ * which gives it back in time. Else the engine has forgotten the time, or is slow. */
 static void too_late(struct timing *t)
 {
     struct working *k = (struct working *)((char *)t - offsetof(struct working, timing));
+    bool ends = api_is_draining(k->api);
+    bool ready = ready_now(api_engine(k->api), NULL) == QP_OK;
+    bool open;
+    bool again;
     (void)pthread_mutex_lock(&k->lock);
-    if (!k->over) {
+    open = !k->over && !k->answered;
+    again = open && ready && !ends && !k->reprieved;
+    if (again) {
+        k->reprieved = true;
+        timing_start(k->api, t, LIMIT_WAIT_MS, too_late);
+    } else if (open && (ready || ends || !api_call_late(k->call))) {
         work_abort(api_engine(k->api), &k->work);
     }
     (void)pthread_mutex_unlock(&k->lock);
-    leave(k);
+    if (!again) {
+        leave(k);
+    }
 }
 
 /* Tasks in an answer that nobody has read are ready for others at once. An answer that says no
@@ -159,6 +182,9 @@ static void answered(void *context, struct work_call *work, int rc, const char *
 {
     struct working *k = context;
     (void)work;
+    (void)pthread_mutex_lock(&k->lock); /* whoever answers in our place has done so, or does not */
+    k->answered = true;
+    (void)pthread_mutex_unlock(&k->lock);
     k->rc = rc;
     (void)snprintf(k->why, sizeof k->why, "%s", why != NULL ? why : qp_code_text(rc));
     api_answer_by(k->call, render);
@@ -407,7 +433,8 @@ static void submit(struct api_call *c, struct working *k)
     if (k->work.result_count == 0 && k->work.beat_count == 0) {
         api_call_settle(c);
     }
-    timing_start(k->api, &k->timing, k->work.wait_ms + LIMIT_WAIT_MS, too_late);
+    due_stop(c);
+    timing_start(k->api, &k->timing, grace_ms(k), too_late);
     rc = work_submit(api_engine(k->api), &k->work, &err);
     if (rc != QP_OK) {
         c->finished = NULL;

@@ -1,0 +1,243 @@
+/* times.c - times of kept calls, and deadlines of all (see api.h)
+ *
+ * Deadlines: lists, each in the order in which calls joined it and so by time. The clock looks at them every DUE_LOOK_MS
+ * while there is a call in them:
+ *
+ *   WAITING   LIMIT_CALL_MS after the request: the crew's queue and the engine's inbox are rid of what waits there. What is
+ *             not answered by that goes to
+ *   IN_HAND   and is answered with 504 as soon as the store is found not to answer
+ *   SHORT     in place of both, for numbers, which are asked for within a second
+ *
+ *   I1  a call is in a list from due_start to its answer, which takes it out before anything else: so a call that
+ *       the clock finds there, under its lock, is not gone
+ */
+#include <time.h>
+
+#include "server/api_internal.h"
+
+/* How often the clock looks at deadlines, and how much later than LIMIT_CALL_MS a call in hand is given up. */
+#define DUE_LOOK_MS 100
+#define DUE_GRACE_US (LIMIT_LATE_MS * INT64_C(1000))
+
+/* ------------------------------------------------------------------------------------ deadlines */
+
+/* Under the clock's lock, like all that touches the lists. */
+static void due_link(struct api *api, struct api_call *c, int list, int64_t at_us)
+{
+    struct dues *d = &api->dues[list];
+    c->due = (struct due){.previous = d->last, .at_us = at_us, .list = list};
+    *(d->last != NULL ? &d->last->due.next : &d->first) = c;
+    d->last = c;
+}
+
+static void due_unlink(struct api *api, struct api_call *c)
+{
+    struct dues *d = &api->dues[c->due.list];
+    *(c->due.previous != NULL ? &c->due.previous->due.next : &d->first) = c->due.next;
+    *(c->due.next != NULL ? &c->due.next->due.previous : &d->last) = c->due.previous;
+    c->due = (struct due){0};
+}
+
+void due_start(struct api_call *c)
+{
+    struct api *api = c->api;
+    bool brief = c->route != NULL && (c->route->flags & ROUTE_BRIEF) != 0;
+    if (c->carrier->drop == NULL || !api->options.limited || c->deadline_us != 0) {
+        return;
+    }
+    c->deadline_us = api_now_us(api) + (brief ? LIMIT_BRIEF_MS : LIMIT_CALL_MS) * INT64_C(1000);
+    (void)pthread_mutex_lock(&api->clock_lock);
+    due_link(api, c, brief ? DUE_SHORT : DUE_WAITING, c->deadline_us);
+    if (!api->ticking) {
+        api->ticking = true;
+        (void)pthread_cond_signal(&api->clock_changed);
+    }
+    (void)pthread_mutex_unlock(&api->clock_lock);
+}
+
+void due_stop(struct api_call *c)
+{
+    struct api *api = c->api;
+    if (c->deadline_us == 0) {
+        return;
+    }
+    (void)pthread_mutex_lock(&api->clock_lock);
+    if (c->due.list != DUE_NONE) {
+        due_unlink(api, c);
+    }
+    (void)pthread_mutex_unlock(&api->clock_lock);
+}
+
+/* The first call of a list whose time to wait is over: out of the crew's queue, or on to the second list. True: there
+ * was one. */
+static bool due_waiting(struct api *api, int list, int64_t now)
+{
+    struct api_call *c = api->dues[list].first;
+    bool taken_back;
+    if (c == NULL || c->due.at_us > now) {
+        return false;
+    }
+    due_unlink(api, c);
+    taken_back = crew_take_back(api, &c->job);
+    if (!taken_back && list == DUE_WAITING) {
+        due_link(api, c, DUE_IN_HAND, now + DUE_GRACE_US);
+        return true;
+    }
+    if (!taken_back) {
+        if (!api_call_late(c)) {
+            due_link(api, c, list, now + DUE_LOOK_MS * 1000);
+        }
+        return true;
+    }
+    (void)pthread_mutex_unlock(&api->clock_lock);
+    api_refuse_waiting(c);
+    (void)pthread_mutex_lock(&api->clock_lock);
+    return true;
+}
+
+/* The first call that has been in hand for too long: answered, if the store is to blame. */
+static bool due_in_hand(struct api *api, int64_t now, bool ready)
+{
+    struct api_call *c = api->dues[DUE_IN_HAND].first;
+    if (c == NULL || c->due.at_us > now) {
+        return false;
+    }
+    due_unlink(api, c);
+    if (ready || !api_call_late(c)) {
+        due_link(api, c, DUE_IN_HAND, now + DUE_GRACE_US);
+    }
+    return true;
+}
+
+/* Under the clock's lock, which is released meanwhile. */
+static void dues_look(struct api *api)
+{
+    int64_t now = api_now_us(api);
+    bool moved = false;
+    if (api->dues[DUE_WAITING].first == NULL && api->dues[DUE_IN_HAND].first == NULL &&
+        api->dues[DUE_SHORT].first == NULL) {
+        api->ticking = false;
+        return;
+    }
+    while (due_waiting(api, DUE_SHORT, now)) {}
+    while (due_waiting(api, DUE_WAITING, now)) {
+        moved = true;
+    }
+    (void)pthread_mutex_unlock(&api->clock_lock);
+    if (moved) {
+        calls_expire(api->options.engine, CALLS_OVER);
+    }
+    moved = ready_now(api->options.engine, NULL) == QP_OK;
+    (void)pthread_mutex_lock(&api->clock_lock);
+    while (due_in_hand(api, now, moved)) {}
+}
+
+/* ---------------------------------------------------------------------------------------- times */
+
+static void unlink_timing(struct api *api, struct timing *t)
+{
+    if (t->previous != NULL) {
+        t->previous->next = t->next;
+    } else {
+        api->times = t->next;
+    }
+    if (t->next != NULL) {
+        t->next->previous = t->previous;
+    } else {
+        api->last_time = t->previous;
+    }
+    t->next = t->previous = NULL;
+    t->armed = false;
+}
+
+/* From the end: most wait equally long, so the new one is the last. */
+static void link_timing(struct api *api, struct timing *t)
+{
+    struct timing *after = api->last_time;
+    while (after != NULL && after->at_us > t->at_us) {
+        after = after->previous;
+    }
+    t->previous = after;
+    t->next = after != NULL ? after->next : api->times;
+    if (t->next != NULL) {
+        t->next->previous = t;
+    } else {
+        api->last_time = t;
+    }
+    if (after != NULL) {
+        after->next = t;
+    } else {
+        api->times = t;
+    }
+    t->armed = true;
+}
+
+void timing_start(struct api *api, struct timing *t, qp_ms within_ms, void (*late)(struct timing *))
+{
+    t->late = late;
+    (void)pthread_mutex_lock(&api->clock_lock);
+    t->at_us = api_is_draining(api) ? 0 : api_now_us(api) + within_ms * 1000;
+    link_timing(api, t);
+    if (api->times == t) {
+        (void)pthread_cond_signal(&api->clock_changed);
+    }
+    (void)pthread_mutex_unlock(&api->clock_lock);
+}
+
+bool timing_stop(struct api *api, struct timing *t)
+{
+    bool stopped;
+    (void)pthread_mutex_lock(&api->clock_lock);
+    stopped = t->armed;
+    if (stopped) {
+        unlink_timing(api, t);
+    }
+    (void)pthread_mutex_unlock(&api->clock_lock);
+    return stopped;
+}
+
+/* Until the first time comes, or the list changes. Under the clock's lock. */
+static void clock_sleep(struct api *api)
+{
+    struct timespec until;
+    int64_t left_us = DUE_LOOK_MS * 1000;
+    if (api->times == NULL && !api->ticking) {
+        (void)pthread_cond_wait(&api->clock_changed, &api->clock_lock);
+        return;
+    }
+    if (api->times != NULL && (!api->ticking || api->times->at_us - api_now_us(api) < left_us)) {
+        left_us = api->times->at_us - api_now_us(api);
+        left_us = left_us > 0 ? left_us : 0;
+    }
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += left_us / 1000000;
+    until.tv_nsec += left_us % 1000000 * 1000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    (void)pthread_cond_timedwait(&api->clock_changed, &api->clock_lock, &until);
+}
+
+void *clock_main(void *context)
+{
+    struct api *api = context;
+    (void)pthread_mutex_lock(&api->clock_lock);
+    while (!api->clock_stop) {
+        struct timing *t;
+        if (api->ticking) {
+            dues_look(api);
+        }
+        t = api->times;
+        if (t == NULL || (t->at_us > api_now_us(api) && !api_is_draining(api))) {
+            clock_sleep(api);
+            continue;
+        }
+        unlink_timing(api, t);
+        (void)pthread_mutex_unlock(&api->clock_lock);
+        t->late(t);
+        (void)pthread_mutex_lock(&api->clock_lock);
+    }
+    (void)pthread_mutex_unlock(&api->clock_lock);
+    return NULL;
+}
