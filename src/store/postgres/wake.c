@@ -50,15 +50,21 @@ static bool timer_is_over(const struct postgres_wake *w)
     return read(w->timer_fd, &times, sizeof times) == (ssize_t)sizeof times;
 }
 
-/* The socket may be another one than before: connecting tries several. A closed one has left by
- * itself. */
+/* A socket that libpq has closed has left by itself, and its number may be another's by now. */
+static void unwatch(struct postgres_wake *w)
+{
+    if (w->socket >= 0 && PQsocket(w->conn) == w->socket) {
+        (void)epoll_ctl(w->fd, EPOLL_CTL_DEL, w->socket, NULL); /* it is watched: it cannot fail */
+    }
+    w->socket = -1;
+}
+
+/* The socket may be another one than before: connecting tries several. */
 static void watch(struct postgres_wake *w, uint32_t events)
 {
     struct epoll_event e = {.events = events};
     int socket = PQsocket(w->conn);
-    if (w->socket >= 0) {
-        (void)epoll_ctl(w->fd, EPOLL_CTL_DEL, w->socket, NULL); /* perhaps it is closed */
-    }
+    unwatch(w);
     w->socket = epoll_ctl(w->fd, EPOLL_CTL_ADD, socket, &e) == 0 ? socket : -1;
 }
 
@@ -66,10 +72,7 @@ static void watch(struct postgres_wake *w, uint32_t events)
 
 static void hang_up(struct postgres_wake *w)
 {
-    if (w->socket >= 0) {
-        (void)epoll_ctl(w->fd, EPOLL_CTL_DEL, w->socket, NULL); /* as in watch */
-    }
-    w->socket = -1;
+    unwatch(w);
     PQfinish(w->conn);
     w->conn = NULL;
     w->owed = w->owed || (w->state == WAKE_BUSY && !w->deaf); /* perhaps nobody has heard it */
