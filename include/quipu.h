@@ -372,8 +372,18 @@ QP_API QP_MUST_USE int qp_job_resume(qp *engine, qp_str id, struct qp_err *err);
  * not parked. */
 QP_API QP_MUST_USE int qp_job_retry(qp *engine, qp_str id, struct qp_err *err);
 
-/* A signal for whoever waits at (topic, key): delivered, or kept for ttl_ms (0: 7 days) until
- * somebody comes. `id` makes sending it again harmless: QP_E_EXISTS while the first one is on its way. */
+/* What became of a signal: an activity that waited has got it, or it is kept until one waits. UNKNOWN: it was not
+ * sent, or it was sent by an older version with the same idempotency key. */
+enum qp_sent { QP_SENT_UNKNOWN, QP_SENT_DELIVERED, QP_SENT_KEPT };
+
+/* A signal for the activity that has waited longest at (topic, key): delivered, or kept for ttl_ms (0: 7 days) until
+ * one waits. What was kept before a retry or fork of a job was started is not for that job: it takes signals that are
+ * sent from then on.
+ *
+ * `id` makes sending it again harmless. It covers the namespace, topic and key: the same id at another key is another
+ * signal. Sent again it is QP_E_EXISTS, and nothing happens: while the first one is kept; when it was delivered, as
+ * long as the job that got it is open, and 7 days more. The payload is not compared. A signal that was kept and expired was not delivered: its id may be sent
+ * again. */
 struct qp_signal {
     qp_str topic;
     qp_str key; /* none: the hooks that graphs have at the topic say what it is in the payload */
@@ -389,6 +399,9 @@ struct qp_signal {
      * delivered; with another idem_body QP_E_CONFLICT. */
     qp_str idem_key;
     qp_str idem_body;
+    /* NULL, or what became of it; with QP_E_EXISTS, of the first one. Of an async one it is set before `sent` is
+     * called. */
+    enum qp_sent *out_sent;
 };
 QP_API QP_MUST_USE int qp_signal_send(qp *engine, const struct qp_signal *signal,
                                       struct qp_err *err);

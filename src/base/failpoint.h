@@ -31,7 +31,8 @@
     X(skipped_position)  /* the feed is read past transactions that are still open */              \
     X(double_release)    /* a key that was released is released again when its job ends */         \
     X(limit_ignored)     /* a task that is born into a worker's hands asks for no limit */         \
-    X(limit_forgotten)   /* a place that comes free under a limit is not given out again */
+    X(limit_forgotten)   /* a place that comes free under a limit is not given out again */        \
+    X(forgotten_signal)  /* the id of a signal that was delivered is not remembered */
 
 #ifdef QP_FAILPOINTS
 enum plant {

@@ -227,19 +227,13 @@ static qp_ms backoff(struct engine *e, int64_t tries)
     return (qp_ms)(ms * (0.75 + 0.5 * ((double)random / UINT32_MAX)));
 }
 
-/* A signal that was there already has done what it could. */
-static bool is_done_before(const struct delivery *d)
-{
-    return d->row->kind == MESSAGE_SIGNAL && d->failure == QP_E_EXISTS;
-}
-
 static int decide_failed(struct delivery *d, struct bundle *b)
 {
     struct op op = {.kind = OP_msg_retry,
                     .msg_retry = {.ref = ref_of(d->row),
                                   .delay_ms = backoff(d->engine, d->row->tries),
                                   .error = str_from(qp_code_text(d->failure))}};
-    return is_done_before(d) ? ack(b, d->row) : step_op(b, &op);
+    return step_op(b, &op);
 }
 
 int delivery_decide(void *context, struct bundle *b)

@@ -41,17 +41,35 @@ static bool take_number(qp_str *rest, char end, int64_t *out_number)
     return true;
 }
 
+/* The last number of the head, with the mark of an id behind it or without. */
+static bool take_key_size(qp_str *rest, int64_t *out_size, bool *out_has_id)
+{
+    static const char mark[] = "id\n";
+    *out_has_id = false;
+    if (take_number(rest, '\n', out_size)) {
+        return true;
+    }
+    *out_has_id = take_number(rest, ' ', out_size) && rest->n >= sizeof mark - 1 &&
+                  memcmp(rest->p, mark, sizeof mark - 1) == 0;
+    if (*out_has_id) {
+        *rest = (qp_str){rest->p + sizeof mark - 1, rest->n - (sizeof mark - 1)};
+    }
+    return *out_has_id;
+}
+
 int outside_signal_parse(qp_str payload, struct outside_signal *out_signal)
 {
     qp_str rest = payload;
     int64_t ttl_ms;
     int64_t key_size;
-    if (!take_number(&rest, ' ', &ttl_ms) || !take_number(&rest, '\n', &key_size) || ttl_ms == 0 ||
-        key_size > LIMIT_ID_SIZE || (size_t)key_size > rest.n) {
+    bool has_id;
+    if (!take_number(&rest, ' ', &ttl_ms) || !take_key_size(&rest, &key_size, &has_id) ||
+        ttl_ms == 0 || key_size > LIMIT_ID_SIZE || (size_t)key_size > rest.n) {
         return QP_E_MALFORMED;
     }
     *out_signal =
         (struct outside_signal){.ttl_ms = ttl_ms,
+                                .has_id = has_id,
                                 .key = {rest.p, (size_t)key_size},
                                 .payload = {rest.p + key_size, rest.n - (size_t)key_size}};
     return QP_OK;
@@ -76,6 +94,8 @@ int outside_signal(struct bundle *b, const struct msg_row *m)
                                              .guid = m->guid,
                                              .payload = s.payload,
                                              .code = 200,
-                                             .ttl_ms = s.ttl_ms};
+                                             .ttl_ms = s.ttl_ms,
+                                             .has_id = s.has_id,
+                                             .once = true};
     return step_op(b, &op);
 }

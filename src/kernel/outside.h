@@ -5,8 +5,8 @@
  *
  *   START   the job's own message, GUID: the job's owner. Payload: the input. The job's row and its id were
  *           written with it (H3: the inception of this owner, which whoever delivers it resumes)
- *   SIGNAL  of the system; GUID: the signal's, address: its topic. Payload: "ttl-in-ms size-of-key\n", the
- *           key, the payload of the signal
+ *   SIGNAL  of the system; GUID: the signal's, address: its topic. Payload: "ttl-in-ms size-of-key\n", or
+ *           "ttl-in-ms size-of-key id\n" when the GUID stands for an id; the key, the payload of the signal
  *   RESULT  the job's own, in place of the task that it answers; GUID: that of its response (H5). Payload:
  *           the output, code: its code
  *
@@ -29,6 +29,7 @@ int outside_signal(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
 /* The parts of a SIGNAL; key and payload are pieces of the message's. */
 struct outside_signal {
     qp_ms ttl_ms;
+    bool has_id;
     qp_str key;
     qp_str payload;
 };

@@ -38,28 +38,43 @@ static void note_taken(char taken[QP_ID_SIZE], qp_str id)
     taken[id.n] = '\0';
 }
 
-/* The record of the idempotency key, if there is a key. It comes first in its bundle: what it says must
+/* The record of the idempotency key, if there is a key. It is looked for first in its bundle: what it says must
  * not depend on what the first request has changed. */
-static int keyed_begin(struct request_keyed *k, struct bundle *b)
+static int keyed_find(struct request_keyed *k, struct bundle *b)
 {
-    struct op *op;
-    int rc;
+    struct idem_row key = {.ns = k->idem.ns, .ikey = k->idem.key};
+    const struct idem_row *record;
+    const void *row = NULL;
     k->met = false;
     k->taken[0] = '\0';
     if (str_is_none(k->idem.key)) {
         return QP_OK;
     }
-    op = bundle_op(b, OP_idem_put);
-    if (op == NULL) {
-        return b->commit->rc;
+    QP_TRY(bundle_get(b, TABLE_idem, &key, &row));
+    if (row == NULL) {
+        return QP_OK;
     }
-    op->idem_put = k->idem;
-    rc = bundle_run(b);
-    k->met = rc == QP_E_EXISTS || rc == QP_E_CONFLICT;
-    if (rc == QP_E_EXISTS) {
-        note_taken(k->taken, op->idem_put.out_answer);
+    record = row;
+    k->met = true;
+    if (!str_equal(record->body_hash, k->idem.body_hash)) {
+        return QP_E_CONFLICT;
     }
-    return rc;
+    note_taken(k->taken, record->answer);
+    return QP_E_EXISTS;
+}
+
+static int keyed_put(const struct request_keyed *k, struct bundle *b, qp_str answer)
+{
+    struct op put = {.kind = OP_idem_put, .idem_put = k->idem};
+    put.idem_put.answer = answer;
+    return str_is_none(k->idem.key) ? QP_OK : step_op(b, &put);
+}
+
+static int keyed_begin(struct request_keyed *k, struct bundle *b)
+{
+    QP_TRY(keyed_find(k, b));
+    QP_TRY(keyed_put(k, b, k->idem.answer));
+    return bundle_run(b);
 }
 
 /* The open job that has the custom id; NULL: there is none. */
@@ -126,6 +141,7 @@ static int start_more(const struct request_start *r, struct bundle *b)
     int rc = QP_OK;
     if (r->signal != NULL) {
         signal.hook_signal = *r->signal;
+        signal.hook_signal.once = true; /* sent before: the job is started all the same */
         rc = step_op(b, &signal);
     }
     return rc == QP_OK && r->host != NULL ? step_op(b, &host) : rc;
@@ -373,19 +389,32 @@ void request_beat(struct request_beat *r)
 
 /* ---------------------------------------------------------------------------- signals, ends, single ops */
 
+/* What the record of a key says of the signal that was sent with it. */
+#define ANSWER_DELIVERED "delivered"
+#define ANSWER_KEPT "kept"
+
 static int signal_decide(struct engine *e, struct command *c, struct bundle *b)
 {
     struct request_signal *r = (struct request_signal *)c;
-    int rc = keyed_begin(&r->keyed, b);
-    struct op *op = rc == QP_OK ? bundle_op(b, OP_hook_signal) : NULL;
+    const char *answer;
+    struct op *op;
+    int rc = keyed_find(&r->keyed, b);
     (void)e;
+    r->delivered = strcmp(r->keyed.taken, ANSWER_DELIVERED) == 0;
+    r->kept = strcmp(r->keyed.taken, ANSWER_KEPT) == 0;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    op = bundle_op(b, OP_hook_signal);
     if (op == NULL) {
-        return rc != QP_OK ? rc : b->commit->rc;
+        return b->commit->rc;
     }
     op->hook_signal = r->signal;
     rc = bundle_run(b);
-    r->delivered = rc == QP_OK && op->hook_signal.out_delivered;
-    return rc;
+    r->delivered = op->hook_signal.out_delivered;
+    r->kept = op->hook_signal.out_kept;
+    answer = r->delivered ? ANSWER_DELIVERED : r->kept ? ANSWER_KEPT : "";
+    return rc == QP_OK ? keyed_put(&r->keyed, b, str_from(answer)) : rc;
 }
 
 void request_signal(struct request_signal *r)

@@ -22,7 +22,7 @@ struct request_keyed {
  * is its id. QP_E_CONFLICT: with another body. job is its number, when it is known.
  *
  * With a signal a job that is there is not an error, whatever it was started with: the signal is sent,
- * and nothing else happens. */
+ * and nothing else happens. A signal that was sent before is not sent again, and the job is started all the same. */
 struct request_start {
     struct command command;
     struct start start;
@@ -83,13 +83,15 @@ struct request_beat {
 };
 void request_beat(struct request_beat *r);
 
-/* A signal to (topic, key): delivered, or kept for ttl_ms. The GUID is the sender's: the same signal twice
- * is QP_E_EXISTS while the first one is kept or is a message; with a key, as long as its record. */
+/* A signal to (topic, key): delivered, or kept for ttl_ms. The same signal twice is QP_E_EXISTS: by its GUID while
+ * the first one is kept, with has_id also when it was delivered (op_hook_signal); with a key, as long as the key's
+ * record. */
 struct request_signal {
     struct command command;
     struct request_keyed keyed;
     struct op_hook_signal signal;
-    bool delivered;
+    bool delivered; /* after QP_OK or QP_E_EXISTS: what became of it, or of the first one */
+    bool kept;
 };
 void request_signal(struct request_signal *r);
 

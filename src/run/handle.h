@@ -355,6 +355,7 @@ int op_do(qp *q, struct op *op, const char *what, struct qp_err *err) QP_MUST_US
 
 /* signals.c */
 int signal_check(const qp *q, const struct qp_signal *s, struct qp_err *err) QP_MUST_USE;
+/* The GUID of a signal whose key is known: it stands for (topic, key, id), or is new when there is no id. */
 int signal_guid(qp *q, const struct qp_signal *signal, unsigned char out_guid[UUID_SIZE],
                 struct qp_err *err) QP_MUST_USE;
 

@@ -1,16 +1,22 @@
-/* signals.c - sending signals to whoever waits */
+/* signals.c - sending signals to activities that wait for them
+ *
+ * A signal with an id is sent once per (namespace, topic, key): its GUID follows from the three, and the commit
+ * that delivers it records it (store/apply_signal.c). If we crash before that commit, the signal is not there, and
+ * sending it again sends it; if after it, sending it again is answered with what became of the first.
+ */
 #include "base/hash.h"
 #include "base/json.h"
 #include "run/apps.h"
 #include "run/handle.h"
 
-/* A signal's GUID: from its id, or a new one. */
 int signal_guid(qp *q, const struct qp_signal *signal, unsigned char out_guid[UUID_SIZE],
                 struct qp_err *err)
 {
+    unsigned char place[LIMIT_GUID_SIZE];
     int rc;
     if (!str_is_none(signal->id)) {
-        hash_guid(signal->topic.p, signal->topic.n, signal->id.p, signal->id.n, out_guid);
+        hash_guid(signal->topic.p, signal->topic.n, signal->key.p, signal->key.n, place);
+        hash_guid(place, sizeof place, signal->id.p, signal->id.n, out_guid);
         return QP_OK;
     }
     (void)pthread_mutex_lock(&q->lock);
@@ -64,6 +70,11 @@ static void sending_answered(struct engine *e, struct command *c, int rc, const 
     struct sending *s = (struct sending *)((char *)r - offsetof(struct sending, request));
     qp *q = s->call.q;
     (void)e;
+    if (s->signal.out_sent != NULL) {
+        *s->signal.out_sent = r->delivered ? QP_SENT_DELIVERED
+                              : r->kept    ? QP_SENT_KEPT
+                                           : QP_SENT_UNKNOWN;
+    }
     if (!s->async) {
         if (rc != QP_OK && str_is_none(s->signal.key)) {
             (void)err_set(s->call.err, rc, "signal: %s", why);
@@ -105,6 +116,7 @@ static void sending_run(qp *q, struct call *c)
     const struct qp_signal *signal = &s->signal;
     struct qp_err err;
     int rc = find_key(q, s, &err);
+    rc = rc == QP_OK ? signal_guid(q, signal, s->guid, &err) : rc;
     s->request.signal = (struct op_hook_signal){.ns = s->ns,
                                                 .topic = signal->topic,
                                                 .key = signal->key,
@@ -112,6 +124,7 @@ static void sending_run(qp *q, struct call *c)
                                                 .payload = signal->payload,
                                                 .code = signal->code > 0 ? signal->code : 200,
                                                 .keep = signal->code == 202,
+                                                .has_id = !str_is_none(signal->id),
                                                 .ttl_ms = signal->ttl_ms > 0 ? signal->ttl_ms
                                                                              : LIMIT_SIGNAL_TTL_MS};
     if (!str_is_none(signal->idem_key)) {
@@ -138,8 +151,7 @@ static int sending_prepare(qp *q, struct sending *s, struct qp_err *err)
 {
     int rc = signal_check(q, &s->signal, err);
     s->call = (struct call){.run = sending_run, .q = q};
-    rc = rc == QP_OK ? space_number(q, s->signal.ns, &s->ns, err) : rc;
-    return rc == QP_OK ? signal_guid(q, &s->signal, s->guid, err) : rc;
+    return rc == QP_OK ? space_number(q, s->signal.ns, &s->ns, err) : rc;
 }
 
 int qp_signal_send(qp *q, const struct qp_signal *signal, struct qp_err *err)
@@ -161,8 +173,8 @@ static qp_str keep(char **place, qp_str text)
 
 int qp_signal_send_async(qp *q, const struct qp_signal *signal, struct qp_err *err)
 {
-    size_t size = signal->topic.n + signal->key.n + signal->payload.n + signal->idem_key.n +
-                  signal->idem_body.n;
+    size_t size = signal->topic.n + signal->key.n + signal->payload.n + signal->id.n +
+                  signal->idem_key.n + signal->idem_body.n;
     struct sending *s = mem_alloc(&q->env, sizeof *s + size + 1);
     char *place;
     int rc;
@@ -178,6 +190,7 @@ int qp_signal_send_async(qp *q, const struct qp_signal *signal, struct qp_err *e
         s->signal.topic = keep(&place, signal->topic);
         s->signal.key = keep(&place, signal->key);
         s->signal.payload = keep(&place, signal->payload);
+        s->signal.id = keep(&place, signal->id);
         s->signal.idem_key = keep(&place, signal->idem_key);
         s->signal.idem_body = keep(&place, signal->idem_body);
         rc = call_queue(q, &s->call, err);

@@ -287,6 +287,7 @@ static void fill_signal(struct starting *s)
         .guid = {(const char *)s->signal_guid, sizeof s->signal_guid},
         .payload = signal->payload,
         .code = 200,
+        .has_id = !str_is_none(signal->id),
         .ttl_ms = signal->ttl_ms > 0 ? signal->ttl_ms : LIMIT_SIGNAL_TTL_MS};
     s->request.signal = &s->signal;
 }

@@ -51,6 +51,11 @@ int msg_release(struct txn *t, struct msg_row *m) QP_MUST_USE;
 
 /* apply_signal.c, apply_key.c: a waiter goes; a hold goes and its units pass on. */
 int hook_wait_remove(struct txn *t, const struct hook_wait_row *w) QP_MUST_USE;
+/* apply_signal.c: a kept signal whose time is over goes. Whether a record is of a signal's id, and what becomes of such a
+ * one when it is due: it goes when the job that got the signal has ended long enough ago. */
+int signal_expire(struct txn *t, const struct hook_sig_row *sig) QP_MUST_USE;
+bool signal_record_is(const struct idem_row *record);
+int signal_record_due(struct txn *t, const struct idem_row *record) QP_MUST_USE;
 int key_hold_remove(struct txn *t, const struct key_hold_row *h) QP_MUST_USE;
 int key_wait_remove(struct txn *t, const struct key_wait_row *w) QP_MUST_USE;
 

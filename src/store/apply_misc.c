@@ -97,23 +97,14 @@ static int wake_hold(struct txn *t, const void *row)
 
 static int wake_signal(struct txn *t, const void *row)
 {
-    const struct hook_sig_row *sig = row;
-    struct hook_row *hook = txn_edit(
-        t, TABLE_hook, &(struct hook_row){.ns = sig->ns, .topic = sig->topic, .hkey = sig->hkey});
-    if (hook == NULL) {
-        return t->rc != QP_OK ? t->rc : txn_corrupt(t, TABLE_hook, "a kept signal has no hook");
-    }
-    hook->pending--;
-    hook->pending_size -= (int64_t)sig->payload.n;
-    txn_drop(t, TABLE_hook_sig, sig);
-    if (t->rc == QP_OK && hook->pending == 0 && hook->waiting == 0) {
-        txn_drop(t, TABLE_hook, hook);
-    }
-    return t->rc;
+    return signal_expire(t, row);
 }
 
 static int wake_idem(struct txn *t, const void *row)
 {
+    if (signal_record_is(row)) {
+        return signal_record_due(t, row);
+    }
     txn_drop(t, TABLE_idem, row);
     return t->rc;
 }

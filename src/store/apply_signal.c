@@ -1,17 +1,36 @@
 /* apply_signal.c - where a registration and a signal meet (H13)
  *
  * There is one hook row per (topic, key), and both sides change it, so they can never pass each
- * other unseen: whoever comes second finds the first.
+ * other unseen: the side that comes second finds the first.
  *
  *   I1  hook.waiting and hook.pending = the number of its hook_wait and hook_sig rows; the hook
  *       goes when both are 0
- *   I2  nobody waits while a signal is pending: a meeting empties one side at once
- *   I3  a signal becomes a message with its own GUID, or a pending row, or nothing; never two of
- *       them
+ *   I2  no activity waits while a signal is pending that it may take: a meeting empties one side at
+ *       once. A retry or fork may not take a signal that was kept before it was started
+ *   I3  a signal becomes one message, or a pending row, or nothing; never two of them. The GUID of
+ *       the message is of this delivery alone: it follows from the signal's and the registration's
+ *   I4  the GUID of a signal with an id stands for (topic, key, id), and has a record in `idem`: KEPT while
+ *       the signal is pending, then the job that got it. The record is what makes two senders of one id
+ *       meet: its key is unique, so the second finds the first, or its commit begins again and finds it. An
+ *       id whose signal expired undelivered has no record, and may be sent again
  *
- * If we crash before the commit of either side, that side comes again and meets the other then.
+ *   (none) --an activity waits--> delivered                    apply_hook_signal
+ *   (none) --none waits--> kept                                apply_hook_signal
+ *   kept --a registration--> delivered                         apply_hook_open
+ *   kept --its time is over--> (none)                          signal_expire
+ *   delivered --due, its job is open--> delivered              signal_record_due
+ *   delivered --LIMIT_IDEM_MS after the end of its job--> (none)   signal_record_due
+ *
+ * If we crash before the commit of either side, that side comes again and meets the other then. The
+ * record commits with the message, so that a sender that asks again after a crash gets the answer
+ * of the commit that happened.
  */
 #include "store/apply.h"
+
+#include <stdio.h>
+
+#include "base/failpoint.h"
+#include "base/hash.h"
 
 static struct hook_row *hook_edit(struct txn *t, int64_t ns, qp_str topic, qp_str key)
 {
@@ -49,17 +68,114 @@ int hook_wait_remove(struct txn *t, const struct hook_wait_row *w)
     return t->rc != QP_OK ? t->rc : hook_tidy(t, hook);
 }
 
-/* The message that a signal becomes. */
-static int signal_send(struct txn *t, const struct hook_wait_row *w, qp_str guid, qp_str payload,
-                       int64_t code)
+/* -------------------------------------------------------------------------- ids that were delivered */
+
+/* No idempotency key of a user begins with a space (id_check). */
+#define RECORD_PREFIX " signal:"
+#define RECORD_KEY_SIZE (sizeof RECORD_PREFIX - 1 + 2 * LIMIT_GUID_SIZE)
+
+/* In idem_row.status, where a delivered signal has the number of its job. */
+enum { RECORD_OF_DELETED = 0, RECORD_KEPT = -1 };
+
+/* The key of a signal's record. It lives as long as the commit. */
+static int record_key(struct txn *t, int64_t ns, qp_str guid, struct idem_row *out_key)
 {
+    static const char digits[] = "0123456789abcdef";
+    char *text = arena_bytes(t->arena, RECORD_KEY_SIZE);
+    char *hex;
+    QP_ASSERT(guid.n == LIMIT_GUID_SIZE);
+    if (text == NULL) {
+        t->rc = QP_E_NOMEM;
+        return t->rc;
+    }
+    memcpy(text, RECORD_PREFIX, sizeof RECORD_PREFIX - 1);
+    hex = text + sizeof RECORD_PREFIX - 1;
+    for (size_t i = 0; i < guid.n; i++) {
+        hex[2 * i] = digits[(unsigned char)guid.p[i] >> 4];
+        hex[2 * i + 1] = digits[(unsigned char)guid.p[i] & 15];
+    }
+    *out_key = (struct idem_row){.ns = ns, .ikey = {text, RECORD_KEY_SIZE}};
+    return QP_OK;
+}
+
+/* Kept or delivered: the record of a signal with an id. */
+static int record_add(struct txn *t, const struct hook_sig_row *sig, int64_t status, int64_t until)
+{
+    struct idem_row record;
+    if ((sig->keep & SIGNAL_HAS_ID) == 0) {
+        return QP_OK;
+    }
+    QP_TRY(record_key(t, sig->ns, sig->guid, &record));
+    record.status = status;
+    record.at = t->now;
+    record.expire_at = until;
+    return txn_add(t, TABLE_idem, &record) == NULL ? t->rc : QP_OK;
+}
+
+/* The record of a pending signal, which goes on to be one of a delivered signal, or goes. */
+static int record_edit(struct txn *t, const struct hook_sig_row *sig, struct idem_row **out_record)
+{
+    struct idem_row key;
+    QP_TRY(record_key(t, sig->ns, sig->guid, &key));
+    *out_record = txn_edit(t, TABLE_idem, &key);
+    if (*out_record == NULL) {
+        return t->rc != QP_OK ? t->rc
+                              : txn_corrupt(t, TABLE_hook_sig, "its id is not recorded as kept");
+    }
+    return QP_OK;
+}
+
+bool signal_record_is(const struct idem_row *record)
+{
+    return record->ikey.n == RECORD_KEY_SIZE &&
+           memcmp(record->ikey.p, RECORD_PREFIX, sizeof RECORD_PREFIX - 1) == 0;
+}
+
+/* Decided when it is due, so that neither a delivery nor the end of a job writes more than it must. When a job that was
+ * deleted has ended is not known: its records stay one time more, and name no job from then on. */
+int signal_record_due(struct txn *t, const struct idem_row *record)
+{
+    struct job_row key = {.ns = record->ns, .job = record->status};
+    const struct job_row *job = key.job > 0 ? txn_peek(t, TABLE_job, &key) : NULL;
+    bool ended = job != NULL && job->closed_at > 0;
+    int64_t until = (ended ? job->closed_at : t->now) + LIMIT_IDEM_MS;
+    struct idem_row *kept;
+    if (t->rc != QP_OK) {
+        return t->rc;
+    }
+    if (record->status == RECORD_OF_DELETED || until <= t->now) {
+        txn_drop(t, TABLE_idem, record);
+        return t->rc;
+    }
+    kept = txn_edit(t, TABLE_idem, record);
+    if (kept == NULL) {
+        return t->rc;
+    }
+    kept->expire_at = until;
+    kept->status = job == NULL && key.job > 0 ? RECORD_OF_DELETED : kept->status;
+    return QP_OK;
+}
+
+/* -------------------------------------------------------------------------------------- the meeting */
+
+/* The message that a signal becomes. */
+static int signal_send(struct txn *t, const struct hook_wait_row *w, const struct hook_sig_row *sig)
+{
+    char *guid = arena_bytes(t->arena, LIMIT_GUID_SIZE);
+    char seq[24];
+    int n = snprintf(seq, sizeof seq, "%lld", (long long)w->seq);
+    if (guid == NULL) {
+        t->rc = QP_E_NOMEM;
+        return t->rc;
+    }
+    hash_guid(sig->guid.p, sig->guid.n, seq, (size_t)n, (unsigned char *)guid);
     return msg_insert(t, &(struct op_msg_put){.ref = {w->ns, w->job},
-                                              .guid = guid,
+                                              .guid = {guid, LIMIT_GUID_SIZE},
                                               .topic = w->msg_topic,
                                               .addr = w->addr,
                                               .parent_guid = w->parent_guid,
-                                              .payload = payload,
-                                              .code = code});
+                                              .payload = sig->payload,
+                                              .code = sig->code});
 }
 
 /* The first row of one side of a hook, or none. */
@@ -86,50 +202,117 @@ static int wait_add(struct txn *t, struct hook_row *hook, const struct hook_wait
     return QP_OK;
 }
 
-/* The oldest pending signal becomes the waiter's message. QP_E_EXISTS: the job has that message, so
- * this is a copy of a signal that it was sent before; it goes like any other. */
-static int take_pending(struct txn *t, struct hook_row *hook, const struct hook_wait_row *w,
-                        bool *out_keep)
+static int pending_drop(struct txn *t, struct hook_row *hook, const struct hook_sig_row *sig)
+{
+    txn_drop(t, TABLE_hook_sig, sig);
+    hook->pending--;
+    hook->pending_size -= (int64_t)sig->payload.n;
+    return t->rc;
+}
+
+static int pending_deliver(struct txn *t, struct hook_row *hook, const struct hook_wait_row *w,
+                           const struct hook_sig_row *sig)
+{
+    QP_TRY(signal_send(t, w, sig));
+    if ((sig->keep & SIGNAL_HAS_ID) != 0) {
+        struct idem_row *record;
+        QP_TRY(record_edit(t, sig, &record));
+        record->status = w->job;
+        record->expire_at = t->now + LIMIT_IDEM_MS;
+    }
+    return pending_drop(t, hook, sig);
+}
+
+int signal_expire(struct txn *t, const struct hook_sig_row *sig)
+{
+    struct hook_row *hook = txn_edit(
+        t, TABLE_hook, &(struct hook_row){.ns = sig->ns, .topic = sig->topic, .hkey = sig->hkey});
+    if (hook == NULL) {
+        return t->rc != QP_OK ? t->rc : txn_corrupt(t, TABLE_hook, "a kept signal has no hook");
+    }
+    if ((sig->keep & SIGNAL_HAS_ID) != 0) {
+        struct idem_row *record;
+        QP_TRY(record_edit(t, sig, &record));
+        txn_drop(t, TABLE_idem, record);
+    }
+    QP_TRY(pending_drop(t, hook, sig));
+    return hook_tidy(t, hook);
+}
+
+/* All pending signals of a hook: there are few, and LIMIT_SCAN_SIZE does not cut them. */
+static int pending_of(struct txn *t, int64_t ns, qp_str topic, qp_str key,
+                      struct bundle_rows *out_found)
+{
+    struct hook_sig_row prefix = {.ns = ns, .topic = topic, .hkey = key};
+    static_assert(LIMIT_SIGNALS_PENDING_SIZE < LIMIT_SCAN_SIZE, "one scan has all of a key");
+    return txn_scan(t,
+                    &(struct scan){.table = TABLE_hook_sig,
+                                   .index = -1,
+                                   .prefix = &prefix,
+                                   .prefix_count = 3,
+                                   .limit = LIMIT_SIGNALS_PENDING_PER_KEY},
+                    out_found);
+}
+
+/* The oldest signal that was kept at `since` or later, or none. */
+static int pending_next(struct txn *t, const struct hook_row *hook, int64_t since,
+                        const struct hook_sig_row **out_sig)
 {
     struct hook_sig_row prefix = {.ns = hook->ns, .topic = hook->topic, .hkey = hook->hkey};
-    const void *row;
-    const struct hook_sig_row *sig;
-    int rc = first_of(t, TABLE_hook_sig, &prefix, &row);
-    if (rc != QP_OK) {
-        return rc;
+    struct bundle_rows found = {0};
+    const void *first = NULL;
+    *out_sig = NULL;
+    if (hook->pending == 0) {
+        return QP_OK;
     }
-    sig = row;
-    if (sig == NULL) {
-        return txn_corrupt(t, TABLE_hook, "it counts a signal that is not there");
+    if (since == 0) {
+        QP_TRY(first_of(t, TABLE_hook_sig, &prefix, &first));
+        *out_sig = first;
+        return first != NULL ? QP_OK
+                             : txn_corrupt(t, TABLE_hook, "it counts a signal that is not there");
     }
-    rc = signal_send(t, w, sig->guid, sig->payload, sig->code);
-    if (rc == QP_OK || rc == QP_E_EXISTS) {
-        txn_drop(t, TABLE_hook_sig, sig);
-        hook->pending--;
-        hook->pending_size -= (int64_t)sig->payload.n;
-        *out_keep = sig->keep != 0;
+    QP_TRY(pending_of(t, hook->ns, hook->topic, hook->hkey, &found));
+    for (size_t i = 0; i < found.count && *out_sig == NULL; i++) {
+        const struct hook_sig_row *sig = found.rows[i];
+        *out_sig = sig->at >= since ? sig : NULL;
     }
-    return t->rc != QP_OK ? t->rc : rc;
+    return QP_OK;
+}
+
+/* Since when signals are for this job: for a retry or fork, and for the jobs that it calls, since it was
+ * started; else since ever. What was kept before was sent to the job that ended, not to this one. */
+static int signals_since(struct txn *t, const struct job_row *job, int64_t *out_since)
+{
+    *out_since = 0;
+    for (int depth = 0; job != NULL && depth < LIMIT_CALLERS; depth++) {
+        struct job_row parent = {.ns = job->ns, .job = job->parent_job};
+        if (!str_is_none(job->forked_from)) {
+            *out_since = job->created_at;
+            return QP_OK;
+        }
+        job = parent.job == 0 ? NULL : txn_peek(t, TABLE_job, &parent);
+    }
+    return t->rc;
 }
 
 /* Signals were here first: they become messages, the oldest first, until one ends the waiting. The
  * waiter stays if none did, so that a later signal never overtakes one that was kept. */
 static int meet_pending(struct txn *t, struct hook_row *hook, const struct hook_wait_row *w,
-                        bool *out_met)
+                        int64_t since, bool *out_met)
 {
+    const struct hook_sig_row *sig = NULL;
     bool stays = true;
-    int rc = QP_OK;
-    while (rc == QP_OK && stays && hook->pending > 0) {
-        bool keep = false;
-        rc = take_pending(t, hook, w, &keep);
-        if (rc == QP_OK) {
-            *out_met = true;
-            stays = w->keep != 0 || keep;
-        }
-        rc = rc == QP_E_EXISTS ? QP_OK : rc;
+    QP_TRY(pending_next(t, hook, since, &sig));
+    while (stays && sig != NULL) {
+        QP_TRY(pending_deliver(t, hook, w, sig));
+        *out_met = true;
+        stays = w->keep != 0 || (sig->keep & SIGNAL_STAYS) != 0;
+        QP_TRY(pending_next(t, hook, since, &sig));
     }
-    rc = rc == QP_OK && stays ? wait_add(t, hook, w) : rc;
-    return rc == QP_OK ? hook_tidy(t, hook) : rc;
+    if (stays) {
+        QP_TRY(wait_add(t, hook, w));
+    }
+    return hook_tidy(t, hook);
 }
 
 int apply_hook_open(struct txn *t, struct op_hook_open *op)
@@ -147,6 +330,7 @@ int apply_hook_open(struct txn *t, struct op_hook_open *op)
     };
     struct job_row *job;
     struct hook_row *hook;
+    int64_t since = 0;
     int rc = hook_check(op->topic, op->key);
     if (rc == QP_OK && (op->msg_topic.n == 0 || op->msg_topic.n > LIMIT_NAME_SIZE ||
                         op->addr.n == 0 || op->addr.n > LIMIT_ADDRESS_SIZE)) {
@@ -165,7 +349,11 @@ int apply_hook_open(struct txn *t, struct op_hook_open *op)
     }
     op->out_seq = w.seq;
     op->out_met = false;
-    return hook->pending > 0 ? meet_pending(t, hook, &w, &op->out_met) : wait_add(t, hook, &w);
+    if (hook->pending == 0) {
+        return wait_add(t, hook, &w);
+    }
+    QP_TRY(signals_since(t, job, &since));
+    return meet_pending(t, hook, &w, since, &op->out_met);
 }
 
 int apply_hook_close(struct txn *t, struct op_hook_close *op)
@@ -176,65 +364,97 @@ int apply_hook_close(struct txn *t, struct op_hook_close *op)
     return w == NULL ? apply_missing(t, QP_E_NOT_FOUND) : hook_wait_remove(t, w);
 }
 
-static int signal_is_pending(struct txn *t, const struct op_hook_signal *op)
+/* A signal as the row that it has while it is pending. */
+static struct hook_sig_row signal_row(const struct txn *t, const struct op_hook_signal *op)
 {
-    struct hook_sig_row prefix = {.ns = op->ns, .topic = op->topic, .hkey = op->key};
-    struct bundle_rows found;
-    int rc = txn_scan(t,
-                      &(struct scan){.table = TABLE_hook_sig,
-                                     .index = -1,
-                                     .prefix = &prefix,
-                                     .prefix_count = 3,
-                                     .limit = LIMIT_SIGNALS_PENDING_PER_KEY},
-                      &found);
-    for (size_t i = 0; rc == QP_OK && i < found.count; i++) {
-        const struct hook_sig_row *sig = found.rows[i];
-        if (str_equal(sig->guid, op->guid)) {
-            return QP_E_EXISTS;
-        }
-    }
-    return rc == QP_OK && found.count == LIMIT_SIGNALS_PENDING_PER_KEY ? QP_E_LIMIT : rc;
-}
-
-/* Nobody waits: the signal does, for a while. */
-static int signal_keep(struct txn *t, struct op_hook_signal *op)
-{
-    struct hook_sig_row sig = {
+    return (struct hook_sig_row){
         .ns = op->ns,
         .topic = op->topic,
         .hkey = op->key,
         .guid = op->guid,
         .payload = op->payload,
         .code = op->code,
-        .keep = op->keep,
+        .keep = (op->keep ? SIGNAL_STAYS : 0) |
+                (op->has_id && !PLANT(forgotten_signal) ? SIGNAL_HAS_ID : 0),
         .expire_at = t->now + op->ttl_ms,
         .at = t->now,
     };
-    struct hook_row *hook;
-    int rc = signal_is_pending(t, op);
-    if (rc != QP_OK) {
-        return rc;
+}
+
+/* With an id: what its record says of the signal that was sent before. */
+static int repeats_by_id(struct txn *t, struct op_hook_signal *op, const struct hook_sig_row *sig)
+{
+    const struct idem_row *record;
+    struct idem_row key;
+    QP_TRY(record_key(t, sig->ns, sig->guid, &key));
+    record = txn_get(t, TABLE_idem, &key);
+    if (record == NULL) {
+        return t->rc;
     }
-    hook = hook_edit(t, op->ns, op->topic, op->key);
-    if (hook != NULL && hook->pending_size + (int64_t)op->payload.n > LIMIT_SIGNALS_PENDING_SIZE) {
+    op->out_repeats = true;
+    op->out_kept = record->status == RECORD_KEPT;
+    op->out_delivered = !op->out_kept;
+    return QP_OK;
+}
+
+/* Without one it is known only while it is pending. */
+static int repeats_pending(struct txn *t, struct op_hook_signal *op)
+{
+    struct bundle_rows found = {0};
+    QP_TRY(pending_of(t, op->ns, op->topic, op->key, &found));
+    for (size_t i = 0; i < found.count && !op->out_repeats; i++) {
+        op->out_repeats = str_equal(((const struct hook_sig_row *)found.rows[i])->guid, op->guid);
+    }
+    op->out_kept = op->out_repeats;
+    return QP_OK;
+}
+
+/* Whether the signal was sent before. The hook is looked at first, as by a registration: the two take their rows in one
+ * order. */
+static int signal_repeats(struct txn *t, struct op_hook_signal *op, const struct hook_sig_row *sig)
+{
+    struct hook_row key = {.ns = op->ns, .topic = op->topic, .hkey = op->key};
+    const struct hook_row *hook = txn_get(t, TABLE_hook, &key);
+    if (t->rc != QP_OK) {
+        return t->rc;
+    }
+    if ((sig->keep & SIGNAL_HAS_ID) != 0) {
+        return repeats_by_id(t, op, sig);
+    }
+    return hook != NULL && hook->pending > 0 ? repeats_pending(t, op) : QP_OK;
+}
+
+/* No activity waits: the signal does, for a while. */
+static int signal_keep(struct txn *t, struct op_hook_signal *op, struct hook_sig_row *sig)
+{
+    struct hook_row *hook = hook_edit(t, op->ns, op->topic, op->key);
+    if (hook == NULL) {
+        return t->rc;
+    }
+    if (hook->pending >= LIMIT_SIGNALS_PENDING_PER_KEY ||
+        hook->pending_size + (int64_t)op->payload.n > LIMIT_SIGNALS_PENDING_SIZE) {
         return QP_E_LIMIT;
     }
-    rc = hook == NULL ? t->rc : txn_number(t, SERIES_ORD, 1, &sig.seq);
-    if (rc != QP_OK || txn_add(t, TABLE_hook_sig, &sig) == NULL) {
-        return rc != QP_OK ? rc : t->rc;
+    QP_TRY(txn_number(t, SERIES_ORD, 1, &sig->seq));
+    if (txn_add(t, TABLE_hook_sig, sig) == NULL) {
+        return t->rc;
     }
     hook->pending_size += (int64_t)op->payload.n;
     hook->pending++;
     op->out_kept = true;
-    return QP_OK;
+    return record_add(t, sig, RECORD_KEPT, sig->expire_at + LIMIT_IDEM_MS);
 }
 
-static int signal_deliver(struct txn *t, struct op_hook_signal *op, const struct hook_wait_row *w)
+static int signal_deliver(struct txn *t, struct op_hook_signal *op, const struct hook_sig_row *sig,
+                          const struct hook_wait_row *w)
 {
-    int rc = signal_send(t, w, op->guid, op->payload, op->code);
-    if (rc != QP_OK) {
-        return rc;
+    int rc = signal_send(t, w, sig);
+    if (rc == QP_E_EXISTS) { /* this registration has got it, and stays: it was sent before */
+        op->out_repeats = op->out_delivered = true;
+        return op->once ? QP_OK : rc;
     }
+    QP_TRY(rc);
+    QP_TRY(record_add(t, sig, w->job, t->now + LIMIT_IDEM_MS));
     op->out_delivered = true;
     op->out_job = (struct job_ref){w->ns, w->job};
     return w->keep != 0 || op->keep ? QP_OK : hook_wait_remove(t, w);
@@ -256,25 +476,28 @@ static int signal_target(struct txn *t, const struct op_hook_signal *op, const v
                                               : first_of(t, TABLE_hook_wait, &key, out_wait);
 }
 
+static int signal_check(const struct op_hook_signal *op)
+{
+    QP_TRY(hook_check(op->topic, op->key));
+    if (op->guid.n != LIMIT_GUID_SIZE || op->ttl_ms < 0 || op->ttl_ms > LIMIT_TIMER_MS) {
+        return QP_E_INVALID;
+    }
+    return op->payload.n > LIMIT_PAYLOAD_HARD_SIZE ? QP_E_TOO_LARGE : QP_OK;
+}
+
 int apply_hook_signal(struct txn *t, struct op_hook_signal *op)
 {
+    struct hook_sig_row sig = signal_row(t, op);
     const void *wait = NULL;
-    int rc = hook_check(op->topic, op->key);
-    if (rc == QP_OK &&
-        (op->guid.n != LIMIT_GUID_SIZE || op->ttl_ms < 0 || op->ttl_ms > LIMIT_TIMER_MS)) {
-        rc = QP_E_INVALID;
+    op->out_delivered = op->out_kept = op->out_repeats = false;
+    QP_TRY(signal_check(op));
+    QP_TRY(signal_repeats(t, op, &sig));
+    if (op->out_repeats) {
+        return op->once ? QP_OK : QP_E_EXISTS;
     }
-    if (rc == QP_OK && op->payload.n > LIMIT_PAYLOAD_HARD_SIZE) {
-        rc = QP_E_TOO_LARGE;
-    }
-    op->out_delivered = false;
-    op->out_kept = false;
-    rc = rc == QP_OK ? signal_target(t, op, &wait) : rc;
-    if (rc != QP_OK) {
-        return rc;
-    }
+    QP_TRY(signal_target(t, op, &wait));
     if (wait != NULL) {
-        return signal_deliver(t, op, wait);
+        return signal_deliver(t, op, &sig, wait);
     }
-    return op->ttl_ms > 0 ? signal_keep(t, op) : QP_OK;
+    return op->ttl_ms > 0 ? signal_keep(t, op, &sig) : QP_OK;
 }

@@ -412,7 +412,8 @@ struct op_lane_limit {
 
 /* Registration. Signals that wait at (topic, key) become messages to the activity in this commit,
  * the oldest first, until one ends the waiting: it and the registration both without `keep`. If
- * none does, the registration stays. out_seq identifies the waiter; out_met: at least one signal
+ * none does, the registration stays. A job that was forked from another, and those that it calls, do not
+ * get what was kept before it was started. out_seq identifies the waiter; out_met: at least one signal
  * came. */
 struct op_hook_open {
     struct job_ref ref;
@@ -435,9 +436,11 @@ struct op_hook_close {
 };
 
 /* A signal to the waiter `seq`, or with seq 0 to the one that has waited longest: it becomes a
- * message with the signal's GUID. Nobody waits: kept for ttl_ms (0: not kept, out_delivered and
- * out_kept are false). Past LIMIT_SIGNALS_PENDING_PER_KEY: QP_E_LIMIT. Duplicate GUID, pending here
- * or a message there: QP_E_EXISTS. */
+ * message, whose GUID is of this delivery alone. None waits: kept for ttl_ms (0: not kept, out_delivered
+ * and out_kept are false). Past LIMIT_SIGNALS_PENDING_PER_KEY: QP_E_LIMIT. With has_id the GUID stands for
+ * (topic, key, id) and is remembered when it is delivered, as long as the job that got it is open, and
+ * LIMIT_IDEM_MS more. Duplicate GUID, pending here, remembered, or on its way to this waiter: QP_E_EXISTS (with `once`, the bundle goes on
+ * and nothing is sent); out_repeats, and what became of the first: out_delivered or out_kept. */
 struct op_hook_signal {
     int64_t ns;
     qp_str topic;
@@ -448,8 +451,11 @@ struct op_hook_signal {
     int64_t ttl_ms;
     int64_t seq;
     bool keep;
+    bool has_id;
+    bool once;
     bool out_delivered;
     bool out_kept;
+    bool out_repeats;
     struct job_ref out_job;
 };
 

@@ -48,6 +48,10 @@ enum event_kind {
     EVENT_JOB_RESUMED = -4,
 };
 
+/* Bits of hook_sig_row.keep. STAYS: who takes the signal goes on waiting. HAS_ID: the sender gave it an id, which has a
+ * record in `idem`. */
+enum signal_mark { SIGNAL_STAYS = 1, SIGNAL_HAS_ID = 2 };
+
 enum msg_owner { OWNER_JOB, OWNER_SCHEDULE, OWNER_SYSTEM };
 
 /* What the head row says of the whole store, in `clean`. CLEAN: its last writer closed it properly.

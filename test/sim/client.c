@@ -3,7 +3,8 @@
  *
  *   planned --its time--> sent --answer--> done
  *                          |  ^
- *                          +--+ no answer for a while: again, with the same id or GUID
+ *                          +--+ no answer for a while: again, with the same id or GUID; a signal with an id
+ *                               also when it was acknowledged, some times
  */
 #include "sim/world.h"
 
@@ -14,6 +15,7 @@
 
 #define PATIENCE_US 200000
 #define DELAY_US 500
+#define REPEAT_US 400000 /* after which a signal is repeated that was acknowledged, at most */
 
 /* One request in the hands of an engine; in the node's memory. */
 struct order {
@@ -83,6 +85,16 @@ void scene_signal(struct sim *s, qp_ms at_ms, const char *topic, const char *key
     put(a->key, key);
     put(a->payload, payload);
     a->code = code;
+}
+
+void scene_signal_with_id(struct sim *s, qp_ms at_ms, const char *topic, const char *key,
+                          const char *payload, int repeats)
+{
+    struct act *a;
+    scene_signal(s, at_ms, topic, key, payload, 200);
+    a = &s->acts[s->act_count - 1];
+    a->has_id = true;
+    a->repeats = repeats;
 }
 
 void scene_deploy(struct sim *s, qp_ms at_ms, const struct app *app)
@@ -258,7 +270,12 @@ static void answered(struct sim *s, struct act *a, int rc, const char *why)
     if (a->done) {
         return;
     }
-    if (is_good(a, rc)) {
+    if (is_good(a, rc) && a->repeats > 0) {
+        a->acknowledged = true;
+        a->repeats--;
+        a->at_us = s->now_us + random_below(&s->network, REPEAT_US);
+        sim_cover("signals.repeated");
+    } else if (is_good(a, rc)) {
         a->acknowledged = true;
         a->done = true;
     } else if (!again) {
@@ -282,6 +299,11 @@ static void order_answered(struct engine *e, struct command *command, int rc, co
 {
     struct order *o = (struct order *)command;
     (void)e;
+    if (o->act->kind == ACT_SIGNAL && is_good(o->act, rc) &&
+        o->signal.delivered == o->signal.kept) {
+        sim_violate(o->node->sim, "answer",
+                    "the signal %s is said to be neither delivered nor kept", o->act->payload);
+    }
     if (!o->answer_lost) {
         answered(o->node->sim, o->act, rc, why);
     }
@@ -341,12 +363,15 @@ static bool order_fill(struct order *o)
                                                    .payload = str_from(a->payload),
                                                    .code = a->code,
                                                    .keep = a->code == CODE_PENDING,
+                                                   .has_id = a->has_id,
                                                    .ttl_ms = 3600000};
-        o->signal.keyed.idem = (struct op_idem_put){.ns = STORE_NS_DEFAULT,
-                                                    .key = o->signal.signal.guid,
-                                                    .body_hash = o->signal.signal.guid,
-                                                    .answer = QP_STR(""),
-                                                    .ttl_ms = 3600000};
+        if (!a->has_id) {
+            o->signal.keyed.idem = (struct op_idem_put){.ns = STORE_NS_DEFAULT,
+                                                        .key = o->signal.signal.guid,
+                                                        .body_hash = o->signal.signal.guid,
+                                                        .answer = QP_STR(""),
+                                                        .ttl_ms = 3600000};
+        }
         request_signal(&o->signal);
         return true;
     case ACT_END:

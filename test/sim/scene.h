@@ -56,6 +56,7 @@ struct scene {
 extern const struct scene scene_cast;
 extern const struct scene scene_shapes;
 extern const struct scene scene_graph;
+extern const struct scene scene_signals;
 extern const struct scene *const scenes[]; /* ended by NULL */
 
 /* Memory that outlives nodes. */
@@ -74,6 +75,10 @@ struct scene_job {
 void scene_start(struct sim *sim, qp_ms at_ms, const struct scene_job *job);
 void scene_signal(struct sim *sim, qp_ms at_ms, const char *topic, const char *key,
                   const char *payload, int64_t code);
+/* A signal with an id, of code 200: when it is acknowledged, the client sends it again, so many times, whatever has become
+ * of it. */
+void scene_signal_with_id(struct sim *sim, qp_ms at_ms, const char *topic, const char *key,
+                          const char *payload, int repeats);
 /* The app lives as long as the world. */
 void scene_deploy(struct sim *sim, qp_ms at_ms, const struct app *app);
 void scene_end_job(struct sim *sim, qp_ms at_ms, const char *jid, enum job_state state);
@@ -85,6 +90,8 @@ void scene_reserve(struct sim *sim, const char *name);
 int64_t scene_number(const struct sim *sim, const char *name);
 
 void scene_outcome(const struct sim *sim, const char *jid, struct scene_end *out_end);
+/* The rows of a table, as they are committed. */
+int64_t scene_rows(struct sim *sim, enum table_id table);
 /* Whether somebody asked to end the job, or one that it awaits ("<jid>.."). */
 bool scene_was_ended(const struct sim *sim, const char *jid);
 /* Whether somebody ended a job that no client has started: one that could not go on, whoever called it. */

@@ -511,6 +511,11 @@ static int64_t count_rows(struct sim *s, enum table_id table, store_visit visit)
     return left.count;
 }
 
+int64_t scene_rows(struct sim *s, enum table_id table)
+{
+    return count_rows(s, table, count_row);
+}
+
 /* Nothing is under way: no job is open, no message is left. */
 bool watch_is_quiet(struct sim *s)
 {

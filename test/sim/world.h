@@ -82,6 +82,8 @@ struct act {
     char payload[NAME_SIZE];
     int64_t code;
     unsigned char guid[LIMIT_GUID_SIZE];
+    bool has_id; /* it has an id, for which the GUID stands; else it has an idempotency key */
+    int repeats; /* how often it will be sent again when it is acknowledged */
     const struct app *app; /* of a deployment */
     enum job_state state;  /* of an end */
 };

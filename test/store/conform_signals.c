@@ -1,6 +1,8 @@
 /* conform_signals.c - registrations and signals: whoever comes second finds the first (H13) */
 #include "store/conform.h"
 
+#include <stdio.h>
+
 #define HOOK QP_STR("hook")
 #define KEY QP_STR("key")
 
@@ -15,10 +17,60 @@ static struct op_hook_open opened(struct storetest *f, int64_t job, bool keep)
     return conform_run(f, open_hook(job, keep), __FILE__, __LINE__).hook_open;
 }
 
+/* What a signal brings: its number. */
+static qp_str payload_of(unsigned guid)
+{
+    static char texts[64][12];
+    static size_t next;
+    char *text = texts[next++ % ARRAY_COUNT(texts)];
+    (void)snprintf(text, sizeof texts[0], "%u", guid);
+    return str_from(text);
+}
+
 static struct op signal_op(unsigned guid, int64_t ttl_ms)
 {
     return OP(hook_signal, .ns = NS, .topic = HOOK, .key = KEY, .guid = G(guid),
-              .payload = QP_STR("p"), .code = 200, .ttl_ms = ttl_ms);
+              .payload = payload_of(guid), .code = 200, .ttl_ms = ttl_ms);
+}
+
+/* The same with an id, for which the GUID stands. */
+static struct op named_op(unsigned guid, int64_t ttl_ms)
+{
+    struct op op = signal_op(guid, ttl_ms);
+    op.hook_signal.has_id = true;
+    return op;
+}
+
+struct search {
+    qp_str payload;
+    char guid[LIMIT_GUID_SIZE];
+    int64_t count;
+};
+
+static int search_message(void *context, const void *row)
+{
+    const struct msg_row *m = row;
+    struct search *s = context;
+    if (str_equal(m->payload, s->payload)) {
+        assert_int_equal(m->guid.n, sizeof s->guid);
+        memcpy(s->guid, m->guid.p, sizeof s->guid);
+        s->count++;
+    }
+    return QP_OK;
+}
+
+/* The message that the signal has become, or NULL. Its GUID is its own. */
+static const struct msg_row *delivery(struct storetest *f, int64_t job, unsigned guid)
+{
+    struct search s = {.payload = payload_of(guid)};
+    struct msg_row key = {.ns = NS, .job = job, .guid = {s.guid, sizeof s.guid}};
+    struct msg_row prefix = {.ns = NS, .job = job};
+    struct qp_err err;
+    struct scan scan = {
+        .table = TABLE_msg, .index = -1, .prefix = &prefix, .prefix_count = 2, .limit = SIZE_MAX};
+    assert_int_equal(store_scan(f->s, &scan, &s, search_message, &err), QP_OK);
+    assert_true(s.count <= 1);
+    return s.count == 0 ? NULL : storetest_row(f, TABLE_msg, &key);
 }
 
 static struct op_hook_signal signalled(struct storetest *f, unsigned guid, int64_t ttl_ms)
@@ -48,12 +100,13 @@ static void test_late_signal(void **state)
     assert_false(out.out_kept);
     assert_int_equal(out.out_job.ns, NS);
     assert_int_equal(out.out_job.job, 100);
-    m = conform_msg_row(f, 100, 1);
+    m = delivery(f, 100, 1);
     assert_int_equal(m->state, MSG_READY);
     assert_str(m->topic, TOPIC);
     assert_str(m->addr, QP_STR("a"));
     assert_str(m->parent_guid, G(90));
-    assert_str(m->payload, QP_STR("p"));
+    assert_str(m->payload, payload_of(1));
+    assert_false(str_equal(m->guid, G(1)));
     assert_int_equal(m->code, 200);
     assert_null(hook_row(f));
 }
@@ -71,11 +124,10 @@ static void test_early_signal(void **state)
     }
     assert_int_equal(hook_row(f)->pending, 2);
     assert_true(opened(f, 100, false).out_met);
-    assert_int_equal(conform_msg_row(f, 100, 1)->code, 200);
-    assert_str(conform_msg_row(f, 100, 1)->payload, QP_STR("p"));
-    assert_null(conform_msg_row(f, 100, 2));
+    assert_int_equal(delivery(f, 100, 1)->code, 200);
+    assert_null(delivery(f, 100, 2));
     assert_true(opened(f, 100, false).out_met);
-    assert_non_null(conform_msg_row(f, 100, 2));
+    assert_non_null(delivery(f, 100, 2));
     assert_null(hook_row(f));
     assert_false(opened(f, 100, false).out_met);
 }
@@ -143,7 +195,7 @@ static void test_who_gets_it(void **state)
     }
     named.hook_signal.seq = seqs[1];
     DO(f, named);
-    assert_non_null(conform_msg_row(f, 101, 3));
+    assert_non_null(delivery(f, 101, 3));
     named.hook_signal.guid = G(4);
     (void)REFUSED(f, QP_E_NOT_FOUND, named);
     assert_int_equal(signalled(f, 5, 0).out_job.job, 100);
@@ -201,17 +253,160 @@ static void test_limit(void **state)
     assert_int_equal(hook_row(f)->pending, LIMIT_SIGNALS_PENDING_PER_KEY);
 }
 
-/* Proves that a signal that comes twice is told so: while it waits here, and while it is a message
- * there. */
+/* The signal was sent before: nothing happens, and what became of the first is known. */
+static void assert_repeats(struct storetest *f, struct op op, bool delivered)
+{
+    struct op once = op;
+    struct op_hook_signal out;
+    once.hook_signal.once = true;
+    out = conform_run(f, once, __FILE__, __LINE__).hook_signal;
+    assert_true(out.out_repeats);
+    assert_int_equal(out.out_delivered, delivered);
+    assert_int_equal(out.out_kept, !delivered);
+    (void)REFUSED(f, QP_E_EXISTS, op);
+}
+
+/* Proves I4 of apply_signal.c: an id that is sent again is recognised while the signal is kept, and when it was
+ * delivered, whatever has become of its message. */
 static void test_duplicate(void **state)
 {
     struct storetest *f = *state;
     conform_job(f, 100);
-    (void)signalled(f, 1, 1000);
-    (void)REFUSED(f, QP_E_EXISTS, signal_op(1, 1000));
+    DO(f, named_op(1, 1000));
+    assert_repeats(f, named_op(1, 1000), false);
     DO(f, open_hook(100, true));
-    (void)REFUSED(f, QP_E_EXISTS, signal_op(1, 1000));
-    (void)REFUSED(f, QP_E_EXISTS, signal_op(1, 0));
+    assert_repeats(f, named_op(1, 1000), true);
+    assert_repeats(f, named_op(1, 0), true);
+    DO(f, OP(job_close, .ref = JOB(100), .guid = G(7), .state = JOB_FAILED),
+       OP(job_sweep, .ref = JOB(100), .limit = 100));
+    assert_int_equal(storetest_count(f, TABLE_msg), 0);
+    assert_repeats(f, named_op(1, 1000), true);
+}
+
+/* Proves that an id that is sent again does not release the next registration of the same job at the same topic and
+ * key, and does not displace the signal that is meant for it; the same id at another key is another signal. */
+static void test_id_of_two_registrations(void **state)
+{
+    struct storetest *f = *state;
+    struct op other = named_op(31, 1000); /* its GUID stands for the other key, too */
+    conform_job(f, 100);
+    DO(f, open_hook(100, false));
+    assert_true(conform_run(f, named_op(1, 1000), __FILE__, __LINE__).hook_signal.out_delivered);
+    DO(f, open_hook(100, false));
+    assert_repeats(f, named_op(1, 1000), true);
+    assert_int_equal(hook_row(f)->waiting, 1);
+    assert_true(conform_run(f, named_op(2, 1000), __FILE__, __LINE__).hook_signal.out_delivered);
+    assert_null(hook_row(f));
+    assert_repeats(f, named_op(1, 1000), true);
+    assert_repeats(f, named_op(2, 1000), true);
+    assert_false(opened(f, 100, false).out_met);
+    other.hook_signal.key = QP_STR("other");
+    DO(f, other);
+    assert_int_equal(storetest_count(f, TABLE_msg), 2);
+    assert_int_equal(storetest_count(f, TABLE_idem), 3);
+}
+
+/* Proves that signals without an id leave no record, and that one GUID for two registrations is two messages. */
+static void test_delivery_has_its_own_guid(void **state)
+{
+    struct storetest *f = *state;
+    conform_job(f, 100);
+    DO(f, open_hook(100, false));
+    DO(f, open_hook(100, false));
+    assert_true(signalled(f, 1, 0).out_delivered);
+    assert_true(signalled(f, 1, 0).out_delivered);
+    assert_int_equal(storetest_count(f, TABLE_msg), 2);
+    assert_int_equal(storetest_count(f, TABLE_idem), 0);
+    DO(f, open_hook(100, true)); /* one that stays knows what is on its way to it */
+    assert_true(signalled(f, 2, 0).out_delivered);
+    assert_repeats(f, signal_op(2, 0), true);
+}
+
+#define WEEK LIMIT_IDEM_MS
+
+/* Proves how long the id of a delivered signal is remembered: as long as its job is open, and a week more; a week
+ * or two when the job was deleted. */
+static void test_id_is_remembered(void **state)
+{
+    struct storetest *f = *state;
+    for (int64_t job = 100; job < 102; job++) {
+        conform_job(f, job);
+        DO(f, open_hook(job, false));
+        DO(f, named_op((unsigned)job, 0));
+    }
+    testenv_advance_ms(&f->t, WEEK);
+    assert_int_equal(conform_wake_due(f), 2);
+    assert_int_equal(storetest_count(f, TABLE_idem), 2); /* both are open */
+    testenv_advance_ms(&f->t, WEEK / 2);
+    for (int64_t job = 100; job < 102; job++) {
+        DO(f, OP(job_close, .ref = JOB(job), .guid = G(7), .state = JOB_FAILED),
+           OP(job_sweep, .ref = JOB(job), .limit = 100));
+        DO(f, OP(job_finish, .ref = JOB(job), .guid = G(7)));
+    }
+    DO(f, OP(job_delete, .ref = JOB(101), .limit = 100));
+    testenv_advance_ms(&f->t, WEEK / 2);
+    assert_int_equal(conform_wake_due(f), 2);
+    assert_int_equal(storetest_count(f, TABLE_idem), 2); /* half a week after the end */
+    assert_repeats(f, named_op(100, 0), true);
+    assert_repeats(f, named_op(101, 0), true);
+    testenv_advance_ms(&f->t, WEEK / 2);
+    assert_int_equal(conform_wake_due(f), 1);
+    assert_false(conform_run(f, named_op(100, 0), __FILE__, __LINE__).hook_signal.out_repeats);
+    assert_repeats(f, named_op(101, 0), true);
+    testenv_advance_ms(&f->t, WEEK / 2);
+    assert_int_equal(conform_wake_due(f), 1);
+    assert_int_equal(storetest_count(f, TABLE_idem), 0);
+}
+
+/* Proves that an id whose signal expired without being delivered is free. */
+static void test_id_of_expired(void **state)
+{
+    struct storetest *f = *state;
+    conform_job(f, 100);
+    DO(f, named_op(1, 1000));
+    testenv_advance_ms(&f->t, 1000);
+    assert_int_equal(conform_wake_due(f), 1);
+    assert_int_equal(storetest_count(f, TABLE_idem), 0);
+    assert_true(conform_run(f, named_op(1, 1000), __FILE__, __LINE__).hook_signal.out_kept);
+    assert_true(opened(f, 100, false).out_met);
+    assert_repeats(f, named_op(1, 1000), true);
+}
+
+static void make_job(struct storetest *f, int64_t number, qp_str forked_from, int64_t parent)
+{
+    char jid[16];
+    (void)snprintf(jid, sizeof jid, "job %lld", (long long)number);
+    DO(f, OP(job_create, .ref = JOB(number), .jid = str_from(jid), .workflow = QP_STR("order"),
+             .owner_guid = G((unsigned)number), .body_hash = QP_STR("body"),
+             .forked_from = forked_from, .parent_job = parent));
+}
+
+/* Proves that a retry or fork, and what it calls, does not take what was kept before it was started, nor an id of that when
+ * it is sent again; it takes what is sent from then on. Another job takes what is there. */
+static void test_retry(void **state)
+{
+    struct storetest *f = *state;
+    int64_t calls[] = {0, 201, 202};
+    conform_job(f, 100);
+    DO(f, named_op(1, 100000));
+    DO(f, OP(job_close, .ref = JOB(100), .guid = G(7), .state = JOB_FAILED));
+    testenv_advance_ms(&f->t, 1);
+    for (int64_t i = 0; i < 3; i++) {
+        make_job(f, 201 + i, i == 0 ? QP_STR("a job") : QP_NONE, calls[i]);
+        assert_false(opened(f, 201 + i, false).out_met);
+        assert_int_equal(hook_row(f)->waiting, 1);
+        assert_int_equal(hook_row(f)->pending, 1);
+        assert_repeats(f, named_op(1, 1000), false);
+        assert_true(signalled(f, 10 + (unsigned)i, 1000).out_delivered);
+        assert_non_null(delivery(f, 201 + i, 10 + (unsigned)i));
+    }
+    (void)signalled(f, 2, 1000);
+    assert_true(opened(f, 201, false).out_met);
+    assert_non_null(delivery(f, 201, 2));
+    conform_job(f, 300);
+    assert_true(opened(f, 300, false).out_met);
+    assert_non_null(delivery(f, 300, 1));
+    assert_null(hook_row(f));
 }
 
 /* Proves I2 of apply_signal.c: a waiter that is kept takes all that is pending, the oldest first, so
@@ -228,9 +423,8 @@ static void test_pending_is_emptied(void **state)
     DO(f, open_hook(100, true));
     assert_int_equal(hook_row(f)->waiting, 1);
     assert_int_equal(hook_row(f)->pending, 0);
-    first = conform_msg_row(f, 100, 1)->ord;
-    assert_true(conform_msg_row(f, 100, 2)->ord > first);
-    (void)REFUSED(f, QP_E_EXISTS, signal_op(2, 1000));
+    first = delivery(f, 100, 1)->ord;
+    assert_true(delivery(f, 100, 2)->ord > first);
     assert_true(signalled(f, 3, 1000).out_delivered);
     DO(f, OP(job_close, .ref = JOB(100), .guid = G(9), .state = JOB_FAILED));
     DO(f, OP(job_sweep, .ref = JOB(100), .limit = 100));
@@ -241,27 +435,7 @@ static void test_pending_is_emptied(void **state)
     assert_true(opened(f, 101, false).out_met); /* 4 keeps it waiting, 5 ends it */
     assert_int_equal(hook_row(f)->waiting, 0);
     assert_int_equal(hook_row(f)->pending, 1);
-    assert_null(conform_msg_row(f, 101, 6));
-}
-
-/* Proves that a repeated signal which was kept after its first copy was delivered does not stop the
- * next registration of the same job: it is that copy, and goes. */
-static void test_repeated_after_delivery(void **state)
-{
-    struct storetest *f = *state;
-    conform_job(f, 100);
-    DO(f, open_hook(100, false));
-    assert_true(signalled(f, 1, 1000).out_delivered);
-    assert_true(signalled(f, 1, 1000).out_kept);
-    assert_true(signalled(f, 2, 1000).out_kept);
-    assert_true(opened(f, 100, false).out_met);
-    assert_non_null(conform_msg_row(f, 100, 2));
-    assert_null(hook_row(f));
-    (void)signalled(f, 1, 1000);
-    assert_false(opened(f, 100, false).out_met);
-    assert_int_equal(hook_row(f)->waiting, 1);
-    assert_int_equal(hook_row(f)->pending, 0);
-    assert_int_equal(storetest_count(f, TABLE_msg), 2);
+    assert_null(delivery(f, 101, 6));
 }
 
 /* Proves that topics, keys and namespaces do not hear of each other; an empty key is a key. */
@@ -333,7 +507,11 @@ static const struct CMUnitTest tests[] = {
     CONFORM(test_limit),
     CONFORM(test_duplicate),
     CONFORM(test_pending_is_emptied),
-    CONFORM(test_repeated_after_delivery),
+    CONFORM(test_id_of_two_registrations),
+    CONFORM(test_delivery_has_its_own_guid),
+    CONFORM(test_id_is_remembered),
+    CONFORM(test_id_of_expired),
+    CONFORM(test_retry),
     CONFORM(test_apart),
     CONFORM(test_invalid),
 };

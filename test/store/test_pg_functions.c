@@ -822,13 +822,26 @@ static void test_signals(void **state)
     assert_int_equal(enginetest_work(&x), 1);
     (void)job_is("j", JOB_COMPLETED);
     assert_int_equal(storetest_count(&x.f, TABLE_hook_sig), 0);
+    /* It was delivered: it is not kept for whoever comes next. The same id at two other keys is two signals. */
+    assert_string_equal(sql(app, "SELECT quipu.signal('paid', 'j', '1', id => 'one')"), "t");
+    assert_string_equal(sql(app, "SELECT quipu.signal('paid', 'k1', '1', id => 'one')"), "t");
+    assert_string_equal(sql(app, "SELECT quipu.signal('paid', 'k2', '1', id => 'one')"), "t");
+    look();
+    assert_int_equal(storetest_count(&x.f, TABLE_hook_sig), 2);
+    assert_int_equal(enginetest_signal_by_id(&x, "paid", "k1", "one"), QP_E_EXISTS);
+    assert_int_equal(enginetest_start(&x, "k1"), QP_OK);
+    assert_int_equal(enginetest_start(&x, "k2"), QP_OK);
+    assert_int_equal(enginetest_work(&x), 2);
+    (void)job_is("k1", JOB_COMPLETED);
+    (void)job_is("k2", JOB_COMPLETED);
+    assert_int_equal(enginetest_signal_by_id(&x, "paid", "k2", "one"), QP_E_EXISTS);
 
     assert_int_equal(enginetest_start(&x, "l"), QP_OK);
     assert_int_equal(enginetest_work(&x), 1);
     (void)sql(app, "SELECT quipu.signal('paid', 'l', '{\"a\":1}'::jsonb)");
     look();
     (void)job_is("l", JOB_COMPLETED);
-    assert_int_equal(x.ended, 2);
+    assert_int_equal(x.ended, 4);
 
     (void)sql(app, "SELECT quipu.signal('paid', 'nobody', '1', ttl => '1 minute')");
     look();

@@ -800,7 +800,7 @@ static void test_migrated(void **state)
     assert_int_equal(commit_ops(s, &put, 1), QP_OK);
     assert_int_equal(store_close(s, NULL), QP_OK);
     assert_int_equal(sql(c, "SELECT count(*) FROM older.app"), 1);
-    assert_int_equal(sql(c, "SELECT version FROM older.meta"), 5);
+    assert_int_equal(sql(c, "SELECT version FROM older.meta"), 6);
     (void)sql(c, "DROP SCHEMA older CASCADE");
     PQfinish(c);
 }

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/hash.h"
 #include "kernel/check.h"
 
 int enginetest_answer;
@@ -493,6 +494,25 @@ int enginetest_signal(struct enginetest *x, const char *topic, const char *key, 
                                           .payload = QP_STR("signal"),
                                           .code = 200,
                                           .ttl_ms = ttl_ms}};
+    request_signal(&r);
+    return enginetest_ask(x, &r.command);
+}
+
+int enginetest_signal_by_id(struct enginetest *x, const char *topic, const char *key,
+                            const char *id)
+{
+    unsigned char place[LIMIT_GUID_SIZE];
+    unsigned char guid[LIMIT_GUID_SIZE];
+    struct request_signal r = {.signal = {.ns = STORE_NS_DEFAULT,
+                                          .topic = str_from(topic),
+                                          .key = str_from(key),
+                                          .guid = {(const char *)guid, sizeof guid},
+                                          .payload = QP_STR("signal"),
+                                          .code = 200,
+                                          .ttl_ms = LIMIT_SIGNAL_TTL_MS,
+                                          .has_id = true}};
+    hash_guid(topic, strlen(topic), key, strlen(key), place);
+    hash_guid(place, sizeof place, id, strlen(id), guid);
     request_signal(&r);
     return enginetest_ask(x, &r.command);
 }

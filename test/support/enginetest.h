@@ -132,6 +132,9 @@ int enginetest_result(struct enginetest *x, const struct task *task, enum result
 int64_t enginetest_work(struct enginetest *x);
 int enginetest_signal(struct enginetest *x, const char *topic, const char *key, unsigned guid,
                       qp_ms ttl_ms);
+/* The same with an id, whose GUID is made as the API does. */
+int enginetest_signal_by_id(struct enginetest *x, const char *topic, const char *key,
+                            const char *id);
 int enginetest_end(struct enginetest *x, const char *jid, enum job_state state);
 
 void enginetest_watch(struct enginetest *x, const char *addr);

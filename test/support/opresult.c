@@ -27,12 +27,13 @@ static const struct {
     OUT(msg_adopt, count, I64),    OUT(msg_adopt, more, BOOL),
     OUT(msg_adopt, after, MSG),    OUT(hook_open, seq, I64),
     OUT(hook_open, met, BOOL),     OUT(hook_signal, delivered, BOOL),
-    OUT(hook_signal, kept, BOOL),  OUT(hook_signal, job, JOB),
-    OUT(key_acquire, token, I64),  OUT(wake, count, I64),
-    OUT(wake, more, BOOL),         OUT(wake, leases, I64),
-    OUT(event_add, seq, I64),      OUT(feed_trim, more, BOOL),
-    OUT(idem_put, status, I64),    OUT(idem_put, answer, STR),
-    OUT(app_activate, was, STR),   OUT(topic_put, app, STR),
+    OUT(hook_signal, kept, BOOL),  OUT(hook_signal, repeats, BOOL),
+    OUT(hook_signal, job, JOB),    OUT(key_acquire, token, I64),
+    OUT(wake, count, I64),         OUT(wake, more, BOOL),
+    OUT(wake, leases, I64),        OUT(event_add, seq, I64),
+    OUT(feed_trim, more, BOOL),    OUT(idem_put, status, I64),
+    OUT(idem_put, answer, STR),    OUT(app_activate, was, STR),
+    OUT(topic_put, app, STR),
 #undef OUT
 };
 

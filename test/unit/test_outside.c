@@ -48,24 +48,29 @@ static void test_signal_parse(void **state)
         qp_ms ttl_ms; /* 0: it is refused */
         const char *key;
         const char *payload;
+        bool has_id;
     } cases[] = {
-        {"60000 3\nkey{}", 60000, "key", "{}"},
-        {"1 0\n1", 1, "", "1"},
-        {"315619200000 1\n12", 315619200000, "1", "2"},
-        {"315619200001 1\n12", 0, NULL, NULL},
-        {"99999999999999999999999 1\n12", 0, NULL, NULL},
-        {"1 99999999999999999999999\n12", 0, NULL, NULL},
-        {"0 1\n12", 0, NULL, NULL},
-        {"1 3\n12", 0, NULL, NULL},
-        {"1 256\n", 0, NULL, NULL},
-        {"-1 1\n12", 0, NULL, NULL},
-        {" 1 1\n12", 0, NULL, NULL},
-        {"1  1\n12", 0, NULL, NULL},
-        {"1 1", 0, NULL, NULL},
-        {"1 1 \n12", 0, NULL, NULL},
-        {"1\n12", 0, NULL, NULL},
-        {"1 ", 0, NULL, NULL},
-        {"", 0, NULL, NULL},
+        {"60000 3\nkey{}", 60000, "key", "{}", false},
+        {"1 0\n1", 1, "", "1", false},
+        {"60000 3 id\nkey{}", 60000, "key", "{}", true},
+        {"60000 3 id", 0, NULL, NULL, false},
+        {"60000 3 ib\nkey{}", 0, NULL, NULL, false},
+        {"60000 3id\nkey{}", 0, NULL, NULL, false},
+        {"315619200000 1\n12", 315619200000, "1", "2", false},
+        {"315619200001 1\n12", 0, NULL, NULL, false},
+        {"99999999999999999999999 1\n12", 0, NULL, NULL, false},
+        {"1 99999999999999999999999\n12", 0, NULL, NULL, false},
+        {"0 1\n12", 0, NULL, NULL, false},
+        {"1 3\n12", 0, NULL, NULL, false},
+        {"1 256\n", 0, NULL, NULL, false},
+        {"-1 1\n12", 0, NULL, NULL, false},
+        {" 1 1\n12", 0, NULL, NULL, false},
+        {"1  1\n12", 0, NULL, NULL, false},
+        {"1 1", 0, NULL, NULL, false},
+        {"1 1 \n12", 0, NULL, NULL, false},
+        {"1\n12", 0, NULL, NULL, false},
+        {"1 ", 0, NULL, NULL, false},
+        {"", 0, NULL, NULL, false},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -76,6 +81,7 @@ static void test_signal_parse(void **state)
         if (rc == QP_OK) {
             assert_true(str_equal(s.key, str_from(cases[i].key)));
             assert_true(str_equal(s.payload, str_from(cases[i].payload)));
+            assert_int_equal(s.has_id, cases[i].has_id);
         }
     }
 }

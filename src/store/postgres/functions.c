@@ -42,6 +42,40 @@ static_assert(MSG_READY == 1 && MSG_HELD == 3 && OWNER_SYSTEM == 2 && HEAD_FILLI
 #define DEFINER " LANGUAGE plpgsql SECURITY DEFINER" PINNED
 
 /* clang-format off: SQL reads better as it is written */
+/* False: the same signal waits for an engine already. `place`: what an id is of; `message`: see kernel/outside.h. */
+#define SIGNAL_FUNCTION(create, place, message)                                                                     \
+    create                                                                                                          \
+        "signal(topic text, key text, payload text, id text DEFAULT NULL,"                                          \
+        " ttl interval DEFAULT NULL, namespace text DEFAULT 'default') RETURNS boolean" DEFINER                     \
+        "DECLARE\n"                                                                                                 \
+        "  space bigint := space_of(namespace);\n"                                                                  \
+        "  guid bytea;\n"                                                                                           \
+        "  ttl_ms numeric := coalesce(floor(extract(epoch FROM ttl) * 1000), 604800000);\n"                         \
+        "  ord bigint;\n"                                                                                           \
+        "BEGIN\n"                                                                                                   \
+        "  PERFORM check_name('topic', topic);\n"                                                                   \
+        "  PERFORM check_id('key', key);\n"                                                                         \
+        "  IF id IS NOT NULL THEN\n"                                                                                \
+        "    PERFORM check_id('signal id', id);\n"                                                                  \
+        "  END IF;\n"                                                                                               \
+        "  PERFORM check_json('payload', payload);\n"                                                               \
+        "  IF ttl_ms < 1 OR ttl_ms > 315619200000 THEN\n"                                                           \
+        "    RAISE EXCEPTION 'ttl: %, it is a millisecond to ten years', ttl USING ERRCODE = 'QP004';\n"            \
+        "  END IF;\n"                                                                                               \
+        "  guid := CASE WHEN id IS NULL THEN uuid_send(gen_random_uuid())\n"                                        \
+        "    ELSE guid_of(" place ", convert_to(id, 'UTF8')) END;\n"                                                \
+        "  ord := nextval('orders');\n"                                                                             \
+        "  INSERT INTO msg(ns, job, guid, owner, kind, topic, addr, payload, limit_key, ord, \"at\", state, rev)\n" \
+        "    VALUES(space, 0, guid, 2, 8, 'quipu:engine', convert_to(topic, 'UTF8'),\n"                             \
+        "      " message ",\n"                                                                                      \
+        "      '', ord, clock_ms(), 1, 1) ON CONFLICT DO NOTHING;\n"                                                \
+        "  IF NOT FOUND THEN\n"                                                                                     \
+        "    RETURN false;\n"                                                                                       \
+        "  END IF;\n"                                                                                               \
+        "  INSERT INTO tally(id, ns) VALUES(ord, space);\n"                                                         \
+        "  RETURN true;\n"                                                                                          \
+        "END $$"
+
 /* start, as it was and as it is: with what the topic of a graph adds to it.
  *
  * The id's row decides between two who start the same: the second waits for the first, and compares. A job that is deleted
@@ -243,37 +277,9 @@ const char *const postgres_functions[] = {
 
     START_FUNCTION("CREATE FUNCTION ", , , , ),
 
-    /* False: the same signal waits for an engine already. */
-    "CREATE FUNCTION signal(topic text, key text, payload text, id text DEFAULT NULL,"
-    " ttl interval DEFAULT NULL, namespace text DEFAULT 'default') RETURNS boolean" DEFINER
-    "DECLARE\n"
-    "  space bigint := space_of(namespace);\n"
-    "  guid bytea;\n"
-    "  ttl_ms numeric := coalesce(floor(extract(epoch FROM ttl) * 1000), 604800000);\n"
-    "  ord bigint;\n"
-    "BEGIN\n"
-    "  PERFORM check_name('topic', topic);\n"
-    "  PERFORM check_id('key', key);\n"
-    "  IF id IS NOT NULL THEN\n"
-    "    PERFORM check_id('signal id', id);\n"
-    "  END IF;\n"
-    "  PERFORM check_json('payload', payload);\n"
-    "  IF ttl_ms < 1 OR ttl_ms > 315619200000 THEN\n"
-    "    RAISE EXCEPTION 'ttl: %, it is a millisecond to ten years', ttl USING ERRCODE = 'QP004';\n"
-    "  END IF;\n"
-    "  guid := CASE WHEN id IS NULL THEN uuid_send(gen_random_uuid())\n"
-    "    ELSE guid_of(convert_to(topic, 'UTF8'), convert_to(id, 'UTF8')) END;\n"
-    "  ord := nextval('orders');\n"
-    "  INSERT INTO msg(ns, job, guid, owner, kind, topic, addr, payload, limit_key, ord, \"at\", state, rev)\n"
-    "    VALUES(space, 0, guid, 2, 8, 'quipu:engine', convert_to(topic, 'UTF8'),\n"
-    "      convert_to(format(E'%s %s\\n', ttl_ms::bigint, octet_length(key)) || key || payload, 'UTF8'),\n"
-    "      '', ord, clock_ms(), 1, 1) ON CONFLICT DO NOTHING;\n"
-    "  IF NOT FOUND THEN\n"
-    "    RETURN false;\n"
-    "  END IF;\n"
-    "  INSERT INTO tally(id, ns) VALUES(ord, space);\n"
-    "  RETURN true;\n"
-    "END $$",
+    SIGNAL_FUNCTION(
+        "CREATE FUNCTION ", "convert_to(topic, 'UTF8')",
+        "convert_to(format(E'%s %s\\n', ttl_ms::bigint, octet_length(key)) || key || payload, 'UTF8')"),
 
     /* The message that a token of qp_task_token is of, locked; none: the token is stale. The job first: who
      * deletes one waits for us, everybody else goes on. */
@@ -358,5 +364,14 @@ const char *const postgres_start_graphs[] = {
         "    RAISE EXCEPTION 'topic ''%'' is private: only other graphs start it', topic USING ERRCODE = 'QP004';\n"
         "  END IF;\n",
         ", kind, version", ", CASE WHEN graph IS NULL THEN 0 ELSE 1 END, graph"),
+    NULL};
+
+/* Number 6: the id of a signal is of its topic and key, and the engine learns that there is one. */
+const char *const postgres_signal_ids[] = {
+    SIGNAL_FUNCTION(
+        "CREATE OR REPLACE FUNCTION ",
+        "guid_of(convert_to(topic, 'UTF8'), convert_to(key, 'UTF8'))",
+        "convert_to(format(E'%s %s%s\\n', ttl_ms::bigint, octet_length(key),\n"
+        "        CASE WHEN id IS NULL THEN '' ELSE ' id' END) || key || payload, 'UTF8')"),
     NULL};
 /* clang-format on */

@@ -171,7 +171,7 @@ static const char *const migration_1[] = {
     NULL,
 };
 
-/* 3: versions of applications, and the topics that lead to them; 2 and 4 are in functions.c. */
+/* 3: versions of applications, and the topics that lead to them; 2, 4 and 6 are in functions.c. */
 static const char *const migration_3[] = {
     "CREATE TABLE app("
     "  ns bigint NOT NULL, app bytea NOT NULL, version bytea NOT NULL, source bytea, hash bytea,"
@@ -193,8 +193,9 @@ static const char *const migration_5[] = {
     NULL,
 };
 
-const char *const *const postgres_migrations[] = {migration_1, postgres_functions, migration_3,
-                                                  postgres_start_graphs, migration_5};
+const char *const *const postgres_migrations[] = {migration_1, postgres_functions,
+                                                  migration_3, postgres_start_graphs,
+                                                  migration_5, postgres_signal_ids};
 /* clang-format on */
 
 const int64_t postgres_schema_version = (int64_t)ARRAY_COUNT(postgres_migrations);

@@ -15,6 +15,7 @@ extern const char *const *const postgres_migrations[];
 extern const int64_t postgres_schema_version;
 extern const char *const postgres_functions[];    /* functions.c: number 2 */
 extern const char *const postgres_start_graphs[]; /* number 4 */
+extern const char *const postgres_signal_ids[];   /* number 6 */
 /* The statements after number `from`, for one transaction. `schema` is quoted. */
 void postgres_migration_text(struct buf *out, const char *schema, int64_t from);
 
