@@ -613,6 +613,21 @@ static bool is_payload(const char *argument)
            strchr(argument, '=') != NULL;
 }
 
+/* delivered, or kept; of a repeated one, what became of the first. A server of an older version does not say. */
+static void say_sent(struct cli *c, qp_str answer)
+{
+    struct json *json = NULL;
+    qp_str outcome;
+    bool repeated = false;
+    if (json_parse(&c->env, answer, NULL, &json) != QP_OK ||
+        !json_as_str(json_get(json, QP_STR("outcome")), &outcome)) {
+        outcome = QP_STR("sent");
+    }
+    repeated = json_as_bool(json_get(json, QP_STR("repeated")), &repeated) && repeated;
+    cli_say("%.*s%s", STR_ARG(outcome), repeated ? " before" : "");
+    json_free(json);
+}
+
 int command_signal(struct cli *c)
 {
     bool alone = cli_has(c, OPT_key) || c->argument_count < 2 || is_payload(c->arguments[1]);
@@ -642,8 +657,8 @@ int command_signal(struct cli *c)
     ask_body_begin(c, &b);
     status = signal_body(c, &b, c->arguments[names - 1], key, payload);
     status = ask_body_send(c, &b, status, &q, &reply);
-    if (status == EXIT_OK && !output_object(c, kind, "accepted", buf_slice(&reply.body))) {
-        cli_say("sent");
+    if (status == EXIT_OK && !output_object(c, kind, "outcome", buf_slice(&reply.body))) {
+        say_sent(c, buf_slice(&reply.body));
     }
     reply_done(&reply);
     return status;

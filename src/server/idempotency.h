@@ -1,8 +1,7 @@
 /* idempotency.h - requests with an Idempotency-Key
  *
- * That a repeated request happens once is the library's: the key of a start is a record in the
- * commit of the job (qp_start.idem_key), and where an id makes repeating harmless (signals,
- * forks) it is made from the key. What is kept here is only which keys are being answered just
+ * That a repeated request happens once is the library's: the key is a record in the commit of what
+ * was asked for (qp_start.idem_key, qp_signal.idem_key, qp_action.idem_key). What is kept here is only which keys are being answered just
  * now, in this process: their second request is told to wait (409). If we crash, nobody is being
  * answered any more.
  *

@@ -572,7 +572,9 @@ static void send_signal(struct api_call *c, struct qp_signal *signal)
 {
     struct json_writer w;
     struct qp_err err = {0};
+    enum qp_sent sent = QP_SENT_UNKNOWN;
     int rc;
+    signal->out_sent = &sent;
     signal->ns = c->ns;
     signal->payload = str_is_none(signal->payload) ? QP_STR("null") : signal->payload;
     signal->idem_key = idempotency_text(c);
@@ -591,6 +593,12 @@ static void send_signal(struct api_call *c, struct qp_signal *signal)
     json_begin_object(&w);
     json_key(&w, QP_STR("accepted"));
     json_put_bool(&w, true);
+    if (sent != QP_SENT_UNKNOWN) {
+        json_key(&w, QP_STR("outcome"));
+        json_put_str(&w, sent == QP_SENT_DELIVERED ? QP_STR("delivered") : QP_STR("kept"));
+    }
+    json_key(&w, QP_STR("repeated"));
+    json_put_bool(&w, rc == QP_E_EXISTS);
     json_end_object(&w);
     api_json_end(c, &w, 202);
 }

@@ -59,12 +59,15 @@ run() {
 # After 202 the hook waits on; every other code is what its transitions see, and ends it.
 test_codes_of_signals() {
     expect 0 '^ann$' '' start ask name=ann "${at[@]}" && expect 0 '^bob$' '' start ask name=bob "${at[@]}" &&
-        expect 0 '' '^sent$' signal answer name=ann word=perhaps --code 202 "${at[@]}" && run &&
+        expect 0 '' '^delivered$' signal answer name=ann word=perhaps --code 202 "${at[@]}" && run &&
         expect 0 '^data +\{"last":"perhaps"\}' '' show ann "${at[@]}" && matches '^state +965900000000000' "$TMPDIR/out" &&
         expect 0 '5 paused +hook +answer' '' show ann "${at[@]}" &&
-        expect 0 '' '^sent$' signal answer name=ann word=yes "${at[@]}" && run &&
+        expect 0 '' '^delivered$' signal answer name=ann word=yes "${at[@]}" && run &&
         expect 0 '^\{"last":"yes","agreed":true\}$' '' wait ann "${at[@]}" &&
-        expect 0 '' '^sent$' signal answer name=bob word=no --code 409 "${at[@]}" && run &&
+        expect 0 '' '^kept$' signal answer name=ann word=late --id late --ttl 1h "${at[@]}" &&
+        expect 0 '' '^kept before$' signal answer name=ann word=late --id late "${at[@]}" &&
+        expect 0 '' '^delivered$' signal answer name=bob word=no --code 409 --id no "${at[@]}" && run &&
+        expect 0 '' '^delivered before$' signal answer name=bob word=no --code 409 --id no "${at[@]}" &&
         expect 0 '^\{"last":"no","agreed":false\}$' '' wait bob "${at[@]}" &&
         expect 2 '' "code is a number from 200 to 599, not '199'" signal answer name=bob --code 199 "${at[@]}" &&
         expect 2 '' "not '2x2'" signal answer name=bob --code 2x2 "${at[@]}" &&
@@ -74,7 +77,7 @@ test_codes_of_signals() {
 # An error that no transition takes fails the job.
 test_code_that_nobody_takes() {
     expect 0 '^eve$' '' start ask name=eve "${at[@]}" &&
-        expect 0 '' '^sent$' signal answer name=eve why=ill --code 500 "${at[@]}" && run &&
+        expect 0 '' '^delivered$' signal answer name=eve why=ill --code 500 "${at[@]}" && run &&
         expect 10 '' "the job 'eve' is failed.*next: quipu show eve" wait eve "${at[@]}"
 }
 

@@ -53,7 +53,7 @@ jobs() {
         expect 0 '^o1 +offers.wanted +fan-out/1 +completed' '' ls -o wide "${at[@]}" &&
         expect 4 '' 'which is not in this file' graph "$root/examples/graphs/polling.yaml" --job o1 "${at[@]}" &&
         expect 0 '^r1$' '' start approval.asked request=r1 seconds:=3600 "${at[@]}" && said &&
-        expect 0 '' sent signal approval.given request=r1 answer=yes "${at[@]}" && work &&
+        expect 0 '' delivered signal approval.given request=r1 answer=yes "${at[@]}" && work &&
         expect 0 '"granted":true' '' wait r1 "${at[@]}" && said &&
         expect 2 '' 'amount' start order.placed item=quipu "${at[@]}" &&
         expect 3 '' 'no deployed graph has a hook' signal no.such.topic a=b "${at[@]}" &&

@@ -214,9 +214,9 @@ test_large_batch() {
 
 body_signal() {
     "$quipu" start greet --id s $where > /dev/null &&
-        expect 0 '' '^sent$' signal s approve by=Ada --id once $where &&
-        expect 0 '' '^sent$' signal s approve by=Ada --id once $where &&
-        expect 0 '"accepted":true' '' signal approve --key somebody '{"a":1}' --ttl 1h -o json $where &&
+        expect 0 '' '^kept$' signal s approve by=Ada --id once $where &&
+        expect 0 '' '^kept before$' signal s approve by=Ada --id once $where &&
+        expect 0 '"accepted":true,"outcome":"kept","repeated":false' '''' signal approve --key somebody '{"a":1}' --ttl 1h -o json $where &&
         expect 3 '' "no job 'nope'" signal nope approve $where &&
         expect 3 '' 'no deployed graph has a hook' signal s $where &&
         expect 2 '' 'is a duration' signal s approve --ttl soon $where

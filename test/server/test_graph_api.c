@@ -434,11 +434,131 @@ static void measuring(void **state)
     st_end();
 }
 
+/* Two hooks in a row at one topic, of the jobs whose input has the key. */
+#define ROW                                                                                          \
+    "app:\n"                                                                                         \
+    "  id: row\n"                                                                                    \
+    "  version: '1'\n"                                                                               \
+    "  graphs:\n"                                                                                    \
+    "    - subscribes: row\n"                                                                        \
+    "      activities:\n"                                                                            \
+    "        want: {type: trigger}\n"                                                                \
+    "        first: {type: hook, job: {maps: {first: '{$self.hook.data.n}'}}}\n"                     \
+    "        second: {type: hook, job: {maps: {second: '{$self.hook.data.n}'}}}\n"                   \
+    "      transitions: {want: [{to: first}], first: [{to: second}]}\n"                              \
+    "      hooks:\n"                                                                                 \
+    "        go:\n"                                                                                  \
+    "          - to: first\n"                                                                        \
+    "            conditions:\n"                                                                      \
+    "              match: [{expected: '{want.output.data.key}', actual: '{$self.hook.data.key}'}]\n" \
+    "          - to: second\n"                                                                       \
+    "            conditions:\n"                                                                      \
+    "              match: [{expected: '{want.output.data.key}', actual: '{$self.hook.data.key}'}]\n"
+
+/* A signal to the key "k", which says which one it is; what the answer says. id NULL: none. */
+static void signal_row(int number, const char *id, const char *outcome, bool repeated)
+{
+    char body[256];
+    char part[128];
+    int n = snprintf(body, sizeof body, "{\"topic\":\"go\",\"payload\":{\"key\":\"k\",\"n\":%d}",
+                     number);
+    (void)snprintf(body + n, sizeof body - (size_t)n, id == NULL ? "}" : ",\"id\":\"%s\"}", id);
+    (void)snprintf(part, sizeof part, "{\"accepted\":true,\"outcome\":\"%s\",\"repeated\":%s}",
+                   outcome, repeated ? "true" : "false");
+    expect_part("POST", "/v1/signals", body, 202, part);
+}
+
+/* Waits until the job has entered this activity. */
+static void await_activity(const char *id, const char *name)
+{
+    char path[64];
+    bool there = false;
+    (void)snprintf(path, sizeof path, "/v1/jobs/%s/activities", id);
+    while (!there) {
+        struct hc_answer a;
+        st_call("GET", path, NULL, &a);
+        there = strstr(a.body, name) != NULL;
+        hc_done(&a);
+    }
+}
+
+static void start_row(const char *id)
+{
+    char body[128];
+    (void)snprintf(body, sizeof body, "{\"topic\":\"row\",\"id\":\"%s\",\"input\":{\"key\":\"k\"}}",
+                   id);
+    free(st_expect("POST", "/v1/jobs", body, 201, "id"));
+    await_activity(id, "\"first,");
+}
+
+static void ends_with(const char *id, const char *output)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/v1/jobs/%s/result?wait=20s", id);
+    expect_part("GET", path, NULL, 200, output);
+}
+
+/* A signal with an id is delivered once, however often and whenever it is sent, and the answer says what became of it:
+ * the second hook waits for the signal that is meant for it. */
+static void signals_once(void **state)
+{
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    deploy("?activate=true", ROW, 201);
+    start_row("j");
+    signal_row(1, "a", "delivered", false);
+    signal_row(1, "a", "delivered", true);
+    await_activity("j", "\"second,");
+    signal_row(1, "a", "delivered", true);
+    assert_int_equal(st_call("GET", "/v1/jobs/j/result?wait=100ms", NULL, NULL), 202);
+    signal_row(2, "b", "delivered", false);
+    ends_with("j", "{\"first\":1,\"second\":2}");
+    signal_row(1, "a", "delivered", true);
+    signal_row(3, "c", "kept", false);
+    signal_row(3, "c", "kept", true);
+    signal_row(4, NULL, "kept", false);
+    start_row("k");
+    ends_with("k", "{\"first\":3,\"second\":4}");
+    signal_row(3, "c", "delivered", true);
+    st_end();
+}
+
+/* What was kept when a job had ended does not release its retry; what is sent afterwards does. */
+static void signals_and_retries(void **state)
+{
+    char path[128];
+    char *id;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    deploy("?activate=true", ROW, 201);
+    start_row("j");
+    signal_row(1, NULL, "delivered", false);
+    await_activity("j", "\"second,");
+    expect_part("POST", "/v1/jobs/j/cancel", "{}", 200, "j");
+    signal_row(8, NULL, "kept", false);
+    signal_row(9, "kept", "kept", false);
+    free(st_expect("POST", "/v1/jobs", "{\"topic\":\"work\",\"id\":\"other\"}", 201, "id"));
+    assert_int_equal(st_call("GET", "/v1/jobs/other/result?wait=5ms", NULL, NULL), 202); /* time */
+    id = st_expect("POST", "/v1/jobs/j/retry", "{}", 200, "id");
+    await_activity(id, "\"first,");
+    (void)snprintf(path, sizeof path, "/v1/jobs/%s/result?wait=100ms", id);
+    assert_int_equal(st_call("GET", path, NULL, NULL), 202);
+    signal_row(9, "kept", "kept", true);
+    signal_row(2, NULL, "delivered", false);
+    await_activity(id, "\"second,");
+    signal_row(3, NULL, "delivered", false);
+    ends_with(id, "{\"first\":2,\"second\":3}");
+    free(id);
+    st_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(deploying), cmocka_unit_test(broken), cmocka_unit_test(versions),
-        cmocka_unit_test(running),   cmocka_unit_test(ending), cmocka_unit_test(measuring),
+        cmocka_unit_test(deploying),    cmocka_unit_test(broken),
+        cmocka_unit_test(versions),     cmocka_unit_test(running),
+        cmocka_unit_test(signals_once), cmocka_unit_test(signals_and_retries),
+        cmocka_unit_test(ending),       cmocka_unit_test(measuring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -326,7 +326,7 @@ static void answers_are_as_described(void **state)
     check_answer("POST", "/v1/jobs/j/cancel", "{\"reason\":\"enough\"}", 200, "JobActed");
     check_answer("GET", "/v1/jobs/j/result?wait=1s", NULL, 200, "Job");
     check_answer("POST", "/v1/jobs/j/fork", "{\"input\":2}", 201, "JobActed");
-    check_answer("POST", "/v1/signals", "{\"topic\":\"x\",\"key\":\"y\"}", 202, "Accepted");
+    check_answer("POST", "/v1/signals", "{\"topic\":\"x\",\"key\":\"y\"}", 202, "SignalSent");
     check_answer(
         "POST", "/v1/workflows?activate=true",
         "{\"text\":\"app: {id: tiny, version: '1', graphs: [{subscribes: tiny, publishes: "
