@@ -574,8 +574,9 @@ static void make_hook_signal(struct opgen *g, struct op_hook_signal *op)
     op->code = 202;
     op->ttl_ms = opgen_chance(g, 3) ? -1 : opgen_chance(g, 25) ? 0 : 5000;
     op->keep = opgen_chance(g, 15);
-    op->has_id = opgen_chance(g, 40);
-    op->once = opgen_chance(g, 30);
+    /* By the GUID, which stands for an id or does not; the workloads of fixed seeds stay as they are. */
+    op->has_id = op->guid.n == LIMIT_GUID_SIZE && op->guid.p[9] % 5 < 2; /* its last digit */
+    op->once = op->has_id && op->keep;
 }
 
 static void make_key_acquire(struct opgen *g, struct op_key_acquire *op)
