@@ -446,7 +446,7 @@ QP_API QP_MUST_USE int qp_deploy(qp *engine, const struct qp_deploy *deploy,
 /* Another version becomes active. QP_E_NOT_FOUND: there is no such one. */
 QP_API QP_MUST_USE int qp_activate(qp *engine, qp_str ns, qp_str app, qp_str version,
                                    struct qp_deployed *out_deployed, struct qp_err *err);
-/* Only checks. Thread-safe; needs no engine. */
+/* Only checks. Thread-safe; needs no engine. QP_E_INVALID: there is no text. */
 QP_API QP_MUST_USE int qp_graph_check(qp_str text, void *context, qp_graph_error_visit found,
                                       struct qp_err *err);
 

@@ -324,6 +324,9 @@ static int compile(const struct qp_env *env, qp_str text, void *context, qp_grap
     struct arena arena;
     struct report report;
     int rc;
+    if (text.p == NULL) {
+        return err_set(err, QP_E_INVALID, "text: missing; pass the YAML of an application");
+    }
     arena_init(&arena, env, 0);
     report_init(&report, &arena);
     rc = app_compile(env, text, &report, out_app);

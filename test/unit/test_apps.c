@@ -349,6 +349,22 @@ static void test_deleting(void **state)
     }
 }
 
+/* No text is an error, and not the end of the process. */
+static void test_no_text(void **state)
+{
+    struct qp_err err = {0};
+    qp *q;
+    (void)state;
+    rt_begin(RT_VIRTUAL);
+    q = rt_open(NULL);
+    assert_int_equal(qp_graph_check(QP_NONE, NULL, NULL, &err), QP_E_INVALID);
+    assert_non_null(strstr(err.text, "text"));
+    assert_int_equal(qp_deploy(q, &(struct qp_deploy){.activate = true}, NULL, &err), QP_E_INVALID);
+    assert_int_not_equal(qp_graph_check(QP_STR(""), NULL, NULL, &err), QP_OK);
+    rt_close(q);
+    rt_end();
+}
+
 static int64_t now_us(void)
 {
     struct timespec t;
@@ -422,6 +438,7 @@ int main(void)
         cmocka_unit_test(test_ended),   cmocka_unit_test(test_topics),
         cmocka_unit_test(test_reading), cmocka_unit_test(test_deleting),
         cmocka_unit_test(test_sharing), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_no_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
