@@ -439,8 +439,10 @@ struct qp_deployed {
     bool existed;         /* the same text was there */
 };
 
-/* Checks all of it, and deploys it or nothing. QP_E_SHAPE: something is wrong with it; QP_E_CONFLICT: the version is there
- * with another text, or a topic of it belongs to another application. out_deployed may be NULL. */
+/* Checks all of it, and deploys it or nothing. QP_E_SHAPE: something is wrong with it; QP_E_INVALID: there is no text;
+ * QP_E_CONFLICT: the version is there with another text (also one that was deleted less than an hour ago), or a topic of it
+ * belongs to another application. After QP_OK every start, signal and fork, by any process on the store, uses what is active
+ * now or later. out_deployed may be NULL. */
 QP_API QP_MUST_USE int qp_deploy(qp *engine, const struct qp_deploy *deploy,
                                  struct qp_deployed *out_deployed, struct qp_err *err);
 /* Another version becomes active. QP_E_NOT_FOUND: there is no such one. */
@@ -466,8 +468,9 @@ QP_API QP_MUST_USE int qp_apps(qp *engine, qp_str ns, void *context, qp_app_visi
 /* One version. QP_E_NOT_FOUND. */
 QP_API QP_MUST_USE int qp_app_show(qp *engine, qp_str ns, qp_str app, qp_str version, void *context,
                                    qp_app_visit visit, struct qp_err *err);
-/* Forgets a version. QP_E_NOT_FOUND; QP_E_CONFLICT: it is active, or a job that has not ended began with it. It looks at all
- * jobs of the namespace. */
+/* Hides a version: no job begins with it any more. Its text goes an hour later, or when no open job needs it; until then the
+ * same text can be deployed again. QP_E_NOT_FOUND; QP_E_CONFLICT: it is active, or a job that has not ended began with it. It
+ * looks at all jobs of the namespace. */
 QP_API QP_MUST_USE int qp_app_delete(qp *engine, qp_str ns, qp_str app, qp_str version,
                                      struct qp_err *err);
 

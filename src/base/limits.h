@@ -124,9 +124,12 @@
     20 /* of a message without an answer, then it is a dead letter; configurable */
 #define LIMIT_FANOUT_TARGETS 500 /* per page */
 #define LIMIT_FANOUT_SIZE                                                                          \
-    (LIMIT_BUNDLE_SIZE / 4)       /* of what they get, after which the next page begins */
-#define LIMIT_CALLERS 64          /* above a job, that are looked at for the start of a retry */
-#define LIMIT_DESCENT_JOBS 500    /* called jobs that end with theirs, per page */
+    (LIMIT_BUNDLE_SIZE / 4)     /* of what they get, after which the next page begins */
+#define LIMIT_CALLERS 64        /* above a job, that are looked at for the start of a retry */
+#define LIMIT_DESCENT_JOBS 500  /* called jobs that end with theirs, per page */
+#define LIMIT_COLLECT_JOBS 5000 /* jobs looked at for one that needs a deleted version, per page */
+#define LIMIT_APP_KEEP_MS                                                                          \
+    (3600LL * 1000)               /* the text of a deleted version, and while jobs need it */
 #define LIMIT_ROUND_MESSAGES 1000 /* of the engine's stream, per commit */
 #define LIMIT_ROUND_COMMANDS 2048 /* from outside, per commit */
 #define LIMIT_ROUND_SIZE                                                                           \

@@ -31,7 +31,8 @@ struct library {
     size_t volume_count;
     int64_t uses;
     int64_t looks;
-    struct omap topics; /* topic_key -> struct meaning */
+    struct omap topics;       /* topic_key -> struct meaning */
+    struct definitions known; /* of which these are; number -1: of none */
 };
 
 /* ----------------------------------------------------------------------------------------- names */
@@ -75,7 +76,17 @@ static int read_between(void *context, enum table_id table, const void *key, con
 
 struct row_reader reader_between(struct between *between)
 {
-    return (struct row_reader){between, read_between};
+    return (struct row_reader){between, read_between, NULL};
+}
+
+static int read_in(void *context, enum table_id table, const void *key, const void **out_row)
+{
+    return bundle_get(context, table, key, out_row);
+}
+
+struct row_reader reader_in(struct bundle *bundle)
+{
+    return (struct row_reader){bundle, read_in, bundle};
 }
 
 /* --------------------------------------------------------------------------------------- volumes */
@@ -88,6 +99,7 @@ int library_create(const struct qp_env *env, struct library **out_library)
     }
     l->env = *env;
     l->looks = 1;
+    l->known.number = -1;
     omap_init(&l->topics, &l->env);
     if (pthread_mutex_init(&l->lock, NULL) != 0) {
         mem_free(env, l);
@@ -126,6 +138,11 @@ void library_destroy(struct library *l)
     (void)pthread_mutex_destroy(&l->lock);
     env = l->env;
     mem_free(&env, l);
+}
+
+const struct qp_env *library_env(const struct library *l)
+{
+    return &l->env;
 }
 
 static bool is_volume(const struct volume *v, int64_t ns, qp_str name)
@@ -296,22 +313,6 @@ static qp_str topic_key(char text[TOPIC_KEY_SIZE], int64_t ns, enum topic_kind k
     return (qp_str){text, sizeof ns + 1 + n};
 }
 
-int library_topic(struct library *l, struct arena *a, int64_t ns, enum topic_kind kind,
-                  qp_str topic, qp_str *out_name)
-{
-    char key[TOPIC_KEY_SIZE];
-    const struct meaning *m;
-    int rc = QP_OK;
-    *out_name = QP_NONE;
-    (void)pthread_mutex_lock(&l->lock);
-    m = omap_get(&l->topics, topic_key(key, ns, kind, topic));
-    if (m != NULL && !arena_copy(a, (qp_str){m->version, m->size}, out_name)) {
-        rc = QP_E_NOMEM;
-    }
-    (void)pthread_mutex_unlock(&l->lock);
-    return rc;
-}
-
 struct refreshing {
     struct library *library;
     struct omap topics;
@@ -342,25 +343,38 @@ static int confirm_one(void *context, const void *row)
     return QP_OK;
 }
 
+/* All rows of a range: of a commit, or between two. */
+struct looking {
+    struct bundle *bundle;
+    struct store *store;
+    struct qp_err *err;
+};
+
+static int look_at(const struct looking *at, const struct scan *scan, struct refreshing *f,
+                   store_visit visit)
+{
+    return at->bundle != NULL ? bundle_each(at->bundle, scan, f, visit)
+                              : store_scan(at->store, scan, f, visit, at->err);
+}
+
 /* A version may be deleted, and come again with another text: what was compiled of it is not what jobs begin with then. */
-static int confirm_volumes(struct refreshing *f, struct store *s, struct qp_err *err)
+static int confirm_volumes(struct refreshing *f, const struct looking *at)
 {
     struct library *l = f->library;
     struct scan scan = {.table = TABLE_app, .index = -1, .limit = SIZE_MAX, .slim = true};
-    int rc;
     (void)pthread_mutex_lock(&l->lock);
     f->look = ++l->looks;
     for (struct volume *v = l->volumes; v != NULL; v = v->next) {
         v->confirmed = v->confirmed == 0 ? f->look - 1 : v->confirmed;
     }
     (void)pthread_mutex_unlock(&l->lock);
-    rc = store_scan(s, &scan, f, confirm_one, err);
+    QP_TRY(look_at(at, &scan, f, confirm_one));
     (void)pthread_mutex_lock(&l->lock);
-    for (struct volume *v = l->volumes; v != NULL && rc == QP_OK; v = v->next) {
+    for (struct volume *v = l->volumes; v != NULL; v = v->next) {
         v->gone = v->gone || (v->confirmed != 0 && v->confirmed < f->look);
     }
     (void)pthread_mutex_unlock(&l->lock);
-    return rc;
+    return QP_OK;
 }
 
 static int refresh_one(void *context, const void *row)
@@ -386,32 +400,97 @@ static int refresh_one(void *context, const void *row)
     return rc;
 }
 
-bool library_has_room(struct library *l, size_t topics)
-{
-    bool room;
-    (void)pthread_mutex_lock(&l->lock);
-    room = topics <= LIMIT_APP_TOPICS && l->topics.count <= LIMIT_APP_TOPICS - topics;
-    (void)pthread_mutex_unlock(&l->lock);
-    return room;
-}
-
 /* All of them, and only then they are what is known. */
-int library_refresh(struct library *l, struct store *s, struct qp_err *err)
+static int refresh(struct library *l, const struct looking *at, struct definitions of)
 {
     struct refreshing f = {.library = l};
     struct scan scan = {.table = TABLE_app_topic, .index = -1, .limit = LIMIT_APP_TOPICS};
     int rc;
     omap_init(&f.topics, &l->env);
-    rc = store_scan(s, &scan, &f, refresh_one, err);
-    rc = rc == QP_OK ? confirm_volumes(&f, s, err) : rc;
+    rc = look_at(at, &scan, &f, refresh_one);
+    if (rc == QP_OK) {
+        rc = confirm_volumes(&f, at);
+    }
     if (rc == QP_OK) {
         struct omap old;
         (void)pthread_mutex_lock(&l->lock);
         old = l->topics;
         l->topics = f.topics;
+        l->known = of;
         f.topics = old;
         (void)pthread_mutex_unlock(&l->lock);
     }
     topics_clear(l, &f.topics);
     return rc;
+}
+
+/* The number is read first: what is read later may be newer than it says, and never older. */
+int library_refresh(struct library *l, struct store *s, struct qp_err *err)
+{
+    struct looking at = {.store = s, .err = err};
+    struct definitions of = {0};
+    struct arena arena;
+    const void *row = NULL;
+    int rc;
+    arena_init(&arena, &l->env, 0);
+    rc = store_get(s, &arena, TABLE_definition, &(struct definition_row){.ns = 0}, &row, err);
+    if (rc == QP_OK) {
+        of.number = ((const struct definition_row *)row)->n;
+    }
+    arena_done(&arena);
+    return rc == QP_OK || rc == QP_E_NOT_FOUND ? refresh(l, &at, of) : rc;
+}
+
+/* In a commit: what is known is not less than what the commit has. */
+static int look_in(struct library *l, struct bundle *b)
+{
+    struct looking at = {.bundle = b};
+    struct definitions now;
+    bool fresh;
+    QP_TRY(bundle_definitions(b, &now));
+    (void)pthread_mutex_lock(&l->lock);
+    fresh = l->known.serial == now.serial && l->known.number >= now.number;
+    (void)pthread_mutex_unlock(&l->lock);
+    return fresh ? QP_OK : refresh(l, &at, now);
+}
+
+int library_topic(struct library *l, const struct row_reader *reader, struct arena *a, int64_t ns,
+                  enum topic_kind kind, qp_str topic, qp_str *out_name)
+{
+    char key[TOPIC_KEY_SIZE];
+    const struct meaning *m;
+    int rc = QP_OK;
+    *out_name = QP_NONE;
+    if (reader->bundle != NULL) {
+        QP_TRY(look_in(l, reader->bundle));
+    }
+    (void)pthread_mutex_lock(&l->lock);
+    m = omap_get(&l->topics, topic_key(key, ns, kind, topic));
+    if (m != NULL && !arena_copy(a, (qp_str){m->version, m->size}, out_name)) {
+        rc = QP_E_NOMEM;
+    }
+    (void)pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+int library_is_open(const struct row_reader *reader, int64_t ns, qp_str name, bool *out_open)
+{
+    struct app_row key = {.ns = ns};
+    const void *row = NULL;
+    *out_open = false;
+    if (!version_split(name, &key.app, &key.version)) {
+        return QP_OK;
+    }
+    QP_TRY(reader->get(reader->context, TABLE_app, &key, &row));
+    *out_open = row != NULL && ((const struct app_row *)row)->state != APP_DELETED;
+    return QP_OK;
+}
+
+int library_has_room(struct library *l, struct bundle *b, size_t topics, bool *out_room)
+{
+    QP_TRY(look_in(l, b));
+    (void)pthread_mutex_lock(&l->lock);
+    *out_room = topics <= LIMIT_APP_TOPICS && l->topics.count <= LIMIT_APP_TOPICS - topics;
+    (void)pthread_mutex_unlock(&l->lock);
+    return QP_OK;
 }

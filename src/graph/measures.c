@@ -355,7 +355,7 @@ int measures_read(struct arena *a, struct store *s, struct library *l,
     const struct app *app = NULL;
     const struct graph *g = NULL;
     qp_str name;
-    int rc = library_topic(l, a, query->ns, TOPIC_GRAPH, query->topic, &name);
+    int rc = library_topic(l, &reader, a, query->ns, TOPIC_GRAPH, query->topic, &name);
     rc = rc == QP_OK && !str_is_none(name) ? library_pin(l, &reader, query->ns, name, &app) : rc;
     g = app == NULL ? NULL : app_graph(app, query->topic);
     if (rc == QP_OK &&

@@ -417,14 +417,9 @@ struct arena *action_arena(struct action *s)
     return turn_arena(s->turn);
 }
 
-static int read_in_turn(void *context, enum table_id table, const void *key, const void **out_row)
-{
-    return bundle_get(context, table, key, out_row);
-}
-
 void action_reader(struct turn *t, struct row_reader *out_reader)
 {
-    *out_reader = (struct row_reader){t->bundle, read_in_turn};
+    *out_reader = reader_in(t->bundle);
 }
 
 /* -------------------------------------------------------------------------------------------- values */

@@ -74,6 +74,9 @@ static int call_child(struct action *s, qp_str purpose, qp_ms delay_ms)
     if (rc == QP_E_SHAPE || rc == QP_E_INVALID) {
         return refuse(s, &call, 422, err.text);
     }
+    if (rc == QP_E_NOT_FOUND) {
+        return refuse(s, &call, 404, err.text);
+    }
     call.kind = start.kind;
     call.version = start.version;
     call.jid = start.jid;

@@ -21,19 +21,21 @@ static int describe(struct action *s, struct op_act_create *row)
     return rc == QP_OK ? action_json(s, s->activity->input, &row->input) : rc;
 }
 
-/* The rule by which signals of a topic find whom they are for; NULL: nobody has one. Of a topic that we have not heard of
- * yet, since others activate, too, the job's own version may know. */
+/* The rule by which signals of a topic find whom they are for; NULL: nobody has one. Of a topic that no active version
+ * has the job's own version may know. */
 static int rule_of(struct action *s, qp_str topic, const struct hook_rule **out_rule)
 {
     struct row_reader reader;
     const struct app *app = NULL;
     qp_str name;
-    int rc = library_topic(s->library, action_arena(s), s->turn->job->ns, TOPIC_HOOK, topic, &name);
+    int rc;
+    action_reader(s->turn, &reader);
+    rc = library_topic(s->library, &reader, action_arena(s), s->turn->job->ns, TOPIC_HOOK, topic,
+                       &name);
     *out_rule = app_hook(s->graph->app, topic);
     if (rc != QP_OK || str_is_none(name)) {
         return rc;
     }
-    action_reader(s->turn, &reader);
     rc = library_app(s->library, &reader, s->turn->job->ns, name, &app);
     if (rc == QP_OK) {
         *out_rule = app_hook(app, topic);

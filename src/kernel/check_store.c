@@ -515,10 +515,12 @@ static bool key_of_app(const void *row, void *out_key)
 static void judge_topic(struct check *c, const void *row, const void *other)
 {
     const struct app_topic_row *topic = row;
-    if (other == NULL) {
+    const struct app_row *app = other;
+    if (app == NULL || app->state == APP_DELETED) {
         found_in(c, topic->ns, QP_NONE,
-                 "topic '%.*s' leads to version '%.*s' of application '%.*s', which is not there",
-                 CHECK_ECHO(topic->topic), CHECK_ECHO(topic->version), CHECK_ECHO(topic->app));
+                 "topic '%.*s' leads to version '%.*s' of application '%.*s', which %s",
+                 CHECK_ECHO(topic->topic), CHECK_ECHO(topic->version), CHECK_ECHO(topic->app),
+                 app == NULL ? "is not there" : "was deleted");
     }
 }
 

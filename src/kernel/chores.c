@@ -272,6 +272,124 @@ int descend_page(struct bundle *b, const struct msg_row *m)
     return rc;
 }
 
+/* --------------------------------------------------------------------------------------- collecting */
+
+/* "at after\n" version */
+int collect_payload(struct arena *a, const struct collect *c, qp_str *out_payload)
+{
+    char head[HEAD_SIZE];
+    (void)snprintf(head, sizeof head, "%lld %lld\n", (long long)c->at, (long long)c->after);
+    return payload_make(a, head, &c->version, 1, out_payload);
+}
+
+int collect_parse(qp_str payload, struct collect *out_collect)
+{
+    char head[HEAD_SIZE];
+    const char *place = head;
+    struct collect c = {0};
+    QP_TRY(payload_split(payload, head, &c.version));
+    if (!head_number(&place, &c.at) || !head_number(&place, &c.after)) {
+        return QP_E_CORRUPT;
+    }
+    *out_collect = c;
+    return QP_OK;
+}
+
+static int collect_put(struct bundle *b, int64_t ns, qp_str from, const struct collect *c,
+                       qp_ms delay_ms)
+{
+    struct op op = {.kind = OP_msg_put,
+                    .msg_put = {.ref = {ns, 0},
+                                .owner = OWNER_SYSTEM,
+                                .kind = MESSAGE_COLLECT,
+                                .topic = ENGINE_TOPIC,
+                                .delay_ms = delay_ms,
+                                .once = true}};
+    QP_TRY(collect_payload(&b->commit->arena, c, &op.msg_put.payload));
+    QP_TRY(step_guid(b, from, op.msg_put.payload, &op.msg_put.guid));
+    return step_op(b, &op);
+}
+
+int delete_version(struct bundle *b, const struct op_app_delete *op, qp_str version)
+{
+    struct collect c = {.version = version};
+    struct op *place = bundle_op(b, OP_app_delete);
+    if (place == NULL) {
+        return b->commit->rc;
+    }
+    place->app_delete = *op;
+    QP_TRY(bundle_run(b));
+    c.at = place->app_delete.out_at;
+    return collect_put(b, op->ns, QP_STR("collect"), &c, LIMIT_APP_KEEP_MS);
+}
+
+/* A page of jobs, until one is open and needs the version. */
+struct needing {
+    qp_str version;
+    int64_t last;
+    size_t count;
+    bool needed;
+};
+
+static int see_need(void *context, const void *row)
+{
+    struct needing *n = context;
+    const struct job_row *job = row;
+    n->count++;
+    n->last = job->job;
+    n->needed = n->needed || (job->state == JOB_OPEN && str_equal(job->version, n->version));
+    return QP_OK;
+}
+
+/* The row, as long as it is the one that this message is about. */
+static int collect_row(struct bundle *b, int64_t ns, const struct collect *c,
+                       struct op_app_collect *out_op, bool *out_there)
+{
+    const char *slash = c->version.n > 0 ? memchr(c->version.p, '/', c->version.n) : NULL;
+    size_t n = slash == NULL ? 0 : (size_t)(slash - c->version.p);
+    struct app_row key = {.ns = ns};
+    const void *row = NULL;
+    if (slash == NULL) {
+        return QP_E_CORRUPT;
+    }
+    key.app = (qp_str){c->version.p, n};
+    key.version = (qp_str){slash + 1, c->version.n - n - 1};
+    QP_TRY(bundle_get(b, TABLE_app, &key, &row));
+    *out_there = row != NULL && ((const struct app_row *)row)->state == APP_DELETED &&
+                 ((const struct app_row *)row)->activated_at == c->at;
+    *out_op = (struct op_app_collect){ns, key.app, key.version, c->at};
+    return QP_OK;
+}
+
+int collect_page(struct bundle *b, const struct msg_row *m)
+{
+    struct collect c;
+    struct job_row place = {.ns = m->ns};
+    struct op op = {.kind = OP_app_collect};
+    struct needing need = {0};
+    struct scan scan = {.table = TABLE_job,
+                        .index = -1,
+                        .prefix = &place,
+                        .prefix_count = 1,
+                        .limit = LIMIT_COLLECT_JOBS,
+                        .slim = true};
+    bool there = false;
+    QP_TRY(collect_parse(m->payload, &c));
+    QP_TRY(collect_row(b, m->ns, &c, &op.app_collect, &there));
+    if (!there) {
+        return QP_OK; /* it was deployed again, or is gone */
+    }
+    place.job = c.after;
+    scan.after = c.after > 0 ? &place : NULL;
+    need.version = c.version;
+    QP_TRY(bundle_each(b, &scan, &need, see_need));
+    c.after = need.needed ? 0 : need.last;
+    if (need.needed || need.count == scan.limit) {
+        return collect_put(b, m->ns, m->guid, &c, need.needed ? LIMIT_APP_KEEP_MS : 0);
+    }
+    return step_op(b, &op);
+}
+
 /* --------------------------------------------------------------------------------- sweep and keep */
 
 /* The job that a SWEEP message is about. */

@@ -42,6 +42,22 @@ int descend_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
 /* One page of a SWEEP message, likewise. */
 int sweep_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
 
+/* The text of a version that was deleted `at` that time goes LIMIT_APP_KEEP_MS later, unless an open job needs it then:
+ * in that case as much later again. `after` is the last job that was looked at. No job begins with a deleted version in a
+ * commit that began after its deletion, and no commit takes that long: so a job that was passed over needs it no more. */
+struct collect {
+    qp_ms at;
+    int64_t after;
+    qp_str version; /* "app/version", as on its jobs */
+};
+int collect_payload(struct arena *a, const struct collect *collect,
+                    qp_str *out_payload) QP_MUST_USE;
+int collect_parse(qp_str payload, struct collect *out_collect) QP_MUST_USE;
+/* The version is hidden, and a message in the same bundle does the rest. `version` is its name. */
+int delete_version(struct bundle *b, const struct op_app_delete *op, qp_str version) QP_MUST_USE;
+/* One page of a COLLECT message, likewise. */
+int collect_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
+
 /* Jobs whose time is over, LIMIT_RETENTION_JOBS of them: one that is open is sent its END, of one that
  * is finished LIMIT_SWEEP_ROWS rows go. Jobs that somebody works on are passed over. out_more: come again at
  * once. */

@@ -118,6 +118,8 @@ static int work(struct delivery *d, struct bundle *b)
         return sweep_page(b, d->row);
     case MESSAGE_DESCEND:
         return descend_page(b, d->row);
+    case MESSAGE_COLLECT:
+        return collect_page(b, d->row);
     case MESSAGE_START:
     case MESSAGE_RESULT:
         return work_outside(d, b);

@@ -34,6 +34,7 @@ static void engine_setup(struct engine *e, const struct engine_options *o)
     }
     e->kernel = (struct kernel){.programs = e->programs,
                                 .program_count = o->program_count,
+                                .names = o->names,
                                 .ceilings = o->ceilings.leg1 > 0 ? o->ceilings : CEILINGS_DEFAULT,
                                 .stepwise = o->stepwise,
                                 .keep_ms = o->keep_ms,

@@ -110,6 +110,8 @@ struct engine_options {
     struct ceilings ceilings;
     const struct program *const *programs;
     size_t program_count;
+    const struct names
+        *names;    /* what starts and signals mean; NULL: see names.h. Outlives the engine */
     bool stepwise; /* all messages go step by step; for tests */
     void *context;
     /* after the commit that completed a job */

@@ -14,6 +14,7 @@
 #include "base/failpoint.h"
 #include "kernel/query.h"
 #include "kernel/retry.h"
+#include "kernel/single.h"
 
 /* The job of an id. */
 static int job_by_id(struct bundle *b, int64_t ns, qp_str jid, const struct job_row **out_job)
@@ -94,11 +95,12 @@ static int job_by_custom(struct bundle *b, const struct op_job_create *job,
 }
 
 /* A job that is there already: by its custom id, or, for a signal, by its id. */
-static int start_meets(struct request_start *r, struct bundle *b, const struct job_row **out_job)
+static int start_meets(struct request_start *r, struct bundle *b, const struct start *start,
+                       const struct job_row **out_job)
 {
-    int rc = job_by_custom(b, &r->start.job, out_job);
-    if (rc == QP_OK && *out_job == NULL && r->signal != NULL && !r->start.fresh) {
-        rc = job_by_id(b, r->start.job.ref.ns, r->start.job.jid, out_job);
+    int rc = job_by_custom(b, &start->job, out_job);
+    if (rc == QP_OK && *out_job == NULL && r->signal != NULL && !start->fresh) {
+        rc = job_by_id(b, start->job.ref.ns, start->job.jid, out_job);
         rc = rc == QP_E_NOT_FOUND ? QP_OK : rc;
     }
     return rc;
@@ -118,10 +120,11 @@ static int start_met(struct request_start *r, struct bundle *b, const struct job
     return rc != QP_OK ? rc : str_equal(job->body_hash, body_hash) ? QP_E_EXISTS : QP_E_CONFLICT;
 }
 
-static int start_job(struct engine *e, struct request_start *r, struct bundle *b)
+static int start_job(struct engine *e, struct request_start *r, struct bundle *b,
+                     const struct start *start)
 {
     struct turn t = {.stepwise = false};
-    int rc = turn_start(&t, engine_kernel(e), b, &r->command.outcome, &r->start);
+    int rc = turn_start(&t, engine_kernel(e), b, &r->command.outcome, start);
     r->job = t.site.ref;
     for (size_t i = 0; i < r->attribute_count && rc == QP_OK; i++) {
         struct op put = {.kind = OP_attr_put,
@@ -147,17 +150,60 @@ static int start_more(const struct request_start *r, struct bundle *b)
     return rc == QP_OK && r->host != NULL ? step_op(b, &host) : rc;
 }
 
+/* The words of a refusal, until it is answered. */
+static const char *keep_why(struct bundle *b, const struct qp_err *err)
+{
+    qp_str copy;
+    size_t size = strlen(err->text) + 1;
+    return arena_copy(&b->commit->arena, (qp_str){err->text, size}, &copy) ? copy.p : NULL;
+}
+
+/* The start as its name has it in this commit. A fork keeps its own id. */
+static int start_name(struct engine *e, struct request_start *r, struct bundle *b,
+                      struct start *start)
+{
+    const struct names *names = engine_kernel(e)->names;
+    struct op_job_create *job = &start->job;
+    struct naming n = {
+        .ns = job->ref.ns, .name = job->workflow, .input = start->input, .pinned = job->version};
+    struct qp_err err = {0};
+    int rc;
+    if (names == NULL || (job->kind != SINGLE_KIND && str_is_none(job->version))) {
+        return QP_OK;
+    }
+    rc = names->start(names->context, b, &n, &err);
+    if (rc != QP_OK) {
+        r->why = keep_why(b, &err);
+        return rc;
+    }
+    job->kind = n.kind;
+    job->version = n.version;
+    if (start->fresh && str_is_none(job->forked_from) && !str_is_none(n.jid)) {
+        r->jid = n.jid;
+        job->jid = n.jid;
+        start->fresh = false;
+    }
+    return QP_OK;
+}
+
+/* What was said before to the same key stands, whatever the name means by now. */
 static int start_decide(struct engine *e, struct command *c, struct bundle *b)
 {
     struct request_start *r = (struct request_start *)c;
+    struct start start = r->start;
     const struct job_row *there = NULL;
-    int rc;
-    rc = keyed_begin(&r->keyed, b);
-    rc = rc == QP_OK ? start_meets(r, b, &there) : rc;
-    if (rc == QP_OK) {
-        rc = there != NULL ? start_met(r, b, there) : start_job(e, r, b);
+    int named;
+    r->jid = QP_NONE;
+    r->why = NULL;
+    named = start_name(e, r, b, &start);
+    if (!str_is_none(r->keyed.idem.key)) {
+        r->keyed.idem.answer = start.job.jid;
     }
-    return rc == QP_OK ? start_more(r, b) : rc;
+    QP_TRY(keyed_begin(&r->keyed, b));
+    QP_TRY(named);
+    QP_TRY(start_meets(r, b, &start, &there));
+    QP_TRY(there != NULL ? start_met(r, b, there) : start_job(e, r, b, &start));
+    return start_more(r, b);
 }
 
 void request_start(struct request_start *r)
@@ -393,23 +439,49 @@ void request_beat(struct request_beat *r)
 #define ANSWER_DELIVERED "delivered"
 #define ANSWER_KEPT "kept"
 
+/* The key of a signal that came without one. */
+static int signal_name(struct engine *e, struct request_signal *r, struct bundle *b,
+                       qp_str *out_key)
+{
+    const struct names *names = engine_kernel(e)->names;
+    struct qp_err err = {0};
+    int rc = QP_OK;
+    r->why = NULL;
+    if (names != NULL && str_is_none(r->signal.key)) {
+        rc = names->signal_key(names->context, b, &r->signal, out_key, &err);
+        r->why = rc == QP_OK ? NULL : keep_why(b, &err);
+    }
+    return rc;
+}
+
+/* The GUID of a signal with an id, once its key is known. */
+static int signal_guid(struct bundle *b, struct op_hook_signal *signal, qp_str id)
+{
+    qp_str place;
+    QP_TRY(step_guid(b, signal->topic, signal->key, &place));
+    return step_guid(b, place, id, &signal->guid);
+}
+
 static int signal_decide(struct engine *e, struct command *c, struct bundle *b)
 {
     struct request_signal *r = (struct request_signal *)c;
     const char *answer;
     struct op *op;
+    qp_str key = r->signal.key;
     int rc = keyed_find(&r->keyed, b);
-    (void)e;
     r->delivered = strcmp(r->keyed.taken, ANSWER_DELIVERED) == 0;
     r->kept = strcmp(r->keyed.taken, ANSWER_KEPT) == 0;
-    if (rc != QP_OK) {
-        return rc;
-    }
+    QP_TRY(rc);
+    QP_TRY(signal_name(e, r, b, &key));
     op = bundle_op(b, OP_hook_signal);
     if (op == NULL) {
         return b->commit->rc;
     }
     op->hook_signal = r->signal;
+    op->hook_signal.key = key;
+    if (!str_is_none(r->id)) {
+        QP_TRY(signal_guid(b, &op->hook_signal, r->id));
+    }
     rc = bundle_run(b);
     r->delivered = op->hook_signal.out_delivered;
     r->kept = op->hook_signal.out_kept;

@@ -17,7 +17,8 @@ struct request_keyed {
     char taken[QP_ID_SIZE];  /* after: the answer of before; else empty */
 };
 
-/* A new job, and what commits with it: its attributes, a signal, the record of an idempotency key, writes of
+/* A new job, and what commits with it (what its name means is decided with it: names.h; a kind other than
+ * SINGLE_KIND without a version is the caller's own choice): its attributes, a signal, the record of an idempotency key, writes of
  * the host's own. QP_E_EXISTS: it is there, started with the same body, or the key's record is; `keyed.taken`
  * is its id. QP_E_CONFLICT: with another body. job is its number, when it is known.
  *
@@ -33,6 +34,8 @@ struct request_start {
     const struct op_hook_signal *signal; /* NULL: none */
     struct request_keyed keyed;          /* `taken` also when it met the job itself */
     struct job_ref job;
+    qp_str jid; /* after: the id that its name gave it; none: start.job.jid. Until it is answered */
+    const char *why; /* after: why its name refuses it; NULL: its code says it. Likewise */
 };
 void request_start(struct request_start *r);
 
@@ -89,9 +92,11 @@ void request_beat(struct request_beat *r);
 struct request_signal {
     struct command command;
     struct request_keyed keyed;
-    struct op_hook_signal signal;
+    struct op_hook_signal signal; /* key none: its topic says it (names.h) */
+    qp_str id; /* of a signal without a key: its GUID follows from topic, key and id; else none */
     bool delivered; /* after QP_OK or QP_E_EXISTS: what became of it, or of the first one */
     bool kept;
+    const char *why; /* as in request_start */
 };
 void request_signal(struct request_signal *r);
 

@@ -27,6 +27,7 @@
 #define QP_KERNEL_TURN_H
 
 #include "kernel/address.h"
+#include "kernel/names.h"
 #include "kernel/step.h"
 
 /* What a message asks for: msg_row.kind. Those that the store makes itself (a signal, a scope's
@@ -44,6 +45,7 @@ enum message_kind {
     MESSAGE_SIGNAL,  /* a signal to (topic, key) */
     MESSAGE_RESULT,  /* the response to a task: as ANSWER */
     MESSAGE_DESCEND, /* the jobs that an ended one has called end, one page at a time */
+    MESSAGE_COLLECT, /* the text of a deleted version goes when no open job needs it, one page at a time */
     MESSAGE_KINDS
 };
 
@@ -144,6 +146,7 @@ struct kernel {
     const struct program *const *programs;
     size_t program_count;
     struct ceilings ceilings;
+    const struct names *names; /* NULL: every name is a plain topic */
     int64_t epoch;
     bool stepwise; /* nothing is fused, and results go through the stream; for tests */
     qp_ms

@@ -2,7 +2,8 @@
  *
  * Each is a command of the engine, or a few of them one after the other: a job with many messages is resumed
  * or deleted in pages. If we crash in between, what was committed stands, and doing it again does the rest.
- * A fork is a start like any other, of a job that says where it came from.
+ * A fork is a start like any other, of a job that says where it came from: a graph's job begins with the version of that
+ * one, unless it was deleted, and any other is what its name means by now.
  */
 #include <stdio.h>
 
@@ -302,6 +303,9 @@ static int outcome(struct acting *a, int rc, const char **why)
     }
     if (a->action.out_by_key != NULL) {
         *a->action.out_by_key = met;
+    }
+    if (a->forks && a->start.why != NULL) {
+        *why = a->start.why;
     }
     if (met && rc == QP_E_CONFLICT) {
         *why = "the idempotency key was used with another body";

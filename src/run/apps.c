@@ -2,8 +2,10 @@
  *
  *   I1  a version's text never changes: the same name with another text is refused
  *   I2  a topic belongs to one application; activating takes or gives up topics in the commit that activates
- *   I3  the library hears of an activation after its commit: a start in between gets the version before, as if it had come
- *       first
+ *   I3  what a name means is asked in the commit that acts on it (struct names), by the definitions of that commit: no
+ *       start, signal or fork acts on less than what was acknowledged before it began, whichever node did it
+ *   I4  after a commit nothing can fail that its caller hears of: the look that readers get their topics by is repeated
+ *       until it succeeds
  *
  * If we crash before the commit of a deployment, there is none; if after it, there is all of it, also when nobody was told:
  * deploying the same text again answers that it is there.
@@ -12,16 +14,16 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "kernel/chores.h"
 
 /* ------------------------------------------------------------------------------------- the library */
 
 int apps_init(qp *q)
 {
-    int rc = library_create(&q->env, &q->apps.library);
-    if (rc == QP_OK) {
-        q->apps.program = graph_program(q->apps.library);
-    }
-    return rc;
+    QP_TRY(library_create(&q->env, &q->apps.library));
+    q->apps.program = graph_program(q->apps.library);
+    q->apps.names = graph_names(q->apps.library);
+    return QP_OK;
 }
 
 int apps_open(qp *q, struct qp_err *err)
@@ -34,7 +36,7 @@ void apps_done(qp *q)
     library_destroy(q->apps.library);
 }
 
-/* Others activate, too: their word reaches us by looking. A look that fails is made again. */
+/* For readers outside of commits: others activate, too. A look that fails is made again. */
 void apps_turn(qp *q)
 {
     qp_ms now;
@@ -42,71 +44,13 @@ void apps_turn(qp *q)
         return;
     }
     now = q->env.wall_ms(q->env.context);
-    if (q->shared && (now >= q->apps.look_at || now < q->apps.look_at - LIMIT_LOOK_MS)) {
+    if (q->apps.stale ||
+        (q->shared && (now >= q->apps.look_at || now < q->apps.look_at - LIMIT_LOOK_MS))) {
         int rc = library_refresh(q->apps.library, q->store, NULL);
         q->apps.look_at = rc == QP_OK ? now + LIMIT_LOOK_MS : now;
+        q->apps.stale = rc != QP_OK;
     }
     library_tidy(q->apps.library);
-}
-
-int apps_start(qp *q, struct arena *a, struct graph_start *start, struct qp_err *err)
-{
-    struct between between = {q->store, a};
-    struct row_reader reader = reader_between(&between);
-    struct scope scope = {.arena = a, .env = &q->env, .now = q->env.wall_ms(q->env.context)};
-    return graph_start(q->apps.library, &reader, &scope, start, err);
-}
-
-/* What of a payload a rule looks at: "request, by.name". */
-static void name_wanted(struct buf *out, const struct hook_rule *rule)
-{
-    for (size_t i = 0; i < rule->match_count; i++) {
-        const struct reference *r = mapping_references(rule->matches[i].actual);
-        for (; r != NULL; r = r->next) {
-            buf_text(out, out->n > 0 ? ", " : "");
-            for (size_t k = 0; k < r->path_count; k++) {
-                buf_text(out, k > 0 ? "." : "");
-                buf_str(out, r->path[k]);
-            }
-        }
-    }
-}
-
-static int refuse_payload(qp *q, const struct hook_rule *rule, qp_str name, struct qp_err *err)
-{
-    struct buf wanted;
-    int rc;
-    buf_init(&wanted, &q->env, 0);
-    name_wanted(&wanted, rule);
-    rc =
-        err_set(err, QP_E_SHAPE, "the payload lacks what hooks at '%.*s' are found by: %.*s (%.*s)",
-                STR_ARG(rule->topic), STR_ARG(buf_slice(&wanted)), STR_ARG(name));
-    buf_done(&wanted);
-    return rc;
-}
-
-int apps_signal_key(qp *q, struct arena *a, int64_t ns, qp_str topic, qp_str payload,
-                    qp_str *out_key, struct qp_err *err)
-{
-    struct between between = {q->store, a};
-    struct row_reader reader = reader_between(&between);
-    const struct app *app = NULL;
-    qp_str name;
-    int rc = library_topic(q->apps.library, a, ns, TOPIC_HOOK, topic, &name);
-    if (rc == QP_OK && str_is_none(name)) {
-        return err_set(
-            err, QP_E_NOT_FOUND,
-            "no deployed graph has a hook at '%.*s'; name the key of whoever else waits there",
-            STR_ARG(topic));
-    }
-    rc = rc == QP_OK ? library_app(q->apps.library, &reader, ns, name, &app) : rc;
-    rc = rc == QP_OK ? signal_key(a, &q->env, q->env.wall_ms(q->env.context), app_hook(app, topic),
-                                  payload, out_key)
-                     : rc;
-    if (rc == QP_E_LIMIT || rc == QP_E_TOO_LARGE || (rc == QP_OK && str_is_none(*out_key))) {
-        return refuse_payload(q, app_hook(app, topic), name, err);
-    }
-    return rc == QP_OK ? QP_OK : err_set(err, rc, "%s", qp_code_text(rc));
 }
 
 /* ------------------------------------------------------------------------------------------ deploying */
@@ -122,6 +66,7 @@ struct deploying {
     unsigned char hash[LIMIT_GUID_SIZE];
     bool put;
     bool activate;
+    bool deleted; /* after a conflict: the text that is there is of a deleted version */
     struct qp_deployed deployed;
 };
 
@@ -144,16 +89,17 @@ static int decide_put(struct deploying *d, struct bundle *b)
                                 .version = d->version,
                                 .source = d->app->source,
                                 .hash = {(const char *)d->hash, sizeof d->hash}}};
-    int rc = app_row_of(b, d, &row);
-    d->deployed.existed = rc == QP_OK && row != NULL;
-    if (rc != QP_OK) {
-        return rc;
+    QP_TRY(app_row_of(b, d, &row));
+    d->deleted = row != NULL && row->state == APP_DELETED;
+    d->deployed.existed = row != NULL && !d->deleted;
+    if (row != NULL && !str_equal(row->hash, op.app_put.hash)) {
+        return QP_E_CONFLICT;
     }
-    if (row != NULL) {
-        return str_equal(row->hash, op.app_put.hash) ? QP_OK : QP_E_CONFLICT;
+    if (d->deployed.existed) {
+        return QP_OK;
     }
-    rc = step_op(b, &op);
-    return rc == QP_OK ? bundle_run(b) : rc;
+    QP_TRY(step_op(b, &op));
+    return bundle_run(b);
 }
 
 static int put_topic(struct deploying *d, struct bundle *b, enum topic_kind kind, qp_str topic,
@@ -179,31 +125,21 @@ static int put_topics(struct deploying *d, struct bundle *b, const struct app *a
     return rc == QP_OK ? bundle_run(b) : rc;
 }
 
-static int read_in_bundle(void *context, enum table_id table, const void *key, const void **out_row)
-{
-    return bundle_get(context, table, key, out_row);
-}
-
 /* The compiled text of a version that is there. */
 static int app_of(struct deploying *d, struct bundle *b, qp_str version, const struct app **out_app)
 {
-    struct row_reader reader = {b, read_in_bundle};
+    struct row_reader reader = reader_in(b);
     qp_str name;
     int rc = version_name(&b->commit->arena, d->name, version, &name);
     return rc == QP_OK ? library_app(d->call.q->apps.library, &reader, d->ns, name, out_app) : rc;
 }
 
-static size_t topic_count(const struct app *app)
+/* Topics past the limit would not be known to anybody. What the version before had is given up by now. */
+static int check_room(struct deploying *d, struct bundle *b, const struct app *app)
 {
-    return app == NULL ? 0 : app->graph_count + app->hook_count;
-}
-
-/* Topics past the limit would not be known to anybody. */
-static bool has_room(const struct deploying *d, const struct app *app, const struct app *was)
-{
-    size_t more = topic_count(app);
-    size_t less = topic_count(was);
-    return more <= less || library_has_room(d->call.q->apps.library, more - less);
+    bool room = false;
+    QP_TRY(library_has_room(d->call.q->apps.library, b, app->graph_count + app->hook_count, &room));
+    return room ? QP_OK : QP_E_LIMIT;
 }
 
 /* What the version before it had goes first, so that what both have ends as the new one's. */
@@ -226,9 +162,14 @@ static int decide_activate(struct deploying *d, struct bundle *b)
         rc = app_of(d, b, old, &was);
         rc = rc == QP_OK ? put_topics(d, b, was, QP_NONE) : rc;
     }
-    rc = rc == QP_OK && app == NULL ? app_of(d, b, d->version, &app) : rc;
-    rc = rc == QP_OK && !has_room(d, app, was) ? QP_E_LIMIT : rc;
-    return rc == QP_OK ? put_topics(d, b, app, d->version) : rc;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    if (app == NULL) {
+        QP_TRY(app_of(d, b, d->version, &app));
+    }
+    QP_TRY(check_room(d, b, app));
+    return put_topics(d, b, app, d->version);
 }
 
 static int deploy_decide(struct engine *e, struct command *c, struct bundle *b)
@@ -243,6 +184,10 @@ static int deploy_decide(struct engine *e, struct command *c, struct bundle *b)
 
 static const char *why_refused(const struct deploying *d, int rc, const char *why)
 {
+    if (rc == QP_E_CONFLICT && d->deleted) {
+        return "the version was deleted, and its text is another one: it is kept for an hour, and as "
+               "long as jobs need it; give the new text a new version";
+    }
     if (rc == QP_E_CONFLICT) {
         return d->put
                    ? "the version is there with another text, or one of its topics belongs to another "
@@ -255,6 +200,12 @@ static const char *why_refused(const struct deploying *d, int rc, const char *wh
                : why;
 }
 
+/* It is committed, and nothing that fails from here on is its failure: readers are told later then. */
+static void tell_readers(qp *q)
+{
+    q->apps.stale = library_refresh(q->apps.library, q->store, NULL) != QP_OK;
+}
+
 static void deploy_answered(struct engine *e, struct command *c, int rc, const char *why)
 {
     struct deploying *d = (struct deploying *)((char *)c - offsetof(struct deploying, command));
@@ -264,8 +215,8 @@ static void deploy_answered(struct engine *e, struct command *c, int rc, const c
         (void)err_set(d->call.err, rc, "%s '%.*s' version '%.*s': %s",
                       d->put ? "deploy" : "activate", STR_ARG(d->name), STR_ARG(d->version),
                       why_refused(d, rc, why));
-    } else if (d->activate) {
-        rc = library_refresh(q->apps.library, q->store, d->call.err);
+    } else {
+        tell_readers(q);
     }
     call_done(q, &d->call, rc);
 }
@@ -379,11 +330,13 @@ int qp_graph_check(qp_str text, void *context, qp_graph_error_visit found, struc
 
 /* --------------------------------------------------------------------------------------------- deleting */
 
-/* A job that has not ended, and needs the version. */
-struct needing {
-    int64_t ns;
-    qp_str version;
-    char id[QP_ID_SIZE]; /* empty: there is none */
+/* One deletion. */
+struct deleting {
+    struct call call;
+    struct command command;
+    struct op_app_delete op;
+    qp_str name;         /* "app/version" */
+    char id[QP_ID_SIZE]; /* a job that has not ended, and needs the version; empty: there is none */
 };
 
 static int refuse_delete(int rc, qp_str version, struct qp_err *err)
@@ -395,85 +348,100 @@ static int refuse_delete(int rc, qp_str version, struct qp_err *err)
 
 static int see_need(void *context, const void *row)
 {
-    struct needing *n = context;
+    struct deleting *d = context;
     const struct job_row *job = row;
-    if (n->id[0] == '\0' && job->state == JOB_OPEN && job->kind == GRAPH_KIND &&
-        str_equal(job->version, n->version)) {
-        copy_name(n->id, job->jid);
+    if (d->id[0] == '\0' && job->state == JOB_OPEN && job->kind == GRAPH_KIND &&
+        str_equal(job->version, d->name)) {
+        copy_name(d->id, job->jid);
     }
     return QP_OK;
 }
 
 /* It is there, and not active; whether it becomes so meanwhile is the commit's to say. */
-static int check_inactive(const struct needing *n, struct store *s, struct qp_err *err)
+static int check_inactive(const struct deleting *d, struct store *s, struct qp_err *err)
 {
     struct arena arena;
     const void *row = NULL;
-    struct app_row key = {.ns = n->ns};
+    struct app_row key = {.ns = d->op.ns, .app = d->op.app, .version = d->op.version};
     int rc;
-    QP_ASSERT(version_split(n->version, &key.app, &key.version));
     arena_init(&arena, store_env(s), 0);
     rc = store_get(s, &arena, TABLE_app, &key, &row, err);
     if (rc == QP_OK && ((const struct app_row *)row)->state == APP_ACTIVE) {
         rc = QP_E_CONFLICT;
+    } else if (rc == QP_OK && ((const struct app_row *)row)->state == APP_DELETED) {
+        rc = QP_E_NOT_FOUND;
     }
     arena_done(&arena);
-    return rc == QP_E_NOT_FOUND || rc == QP_E_CONFLICT ? refuse_delete(rc, n->version, err) : rc;
+    return rc == QP_E_NOT_FOUND || rc == QP_E_CONFLICT ? refuse_delete(rc, d->name, err) : rc;
 }
 
 static int find_need(void *context, struct store *s, struct qp_err *err)
 {
-    struct needing *n = context;
-    struct job_row prefix = {.ns = n->ns};
+    struct deleting *d = context;
+    struct job_row prefix = {.ns = d->op.ns};
     struct scan scan = {.table = TABLE_job,
                         .index = -1,
                         .prefix = &prefix,
                         .prefix_count = 1,
                         .limit = SIZE_MAX,
                         .slim = true};
-    int rc = check_inactive(n, s, err);
-    return rc == QP_OK ? store_scan(s, &scan, n, see_need, err) : rc;
+    QP_TRY(check_inactive(d, s, err));
+    return store_scan(s, &scan, d, see_need, err);
 }
 
-static int look_again(void *context, struct store *s, struct qp_err *err)
+static int delete_decide(struct engine *e, struct command *c, struct bundle *b)
 {
-    return library_refresh(((qp *)context)->apps.library, s, err);
+    struct deleting *d = (struct deleting *)((char *)c - offsetof(struct deleting, command));
+    (void)e;
+    return delete_version(b, &d->op, d->name);
 }
 
-/* No job begins with a version that is not active: one that nobody needs now is not needed later. */
-static int delete_unneeded(qp *q, struct needing *n, struct qp_err *err)
+static void delete_answered(struct engine *e, struct command *c, int rc, const char *why)
 {
-    struct op op = {.kind = OP_app_delete, .app_delete = {.ns = n->ns}};
-    int rc = reads_do(q, n, find_need, err);
-    if (rc == QP_OK && n->id[0] != '\0') {
-        rc = err_set(err, QP_E_CONFLICT,
-                     "delete '%.*s': job '%s' has begun with it, and has not ended",
-                     STR_ARG(n->version), n->id);
-    }
-    if (rc != QP_OK) {
-        return rc;
-    }
-    QP_ASSERT(version_split(n->version, &op.app_delete.app, &op.app_delete.version));
-    rc = op_do(q, &op, "delete", err);
+    struct deleting *d = (struct deleting *)((char *)c - offsetof(struct deleting, command));
+    (void)e;
     if (rc == QP_E_CONFLICT || rc == QP_E_NOT_FOUND) {
-        return refuse_delete(rc, n->version, err);
+        (void)refuse_delete(rc, d->name, d->call.err);
+    } else if (rc != QP_OK) {
+        (void)err_set(d->call.err, rc, "delete '%.*s': %s", STR_ARG(d->name), why);
+    } else {
+        tell_readers(d->call.q);
     }
-    return rc == QP_OK ? reads_do(q, q, look_again, err) : rc;
+    call_done(d->call.q, &d->call, rc);
+}
+
+static void delete_run(qp *q, struct call *c)
+{
+    struct deleting *d = (struct deleting *)c;
+    d->command =
+        (struct command){.label = "delete", .decide = delete_decide, .answer = delete_answered};
+    engine_submit(q->engine, &d->command);
+}
+
+/* Jobs that begin while we look keep their text: it goes when none of them is open (collect_page). */
+static int delete_unneeded(qp *q, struct deleting *d, struct qp_err *err)
+{
+    QP_TRY(reads_do(q, d, find_need, err));
+    if (d->id[0] != '\0') {
+        return err_set(err, QP_E_CONFLICT,
+                       "delete '%.*s': job '%s' has begun with it, and has not ended",
+                       STR_ARG(d->name), d->id);
+    }
+    return call_do(q, &d->call, err);
 }
 
 int qp_app_delete(qp *q, qp_str ns, qp_str app, qp_str version, struct qp_err *err)
 {
     struct arena arena;
-    struct needing n = {0};
-    int rc = name_check(app, "app", err);
-    rc = rc == QP_OK ? name_check(version, "version", err) : rc;
-    rc = rc == QP_OK ? space_number(q, ns, &n.ns, err) : rc;
-    if (rc != QP_OK) {
-        return rc;
-    }
+    struct deleting d = {.call = {.run = delete_run, .q = q},
+                         .op = {.app = app, .version = version}};
+    int rc;
+    QP_TRY(name_check(app, "app", err));
+    QP_TRY(name_check(version, "version", err));
+    QP_TRY(space_number(q, ns, &d.op.ns, err));
     arena_init(&arena, &q->env, 0);
-    rc = version_name(&arena, app, version, &n.version);
-    rc = rc == QP_OK ? delete_unneeded(q, &n, err) : err_set(err, rc, "delete: out of memory");
+    rc = version_name(&arena, app, version, &d.name);
+    rc = rc == QP_OK ? delete_unneeded(q, &d, err) : err_set(err, rc, "delete: out of memory");
     arena_done(&arena);
     return rc;
 }

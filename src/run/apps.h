@@ -3,6 +3,7 @@
  * A version of an application is one row, its text; it is compiled where it is needed (graph/library.h). Deploying
  * compiles it first, on the caller's thread, and writes nothing when anything is wrong. Activating is one commit: the
  * version, the one before it, and what every topic of both means from then on. Jobs keep the version that they began with.
+ * Deleting hides a version at once; its text goes later (kernel/chores.h, collect).
  */
 #ifndef QP_RUN_APPS_H
 #define QP_RUN_APPS_H
@@ -17,12 +18,5 @@ int apps_open(qp *q, struct qp_err *err) QP_MUST_USE;
 void apps_done(qp *q);
 /* On the driver, before a round. */
 void apps_turn(qp *q);
-
-/* On the driver, before a start is submitted: what its topic means. Texts live in the arena. */
-int apps_start(qp *q, struct arena *a, struct graph_start *start, struct qp_err *err) QP_MUST_USE;
-
-/* On the driver: the key of a signal that was sent without one. QP_E_NOT_FOUND: no hook waits at the topic. */
-int apps_signal_key(qp *q, struct arena *a, int64_t ns, qp_str topic, qp_str payload,
-                    qp_str *out_key, struct qp_err *err) QP_MUST_USE;
 
 #endif

@@ -28,11 +28,17 @@ static struct qp_app app_told(const struct app_row *row)
                            .activated_at = row->activated_at};
 }
 
+/* Hidden from people; its jobs still need it. */
+static bool is_deleted(const struct app_row *row)
+{
+    return row->state == APP_DELETED;
+}
+
 static int list_one(void *context, const void *row)
 {
     struct listing *l = context;
     struct qp_app told = app_told(row);
-    return l->visit(l->context, &told);
+    return is_deleted(row) ? QP_OK : l->visit(l->context, &told);
 }
 
 static int list_apps(void *context, struct store *s, struct qp_err *err)
@@ -70,6 +76,7 @@ static int get_app(struct store *s, struct arena *arena, int64_t ns, qp_str app,
     struct app_row key = {.ns = ns, .app = app, .version = version};
     const void *row = NULL;
     int rc = store_get(s, arena, TABLE_app, &key, &row, err);
+    rc = rc == QP_OK && is_deleted(row) ? QP_E_NOT_FOUND : rc;
     *out_row = row;
     return rc == QP_E_NOT_FOUND ? err_set(err, rc, "there is no version '%.*s' of '%.*s'",
                                           STR_ARG(version), STR_ARG(app))
@@ -120,7 +127,11 @@ struct gathering {
 static int note_one(void *context, const void *row)
 {
     struct gathering *g = context;
-    struct noted *n = ARENA_NEW(&g->arena, struct noted);
+    struct noted *n;
+    if (is_deleted(row)) {
+        return QP_OK;
+    }
+    n = ARENA_NEW(&g->arena, struct noted);
     if (n == NULL) {
         return QP_E_NOMEM;
     }

@@ -149,7 +149,10 @@ struct stats;
 struct apps {
     struct library *library;
     struct program program;
-    qp_ms look_at; /* the driver's: when topics are read again, where others change them */
+    struct names names;
+    qp_ms
+        look_at; /* the driver's: when topics are read again for readers, where others change them */
+    bool stale;  /* the driver's: or at once, since they were changed here */
 };
 
 struct qp {

@@ -6,7 +6,6 @@
  */
 #include "base/hash.h"
 #include "base/json.h"
-#include "run/apps.h"
 #include "run/handle.h"
 
 int signal_guid(qp *q, const struct qp_signal *signal, unsigned char out_guid[UUID_SIZE],
@@ -61,7 +60,6 @@ struct sending {
     bool async;
     unsigned char guid[UUID_SIZE];
     unsigned char idem_hash[LIMIT_GUID_SIZE];
-    char key[LIMIT_ID_SIZE]; /* that the graph's hook has made of the payload */
 };
 
 static void sending_answered(struct engine *e, struct command *c, int rc, const char *why)
@@ -75,6 +73,7 @@ static void sending_answered(struct engine *e, struct command *c, int rc, const 
                               : r->kept    ? QP_SENT_KEPT
                                            : QP_SENT_UNKNOWN;
     }
+    why = rc != QP_OK && r->why != NULL ? r->why : why;
     if (!s->async) {
         if (rc != QP_OK && str_is_none(s->signal.key)) {
             (void)err_set(s->call.err, rc, "signal: %s", why);
@@ -91,32 +90,10 @@ static void sending_answered(struct engine *e, struct command *c, int rc, const 
     mem_free(&q->env, s);
 }
 
-/* Without a key, the hooks at the topic say what it is. */
-static int find_key(qp *q, struct sending *s, struct qp_err *err)
-{
-    struct arena arena;
-    qp_str key = QP_NONE;
-    int rc;
-    if (!str_is_none(s->signal.key)) {
-        return QP_OK;
-    }
-    arena_init(&arena, &q->env, 0);
-    rc = apps_signal_key(q, &arena, s->ns, s->signal.topic, s->signal.payload, &key, err);
-    if (rc == QP_OK) {
-        memcpy(s->key, key.p, key.n);
-        s->signal.key = (qp_str){s->key, key.n};
-    }
-    arena_done(&arena);
-    return rc;
-}
-
 static void sending_run(qp *q, struct call *c)
 {
     struct sending *s = (struct sending *)c;
     const struct qp_signal *signal = &s->signal;
-    struct qp_err err;
-    int rc = find_key(q, s, &err);
-    rc = rc == QP_OK ? signal_guid(q, signal, s->guid, &err) : rc;
     s->request.signal = (struct op_hook_signal){.ns = s->ns,
                                                 .topic = signal->topic,
                                                 .key = signal->key,
@@ -127,17 +104,14 @@ static void sending_run(qp *q, struct call *c)
                                                 .has_id = !str_is_none(signal->id),
                                                 .ttl_ms = signal->ttl_ms > 0 ? signal->ttl_ms
                                                                              : LIMIT_SIGNAL_TTL_MS};
+    s->request.id = str_is_none(signal->key) ? signal->id : QP_NONE;
     if (!str_is_none(signal->idem_key)) {
         s->request.keyed.idem =
             idem_record(s->ns, signal->idem_key, signal->idem_body, QP_STR(""), s->idem_hash);
     }
     request_signal(&s->request);
     s->request.command.answer = sending_answered;
-    if (rc != QP_OK) {
-        sending_answered(q->engine, &s->request.command, rc, err.text);
-    } else {
-        engine_submit(q->engine, &s->request.command);
-    }
+    engine_submit(q->engine, &s->request.command);
 }
 
 static void sending_withdrawn(qp *q, struct call *c)
@@ -149,9 +123,10 @@ static void sending_withdrawn(qp *q, struct call *c)
 
 static int sending_prepare(qp *q, struct sending *s, struct qp_err *err)
 {
-    int rc = signal_check(q, &s->signal, err);
     s->call = (struct call){.run = sending_run, .q = q};
-    return rc == QP_OK ? space_number(q, s->signal.ns, &s->ns, err) : rc;
+    QP_TRY(signal_check(q, &s->signal, err));
+    QP_TRY(space_number(q, s->signal.ns, &s->ns, err));
+    return signal_guid(q, &s->signal, s->guid, err);
 }
 
 int qp_signal_send(qp *q, const struct qp_signal *signal, struct qp_err *err)

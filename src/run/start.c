@@ -10,7 +10,6 @@
 #include "base/json.h"
 #include "kernel/retry.h"
 #include "kernel/single.h"
-#include "run/apps.h"
 #include "run/handle.h"
 #include "run/stats.h"
 
@@ -30,9 +29,6 @@ struct starting {
     unsigned char idem_hash[LIMIT_GUID_SIZE];
     char id[QP_ID_SIZE];
     char policy[RETRY_TEXT_SIZE];
-    char version[2 * LIMIT_NAME_SIZE + 1]; /* of a graph */
-    size_t version_size;
-    bool given_id; /* by the caller, or by the graph: somebody else may have it */
 };
 
 /* What kernel/retry.c reads back. */
@@ -207,9 +203,15 @@ static bool watch_again(qp *q, struct starting *s)
     return watching;
 }
 
-/* The id that the answer tells: that of the job that is there. */
+/* The id that the answer tells: that of the job that is there, or that its graph gave it. */
 static void take_id(struct starting *s)
 {
+    qp_str jid = s->request.jid;
+    if (!str_is_none(jid)) {
+        QP_ASSERT(jid.n < sizeof s->id);
+        memcpy(s->id, jid.p, jid.n);
+        s->id[jid.n] = '\0';
+    }
     if (s->request.keyed.taken[0] != '\0') {
         memcpy(s->id, s->request.keyed.taken, sizeof s->id);
     }
@@ -254,6 +256,9 @@ static void start_answered(struct engine *e, struct command *c, int rc, const ch
     (void)e;
     if (rc == QP_OK && s->request.keyed.taken[0] == '\0') {
         stats_started(q, s->start.topic, s->start.input);
+    }
+    if (s->request.why != NULL) {
+        why = s->request.why;
     }
     if (rc == QP_E_CONFLICT) {
         why = s->request.keyed.met ? "the idempotency key was used with another body"
@@ -328,14 +333,13 @@ static void fill_start(struct starting *s)
                 .jid = str_from(s->id),
                 .kind = s->kind,
                 .workflow = from->topic,
-                .version = s->version_size > 0 ? (qp_str){s->version, s->version_size} : QP_NONE,
                 .custom_id = from->custom_id,
                 .limit_key = from->limit_key,
                 .priority = from->priority,
                 .expire_ms = expire_ms < LIMIT_TIMER_MS ? expire_ms : LIMIT_TIMER_MS},
         .input = from->input,
         .policy = start_policy(s),
-        .fresh = !s->given_id,
+        .fresh = str_is_none(from->id),
         .delay_ms = from->delay_ms};
     s->request.attributes = from->attributes;
     s->request.attribute_count = from->attribute_count;
@@ -345,40 +349,10 @@ static void fill_start(struct starting *s)
     fill_idem(s);
 }
 
-/* What the topic means: a graph, or the topic of a single task. */
-static int start_resolve(qp *q, struct starting *s, struct qp_err *err)
-{
-    struct graph_start start = {.ns = s->ns, .topic = s->start.topic, .input = s->start.input};
-    struct arena arena;
-    int rc;
-    s->given_id = !str_is_none(s->start.id);
-    if (s->kind != SINGLE_KIND) {
-        return QP_OK;
-    }
-    arena_init(&arena, &q->env, 0);
-    rc = apps_start(q, &arena, &start, err);
-    if (rc == QP_OK && start.kind != SINGLE_KIND) {
-        QP_ASSERT(start.version.n <= sizeof s->version);
-        s->kind = start.kind;
-        memcpy(s->version, start.version.p, start.version.n);
-        s->version_size = start.version.n;
-    }
-    if (rc == QP_OK && !s->given_id && !str_is_none(start.jid)) {
-        memcpy(s->id, start.jid.p, start.jid.n);
-        s->id[start.jid.n] = '\0';
-        s->given_id = true;
-    }
-    arena_done(&arena);
-    return rc;
-}
-
 static int start_run_checked(qp *q, struct starting *s, struct qp_err *err)
 {
     struct job_ref *ref = &s->request.start.job.ref;
-    int rc = start_resolve(q, s, err);
-    if (rc != QP_OK) {
-        return rc;
-    }
+    int rc;
     fill_start(s);
     rc = engine_number(q->engine, &ref->job, err);
     s->watch.job = *ref;

@@ -1,13 +1,20 @@
 /* apply_app.c - versions of applications, and the topics that lead to them
  *
  *   I1  what a version is made of never changes: it is written once, and the same version with another
- *       hash is refused
+ *       hash is refused, also while it is deleted and not collected yet
  *   I2  at most one version of an application is active                                 (fsck D1)
- *   I3  a topic leads to one application, and to a version of it that is there           (fsck D2)
+ *   I3  a topic leads to one application, and to a version of it that is there and not deleted (fsck D2)
+ *   I4  whatever changes what a name means changes the number of definitions in the same commit
  *
  *                 app_put            app_activate
  *       (none) ------------> DEPLOYED -----------> ACTIVE
- *          ^---- app_delete ----|  <----------------' app_activate of another version
+ *          ^                  |   ^  <---------------' app_activate of another version
+ *          |       app_delete |   | app_put, same hash
+ *          |                  v   |
+ *          '-- app_collect - DELETED
+ *
+ * A deleted version is hidden: it cannot be activated, and no job begins with it. Its text stays for the jobs that
+ * began with it in the moment of its deletion; app_collect takes it away (kernel/chores.c).
  *
  * Deploying, activating and the topics that go with it are one bundle of whoever does it: if we crash before
  * its commit, the version before is still the active one, with its topics.
@@ -17,6 +24,26 @@
 static bool name_is_sound(qp_str name)
 {
     return name.n > 0 && name.n <= LIMIT_NAME_SIZE;
+}
+
+/* The version gets another state, and names another meaning. `at`: activated_at. */
+static int app_set(struct txn *t, const struct app_row *key, enum app_state state, qp_ms at)
+{
+    struct app_row *row = txn_edit(t, TABLE_app, key);
+    if (row == NULL) {
+        return apply_missing(t, QP_E_NOT_FOUND);
+    }
+    row->state = state;
+    row->activated_at = at;
+    txn_define(t);
+    return QP_OK;
+}
+
+/* The version, as long as it is not deleted; NULL: it is not there. */
+static const struct app_row *app_get(struct txn *t, const struct app_row *key)
+{
+    const struct app_row *row = txn_get(t, TABLE_app, key);
+    return row == NULL || row->state == APP_DELETED ? NULL : row;
 }
 
 int apply_app_put(struct txn *t, struct op_app_put *op)
@@ -36,7 +63,9 @@ int apply_app_put(struct txn *t, struct op_app_put *op)
     }
     there = txn_get(t, TABLE_app, &row);
     if (there != NULL) {
-        return str_equal(there->hash, op->hash) ? QP_E_EXISTS : QP_E_CONFLICT;
+        return !str_equal(there->hash, op->hash) ? QP_E_CONFLICT
+               : there->state != APP_DELETED     ? QP_E_EXISTS
+                                                 : app_set(t, &row, APP_DEPLOYED, 0);
     }
     return t->rc != QP_OK || txn_add(t, TABLE_app, &row) == NULL ? t->rc : QP_OK;
 }
@@ -71,30 +100,19 @@ int apply_app_activate(struct txn *t, struct op_app_activate *op)
 {
     struct app_row key = {.ns = op->ns, .app = op->app, .version = op->version};
     const struct app_row *was = NULL;
-    struct app_row *row;
-    int rc = take_turn(t, op->ns);
-    if (rc == QP_OK) {
-        rc = txn_get(t, TABLE_app, &key) == NULL ? apply_missing(t, QP_E_NOT_FOUND)
-                                                 : active_version(t, &key, &was);
+    QP_TRY(take_turn(t, op->ns));
+    if (app_get(t, &key) == NULL) {
+        return apply_missing(t, QP_E_NOT_FOUND);
     }
-    if (rc != QP_OK) {
-        return rc;
-    }
+    QP_TRY(active_version(t, &key, &was));
     op->out_was = was == NULL ? QP_NONE : was->version;
     if (was != NULL && str_equal(was->version, op->version)) {
         return QP_OK;
     }
-    row = was == NULL ? NULL : txn_edit(t, TABLE_app, was);
-    if (row != NULL) {
-        row->state = APP_DEPLOYED;
+    if (was != NULL) {
+        QP_TRY(app_set(t, was, APP_DEPLOYED, was->activated_at));
     }
-    row = t->rc == QP_OK ? txn_edit(t, TABLE_app, &key) : NULL;
-    if (row == NULL) {
-        return apply_missing(t, QP_E_NOT_FOUND);
-    }
-    row->state = APP_ACTIVE;
-    row->activated_at = t->now;
-    return QP_OK;
+    return app_set(t, &key, APP_ACTIVE, t->now);
 }
 
 /* Whether a topic leads to this version. */
@@ -123,20 +141,33 @@ static int has_topic(struct txn *t, const struct app_row *app, bool *out_has)
 int apply_app_delete(struct txn *t, struct op_app_delete *op)
 {
     struct app_row key = {.ns = op->ns, .app = op->app, .version = op->version};
-    const struct app_row *row = txn_get(t, TABLE_app, &key);
+    const struct app_row *row;
     bool has = false;
-    int rc;
+    QP_TRY(take_turn(t, op->ns));
+    row = app_get(t, &key);
     if (row == NULL) {
         return apply_missing(t, QP_E_NOT_FOUND);
     }
     if (row->state == APP_ACTIVE) {
         return QP_E_CONFLICT;
     }
-    rc = has_topic(t, row, &has);
-    if (rc != QP_OK || has) {
-        return rc != QP_OK ? rc : QP_E_CONFLICT;
+    QP_TRY(has_topic(t, row, &has));
+    op->out_at = t->now;
+    return has ? QP_E_CONFLICT : app_set(t, &key, APP_DELETED, t->now);
+}
+
+int apply_app_collect(struct txn *t, struct op_app_collect *op)
+{
+    struct app_row key = {.ns = op->ns, .app = op->app, .version = op->version};
+    const struct app_row *row = txn_get(t, TABLE_app, &key);
+    if (row == NULL) {
+        return apply_missing(t, QP_E_NOT_FOUND);
+    }
+    if (row->state != APP_DELETED || row->activated_at != op->at) {
+        return QP_E_CONFLICT;
     }
     txn_drop(t, TABLE_app, &key);
+    txn_define(t);
     return t->rc;
 }
 
@@ -146,6 +177,7 @@ static int topic_drop(struct txn *t, const struct app_topic_row *row)
     const struct app_topic_row *there = txn_get(t, TABLE_app_topic, row);
     if (there != NULL && str_equal(there->app, row->app)) {
         txn_drop(t, TABLE_app_topic, row);
+        txn_define(t);
     }
     return t->rc;
 }
@@ -163,17 +195,21 @@ int apply_topic_put(struct txn *t, struct op_topic_put *op)
     if (str_is_none(op->version)) {
         return topic_drop(t, &row);
     }
-    if (txn_get(t, TABLE_app, &key) == NULL) {
+    if (app_get(t, &key) == NULL) {
         return apply_missing(t, QP_E_NOT_FOUND);
     }
     there = txn_edit(t, TABLE_app_topic, &row);
     if (there == NULL) {
+        txn_define(t);
         return t->rc != QP_OK || txn_add(t, TABLE_app_topic, &row) == NULL ? t->rc : QP_OK;
     }
     if (!str_equal(there->app, op->app)) {
         op->out_app = there->app;
         return QP_E_CONFLICT;
     }
-    there->version = op->version;
+    if (!str_equal(there->version, op->version)) {
+        there->version = op->version;
+        txn_define(t);
+    }
     return QP_OK;
 }

@@ -63,7 +63,7 @@ static int commit_abort(struct store *s, struct commit *c, int rc)
         txn_give_back(c->txn);
     }
     /* What it was told is not so, and what went wrong may be what it knows. */
-    cache_clear(s->cache);
+    store_forget(s);
     bundles_fail(c, rc, rc == QP_E_UNKNOWN_OUTCOME);
     if (qp_code_class(rc) == QP_CLASS_FATAL ||
         (rc == QP_E_UNKNOWN_OUTCOME && !s->provider->shared)) {
@@ -98,6 +98,7 @@ static struct job_ref job_of_op(const struct op *op)
     case OP_app_put:
     case OP_app_activate:
     case OP_app_delete:
+    case OP_app_collect:
     case OP_topic_put:
     case OP_host_call:
     case OP_COUNT:
@@ -187,7 +188,7 @@ static bool commit_again(struct store *s, struct commit *c, int rc)
         txn_done(c->txn);
         c->txn = NULL;
     }
-    cache_clear(s->cache); /* what it was told is not so */
+    store_forget(s); /* what it was told is not so */
     for (struct bundle *b = c->first; b != NULL; b = b->next) {
         b->rc = QP_E_BUSY;
         b->stop = (struct stop){0};
@@ -222,7 +223,7 @@ static int bundle_host_calls(struct store *s, struct commit *c, struct bundle *b
     int end;
     rc = rc == QP_OK ? p->calls->host_begin(p, &c->err) : rc;
     /* It has the connection: what it may do there is not ours to know. */
-    cache_clear(s->cache);
+    store_forget(s);
     c->txn->cache = NULL;
     if (rc != QP_OK) {
         c->txn->rc = rc;
@@ -338,6 +339,18 @@ int bundle_scan(struct bundle *b, const struct scan *scan, struct bundle_rows *o
     struct txn *t = b->commit->txn;
     int rc = t->rc != QP_OK ? t->rc : t->bundle_rc;
     return rc != QP_OK ? rc : txn_scan(t, scan, out_rows);
+}
+
+int bundle_each(struct bundle *b, const struct scan *scan, void *context, store_visit visit)
+{
+    struct txn *t = b->commit->txn;
+    int rc = t->rc != QP_OK ? t->rc : t->bundle_rc;
+    return rc != QP_OK ? rc : txn_each(t, scan, context, visit);
+}
+
+int bundle_definitions(struct bundle *b, struct definitions *out_definitions)
+{
+    return txn_definitions(b->commit->txn, out_definitions);
 }
 
 int bundle_tidies(struct bundle *b, bool *out_may)
@@ -467,6 +480,7 @@ static int commit_close(struct commit *c)
 {
     struct txn *t = c->txn;
     int rc = clock_keep(t);
+    rc = rc == QP_OK ? txn_define_close(t) : rc;
     rc = rc == QP_OK ? txn_feed_close(t) : rc;
     rc = rc == QP_OK ? txn_touch(t) : rc;
     if (rc == QP_OK) {
@@ -500,7 +514,7 @@ static void commit_through(struct store *s, struct commit *c)
     s->entries = c->txn->entry_count;
     rc = FP("commit.after");
     if (rc != QP_OK) {
-        cache_clear(s->cache);
+        store_forget(s);
         bundles_fail(c, QP_E_UNKNOWN_OUTCOME,
                      true); /* a test plays a lost answer: it is committed, and nobody knows */
         rc = QP_E_UNKNOWN_OUTCOME;

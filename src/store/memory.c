@@ -426,7 +426,9 @@ static int memory_scan(struct provider *base, const struct scan *scan, void *con
     struct omap_node *n;
     struct buf prefix;
     size_t seen = 0;
+    bool looked = p->looking;
     int rc;
+    p->looking = looked || scan->peek;
     buf_init(&prefix, &m->env, 0);
     row_encode(&prefix, t, scan->prefix, columns, scan->prefix_count);
     buf_reset(&p->key);
@@ -450,6 +452,7 @@ static int memory_scan(struct provider *base, const struct scan *scan, void *con
             seen++;
         }
     }
+    p->looking = looked;
     buf_done(&prefix);
     return rc;
 }

@@ -576,7 +576,7 @@ struct op_access_set {
 };
 
 /* A version of an application, deployed and not active. Duplicate: QP_E_EXISTS when the hash is equal, else
- * QP_E_CONFLICT: what a version means never changes. */
+ * QP_E_CONFLICT: what a version means never changes. One that was deleted and not collected yet is deployed again. */
 struct op_app_put {
     int64_t ns;
     qp_str app;
@@ -594,12 +594,22 @@ struct op_app_activate {
     qp_str out_was;
 };
 
-/* The version goes. Compares: it is there (else QP_E_NOT_FOUND), not active, and no topic leads to it (else
- * QP_E_CONFLICT). Whether jobs are on it is up to whoever asks for it. */
+/* The version is hidden: as if it were not there, but for jobs that began with it. Compares: it is there and not
+ * deleted (else QP_E_NOT_FOUND), not active, and no topic leads to it (else QP_E_CONFLICT). */
 struct op_app_delete {
     int64_t ns;
     qp_str app;
     qp_str version;
+    qp_ms out_at; /* the commit's time, which app_collect compares */
+};
+
+/* The row of a deleted version goes. Compares: it is there (else QP_E_NOT_FOUND), and it was deleted at that time
+ * (else QP_E_CONFLICT). Whether a job needs it is up to the caller. */
+struct op_app_collect {
+    int64_t ns;
+    qp_str app;
+    qp_str version;
+    qp_ms at;
 };
 
 /* A topic leads to this version of an application. Compares: the version is there (else QP_E_NOT_FOUND), and

@@ -18,6 +18,8 @@
  *     columns, which are written as differences (rows.def)
  *   - numbers come from number(). The head row says what may have been given out; it is written by a
  *     copy alone, and then all further numbers are above those that it was given
+ *   - `definitions`, the number of that row, is known when expect returns: what was committed when the
+ *     transaction began
  *   - whoever opened it with store_options.moving keeps all others from writing
  *   - QP_E_CONFLICT and QP_E_BUSY mean: rolled back, and worth another try from the commit's start
  *
@@ -134,9 +136,10 @@ struct provider {
     bool shared;    /* others write at the same time; see above */
     qp_ms
         server_ms; /* the time of a clock that all handles share, when it was told last; 0: none */
-    int64_t server_us; /* monotonic time at which it was */
-    qp_ms clock_ms;    /* of the last commit; a shared provider keeps it now and then */
-    int64_t shard;     /* of the counters that this handle adds to */
+    int64_t server_us;   /* monotonic time at which it was */
+    qp_ms clock_ms;      /* of the last commit; a shared provider keeps it now and then */
+    int64_t shard;       /* of the counters that this handle adds to */
+    int64_t definitions; /* shared: see above */
     struct provider_block
         blocks[SERIES_ID + 1]; /* what a bundle took goes back when it is undone */
     int failure; /* a failed fsync, or damage: everything is refused with this code, reads too */

@@ -159,6 +159,22 @@ static int there_is(struct store *s, enum index_id index, bool *out_any, struct 
     return rc;
 }
 
+/* What the system has delayed for itself is nobody's job: few such messages. */
+static int of_job(void *context, const void *row)
+{
+    bool *any = context;
+    *any = *any || ((const struct msg_row *)row)->owner != OWNER_SYSTEM;
+    return *any ? QP_E_EXISTS : QP_OK;
+}
+
+static int there_is_message(struct store *s, bool *out_any, struct qp_err *err)
+{
+    struct scan all = {
+        .table = TABLE_msg, .index = INDEX_msg_wake, .limit = SIZE_MAX, .slim = true};
+    int rc = store_scan(s, &all, out_any, of_job, err);
+    return rc == QP_E_EXISTS ? QP_OK : rc;
+}
+
 /* A page of jobs whose time runs. */
 struct timed_jobs {
     struct job_row last;
@@ -194,7 +210,7 @@ static int there_is_open_job(struct store *s, bool *out_any, struct qp_err *err)
 int store_due_to_jobs(struct store *s, bool *out_any, struct qp_err *err)
 {
     bool any = false;
-    int rc = there_is(s, INDEX_msg_wake, &any, err);
+    int rc = there_is_message(s, &any, err);
     rc = rc == QP_OK && !any ? there_is(s, INDEX_key_hold_lease, &any, err) : rc;
     rc = rc == QP_OK && !any ? there_is_open_job(s, &any, err) : rc;
     if (rc == QP_OK) {

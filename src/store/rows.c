@@ -58,7 +58,8 @@ STORE_TABLES(COLUMN_PLACES)
      ARRAY_COUNT(table##_texts) - 1,                                                               \
      KEYED_BY_JOB(table),                                                                          \
      (TABLE_##table == TABLE_job) * PLACE_job_job list(NUMBER, table),                             \
-     TABLE_##table == TABLE_counter || TABLE_##table == TABLE_lane},
+     TABLE_##table == TABLE_counter || TABLE_##table == TABLE_lane ||                              \
+         TABLE_##table == TABLE_definition},
 
 const struct table tables[TABLE_COUNT] = {STORE_TABLES(DESCRIBE)};
 
@@ -231,7 +232,7 @@ static bool access_is_sound(const struct access_row *r)
 static bool app_is_sound(const struct app_row *r)
 {
     return r->app.n > 0 && r->version.n > 0 && r->hash.n > 0 && r->activated_at >= 0 &&
-           r->state >= APP_DEPLOYED && r->state <= APP_ACTIVE;
+           r->state >= APP_DEPLOYED && r->state <= APP_DELETED;
 }
 
 static bool app_topic_is_sound(const struct app_topic_row *r)

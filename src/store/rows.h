@@ -63,7 +63,7 @@ enum msg_owner { OWNER_JOB, OWNER_SCHEDULE, OWNER_SYSTEM };
 enum head_state { HEAD_IN_USE, HEAD_CLEAN, HEAD_FILLING, HEAD_MOVED };
 
 /* Of a version of an application, and what a topic is to it: one that starts a job, or one that hooks wait at. */
-enum app_state { APP_DEPLOYED, APP_ACTIVE };
+enum app_state { APP_DEPLOYED, APP_ACTIVE, APP_DELETED };
 enum app_topic_kind { APP_TOPIC_START, APP_TOPIC_HOOK, APP_TOPIC_KINDS };
 
 /* ENDING: it takes nothing more, and what it holds is being given back. LEFT and DEAD have no row. */

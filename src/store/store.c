@@ -34,6 +34,22 @@ struct provider *store_provider(struct store *s)
     return s->provider;
 }
 
+int64_t store_serial(struct store *s)
+{
+    return ++s->serial;
+}
+
+int64_t *store_definitions(struct store *s)
+{
+    return &s->definitions;
+}
+
+void store_forget(struct store *s)
+{
+    cache_clear(s->cache);
+    s->definitions = -1;
+}
+
 const struct cache *store_cache(const struct store *s)
 {
     return s->cache;
@@ -190,7 +206,7 @@ int store_transact(struct store *s, void *context, store_change change, struct q
     if (qp_code_class(rc) == QP_CLASS_FATAL || rc == QP_E_UNKNOWN_OUTCOME) {
         s->refusing = rc == QP_E_UNKNOWN_OUTCOME ? QP_E_FSYNC : rc;
     }
-    cache_clear(s->cache);
+    store_forget(s);
     txn_done(&t);
     arena_done(&arena);
     return rc;
@@ -245,6 +261,7 @@ int store_open(const struct qp_env *env, const struct store_options *options,
     }
     s->env = *env;
     s->writable = !options->read_only;
+    s->definitions = -1;
     rc = s->env.entropy(s->env.context, &s->hash_seed, sizeof s->hash_seed);
     if (rc != QP_OK) {
         rc = err_set(err, rc, "open store: no entropy");

@@ -50,6 +50,7 @@ struct store;
 struct txn;
 struct bundle;
 struct scan;
+typedef int (*store_visit)(void *context, const void *row);
 
 /* -------------------------------------------------------------------------- bundles and commits */
 
@@ -150,6 +151,22 @@ struct bundle_rows {
 };
 int bundle_scan(struct bundle *b, const struct scan *scan,
                 struct bundle_rows *out_rows) QP_MUST_USE;
+/* The same range, row by row as they are read: not locked, and not kept. A row lives until its visit returns;
+ * what a visit returns other than QP_OK ends the reading, and the commit. No limit but the scan's own. */
+int bundle_each(struct bundle *b, const struct scan *scan, void *context,
+                store_visit visit) QP_MUST_USE;
+
+/* Which definitions a commit decides by: what names mean (ops app_activate, app_delete, app_put, topic_put). The
+ * number grows with every change, and it is read with the transaction's begin: whoever knows what names mean by a
+ * number at least as high need not look again. `serial` is not 0 while this commit has itself changed them: what is
+ * learned then is true of this commit alone, until it is through; the next change, or its undoing, has another
+ * serial. Costs no row. */
+struct definitions {
+    int64_t number;
+    int64_t serial;
+};
+int bundle_definitions(struct bundle *b, struct definitions *out_definitions) QP_MUST_USE;
+
 /* One of 64 bits: topics with different bits are different. */
 uint64_t topic_bit(qp_str topic);
 /* Whether this commit may do what one handle does for all, such as retention: where many share a store,
@@ -287,12 +304,12 @@ struct scan {
     size_t prefix_count;
     const void *after;
     size_t limit;
+    bool peek;        /* in a commit: rows are not locked, and may be changing */
     bool skip_locked; /* in a commit: passes over rows that another holds, instead of waiting */
     bool slim;        /* payloads are not asked for: they may come as none (column_is_payload) */
     bool backwards;   /* from the last to the first; `after` then is what they come before */
 };
 
-typedef int (*store_visit)(void *context, const void *row);
 /* Stops at the first visit that does not return QP_OK, and returns that code. A row lives until its
  * visit returns. */
 int store_scan(struct store *s, const struct scan *scan, void *context, store_visit visit,

@@ -16,6 +16,8 @@ struct store {
     int64_t commits;
     size_t entries; /* of the last commit: the next one will probably know as many rows */
     int64_t rows_written;
+    int64_t serial;      /* given out last: store_serial */
+    int64_t definitions; /* see store_definitions */
     const struct store_writer *writer;
     struct commit *written; /* in the writer's hands */
     struct commit *ahead;   /* decided in front of it */
@@ -23,6 +25,9 @@ struct store {
     bool owns_mark; /* may keep the clean-shutdown marker: not where handles share the store */
     bool marks;     /* keeps it: not in a store that was moved, or is half of a copy */
 };
+
+/* What is known of rows may not be so: the cache, and the number of definitions. */
+void store_forget(struct store *s);
 
 /* QP_OK, or why the handle refuses all further work: what a commit found, or what the provider did on
  * its own account. */

@@ -30,8 +30,12 @@ static void *fail_memory(struct txn *t)
 int txn_init(struct txn *t, struct store *s, struct provider *p, struct arena *arena,
              size_t entries, struct qp_err *err)
 {
-    *t = (struct txn){
-        .store = s, .provider = p, .arena = arena, .err = err, .slot_count = SLOTS_MIN};
+    *t = (struct txn){.store = s,
+                      .provider = p,
+                      .arena = arena,
+                      .err = err,
+                      .slot_count = SLOTS_MIN,
+                      .definitions = -1};
     while (t->slot_count / 2 < entries) {
         t->slot_count *= 2;
     }
@@ -616,6 +620,63 @@ int txn_scan(struct txn *t, const struct scan *scan, struct bundle_rows *out_row
     return t->rc;
 }
 
+int txn_each(struct txn *t, const struct scan *scan, void *context, store_visit visit)
+{
+    struct scan free = *scan;
+    free.peek = true;
+    if (t->rc != QP_OK || store_reach(t->store, t) != QP_OK ||
+        table_touch(t, scan->table) != QP_OK || table_flush(t, scan->table) != QP_OK) {
+        return t->rc;
+    }
+    t->rc = t->provider->calls->scan(t->provider, &free, context, visit, t->err);
+    return t->rc;
+}
+
+/* -------------------------------------------------------------------------------------- definitions */
+
+void txn_define(struct txn *t)
+{
+    t->defined++;
+    t->defined_serial = store_serial(t->store);
+}
+
+/* Where nobody else writes the store knows it; where many do, it came with the transaction's begin. */
+int txn_definitions(struct txn *t, struct definitions *out_definitions)
+{
+    int64_t *known = t->provider->exclusive ? store_definitions(t->store)
+                     : t->provider->shared  ? &t->provider->definitions
+                                            : &t->definitions;
+    if (t->rc == QP_OK && *known < 0) {
+        const struct definition_row *row =
+            txn_get(t, TABLE_definition, &(struct definition_row){.ns = 0});
+        *known = row == NULL ? 0 : row->n;
+    }
+    *out_definitions = (struct definitions){*known + t->defined, t->defined_serial};
+    return t->rc;
+}
+
+/* The difference is written (rows.def, SUM): what it is added to does not matter. */
+int txn_define_close(struct txn *t)
+{
+    struct definition_row row = {.ns = 0, .n = t->defined};
+    struct definition_row *there;
+    if (t->defined == 0 || t->rc != QP_OK) {
+        return t->rc;
+    }
+    there = txn_edit(t, TABLE_definition, &row);
+    if (there != NULL) {
+        there->n += t->defined;
+    } else if (t->rc == QP_OK) {
+        (void)txn_add(t, TABLE_definition, &row); /* rc carries it */
+    }
+    if (t->rc == QP_OK) {
+        int64_t *known = store_definitions(t->store);
+        *known += t->provider->exclusive && *known >= 0 ? t->defined : 0;
+        t->defined = 0; /* it is done once, also when the end of the commit is tried again */
+    }
+    return t->rc;
+}
+
 /* Positions of one transaction follow each other, one for each journal entry. */
 static int number_of_provider(struct txn *t, enum txn_series series, int64_t count,
                               int64_t *out_first)
@@ -683,8 +744,9 @@ int txn_feed_close(struct txn *t)
 struct txn_mark txn_mark(const struct txn *t)
 {
     const struct provider_block *blocks = t->provider->blocks;
-    return (struct txn_mark){
-        t->undo, t->feed.n, t->feed_count, {0, blocks[SERIES_ORD].next, blocks[SERIES_ID].next}};
+    return (struct txn_mark){t->undo,       t->feed.n,
+                             t->feed_count, {0, blocks[SERIES_ORD].next, blocks[SERIES_ID].next},
+                             t->defined,    t->defined_serial};
 }
 
 /* What was taken since goes back, unless it was of a block that is used up by now. */
@@ -732,6 +794,8 @@ void txn_undo_op(struct txn *t, const struct txn_mark *mark)
     }
     t->feed.n = mark->feed_size;
     t->feed_count = mark->feed_count;
+    t->defined = mark->defined;
+    t->defined_serial = mark->defined_serial;
     numbers_return(t, mark);
 }
 

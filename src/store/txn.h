@@ -62,6 +62,8 @@ struct txn_mark {
     size_t feed_size;
     int64_t feed_count;
     int64_t given[SERIES_ID + 1]; /* of the provider's blocks of numbers */
+    int64_t defined;
+    int64_t defined_serial;
 };
 
 struct txn {
@@ -95,9 +97,12 @@ struct txn {
     struct qp_err *err;
     struct stop stop;
     int64_t rows_written;
-    int64_t due_at;        /* the earliest row_due_at of what was written; 0: none */
-    int64_t ready_count;   /* messages that became claimable; those of bundles that failed count */
-    uint64_t ready_topics; /* and their topics, by topic_bit */
+    int64_t due_at;         /* the earliest row_due_at of what was written; 0: none */
+    int64_t ready_count;    /* messages that became claimable; those of bundles that failed count */
+    uint64_t ready_topics;  /* and their topics, by topic_bit */
+    int64_t defined;        /* changes of definitions by this commit */
+    int64_t defined_serial; /* of the last of them; 0: none */
+    int64_t definitions;    /* as they were committed; -1: not asked for yet */
     /* where a stepwise commit stands */
     struct bundle *bundle;
     struct bundle *last_bundle; /* that was begun: others may be added behind it */
@@ -146,6 +151,14 @@ int txn_expect(struct txn *t, struct job_ref *jobs, size_t count) QP_MUST_USE;
 int txn_number(struct txn *t, enum txn_series series, int64_t count,
                int64_t *out_first) QP_MUST_USE;
 
+/* The meaning of a name has changed. */
+void txn_define(struct txn *t);
+int txn_definitions(struct txn *t, struct definitions *out_definitions) QP_MUST_USE;
+/* When all ops are done: the row says so, too. */
+int txn_define_close(struct txn *t) QP_MUST_USE;
+/* See bundle_each. */
+int txn_each(struct txn *t, const struct scan *scan, void *context, store_visit visit) QP_MUST_USE;
+
 /* The bundle's changes so far become undoable as one; the op's, within it. */
 void txn_begin_bundle(struct txn *t);
 void txn_begin_op(struct txn *t);
@@ -186,6 +199,11 @@ typedef int (*store_change)(void *context, struct txn *t);
 int store_transact(struct store *s, void *context, store_change change,
                    struct qp_err *err) QP_MUST_USE;
 struct provider *store_provider(struct store *s);
+/* A number that this handle has not given out before; not 0. */
+int64_t store_serial(struct store *s);
+/* Of an exclusive provider: the number of definitions as the last commit that was decided leaves it; -1: the row
+ * says it (store_forget). */
+int64_t *store_definitions(struct store *s);
 /* The head row as it stands. */
 int store_head(struct provider *p, struct head_row *out_head, struct qp_err *err) QP_MUST_USE;
 /* The head row says this now: where the clock stands, and whether closing has to mark it. */

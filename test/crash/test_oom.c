@@ -285,6 +285,7 @@ static void loop_op_memory(enum op_kind kind, bool for_good)
     struct qp_err err = {0};
     bool refused = true;
     char *before;
+    struct opworld of_file = world; /* prepared at another time */
     assert_int_equal(memory_create(&t.env, &options, &memory), QP_OK);
     must(open_memory(&err), &err);
     opworld_prepare(s, &t, &world);
@@ -305,6 +306,7 @@ static void loop_op_memory(enum op_kind kind, bool for_good)
     close_store();
     memory_destroy(memory);
     memory = NULL;
+    world = of_file;
 }
 
 static void test_ops_on_memory(void **state)

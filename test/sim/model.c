@@ -262,11 +262,30 @@ static void tell_time(struct provider *base)
     }
 }
 
+static int see(struct provider *base, struct arena *arena, enum table_id table, const void *key,
+               void **out_row, struct qp_err *err);
+
+/* What was committed when the transaction began. */
+static int tell_definitions(struct provider *base, struct qp_err *err)
+{
+    struct arena arena;
+    void *row = NULL;
+    int rc;
+    arena_init(&arena, base->env, 0);
+    rc = see(base, &arena, TABLE_definition, &(struct definition_row){.ns = 0}, &row, err);
+    if (rc == QP_OK) {
+        base->definitions = row == NULL ? 0 : ((const struct definition_row *)row)->n;
+    }
+    arena_done(&arena);
+    return rc;
+}
+
 static int rows_begin(struct provider *base, struct qp_err *err)
 {
     int rc = enter(base, CALL_BEGIN, err);
     tell_time(base);
-    return rc == QP_OK ? memory_calls.begin(base, err) : rc;
+    rc = rc == QP_OK ? memory_calls.begin(base, err) : rc;
+    return rc == QP_OK ? tell_definitions(base, err) : rc;
 }
 
 /* Waits for whoever has it. `pass`: rather not, and *out_has says whether it is ours. */
@@ -447,7 +466,7 @@ static bool locks_what_it_scans(const struct provider *base, const struct scan *
     const struct table *t = &tables[scan->table];
     bool of_job = t->keyed_by_job && scan->index < 0 && scan->prefix_count >= 2;
     return ((const struct memory_provider *)base)->active && !t->additive && !of_job &&
-           scan->table != TABLE_head;
+           !scan->peek && scan->table != TABLE_head;
 }
 
 /* One row of the range, as it is now. NULL: it is passed over. */
@@ -689,6 +708,20 @@ static int add_counter(struct provider *base, const struct counter_row *before,
     return memory_calls.write(base, TABLE_counter, there, &now, err);
 }
 
+static int add_definition(struct provider *base, const struct definition_row *before,
+                          const struct definition_row *after, const struct definition_row *there,
+                          struct qp_err *err)
+{
+    struct definition_row now;
+    if (there == NULL) {
+        return memory_calls.write(base, TABLE_definition, NULL, after, err);
+    }
+    now = *there;
+    now.n += after->n - (before == NULL ? 0 : before->n);
+    now.rev++;
+    return memory_calls.write(base, TABLE_definition, there, &now, err);
+}
+
 /* The difference, to whatever is there when nobody else is at it. */
 static int add_row(struct provider *base, enum table_id table, const void *before,
                    const void *after, struct qp_err *err)
@@ -704,9 +737,10 @@ static int add_row(struct provider *base, enum table_id table, const void *befor
     arena_init(&arena, base->env, 0);
     rc = see(base, &arena, table, key, &there, err);
     if (rc == QP_OK) {
-        QP_ASSERT(table == TABLE_lane || table == TABLE_counter);
-        rc = table == TABLE_lane ? add_lane(base, &arena, before, after, there, err)
-                                 : add_counter(base, before, after, there, err);
+        QP_ASSERT(table == TABLE_lane || table == TABLE_counter || table == TABLE_definition);
+        rc = table == TABLE_lane      ? add_lane(base, &arena, before, after, there, err)
+             : table == TABLE_counter ? add_counter(base, before, after, there, err)
+                                      : add_definition(base, before, after, there, err);
     }
     arena_done(&arena);
     return rc;

@@ -91,7 +91,9 @@ static void graph_leave(void *world, int node)
 static bool graph_started(void *world, int node, struct arena *arena, struct op_job_create *job)
 {
     struct graph_world *w = world;
-    int rc = library_topic(w->nodes[node].library, arena, STORE_NS_DEFAULT, TOPIC_GRAPH,
+    struct between between = {NULL, arena};
+    struct row_reader reader = reader_between(&between);
+    int rc = library_topic(w->nodes[node].library, &reader, arena, STORE_NS_DEFAULT, TOPIC_GRAPH,
                            job->workflow, &job->version);
     return rc == QP_OK && !str_is_none(job->version);
 }

@@ -197,15 +197,118 @@ static void test_delete(void **state)
     topics[LIMIT_SWEEP_ROWS].topic_put.version = QP_NONE;
     DO(f, topics[LIMIT_SWEEP_ROWS]);
     DO(f, delete_1);
-    assert_null(app_row(f, "1"));
     (void)REFUSED(f, QP_E_NOT_FOUND, delete_1);
     DO(f, put("orders", "1"));
 }
 
+/* Proves that a deleted version is hidden and not gone: it cannot be activated, no topic is led to it, another text is
+ * refused; the same text brings it back, and only its own deletion's time takes the row away. */
+static void test_deleted(void **state)
+{
+    struct storetest *f = *state;
+    struct op other = put("orders", "1");
+    struct op delete_1 = OP(app_delete, .ns = NS, .app = APP, .version = QP_STR("1"));
+    struct op collect_1 = OP(app_collect, .ns = NS, .app = APP, .version = QP_STR("1"));
+    qp_ms first;
+    other.app_put.hash = QP_STR("another");
+    (void)REFUSED(f, QP_E_NOT_FOUND, collect_1);
+    DO(f, put("orders", "1"));
+    (void)REFUSED(f, QP_E_CONFLICT, collect_1);
+    DO(f, delete_1);
+    first = app_row(f, "1")->activated_at;
+    assert_int_equal(app_row(f, "1")->state, APP_DELETED);
+    (void)REFUSED(f, QP_E_NOT_FOUND,
+                  OP(app_activate, .ns = NS, .app = APP, .version = QP_STR("1")));
+    (void)REFUSED(
+        f, QP_E_NOT_FOUND,
+        OP(topic_put, .ns = NS, .topic = QP_STR("t"), .app = APP, .version = QP_STR("1")));
+    (void)REFUSED(f, QP_E_CONFLICT, other);
+    DO(f, put("orders", "1"));
+    assert_int_equal(app_row(f, "1")->state, APP_DEPLOYED);
+    assert_int_equal(app_row(f, "1")->activated_at, 0);
+    testenv_advance_ms(&f->t, 1000);
+    DO(f, delete_1);
+    collect_1.app_collect.at = first;
+    (void)REFUSED(f, QP_E_CONFLICT, collect_1);
+    collect_1.app_collect.at = app_row(f, "1")->activated_at;
+    DO(f, collect_1);
+    assert_null(app_row(f, "1"));
+    DO(f, other);
+}
+
+struct asking {
+    struct definitions before;
+    struct definitions found;
+    struct op op;
+    bool fails;
+};
+
+static int ask(void *context, struct bundle *b)
+{
+    struct asking *a = context;
+    int rc = bundle_definitions(b, &a->before);
+    if (rc == QP_OK && a->op.kind != OP_COUNT) {
+        *bundle_op(b, a->op.kind) = a->op;
+        rc = bundle_run(b);
+    }
+    rc = rc == QP_OK ? bundle_definitions(b, &a->found) : rc;
+    return rc == QP_OK && a->fails ? QP_E_ABORTED : rc;
+}
+
+/* One commit that asks, changes, and asks again, bundle by bundle. */
+static void ask_all(struct storetest *f, struct asking *all, size_t count)
+{
+    struct commit c;
+    commit_init(&c, f->s);
+    for (size_t i = 0; i < count; i++) {
+        assert_non_null(commit_decided(&c, "ask", ask, &all[i]));
+    }
+    assert_int_equal(store_commit(f->s, &c), QP_OK);
+    commit_done(&c);
+}
+
+/* Proves that the number of definitions grows in the commit that changes what a name means, and by nothing else; that
+ * an undone change has not happened; and that a commit that changed it itself is told apart. */
+static void test_definitions(void **state)
+{
+    struct storetest *f = *state;
+    const struct op none = {.kind = OP_COUNT};
+    const struct op activate_1 = OP(app_activate, .ns = NS, .app = APP, .version = QP_STR("1"));
+    const struct op topic =
+        OP(topic_put, .ns = NS, .topic = QP_STR("t"), .app = APP, .version = QP_STR("1"));
+    struct asking all[] = {{.op = put("orders", "1")}, {.op = activate_1, .fails = true},
+                           {.op = activate_1},         {.op = topic},
+                           {.op = activate_1},         {.op = topic}};
+    struct asking later = {.op = none};
+    ask_all(f, all, ARRAY_COUNT(all));
+    assert_int_equal(all[0].found.number, 0);
+    assert_int_equal(all[0].found.serial, 0);
+    assert_int_equal(all[1].found.number, 1);
+    assert_int_not_equal(all[1].found.serial, 0);
+    assert_int_equal(all[2].before.number, 0);
+    assert_int_equal(all[2].before.serial, 0);
+    assert_int_equal(all[2].found.number, 1);
+    assert_int_not_equal(all[2].found.serial, all[1].found.serial);
+    assert_int_equal(all[3].found.number, 2);
+    assert_int_equal(all[5].found.number, 2); /* as it was already */
+    assert_int_equal(all[5].found.serial, all[3].found.serial);
+    ask_all(f, &later, 1);
+    assert_int_equal(later.found.number, 2);
+    assert_int_equal(later.found.serial, 0);
+    (void)REFUSED(f, QP_E_CONFLICT, OP(app_delete, .ns = NS, .app = APP, .version = QP_STR("1")));
+    DO(f, put("orders", "2"), OP(app_delete, .ns = NS, .app = APP, .version = QP_STR("2")));
+    ask_all(f, &later, 1);
+    assert_int_equal(later.found.number, 3);
+    storetest_reopen(f);
+    ask_all(f, &later, 1);
+    assert_int_equal(later.found.number, 3);
+}
+
 static const struct CMUnitTest tests[] = {
-    CONFORM(test_put),      CONFORM(test_put_refused),
-    CONFORM(test_activate), CONFORM(test_activate_in_one_bundle),
-    CONFORM(test_topics),   CONFORM(test_topics_refused),
-    CONFORM(test_delete),
+    CONFORM(test_put),         CONFORM(test_put_refused),
+    CONFORM(test_activate),    CONFORM(test_activate_in_one_bundle),
+    CONFORM(test_topics),      CONFORM(test_topics_refused),
+    CONFORM(test_delete),      CONFORM(test_deleted),
+    CONFORM(test_definitions),
 };
 CONFORM_TOPIC(apps);

@@ -195,6 +195,58 @@ static void test_the_second_fails_with_the_first(void **state)
     }
 }
 
+static int ask(void *context, struct bundle *b)
+{
+    return bundle_definitions(b, context);
+}
+
+/* The first changes what a name means. */
+static void begin_defining(struct commit *first, struct commit *second, struct definitions *found)
+{
+    commit_init(first, f.s);
+    commit_init(second, f.s);
+    bundle_op(commit_bundle(first, "put"), OP_app_put)->app_put = (struct op_app_put){
+        .ns = STORE_NS_DEFAULT, .app = QP_STR("a"), .version = QP_STR("1"), .hash = QP_STR("h")};
+    bundle_op(commit_bundle(first, "topic"), OP_topic_put)->topic_put = (struct op_topic_put){
+        .ns = STORE_NS_DEFAULT, .topic = QP_STR("t"), .app = QP_STR("a"), .version = QP_STR("1")};
+    assert_int_equal(store_decide(f.s, first), QP_OK);
+    store_write(f.s, first, true);
+    (void)commit_decided(second, "ask", ask, found);
+    assert_int_equal(store_decide(f.s, second), QP_OK);
+}
+
+/* The number of definitions is that of the commit that is being written, and asks nothing of the store; when that commit
+ * fails, it is what it was. */
+static void test_definitions(void **state)
+{
+    struct commit first;
+    struct commit second;
+    struct definitions found = {-1, -1};
+    struct op reserve = {.kind = OP_ids_reserve, .ids_reserve.count = 1};
+    (void)state;
+    commit_init(&first, f.s); /* it is asked for once; from then on it is known */
+    (void)commit_decided(&first, "ask", ask, &found);
+    assert_int_equal(store_commit(f.s, &first), QP_OK);
+    assert_int_equal(found.number, 0);
+    commit_done(&first);
+    assert_int_equal(storetest_op(&f, &reserve), QP_OK);
+    begin_defining(&first, &second, &found);
+    assert_false(store_has_reached(&second));
+    assert_int_equal(found.number, 1);
+    assert_int_equal(found.serial, 0);
+    assert_int_equal(failpoint_set("commit.before=error"), QP_OK);
+    store_write(f.s, &second, true);
+    assert_int_equal(failpoint_set(NULL), QP_OK);
+    assert_int_equal(first.rc, QP_E_IO);
+    assert_int_equal(second.rc, QP_E_IO);
+    end_two(&first, &second);
+    commit_init(&first, f.s);
+    (void)commit_decided(&first, "ask", ask, &found);
+    assert_int_equal(store_commit(f.s, &first), QP_OK);
+    assert_int_equal(found.number, 0);
+    commit_done(&first);
+}
+
 /* Also when it is found out in the middle, by a row that is not known. */
 static void test_reaching_finds_the_failure(void **state)
 {
@@ -464,6 +516,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_second_fails_with_the_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_reaching_finds_the_failure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_reaching_waits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_definitions, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_refusal_fails_with_the_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_joining_what_has_failed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_giving_up, set_up, tear_down),

@@ -341,8 +341,8 @@ int graphrun_signal(struct graphrun *r, const char *topic, const char *payload, 
         qp_str name = QP_NONE;
         qp_str key = QP_NONE;
         struct request_signal request = {0};
-        rc =
-            library_topic(r->library, &arena, STORE_NS_DEFAULT, TOPIC_HOOK, str_from(topic), &name);
+        rc = library_topic(r->library, &reader, &arena, STORE_NS_DEFAULT, TOPIC_HOOK,
+                           str_from(topic), &name);
         assert_false(str_is_none(name));
         rc = rc == QP_OK ? library_app(r->library, &reader, STORE_NS_DEFAULT, name, &app) : rc;
         rc = rc == QP_OK ? signal_key(&arena, &r->f.t.env, r->f.t.now_ms,

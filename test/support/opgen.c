@@ -259,6 +259,7 @@ static const unsigned weights[OP_COUNT] = {
     [OP_data_put] = 4,     [OP_event_add] = 4,    [OP_feed_trim] = 2,   [OP_audit_add] = 2,
     [OP_idem_put] = 3,     [OP_host_call] = 3,    [OP_access_put] = 2,  [OP_access_set] = 2,
     [OP_app_put] = 4,      [OP_app_activate] = 3, [OP_app_delete] = 2,  [OP_topic_put] = 4,
+    [OP_app_collect] = 2,
 };
 
 static enum op_kind make_kind(struct opgen *g)

@@ -696,6 +696,20 @@ static void make_app_delete(struct opgen *g, struct op_app_delete *op)
     op->version = ONE_OF(g, versions);
 }
 
+static bool app_is_deleted(const void *row)
+{
+    return ((const struct app_row *)row)->state == APP_DELETED;
+}
+
+static void make_app_collect(struct opgen *g, struct op_app_collect *op)
+{
+    const struct app_row *a = opgen_pick(g, TABLE_app, bad(g) ? NULL : app_is_deleted);
+    op->ns = a == NULL ? any_ns(g) : a->ns;
+    op->app = a == NULL ? ONE_OF(g, apps) : a->app;
+    op->version = a == NULL ? ONE_OF(g, versions) : a->version;
+    op->at = a == NULL ? 1 : bad(g) ? a->activated_at + 1 : a->activated_at;
+}
+
 static void make_topic_put(struct opgen *g, struct op_topic_put *op)
 {
     op->ns = any_ns(g);

@@ -161,6 +161,7 @@ static struct msg_ref held_message(const struct opworld *w, int number);
 
 void opworld_prepare(struct store *s, struct testenv *t, struct opworld *w)
 {
+    struct op *deleted;
     struct commit c;
     struct bundle *b;
     struct op_node_put *node;
@@ -192,7 +193,13 @@ void opworld_prepare(struct store *s, struct testenv *t, struct opworld *w)
     ADD(b, app_put, .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("3"),
         .hash = QP_STR("hash"));
     ADD(b, app_activate, .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("1"));
+    ADD(b, app_put, .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("5"),
+        .hash = QP_STR("hash"));
+    deleted = next(b, OP_app_delete);
+    deleted->app_delete = (struct op_app_delete){
+        .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("5")};
     run(s, &c);
+    w->deleted_at = deleted->app_delete.out_at;
     w->waiter_seq = hook->out_seq;
     w->held_token = held->out_token;
     w->wanted_token = wanted->out_token;
@@ -336,6 +343,8 @@ static void fill_rest(const struct opworld *w, struct op *op)
             .source = QP_STR("source"), .hash = QP_STR("hash"));
         SET(app_activate, .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("2"));
         SET(app_delete, .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("3"));
+        SET(app_collect, .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("5"),
+            .at = w->deleted_at);
         SET(topic_put, .ns = STORE_NS_DEFAULT, .topic = QP_STR("topic"), .app = QP_STR("app"),
             .version = QP_STR("1"));
         SET(host_call, .call = host_call);

@@ -17,6 +17,7 @@ struct opworld {
     int64_t waiter_seq;
     int64_t held_token;               /* of a key that nobody waits for */
     int64_t wanted_token;             /* of a key that somebody waits for */
+    qp_ms deleted_at;                 /* of a version of an application */
     int64_t msg_tokens[OPWORLD_HELD]; /* of the messages that are held */
 };
 

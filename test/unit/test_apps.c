@@ -4,8 +4,9 @@
  *   activating     new jobs begin with it, those of before keep theirs, also across a restart
  *   topics         belong to one application
  *   reading        versions, differences, states; also through a handle that only reads
- *   deleting       neither what is active nor what a job needs
- *   sharing        another process learns of it within a look
+ *   deleting       neither what is active nor what a job needs; hidden at once, and its text goes an hour later
+ *   sharing        what one process was told, another one acts by at once: starts, signals, awaits, forks
+ *   memory         an allocation that fails: done, or not done and said so
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +14,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -320,6 +320,36 @@ static void test_reading(void **state)
     }
 }
 
+static int count_app(void *context, const struct qp_app *app)
+{
+    (void)app;
+    if (context != NULL) {
+        ++*(int *)context;
+    }
+    return QP_OK;
+}
+
+static int versions(qp *q)
+{
+    struct qp_err err = {0};
+    int count = 0;
+    assert_int_equal(qp_apps(q, QP_NONE, &count, count_app, &err), QP_OK);
+    return count;
+}
+
+static void expect_fork_refused(qp *q, const char *id, const char *why)
+{
+    static const enum qp_verb verbs[] = {QP_VERB_FORK, QP_VERB_RETRY};
+    for (size_t i = 0; i < ARRAY_COUNT(verbs); i++) {
+        struct qp_err err = {0};
+        char forked[QP_ID_SIZE];
+        assert_int_equal(
+            qp_job_act(q, &(struct qp_action){.id = str_from(id), .verb = verbs[i]}, forked, &err),
+            QP_E_NOT_FOUND);
+        assert_non_null(strstr(err.text, why));
+    }
+}
+
 static void test_deleting(void **state)
 {
     struct qp_err err = {0};
@@ -340,10 +370,55 @@ static void test_deleting(void **state)
         go(q, "t.go", "j");
         assert_int_equal(qp_app_delete(q, QP_NONE, a, QP_STR("1"), &err), QP_OK);
         assert_int_equal(qp_app_delete(q, QP_NONE, a, QP_STR("1"), &err), QP_E_NOT_FOUND);
-        /* What its job has done stands; only the digits cannot be told any more. */
+        assert_int_equal(qp_activate(q, QP_NONE, a, QP_STR("1"), NULL, &err), QP_E_NOT_FOUND);
+        assert_int_equal(versions(q), 1);
+        assert_int_equal(qp_app_show(q, QP_NONE, a, QP_STR("1"), NULL, count_app, &err),
+                         QP_E_NOT_FOUND);
+        expect_fork_refused(q, "j", "was deleted");
+        /* What its job has done stands. */
         assert_string_equal(show(q, "j").version, "a/1");
-        assert_string_equal(show(q, "j").state, "");
         rt_expect(q, "j", "completed", "{\"version\":\"1\",\"said\":\"hello\"}");
+        rt_close(q);
+        rt_end();
+    }
+}
+
+/* A deleted version comes again with its own text; with another one only when it was collected, an hour later, and not
+ * while a job needs it. */
+static void test_collected(void **state)
+{
+    struct qp_err err = {0};
+    struct qp_deployed d;
+    (void)state;
+    for (int file = 0; file < 2; file++) { /* a server has its own clock */
+        qp *q;
+        rt_begin(RT_VIRTUAL);
+        q = rt_open(file != 0 ? rt_path : NULL);
+        assert_int_equal(deploy(q, waits("a", "1", "t"), true, NULL), QP_OK);
+        start(q, "t", "j");
+        go(q, "t.go", "j");
+        assert_int_equal(deploy(q, waits("a", "2", "t"), true, NULL), QP_OK);
+        assert_int_equal(qp_app_delete(q, QP_NONE, QP_STR("a"), QP_STR("1"), &err), QP_OK);
+        assert_int_equal(deploy(q, waits("a", "1", "other"), true, NULL), QP_E_CONFLICT);
+        assert_int_equal(deploy(q, waits("a", "1", "t"), true, &d), QP_OK);
+        assert_false(d.existed);
+        assert_string_equal(d.was, "2");
+        start(q, "t", "k");
+        assert_string_equal(show(q, "k").version, "a/1");
+        go(q, "t.go", "k");
+        testenv_advance_ms(&rt, LIMIT_APP_KEEP_MS / 2);
+        assert_int_equal(qp_activate(q, QP_NONE, QP_STR("a"), QP_STR("2"), NULL, &err), QP_OK);
+        assert_int_equal(qp_app_delete(q, QP_NONE, QP_STR("a"), QP_STR("1"), &err), QP_OK);
+        /* The hour of the first deletion is over, and not that of the second. */
+        testenv_advance_ms(&rt, LIMIT_APP_KEEP_MS / 2 + 1000);
+        rt_poll(q);
+        assert_int_equal(deploy(q, waits("a", "1", "other"), true, NULL), QP_E_CONFLICT);
+        testenv_advance_ms(&rt, LIMIT_APP_KEEP_MS / 2);
+        rt_poll(q);
+        assert_int_equal(deploy(q, waits("a", "1", "other"), true, NULL), QP_OK);
+        rt_expect(q, "k", "completed", "{\"version\":\"1\",\"said\":\"hello\"}");
+        start(q, "other", "l");
+        assert_string_equal(show(q, "l").version, "a/1");
         rt_close(q);
         rt_end();
     }
@@ -365,42 +440,140 @@ static void test_no_text(void **state)
     rt_end();
 }
 
-static int64_t now_us(void)
+/* Begins a child whose id its input says, and ends when that has begun. */
+#define PARENT                                                                                     \
+    "app: {id: p, version: '1', graphs: [{subscribes: p, activities: {begin: {type: trigger}, "    \
+    "call: {type: await, topic: c, await: false, input: {maps: {id: "                              \
+    "'{begin.output.data.child}'}}}}, transitions: {begin: [{to: call}]}}]}"
+#define CHILD                                                                                      \
+    "app: {id: c, version: '%s', graphs: [{subscribes: c, activities: {begin: {type: trigger, "    \
+    "stats: {id: '{$self.output.data.id}'}}}}]}"
+
+static const char *child(const char *version)
 {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+    static char text[512];
+    (void)snprintf(text, sizeof text, CHILD, version);
+    return text;
 }
 
-/* Two handles on one database, as two processes have them. */
-static void test_sharing(void **state)
+static void start_parent(qp *q, const char *id, const char *input)
 {
-    qp *one;
-    qp *two;
-    int64_t began_us;
-    char id[32];
-    int tries = 0;
-    (void)state;
+    rt_start_with(
+        q, &(struct qp_start){.topic = QP_STR("p"), .id = str_from(id), .input = str_from(input)});
+    rt_poll(q);
+}
+
+static qp *one;
+static qp *two;
+
+/* Two handles on one database, as two processes have them. The second has looked just now, and does not look again
+ * by itself for a second. */
+static bool begin_sharing(void)
+{
     if (rt_kinds() <= RT_SERVER) {
-        skip();
+        return false;
     }
     rt_begin_on(RT_SERVER);
     one = rt_open(rt_place);
     two = rt_open(rt_place);
     rt_poll(two);
-    assert_int_equal(deploy(one, waits("a", "1", "t"), true, NULL), QP_OK);
-    began_us = now_us();
-    do {
-        (void)snprintf(id, sizeof id, "j%d", tries++);
-        start(two, "t", id);
-    } while (strcmp(show(two, id).version, "a/1") != 0 &&
-             now_us() - began_us < 10 * INT64_C(1000000));
-    assert_string_equal(show(two, id).version, "a/1");
-    /* A look, and as long as the last start took. */
-    assert_true(now_us() - began_us < 2 * LIMIT_LOOK_MS * INT64_C(1000));
+    return true;
+}
+
+static void end_sharing(void)
+{
     rt_close(two);
     rt_close(one);
     rt_end();
+}
+
+/* A start is never a plain job of a topic that has a graph, and never one of a version before. */
+static void test_sharing_starts(void **state)
+{
+    struct qp_err err = {0};
+    (void)state;
+    if (!begin_sharing()) {
+        skip();
+    }
+    assert_int_equal(deploy(one, waits("a", "1", "t"), true, NULL), QP_OK);
+    start(two, "t", "j1");
+    assert_string_equal(show(two, "j1").version, "a/1");
+    assert_int_equal(deploy(one, waits("a", "2", "t"), true, NULL), QP_OK);
+    start(two, "t", "j2");
+    assert_string_equal(show(two, "j2").version, "a/2");
+    /* Nor one of a version that was deleted. */
+    go(one, "t.go", "j1");
+    assert_int_equal(qp_activate(two, QP_NONE, QP_STR("a"), QP_STR("1"), NULL, &err), QP_OK);
+    start(two, "t", "j3");
+    go(two, "t.go", "j3");
+    assert_int_equal(qp_activate(one, QP_NONE, QP_STR("a"), QP_STR("2"), NULL, &err), QP_OK);
+    assert_int_equal(qp_app_delete(one, QP_NONE, QP_STR("a"), QP_STR("1"), &err), QP_OK);
+    start(two, "t", "j4");
+    assert_string_equal(show(two, "j4").version, "a/2");
+    assert_int_equal(versions(two), 1);
+    end_sharing();
+}
+
+static void test_sharing_signals(void **state)
+{
+    (void)state;
+    if (!begin_sharing()) {
+        skip();
+    }
+    assert_int_equal(deploy(one, waits("a", "1", "t"), true, NULL), QP_OK);
+    start(one, "t", "j");
+    go(two, "t.go", "j");
+    rt_poll(one);
+    rt_expect(two, "j", "completed", "{\"version\":\"1\",\"said\":\"hello\"}");
+    end_sharing();
+}
+
+static void test_sharing_awaits(void **state)
+{
+    (void)state;
+    if (!begin_sharing()) {
+        skip();
+    }
+    assert_int_equal(deploy(two, PARENT, true, NULL), QP_OK);
+    rt_poll(two);
+    assert_int_equal(deploy(one, child("1"), true, NULL), QP_OK);
+    start_parent(two, "a", "{\"child\":\"a1\"}");
+    assert_string_equal(show(two, "a1").version, "c/1");
+    assert_int_equal(deploy(one, child("2"), true, NULL), QP_OK);
+    start_parent(two, "b", "{\"child\":\"b1\"}");
+    assert_string_equal(show(two, "b1").version, "c/2");
+    end_sharing();
+}
+
+static void test_sharing_forks(void **state)
+{
+    struct qp_err err = {0};
+    char forked[QP_ID_SIZE];
+    (void)state;
+    if (!begin_sharing()) {
+        skip();
+    }
+    start(two, "t", "plain");
+    assert_int_equal(qp_job_cancel(two, QP_STR("plain"), "", &err), QP_OK);
+    assert_int_equal(deploy(one, waits("a", "1", "t"), true, NULL), QP_OK);
+    /* What was a plain job is by now what its name means. */
+    assert_int_equal(qp_job_act(two,
+                                &(struct qp_action){.id = QP_STR("plain"), .verb = QP_VERB_FORK},
+                                forked, &err),
+                     QP_OK);
+    assert_string_equal(show(two, forked).version, "a/1");
+    assert_int_equal(qp_job_cancel(two, str_from(forked), "", &err), QP_OK);
+    assert_int_equal(deploy(one, waits("a", "2", "t"), true, NULL), QP_OK);
+    /* A graph's job keeps its version, as long as that is there. */
+    assert_int_equal(qp_job_act(two,
+                                &(struct qp_action){.id = str_from(forked), .verb = QP_VERB_RETRY},
+                                forked, &err),
+                     QP_OK);
+    assert_string_equal(show(two, forked).version, "a/1");
+    assert_int_equal(qp_job_cancel(two, str_from(forked), "", &err), QP_OK);
+    assert_int_equal(qp_app_delete(one, QP_NONE, QP_STR("a"), QP_STR("1"), &err), QP_OK);
+    expect_fork_refused(two, forked, "was deleted");
+    end_sharing();
 }
 
 /* The n-th allocation fails: it is deployed or not, and nothing leaks; then it is. */
@@ -423,9 +596,35 @@ static void test_memory(void **state)
         done = !testenv_failed(&rt);
         testenv_fail_at(&rt, 0);
         assert_true(rc == QP_OK || (!done && rc == QP_E_NOMEM));
+        assert_int_equal(versions(q), rc == QP_OK ? 1 : 0);
         assert_int_equal(deploy(q, waits("a", "1", "t"), true, &d), QP_OK);
+        assert_int_equal(d.existed, rc == QP_OK);
         start(q, "t", "j");
         assert_string_equal(show(q, "j").version, "a/1");
+        rt_close(q);
+        rt_end();
+    }
+}
+
+/* The same of a deletion. */
+static void test_memory_deleting(void **state)
+{
+    bool done = false;
+    (void)state;
+    for (int64_t n = 1; !done; n++) {
+        struct qp_err err = {0};
+        int rc;
+        qp *q;
+        assert_true(n < 5000);
+        rt_begin(RT_VIRTUAL);
+        q = rt_open(NULL);
+        assert_int_equal(deploy(q, waits("a", "1", "t"), false, NULL), QP_OK);
+        testenv_fail_at(&rt, n);
+        rc = qp_app_delete(q, QP_NONE, QP_STR("a"), QP_STR("1"), &err);
+        done = !testenv_failed(&rt);
+        testenv_fail_at(&rt, 0);
+        assert_true(rc == QP_OK || (!done && rc == QP_E_NOMEM));
+        assert_int_equal(versions(q), rc == QP_OK ? 0 : 1);
         rt_close(q);
         rt_end();
     }
@@ -434,11 +633,13 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_deploy),  cmocka_unit_test(test_pinned),
-        cmocka_unit_test(test_ended),   cmocka_unit_test(test_topics),
-        cmocka_unit_test(test_reading), cmocka_unit_test(test_deleting),
-        cmocka_unit_test(test_sharing), cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_no_text),
+        cmocka_unit_test(test_deploy),         cmocka_unit_test(test_pinned),
+        cmocka_unit_test(test_ended),          cmocka_unit_test(test_topics),
+        cmocka_unit_test(test_reading),        cmocka_unit_test(test_deleting),
+        cmocka_unit_test(test_collected),      cmocka_unit_test(test_no_text),
+        cmocka_unit_test(test_sharing_starts), cmocka_unit_test(test_sharing_signals),
+        cmocka_unit_test(test_sharing_awaits), cmocka_unit_test(test_sharing_forks),
+        cmocka_unit_test(test_memory),         cmocka_unit_test(test_memory_deleting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -290,6 +290,86 @@ static void test_expiry(void **state)
     enginetest_each(&x, one_task, false, expiry);
 }
 
+/* --------------------------------------------------------------------------------------- collecting */
+
+static void test_collect_text(void **state)
+{
+    static const qp_str bad[] = {{"", 0}, {"1", 1}, {"1 2", 3}, {"x 2\n", 4}, {NULL, 0}};
+    static const struct collect good[] = {{1, 0, {"a/1", 3}}, {INT64_MAX, INT64_MAX, {"a/\n", 3}}};
+    struct arena a;
+    struct collect c;
+    (void)state;
+    testenv_init(&x.f.t, 1);
+    arena_init(&a, &x.f.t.env, 0);
+    for (size_t i = 0; i < ARRAY_COUNT(good); i++) {
+        qp_str text;
+        assert_int_equal(collect_payload(&a, &good[i], &text), QP_OK);
+        assert_int_equal(collect_parse(text, &c), QP_OK);
+        assert_int_equal(c.at, good[i].at);
+        assert_int_equal(c.after, good[i].after);
+        assert_same(c.version, good[i].version);
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        assert_int_equal(collect_parse(bad[i], &c), QP_E_CORRUPT);
+    }
+    arena_done(&a);
+    testenv_done(&x.f.t);
+}
+
+static int hide(void *context, struct bundle *b)
+{
+    struct op_app_delete op = {.ns = STORE_NS_DEFAULT, .app = QP_STR("a"), .version = QP_STR("1")};
+    (void)context;
+    return delete_version(b, &op, QP_STR("a/1"));
+}
+
+static void put_and_hide(void)
+{
+    struct op put = {.kind = OP_app_put,
+                     .app_put = {.ns = STORE_NS_DEFAULT,
+                                 .app = QP_STR("a"),
+                                 .version = QP_STR("1"),
+                                 .hash = QP_STR("h")}};
+    struct commit c;
+    assert_int_equal(storetest_op(&x.f, &put), QP_OK);
+    commit_init(&c, x.f.s);
+    assert_non_null(commit_decided(&c, "hide", hide, NULL));
+    assert_int_equal(store_commit(x.f.s, &c), QP_OK);
+    assert_int_equal(c.first->rc, QP_OK);
+    commit_done(&c);
+}
+
+/* The text of a deleted version goes after its time, and not before the last job that needs it has ended; jobs of other
+ * versions do not keep it. */
+static void collect(void)
+{
+    struct request_start needing = {0};
+    struct request_start other = {0};
+    put_and_hide();
+    enginetest_fill_start(&x, &needing, "needing", "{}");
+    needing.start.job.version = QP_STR("a/1");
+    needing.start.job.expire_ms = LIMIT_APP_KEEP_MS + 60000;
+    needing.command.answer = enginetest_answered;
+    engine_submit(x.e, &needing.command);
+    enginetest_fill_start(&x, &other, "other", "{}");
+    other.start.job.version = QP_STR("a/2");
+    other.command.answer = enginetest_answered;
+    engine_submit(x.e, &other.command);
+    enginetest_settle(&x);
+    enginetest_wait(&x, LIMIT_APP_KEEP_MS + 1000);
+    assert_int_equal(storetest_count(&x.f, TABLE_app), 1);
+    enginetest_wait(&x, 120000);
+    assert_int_equal(storetest_count(&x.f, TABLE_app), 1);
+    enginetest_wait(&x, LIMIT_APP_KEEP_MS);
+    assert_int_equal(storetest_count(&x.f, TABLE_app), 0);
+}
+
+static void test_collect(void **state)
+{
+    (void)state;
+    enginetest_each(&x, one_task, false, collect);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +377,7 @@ int main(void)
         cmocka_unit_test(test_descent_text), cmocka_unit_test(test_sweep_in_pages),
         cmocka_unit_test(test_retention),    cmocka_unit_test(test_kept_for_ever),
         cmocka_unit_test(test_feed_kept),    cmocka_unit_test(test_expiry),
+        cmocka_unit_test(test_collect_text), cmocka_unit_test(test_collect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

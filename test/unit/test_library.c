@@ -54,31 +54,129 @@ static void test_names(void **state)
     testenv_done(&t);
 }
 
+struct rooming {
+    size_t topics;
+    bool room;
+};
+
+static int ask_room(void *context, struct bundle *b)
+{
+    struct rooming *r = context;
+    return library_has_room(run.library, b, r->topics, &r->room);
+}
+
+static void in_commit(void *context, bundle_decide decide, int expected)
+{
+    struct commit c;
+    struct bundle *b;
+    commit_init(&c, run.f.s);
+    b = commit_decided(&c, "test", decide, context);
+    assert_non_null(b);
+    assert_int_equal(store_commit(run.f.s, &c), QP_OK);
+    assert_int_equal(b->rc, expected);
+    commit_done(&c);
+}
+
+static void expect_room(size_t topics, bool expected)
+{
+    struct rooming r = {.topics = topics, .room = !expected};
+    in_commit(&r, ask_room, QP_OK);
+    assert_int_equal(r.room, expected);
+}
+
+/* A commit that leads a topic elsewhere, looks, and fails or not. */
+struct leading {
+    const char *version;
+    bool fails;
+    char before[32];
+    char after[32];
+};
+
+static int name_now(struct bundle *b, char out_name[32])
+{
+    struct row_reader reader = reader_in(b);
+    qp_str name = QP_NONE;
+    int rc = library_topic(run.library, &reader, &b->commit->arena, STORE_NS_DEFAULT, TOPIC_GRAPH,
+                           QP_STR("tiny"), &name);
+    (void)snprintf(out_name, 32, "%.*s", STR_ARG(name));
+    return rc;
+}
+
+static int lead(void *context, struct bundle *b)
+{
+    struct leading *l = context;
+    struct op *op;
+    QP_TRY(name_now(b, l->before));
+    if (l->version != NULL) {
+        op = bundle_op(b, OP_topic_put);
+        op->topic_put = (struct op_topic_put){.ns = STORE_NS_DEFAULT,
+                                              .topic = QP_STR("tiny"),
+                                              .app = QP_STR("tiny"),
+                                              .version = str_from(l->version)};
+        QP_TRY(bundle_run(b));
+    }
+    QP_TRY(name_now(b, l->after));
+    return l->fails ? QP_E_ABORTED : QP_OK;
+}
+
+/* A commit sees what it has changed itself, and what it has learned is forgotten when it fails; nobody tells the library
+ * what others change: it sees it in the next commit. */
+static void test_in_commits(void **state)
+{
+    struct leading failed = {.version = "1", .fails = true};
+    struct leading looked = {0};
+    struct leading changed = {.version = "1"};
+    struct op op = {.kind = OP_topic_put,
+                    .topic_put = {.ns = STORE_NS_DEFAULT,
+                                  .topic = QP_STR("tiny"),
+                                  .app = QP_STR("tiny"),
+                                  .version = QP_STR("2")}};
+    (void)state;
+    graphrun_init(&run, STORETEST_MEMORY, "do", no_work);
+    deploy(1, "a");
+    deploy(2, "a");
+    in_commit(&failed, lead, QP_E_ABORTED);
+    assert_string_equal(failed.before, "tiny/2");
+    assert_string_equal(failed.after, "tiny/1");
+    in_commit(&looked, lead, QP_OK);
+    assert_string_equal(looked.after, "tiny/2");
+    in_commit(&changed, lead, QP_OK);
+    assert_string_equal(changed.after, "tiny/1");
+    in_commit(&looked, lead, QP_OK);
+    assert_string_equal(looked.before, "tiny/1");
+    assert_int_equal(storetest_op(&run.f, &op), QP_OK);
+    in_commit(&looked, lead, QP_OK);
+    assert_string_equal(looked.before, "tiny/2");
+    graphrun_done(&run);
+}
+
 /* A topic leads to the version that is active; one that nobody has to none. */
 static void test_topics(void **state)
 {
     struct arena arena;
+    struct between between = {NULL, &arena};
+    struct row_reader reader = reader_between(&between);
     qp_str name;
     (void)state;
     graphrun_init(&run, STORETEST_MEMORY, "do", no_work);
     arena_init(&arena, &run.f.t.env, 0);
     deploy(1, "a");
     deploy(2, "a");
-    assert_int_equal(
-        library_topic(run.library, &arena, STORE_NS_DEFAULT, TOPIC_GRAPH, QP_STR("tiny"), &name),
-        QP_OK);
+    assert_int_equal(library_topic(run.library, &reader, &arena, STORE_NS_DEFAULT, TOPIC_GRAPH,
+                                   QP_STR("tiny"), &name),
+                     QP_OK);
     assert_true(str_equal(name, QP_STR("tiny/2")));
-    assert_int_equal(
-        library_topic(run.library, &arena, STORE_NS_DEFAULT, TOPIC_HOOK, QP_STR("tiny"), &name),
-        QP_OK);
-    assert_true(str_is_none(name));
-    assert_int_equal(library_topic(run.library, &arena, STORE_NS_DEFAULT + 1, TOPIC_GRAPH,
+    assert_int_equal(library_topic(run.library, &reader, &arena, STORE_NS_DEFAULT, TOPIC_HOOK,
                                    QP_STR("tiny"), &name),
                      QP_OK);
     assert_true(str_is_none(name));
-    assert_true(library_has_room(run.library, LIMIT_APP_TOPICS - 1));
-    assert_false(library_has_room(run.library, LIMIT_APP_TOPICS));
-    assert_false(library_has_room(run.library, SIZE_MAX));
+    assert_int_equal(library_topic(run.library, &reader, &arena, STORE_NS_DEFAULT + 1, TOPIC_GRAPH,
+                                   QP_STR("tiny"), &name),
+                     QP_OK);
+    assert_true(str_is_none(name));
+    expect_room(LIMIT_APP_TOPICS - 1, true);
+    expect_room(LIMIT_APP_TOPICS, false);
+    expect_room(SIZE_MAX, false);
     arena_done(&arena);
     graphrun_done(&run);
 }
@@ -123,10 +221,21 @@ static void delete_version(const char *version)
                     .app_delete = {.ns = STORE_NS_DEFAULT,
                                    .app = QP_STR("tiny"),
                                    .version = str_from(version)}};
+    struct op collect = {.kind = OP_app_collect,
+                         .app_collect = {.ns = STORE_NS_DEFAULT,
+                                         .app = QP_STR("tiny"),
+                                         .version = str_from(version)}};
+    const struct app_row *row;
     assert_int_equal(storetest_op(&run.f, &op), QP_OK);
+    row = storetest_row(&run.f, TABLE_app,
+                        &(struct app_row){.ns = STORE_NS_DEFAULT,
+                                          .app = QP_STR("tiny"),
+                                          .version = str_from(version)});
+    collect.app_collect.at = row->activated_at;
+    assert_int_equal(storetest_op(&run.f, &collect), QP_OK);
 }
 
-/* A version that was deleted is not there any more, but for whoever looks at it; one that comes again under its name is
+/* A version that was collected is not there any more, but for whoever looks at it; one that comes again under its name is
  * what its own text says. */
 static void test_deleted(void **state)
 {
@@ -177,9 +286,9 @@ static void test_memory(void **state)
         arena_init(&arena, &run.f.t.env, 0);
         rc = library_create(&run.f.t.env, &l);
         rc = rc == QP_OK ? library_refresh(l, run.f.s, &err) : rc;
-        rc = rc == QP_OK
-                 ? library_topic(l, &arena, STORE_NS_DEFAULT, TOPIC_GRAPH, QP_STR("tiny"), &name)
-                 : rc;
+        rc = rc == QP_OK ? library_topic(l, &reader, &arena, STORE_NS_DEFAULT, TOPIC_GRAPH,
+                                         QP_STR("tiny"), &name)
+                         : rc;
         rc = rc == QP_OK ? library_app(l, &reader, STORE_NS_DEFAULT, name, &app) : rc;
         done = !testenv_failed(&run.f.t);
         testenv_fail_at(&run.f.t, 0);
@@ -193,8 +302,9 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),   cmocka_unit_test(test_topics), cmocka_unit_test(test_many),
-        cmocka_unit_test(test_deleted), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_names),      cmocka_unit_test(test_topics),
+        cmocka_unit_test(test_in_commits), cmocka_unit_test(test_many),
+        cmocka_unit_test(test_deleted),    cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,7 +208,7 @@ static void test_definitions_are_sound(void **state)
     apps[0].app = QP_STR("");
     apps[1].version = QP_NONE;
     apps[2].hash = QP_NONE;
-    apps[3].state = APP_ACTIVE + 1;
+    apps[3].state = APP_DELETED + 1;
     apps[4].state = -1;
     apps[5].activated_at = -1;
     for (size_t i = 0; i < ARRAY_COUNT(apps); i++) {

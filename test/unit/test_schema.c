@@ -135,13 +135,14 @@ static void make_version_1(void)
 {
     sqlite3 *db = NULL;
     assert_int_equal(sqlite3_open(f.path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db,
-                                  "DROP TABLE qp_app; DROP TABLE qp_app_topic;"
-                                  "DROP INDEX qp_msg_pending; DROP INDEX qp_hook_wait_job;"
-                                  "CREATE INDEX qp_hook_wait_job ON qp_hook_wait(ns,job);"
-                                  "PRAGMA user_version=1",
-                                  NULL, NULL, NULL),
-                     SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(db,
+                     "DROP TABLE qp_app; DROP TABLE qp_app_topic; DROP TABLE qp_definition;"
+                     "DROP INDEX qp_msg_pending; DROP INDEX qp_hook_wait_job;"
+                     "CREATE INDEX qp_hook_wait_job ON qp_hook_wait(ns,job);"
+                     "PRAGMA user_version=1",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
@@ -167,11 +168,11 @@ static void test_version_1_is_migrated(void **state)
     make_version_1();
     options.path = f.path;
     assert_int_equal(store_open(&f.t.env, &options, &reader, &err), QP_E_READONLY);
-    assert_non_null(strstr(err.text, "has schema 1, this program reads 3"));
+    assert_non_null(strstr(err.text, "has schema 1, this program reads 4"));
     options.read_only = false;
     assert_int_equal(store_open(&f.t.env, &options, &f.s, &err), QP_OK);
     store_info(f.s, &info);
-    assert_int_equal(info.schema_version, 3);
+    assert_int_equal(info.schema_version, 4);
     assert_int_equal(storetest_count(&f, TABLE_audit), 1);
     assert_int_equal(storetest_op(&f, &put), QP_OK);
     storetest_reopen(&f);

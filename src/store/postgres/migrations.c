@@ -193,9 +193,17 @@ static const char *const migration_5[] = {
     NULL,
 };
 
-const char *const *const postgres_migrations[] = {migration_1, postgres_functions,
-                                                  migration_3, postgres_start_graphs,
-                                                  migration_5, postgres_signal_ids};
+/* 7: the number of definitions, which every transaction reads when it begins. */
+static const char *const migration_7[] = {
+    "CREATE TABLE definition("
+    "  ns bigint NOT NULL, n bigint NOT NULL DEFAULT 0, rev bigint NOT NULL, PRIMARY KEY(ns))"
+    " WITH (fillfactor=50)",
+    NULL,
+};
+
+const char *const *const postgres_migrations[] = {
+    migration_1, postgres_functions,  migration_3, postgres_start_graphs,
+    migration_5, postgres_signal_ids, migration_7};
 /* clang-format on */
 
 const int64_t postgres_schema_version = (int64_t)ARRAY_COUNT(postgres_migrations);

@@ -104,6 +104,7 @@ static int take_state(void *context, const PGresult *result, struct qp_err *err)
     p->base.server_ms = p->host_clock ? 0 : wire_i64(result, 0, 0);
     p->base.server_us = p->base.env->monotonic_us(p->base.env->context);
     p->pos_base = wire_i64(result, 0, 1);
+    p->base.definitions = wire_i64(result, 0, 3);
     return QP_OK;
 }
 
@@ -673,7 +674,7 @@ static enum scan_lock lock_of_scan(const struct postgres_provider *p, const stru
 {
     const struct table *t = &tables[scan->table];
     bool of_job = t->keyed_by_job && scan->index < 0 && scan->prefix_count >= 2;
-    if (!p->active || t->additive || of_job || scan->table == TABLE_head) {
+    if (!p->active || t->additive || of_job || scan->peek || scan->table == TABLE_head) {
         return SCAN_FREE;
     }
     return scan->skip_locked ? SCAN_SKIP : SCAN_LOCK;

@@ -34,8 +34,8 @@ static const char *const plain_texts[PLAIN_KINDS] = {
     [PLAIN_SNAPSHOT] = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
     /* Two statements: what the second one sees was committed before the lock was had. */
     [PLAIN_ENTER] = "SELECT pg_try_advisory_xact_lock_shared(" POSTGRES_STORE_LOCK ")::int::bigint",
-    [PLAIN_STATE] = "SELECT floor(extract(epoch FROM clock_timestamp())*1000)::bigint, pos, rev"
-                    " FROM %s.head WHERE ns=0",
+    [PLAIN_STATE] = "SELECT floor(extract(epoch FROM clock_timestamp())*1000)::bigint, pos, rev,"
+                    " coalesce((SELECT n FROM %s.definition WHERE ns=0),0) FROM %s.head WHERE ns=0",
     [PLAIN_XID] = "SELECT pg_current_xact_id()::text::bigint",
     [PLAIN_XID_IF_ANY] = "SELECT pg_current_xact_id_if_assigned()::text::bigint",
     [PLAIN_LOCK_JOB] =

@@ -206,7 +206,15 @@ static const char *const migration_3[] = {
     NULL,
 };
 
-const char *const *const sqlite_migrations[] = {migration_1, migration_2, migration_3};
+/* 4: the number of definitions. */
+static const char *const migration_4[] = {
+    "CREATE TABLE qp_definition("
+    "  ns INTEGER NOT NULL, \"n\" INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns)) STRICT, WITHOUT ROWID",
+    NULL,
+};
+
+const char *const *const sqlite_migrations[] = {migration_1, migration_2, migration_3, migration_4};
 /* clang-format on */
 
 const int64_t sqlite_schema_version = (int64_t)ARRAY_COUNT(sqlite_migrations);
