@@ -60,6 +60,7 @@ void scene_start(struct sim *s, qp_ms at_ms, const struct scene_job *job)
     struct act *a = act_new(s, ACT_START, at_ms);
     put(a->jid, job->jid);
     put(a->workflow, job->workflow);
+    put(a->pinned, job->pinned == NULL ? "" : job->pinned);
     a->job_kind = job->kind;
     a->expire_ms = job->expire_ms;
     (void)snprintf(a->input, sizeof a->input, "%s", job->input);
@@ -100,6 +101,25 @@ void scene_signal_with_id(struct sim *s, qp_ms at_ms, const char *topic, const c
 void scene_deploy(struct sim *s, qp_ms at_ms, const struct app *app)
 {
     act_new(s, ACT_DEPLOY, at_ms)->app = app;
+}
+
+void scene_activate(struct sim *s, qp_ms at_ms, const struct app *app)
+{
+    act_new(s, ACT_ACTIVATE, at_ms)->app = app;
+}
+
+void scene_delete(struct sim *s, qp_ms at_ms, const struct app *app)
+{
+    act_new(s, ACT_DELETE, at_ms)->app = app;
+}
+
+bool scene_was_activated(const struct sim *s)
+{
+    bool was = false;
+    for (int i = 0; i < s->event_count; i++) {
+        was = was || s->events[i].state == APP_ACTIVE;
+    }
+    return was;
 }
 
 void scene_end_job(struct sim *s, qp_ms at_ms, const char *jid, enum job_state state)
@@ -221,6 +241,8 @@ void client_go_on(struct sim *s)
         struct act *a = &s->acts[i];
         if (may_send(s, a)) {
             s->requests++;
+            a->events = a->sent ? a->events : s->event_count;
+            a->sent = true;
             send(s, a);
             if (fault_at(s, FAULT_REQUEST_TWICE, -1, s->requests) != NULL) {
                 send(s, a);
@@ -281,7 +303,8 @@ static void answered(struct sim *s, struct act *a, int rc, const char *why)
     } else if (!again) {
         a->refused = true;
         a->done = true;
-        if (a->kind == ACT_START || a->kind == ACT_SIGNAL || a->kind == ACT_DEPLOY) {
+        if ((a->kind == ACT_START && a->pinned[0] == '\0') || a->kind == ACT_SIGNAL ||
+            a->kind == ACT_DEPLOY) {
             sim_violate(s, "answer", "%s%s was refused: %s (%s)", a->jid, a->key, qp_code_word(rc),
                         why == NULL ? "" : why);
         }
@@ -342,13 +365,15 @@ static bool order_fill(struct order *o)
     struct job_ref ref = {STORE_NS_DEFAULT, job == NULL ? 0 : job->number};
     switch (a->kind) {
     case ACT_START:
-        o->start.start = (struct start){.job = {.ref = {.ns = STORE_NS_DEFAULT},
-                                                .jid = str_from(a->jid),
-                                                .kind = a->job_kind,
-                                                .workflow = str_from(a->workflow),
-                                                .limit_key = str_from(a->limit_key),
-                                                .expire_ms = a->expire_ms},
-                                        .input = str_from(a->input)};
+        o->start.start =
+            (struct start){.job = {.ref = {.ns = STORE_NS_DEFAULT},
+                                   .jid = str_from(a->jid),
+                                   .kind = a->job_kind,
+                                   .workflow = str_from(a->workflow),
+                                   .version = a->pinned[0] == '\0' ? QP_NONE : str_from(a->pinned),
+                                   .limit_key = str_from(a->limit_key),
+                                   .expire_ms = a->expire_ms},
+                           .input = str_from(a->input)};
         if (s->scene->start != NULL &&
             !s->scene->start(s->stage, o->node->index, &o->arena, &o->start.start.job)) {
             return false;
@@ -397,7 +422,11 @@ static bool order_fill(struct order *o)
         request_op(&o->op);
         return job != NULL;
     case ACT_DEPLOY:
+    case ACT_ACTIVATE:
+    case ACT_DELETE:
         o->deploy.app = a->app;
+        o->deploy.activates = a->kind == ACT_ACTIVATE;
+        o->deploy.deletes = a->kind == ACT_DELETE;
         deploy_init(&o->deploy);
         return true;
     case ACT_NUMBERS:

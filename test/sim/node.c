@@ -479,6 +479,7 @@ static void open_engine(struct node *n)
                                .stepwise = s->stepwise};
     struct qp_err err = {0};
     o.programs = s->scene->programs(s->stage, n->index, &n->env);
+    o.names = s->scene->names == NULL ? NULL : s->scene->names(s->stage, n->index);
     while (o.programs[o.program_count] != NULL) {
         o.program_count++;
     }

@@ -44,6 +44,8 @@ struct scene {
      * peace; when it dies, all that it had is gone, and nothing is called. */
     void (*turn)(void *world, int node, struct store *store);
     void (*leave)(void *world, int node);
+    /* What names mean at this node; NULL: they are plain topics. */
+    const struct names *(*names)(void *world, int node);
     /* What a start is at this node; false: it cannot say yet, and will be asked again. */
     bool (*start)(void *world, int node, struct arena *arena, struct op_job_create *job);
     void (*destroy)(void *world);
@@ -57,6 +59,7 @@ extern const struct scene scene_cast;
 extern const struct scene scene_shapes;
 extern const struct scene scene_graph;
 extern const struct scene scene_signals;
+extern const struct scene scene_names;
 extern const struct scene *const scenes[]; /* ended by NULL */
 
 /* Memory that outlives nodes. */
@@ -70,7 +73,8 @@ struct scene_job {
     int64_t kind;
     const char *workflow;
     const char *input;
-    qp_ms expire_ms; /* 0: never */
+    qp_ms expire_ms;    /* 0: never */
+    const char *pinned; /* the version of the job that it is a fork of; NULL: it is none */
 };
 void scene_start(struct sim *sim, qp_ms at_ms, const struct scene_job *job);
 void scene_signal(struct sim *sim, qp_ms at_ms, const char *topic, const char *key,
@@ -79,8 +83,13 @@ void scene_signal(struct sim *sim, qp_ms at_ms, const char *topic, const char *k
  * of it. */
 void scene_signal_with_id(struct sim *sim, qp_ms at_ms, const char *topic, const char *key,
                           const char *payload, int repeats);
-/* The app lives as long as the world. */
+/* The app lives as long as the world. Deploying activates it, too; the others are of a version that was deployed, and
+ * may be refused. */
 void scene_deploy(struct sim *sim, qp_ms at_ms, const struct app *app);
+void scene_activate(struct sim *sim, qp_ms at_ms, const struct app *app);
+void scene_delete(struct sim *sim, qp_ms at_ms, const struct app *app);
+/* Whether any version was active. */
+bool scene_was_activated(const struct sim *sim);
 void scene_end_job(struct sim *sim, qp_ms at_ms, const char *jid, enum job_state state);
 void scene_pause(struct sim *sim, qp_ms at_ms, qp_ms for_ms, const char *jid);
 

@@ -1,6 +1,6 @@
 /* scene_graph.c - generated graphs (plot.h) as jobs: deployed, started, signalled, ended, and deployed anew meanwhile
  *
- * Every node has a library of its own, as a process would: it hears of a deployment by looking, now and then. What must come
+ * Every node has a library of its own, as a process would: its commits look when the number of definitions says so. What must come
  * of a job the plot's interpreter says; a job that somebody may end, or that ends itself, has no such output: it must
  * end as one of the ways that are possible.
  */
@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "graph/program.h"
+#include "graph/start.h"
 #include "kernel/single.h"
 #include "sim/plot.h"
 #include "sim/scene.h"
@@ -44,6 +45,7 @@ struct graph_world {
     struct {
         struct library *library;
         struct program program;
+        struct names names;
         const struct program *programs[3];
         const struct qp_env *env;
         qp_ms look_at;
@@ -87,15 +89,21 @@ static void graph_leave(void *world, int node)
     w->nodes[node].library = NULL;
 }
 
-/* The version that is active, as far as this node knows. */
+/* Its name says what it is, once there is a version at all. */
 static bool graph_started(void *world, int node, struct arena *arena, struct op_job_create *job)
 {
+    const struct graph_world *w = world;
+    (void)node;
+    (void)arena;
+    job->kind = SINGLE_KIND;
+    return scene_was_activated(w->sim);
+}
+
+static const struct names *graph_naming(void *world, int node)
+{
     struct graph_world *w = world;
-    struct between between = {NULL, arena};
-    struct row_reader reader = reader_between(&between);
-    int rc = library_topic(w->nodes[node].library, &reader, arena, STORE_NS_DEFAULT, TOPIC_GRAPH,
-                           job->workflow, &job->version);
-    return rc == QP_OK && !str_is_none(job->version);
+    w->nodes[node].names = graph_names(w->nodes[node].library);
+    return &w->nodes[node].names;
 }
 
 /* -------------------------------------------------------------------------------------------- workers */
@@ -399,6 +407,7 @@ const struct scene scene_graph = {.name = "graph",
                                   .topics = graph_topics,
                                   .turn = graph_turn,
                                   .leave = graph_leave,
+                                  .names = graph_naming,
                                   .start = graph_started,
                                   .destroy = graph_destroy,
                                   .stays_young = true,

@@ -86,5 +86,5 @@ const struct scene scene_shapes = {.name = "shapes",
                                    .execute = shapes_execute,
                                    .verify = shapes_verify};
 
-const struct scene *const scenes[] = {&scene_cast,  &scene_cast,    &scene_cast, &scene_shapes,
-                                      &scene_graph, &scene_signals, NULL};
+const struct scene *const scenes[] = {&scene_cast,  &scene_cast,    &scene_cast,  &scene_shapes,
+                                      &scene_graph, &scene_signals, &scene_names, NULL};

@@ -42,6 +42,7 @@ enum sim_model {
 #define SIM_FAULTS_MAX 64
 #define SIM_ACTS_MAX 512
 #define SIM_JOBS_MAX 64
+#define SIM_EVENTS_MAX 256
 #define SIM_TEXT_SIZE 2048
 
 struct sim_options {

@@ -178,6 +178,75 @@ static void msg_written(struct sim *s, const struct msg_row *before, const struc
     }
 }
 
+/* ------------------------------------------------------------------------------------------ versions */
+
+static void version_written(struct sim *s, const struct app_row *before,
+                            const struct app_row *after)
+{
+    struct version_event *e = &s->events[s->event_count];
+    if (before != NULL && before->state == after->state) {
+        return;
+    }
+    if (s->event_count >= SIM_EVENTS_MAX) {
+        sim_bug("too many changes of versions");
+    }
+    (void)snprintf(e->version, sizeof e->version, "%.*s/%.*s", STR_ARG(after->app),
+                   STR_ARG(after->version));
+    e->state = after->state;
+    s->event_count++;
+}
+
+/* The state of a version after so many events; DELETED: also when it is not there. */
+static int64_t version_state(const struct sim *s, const char *version, int events)
+{
+    int64_t state = APP_DELETED;
+    for (int i = 0; i < events; i++) {
+        state = strcmp(s->events[i].version, version) == 0 ? s->events[i].state : state;
+    }
+    return state;
+}
+
+/* Whether the version was active when the start was sent first, or became so after that. */
+static bool was_active_since(const struct sim *s, const char *version, int events)
+{
+    bool was = version_state(s, version, events) == APP_ACTIVE;
+    for (int i = events; i < s->event_count; i++) {
+        was =
+            was || (s->events[i].state == APP_ACTIVE && strcmp(s->events[i].version, version) == 0);
+    }
+    return was;
+}
+
+static bool was_there_since(const struct sim *s, const char *version, int events)
+{
+    bool was = version_state(s, version, events) != APP_DELETED;
+    for (int i = events; i < s->event_count; i++) {
+        was = was ||
+              (s->events[i].state != APP_DELETED && strcmp(s->events[i].version, version) == 0);
+    }
+    return was;
+}
+
+/* A job begins with what its name means, by what was committed before it was asked for; a fork with its own version,
+ * unless that was deleted before. */
+static void begun(struct sim *s, const struct job_row *job)
+{
+    char version[NAME_SIZE];
+    (void)snprintf(version, sizeof version, "%.*s", STR_ARG(job->version));
+    for (int i = 0; i < s->act_count; i++) {
+        const struct act *a = &s->acts[i];
+        if (a->kind != ACT_START || !str_equal(str_from(a->jid), job->jid)) {
+            continue;
+        }
+        if (a->pinned[0] != '\0' && !was_there_since(s, version, a->events)) {
+            sim_violate(s, "names", "%s began with '%s', which was deleted", a->jid, version);
+        } else if (a->pinned[0] == '\0' && !was_active_since(s, version, a->events)) {
+            sim_violate(s, "names", "%s began with '%s', which is not active any more", a->jid,
+                        version[0] == '\0' ? "no version" : version);
+        }
+    }
+}
+
 /* Two runs of one seed write the same, to the last number. */
 static void trace_row(struct sim *s, enum table_id table, const void *row)
 {
@@ -201,6 +270,11 @@ static void row_written(struct sim *s, const struct undo *u, qp_ms now)
         act_written(s, u->before, u->after);
     } else if (u->table == TABLE_msg && u->after != NULL) {
         msg_written(s, u->before, u->after, now);
+    } else if (u->table == TABLE_app && u->after != NULL) {
+        version_written(s, u->before, u->after);
+    } else if (u->table == TABLE_job && u->before == NULL && u->after != NULL &&
+               s->scene->names != NULL) {
+        begun(s, u->after);
     } else if (u->table == TABLE_feed && u->before == NULL && u->after != NULL) {
         feed_written(s, u->after);
     }
@@ -516,11 +590,17 @@ int64_t scene_rows(struct sim *s, enum table_id table)
     return count_rows(s, table, count_row);
 }
 
+/* What waits for an hour before a text is collected is not under way. */
+static int count_message(void *context, const void *row)
+{
+    return ((const struct msg_row *)row)->kind == MESSAGE_COLLECT ? QP_OK : count_row(context, row);
+}
+
 /* Nothing is under way: no job is open, no message is left. */
 bool watch_is_quiet(struct sim *s)
 {
     int64_t jobs = count_rows(s, TABLE_job, open_job);
-    return jobs + count_rows(s, TABLE_msg, count_row) == 0;
+    return jobs + count_rows(s, TABLE_msg, count_message) == 0;
 }
 
 bool watch_has_jobs(struct sim *s)

@@ -53,6 +53,8 @@ extern const char *const fault_names[FAULT_KINDS];
 enum act_kind {
     ACT_NUMBERS,
     ACT_DEPLOY,
+    ACT_ACTIVATE,
+    ACT_DELETE,
     ACT_START,
     ACT_SIGNAL,
     ACT_END,
@@ -84,7 +86,10 @@ struct act {
     unsigned char guid[LIMIT_GUID_SIZE];
     bool has_id; /* it has an id, for which the GUID stands; else it has an idempotency key */
     int repeats; /* how often it will be sent again when it is acknowledged */
-    const struct app *app; /* of a deployment */
+    char pinned[NAME_SIZE]; /* of a fork: its version */
+    bool sent;
+    int events;            /* of versions that were committed when it was sent first */
+    const struct app *app; /* of a deployment, activation, deletion */
     enum job_state state;  /* of an end */
 };
 
@@ -100,6 +105,12 @@ struct seen_job {
     int64_t number;
     int64_t closed; /* how often it was */
     struct scene_end end;
+};
+
+/* A version of the application has another state: as it was committed, in order. */
+struct version_event {
+    char version[NAME_SIZE]; /* as on its jobs */
+    int64_t state;
 };
 
 /* Raw calls of a worker, by job, address and GUID: they never end. */
@@ -214,6 +225,8 @@ struct sim {
     int64_t edges; /* how often that was */
     struct seen_job jobs[SIM_JOBS_MAX];
     int job_count;
+    struct version_event events[SIM_EVENTS_MAX];
+    int event_count;
     struct omap sink; /* of struct sink_key */
     /* watch.c */
     struct store *checker;

@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "graph/library.h"
+#include "kernel/chores.h"
 #include "kernel/step.h"
 
 static int put_topics(struct bundle *b, const struct app *app)
@@ -22,6 +23,14 @@ static int put_topics(struct bundle *b, const struct app *app)
     return rc;
 }
 
+static int deploy_delete(struct bundle *b, const struct app *app)
+{
+    struct op_app_delete op = {.ns = STORE_NS_DEFAULT, .app = app->id, .version = app->version};
+    qp_str name;
+    QP_TRY(version_name(&b->commit->arena, app->id, app->version, &name));
+    return delete_version(b, &op, name);
+}
+
 static int deploy_decide(struct engine *e, struct command *c, struct bundle *b)
 {
     struct deploy *d = (struct deploy *)c;
@@ -35,10 +44,13 @@ static int deploy_decide(struct engine *e, struct command *c, struct bundle *b)
     struct op activate = {
         .kind = OP_app_activate,
         .app_activate = {.ns = STORE_NS_DEFAULT, .app = app->id, .version = app->version}};
-    int rc;
+    int rc = QP_OK;
     (void)e;
+    if (d->deletes) {
+        return deploy_delete(b, app);
+    }
     hash_guid("app", 3, app->source.p, app->source.n, d->hash);
-    rc = step_op(b, &put);
+    rc = d->activates ? QP_OK : step_op(b, &put);
     rc = rc == QP_OK ? step_op(b, &activate) : rc;
     rc = rc == QP_OK ? put_topics(b, app) : rc;
     return rc == QP_OK ? bundle_run(b) : rc;

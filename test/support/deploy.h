@@ -5,7 +5,8 @@
  *     d.command.answer = ...;
  *     engine_submit(e, &d.command);
  *
- * The app and this live until it is answered. The same text again changes nothing.
+ * Or one that is there is activated, or deleted. The app and this live until it is answered. The same text again changes
+ * nothing.
  */
 #ifndef QP_TEST_DEPLOY_H
 #define QP_TEST_DEPLOY_H
@@ -17,6 +18,8 @@ struct app;
 struct deploy {
     struct command command; /* first */
     const struct app *app;
+    bool activates;                      /* a version that is there, and no more */
+    bool deletes;                        /* the same, it goes */
     unsigned char hash[LIMIT_GUID_SIZE]; /* until the commit */
 };
 
