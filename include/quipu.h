@@ -684,19 +684,38 @@ QP_API QP_MUST_USE int qp_activity_list(qp *engine, qp_str ns, qp_str id, qp_str
                                         int64_t limit, void *context, qp_activity_visit visit,
                                         bool *out_more, struct qp_err *err);
 
-/* One entry of a job's journal. */
+/* One entry of a job's journal. It says what happened and what stood there then, and never changes; every attempt of a
+ * worker that failed, every lost lease, every wait and every call of another job has one. Kinds:
+ *
+ *   entered    an activity: ledger is that of its entry mark, of a trigger that it is born with
+ *   answered   an activity, by a result, a signal, a time, another job: code; ledger is that of the answer after step 2
+ *   failed     an attempt of a worker: attempt, worker, code, error; until: the next one, 0: it was the last
+ *   lost       a delivery of a task got no answer: delivery, worker, code, error
+ *   waits      an activity, for a signal: topic, key; for a time: until; or for both
+ *   called     another job was started: topic, other; until: when it begins, if that is later
+ *   forked     the job was made from another one: other
+ *   changed, closed, paused, resumed   the job itself; detail: why
+ *   noted      what a graph has emitted: detail */
 struct qp_event {
     qp_str ns;
     qp_str job; /* its id */
     int64_t seq;
     int64_t pos; /* in the feed */
     qp_ms at;
-    const char *kind;   /* entered, answered, changed, closed, paused, resumed, noted */
+    const char *kind;   /* see above */
     qp_str address;     /* of the activity; none: it is about the job */
-    int64_t ledger;     /* of the activity, or of the answer, as it is now */
-    int64_t code;       /* of an answer */
-    const char *status; /* of the job, as it is now */
+    int64_t ledger;     /* of the activity, or of the answer, as it was then; 0: none */
+    int64_t code;       /* of an answer, or of the error */
+    const char *status; /* of the job, as it was then; NULL: an older version did not keep it */
     qp_str detail;      /* JSON or text; none */
+    int64_t attempt;    /* from 1; 0: none */
+    int64_t delivery;   /* from 1; 0: none */
+    qp_str worker;      /* its name; none: it has none, or it is not known */
+    qp_str topic;
+    qp_str key;
+    qp_str other; /* the id of another job */
+    qp_ms until;  /* 0: none */
+    qp_str error; /* JSON: code, message, activity, address */
 };
 typedef int (*qp_event_visit)(void *context, const struct qp_event *event);
 /* The entries after the sequence `after` (0: all), in order. *out_more: there are others. */

@@ -268,7 +268,7 @@ static const struct guid_row *latest_of(const struct nested *x)
 {
     const struct guid_row *latest = NULL;
     for (const struct answer *a = x->answers; a != NULL; a = a->next) {
-        latest = latest == NULL || a->guid.seq >= latest->seq ? &a->guid : latest;
+        latest = latest == NULL || guid_is_later(&a->guid, latest) ? &a->guid : latest;
     }
     return latest;
 }

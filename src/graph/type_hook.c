@@ -52,10 +52,11 @@ static int enter(struct action *s)
     if (rc == QP_OK && (ms > 0 || x->hook == NULL)) {
         rc = turn_timer(s->turn, QP_STR("sleep"), ms);
     }
-    if (rc != QP_OK || x->hook == NULL) {
-        return rc;
+    if (rc != QP_OK || (x->hook != NULL && str_is_none(key))) {
+        return rc != QP_OK ? rc : QP_E_INVALID;
     }
-    return str_is_none(key) ? QP_E_INVALID : turn_hook(s->turn, x->hook->topic, key, false);
+    QP_TRY(turn_note_wait(s->turn, x->hook != NULL ? x->hook->topic : QP_NONE, key, ms));
+    return x->hook == NULL ? QP_OK : turn_hook(s->turn, x->hook->topic, key, false);
 }
 
 /* Both are kept when there are two: what came, and what was made of it. */

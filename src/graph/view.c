@@ -81,7 +81,7 @@ static int see_guid(void *context, const void *row)
     const struct guid_row *guid = row;
     struct sight *seen = sight_of(v, guid->addr);
     if (seen == NULL || seen->act == NULL || !str_equal(seen->act->addr, guid->addr) ||
-        (seen->has_guid && guid->seq < seen->guid.seq)) {
+        (seen->has_guid && !guid_is_later(guid, &seen->guid))) {
         return QP_OK;
     }
     seen->guid = *guid; /* of its texts nothing is looked at */
@@ -253,7 +253,7 @@ static int see_latest(void *context, const void *row)
 {
     struct sight *seen = context;
     const struct guid_row *guid = row;
-    if (!seen->has_guid || guid->seq >= seen->guid.seq) {
+    if (!seen->has_guid || guid_is_later(guid, &seen->guid)) {
         seen->guid = *guid; /* of its texts nothing is looked at */
         seen->has_guid = true;
     }

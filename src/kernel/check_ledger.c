@@ -492,7 +492,9 @@ void rule_H1(struct check *c)
     }
     EACH_ROW(c, guid, guid)
     {
-        rows_push(c, &seqs, &guid->seq);
+        if (guid->seq != 0 || guid->n >= 0) { /* one that has not spawned may have none */
+            rows_push(c, &seqs, &guid->seq);
+        }
     }
     EACH_ROW(c, event, event)
     {

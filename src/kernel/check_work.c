@@ -2,12 +2,13 @@
 #include "kernel/check_work.h"
 
 #include "kernel/turn.h"
+#include "store/event.h"
 
 bool job_took_its_turn(const struct check *c)
 {
     EACH_ROW(c, event, event)
     {
-        if (event->kind == EVENT_JOB_CLOSED) {
+        if (event_kind(event) == EVENT_JOB_CLOSED) {
             return false; /* job_close has written it; an edge does not */
         }
     }

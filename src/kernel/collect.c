@@ -148,7 +148,7 @@ static int wake_decide(void *context, struct bundle *b)
     if (op == NULL) {
         return b->commit->rc;
     }
-    op->wake = (struct op_wake){.limit = LIMIT_WAKE_MESSAGES};
+    op->wake = (struct op_wake){.limit = LIMIT_WAKE_MESSAGES, .lost_kind = MESSAGE_TASK};
     rc = bundle_run(b);
     r->more = rc == QP_OK && op->wake.out_more;
     r->leases = rc == QP_OK ? op->wake.out_leases : 0;

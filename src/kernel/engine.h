@@ -70,9 +70,9 @@ struct service {
     size_t extra_size; /* bytes behind the struct task that are the owner's; zeroed */
     /* How many places are free, `most` at most. Counts one for a task of this round, and names its owner: `give`
      * asks that one first. engine_options.settled ends what a round, or a try of its commit,
-     * has counted. NULL: see room. */
+     * has counted. *out_worker is the name of the worker whose place it is, until then. NULL: see room. */
     int64_t (*places)(void *context, int64_t most);
-    void *(*promise)(void *context, int round);
+    void *(*promise)(void *context, int round, qp_str *out_worker);
     int64_t promised[ENGINE_ROUNDS]; /* in rounds that are not answered yet */
     bool pushes;                     /* it is served by rounds, and not only claimed from */
     int64_t whole;                   /* room when nothing is in hand */

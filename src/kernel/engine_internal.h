@@ -143,7 +143,7 @@ int message_bury(struct bundle *b, const struct msg_row *m, const char *why,
 
 /* serve.c: tasks for workers. What a round has promised is over. */
 void serve_settled(struct engine *e, struct round *r);
-void *serve_reserve(void *engine, int64_t ns, qp_str topic, qp_ms *out_lease_ms, void **out_seat);
+void *serve_reserve(void *engine, int64_t ns, qp_str topic, struct reservation *out_reserved);
 /* Whether a service has room for what may be in its stream; the claims for all that have. */
 bool serve_is_wanted(const struct engine *e);
 int serve_claim(struct engine *e, struct bundle *b, struct outcome *o) QP_MUST_USE;

@@ -171,6 +171,15 @@ static int64_t call_check(const struct turn *t, const struct call_job *call,
                                                                        : 0;
 }
 
+/* The job is made, and the caller's history says so. */
+static int call_new(struct turn *t, const struct call_job *call, qp_str jid, qp_str parent_guid)
+{
+    qp_ms until = call->delay_ms > 0 ? bundle_now(t->bundle) + call->delay_ms : 0;
+    QP_TRY(call_make(t, call, jid, parent_guid));
+    return turn_note(t, EVENT_CALLED,
+                     &(struct event_facts){.topic = call->workflow, .job = jid, .until = until});
+}
+
 int turn_call(struct turn *t, const struct call_job *call)
 {
     const struct job_row *there = NULL;
@@ -188,7 +197,7 @@ int turn_call(struct turn *t, const struct call_job *call)
     }
     return refused != 0    ? call_refuse(t, call, jid, refused)
            : there != NULL ? QP_OK
-                           : call_make(t, call, jid, parent_guid);
+                           : call_new(t, call, jid, parent_guid);
 }
 
 /* ----------------------------------------------------------------------------------------- answers */

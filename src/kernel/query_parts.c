@@ -3,10 +3,20 @@
  * The journal of a job has no table: each entry is the row that it tells of, with a sequence that is dense
  * per job. So the entries after a sequence are exactly the next numbers, and each row that is met goes to
  * its place on the page at once. Entries whose rows are gone (GUIDs that were folded) are left out.
+ *
+ * An entry never changes, although its row may: only what the commit of the entry wrote is told.
+ *
+ *   entered    the ledger is that of the entry mark, 001000000000000, and of a trigger 101100000000001
+ *   answered   steps 1 and 2 of its GUID, the edge if it was one, the ordinal, and the code of step 1. That its step
+ *              3 came later does not show.
+ *   others     have rows that never change
+ *   status     a row of its own has it. Of entered and answered: what the last such row before it says, running if
+ *              there is none; of the answer that closed the job: how the job ended.
  */
 #include "kernel/ledger.h"
 #include "kernel/query.h"
 #include "kernel/turn.h"
+#include "store/event.h"
 
 /* What a page needs of one job. */
 struct parts {
@@ -14,6 +24,10 @@ struct parts {
     struct arena arena;
     const struct job_row *job;
     struct qp_err *err;
+    /* The entry that was told last, and the status that entries behind it begin with; -1: not known. */
+    int64_t told_job;
+    int64_t told_seq;
+    int64_t status;
 };
 
 static int parts_begin(struct parts *p, const struct query *q, qp_str id, struct qp_err *err)
@@ -218,69 +232,163 @@ static const char *event_word(int64_t kind)
         return "paused";
     case EVENT_JOB_RESUMED:
         return "resumed";
+    case EVENT_LOST:
+        return "lost";
+    case EVENT_FAILED:
+        return "failed";
+    case EVENT_WAITS:
+        return "waits";
+    case EVENT_CALLED:
+        return "called";
+    case EVENT_FORKED:
+        return "forked";
     default:
         return "noted";
     }
+}
+
+static bool has_facts(int64_t kind)
+{
+    return kind == EVENT_LOST || (kind >= EVENT_FAILED && kind <= EVENT_FORKED);
+}
+
+static int last_status(void *context, const void *row)
+{
+    *(int64_t *)context = event_status(row);
+    return QP_OK;
+}
+
+/* What the job's status was before an entry: what the last row of its own before it says. */
+static int status_before(struct parts *p, const struct feed_entry *entry)
+{
+    struct event_row here = {.ns = entry->ns, .job = entry->job, .seq = entry->seq};
+    struct scan scan = {.table = TABLE_event,
+                        .index = -1,
+                        .prefix = &here,
+                        .prefix_count = 2,
+                        .after = &here,
+                        .limit = 1,
+                        .backwards = true};
+    if (p->told_job == entry->job && p->told_seq + 1 == entry->seq) {
+        return QP_OK;
+    }
+    p->status = STATUS_RUNNING;
+    return store_scan(p->q->store, &scan, &p->status, last_status, p->err);
+}
+
+static const char *word_of(int64_t status)
+{
+    return status < 0 ? NULL : status_word(status);
+}
+
+static int fill_answered(struct parts *p, struct arena *arena, const struct feed_entry *entry,
+                         struct qp_event *event, bool *out_found)
+{
+    struct guid_row key = {
+        .ns = entry->ns, .job = entry->job, .addr = entry->addr, .guid = entry->guid};
+    struct guid_row guid = {0};
+    int rc = store_guid(p->q->store, arena, &key, &guid, p->err);
+    *out_found = rc == QP_OK;
+    if (rc != QP_OK) {
+        return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+    }
+    event->kind = "answered";
+    event->ledger = guid.ledger - guid.ledger / GUID_COMPLETED % 10 * GUID_COMPLETED;
+    event->code = guid.code;
+    event->at = guid.at;
+    event->pos = guid.pos;
+    if (guid.ledger / GUID_CLOSED % 10 != 0) {
+        event->status = word_of(status_of_state(p->job->state));
+    }
+    return QP_OK;
+}
+
+static int fill_entered(struct parts *p, struct arena *arena, const struct feed_entry *entry,
+                        struct qp_event *event, bool *out_found)
+{
+    struct act_row key = {.ns = entry->ns, .job = entry->job, .addr = entry->addr};
+    const void *row = NULL;
+    const struct act_row *act;
+    QP_TRY(may_get(p, arena, TABLE_act, &key, &row));
+    *out_found = row != NULL;
+    if (row == NULL) {
+        return QP_OK;
+    }
+    act = row;
+    event->kind = "entered";
+    event->ledger = act->category == 'D' ? LEDGER_TRIGGER : LEDGER_LEG1_ENTRY;
+    event->at = act->at;
+    event->pos = act->pos;
+    return QP_OK;
+}
+
+static int fill_facts(struct parts *p, struct arena *arena, qp_str detail, struct qp_event *event)
+{
+    struct event_facts facts = {0};
+    QP_TRY(event_read(store_env(p->q->store), arena, detail, &facts));
+    event->attempt = facts.attempt;
+    event->delivery = facts.delivery;
+    event->worker = facts.worker;
+    event->topic = facts.topic;
+    event->key = facts.key;
+    event->other = facts.job;
+    event->until = facts.until;
+    event->code = facts.code;
+    event->error = facts.error;
+    return QP_OK;
+}
+
+static int fill_event(struct parts *p, struct arena *arena, const struct feed_entry *entry,
+                      struct qp_event *event, bool *out_found)
+{
+    struct event_row key = {.ns = entry->ns, .job = entry->job, .seq = entry->seq};
+    const void *row = NULL;
+    const struct event_row *e;
+    QP_TRY(may_get(p, arena, TABLE_event, &key, &row));
+    *out_found = row != NULL;
+    if (row == NULL) {
+        return QP_OK;
+    }
+    e = row;
+    p->status = event_status(e);
+    event->kind = event_word(event_kind(e));
+    event->status = word_of(p->status);
+    event->address = e->addr;
+    event->at = e->at;
+    event->pos = e->pos;
+    if (has_facts(event_kind(e))) {
+        return fill_facts(p, arena, e->detail, event);
+    }
+    event->detail = e->detail;
+    return QP_OK;
 }
 
 /* What the row of an entry says. *out_found false: the row is gone. */
 static int entry_fill(struct parts *p, struct arena *arena, const struct feed_entry *entry,
                       struct qp_event *event, bool *out_found)
 {
-    struct event_row by_seq = {.ns = entry->ns, .job = entry->job, .seq = entry->seq};
-    struct act_row by_addr = {.ns = entry->ns, .job = entry->job, .addr = entry->addr};
-    struct guid_row by_guid = {
-        .ns = entry->ns, .job = entry->job, .addr = entry->addr, .guid = entry->guid};
-    struct guid_row guid = {0};
-    const void *row = NULL;
-    int rc;
-    if (!str_is_none(entry->guid)) {
-        rc = store_guid(p->q->store, arena, &by_guid, &guid, p->err);
-        *out_found = rc == QP_OK;
-        event->kind = "answered";
-        event->ledger = guid.ledger;
-        event->code = guid.code;
-        event->at = guid.at;
-        event->pos = guid.pos;
-        return rc == QP_E_NOT_FOUND ? QP_OK : rc;
-    }
-    if (!str_is_none(entry->addr)) {
-        rc = may_get(p, arena, TABLE_act, &by_addr, &row);
-        event->kind = "entered";
-        if (row != NULL) {
-            event->ledger = ((const struct act_row *)row)->ledger;
-            event->at = ((const struct act_row *)row)->at;
-            event->pos = ((const struct act_row *)row)->pos;
-        }
-    } else {
-        rc = may_get(p, arena, TABLE_event, &by_seq, &row);
-        if (row != NULL) {
-            const struct event_row *e = row;
-            event->kind = event_word(e->kind);
-            event->address = e->addr;
-            event->detail = e->detail;
-            event->at = e->at;
-            event->pos = e->pos;
-        }
-    }
-    *out_found = row != NULL;
-    return rc;
+    QP_TRY(status_before(p, entry));
+    event->status = word_of(p->status);
+    p->told_job = entry->job;
+    p->told_seq = entry->seq;
+    return !str_is_none(entry->guid)   ? fill_answered(p, arena, entry, event, out_found)
+           : !str_is_none(entry->addr) ? fill_entered(p, arena, entry, event, out_found)
+                                       : fill_event(p, arena, entry, event, out_found);
 }
 
 static int entry_tell(struct parts *p, const struct feed_entry *entry, void *context,
                       qp_event_visit visit)
 {
-    struct qp_event event = {.ns = p->q->ns_name,
-                             .job = p->job->jid,
-                             .seq = entry->seq,
-                             .address = entry->addr,
-                             .status = status_word(p->job->status)};
+    struct qp_event event = {
+        .ns = p->q->ns_name, .job = p->job->jid, .seq = entry->seq, .address = entry->addr};
     struct arena arena;
     bool found = false;
     int rc;
     arena_init(&arena, store_env(p->q->store), 0);
     rc = entry_fill(p, &arena, entry, &event, &found);
-    rc = rc == QP_OK && found ? visit(context, &event) : rc;
+    if (rc == QP_OK && found) {
+        rc = visit(context, &event);
+    }
     arena_done(&arena);
     return rc;
 }
@@ -314,9 +422,8 @@ static int each_act(void *context, const void *row)
 {
     struct journal_page *j = context;
     const struct act_row *act = row;
-    int rc = place_entry(j, act->seq, act->addr, QP_NONE);
-    return rc == QP_OK && act->guid.p != NULL ? place_entry(j, act->guid_seq, act->addr, act->guid)
-                                              : rc;
+    QP_TRY(place_entry(j, act->seq, act->addr, QP_NONE));
+    return act->guid.p == NULL ? QP_OK : place_entry(j, act->guid_seq, act->addr, act->guid);
 }
 
 static int each_guid(void *context, const void *row)

@@ -323,9 +323,25 @@ static int decide_pending(struct turn *t, struct request_result *r)
     return rc == QP_OK ? turn_answer(t) : rc;
 }
 
+/* The journal entry of an attempt that failed; the next one, if there is one, is at `until`. */
+static int attempt_note(struct turn *t, const struct request_result *r, const struct act_row *act)
+{
+    struct event_facts facts = {.attempt = act->attempt + 1,
+                                .worker = r->worker,
+                                .until = r->retry_ms >= 0 ? bundle_now(t->bundle) + r->retry_ms : 0,
+                                .code = r->code,
+                                .error = r->error,
+                                .address = t->site.addr};
+    return turn_note(t, EVENT_FAILED, &facts);
+}
+
 /* One failure more on the activity's row, and the task again, later. */
 static int try_again(struct turn *t, struct request_result *r, const struct act_row *act)
 {
+    struct op status = {
+        .kind = OP_job_set,
+        .job_set = {
+            .ref = t->site.ref, .what = JOB_SET_STATUS, .status = STATUS_RETRYING, .noted = true}};
     struct op count = {.kind = OP_act_add,
                        .act_add = {.ref = t->site.ref,
                                    .addr = t->site.addr,
@@ -333,9 +349,12 @@ static int try_again(struct turn *t, struct request_result *r, const struct act_
                                    .error = r->error}};
     struct op retry = {.kind = OP_msg_retry,
                        .msg_retry = {.ref = r->of.ref, .delay_ms = r->retry_ms, .error = r->error}};
-    int rc = turn_op(t, &retry);
-    rc = rc == QP_OK ? turn_op(t, &count) : rc;
-    return rc == QP_OK ? turn_status(t, STATUS_RUNNING, STATUS_RETRYING) : rc;
+    QP_TRY(turn_op(t, &retry));
+    QP_TRY(turn_op(t, &count));
+    if (t->job->status == STATUS_RUNNING && t->job->closed_by.p == NULL) {
+        QP_TRY(turn_op(t, &status)); /* the attempt's own entry says it, too */
+    }
+    return attempt_note(t, r, act);
 }
 
 static int decide_error(struct turn *t, struct request_result *r)
@@ -353,7 +372,11 @@ static int decide_error(struct turn *t, struct request_result *r)
     r->code = r->code >= 400 ? r->code : 500;
     r->retry_ms =
         r->fatal || !retry_is_for(&policy, r->code) ? -1 : retry_delay(&policy, act->attempt + 1);
-    return r->retry_ms >= 0 ? try_again(t, r, act) : decide_done(t, r);
+    if (r->retry_ms >= 0) {
+        return try_again(t, r, act);
+    }
+    QP_TRY(attempt_note(t, r, act));
+    return decide_done(t, r);
 }
 
 static int result_decide(struct engine *e, struct command *c, struct bundle *b)

@@ -64,6 +64,7 @@ struct request_result {
     int64_t code;
     qp_str output; /* RESULT_ERROR: the error, as JSON */
     qp_str error;  /* the same as a sentence, for people */
+    qp_str worker; /* the name of the worker that brought it; none: it has none */
     bool fatal;    /* not to be tried again */
     int64_t
         pending_index; /* from 1: which of the pending results of this task it is; 0: the next */

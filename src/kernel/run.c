@@ -22,7 +22,9 @@
 int run_end(struct engine *e, int64_t epoch, enum node_state state, struct qp_err *err)
 {
     struct op adopt = {.kind = OP_msg_adopt,
-                       .msg_adopt = {.epoch = epoch, .limit = LIMIT_CLAIM_MESSAGES}};
+                       .msg_adopt = {.epoch = epoch,
+                                     .lost_kind = state == NODE_DEAD ? MESSAGE_TASK : 0,
+                                     .limit = LIMIT_CLAIM_MESSAGES}};
     struct op ending = {.kind = OP_node_put, .node_put = {.epoch = epoch, .state = NODE_ENDING}};
     struct op over = {.kind = OP_node_put, .node_put = {.epoch = epoch, .state = state}};
     char guid[LIMIT_GUID_SIZE];

@@ -89,22 +89,29 @@ static int64_t places_of(const struct service *s)
 }
 
 /* One of its places, for this round. */
-static bool place_promise(struct engine *e, struct service *s, void **out_seat)
+static bool place_promise(struct engine *e, struct service *s, struct reservation *out_reserved)
 {
-    *out_seat = s->promise != NULL ? s->promise(s->context, e->open->place) : NULL;
-    s->promised[e->open->place] += s->promise == NULL;
-    return s->promise == NULL || *out_seat != NULL;
+    struct reservation at = {.lease_ms = s->lease_ms};
+    if (s->promise == NULL) {
+        s->promised[e->open->place]++;
+    } else {
+        at.seat = s->promise(s->context, e->open->place, &at.worker);
+    }
+    if (s->promise != NULL && at.seat == NULL) {
+        return false;
+    }
+    *out_reserved = at;
+    return true;
 }
 
 /* A place at a worker, for a task that is about to be born. */
-void *serve_reserve(void *context, int64_t ns, qp_str topic, qp_ms *out_lease_ms, void **out_seat)
+void *serve_reserve(void *context, int64_t ns, qp_str topic, struct reservation *out_reserved)
 {
     struct engine *e = context;
     promises_begin(e);
     for (struct service *s = *slot_of(e, topic); s != NULL; s = s->next_in_slot) {
         if (str_equal(s->topic, topic) && (s->ns == 0 || s->ns == ns) && !s->hungry &&
-            places_of(s) > 0 && place_promise(e, s, out_seat)) {
-            *out_lease_ms = s->lease_ms;
+            places_of(s) > 0 && place_promise(e, s, out_reserved)) {
             return s;
         }
     }
@@ -133,6 +140,22 @@ static int task_give_back(struct bundle *b, const struct msg_row *m)
         .kind = OP_msg_retry,
         .msg_retry = {.ref = {m->ns, m->job, m->guid, m->token}, .error = m->error, .untry = true}};
     return step_op(b, &op);
+}
+
+/* The place that a claimed task goes to, and its worker's name on the task; *out_seat NULL: there is none any more. */
+static int place_name(struct engine *e, struct bundle *b, struct service *s,
+                      const struct msg_row *m, void **out_seat)
+{
+    struct op name = {.kind = OP_msg_fence,
+                      .msg_fence = {.ref = {m->ns, m->job, m->guid, m->token}}};
+    struct reservation at;
+    *out_seat = NULL;
+    if (!place_promise(e, s, &at)) {
+        return QP_OK;
+    }
+    *out_seat = at.seat;
+    return arena_copy(&b->commit->arena, at.worker, &name.msg_fence.worker) ? step_op(b, &name)
+                                                                            : QP_E_NOMEM;
 }
 
 /* A claimed task: for its worker, or, after too many deliveries without an answer, for nobody. Where
@@ -169,8 +192,11 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
         return message_bury(b, m, "delivered too often without an answer: it may crash its worker",
                             o);
     }
-    if (s->promise != NULL && !place_promise(e, s, &h->seat)) {
-        return task_give_back(b, m);
+    if (s->promise != NULL) {
+        QP_TRY(place_name(e, b, s, m, &h->seat));
+        if (h->seat == NULL) {
+            return task_give_back(b, m);
+        }
     }
     *h = (struct handed){.next = o->handed,
                          .place = s,

@@ -37,6 +37,16 @@ int64_t step_dimension(int64_t guid_ledger)
     return ordinal > 0 ? ordinal - 1 : 0;
 }
 
+bool guid_is_later(const struct guid_row *a, const struct guid_row *b)
+{
+    int64_t x = a->ledger % (LIMIT_LEG2_ENTRIES + 1);
+    int64_t y = b->ledger % (LIMIT_LEG2_ENTRIES + 1);
+    if (x != y) {
+        return x > y;
+    }
+    return a->seq == 0 || (b->seq != 0 && a->seq > b->seq);
+}
+
 int step_op(struct bundle *b, const struct op *op)
 {
     struct op *place = bundle_op(b, op->kind);
@@ -262,7 +272,8 @@ int job_end(struct bundle *b, const struct site *site, enum job_state state, qp_
                                    .guid = site->guid,
                                    .weight = GUID_CLOSED,
                                    .guards = {guard_digit(GUID_CLOSED, 0)},
-                                   .guard_count = 1}};
-    int rc = step_op(b, &close);
-    return rc == QP_OK ? step_op(b, &guid) : rc;
+                                   .guard_count = 1,
+                                   .journal = true}};
+    QP_TRY(step_op(b, &guid)); /* first: the answer, and then what came of it */
+    return step_op(b, &close);
 }

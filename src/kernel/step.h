@@ -45,6 +45,10 @@ enum step step_next(int64_t guid_ledger);
 /* The plane of an entry: ordinal - 1, and 0 for the ordinal 0 of Leg1 GUIDs (H8). */
 int64_t step_dimension(int64_t guid_ledger);
 
+/* Whether `a` came after `b`, two GUIDs of one activity: by their ordinals; those of Leg1 and of the trigger, which
+ * have none, by their journal entries, and one that has no entry yet is the last. */
+bool guid_is_later(const struct guid_row *a, const struct guid_row *b);
+
 /* An op at the end of a bundle; a GUID that follows from another one and a purpose (H5). */
 int step_op(struct bundle *b, const struct op *op) QP_MUST_USE;
 int step_guid(struct bundle *b, qp_str from, qp_str purpose, qp_str *out_guid) QP_MUST_USE;

@@ -29,6 +29,7 @@
 #include "kernel/address.h"
 #include "kernel/names.h"
 #include "kernel/step.h"
+#include "store/event.h"
 
 /* What a message asks for: msg_row.kind. Those that the store makes itself (a signal, a scope's
  * edge, a key that came free) are ANSWER. */
@@ -141,6 +142,13 @@ struct outcome {
     bool later; /* the commit had enough already: nothing was done, it comes with the next */
 };
 
+/* What comes with a place at a worker. */
+struct reservation {
+    qp_ms lease_ms; /* 0: as long as the run lasts */
+    void *seat;     /* which of its places, if it tells them apart */
+    qp_str worker;  /* its name, until the round is committed; none: it has none */
+};
+
 /* What the kernel needs of its engine while it decides. */
 struct kernel {
     const struct program *const *programs;
@@ -152,9 +160,9 @@ struct kernel {
     qp_ms
         keep_ms; /* how long finished jobs are kept, unless the program says otherwise; 0: for ever */
     /* Counts a place at a worker of a topic; NULL: none. It may be called again, for a decision that is made again,
-     * and does no I/O. lease_ms 0: as long as the run lasts. */
+     * and does no I/O. */
     void *context;
-    void *(*reserve)(void *context, int64_t ns, qp_str topic, qp_ms *out_lease_ms, void **out_seat);
+    void *(*reserve)(void *context, int64_t ns, qp_str topic, struct reservation *out_reserved);
 };
 
 struct child;
@@ -282,8 +290,22 @@ int turn_data_put(struct turn *t, qp_str name, qp_str value) QP_MUST_USE;
 /* An answer to another activity of the same job, which brings no obligation. */
 int turn_send(struct turn *t, qp_str addr, qp_str purpose, int64_t code,
               qp_str payload) QP_MUST_USE;
-/* A journal entry of this activity; kind: from 0 on, the program's own. */
+/* A journal entry of this activity; kind: from KERNEL_EVENTS on, the program's own. */
 int turn_event(struct turn *t, int64_t kind, qp_str detail) QP_MUST_USE;
+
+/* Journal entries of the kernel: event_row.kind (store/event.h), whose facts say the rest. They stand as numbers in the
+ * views of SQL (store/sqlite/sql.c). */
+enum kernel_event {
+    EVENT_FAILED = 1, /* an attempt of a worker: attempt, worker, error; until: the next one */
+    EVENT_WAITS = 2,  /* for a signal, a time, or both: topic, key; until */
+    EVENT_CALLED = 3, /* another job: topic, job; until: when it begins, if that is later */
+    EVENT_FORKED = 4, /* this job was made from another: job */
+    KERNEL_EVENTS = 100
+};
+/* One of them, about this activity; EVENT_FORKED: about the job. */
+int turn_note(struct turn *t, enum kernel_event kind, const struct event_facts *facts) QP_MUST_USE;
+/* An activity waits: at a hook (topic none: at none), until a time (delay_ms 0: without end). */
+int turn_note_wait(struct turn *t, qp_str topic, qp_str key, qp_ms delay_ms) QP_MUST_USE;
 
 /* The code of an answer after which others will come: who waits goes on waiting. */
 #define CODE_PENDING 202

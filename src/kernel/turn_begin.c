@@ -150,6 +150,9 @@ static int start_new(struct turn *t, const struct start *start, qp_str body_hash
         return start_by_message(t, start, &incept.job);
     }
     rc = job_incept(t->bundle, &incept);
+    if (rc == QP_OK && !str_is_none(start->job.forked_from)) {
+        rc = turn_note(t, EVENT_FORKED, &(struct event_facts){.job = start->job.forked_from});
+    }
     rc = rc == QP_OK ? turn_settle(t) : rc;
     if (rc == QP_OK && t->stepwise) {
         t->outcome->more = true;

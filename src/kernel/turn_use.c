@@ -85,6 +85,24 @@ int turn_event(struct turn *t, int64_t kind, qp_str detail)
     return turn_op(t, &op);
 }
 
+int turn_note(struct turn *t, enum kernel_event kind, const struct event_facts *facts)
+{
+    struct op op = {.kind = OP_event_add, .event_add = {.ref = t->site.ref, .kind = kind}};
+    if (kind != EVENT_FORKED) {
+        op.event_add.addr = t->site.addr;
+    }
+    QP_TRY(event_write(store_env(t->bundle->commit->store), turn_arena(t), facts,
+                       &op.event_add.detail));
+    return turn_op(t, &op);
+}
+
+int turn_note_wait(struct turn *t, qp_str topic, qp_str key, qp_ms delay_ms)
+{
+    qp_ms until = delay_ms > 0 ? bundle_now(t->bundle) + delay_ms : 0;
+    return turn_note(t, EVENT_WAITS,
+                     &(struct event_facts){.topic = topic, .key = key, .until = until});
+}
+
 int turn_status(struct turn *t, enum job_status from, enum job_status to)
 {
     struct op op = {.kind = OP_job_set,
@@ -169,11 +187,10 @@ int turn_task(struct turn *t, qp_str topic)
 {
     struct op *op = bundle_op(t->bundle, OP_msg_put);
     struct handed *handed = ARENA_NEW(turn_arena(t), struct handed);
-    qp_ms lease_ms = 0;
-    void *seat = NULL;
-    void *place = t->kernel->reserve(t->kernel->context, t->site.ref.ns, topic, &lease_ms, &seat);
+    struct reservation at = {0};
+    void *place = t->kernel->reserve(t->kernel->context, t->site.ref.ns, topic, &at);
     int rc;
-    if (op == NULL || handed == NULL) {
+    if (op == NULL || handed == NULL || !arena_copy(turn_arena(t), at.worker, &at.worker)) {
         return QP_E_NOMEM;
     }
     op->msg_put =
@@ -184,13 +201,14 @@ int turn_task(struct turn *t, qp_str topic)
                             .parent_guid = t->site.guid,
                             .priority = t->job->priority,
                             .limit_key = t->job->limit_key,
-                            .holder = place != NULL && lease_ms == 0 ? t->kernel->epoch : 0,
-                            .lease_ms = lease_ms};
+                            .holder = place != NULL && at.lease_ms == 0 ? t->kernel->epoch : 0,
+                            .lease_ms = at.lease_ms,
+                            .worker = at.worker};
     rc = step_guid(t->bundle, t->site.guid, QP_STR("task"), &op->msg_put.guid);
     if (rc == QP_OK && place != NULL) {
         *handed = (struct handed){.next = t->outcome->handed,
                                   .place = place,
-                                  .seat = seat,
+                                  .seat = at.seat,
                                   .put = &op->msg_put,
                                   .topic = topic,
                                   .guid = op->msg_put.guid,

@@ -181,6 +181,23 @@ void show_activity(struct json_writer *w, const struct qp_activity *a)
     json_end_object(w);
 }
 
+/* What entries about an attempt, a wait or another job say. */
+static void show_facts(struct json_writer *w, const struct qp_event *e)
+{
+    if (e->attempt != 0) {
+        show_count(w, "attempt", e->attempt);
+    }
+    if (e->delivery != 0) {
+        show_count(w, "delivery", e->delivery);
+    }
+    show_str(w, "worker", e->worker);
+    show_str(w, "topic", e->topic);
+    show_str(w, "key", e->key);
+    show_str(w, "other", e->other);
+    show_time(w, "until", e->until);
+    show_json(w, "error", e->error);
+}
+
 void show_event(struct json_writer *w, const struct qp_event *e)
 {
     json_begin_object(w);
@@ -196,6 +213,7 @@ void show_event(struct json_writer *w, const struct qp_event *e)
     if (e->code != 0) {
         show_count(w, "code", e->code);
     }
+    show_facts(w, e);
     show_str(w, "detail", e->detail);
     json_end_object(w);
 }

@@ -518,6 +518,7 @@ static int result_fill(struct work_state *s, struct brought *b)
     }
     b->result.code = r->code == 0 ? 500 : r->code;
     b->result.error = message;
+    b->result.worker = s->of->worker;
     b->result.fatal = r->fatal;
     return error_json(s, b->result.code, message, &b->result.output);
 }

@@ -122,7 +122,7 @@ static bool takes(struct work_state *s)
 }
 
 /* A place of the call that has waited longest; its peer is not asked. */
-static void *promise(void *context, int round)
+static void *promise(void *context, int round, qp_str *out_worker)
 {
     struct work_topic *t = context;
     struct seat *seat = t->q->work->shut ? NULL : t->first;
@@ -139,6 +139,7 @@ static void *promise(void *context, int round)
     seat_unlist(seat);
     seat_list(seat);
     seats_update(s);
+    *out_worker = s->of->worker;
     return s;
 }
 
@@ -155,12 +156,13 @@ void work_settled(void *context, int round)
     }
 }
 
-/* After the commit: the call that the place was counted for, or else the first that waits. NULL: none is left. */
+/* After the commit: the call that the place was counted for, or else another one of the same worker, whose name stands
+ * on the task. NULL: there is none. The task then goes back, and another worker claims it with its own name. */
 static struct work_state *taker_of(struct work_topic *t, struct work_state *counted)
 {
     struct work_state *s = counted;
     while (!takes(s)) {
-        if (t->q->work->shut || t->first == NULL) {
+        if (t->q->work->shut || t->first == NULL || t->first->state->worker != counted->worker) {
             return NULL;
         }
         s = t->first->state; /* each look takes one that does not take out of the list */

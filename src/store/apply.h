@@ -40,6 +40,9 @@ int job_state_close(struct txn *t, struct job_row *job, qp_str guid, int64_t sta
 /* addr and guid say where the entry's row is, as in struct feed_entry. */
 int journal_next(struct txn *t, struct job_ref ref, qp_str addr, qp_str guid,
                  struct journal *out_entry) QP_MUST_USE;
+/* A journal entry with a row of its own, and the status that the job has now. */
+int event_note(struct txn *t, struct job_ref ref, int64_t kind, qp_str addr, qp_str detail,
+               int64_t *out_seq) QP_MUST_USE;
 
 /* apply_message.c: a new message, READY, DELAYED or HELD as the op says; any message's next state,
  * with its lane's counters. MSG_NONE deletes it. */
@@ -48,6 +51,8 @@ int msg_move(struct txn *t, struct msg_row *m, enum msg_state state, int64_t wak
              int64_t holder) QP_MUST_USE;
 /* READY, or ASIDE when its job is paused. */
 int msg_release(struct txn *t, struct msg_row *m) QP_MUST_USE;
+/* The same for one whose holder is gone. One of `lost_kind` leaves a journal entry of it (ops.h). */
+int msg_give_up(struct txn *t, struct msg_row *m, int64_t lost_kind) QP_MUST_USE;
 
 /* apply_signal.c, apply_key.c: a waiter goes; a hold goes and its units pass on. */
 int hook_wait_remove(struct txn *t, const struct hook_wait_row *w) QP_MUST_USE;

@@ -15,6 +15,8 @@
  */
 #include "store/apply.h"
 
+#include "store/event.h"
+
 int job_find(struct txn *t, struct job_ref ref, struct job_row **out_job)
 {
     struct job_row *job = txn_edit(t, TABLE_job, &(struct job_row){.ns = ref.ns, .job = ref.job});
@@ -43,19 +45,28 @@ int journal_next(struct txn *t, struct job_ref ref, qp_str addr, qp_str guid,
     return rc;
 }
 
-/* A change that people see and that has no row of its own. */
-static int event_note(struct txn *t, struct job_ref ref, enum event_kind kind, qp_str detail)
+int event_note(struct txn *t, struct job_ref ref, int64_t kind, qp_str addr, qp_str detail,
+               int64_t *out_seq)
 {
-    struct event_row row = {.ns = ref.ns, .job = ref.job, .kind = kind, .detail = detail};
+    struct event_row row = {.ns = ref.ns, .job = ref.job, .addr = addr, .detail = detail};
     struct journal entry;
-    int rc = journal_next(t, ref, QP_NONE, QP_NONE, &entry);
-    if (rc != QP_OK) {
-        return rc;
-    }
+    struct job_row *job;
+    QP_TRY(journal_next(t, ref, QP_NONE, QP_NONE, &entry));
+    QP_TRY(job_find(t, ref, &job));
+    row.kind = event_stamp(kind, job->status);
     row.seq = entry.seq;
     row.pos = entry.pos;
     row.at = entry.at;
+    if (out_seq != NULL) {
+        *out_seq = entry.seq;
+    }
     return txn_add(t, TABLE_event, &row) == NULL ? t->rc : QP_OK;
+}
+
+/* A change of the job itself. */
+static int job_note(struct txn *t, struct job_ref ref, enum event_kind kind, qp_str detail)
+{
+    return event_note(t, ref, kind, QP_NONE, detail, NULL);
 }
 
 static int counter_add(struct txn *t, const struct job_row *job, int64_t status, int64_t n)
@@ -85,11 +96,11 @@ int job_status_set(struct txn *t, struct job_row *job, int64_t status)
     return rc;
 }
 
-static int64_t status_of_state(int64_t state)
+int64_t status_of_state(int64_t state)
 {
     static const int64_t words[JOB_STATES] = {STATUS_RUNNING, STATUS_COMPLETED, STATUS_FAILED,
                                               STATUS_CANCELLED, STATUS_INTERRUPTED};
-    QP_ASSERT(state > JOB_OPEN && state < JOB_STATES);
+    QP_ASSERT(state >= JOB_OPEN && state < JOB_STATES);
     return words[state];
 }
 
@@ -244,7 +255,7 @@ int apply_job_set(struct txn *t, struct op_job_set *op)
         job->fingerprint = op->fingerprint;
     }
     rc = (op->what & JOB_SET_STATUS) != 0 ? job_status_set(t, job, op->status) : QP_OK;
-    return rc == QP_OK ? event_note(t, op->ref, EVENT_JOB_SET, job->parked) : rc;
+    return rc == QP_OK && !op->noted ? job_note(t, op->ref, EVENT_JOB_SET, job->parked) : rc;
 }
 
 int apply_job_close(struct txn *t, struct op_job_close *op)
@@ -267,7 +278,7 @@ int apply_job_close(struct txn *t, struct op_job_close *op)
     job->error = op->error;
     job->fingerprint = op->fingerprint;
     rc = job_state_close(t, job, op->guid, op->state);
-    return rc == QP_OK ? event_note(t, op->ref, EVENT_JOB_CLOSED, op->error) : rc;
+    return rc == QP_OK ? job_note(t, op->ref, EVENT_JOB_CLOSED, op->error) : rc;
 }
 
 int apply_job_finish(struct txn *t, struct op_job_finish *op)
@@ -305,7 +316,7 @@ int apply_job_pause(struct txn *t, struct op_job_pause *op)
     }
     job->paused = 1;
     rc = job_status_set(t, job, STATUS_PAUSED);
-    return rc == QP_OK ? event_note(t, op->ref, EVENT_JOB_PAUSED, QP_NONE) : rc;
+    return rc == QP_OK ? job_note(t, op->ref, EVENT_JOB_PAUSED, QP_NONE) : rc;
 }
 
 /* Brings back what was set aside. A job's messages lie together, so this reads only its own. */
@@ -351,7 +362,7 @@ int apply_job_resume(struct txn *t, struct op_job_resume *op)
     if (job->paused != 0) {
         job->paused = 0;
         rc = job_status_set(t, job, op->status);
-        rc = rc == QP_OK ? event_note(t, op->ref, EVENT_JOB_RESUMED, QP_NONE) : rc;
+        rc = rc == QP_OK ? job_note(t, op->ref, EVENT_JOB_RESUMED, QP_NONE) : rc;
     }
     return rc == QP_OK ? messages_bring_back(t, op) : rc;
 }

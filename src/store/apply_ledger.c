@@ -8,6 +8,8 @@
  *   I4  the edge, before > threshold >= after, happens once: closed_by is set with it
  *   I5  a GUID's ordinal is the activity's counter at its birth, so ordinals are dense and unique
  *       per activity
+ *   I6  a GUID has its journal entry exactly when its spawn digit stands: both are of one bundle. So the
+ *       entry's digits, code and status are those of that commit, whether the steps before were others or not
  *
  * If we crash before the commit, no digit moved and the message comes again. If we crash after it,
  * the digits say how far it came: a redelivery's guid_enter answers QP_E_DONE with the ledger, and
@@ -62,6 +64,8 @@ struct guid_slot {
     int64_t *delta;
     int64_t *code;
     qp_str *output;
+    int64_t *seq;
+    int64_t *pos;
     bool on_activity;
 };
 
@@ -77,13 +81,14 @@ static bool stands_on(const struct act_row *act, qp_str guid)
 
 static struct guid_slot slot_of_act(struct act_row *act)
 {
-    return (struct guid_slot){&act->guid_ledger, &act->n,      &act->delta,
-                              &act->code,        &act->output, true};
+    return (struct guid_slot){&act->guid_ledger, &act->n,        &act->delta,    &act->code,
+                              &act->output,      &act->guid_seq, &act->guid_pos, true};
 }
 
 static struct guid_slot slot_of_row(struct guid_row *row)
 {
-    return (struct guid_slot){&row->ledger, &row->n, &row->delta, &row->code, &row->output, false};
+    return (struct guid_slot){&row->ledger, &row->n,   &row->delta, &row->code,
+                              &row->output, &row->seq, &row->pos,   false};
 }
 
 /* The GUID, to be changed in place; QP_E_NOT_FOUND when it never entered, or was folded. */
@@ -195,8 +200,7 @@ static int ordinal_take(struct txn *t, const struct op_guid_enter *op, struct ac
 }
 
 /* The first GUID of an activity stands on its row. */
-static void enter_on_activity(struct act_row *act, const struct op_guid_enter *op,
-                              const struct journal *entry)
+static void enter_on_activity(struct act_row *act, const struct op_guid_enter *op, qp_ms at)
 {
     act->guid = op->guid;
     act->guid_ledger = op->out_ledger;
@@ -204,18 +208,14 @@ static void enter_on_activity(struct act_row *act, const struct op_guid_enter *o
     act->delta = 0;
     act->code = op->code;
     act->output = op->output;
-    act->guid_at = entry->at;
-    act->guid_seq = entry->seq;
-    act->guid_pos = entry->pos;
+    act->guid_at = at;
+    act->guid_seq = act->guid_pos = 0;
 }
 
-static int enter_on_row(struct txn *t, struct act_row *act, const struct op_guid_enter *op,
-                        const struct journal *entry)
+static int enter_on_row(struct txn *t, struct act_row *act, const struct op_guid_enter *op)
 {
     struct guid_row row = guid_key(op->ref, op->addr, op->guid);
-    row.at = entry->at;
-    row.seq = entry->seq;
-    row.pos = entry->pos;
+    row.at = t->now;
     row.ledger = op->out_ledger;
     row.n = -1;
     row.code = op->code;
@@ -227,19 +227,16 @@ static int enter_on_row(struct txn *t, struct act_row *act, const struct op_guid
 static int enter_new(struct txn *t, struct op_guid_enter *op)
 {
     struct act_row *act = act_edit(t, op->ref, op->addr);
-    struct journal entry;
-    int rc =
-        act == NULL ? apply_missing(t, QP_E_NOT_FOUND) : ordinal_take(t, op, act, &op->out_ordinal);
-    rc = rc == QP_OK ? journal_next(t, op->ref, op->addr, op->guid, &entry) : rc;
-    if (rc != QP_OK) {
-        return rc;
+    if (act == NULL) {
+        return apply_missing(t, QP_E_NOT_FOUND);
     }
+    QP_TRY(ordinal_take(t, op, act, &op->out_ordinal));
     op->out_ledger = op->ledger + op->out_ordinal;
     if (str_is_none(act->guid)) {
-        enter_on_activity(act, op, &entry);
+        enter_on_activity(act, op, t->now);
         return QP_OK;
     }
-    return enter_on_row(t, act, op, &entry);
+    return enter_on_row(t, act, op);
 }
 
 int apply_guid_enter(struct txn *t, struct op_guid_enter *op)
@@ -265,6 +262,20 @@ int apply_guid_enter(struct txn *t, struct op_guid_enter *op)
     return enter_new(t, op);
 }
 
+/* The entry "answered", once. */
+static int guid_journal(struct txn *t, struct job_ref ref, qp_str addr, qp_str guid,
+                        const struct guid_slot *slot)
+{
+    struct journal entry;
+    if (*slot->seq != 0) {
+        return QP_OK;
+    }
+    QP_TRY(journal_next(t, ref, addr, guid, &entry));
+    *slot->seq = entry.seq;
+    *slot->pos = entry.pos;
+    return QP_OK;
+}
+
 int apply_guid_add(struct txn *t, struct op_guid_add *op)
 {
     struct guid_slot guid;
@@ -280,7 +291,7 @@ int apply_guid_add(struct txn *t, struct op_guid_add *op)
         *guid.output = op->output;
     }
     op->out_ledger = *guid.ledger;
-    return QP_OK;
+    return op->journal ? guid_journal(t, op->ref, op->addr, op->guid, &guid) : QP_OK;
 }
 
 /* Takes the GUID off its place. */
@@ -289,7 +300,7 @@ static int guid_remove(struct txn *t, const struct op_guid_fold *op, struct act_
 {
     struct guid_row key = guid_key(op->ref, op->addr, op->guid);
     if (on_activity) {
-        enter_on_activity(act, &(struct op_guid_enter){.guid = QP_NONE}, &(struct journal){0});
+        enter_on_activity(act, &(struct op_guid_enter){.guid = QP_NONE}, 0);
         return QP_OK;
     }
     act->guid_rows--;
@@ -496,5 +507,9 @@ int apply_sem_move(struct txn *t, struct op_sem_move *op)
     if (rc != QP_OK) {
         return rc;
     }
-    return op->scope == 0 ? move_job(t, op, &guid) : move_scope(t, op);
+    if (op->scope != 0) {
+        return move_scope(t, op);
+    }
+    QP_TRY(move_job(t, op, &guid));
+    return guid_journal(t, op->ref, op->addr, op->guid, &guid);
 }

@@ -23,6 +23,7 @@
 #include "store/apply.h"
 
 #include "base/failpoint.h"
+#include "store/event.h"
 
 /* Which state may follow which. */
 static const bool may_follow[MSG_STATES][MSG_STATES] = {
@@ -159,6 +160,37 @@ int msg_release(struct txn *t, struct msg_row *m)
     return paused < 0 ? paused : msg_move(t, m, paused ? MSG_ASIDE : MSG_READY, 0, 0);
 }
 
+#define LEASE_EXPIRED_CODE 504 /* of the answer that did not come in time */
+
+/* The entry of a delivery that got no answer. A job that is gone or over gets none. This locks the job while it
+ * holds the message, in the opposite order to a commit that brings an answer: where many write, the server detects
+ * the deadlock, and one of the two commits is repeated. */
+static int lost_note(struct txn *t, const struct msg_row *m)
+{
+    const struct job_row *job =
+        txn_get(t, TABLE_job, &(struct job_row){.ns = m->ns, .job = m->job});
+    struct event_facts facts = {.delivery = m->tries,
+                                .worker = m->worker,
+                                .code = LEASE_EXPIRED_CODE,
+                                .error = QP_STR("lease expired"),
+                                .address = m->addr};
+    qp_str detail;
+    if (t->rc != QP_OK || job == NULL || job->state != JOB_OPEN) {
+        return t->rc;
+    }
+    QP_TRY(event_write(t->provider->env, t->arena, &facts, &detail));
+    return event_note(t, (struct job_ref){m->ns, m->job}, EVENT_LOST, m->addr, detail, NULL);
+}
+
+int msg_give_up(struct txn *t, struct msg_row *m, int64_t lost_kind)
+{
+    QP_ASSERT(m->state == MSG_HELD);
+    if (lost_kind != 0 && m->kind == lost_kind && m->owner == OWNER_JOB) {
+        QP_TRY(lost_note(t, m));
+    }
+    return msg_release(t, m);
+}
+
 static int put_check(const struct op_msg_put *put)
 {
     if (put->guid.n != LIMIT_GUID_SIZE || put->topic.n == 0 || put->topic.n > LIMIT_NAME_SIZE ||
@@ -204,6 +236,7 @@ static int msg_born_held(struct txn *t, struct msg_row *m, const struct op_msg_p
     }
     m->token = m->ord; /* from the same series as all tokens */
     m->tries = 1;
+    m->worker = put->worker;
     return msg_move_in(t, lane, m, MSG_HELD, put->lease_ms > 0 ? t->now + put->lease_ms : 0,
                        put->holder);
 }
@@ -450,7 +483,7 @@ int apply_msg_fence(struct txn *t, struct op_msg_fence *op)
     if (t->rc != QP_OK) {
         return t->rc;
     }
-    if (op->tries == 0) { /* the common case writes nothing */
+    if (op->tries == 0 && str_is_none(op->worker)) { /* the common case writes nothing */
         return m != NULL && m->state == MSG_HELD && m->token == op->ref.token ? QP_OK : QP_E_STALE;
     }
     rc = msg_fenced(t, &op->ref, &edit);
@@ -459,6 +492,7 @@ int apply_msg_fence(struct txn *t, struct op_msg_fence *op)
     }
     if (rc == QP_OK) {
         edit->tries += op->tries;
+        edit->worker = str_is_none(op->worker) ? edit->worker : op->worker;
     }
     return rc;
 }
@@ -546,7 +580,7 @@ int apply_msg_adopt(struct txn *t, struct op_msg_adopt *op)
         const struct msg_row *m = found.rows[i];
         if (m->state == MSG_HELD && m->holder == op->epoch) {
             struct msg_row *edit = txn_edit(t, TABLE_msg, m);
-            rc = edit == NULL ? t->rc : msg_release(t, edit);
+            rc = edit == NULL ? t->rc : msg_give_up(t, edit, op->lost_kind);
             op->out_count++;
         }
         op->out_after = (struct msg_ref){.ns = m->ns, .job = m->job, .guid = m->guid};

@@ -3,6 +3,7 @@
 #include "store/apply.h"
 
 #include "base/failpoint.h"
+#include "store/event.h"
 
 int apply_space_create(struct txn *t, struct op_space_create *op)
 {
@@ -84,24 +85,31 @@ int apply_node_put(struct txn *t, struct op_node_put *op)
 
 /* ---------------------------------------------------------------------------------- what is due */
 
-static int wake_msg(struct txn *t, const void *row)
+/* A message whose holder was silent for too long, or one whose time has come. */
+static int wake_msg(struct txn *t, const struct op_wake *op, const void *row)
 {
     struct msg_row *m = txn_edit(t, TABLE_msg, row);
-    return m == NULL ? t->rc : msg_release(t, m);
+    if (m == NULL) {
+        return t->rc;
+    }
+    return m->state == MSG_HELD ? msg_give_up(t, m, op->lost_kind) : msg_release(t, m);
 }
 
-static int wake_hold(struct txn *t, const void *row)
+static int wake_hold(struct txn *t, const struct op_wake *op, const void *row)
 {
+    (void)op;
     return key_hold_remove(t, row);
 }
 
-static int wake_signal(struct txn *t, const void *row)
+static int wake_signal(struct txn *t, const struct op_wake *op, const void *row)
 {
+    (void)op;
     return signal_expire(t, row);
 }
 
-static int wake_idem(struct txn *t, const void *row)
+static int wake_idem(struct txn *t, const struct op_wake *op, const void *row)
 {
+    (void)op;
     if (signal_record_is(row)) {
         return signal_record_due(t, row);
     }
@@ -113,7 +121,7 @@ static int wake_idem(struct txn *t, const void *row)
 static const struct {
     enum index_id index;
     size_t when; /* offset of that column */
-    int (*act)(struct txn *t, const void *row);
+    int (*act)(struct txn *t, const struct op_wake *op, const void *row);
 } dues[] = {
     {INDEX_msg_wake, offsetof(struct msg_row, wake_at), wake_msg},
     {INDEX_key_hold_lease, offsetof(struct key_hold_row, lease_until), wake_hold},
@@ -151,7 +159,7 @@ static int wake_kind(struct txn *t, struct op_wake *op, size_t kind, bool *out_c
             memcpy(&when, (const char *)found.rows[i] + dues[kind].when, sizeof when);
             due = when <= t->now + (PLANT(early_timer) ? 20 : 0);
             op->out_leases += due && is_lease(kind, found.rows[i]);
-            rc = due ? dues[kind].act(t, found.rows[i]) : QP_OK;
+            rc = due ? dues[kind].act(t, op, found.rows[i]) : QP_OK;
             op->out_count += due;
         }
         page *= 8;
@@ -211,23 +219,13 @@ int apply_data_put(struct txn *t, struct op_data_put *op)
 
 int apply_event_add(struct txn *t, struct op_event_add *op)
 {
-    struct event_row row = {.ns = op->ref.ns,
-                            .job = op->ref.job,
-                            .kind = op->kind,
-                            .addr = op->addr,
-                            .detail = op->detail};
-    struct journal entry;
-    int rc = op->detail.n > LIMIT_PAYLOAD_HARD_SIZE
-                 ? QP_E_TOO_LARGE
-                 : journal_next(t, op->ref, QP_NONE, QP_NONE, &entry);
-    if (rc != QP_OK) {
-        return rc;
+    if (op->detail.n > LIMIT_PAYLOAD_HARD_SIZE) {
+        return QP_E_TOO_LARGE;
     }
-    row.seq = entry.seq;
-    row.pos = entry.pos;
-    row.at = entry.at;
-    op->out_seq = entry.seq;
-    return txn_add(t, TABLE_event, &row) == NULL ? t->rc : QP_OK;
+    if (op->kind <= -EVENT_STATUS_RADIX / 2 || op->kind >= EVENT_STATUS_RADIX / 2) {
+        return QP_E_INVALID;
+    }
+    return event_note(t, op->ref, op->kind, op->addr, op->detail, &op->out_seq);
 }
 
 int apply_feed_trim(struct txn *t, struct op_feed_trim *op)

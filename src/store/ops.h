@@ -111,7 +111,7 @@ enum job_set_what {
 };
 
 /* Sets what `what` names. Compares: the job is open (else QP_E_CLOSED). parked none means "not
- * parked". */
+ * parked". Journal entry, unless `noted`. */
 struct op_job_set {
     struct job_ref ref;
     int what;
@@ -121,6 +121,7 @@ struct op_job_set {
     qp_str error;
     qp_str fingerprint;
     int64_t expire_ms; /* from now; 0: never */
+    bool noted;        /* an event_add of the same bundle, after this, is its journal entry */
 };
 
 /* Closes a job out of its turn: interrupt, failure, cancellation, expiry (H9). The GUID that does
@@ -221,7 +222,8 @@ struct op_act_add {
  * counter moves, in one; a GUID that is there already moves nothing. ordinal_ceiling 0 seeds
  * ordinal 0 and moves no counter (Leg1 GUIDs of categories B, C, D). Compares: the activity is
  * there and its guards hold; the count is below the ceiling. Duplicate: QP_E_DONE, out_ledger is
- * what the GUID's ledger says: resume by it. Journal entry. */
+ * what the GUID's ledger says: resume by it. Its journal entry comes with step 2: until then it has
+ * brought nothing, and may never do. */
 struct op_guid_enter {
     struct job_ref ref;
     qp_str addr;
@@ -237,7 +239,8 @@ struct op_guid_enter {
 };
 
 /* ledger += weight on a GUID's row, if all guards hold; code and output are written when output is
- * not none. */
+ * not none. `journal`: the GUID's journal entry is made here, if it has none yet: step 2 follows in the same
+ * bundle, behind an entry that is to come later. */
 struct op_guid_add {
     struct job_ref ref;
     qp_str addr;
@@ -247,6 +250,7 @@ struct op_guid_add {
     int guard_count;
     int64_t code;
     qp_str output;
+    bool journal;
     int64_t out_ledger;
 };
 
@@ -284,7 +288,8 @@ struct op_sem_open {
  *   move
  * Compares: the guards on the GUID's ledger; count + delta >= 0 (else QP_E_UNDERFLOW); the GUID has
  * not moved this scope (else QP_E_DONE). A closed job still counts: later deltas are applied and
- * are no edge (H9); one that was closed before it was opened takes a move by nothing. */
+ * are no edge (H9); one that was closed before it was opened takes a move by nothing. On scope 0: journal
+ * entry of the GUID. */
 struct op_sem_move {
     struct job_ref ref;
     qp_str addr;
@@ -325,6 +330,7 @@ struct op_msg_put {
     int64_t delay_ms;
     int64_t holder;
     int64_t lease_ms;
+    qp_str worker; /* of a message that is born claimed; none: it has no name */
     bool once;
     int64_t
         out_token; /* of a message that was born claimed; else 0: its lane is full, or its job paused */
@@ -350,7 +356,8 @@ struct op_msg_claim {
 /* The four that need a claim. All compare: the message is there, HELD, and its token is ours (else
  * QP_E_STALE).
  *   fence   nothing moves (a pending completion keeps its task), but for the tries: whoever claims
- *           more than it works on takes back a try, and gives it when it begins
+ *           more than it works on takes back a try, and gives it when it begins; and the name of the
+ *           worker, where it is known after the claim only
  *   extend  the lease ends lease_ms from now
  *   ack     the message is gone
  *   retry   READY again, or DELAYED when delay_ms > 0; error is kept on it; untry gives the try
@@ -358,6 +365,7 @@ struct op_msg_claim {
 struct op_msg_fence {
     struct msg_ref ref;
     int64_t tries; /* is added to its tries */
+    qp_str worker; /* that has it now; none: it stays as it is */
 };
 struct op_msg_extend {
     struct msg_ref ref;
@@ -392,6 +400,7 @@ struct op_msg_revive {
  * the last page, while out_more. */
 struct op_msg_adopt {
     int64_t epoch;
+    int64_t lost_kind;    /* as op_wake's */
     struct msg_ref after; /* its token is not used */
     int64_t limit;
     int64_t out_count;
@@ -497,9 +506,11 @@ struct op_key_release {
 /* Everything whose time has come by the store's clock, up to `limit` rows: timers and delayed
  * messages become READY, ended leases give their messages back, keys pass to their next waiters,
  * kept signals and idempotency records go. Each happens once: the row that says so changes in this
- * commit. out_more: come again at once. */
+ * commit. A message of the kind `lost_kind` (0: none) whose lease has ended leaves a journal entry, EVENT_LOST,
+ * while its job is open. out_more: come again at once. */
 struct op_wake {
     int64_t limit;
+    int64_t lost_kind;
     int64_t out_count;
     int64_t out_leases; /* of messages, that have ended */
     bool out_more;
@@ -514,9 +525,9 @@ struct op_data_put {
     qp_str value;
 };
 
-/* A journal entry that has no other row. Kinds below zero are the store's own (enum event_kind):
- * job_set, job_close, job_pause and job_resume make one each, so that no visible change is without
- * its entry. */
+/* A journal entry that has no other row; the status that the job has now is kept with it (event.h). Kinds below
+ * zero are the store's own (enum event_kind): job_set, job_close, job_pause and job_resume make one each, so that
+ * no visible change is without its entry. */
 struct op_event_add {
     struct job_ref ref;
     int64_t kind;

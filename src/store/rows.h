@@ -40,12 +40,13 @@ enum job_status {
 enum msg_state { MSG_NONE, MSG_READY, MSG_DELAYED, MSG_HELD, MSG_ASIDE, MSG_DEAD, MSG_STATES };
 
 /* Journal entries that the store makes itself, for changes of a job that leave no other row: below zero,
- * so that the layers above have the numbers from zero on. */
+ * so that the layers above have the numbers from zero on. How they stand in a row: event.h. */
 enum event_kind {
     EVENT_JOB_SET = -1,
     EVENT_JOB_CLOSED = -2,
     EVENT_JOB_PAUSED = -3,
     EVENT_JOB_RESUMED = -4,
+    EVENT_LOST = -5, /* a task was delivered and not answered: its lease is over */
 };
 
 /* Bits of hook_sig_row.keep. STAYS: who takes the signal goes on waiting. HAS_ID: the sender gave it an id, which has a

@@ -55,8 +55,8 @@ test_views_say_what_the_api_says() {
         <("$quipu" sql 'SELECT id, workflow, status, started_at, updated_at, ended_at, priority, open, seq FROM v_jobs' -o json $where |
             jq -c '.rows[]' | sort) || return 1
     for id in a b c d e f; do
-        diff <("$quipu" history $id -o jsonl $where | jq -c '[.seq,.at,.kind,.address,.ledger,.code,.detail]') \
-            <("$quipu" sql "SELECT seq, at, kind, address, ledger, code, detail FROM v_events WHERE job='$id' ORDER BY seq" -o json $where |
+        diff <("$quipu" history $id -o jsonl $where | jq -c '[.seq,.at,.kind,.status,.address,.ledger,.code,.attempt,.until,.detail]') \
+            <("$quipu" sql "SELECT seq, at, kind, status, address, ledger, code, attempt, until, detail FROM v_events WHERE job='$id' ORDER BY seq" -o json $where |
                 jq -c '.rows[]') || { echo "events of $id"; return 1; }
         diff <("$quipu" sql "SELECT address, topic, ledger, task, failures, error, code, entered_at, answered_at FROM v_activities
                 WHERE job='$id' ORDER BY address" -o json $where | jq -c '.rows[]') \

@@ -236,7 +236,8 @@ static void check_journal_of(struct all *a, const struct job_row *job, int64_t h
     }
     EACH(a, guid, r)
     {
-        if (r->ns == job->ns && r->job == job->job) {
+        assert_true(r->seq != 0 || r->n < 0); /* its entry comes with step 2 */
+        if (r->ns == job->ns && r->job == job->job && r->seq != 0) {
             note(positions, job->seq, r->seq, r->pos);
         }
     }

@@ -456,7 +456,7 @@ static void test_decided_stopped_by_op(void **state)
     code = QP_E_DONE;
     assert_int_equal(between(f, decide_past_a_stop, &code, &stop), QP_E_DONE);
     assert_int_equal(stop.op_index, 2);
-    assert_int_equal(conform_job_row(f, 100)->seq, 2);
+    assert_int_equal(conform_job_row(f, 100)->seq, 1);
     assert_int_equal(storetest_count(f, TABLE_data), 0);
 }
 
@@ -564,7 +564,7 @@ static void test_decided_limit_of_ops(void **state)
     assert_int_equal(fill.got, LIMIT_BUNDLE_OPS);
     fill.code = QP_E_INVALID;
     assert_int_equal(between(f, decide_to_fill, &fill, &stop), QP_E_INVALID);
-    assert_int_equal(conform_job_row(f, 100)->seq, 3);
+    assert_int_equal(conform_job_row(f, 100)->seq, 2);
 }
 
 /* Proves that a decision after one that had no room has all the room that there is: the commit is

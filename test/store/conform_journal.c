@@ -1,6 +1,7 @@
 /* conform_journal.c - the journal of a job, and the feed of all: dense, in order, and never behind
  * a reader (I5) */
 #include "store/conform.h"
+#include "store/event.h"
 
 #include <stdlib.h>
 
@@ -14,16 +15,119 @@ static void test_event(void **state)
     struct storetest *f = *state;
     const struct event_row *e;
     struct op_event_add out;
-    conform_job(f, 100); /* two entries: the trigger, and its GUID */
+    conform_job(f, 100); /* one entry, the trigger: its GUID has not spawned */
     out = RUN(f, event_add, .ref = JOB(100), .kind = 5, .addr = ADDR, .detail = QP_STR("d"));
-    assert_int_equal(out.out_seq, 3);
-    e = storetest_row(f, TABLE_event, &(struct event_row){.ns = NS, .job = 100, .seq = 3});
-    assert_int_equal(e->kind, 5);
+    assert_int_equal(out.out_seq, 2);
+    e = storetest_row(f, TABLE_event, &(struct event_row){.ns = NS, .job = 100, .seq = 2});
+    assert_int_equal(event_kind(e), 5);
+    assert_int_equal(event_status(e), STATUS_RUNNING);
     assert_str(e->addr, ADDR);
     assert_str(e->detail, QP_STR("d"));
     assert_int_equal(e->at, store_now(f->s));
-    assert_true(conform_is_shared(f) ? e->pos > 3 : e->pos == 3);
+    assert_true(conform_is_shared(f) ? e->pos > 2 : e->pos == 2);
     (void)REFUSED(f, QP_E_NOT_FOUND, OP(event_add, .ref = JOB(101), .kind = 5));
+}
+
+/* Proves that an entry keeps the status that the job had then, whatever becomes of it, and that a change which
+ * another entry tells of has none of its own. */
+static void test_event_keeps_the_status(void **state)
+{
+    struct storetest *f = *state;
+    static const int64_t then[] = {STATUS_RUNNING, STATUS_RETRYING, STATUS_PAUSED, STATUS_FAILED};
+    conform_job(f, 100);
+    DO(f, OP(event_add, .ref = JOB(100), .kind = 5));
+    DO(f,
+       OP(job_set, .ref = JOB(100), .what = JOB_SET_STATUS, .status = STATUS_RETRYING,
+          .noted = true),
+       OP(event_add, .ref = JOB(100), .kind = 499));
+    DO(f, OP(job_pause, .ref = JOB(100)));
+    DO(f, OP(job_close, .ref = JOB(100), .guid = G(100), .state = JOB_FAILED));
+    for (int i = 0; i < 4; i++) {
+        const struct event_row *e =
+            storetest_row(f, TABLE_event, &(struct event_row){.ns = NS, .job = 100, .seq = 2 + i});
+        assert_non_null(e);
+        assert_int_equal(event_status(e), then[i]);
+    }
+    (void)REFUSED(f, QP_E_INVALID, OP(event_add, .ref = JOB(100), .kind = 500));
+    (void)REFUSED(f, QP_E_INVALID, OP(event_add, .ref = JOB(100), .kind = -500));
+}
+
+/* Proves that a GUID has its entry with step 2, once, on its activity's row and on a row of its own; and before
+ * it where the end of the job is to come after it. */
+static void test_answer_is_journaled_by_step_2(void **state)
+{
+    struct storetest *f = *state;
+    const struct guid_row *guid;
+    conform_job_open(f, 100, 9); /* entered, answered */
+    conform_worker(f, 100, ADDR);
+    for (unsigned i = 1; i <= 3; i++) {
+        int64_t before = conform_job_row(f, 100)->seq;
+        conform_answer(f, 100, ADDR, i);
+        guid = conform_guid_row(f, 100, ADDR, i);
+        assert_true(guid->seq == 0 && guid->pos == 0 && guid->at > 0);
+        assert_int_equal(conform_job_row(f, 100)->seq, before);
+        if (i == 3) {
+            DO(f,
+               OP(guid_add, .ref = JOB(100), .addr = ADDR, .guid = G(i), .weight = 0,
+                  .journal = true),
+               OP(event_add, .ref = JOB(100), .kind = 1), conform_step2(100, ADDR, i, 1, false));
+        } else {
+            DO(f, conform_step2(100, ADDR, i, 1, false));
+        }
+        guid = conform_guid_row(f, 100, ADDR, i);
+        assert_int_equal(guid->seq, before + 1);
+        assert_true(guid->pos > 0);
+        assert_int_equal(conform_job_row(f, 100)->seq, before + (i == 3 ? 2 : 1));
+    }
+}
+
+/* Proves that a lease that has ended leaves an entry, of the kind of message that was asked for and while the job is
+ * open, with the number of the delivery and who had it; and so does what a dead run held. */
+static void test_lost_leases(void **state)
+{
+    struct storetest *f = *state;
+    int64_t epoch = RUN(f, node_put, .name = QP_STR("n"), .state = NODE_RUNNING).out_epoch;
+    const struct event_row *e;
+    conform_job(f, 100);
+    DO(f,
+       OP(msg_put, .ref = JOB(100), .guid = G(1), .topic = QP_STR("t"), .kind = 3, .addr = ADDR));
+    DO(f,
+       OP(msg_put, .ref = JOB(100), .guid = G(2), .topic = QP_STR("u"), .kind = 1, .lease_ms = 10));
+    for (int round = 0; round < 2; round++) { /* the first lease, and then the run */
+        bool by_lease = round == 0;
+        assert_int_equal(RUN(f, msg_claim, .topic = QP_STR("t"), .want = 1,
+                             .lease_ms = by_lease ? 10 : 0, .holder = by_lease ? 0 : epoch,
+                             .worker = QP_STR("w1"))
+                             .out_count,
+                         1);
+        if (by_lease) {
+            testenv_advance_ms(&f->t, 11);
+            assert_int_equal(RUN(f, wake, .limit = 10, .lost_kind = 3).out_leases, 2);
+        } else {
+            (void)RUN(f, msg_adopt, .epoch = epoch, .limit = 10, .lost_kind = 3);
+        }
+        assert_int_equal(conform_job_row(f, 100)->seq, 2 + round);
+        e = storetest_row(f, TABLE_event,
+                          &(struct event_row){.ns = NS, .job = 100, .seq = 2 + round});
+        assert_non_null(e);
+        assert_int_equal(event_kind(e), EVENT_LOST);
+        assert_str(e->addr, ADDR);
+        assert_str(e->detail,
+                   by_lease ? QP_STR("{\"delivery\":1,\"worker\":\"w1\",\"error\":{\"code\":504,"
+                                     "\"message\":\"lease expired\",\"activity\":\"w\","
+                                     "\"address\":\"w\"}}")
+                            : QP_STR("{\"delivery\":2,\"worker\":\"w1\",\"error\":{\"code\":504,"
+                                     "\"message\":\"lease expired\",\"activity\":\"w\","
+                                     "\"address\":\"w\"}}"));
+    }
+    (void)RUN(f, msg_claim, .topic = QP_STR("t"), .want = 1, .lease_ms = 10);
+    testenv_advance_ms(&f->t, 11);
+    (void)RUN(f, wake, .limit = 10); /* nobody asked for an entry */
+    (void)RUN(f, msg_claim, .topic = QP_STR("t"), .want = 1, .lease_ms = 10);
+    DO(f, OP(job_close, .ref = JOB(100), .guid = G(100), .state = JOB_FAILED));
+    testenv_advance_ms(&f->t, 11);
+    (void)RUN(f, wake, .limit = 10, .lost_kind = 3); /* the job is over */
+    assert_int_equal(conform_job_row(f, 100)->seq, 4);
 }
 
 /* Proves that an entry has an upper size. */
@@ -62,7 +166,7 @@ static void test_dense_despite_failures(void **state)
         }
         commit_done(&c);
     }
-    assert_int_equal(conform_job_row(f, 100)->seq, 2 + 9);
+    assert_int_equal(conform_job_row(f, 100)->seq, 1 + 9);
     assert_int_equal(storetest_count(f, TABLE_event), 9); /* conform_check sees to the rest */
 }
 
@@ -122,7 +226,7 @@ static void test_feed(void **state)
     struct feed feed = {0};
     conform_job(f, 100);
     conform_job(f, 101);
-    catch_up(f, &feed, 4); /* the triggers of both */
+    catch_up(f, &feed, 2); /* the triggers of both */
     feed.count = 0;
     for (int i = 0; i < 12; i++) {
         DO(f, OP(event_add, .ref = JOB(100 + i % 2), .kind = i));
@@ -193,7 +297,7 @@ static void test_feed_trim(void **state)
     conform_job(f, 100);
     for (int i = 0; i < 6; i++) {
         DO(f, OP(event_add, .ref = JOB(100), .kind = i));
-        catch_up(f, &feed, 2 + (size_t)i + 1);
+        catch_up(f, &feed, 1 + (size_t)i + 1);
         upto = i == 3 ? feed.last : upto;
     }
     out = RUN(f, feed_trim, .upto = upto, .limit = 3);
@@ -208,6 +312,9 @@ static void test_feed_trim(void **state)
 
 static const struct CMUnitTest tests[] = {
     CONFORM(test_event),
+    CONFORM(test_event_keeps_the_status),
+    CONFORM(test_answer_is_journaled_by_step_2),
+    CONFORM(test_lost_leases),
     CONFORM(test_event_too_large),
     CONFORM(test_dense_despite_failures),
     CONFORM(test_folded_gap),

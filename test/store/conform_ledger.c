@@ -184,7 +184,7 @@ static void test_act_create(void **state)
     conform_job(f, 100);
     create(f, LEDGER("001100000000000"));
     assert_str(conform_act_row(f, 100, ADDR)->input, QP_STR("in"));
-    assert_int_equal(conform_act_row(f, 100, ADDR)->seq, 3);
+    assert_int_equal(conform_act_row(f, 100, ADDR)->seq, 2);
     assert_int_equal(REFUSED(f, QP_E_DONE, OP(act_create, .ref = JOB(100), .addr = ADDR)).found,
                      LEDGER("001100000000000"));
     op = conform_refused_op(f, QP_E_DONE, OP(act_create, .ref = JOB(100), .addr = ADDR));

@@ -528,22 +528,19 @@ int enginetest_end(struct enginetest *x, const char *jid, enum job_state state)
 /* ------------------------------------------------------------------------------------------ digits */
 
 struct digits {
-    struct {
-        int64_t seq;
-        int64_t ledger;
-    } guids[64];
+    struct guid_row guids[64]; /* seq and ledger */
     size_t count;
 };
 
 static void digits_add(struct digits *d, int64_t seq, int64_t ledger)
 {
+    struct guid_row guid = {.seq = seq, .ledger = ledger};
     size_t at = d->count++;
     assert_true(d->count <= ARRAY_COUNT(d->guids));
-    for (; at > 0 && d->guids[at - 1].seq > seq; at--) {
+    for (; at > 0 && guid_is_later(&d->guids[at - 1], &guid); at--) {
         d->guids[at] = d->guids[at - 1];
     }
-    d->guids[at].seq = seq;
-    d->guids[at].ledger = ledger;
+    d->guids[at] = guid;
 }
 
 static int digits_visit(void *context, const void *row)

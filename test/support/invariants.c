@@ -327,7 +327,9 @@ static struct entry *entries_of(struct check *c, size_t *out_count)
     }
     EACH(c, guid, r)
     {
-        e[n++] = (struct entry){r->ns, r->job, r->seq, r->pos};
+        if (r->seq != 0 || r->n >= 0) { /* its entry comes with step 2 */
+            e[n++] = (struct entry){r->ns, r->job, r->seq, r->pos};
+        }
     }
     EACH(c, event, r)
     {
@@ -461,11 +463,13 @@ static void check_growth(struct check *c)
     EACH(c, guid, guid)
     {
         const struct guid_row *was = find(c->former, TABLE_guid, guid);
-        bool same = was != NULL && was->pos == guid->pos;
+        bool same = was != NULL && (was->pos == guid->pos || was->pos == 0);
         RULE(c, !same || was->ledger <= guid->ledger, "grows", guid, guid);
         RULE(c, !same || was->n < 0 || (was->n == guid->n && was->delta == guid->delta), "once",
              guid, guid);
-        RULE(c, same || guid->pos > former->pos, "once", guid, guid);
+        RULE(c, (same && was->pos != 0) || guid->pos == 0 || guid->pos > former->pos, "once", guid,
+             guid);
+        RULE(c, (guid->pos == 0) == (guid->seq == 0), "once", guid, guid);
     }
     EACH(c, event, event)
     {

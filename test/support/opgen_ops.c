@@ -174,6 +174,7 @@ static void make_job_set(struct opgen *g, struct op_job_set *op)
     op->parked = ONE_OF(g, texts);
     op->error = ONE_OF(g, texts);
     op->fingerprint = ONE_OF(g, texts);
+    op->noted = opgen_chance(g, 20);
 }
 
 static void make_job_close(struct opgen *g, struct op_job_close *op)
@@ -529,6 +530,7 @@ static void make_msg_adopt(struct opgen *g, struct op_msg_adopt *op)
     const struct msg_row *held = opgen_pick(g, TABLE_msg, msg_has_holder);
     op->epoch = opgen_chance(g, 5) ? 0 : held == NULL || held->holder == 0 ? 1 : held->holder;
     op->limit = any_limit(g);
+    op->lost_kind = (int64_t)opgen_below(g, 3);
 }
 
 static void make_lane_limit(struct opgen *g, struct op_lane_limit *op)
@@ -623,6 +625,7 @@ static void make_key_release(struct opgen *g, struct op_key_release *op)
 static void make_wake(struct opgen *g, struct op_wake *op)
 {
     op->limit = any_limit(g);
+    op->lost_kind = (int64_t)opgen_below(g, 3);
 }
 
 /* ------------------------------------------------------------------------------- what else goes */

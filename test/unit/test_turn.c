@@ -454,7 +454,7 @@ static void noted(void)
         event = storetest_row(&x.f, TABLE_event, &key);
     }
     assert_non_null(event);
-    assert_int_equal(event->kind, 5);
+    assert_int_equal(event_kind(event), 5);
     assert_true(str_equal(event->addr, QP_STR("w,0,0")));
     assert_true(str_equal(event->detail, QP_STR("what happened")));
     enginetest_check(&x);

@@ -532,6 +532,57 @@ static int see_progress(void *context, const struct qp_activity *a)
     return QP_OK;
 }
 
+static int see_story(void *context, const struct qp_event *e)
+{
+    struct buf *story = context;
+    if (e->attempt != 0 || e->delivery != 0) {
+        buf_printf(story, "%s %.*s %.*s %lld/%lld %s\n", e->kind, STR_ARG(e->address),
+                   STR_ARG(e->worker), (long long)e->attempt, (long long)e->delivery, e->status);
+    }
+    return QP_OK;
+}
+
+/* Proves that the history names the worker of every attempt that failed and of every lease that it let end, whether the
+ * task was born for it or claimed. */
+static void test_history_names_the_worker(void **state)
+{
+    struct caller born;
+    struct caller c;
+    struct qp_err err = {0};
+    struct buf story;
+    bool more = true;
+    qp *q;
+    (void)state;
+    rt_begin(RT_VIRTUAL);
+    q = rt_open(NULL);
+    make(&born, "early", 1, 60000);
+    submit(q, &born);
+    rt_poll(q);
+    rt_start(q, "j");
+    await(q, &born);
+    assert_int_equal(born.call.task_count, 1);
+    done(q, &born);
+    testenv_advance_ms(&rt, LIMIT_WORK_LEASE_MS + 1);
+    rt_poll(q);
+    take_one(q, &c, "late");
+    done(q, &c);
+    testenv_advance_ms(&rt, LIMIT_WORK_LEASE_MS + 1);
+    rt_poll(q);
+    take_one(q, &c, "third");
+    done(q, &c);
+    assert_int_equal(bring(q, "third", c.token, WORK_ERROR, "no"), WORK_OK);
+    buf_init(&story, &rt.env, 0);
+    assert_int_equal(qp_job_journal(q, QP_NONE, QP_STR("j"), 0, 0, &story, see_story, &more, &err),
+                     QP_OK);
+    buf_byte(&story, '\0');
+    assert_string_equal(story.p, "lost run,0,0 early 0/1 running\n"
+                                 "lost run,0,0 late 0/2 running\n"
+                                 "failed run,0,0 third 1/0 retrying\n");
+    buf_done(&story);
+    rt_close(q);
+    rt_end();
+}
+
 /* Proves that a beat begins the lease anew, and that progress can be seen. */
 static void test_beat(void **state)
 {
@@ -927,6 +978,7 @@ int main(void)
         cmocka_unit_test(test_gone_after_the_commit),
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_history_names_the_worker),
         cmocka_unit_test(test_beat),
         cmocka_unit_test(test_beat_is_news),
         cmocka_unit_test(test_time),

@@ -13,6 +13,7 @@
  *
  * If we crash here, nothing has happened: nothing is written.
  */
+#include "store/event.h"
 #include "store/sqlite/sqlite_internal.h"
 
 #define STEPS_PER_LOOK 1000 /* of SQLite's machine, between two looks at the clock */
@@ -25,8 +26,21 @@
 #define SPACE(ns) "(SELECT name FROM main.qp_space WHERE ns=" ns ")"
 #define JOB(ns, job) "(SELECT jid FROM main.qp_job WHERE ns=" ns " AND job=" job ")"
 #define WORDS(column, ...) "CASE " column " " __VA_ARGS__ " END"
+#define STATUS(status)                                                                             \
+    WORDS(status, "WHEN 0 THEN 'running' WHEN 1 THEN 'retrying' WHEN 2 THEN 'waiting'"             \
+                  " WHEN 3 THEN 'parked' WHEN 4 THEN 'paused' WHEN 5 THEN 'completed'"             \
+                  " WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' WHEN 8 THEN 'interrupted'")
+/* event.h; a status of -1 is not known */
+#define EVENT_STATUS "((kind+500)/1000-1)"
+#define EVENT_KIND "(kind-(kind+500)/1000*1000)"
+/* Of a GUID: without the digit of step 3; the status that its job ended with, if it has closed it. */
+#define STEP_2(ledger) ledger "-" ledger "/100000000%10*100000000"
+#define CLOSED(ledger)                                                                             \
+    "CASE WHEN " ledger "/100000000000%10=0 THEN -1 ELSE"                                          \
+    " (SELECT j.state+4 FROM main.qp_job j WHERE j.ns=a.ns AND j.job=a.job) END"
 
-/* clang-format off: SQL reads better as it is written */
+/* SQL reads better as it is written. */
+/* clang-format off */
 static const char *const views[] = {
     "CREATE TEMP VIEW v_jobs AS SELECT"
     " " SPACE(
@@ -63,19 +77,33 @@ static const char *const views[] = {
                                                                                               " CAST(a.input AS TEXT) AS input, CAST(a.output AS TEXT) AS output"
                                                                                               " FROM main.qp_act a LEFT JOIN main.qp_msg m ON m.ns=a.ns AND m.job=a.job AND m.addr=a.addr AND m.kind=3",
 
+    /* An entry as it was written (kernel/query_parts.c says what follows from which row): digits of the entry mark and of
+     * step 2, the status of the last row of its own; kind and status as event.h has them, facts out of the detail. */
     "CREATE TEMP VIEW v_events AS"
-    " SELECT " SPACE("e.ns") " AS namespace, " JOB("e.ns", "e.job") " AS job, e.seq, " TIME(
-        "e.at") " AS at, e.kind, e.address,"
-                " " LEDGER(
-                    "e.ledger") " AS ledger, nullif(e.code,0) AS code, e.detail FROM ("
-                                " SELECT ns, job, seq, at, 'entered' AS kind, addr AS address, ledger, 0 AS code, NULL AS detail FROM main.qp_act"
-                                " UNION ALL"
-                                " SELECT ns, job, guid_seq, guid_at, 'answered', addr, guid_ledger, code, NULL FROM main.qp_act WHERE guid IS NOT NULL"
-                                " UNION ALL"
-                                " SELECT ns, job, seq, at, 'answered', addr, ledger, code, NULL FROM main.qp_guid"
-                                " UNION ALL"
-                                " SELECT ns, job, seq, at, CASE kind WHEN -1 THEN 'changed' WHEN -2 THEN 'closed' WHEN -3 THEN 'paused'"
-                                "  WHEN -4 THEN 'resumed' ELSE 'noted' END, addr, NULL, 0, CAST(detail AS TEXT) FROM main.qp_event) e",
+    " SELECT " SPACE("e.ns") " AS namespace, " JOB("e.ns", "e.job") " AS job, e.seq, " TIME("e.at") " AS at, e.kind,"
+    " " STATUS("CASE WHEN e.status>=0 THEN e.status"
+               " ELSE coalesce((SELECT " EVENT_STATUS " FROM main.qp_event s WHERE s.ns=e.ns AND s.job=e.job"
+               "  AND s.seq<=e.seq ORDER BY s.seq DESC LIMIT 1),0) END") " AS status,"
+    " e.address, " LEDGER("e.ledger") " AS ledger,"
+    " nullif(coalesce(e.facts->>'$.error.code',e.code),0) AS code, e.facts->>'$.attempt' AS attempt,"
+    " e.facts->>'$.delivery' AS delivery, e.facts->>'$.worker' AS worker, e.facts->>'$.topic' AS topic,"
+    " e.facts->>'$.key' AS key, e.facts->>'$.job' AS other, " TIME("e.facts->>'$.until'") " AS until,"
+    " e.facts->'$.error' AS error, e.detail FROM ("
+    " SELECT ns, job, seq, at, 'entered' AS kind, -1 AS status, addr AS address,"
+    "  CASE category WHEN 68 THEN 101100000000001 ELSE 1000000000000 END AS ledger, 0 AS code, NULL AS facts, NULL AS detail"
+    "  FROM main.qp_act"
+    " UNION ALL"
+    " SELECT ns, job, guid_seq, guid_at, 'answered', " CLOSED("guid_ledger") ", addr, " STEP_2("guid_ledger") ", code, NULL, NULL"
+    "  FROM main.qp_act a WHERE guid_seq>0"
+    " UNION ALL"
+    " SELECT ns, job, seq, at, 'answered', " CLOSED("ledger") ", addr, " STEP_2("ledger") ", code, NULL, NULL"
+    "  FROM main.qp_guid a WHERE seq>0"
+    " UNION ALL"
+    " SELECT ns, job, seq, at, CASE " EVENT_KIND " WHEN -1 THEN 'changed' WHEN -2 THEN 'closed' WHEN -3 THEN 'paused'"
+    "  WHEN -4 THEN 'resumed' WHEN -5 THEN 'lost' WHEN 1 THEN 'failed' WHEN 2 THEN 'waits' WHEN 3 THEN 'called'"
+    "  WHEN 4 THEN 'forked' ELSE 'noted' END, " EVENT_STATUS ", addr, NULL, 0,"
+    "  CASE WHEN " EVENT_KIND " IN (-5,1,2,3,4) THEN CAST(detail AS TEXT) END,"
+    "  CASE WHEN " EVENT_KIND " NOT IN (-5,1,2,3,4) THEN CAST(detail AS TEXT) END FROM main.qp_event) e",
 
     "CREATE TEMP VIEW v_workers AS SELECT"
     " name, epoch AS run, " WORDS(
@@ -89,6 +117,10 @@ static const char *const views[] = {
 /* clang-format on */
 static_assert(STATUS_COUNT == 9 && MSG_STATES == 6 && MSG_HELD == 3 && NODE_ENDING == 3,
               "the views above name the states");
+static_assert(EVENT_STATUS_RADIX == 1000 && EVENT_LOST == -5 &&
+                  JOB_COMPLETED + 4 == STATUS_COMPLETED &&
+                  JOB_INTERRUPTED + 4 == STATUS_INTERRUPTED,
+              "the views above name kinds of entries, and how jobs end");
 
 /* ----------------------------------------------------------------------------------- guards */
 
