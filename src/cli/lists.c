@@ -72,7 +72,8 @@ int list_run(struct cli *c, const struct list *list)
     struct reading r = {.out = {.c = c,
                                 .columns = list->columns,
                                 .column_count = list->column_count,
-                                .name = list->name},
+                                .name = list->name,
+                                .line = list->line},
                         .left = cli_has(c, OPT_all) ? INT64_MAX : DEFAULT_LIMIT,
                         .cursor = cli_has(c, OPT_cursor) ? c->values[OPT_cursor] : ""};
     int status = output_kind(c, &r.out.kind);
@@ -180,8 +181,8 @@ int command_topics(struct cli *c)
         {"HELD", "held", false},           {"WORKERS", "workers", false},
         {"OLDEST MS", "oldest_ms", false}, {"SERVED", "served_at", true},
     };
-    return run_list(c,
-                    &(struct list){"/v1/topics", "", columns, ARRAY_COUNT(columns), "name", false});
+    return run_list(
+        c, &(struct list){"/v1/topics", "", columns, ARRAY_COUNT(columns), "name", false, NULL});
 }
 
 int command_workers(struct cli *c)
@@ -191,8 +192,8 @@ int command_workers(struct cli *c)
         {"IN HAND", "in_hand", false}, {"WAITING", "waiting", true}, {"TOKEN", "caller", true},
         {"SINCE", "since", true},      {"SEEN", "seen_at", false},
     };
-    return run_list(c,
-                    &(struct list){"/v1/workers", "", columns, ARRAY_COUNT(columns), "name", true});
+    return run_list(
+        c, &(struct list){"/v1/workers", "", columns, ARRAY_COUNT(columns), "name", true, NULL});
 }
 
 int command_namespaces_ls(struct cli *c)
@@ -200,7 +201,7 @@ int command_namespaces_ls(struct cli *c)
     static const struct table_column columns[] = {{"NAME", "name", false},
                                                   {"CREATED", "created_at", false}};
     return run_list(
-        c, &(struct list){"/v1/namespaces", "", columns, ARRAY_COUNT(columns), "name", true});
+        c, &(struct list){"/v1/namespaces", "", columns, ARRAY_COUNT(columns), "name", true, NULL});
 }
 
 int command_tokens_ls(struct cli *c)
@@ -217,8 +218,8 @@ int command_tokens_ls(struct cli *c)
         {"REVOKED", "revoked_at", false},
         {"USED", "used_at", false},
     };
-    return run_list(c,
-                    &(struct list){"/v1/tokens", "", columns, ARRAY_COUNT(columns), "id", false});
+    return run_list(
+        c, &(struct list){"/v1/tokens", "", columns, ARRAY_COUNT(columns), "id", false, NULL});
 }
 
 int command_audit(struct cli *c)
@@ -228,5 +229,5 @@ int command_audit(struct cli *c)
         {"TARGET", "target", false}, {"OUTCOME", "outcome", false}, {"DETAIL", "detail", true},
     };
     return run_list(c, &(struct list){"/v1/audit", cli_has(c, OPT_global) ? "store=1" : "", columns,
-                                      ARRAY_COUNT(columns), "id", false});
+                                      ARRAY_COUNT(columns), "id", false, NULL});
 }

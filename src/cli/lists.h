@@ -11,6 +11,7 @@ struct list {
     size_t column_count;
     const char *name; /* the member that -q prints */
     bool whole;       /* it has no pages */
+    output_line line; /* for people: a line for each item, and no table; NULL: a table */
 };
 
 /* Reads as many items as --limit, --all and --cursor say, and prints them. */

@@ -255,7 +255,14 @@ static void print_item(const struct output_list *l, const struct json *item, boo
 
 void output_items(struct output_list *l, const struct json *const *items, size_t count)
 {
-    if (!l->begun && (l->kind == OUTPUT_TEXT || l->kind == OUTPUT_WIDE)) {
+    bool for_people = l->kind == OUTPUT_TEXT || l->kind == OUTPUT_WIDE;
+    if (for_people && l->line != NULL) {
+        for (size_t i = 0; i < count; i++) {
+            l->line(items[i], l->kind == OUTPUT_WIDE);
+        }
+        return;
+    }
+    if (!l->begun && for_people) {
         begin_table(l, items, count);
         l->begun = true;
     }

@@ -27,6 +27,9 @@ struct table_column {
 
 #define COLUMNS_MOST LIMIT_SQL_COLUMNS
 
+/* Prints an item as one line of its own kind. */
+typedef void (*output_line)(const struct json *item, bool wide);
+
 /* A list, in the way that was asked for, item by item or page by page as they come: nothing of it
  * is kept. A table has its widths from the items that come first; a later one that is wider stands
  * out. */
@@ -36,6 +39,7 @@ struct output_list {
     const struct table_column *columns;
     size_t column_count;
     const char *name; /* the member that -q and -o name print */
+    output_line line; /* for people, in place of the table; NULL: the table */
     /* of the printing */
     size_t shown[COLUMNS_MOST];
     size_t widths[COLUMNS_MOST];

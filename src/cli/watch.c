@@ -1,8 +1,8 @@
 /* watch.c - quipu watch and quipu history: a job as it happens
  *
- * Both follow the journal: over SSE from a server, by looking again at a file. On a terminal watch
- * draws the job's activities as a tree, and draws it anew in place when something has happened;
- * elsewhere it prints a line for every change. So does history.
+ * Both read the journal: watch, and history with --follow, over SSE from a server, or by looking again at a file. On a
+ * terminal watch draws the job's activities as a tree, and draws it anew in place when something has happened;
+ * elsewhere it prints a line for every entry. So does history: the same lines, since an entry never changes.
  */
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -25,8 +25,9 @@ static void put_member(const struct json *event, const char *key, const char *be
     }
 }
 
-/* "   3  2026-..  answered  run,0,0  201100000000001  200" */
-static void print_event(const struct json *event)
+/* "   4  2026-..  answered  run,0,0  000111000000001  200  completed"
+ * "   5  2026-..  failed  run,0,0  503  retrying  attempt 1  worker w1  the bank is closed  until 2026-.." */
+static void print_event(const struct json *event, bool wide)
 {
     printf("%4lld  ", (long long)member_number(event, "seq"));
     put_member(event, "at", "");
@@ -35,7 +36,18 @@ static void print_event(const struct json *event)
     put_member(event, "ledger", "  ");
     put_member(event, "code", "  ");
     put_member(event, "status", "  ");
+    put_member(event, "attempt", "  attempt ");
+    put_member(event, "delivery", "  delivery ");
+    put_member(event, "worker", "  worker ");
+    put_member(event, "topic", "  topic ");
+    put_member(event, "key", "  key ");
+    put_member(event, "other", "  job ");
+    put_member(json_get(event, QP_STR("error")), "message", "  ");
+    put_member(event, "until", "  until ");
     put_member(event, "detail", "  ");
+    if (wide) {
+        put_member(event, "says", "  ");
+    }
     (void)fputc('\n', stdout);
     (void)fflush(stdout); /* somebody waits for it; main asks whether it went well */
 }
@@ -57,7 +69,7 @@ static bool print_one(void *context, qp_str text)
         return true;
     }
     if (f->kind == OUTPUT_TEXT || f->kind == OUTPUT_WIDE) {
-        print_event(json);
+        print_event(json, f->kind == OUTPUT_WIDE);
     } else {
         (void)output_object(f->c, f->kind == OUTPUT_YAML ? f->kind : OUTPUT_JSON, "seq", text);
         (void)fflush(stdout);
@@ -70,16 +82,10 @@ static bool print_one(void *context, qp_str text)
 
 static int print_history(struct cli *c, const char *id)
 {
-    static const struct table_column columns[] = {
-        {"SEQ", "seq", false},          {"AT", "at", false},         {"KIND", "kind", false},
-        {"ACTIVITY", "address", false}, {"LEDGER", "ledger", false}, {"CODE", "code", false},
-        {"STATUS", "status", true},     {"DETAIL", "detail", false}, {"SAYS", "says", true},
-    };
     return list_run(c, &(struct list){.path = job_path(c, id, "/history"),
                                       .query = "",
-                                      .columns = columns,
-                                      .column_count = ARRAY_COUNT(columns),
-                                      .name = "seq"});
+                                      .name = "seq",
+                                      .line = print_event});
 }
 
 int command_history(struct cli *c)

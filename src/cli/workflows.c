@@ -283,7 +283,7 @@ int command_workflows_ls(struct cli *c)
     return kind == OUTPUT_TEXT || kind == OUTPUT_WIDE
                ? list_apps(c, kind)
                : list_run(c, &(struct list){"/v1/workflows", "", app_columns,
-                                            ARRAY_COUNT(app_columns), "name", true});
+                                            ARRAY_COUNT(app_columns), "name", true, NULL});
 }
 
 static int list_versions(struct cli *c)
@@ -293,7 +293,7 @@ static int list_versions(struct cli *c)
                                                   {"DEPLOYED", "created_at", false},
                                                   {"ACTIVATED", "activated_at", false}};
     return list_run(c, &(struct list){workflow_path(c, "/versions"), "", columns,
-                                      ARRAY_COUNT(columns), "version", true});
+                                      ARRAY_COUNT(columns), "version", true, NULL});
 }
 
 /* For people the text as it was deployed, so that it can be put into a file. */
