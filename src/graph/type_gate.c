@@ -16,6 +16,13 @@ static int describe(struct action *s, struct op_act_create *row)
     return QP_OK; /* its input is who came first, as the kernel has it */
 }
 
+/* It waits for other ways of the job: if those wait, the whole job does. */
+static int enter(struct action *s)
+{
+    turn_wait(s->turn);
+    return QP_OK;
+}
+
 /* The first who came did, or somebody after them. */
 static int is_live(struct action *s, bool *out_live)
 {
@@ -43,4 +50,5 @@ static int spawn(struct action *s, struct spawn *spawn)
     return rc == QP_OK ? advance_gate(s, live) : rc;
 }
 
-const struct type type_gate = {.word = "join", .describe = describe, .work = work, .spawn = spawn};
+const struct type type_gate = {
+    .word = "join", .describe = describe, .enter = enter, .work = work, .spawn = spawn};

@@ -4,6 +4,7 @@
  * What an obligation is, for S4, stands in check_work.h.
  */
 #include "kernel/check_work.h"
+#include "kernel/turn.h"
 
 #define RESERVED_WEIGHT INT64_C(100000000) /* activity: digits 5 to 7 */
 #define RESERVED_RADIX 1000
@@ -373,6 +374,104 @@ void rule_S4(struct check *c)
               evidence(c, "semaphore %lld, obligations %lld", (long long)c->job->sem,
                        (long long)open),
               "the semaphore is not the number of open obligations");
+    }
+}
+
+static bool has_task(const struct check *c, qp_str addr)
+{
+    EACH_ROW(c, msg, m)
+    {
+        if (m->kind == MESSAGE_TASK && str_equal(m->addr, addr)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One that was tried before is no timer: it is delivered again. */
+static bool has_timer(const struct check *c, qp_str addr)
+{
+    EACH_ROW(c, msg, m)
+    {
+        if (m->kind == MESSAGE_ANSWER && m->state == MSG_DELAYED && m->tries == 0 &&
+            str_equal(m->addr, addr)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A hook, a timer or a child of the activity is there. */
+static bool waits_for_something(const struct check *c, qp_str addr)
+{
+    EACH_ROW(c, hook_wait, w)
+    {
+        if (str_equal(w->addr, addr)) {
+            return true;
+        }
+    }
+    EACH_ROW(c, job, child)
+    {
+        if (child->state == JOB_OPEN && !str_is_none(child->parent_guid) &&
+            str_equal(child->parent_addr, addr)) {
+            return true;
+        }
+    }
+    return has_timer(c, addr);
+}
+
+/* What the row says of the activity's obligation, and what stands there. */
+static void check_wait(struct check *c, const struct act_row *act)
+{
+    bool owes = act_owes(c, act);
+    bool task = owes && has_task(c, act->addr);
+    if (act->waits != ACT_BUSY && !owes) {
+        found(c, evidence_ledger(c, act->ledger),
+              "activity '%.*s' is counted as one that waits, and it owes no answer",
+              CHECK_ECHO(act->addr));
+    } else if (act->waits == ACT_WAITS && task) {
+        found(c, evidence_ledger(c, act->ledger),
+              "activity '%.*s' is counted as one that waits, and a worker has its task",
+              CHECK_ECHO(act->addr));
+    } else if (act->waits == ACT_BUSY && owes && !task && waits_for_something(c, act->addr)) {
+        found(c, evidence_ledger(c, act->ledger),
+              "activity '%.*s' waits for a time, a signal or a child, and is not counted",
+              CHECK_ECHO(act->addr));
+    }
+}
+
+/* Of the words that follow from counts. Other flags have others, and C2 asks whether those fit. */
+static bool word_is_counted(const struct job_row *job)
+{
+    return job->paused == 0 && str_is_none(job->parked) && job->status <= STATUS_WAITING;
+}
+
+void rule_S5(struct check *c)
+{
+    const struct job_row *job = c->job;
+    int64_t waits = 0;
+    int64_t retries = 0;
+    if (job->state != JOB_OPEN) {
+        return;
+    }
+    EACH_ROW(c, act, act)
+    {
+        waits += act->waits == ACT_WAITS;
+        retries += act->waits == ACT_RETRIES;
+        check_wait(c, act);
+    }
+    waits += job->opened == 0 && job->waits == 1; /* it begins later: nothing else says so */
+    if (waits != job->waits || retries != job->retries) {
+        found(c,
+              evidence(c, "waits %lld, retries %lld; recounted %lld, %lld", (long long)job->waits,
+                       (long long)job->retries, (long long)waits, (long long)retries),
+              "the job does not count what it waits for");
+    } else if (word_is_counted(job) && job->status != job_word(job)) {
+        found(c,
+              evidence(c, "status %lld, waits %lld, retries %lld, semaphore %lld",
+                       (long long)job->status, (long long)waits, (long long)retries,
+                       (long long)job->sem),
+              "the job's status is not what follows from what it waits for");
     }
 }
 

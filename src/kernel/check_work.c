@@ -56,6 +56,12 @@ static int64_t consumed(const struct check *c, const struct act_row *act)
     return sum;
 }
 
+bool act_owes(const struct check *c, const struct act_row *act)
+{
+    return act->category == 'A' && act->escalated == 0 && leg1_is_done(act) &&
+           act->ledger / LEDGER_FINAL_DIGIT == 0 && consumed(c, act) == 0;
+}
+
 static bool has_guids(const struct check *c, qp_str addr)
 {
     struct range range = guids_of(c, addr);

@@ -28,6 +28,9 @@ int64_t obligations_open(const struct check *c);
 /* Leg1 is done, and an answer is still to come. */
 bool act_is_waiting(const struct act_row *act);
 
+/* Leg1 of a category A is done, and no answer has taken its obligation yet. */
+bool act_owes(const struct check *c, const struct act_row *act);
+
 bool has_activity(const struct check *c, qp_str addr);
 
 /* The message is a child that has no row of its own yet. */

@@ -61,7 +61,6 @@ static int ack(struct bundle *b, const struct msg_row *m)
 
 static int take_turn(struct turn *t, const struct msg_row *m)
 {
-    int rc = QP_OK;
     switch ((enum message_kind)m->kind) {
     case MESSAGE_ENTER:
         return turn_enter(t);
@@ -70,13 +69,9 @@ static int take_turn(struct turn *t, const struct msg_row *m)
                             m->code >= END_DESCENDS);
     case MESSAGE_START:
         return turn_begin(t);
-    case MESSAGE_RESULT:
-        rc = turn_status(t, STATUS_RETRYING, STATUS_RUNNING);
-        break;
     default:
-        break;
+        return turn_answer(t);
     }
-    return rc == QP_OK ? turn_answer(t) : rc;
 }
 
 static int work_turn(struct delivery *d, struct bundle *b)
@@ -174,11 +169,9 @@ int message_bury(struct bundle *b, const struct msg_row *m, const char *why, str
 {
     const void *job = NULL;
     struct op bury = {.kind = OP_msg_bury, .msg_bury = {.ref = ref_of(m), .error = str_from(why)}};
-    struct op park = {.kind = OP_job_set,
-                      .job_set = {.ref = {m->ns, m->job},
-                                  .what = JOB_SET_PARKED | JOB_SET_STATUS,
-                                  .status = STATUS_PARKED,
-                                  .parked = str_from(why)}};
+    struct op park = {
+        .kind = OP_job_set,
+        .job_set = {.ref = {m->ns, m->job}, .what = JOB_SET_PARKED, .parked = str_from(why)}};
     int rc = step_op(b, &bury);
     rc = rc == QP_OK ? bundle_get(b, TABLE_job, &(struct job_row){.ns = m->ns, .job = m->job}, &job)
                      : rc;

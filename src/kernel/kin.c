@@ -195,6 +195,9 @@ int turn_call(struct turn *t, const struct call_job *call)
     if (call->out_jid != NULL) {
         *call->out_jid = refused != 0 ? QP_NONE : jid;
     }
+    if (refused == 0 && !call->detached) {
+        turn_wait(t);
+    }
     return refused != 0    ? call_refuse(t, call, jid, refused)
            : there != NULL ? QP_OK
                            : call_new(t, call, jid, parent_guid);

@@ -21,6 +21,7 @@ int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep)
                                   .parent_guid = t->site.guid,
                                   .msg_topic = ENGINE_TOPIC,
                                   .keep = keep}};
+    turn_wait(t);
     return turn_op(t, &op);
 }
 

@@ -281,6 +281,12 @@ static const char *word_of(int64_t status)
     return status < 0 ? NULL : status_word(status);
 }
 
+/* An activity that is entered or answered moves: what the job waited for before is said by the lines before. */
+static int64_t moving(int64_t status)
+{
+    return status == STATUS_WAITING || status == STATUS_RETRYING ? STATUS_RUNNING : status;
+}
+
 static int fill_answered(struct parts *p, struct arena *arena, const struct feed_entry *entry,
                          struct qp_event *event, bool *out_found)
 {
@@ -368,7 +374,7 @@ static int entry_fill(struct parts *p, struct arena *arena, const struct feed_en
                       struct qp_event *event, bool *out_found)
 {
     QP_TRY(status_before(p, entry));
-    event->status = word_of(p->status);
+    event->status = word_of(moving(p->status));
     p->told_job = entry->job;
     p->told_seq = entry->seq;
     return !str_is_none(entry->guid)   ? fill_answered(p, arena, entry, event, out_found)

@@ -309,7 +309,6 @@ static int decide_done(struct turn *t, struct request_result *r)
                      .msg_ack = {.ref = r->of.ref}};
     int rc = turn_op(t, &ack);
     rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
-    rc = rc == QP_OK ? turn_status(t, STATUS_RETRYING, STATUS_RUNNING) : rc;
     return rc == QP_OK ? answer_with(t, r, r->code > 0 ? r->code : 200) : rc;
 }
 
@@ -338,22 +337,16 @@ static int attempt_note(struct turn *t, const struct request_result *r, const st
 /* One failure more on the activity's row, and the task again, later. */
 static int try_again(struct turn *t, struct request_result *r, const struct act_row *act)
 {
-    struct op status = {
-        .kind = OP_job_set,
-        .job_set = {
-            .ref = t->site.ref, .what = JOB_SET_STATUS, .status = STATUS_RETRYING, .noted = true}};
     struct op count = {.kind = OP_act_add,
                        .act_add = {.ref = t->site.ref,
                                    .addr = t->site.addr,
                                    .attempt = act->attempt + 1,
-                                   .error = r->error}};
+                                   .error = r->error,
+                                   .waits = ACT_RETRIES}};
     struct op retry = {.kind = OP_msg_retry,
                        .msg_retry = {.ref = r->of.ref, .delay_ms = r->retry_ms, .error = r->error}};
     QP_TRY(turn_op(t, &retry));
     QP_TRY(turn_op(t, &count));
-    if (t->job->status == STATUS_RUNNING && t->job->closed_by.p == NULL) {
-        QP_TRY(turn_op(t, &status)); /* the attempt's own entry says it, too */
-    }
     return attempt_note(t, r, act);
 }
 
@@ -569,8 +562,7 @@ static int unpark_decide(struct engine *e, struct command *c, struct bundle *b)
     struct request_unpark *r = (struct request_unpark *)c;
     const struct job_row *job = NULL;
     int rc = keyed_begin(&r->keyed, b);
-    struct op op = {.kind = OP_job_set,
-                    .job_set = {.what = JOB_SET_PARKED | JOB_SET_STATUS, .status = STATUS_RUNNING}};
+    struct op op = {.kind = OP_job_set, .job_set = {.what = JOB_SET_PARKED}};
     (void)e;
     rc = rc == QP_OK ? job_by_id(b, r->ns, r->jid, &job) : rc;
     if (rc != QP_OK || job->parked.p == NULL) {
@@ -587,14 +579,6 @@ void request_unpark(struct request_unpark *r)
     r->command.decide = unpark_decide;
 }
 
-/* What a job is when it is not paused. */
-static enum job_status status_unpaused(const struct job_row *job)
-{
-    return job->parked.p != NULL ? STATUS_PARKED
-           : job->opened == 0    ? STATUS_WAITING
-                                 : STATUS_RUNNING;
-}
-
 static void change_fill(const struct request_change *r, const struct job_row *job, struct op *op)
 {
     struct job_ref ref = {job->ns, job->job};
@@ -603,9 +587,8 @@ static void change_fill(const struct request_change *r, const struct job_row *jo
         *op = (struct op){.kind = OP_job_pause, .job_pause = {.ref = ref}};
         break;
     case JOB_CHANGE_RESUME:
-        *op = (struct op){
-            .kind = OP_job_resume,
-            .job_resume = {.ref = ref, .status = status_unpaused(job), .limit = LIMIT_SWEEP_ROWS}};
+        *op = (struct op){.kind = OP_job_resume,
+                          .job_resume = {.ref = ref, .limit = LIMIT_SWEEP_ROWS}};
         break;
     case JOB_CHANGE_DELETE:
         *op = (struct op){.kind = OP_job_delete,

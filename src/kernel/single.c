@@ -54,6 +54,7 @@ static int start_worker(struct bundle *b, const struct single_start *s, qp_str t
     struct op put = {.kind = OP_msg_put,
                      .msg_put = {.ref = s->ref,
                                  .guid = task,
+                                 .kind = MESSAGE_TASK,
                                  .topic = s->topic,
                                  .addr = QP_STR(SINGLE_ADDRESS),
                                  .parent_guid = s->owner_guid}};

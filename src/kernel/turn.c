@@ -140,6 +140,16 @@ static int do_work(struct turn *t)
                                t->act->cyclic == CYCLIC_PIVOT);
 }
 
+/* What the activity's obligation is about from now on: its row and its job's say so (store/rows.h). */
+static int act_waits(struct turn *t, enum act_wait waits)
+{
+    return turn_op(
+        t,
+        &(struct op){
+            .kind = OP_act_add,
+            .act_add = {.ref = t->site.ref, .addr = t->site.addr, .attempt = -1, .waits = waits}});
+}
+
 static bool is_trigger_open(const struct turn *t)
 {
     return str_equal(t->site.guid, t->job->owner_guid) && t->act->category == 'D';
@@ -153,11 +163,15 @@ static int do_spawn(struct turn *t)
     t->children = t->last_child = NULL;
     t->visits = NULL;
     t->child_count = 0;
+    t->waits = false;
     rc = t->ends                     ? QP_OK
          : t->program->spawn == NULL ? turn_spawn_nothing(t)
                                      : t->program->spawn(t, &spawn);
     if (rc != QP_OK) {
         return rc;
+    }
+    if (spawn.pending && t->waits) {
+        QP_TRY(act_waits(t, ACT_WAITS));
     }
     spawn.n = t->child_count;
     if (t->ends && t->act->category == 'D') {
@@ -309,13 +323,23 @@ static int leg1_mark(struct turn *t, const struct op_act_create *row, bool with_
     return rc == QP_OK ? turn_settle(t) : rc;
 }
 
+/* The work of Leg1, and whether the activity waits from now on. */
+static int leg1_program(struct turn *t)
+{
+    t->waits = false;
+    if (t->program->enter != NULL) {
+        QP_TRY(t->program->enter(t));
+    }
+    return t->waits ? act_waits(t, ACT_WAITS) : QP_OK;
+}
+
 /* Categories A and C: the work of Leg1 and the digit that proves it. */
 static int leg1_do(struct turn *t)
 {
     bool preseed = t->act->cyclic == CYCLIC_PIVOT;
-    int rc = t->program->enter == NULL ? QP_OK : t->program->enter(t);
-    rc = rc == QP_OK ? leg1_done(t->bundle, &t->site, preseed) : rc;
-    return rc == QP_OK ? turn_settle(t) : rc;
+    QP_TRY(leg1_program(t));
+    QP_TRY(leg1_done(t->bundle, &t->site, preseed));
+    return turn_settle(t);
 }
 
 /* A self-interrupt is of category C and closes the job, so somebody must own the edge (H9). */
@@ -345,7 +369,7 @@ static int leg1_fused(struct turn *t, const struct op_act_create *row)
     rc = turn_op(t, &op);
     rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
     rc = rc == QP_OK ? turn_act(t, t->site.addr, &t->act) : rc;
-    return rc == QP_OK && t->program->enter != NULL ? t->program->enter(t) : rc;
+    return rc == QP_OK ? leg1_program(t) : rc;
 }
 
 int turn_enter(struct turn *t)

@@ -195,6 +195,7 @@ struct turn {
     enum job_state end_state;
     qp_str end_error;
     bool descends; /* and the jobs that it has called with it */
+    bool waits; /* the step made something that the activity waits for: a timer, a hook, a child */
 };
 
 /* ------------------------------------------------------------------------- for the engine: turns */
@@ -229,10 +230,6 @@ int turn_start(struct turn *t, struct kernel *k, struct bundle *b, struct outcom
  * payload its input. */
 int turn_begin(struct turn *t) QP_MUST_USE;
 
-/* The status that people see, from one word to another; nothing when it is none of the first, or the job
- * is closed. */
-int turn_status(struct turn *t, enum job_status from, enum job_status to) QP_MUST_USE;
-
 /* Where a job's trigger is. */
 #define TRIGGER_ADDRESS QP_STR("trigger,0")
 
@@ -256,6 +253,9 @@ int turn_hook_close(struct turn *t, bool *out_waited) QP_MUST_USE;
 /* Whether a signal that leaves the activity waiting (CODE_PENDING) is still on its way to it, other than this one. */
 int turn_hook_pending(struct turn *t, bool *out_pending) QP_MUST_USE;
 int turn_key(struct turn *t, const struct op_key_acquire *key, int64_t *out_token) QP_MUST_USE;
+/* Leg1: the activity waits for other ways of its job, as a gate does. turn_timer, turn_hook and turn_call say it of
+ * themselves. Its job is `waiting` when all that it still has to do waits like this (store/rows.h, job_word). */
+void turn_wait(struct turn *t);
 /* Leg1 of category C: the ancestor at this depth is entered again. */
 int turn_cycle(struct turn *t, qp_str ancestor, int64_t depth, qp_str input) QP_MUST_USE;
 

@@ -21,7 +21,6 @@ static int trigger_make(struct turn *t, qp_str input)
     int rc = turn_data(t, POLICY_DATA, &policy);
     incept.policy = policy == NULL ? QP_NONE : policy->value;
     rc = rc == QP_OK ? job_trigger(t->bundle, &incept) : rc;
-    rc = rc == QP_OK ? turn_status(t, STATUS_WAITING, STATUS_RUNNING) : rc;
     return rc == QP_OK ? turn_settle(t) : rc;
 }
 
@@ -113,9 +112,6 @@ static int start_again(struct turn *t, qp_str body_hash)
 int start_by_message(struct turn *t, const struct start *start, const struct op_job_create *job)
 {
     struct op create = {.kind = OP_job_create, .job_create = *job};
-    struct op wait = {
-        .kind = OP_job_set,
-        .job_set = {.ref = t->site.ref, .what = JOB_SET_STATUS, .status = STATUS_WAITING}};
     struct op begin = {.kind = OP_msg_put,
                        .msg_put = {.ref = t->site.ref,
                                    .guid = t->site.guid,
@@ -125,8 +121,9 @@ int start_by_message(struct turn *t, const struct start *start, const struct op_
                                    .payload = start->input,
                                    .priority = job->priority,
                                    .delay_ms = start->delay_ms}};
-    int rc = turn_op(t, &create);
-    rc = rc == QP_OK && start->delay_ms > 0 ? turn_op(t, &wait) : rc;
+    int rc;
+    create.job_create.later = start->delay_ms > 0;
+    rc = turn_op(t, &create);
     rc = rc == QP_OK ? turn_op(t, &begin) : rc;
     rc = rc == QP_OK && !str_is_none(start->policy) ? turn_data_put(t, POLICY_DATA, start->policy)
                                                     : rc;

@@ -103,11 +103,9 @@ int turn_note_wait(struct turn *t, qp_str topic, qp_str key, qp_ms delay_ms)
                      &(struct event_facts){.topic = topic, .key = key, .until = until});
 }
 
-int turn_status(struct turn *t, enum job_status from, enum job_status to)
+void turn_wait(struct turn *t)
 {
-    struct op op = {.kind = OP_job_set,
-                    .job_set = {.ref = t->site.ref, .what = JOB_SET_STATUS, .status = to}};
-    return t->job->status == (int64_t)from && !job_is_closed(t) ? turn_op(t, &op) : QP_OK;
+    t->waits = true;
 }
 
 int turn_timer(struct turn *t, qp_str purpose, qp_ms delay_ms)
@@ -116,6 +114,7 @@ int turn_timer(struct turn *t, qp_str purpose, qp_ms delay_ms)
     int rc = step_guid(t->bundle, t->site.guid, purpose, &guid);
     /* A timer of no length is due now. */
     struct op_msg_put put = {.parent_guid = t->site.guid, .delay_ms = delay_ms};
+    turn_wait(t);
     return rc == QP_OK ? turn_put(t, MESSAGE_ANSWER, t->site.addr, guid, &put) : rc;
 }
 

@@ -28,14 +28,14 @@ static inline int error_check(qp_str error)
     return error.n > LIMIT_ERROR_TEXT_SIZE ? QP_E_TOO_LARGE : QP_OK;
 }
 
-/* apply_job.c: a job's row; status with its counters; one journal entry more. */
+/* apply_job.c: a job's row; its status, after what it follows from has changed; one journal entry more. */
 struct journal {
     int64_t seq;
     int64_t pos;
     int64_t at;
 };
 int job_find(struct txn *t, struct job_ref ref, struct job_row **out_job) QP_MUST_USE;
-int job_status_set(struct txn *t, struct job_row *job, int64_t status) QP_MUST_USE;
+int job_word_update(struct txn *t, struct job_row *job) QP_MUST_USE;
 int job_state_close(struct txn *t, struct job_row *job, qp_str guid, int64_t state) QP_MUST_USE;
 /* addr and guid say where the entry's row is, as in struct feed_entry. */
 int journal_next(struct txn *t, struct job_ref ref, qp_str addr, qp_str guid,

@@ -1,7 +1,7 @@
 /* apply_job.c - jobs: inception, flags, closing, finishing, pausing, sweeping, deleting
  *
- *   I1  status and the counters of (workflow, status) move in one bundle: job_status_set is the
- *       only writer of either.
+ *   I1  status is what job_word says, and moves with the counters of (workflow, status) in one bundle:
+ *       job_word_update is the only writer of either, and runs after every change of what it follows from.
  *   I2  closed_by is set once, by the semaphore's edge (apply_ledger.c) or by job_close, never
  *       again; state leaves OPEN with it.
  *   I3  completions goes 0 -> 1 once, only with closed_by = the GUID that asks.
@@ -84,16 +84,16 @@ static int counter_add(struct txn *t, const struct job_row *job, int64_t status,
     return QP_OK;
 }
 
-int job_status_set(struct txn *t, struct job_row *job, int64_t status)
+int job_word_update(struct txn *t, struct job_row *job)
 {
-    int rc = QP_OK;
-    QP_ASSERT(status >= 0 && status < STATUS_COUNT);
-    if (job->status != status) {
-        rc = counter_add(t, job, job->status, -1);
-        rc = rc == QP_OK ? counter_add(t, job, status, 1) : rc;
-        job->status = status;
+    int64_t word = job_word(job);
+    if (job->status == word) {
+        return QP_OK;
     }
-    return rc;
+    QP_TRY(counter_add(t, job, job->status, -1));
+    QP_TRY(counter_add(t, job, word, 1));
+    job->status = word;
+    return QP_OK;
 }
 
 int64_t status_of_state(int64_t state)
@@ -118,7 +118,7 @@ int job_state_close(struct txn *t, struct job_row *job, qp_str guid, int64_t sta
                  &(struct job_custom_row){
                      .ns = job->ns, .workflow = job->workflow, .custom_id = job->custom_id});
     }
-    return t->rc != QP_OK ? t->rc : job_status_set(t, job, status_of_state(state));
+    return t->rc != QP_OK ? t->rc : job_word_update(t, job);
 }
 
 /* The id is taken: by the same request, or by another. */
@@ -151,7 +151,7 @@ static int job_custom_take(struct txn *t, struct op_job_create *op)
 
 static struct job_row job_new(const struct txn *t, const struct op_job_create *op)
 {
-    return (struct job_row){
+    struct job_row row = {
         .ns = op->ref.ns,
         .job = op->ref.job,
         .jid = op->jid,
@@ -171,9 +171,11 @@ static struct job_row job_new(const struct txn *t, const struct op_job_create *o
         .expire_at = op->expire_ms > 0 ? t->now + op->expire_ms : 0,
         .created_at = t->now,
         .updated_at = t->now,
+        .waits = op->later ? 1 : 0,
         .state = JOB_OPEN,
-        .status = STATUS_RUNNING,
     };
+    row.status = job_word(&row);
+    return row;
 }
 
 /* What keys and counters are made of must be there. */
@@ -207,7 +209,7 @@ int apply_job_create(struct txn *t, struct op_job_create *op)
     }
     op->out_job = op->ref.job;
     op->out_owner = true;
-    return counter_add(t, &row, STATUS_RUNNING, 1);
+    return counter_add(t, &row, row.status, 1);
 }
 
 static int job_open(struct txn *t, struct job_ref ref, struct job_row **out_job)
@@ -223,19 +225,10 @@ static int job_open(struct txn *t, struct job_ref ref, struct job_row **out_job)
     return rc;
 }
 
-/* A word that an open job can have. */
-static bool status_is_open(int64_t status)
-{
-    return status >= STATUS_RUNNING && status <= STATUS_PAUSED;
-}
-
 int apply_job_set(struct txn *t, struct op_job_set *op)
 {
     struct job_row *job;
     int rc = job_open(t, op->ref, &job);
-    if (rc == QP_OK && (op->what & JOB_SET_STATUS) != 0 && !status_is_open(op->status)) {
-        rc = QP_E_INVALID;
-    }
     rc = rc == QP_OK && (op->what & JOB_SET_ERROR) != 0 ? error_check(op->error) : rc;
     rc = rc == QP_OK && (op->expire_ms < 0 || op->expire_ms > LIMIT_TIMER_MS) ? QP_E_INVALID : rc;
     if (rc != QP_OK) {
@@ -254,8 +247,8 @@ int apply_job_set(struct txn *t, struct op_job_set *op)
         job->error = op->error;
         job->fingerprint = op->fingerprint;
     }
-    rc = (op->what & JOB_SET_STATUS) != 0 ? job_status_set(t, job, op->status) : QP_OK;
-    return rc == QP_OK && !op->noted ? job_note(t, op->ref, EVENT_JOB_SET, job->parked) : rc;
+    QP_TRY(job_word_update(t, job));
+    return job_note(t, op->ref, EVENT_JOB_SET, job->parked);
 }
 
 int apply_job_close(struct txn *t, struct op_job_close *op)
@@ -315,8 +308,8 @@ int apply_job_pause(struct txn *t, struct op_job_pause *op)
         return rc;
     }
     job->paused = 1;
-    rc = job_status_set(t, job, STATUS_PAUSED);
-    return rc == QP_OK ? job_note(t, op->ref, EVENT_JOB_PAUSED, QP_NONE) : rc;
+    QP_TRY(job_word_update(t, job));
+    return job_note(t, op->ref, EVENT_JOB_PAUSED, QP_NONE);
 }
 
 /* Brings back what was set aside. A job's messages lie together, so this reads only its own. */
@@ -356,12 +349,12 @@ int apply_job_resume(struct txn *t, struct op_job_resume *op)
     if (rc != QP_OK) {
         return rc;
     }
-    if (op->limit <= 0 || op->limit > LIMIT_BUNDLE_OPS || !status_is_open(op->status)) {
+    if (op->limit <= 0 || op->limit > LIMIT_BUNDLE_OPS) {
         return QP_E_INVALID;
     }
     if (job->paused != 0) {
         job->paused = 0;
-        rc = job_status_set(t, job, op->status);
+        rc = job_word_update(t, job);
         rc = rc == QP_OK ? job_note(t, op->ref, EVENT_JOB_RESUMED, QP_NONE) : rc;
     }
     return rc == QP_OK ? messages_bring_back(t, op) : rc;
@@ -528,6 +521,7 @@ int apply_attr_put(struct txn *t, struct op_attr_put *op)
         txn_drop(t, TABLE_attr, &row);
         return t->rc;
     }
+    row.started = job->created_at;
     attr = txn_edit(t, TABLE_attr, &row);
     if (attr != NULL) {
         attr->value = op->value;

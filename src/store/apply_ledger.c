@@ -10,6 +10,8 @@
  *       per activity
  *   I6  a GUID has its journal entry exactly when its spawn digit stands: both are of one bundle. So the
  *       entry's digits, code and status are those of that commit, whether the steps before were others or not
+ *   I7  job.waits and job.retries count the job's activities whose `waits` says so: act_wait_set is the only writer
+ *       of all three, but for the 1 of a job that begins later, which its opening takes
  *
  * If we crash before the commit, no digit moved and the message comes again. If we crash after it,
  * the digits say how far it came: a redelivery's guid_enter answers QP_E_DONE with the ledger, and
@@ -114,6 +116,24 @@ static int guid_find(struct txn *t, struct job_ref ref, qp_str addr, qp_str guid
     return QP_OK;
 }
 
+/* What the activity's obligation is about from now on, and with it the counts of its job. The job's status follows
+ * when the op is through. */
+static int act_wait_set(struct txn *t, struct act_row *act, enum act_wait waits)
+{
+    struct job_row *job;
+    if (act->waits == (int64_t)waits) {
+        return QP_OK;
+    }
+    QP_TRY(job_find(t, (struct job_ref){act->ns, act->job}, &job));
+    job->waits += (waits == ACT_WAITS) - (act->waits == ACT_WAITS);
+    job->retries += (waits == ACT_RETRIES) - (act->waits == ACT_RETRIES);
+    if (job->waits < 0 || job->retries < 0) {
+        return txn_corrupt(t, TABLE_job, "it counts fewer activities that wait than there are");
+    }
+    act->waits = waits;
+    return QP_OK;
+}
+
 int apply_act_create(struct txn *t, struct op_act_create *op)
 {
     struct act_row row = {
@@ -157,6 +177,7 @@ int apply_act_create(struct txn *t, struct op_act_create *op)
 int apply_act_add(struct txn *t, struct op_act_add *op)
 {
     struct act_row *act = act_edit(t, op->ref, op->addr);
+    struct job_row *job;
     int rc;
     if (act == NULL) {
         return apply_missing(t, QP_E_NOT_FOUND);
@@ -176,7 +197,12 @@ int apply_act_add(struct txn *t, struct op_act_add *op)
     act->attempt = op->attempt >= 0 ? op->attempt : act->attempt;
     act->error = str_is_none(op->error) ? act->error : op->error;
     op->out_ledger = act->ledger;
-    return QP_OK;
+    if (op->waits == ACT_BUSY || act->waits == (int64_t)op->waits) {
+        return QP_OK;
+    }
+    QP_TRY(act_wait_set(t, act, op->waits));
+    QP_TRY(job_find(t, op->ref, &job));
+    return job_word_update(t, job);
 }
 
 /* The activity's next ordinal, below the ceiling; with no ceiling, ordinal 0 and the counter
@@ -413,6 +439,20 @@ static bool may_move(const struct job_row *job, const struct op_sem_move *op)
     return job->opened != 0 || (!str_is_none(job->closed_by) && op->delta == 0 && op->n == 0);
 }
 
+/* The move takes what the activity owed, or its last attempt was no failure. */
+static int move_rests(struct txn *t, const struct op_sem_move *op)
+{
+    const struct act_row *act = txn_get(
+        t, TABLE_act, &(struct act_row){.ns = op->ref.ns, .job = op->ref.job, .addr = op->addr});
+    struct act_row *edit;
+    if (act == NULL ||
+        !(act->waits == ACT_RETRIES || (act->waits == ACT_WAITS && op->n > op->delta))) {
+        return t->rc;
+    }
+    edit = act_edit(t, op->ref, op->addr);
+    return edit == NULL ? t->rc : act_wait_set(t, edit, ACT_BUSY);
+}
+
 /* Of a plant: the delta of the move before this one. */
 static int64_t owed(int64_t delta)
 {
@@ -443,15 +483,19 @@ static int move_job(struct txn *t, struct op_sem_move *op, const struct guid_slo
     }
     *guid->n = op->n;
     *guid->delta = op->delta;
-    job->opened = job->opened != 0 || op->open;
+    if (op->open) {
+        job->opened = 1;
+        job->waits = 0;
+    }
     op->out_count = job->sem;
     op->out_edge = str_is_none(job->closed_by) && is_edge(op, before, job->sem, job->threshold);
-    rc = op->finalize ? move_finalize(t, op) : QP_OK;
+    rc = move_rests(t, op);
+    rc = rc == QP_OK && op->finalize ? move_finalize(t, op) : rc;
     if (rc == QP_OK && op->out_edge) {
         rc = job_state_close(t, job, op->guid, op->close_state);
         rc = rc == QP_OK ? ledger_add(t, guid->ledger, op->edge_weight) : rc;
     }
-    return rc;
+    return rc == QP_OK ? job_word_update(t, job) : rc;
 }
 
 /* A further scope: the delta has a row of its own, the once-flag is the scope's, and its owner gets

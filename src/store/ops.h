@@ -98,30 +98,28 @@ struct op_job_create {
     int64_t threshold;
     int64_t expire_ms; /* when its time is over (job_row.expire_at); 0: never */
     bool fresh;
+    bool later; /* a message begins it at its time: until then it waits */
     int64_t out_job;
     bool out_owner;
 };
 
 enum job_set_what {
-    JOB_SET_STATUS = 1,
-    JOB_SET_CANCELLED = 2,
-    JOB_SET_PARKED = 4,
-    JOB_SET_ERROR = 8,
-    JOB_SET_EXPIRE = 16,
+    JOB_SET_CANCELLED = 1,
+    JOB_SET_PARKED = 2,
+    JOB_SET_ERROR = 4,
+    JOB_SET_EXPIRE = 8,
 };
 
-/* Sets what `what` names. Compares: the job is open (else QP_E_CLOSED). parked none means "not
- * parked". Journal entry, unless `noted`. */
+/* Sets what `what` names; its status follows (job_word). Compares: the job is open (else QP_E_CLOSED). parked none
+ * means "not parked". Journal entry. */
 struct op_job_set {
     struct job_ref ref;
     int what;
-    int64_t status;
     int64_t cancelled;
     qp_str parked;
     qp_str error;
     qp_str fingerprint;
     int64_t expire_ms; /* from now; 0: never */
-    bool noted;        /* an event_add of the same bundle, after this, is its journal entry */
 };
 
 /* Closes a job out of its turn: interrupt, failure, cancellation, expiry (H9). The GUID that does
@@ -155,7 +153,6 @@ struct op_job_pause {
  * caller comes again. */
 struct op_job_resume {
     struct job_ref ref;
-    int64_t status;
     int64_t limit;
     bool out_more;
 };
@@ -203,8 +200,8 @@ struct op_act_create {
 
 /* ledger += weight, if all guards hold. Not there: QP_E_NOT_FOUND. A guard on a single digit stops
  * with QP_E_DIGIT, one on a counter (radix > 10) with QP_E_CEILING. attempt, error: written when
- * not -1 / not none. `escalate` marks the
- * activity: after that act_add and guid_enter refuse everything on it (QP_E_DIGIT, weight 0), so an
+ * not -1 / not none. `waits`, when it is not ACT_BUSY: what its obligation is about from now on; the job counts it.
+ * `escalate` marks the activity: after that act_add and guid_enter refuse everything on it (QP_E_DIGIT, weight 0), so an
  * activity is escalated or completed, never both (H7). */
 struct op_act_add {
     struct job_ref ref;
@@ -214,6 +211,7 @@ struct op_act_add {
     int guard_count;
     int64_t attempt;
     qp_str error;
+    enum act_wait waits;
     bool escalate;
     int64_t out_ledger;
 };
@@ -280,7 +278,8 @@ struct op_sem_open {
  * scope's count += delta; if that crosses the threshold for the first time, the scope is closed by
  * this GUID and, on scope 0, the GUID's ledger += edge_weight and the job's state becomes
  * close_state. If it does not, and `finalize` says so, the activity's ledger += final_weight,
- * compared to be 0 there (H4).
+ * compared to be 0 there (H4). On scope 0 an activity that was tried again is so no more, one that waited waits no more if
+ * the move takes its obligation (n - delta > 0), and a job that was to begin later has begun (open).
  *   edge  = before > threshold >= after, and nobody closed it before (H10)
  *   open  : the first move of scope 0, by the trigger; it also is an edge when it opens at or below
  *         the threshold

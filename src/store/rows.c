@@ -197,7 +197,31 @@ static bool head_is_sound(const struct head_row *r)
 static bool job_is_sound(const struct job_row *r)
 {
     return r->state >= JOB_OPEN && r->state < JOB_STATES && r->status >= 0 &&
-           r->status < STATUS_COUNT && r->sem >= 0 && count_is_sound(r->seq);
+           r->status < STATUS_COUNT && r->sem >= 0 && count_is_sound(r->seq) &&
+           count_is_sound(r->waits) && count_is_sound(r->retries);
+}
+
+int64_t job_word(const struct job_row *job)
+{
+    static const int64_t ends[JOB_STATES] = {[JOB_COMPLETED] = STATUS_COMPLETED,
+                                             [JOB_FAILED] = STATUS_FAILED,
+                                             [JOB_CANCELLED] = STATUS_CANCELLED,
+                                             [JOB_INTERRUPTED] = STATUS_INTERRUPTED};
+    int64_t open = job->opened != 0 ? job->sem : 1; /* not begun yet: its trigger */
+    QP_ASSERT(job->state >= JOB_OPEN && job->state < JOB_STATES);
+    if (job->state != JOB_OPEN) {
+        return ends[job->state];
+    }
+    if (job->paused != 0) {
+        return STATUS_PAUSED;
+    }
+    if (!str_is_none(job->parked)) {
+        return STATUS_PARKED;
+    }
+    if (job->retries > 0) {
+        return STATUS_RETRYING;
+    }
+    return job->waits > 0 && job->waits == open ? STATUS_WAITING : STATUS_RUNNING;
 }
 
 /* A held message has a lease or a holder, a delayed one a time, the others neither. */
@@ -258,7 +282,9 @@ bool row_is_sound(enum table_id table, const void *row)
     case TABLE_job:
         return job_is_sound(row);
     case TABLE_act:
-        return ledger_is_sound(((const struct act_row *)row)->ledger);
+        return ledger_is_sound(((const struct act_row *)row)->ledger) &&
+               ((const struct act_row *)row)->waits >= ACT_BUSY &&
+               ((const struct act_row *)row)->waits < ACT_WAIT_COUNT;
     case TABLE_guid:
         return ledger_is_sound(((const struct guid_row *)row)->ledger);
     case TABLE_msg:

@@ -28,6 +28,16 @@ enum job_status {
     STATUS_COUNT
 };
 
+/* What the obligation of an activity is about, as far as its job counts it: act_row.waits.
+ *
+ *          Leg1 done: timer, hook, child, gate
+ *   BUSY ------------------------------------> WAITS ---- the answer that takes its obligation ----> BUSY
+ *    |                                                                                                ^
+ *    +---- an attempt failed, another follows ----> RETRIES ---- an answer ----------------------------+
+ *
+ * BUSY is everything else: not entered yet, in a stream or in the hands of a worker, or over. */
+enum act_wait { ACT_BUSY, ACT_WAITS, ACT_RETRIES, ACT_WAIT_COUNT };
+
 /*             put                        claim                     ack
  *   (none) ---------> READY  ------------------------> HELD  ------------> (none)
  *      |               ^  ^  <------------------------  |  ^
@@ -140,6 +150,11 @@ struct index {
     bool unique;
     bool (*holds)(const void *row);
 };
+
+/* The word that people see of a job, from its state, flags and counts. In this order: what it ended as; paused; parked;
+ * retrying, when an activity has failed and will be tried again; waiting, when all that it still has to do waits for a
+ * time, a signal or a child; running. */
+int64_t job_word(const struct job_row *job);
 
 extern const struct table tables[TABLE_COUNT];
 extern const struct index indexes[INDEX_COUNT];

@@ -316,7 +316,7 @@ static void parcels(void)
         char id[16];
         (void)snprintf(id, sizeof id, "p_%d", 1001 + i);
         if (i != 53) {
-            graphrun_expect(&run, id, i / 9 % 3 == 0 ? "completed" : "running", NULL);
+            graphrun_expect(&run, id, i / 9 % 3 == 0 ? "completed" : "waiting", NULL);
         }
     }
 }
@@ -419,7 +419,7 @@ static void cycles(void)
 static void signals(void)
 {
     assert_int_equal(start("wait.start", NULL, "{\"job_id\":\"J\"}"), QP_OK);
-    graphrun_expect(&run, "J", "running", NULL);
+    graphrun_expect(&run, "J", "waiting", NULL);
     assert_int_equal(graphrun_signal(&run, "wait.resume", "{\"id\":\"J\",\"done\":true}", 200),
                      QP_OK);
     graphrun_settle(&run);
@@ -443,13 +443,13 @@ static void signals(void)
 
     assert_int_equal(start("waitfor.start", NULL, "{\"job_id\":\"T\",\"timeout\":5}"), QP_OK);
     graphrun_wait(&run, 4900);
-    graphrun_expect(&run, "T", "running", NULL);
+    graphrun_expect(&run, "T", "waiting", NULL);
     graphrun_wait(&run, 200);
     graphrun_expect(&run, "T", "completed", "{\"signaled\":false,\"signal_data\":\"timeout\"}");
 
     assert_int_equal(start("waitfor.start", NULL, "{\"job_id\":\"N\"}"), QP_OK);
     graphrun_wait(&run, 100000);
-    graphrun_expect(&run, "N", "running", NULL);
+    graphrun_expect(&run, "N", "waiting", NULL);
     assert_int_equal(
         graphrun_signal(&run, "waitfor.resume", "{\"id\":\"N\",\"done\":true,\"payload\":1}", 200),
         QP_OK);
@@ -510,7 +510,7 @@ static void ends(void)
     expect_ledger("self", "stop,0,0", "001100000000000");
 
     assert_int_equal(start("end.parent", "p1", "{\"child\":\"c1\"}"), QP_OK);
-    graphrun_expect(&run, "c1", "running", NULL);
+    graphrun_expect(&run, "c1", "waiting", NULL);
     assert_string_equal(state_of("p1"), "896000000000000");
     assert_int_equal(start("end.other", "o1", "{\"target\":\"c1\"}"), QP_OK);
     graphrun_expect(&run, "o1", "completed", "{\"told\":true}");
@@ -525,13 +525,13 @@ static void ends(void)
     assert_int_equal(start("end.parent", "p3", "{\"child\":\"c3\"}"), QP_OK);
     assert_int_equal(start("end.other", "o3", "{\"target\":\"p3\"}"), QP_OK);
     graphrun_expect(&run, "p3", "interrupted", NULL);
-    graphrun_expect(&run, "c3", "running", NULL);
+    graphrun_expect(&run, "c3", "waiting", NULL);
     assert_int_equal(start("end.other", "o4", "{\"target\":\"nobody\"}"), QP_OK);
     graphrun_expect(&run, "o4", "completed", "{\"told\":true}");
 
     assert_int_equal(start("end.detached", "d", "{\"child\":\"c5\"}"), QP_OK);
     graphrun_expect(&run, "d", "completed", "{\"started\":\"c5\"}");
-    graphrun_expect(&run, "c5", "running", NULL);
+    graphrun_expect(&run, "c5", "waiting", NULL);
     /* Its id is taken: whoever awaits it is told. */
     assert_int_equal(start("end.parent", "p6", "{\"child\":\"c5\"}"), QP_OK);
     graphrun_expect(&run, "p6", "failed", "\"code\":409");
@@ -561,7 +561,7 @@ static void persist(void)
 {
     assert_int_equal(start("persist.start", "j", "{}"), QP_OK);
     graphrun_expect(&run, "j", "completed", "{\"early\":\"half\"}");
-    graphrun_expect(&run, "the-child", "running", NULL);
+    graphrun_expect(&run, "the-child", "waiting", NULL);
     graphrun_wait(&run, 61000);
     graphrun_expect(&run, "the-child", "completed", "{\"progress\":\"all\"}");
     assert_int_equal(start("threshold.start", "t", "{}"), QP_OK);
@@ -592,7 +592,7 @@ static void shapes(void)
     /* The one whose time is over, though its job is not, does not take the other's signal. */
     assert_int_equal(start("shape.timed", "over", "{\"key\":\"k\",\"timeout\":1}"), QP_OK);
     graphrun_wait(&run, 2000);
-    graphrun_expect(&run, "over", "running", NULL);
+    graphrun_expect(&run, "over", "waiting", NULL);
     assert_int_equal(start("shape.timed", "waits", "{\"key\":\"k\"}"), QP_OK);
     assert_int_equal(graphrun_signal(&run, "shape.tell", "{\"key\":\"k\",\"word\":\"go\"}", 200),
                      QP_OK);
@@ -630,7 +630,7 @@ static void calls(void)
         int rc;
         (void)snprintf(input, sizeof input, "{\"child\":\"%s\"}", ends[i].child);
         assert_int_equal(start("call.start", ends[i].parent, input), QP_OK);
-        graphrun_expect(&run, ends[i].parent, "running", NULL);
+        graphrun_expect(&run, ends[i].parent, "waiting", NULL);
         rc = graphrun_end(&run, ends[i].child, ends[i].state);
         assert_true(rc == QP_OK || (rc == QP_E_CLOSED && run.kills > 0));
         graphrun_settle(&run);
@@ -677,9 +677,9 @@ static void pinned(void)
     graphrun_restart(&run);
     assert_int_equal(start("pin.start", "new", "{\"part\":\"a\"}"), QP_OK);
     signal_pin("old", "b", "other", 200); /* half of its key: for nobody */
-    graphrun_expect(&run, "old", "running", NULL);
+    graphrun_expect(&run, "old", "waiting", NULL);
     signal_pin("old", "a", "wait", 202);
-    graphrun_expect(&run, "old", "running", NULL);
+    graphrun_expect(&run, "old", "waiting", NULL);
     signal_pin("old", "a", "go", 200);
     graphrun_expect(&run, "old", "completed",
                     "{\"began\":1,\"more\":\"wait\",\"ended\":1,\"told\":\"go\"}");
@@ -688,7 +688,7 @@ static void pinned(void)
     graphrun_wait(&run, 120000);
     assert_null(graphrun_job(&run, "old"));
     assert_int_equal(start("pin.start", "old", "{\"part\":\"a\"}"), QP_OK);
-    graphrun_expect(&run, "old", "running", NULL);
+    graphrun_expect(&run, "old", "waiting", NULL);
 }
 
 /* Within its time to live, which is 600 s here, a signal waits for its hook; after it, it is gone. */
@@ -701,7 +701,7 @@ static void early(void)
     signal_pin("late", "a", "early", 200);
     graphrun_wait(&run, 601000);
     assert_int_equal(start("pin.start", "late", "{\"part\":\"a\"}"), QP_OK);
-    graphrun_expect(&run, "late", "running", NULL);
+    graphrun_expect(&run, "late", "waiting", NULL);
     signal_pin("late", "a", "in time", 200);
     graphrun_expect(&run, "late", "completed", "{\"began\":1,\"ended\":1,\"told\":\"in time\"}");
 }
@@ -732,7 +732,7 @@ static void start_waiting(const char *id, const char *color)
     char input[64];
     (void)snprintf(input, sizeof input, "{\"id\":\"%s\",\"color\":\"%s\"}", id, color);
     assert_int_equal(start("type.web", NULL, input), QP_OK);
-    graphrun_expect(&run, id, "running", NULL);
+    graphrun_expect(&run, id, "waiting", NULL);
     assert_string_equal(state_of(id), "965000000000000");
 }
 
@@ -766,7 +766,7 @@ static void type_time(void)
 {
     assert_int_equal(start("type.time", "j", "{}"), QP_OK);
     graphrun_wait(&run, 1900);
-    graphrun_expect(&run, "j", "running", NULL);
+    graphrun_expect(&run, "j", "waiting", NULL);
     assert_string_equal(state_of("j"), "956000000000000");
     graphrun_wait(&run, 200);
     graphrun_expect(&run, "j", "completed", "{\"slept\":true}");
@@ -782,7 +782,7 @@ static void type_one(void)
     graphrun_expect(&run, "j", "completed", "{\"told\":true}");
     expect_ledger("j", "tell5,0,0", "201100000000000");
     expect_told("a", "{\"word\":\"one\"}");
-    graphrun_expect(&run, "b", "running", NULL);
+    graphrun_expect(&run, "b", "waiting", NULL);
 }
 
 static void type_all(void)
@@ -795,7 +795,7 @@ static void type_all(void)
     expect_ledger("j", "tell6,0,0", "201100000000000");
     expect_told("a", "{\"word\":\"all\"}");
     expect_told("c", "{\"word\":\"all\"}");
-    graphrun_expect(&run, "b", "running", NULL);
+    graphrun_expect(&run, "b", "waiting", NULL);
 }
 
 static void type_cycle(void)
@@ -813,7 +813,7 @@ static void type_cycle(void)
 static void type_descend(void)
 {
     assert_int_equal(start("type.parent", "p", "{\"child\":\"c\"}"), QP_OK);
-    graphrun_expect(&run, "c", "running", NULL);
+    graphrun_expect(&run, "c", "waiting", NULL);
     assert_int_equal(start("type.stop", "j", "{\"target\":\"p\"}"), QP_OK);
     graphrun_expect(&run, "j", "completed", "{\"told\":true}");
     expect_ledger("j", "stop10,0,0", "201100000000000");

@@ -218,7 +218,7 @@ static void tell_all(int waiting, const char *word, const char *output)
     for (int i = 0; i <= waiting; i++) {
         char id[16];
         (void)snprintf(id, sizeof id, "w%d", i);
-        graphrun_expect(&run, id, i < waiting ? "completed" : "running",
+        graphrun_expect(&run, id, i < waiting ? "completed" : "waiting",
                         i < waiting ? output : NULL);
     }
     end();

@@ -416,9 +416,8 @@ static bool order_fill(struct order *o)
         request_op(&o->op);
         return job != NULL;
     case ACT_RESUME:
-        o->op.op = (struct op){
-            .kind = OP_job_resume,
-            .job_resume = {.ref = ref, .status = STATUS_RUNNING, .limit = LIMIT_SWEEP_ROWS}};
+        o->op.op = (struct op){.kind = OP_job_resume,
+                               .job_resume = {.ref = ref, .limit = LIMIT_SWEEP_ROWS}};
         request_op(&o->op);
         return job != NULL;
     case ACT_DEPLOY:

@@ -73,6 +73,7 @@ static int cast_await(struct turn *t)
     (void)snprintf(name, sizeof name, "%.*s", STR_ARG(start.job.jid));
     start.job.ref.job = scene_number(p->world->sim, name);
     rc = step_guid(t->bundle, t->site.guid, QP_STR("await"), &start.job.parent_guid);
+    turn_wait(t);
     return rc == QP_OK ? turn_start(&child, t->kernel, t->bundle, t->outcome, &start) : rc;
 }
 

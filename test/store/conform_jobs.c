@@ -194,14 +194,13 @@ static void test_set(void **state)
     struct storetest *f = *state;
     const struct job_row *job;
     conform_job(f, 100);
-    DO(f, OP(job_set, .ref = JOB(100), .what = JOB_SET_STATUS, .status = STATUS_WAITING,
-             .cancelled = 1, .parked = QP_STR("not asked for")));
+    DO(f, OP(job_set, .ref = JOB(100), .what = JOB_SET_ERROR, .error = QP_STR("f"), .cancelled = 1,
+             .parked = QP_STR("not asked for")));
     job = conform_job_row(f, 100);
-    assert_int_equal(job->status, STATUS_WAITING);
+    assert_str(job->error, QP_STR("f"));
     assert_int_equal(job->cancelled, 0);
     assert_true(str_is_none(job->parked));
-    assert_int_equal(counter_of(f, STATUS_RUNNING), 0);
-    assert_int_equal(counter_of(f, STATUS_WAITING), 1);
+    assert_int_equal(counter_of(f, STATUS_RUNNING), 1);
     DO(f, OP(job_set, .ref = JOB(100), .what = JOB_SET_CANCELLED | JOB_SET_PARKED | JOB_SET_ERROR,
              .cancelled = 1, .parked = QP_STR("dead letter"), .error = QP_STR("e"),
              .fingerprint = QP_STR("fp")));
@@ -210,9 +209,12 @@ static void test_set(void **state)
     assert_str(job->parked, QP_STR("dead letter"));
     assert_str(job->error, QP_STR("e"));
     assert_str(job->fingerprint, QP_STR("fp"));
-    assert_int_equal(job->status, STATUS_WAITING);
+    assert_int_equal(job->status, STATUS_PARKED);
+    assert_int_equal(counter_of(f, STATUS_RUNNING), 0);
+    assert_int_equal(counter_of(f, STATUS_PARKED), 1);
     DO(f, OP(job_set, .ref = JOB(100), .what = JOB_SET_PARKED));
     assert_true(str_is_none(conform_job_row(f, 100)->parked));
+    assert_int_equal(conform_job_row(f, 100)->status, STATUS_RUNNING);
     (void)REFUSED(f, QP_E_NOT_FOUND, OP(job_set, .ref = JOB(101), .what = JOB_SET_CANCELLED));
     DO(f, OP(job_close, .ref = JOB(100), .guid = G(1), .state = JOB_CANCELLED));
     (void)REFUSED(f, QP_E_CLOSED, OP(job_set, .ref = JOB(100), .what = JOB_SET_CANCELLED));
@@ -303,12 +305,13 @@ static void test_pause_and_resume(void **state)
         assert_int_equal(conform_job_row(f, 100)->status, STATUS_PAUSED);
         assert_int_equal(counter_of(f, STATUS_PAUSED), 1);
     }
-    assert_false(
-        RUN(f, job_resume, .ref = JOB(100), .status = STATUS_WAITING, .limit = 1).out_more);
+    DO(f, OP(job_set, .ref = JOB(100), .what = JOB_SET_PARKED, .parked = QP_STR("why")));
+    assert_int_equal(conform_job_row(f, 100)->status, STATUS_PAUSED);
+    assert_false(RUN(f, job_resume, .ref = JOB(100), .limit = 1).out_more);
     assert_int_equal(conform_job_row(f, 100)->paused, 0);
-    assert_int_equal(conform_job_row(f, 100)->status, STATUS_WAITING);
-    DO(f, OP(job_resume, .ref = JOB(100), .status = STATUS_RUNNING, .limit = 1));
-    assert_int_equal(conform_job_row(f, 100)->status, STATUS_WAITING); /* it was not paused */
+    assert_int_equal(conform_job_row(f, 100)->status, STATUS_PARKED);
+    DO(f, OP(job_resume, .ref = JOB(100), .limit = 1)); /* it was not paused */
+    assert_int_equal(conform_job_row(f, 100)->status, STATUS_PARKED);
     DO(f, OP(job_close, .ref = JOB(100), .guid = G(1), .state = JOB_FAILED));
     (void)REFUSED(f, QP_E_CLOSED, OP(job_pause, .ref = JOB(100)));
     (void)REFUSED(f, QP_E_CLOSED, OP(job_resume, .ref = JOB(100), .limit = 1));

@@ -28,23 +28,24 @@ static void test_event(void **state)
     (void)REFUSED(f, QP_E_NOT_FOUND, OP(event_add, .ref = JOB(101), .kind = 5));
 }
 
-/* Proves that an entry keeps the status that the job had then, whatever becomes of it, and that a change which
- * another entry tells of has none of its own. */
+/* Proves that an entry keeps the status that the job had then, whatever becomes of it. */
 static void test_event_keeps_the_status(void **state)
 {
     struct storetest *f = *state;
     static const int64_t then[] = {STATUS_RUNNING, STATUS_RETRYING, STATUS_PAUSED, STATUS_FAILED};
     conform_job(f, 100);
+    DO(f, OP(act_create, .ref = JOB(100), .addr = QP_STR("w"), .category = 'A', .ledger = W_LEG1,
+             .input = QP_STR("in")));
     DO(f, OP(event_add, .ref = JOB(100), .kind = 5));
     DO(f,
-       OP(job_set, .ref = JOB(100), .what = JOB_SET_STATUS, .status = STATUS_RETRYING,
-          .noted = true),
+       OP(act_add, .ref = JOB(100), .addr = QP_STR("w"), .attempt = 1, .error = QP_STR("e"),
+          .waits = ACT_RETRIES),
        OP(event_add, .ref = JOB(100), .kind = 499));
     DO(f, OP(job_pause, .ref = JOB(100)));
     DO(f, OP(job_close, .ref = JOB(100), .guid = G(100), .state = JOB_FAILED));
     for (int i = 0; i < 4; i++) {
         const struct event_row *e =
-            storetest_row(f, TABLE_event, &(struct event_row){.ns = NS, .job = 100, .seq = 2 + i});
+            storetest_row(f, TABLE_event, &(struct event_row){.ns = NS, .job = 100, .seq = 3 + i});
         assert_non_null(e);
         assert_int_equal(event_status(e), then[i]);
     }

@@ -347,8 +347,7 @@ static void test_dead_letter(void **state)
     (void)conform_claim(f, NS, 1, 1000, NULL);
     (void)REFUSED(f, QP_E_CONFLICT, OP(msg_revive, .ref = HELD(1)));
     DO(f, OP(msg_bury, .ref = HELD(1), .error = QP_STR("poison")),
-       OP(job_set, .ref = JOB(100), .what = JOB_SET_PARKED | JOB_SET_STATUS,
-          .parked = QP_STR("dead letter"), .status = STATUS_PARKED));
+       OP(job_set, .ref = JOB(100), .what = JOB_SET_PARKED, .parked = QP_STR("dead letter")));
     m = conform_msg_row(f, 100, 1);
     assert_int_equal(m->state, MSG_DEAD);
     assert_str(m->error, QP_STR("poison"));

@@ -202,7 +202,7 @@ static void populate(struct storetest *f)
            OP(topic_put, .ns = ref.ns, .kind = i % 2, .topic = name,
               .app = i % 2 == 0 ? QP_STR("even") : name, .version = name));
     }
-    DO(f, OP(job_set, .ref = JOB(101), .what = JOB_SET_STATUS, .status = STATUS_PARKED));
+    DO(f, OP(job_set, .ref = JOB(101), .what = JOB_SET_PARKED, .parked = QP_STR("why")));
 }
 
 static void load_table(struct storetest *f, enum table_id table, struct found *all)

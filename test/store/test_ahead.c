@@ -95,8 +95,7 @@ static void add_job(struct commit *c)
 static struct bundle *add_activity(struct commit *c, const char *addr)
 {
     struct bundle *b = commit_bundle(c, "activity");
-    bundle_op(b, OP_job_set)->job_set =
-        (struct op_job_set){.ref = job, .what = JOB_SET_STATUS, .status = STATUS_RUNNING};
+    bundle_op(b, OP_job_set)->job_set = (struct op_job_set){.ref = job};
     bundle_op(b, OP_act_create)->act_create = (struct op_act_create){
         .ref = job, .addr = str_from(addr), .category = 'A', .topic = QP_STR("t")};
     return b;

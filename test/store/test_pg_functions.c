@@ -588,8 +588,7 @@ static void test_start_in_host_callback(void **state)
 static void test_unbegun(void **state)
 {
     struct op pause = {.kind = OP_job_pause};
-    struct op resume = {.kind = OP_job_resume,
-                        .job_resume = {.status = STATUS_RUNNING, .limit = LIMIT_SWEEP_ROWS}};
+    struct op resume = {.kind = OP_job_resume, .job_resume = {.limit = LIMIT_SWEEP_ROWS}};
     (void)state;
     (void)sql(app, "SELECT quipu.start('t', '{}', 'cancelled'), quipu.start('t', '{}', 'paused'),"
                    " quipu.start('t', '{}', 'expired')");
@@ -658,8 +657,7 @@ static void test_complete_stale(void **state)
 static void test_complete_then_ended_or_paused(void **state)
 {
     struct op pause = {.kind = OP_job_pause};
-    struct op resume = {.kind = OP_job_resume,
-                        .job_resume = {.status = STATUS_RUNNING, .limit = LIMIT_SWEEP_ROWS}};
+    struct op resume = {.kind = OP_job_resume, .job_resume = {.limit = LIMIT_SWEEP_ROWS}};
     (void)state;
     assert_int_equal(api_start("ended", "t", "{}"), QP_OK);
     assert_int_equal(api_start("paused", "t", "{}"), QP_OK);

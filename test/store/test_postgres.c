@@ -792,17 +792,20 @@ static void test_migrated(void **state)
     job = reserve(s, 1);
     make_job(s, job);
     assert_int_equal(store_close(s, NULL), QP_OK);
-    (void)sql(
-        c,
-        "DROP TABLE older.app, older.app_topic, older.definition; UPDATE older.meta SET version=2;"
-        "DROP INDEX older.msg_pending");
+    (void)sql(c,
+              "DROP TABLE older.app, older.app_topic, older.definition; UPDATE older.meta SET version=2;"
+              "DROP INDEX older.msg_pending; DROP INDEX older.job_started;"
+              "ALTER TABLE older.job DROP COLUMN waits, DROP COLUMN retries;"
+              "ALTER TABLE older.act DROP COLUMN waits; ALTER TABLE older.node DROP COLUMN serving;"
+              "ALTER TABLE older.attr DROP COLUMN started;"
+              "CREATE INDEX attr_value ON older.attr(ns)");
     refused(url, QP_E_UNSUPPORTED, "older", true);
     s = open_with(url, false);
     assert_int_equal(event(s, job), QP_OK);
     assert_int_equal(commit_ops(s, &put, 1), QP_OK);
     assert_int_equal(store_close(s, NULL), QP_OK);
     assert_int_equal(sql(c, "SELECT count(*) FROM older.app"), 1);
-    assert_int_equal(sql(c, "SELECT version FROM older.meta"), 7);
+    assert_int_equal(sql(c, "SELECT version FROM older.meta"), 8);
     (void)sql(c, "DROP SCHEMA older CASCADE");
     PQfinish(c);
 }

@@ -83,11 +83,16 @@ void graphrun_kill(struct graphrun *r)
 
 void graphrun_restart(struct graphrun *r)
 {
+    graphrun_restart_after(r, NULL);
+}
+
+void graphrun_restart_after(struct graphrun *r, void (*change)(struct storetest *f))
+{
     struct qp_err err = {0};
     must(engine_close(r->e, &err), &err);
     drop_tasks(r);
     library_destroy(r->library);
-    storetest_reopen(&r->f);
+    storetest_reopen_after(&r->f, change);
     engine_begin(r);
 }
 

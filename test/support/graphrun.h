@@ -94,6 +94,7 @@ void graphrun_wait(struct graphrun *r, qp_ms ms);
 void graphrun_kill(struct graphrun *r);
 /* The engine closes in peace, and another one begins. */
 void graphrun_restart(struct graphrun *r);
+void graphrun_restart_after(struct graphrun *r, void (*change)(struct storetest *f));
 
 /* Rows live until the next call. NULL: there is none. */
 const struct job_row *graphrun_job(struct graphrun *r, const char *id);

@@ -165,16 +165,13 @@ static void make_job_create(struct opgen *g, struct op_job_create *op)
 
 static void make_job_set(struct opgen *g, struct op_job_set *op)
 {
-    static const int64_t words[] = {STATUS_RUNNING, STATUS_RETRYING, STATUS_WAITING, STATUS_PARKED};
     op->ref = job_of(g, job_is_open);
-    op->what = (int)opgen_below(g, 32);
+    op->what = (int)opgen_below(g, 16);
     op->expire_ms = opgen_chance(g, 50) ? 0 : 100;
-    op->status = ONE_OF(g, words);
     op->cancelled = (int64_t)opgen_below(g, 2);
     op->parked = ONE_OF(g, texts);
     op->error = ONE_OF(g, texts);
     op->fingerprint = ONE_OF(g, texts);
-    op->noted = opgen_chance(g, 20);
 }
 
 static void make_job_close(struct opgen *g, struct op_job_close *op)
@@ -216,7 +213,6 @@ static int64_t any_limit(struct opgen *g)
 static void make_job_resume(struct opgen *g, struct op_job_resume *op)
 {
     op->ref = job_of(g, job_is_paused);
-    op->status = opgen_chance(g, 50) ? STATUS_RUNNING : STATUS_WAITING;
     op->limit = any_limit(g);
 }
 

@@ -258,8 +258,8 @@ static void fill_job(struct op *op)
         SET(job_create, .ref = REF(JOB_NEW), .jid = QP_STR("new"), .workflow = QP_STR("w"),
             .version = QP_STR("1"), .custom_id = QP_STR("custom"), .owner_guid = guid(0),
             .body_hash = QP_STR("hash"));
-        SET(job_set, .ref = REF(JOB_PLAIN), .what = JOB_SET_STATUS | JOB_SET_ERROR | JOB_SET_PARKED,
-            .status = STATUS_PARKED, .parked = QP_STR("why"), .error = QP_STR("error"));
+        SET(job_set, .ref = REF(JOB_PLAIN), .what = JOB_SET_ERROR | JOB_SET_PARKED,
+            .parked = QP_STR("why"), .error = QP_STR("error"));
         SET(job_close, .ref = REF(JOB_TO_SHUT), .guid = guid(1), .state = JOB_CANCELLED);
         SET(job_finish, .ref = REF(JOB_SHUT), .guid = guid(1), .output = QP_STR("out"),
             .keep_ms = LEASE_MS);

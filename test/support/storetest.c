@@ -129,10 +129,18 @@ struct store *storetest_second(struct storetest *f)
 
 void storetest_reopen(struct storetest *f)
 {
+    storetest_reopen_after(f, NULL);
+}
+
+void storetest_reopen_after(struct storetest *f, void (*change)(struct storetest *f))
+{
     struct qp_err err = {0};
     int rc = store_close(f->s, &err);
     if (rc != QP_OK) {
         fail_msg("close: %s", err.text);
+    }
+    if (change != NULL) {
+        change(f);
     }
     f->s = open_store(f);
 }

@@ -42,6 +42,8 @@ void storetest_init(struct storetest *f, enum storetest_kind kind, uint64_t seed
 struct store *storetest_second(struct storetest *f);
 /* Closes and opens again, as a restart does; the state must survive. */
 void storetest_reopen(struct storetest *f);
+/* The same, and in between somebody changes what nobody has open. */
+void storetest_reopen_after(struct storetest *f, void (*change)(struct storetest *f));
 /* Closes, removes the files, asserts that no memory is left. */
 void storetest_done(struct storetest *f);
 

@@ -308,6 +308,11 @@ static void test_child(void **state)
                                       .parent_guid = storetest_guid(8),
                                       .owner_guid = storetest_guid(7),
                                       .body_hash = storetest_guid(6)}};
+    struct op waits = {.kind = OP_act_add,
+                       .act_add = {.ref = {STORE_NS_DEFAULT, 101},
+                                   .addr = QP_STR(SINGLE_ADDRESS),
+                                   .attempt = -1,
+                                   .waits = ACT_WAITS}};
     char guid[LIMIT_GUID_SIZE];
     struct op ack = {.kind = OP_msg_ack};
     struct qp_check_result result = {0};
@@ -319,6 +324,9 @@ static void test_child(void **state)
     h = check_with(&(struct check_options){0}, &result);
     assert_string_equal(h.rules, "M3 ");
     assert_int_equal(storetest_op(&f, &child), QP_OK);
+    h = check_with(&(struct check_options){0}, &result);
+    assert_string_equal(h.rules, "S5 "); /* it is awaited, and nothing counts it */
+    assert_int_equal(storetest_op(&f, &waits), QP_OK);
     assert_clean(2);
     /* One whose parent has no such activity is found from both ends, and told as the child's. */
     child.job_create.ref.job = 201;

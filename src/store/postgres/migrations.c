@@ -201,9 +201,47 @@ static const char *const migration_7[] = {
     NULL,
 };
 
+/* 8: what open jobs wait for is counted, from what stands there (store/rows.h, job_word): an activity waits when its
+ * hook, timer, child or gate is there, and is tried again when an attempt of it has failed. Lists are in the order of
+ * starts. Nodes say which workers they have. */
+static const char *const migration_8[] = {
+    "ALTER TABLE job ADD COLUMN waits bigint NOT NULL DEFAULT 0",
+    "ALTER TABLE job ADD COLUMN retries bigint NOT NULL DEFAULT 0",
+    "ALTER TABLE act ADD COLUMN waits bigint NOT NULL DEFAULT 0",
+    "ALTER TABLE attr ADD COLUMN started bigint NOT NULL DEFAULT 0",
+    "ALTER TABLE node ADD COLUMN serving bytea",
+    "UPDATE attr SET started=j.created_at, rev=attr.rev+1 FROM job j WHERE j.ns=attr.ns AND j.job=attr.job",
+    "UPDATE act SET waits=2, rev=rev+1 WHERE category=65 AND escalated=0 AND attempt>0 AND"
+    " ledger/100000000000%10=1 AND ledger/100000000000000=0 AND (ns,job) IN (SELECT ns,job FROM job WHERE"
+    " state=0)",
+    "UPDATE act SET waits=1, rev=rev+1 WHERE category=65 AND escalated=0 AND waits=0 AND"
+    " ledger/100000000000%10=1 AND ledger/100000000000000=0 AND (ns,job) IN (SELECT ns,job FROM job WHERE"
+    " state=0) AND (EXISTS(SELECT 1 FROM hook_wait w WHERE w.ns=act.ns AND w.job=act.job AND w.addr=act.addr)"
+    " OR EXISTS(SELECT 1 FROM msg m WHERE m.ns=act.ns AND m.job=act.job AND m.addr=act.addr AND m.kind=0 AND"
+    " m.state=2) OR EXISTS(SELECT 1 FROM sem s WHERE s.ns=act.ns AND s.job=act.job AND s.owner_addr=act.addr"
+    " AND s.closed_by IS NULL) OR EXISTS(SELECT 1 FROM job c WHERE c.ns=act.ns AND c.parent_job=act.job AND"
+    " c.parent_addr=act.addr AND c.parent_guid IS NOT NULL AND c.state=0))",
+    "UPDATE job SET rev=rev+1, waits=(SELECT count(*) FROM act a WHERE a.ns=job.ns AND a.job=job.job AND"
+    " a.waits=1), retries=(SELECT count(*) FROM act a WHERE a.ns=job.ns AND a.job=job.job AND a.waits=2) WHERE"
+    " state=0 AND opened<>0",
+    "UPDATE job SET rev=rev+1, waits=1 WHERE state=0 AND opened=0 AND (status=2 OR EXISTS(SELECT 1 FROM msg m"
+    " WHERE m.ns=job.ns AND m.job=job.job AND m.guid=job.owner_guid AND m.kind=7 AND m.state=2))",
+    "UPDATE job SET status=CASE WHEN paused<>0 THEN 4 WHEN parked IS NOT NULL THEN 3 WHEN retries>0 THEN 1"
+    " WHEN waits>0 AND waits=(CASE WHEN opened<>0 THEN sem ELSE 1 END) THEN 2 ELSE 0 END WHERE state=0",
+    "DELETE FROM counter",
+    "INSERT INTO counter(ns,workflow,status,shard,n,rev) SELECT ns,workflow,status,0,count(*),1 FROM job GROUP"
+    " BY ns,workflow,status",
+    "DROP INDEX job_status",
+    "CREATE INDEX job_status ON job(ns,status,created_at,job) WHERE status NOT IN (0,5)",
+    "CREATE INDEX job_started ON job(ns,created_at,job)",
+    "DROP INDEX attr_value",
+    "CREATE INDEX attr_value ON attr(ns,name,\"value\",started,job)",
+    NULL,
+};
+
 const char *const *const postgres_migrations[] = {
     migration_1, postgres_functions,  migration_3, postgres_start_graphs,
-    migration_5, postgres_signal_ids, migration_7};
+    migration_5, postgres_signal_ids, migration_7, migration_8};
 /* clang-format on */
 
 const int64_t postgres_schema_version = (int64_t)ARRAY_COUNT(postgres_migrations);

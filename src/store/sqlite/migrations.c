@@ -214,7 +214,49 @@ static const char *const migration_4[] = {
     NULL,
 };
 
-const char *const *const sqlite_migrations[] = {migration_1, migration_2, migration_3, migration_4};
+/* 5: what open jobs wait for is counted, from what stands there (store/rows.h, job_word): an activity waits when its
+ * hook, timer, child or gate is there, and is tried again when an attempt of it has failed. Lists are in the order of
+ * starts. Nodes say which workers they have. */
+static const char *const migration_5[] = {
+    "ALTER TABLE qp_job ADD COLUMN waits INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE qp_job ADD COLUMN retries INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE qp_act ADD COLUMN waits INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE qp_attr ADD COLUMN started INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE qp_node ADD COLUMN serving BLOB",
+    "UPDATE qp_attr SET started=j.created_at, rev=qp_attr.rev+1 FROM qp_job j WHERE j.ns=qp_attr.ns AND"
+    " j.job=qp_attr.job",
+    "UPDATE qp_act SET waits=2, rev=rev+1 WHERE category=65 AND escalated=0 AND attempt>0 AND"
+    " ledger/100000000000%10=1 AND ledger/100000000000000=0 AND (ns,job) IN (SELECT ns,job FROM qp_job WHERE"
+    " state=0)",
+    "UPDATE qp_act SET waits=1, rev=rev+1 WHERE category=65 AND escalated=0 AND waits=0 AND"
+    " ledger/100000000000%10=1 AND ledger/100000000000000=0 AND (ns,job) IN (SELECT ns,job FROM qp_job WHERE"
+    " state=0) AND (EXISTS(SELECT 1 FROM qp_hook_wait w WHERE w.ns=qp_act.ns AND w.job=qp_act.job AND"
+    " w.addr=qp_act.addr) OR EXISTS(SELECT 1 FROM qp_msg m WHERE m.ns=qp_act.ns AND m.job=qp_act.job AND"
+    " m.addr=qp_act.addr AND m.kind=0 AND m.state=2) OR EXISTS(SELECT 1 FROM qp_sem s WHERE s.ns=qp_act.ns AND"
+    " s.job=qp_act.job AND s.owner_addr=qp_act.addr AND s.closed_by IS NULL) OR EXISTS(SELECT 1 FROM qp_job c"
+    " WHERE c.ns=qp_act.ns AND c.parent_job=qp_act.job AND c.parent_addr=qp_act.addr AND c.parent_guid IS NOT"
+    " NULL AND c.state=0))",
+    "UPDATE qp_job SET rev=rev+1, waits=(SELECT count(*) FROM qp_act a WHERE a.ns=qp_job.ns AND"
+    " a.job=qp_job.job AND a.waits=1), retries=(SELECT count(*) FROM qp_act a WHERE a.ns=qp_job.ns AND"
+    " a.job=qp_job.job AND a.waits=2) WHERE state=0 AND opened<>0",
+    "UPDATE qp_job SET rev=rev+1, waits=1 WHERE state=0 AND opened=0 AND (status=2 OR EXISTS(SELECT 1 FROM"
+    " qp_msg m WHERE m.ns=qp_job.ns AND m.job=qp_job.job AND m.guid=qp_job.owner_guid AND m.kind=7 AND"
+    " m.state=2))",
+    "UPDATE qp_job SET status=CASE WHEN paused<>0 THEN 4 WHEN parked IS NOT NULL THEN 3 WHEN retries>0 THEN 1"
+    " WHEN waits>0 AND waits=(CASE WHEN opened<>0 THEN sem ELSE 1 END) THEN 2 ELSE 0 END WHERE state=0",
+    "DELETE FROM qp_counter",
+    "INSERT INTO qp_counter(ns,workflow,status,shard,n,rev) SELECT ns,workflow,status,0,count(*),1 FROM qp_job"
+    " GROUP BY ns,workflow,status",
+    "DROP INDEX qp_job_status",
+    "CREATE INDEX qp_job_status ON qp_job(ns,status,created_at) WHERE status NOT IN (0,5)",
+    "CREATE INDEX qp_job_started ON qp_job(ns,created_at)",
+    "DROP INDEX qp_attr_value",
+    "CREATE INDEX qp_attr_value ON qp_attr(ns,name,\"value\",started)",
+    NULL,
+};
+
+const char *const *const sqlite_migrations[] = {migration_1, migration_2, migration_3, migration_4,
+                                                migration_5};
 /* clang-format on */
 
 const int64_t sqlite_schema_version = (int64_t)ARRAY_COUNT(sqlite_migrations);

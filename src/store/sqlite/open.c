@@ -452,32 +452,93 @@ static bool is_dropped(const char *create, int64_t from, int64_t to)
     return false;
 }
 
+/* The column that this statement adds to the table that `create` makes; NULL: none. */
+static const char *column_added(const char *alter, const char *create)
+{
+    static const char created[] = "CREATE TABLE ";
+    static const char altered[] = "ALTER TABLE ";
+    static const char adds[] = " ADD COLUMN ";
+    const char *name = create + sizeof created - 1;
+    size_t n = strcspn(name, "(");
+    const char *rest = alter + sizeof altered - 1;
+    return strncmp(create, created, sizeof created - 1) == 0 &&
+                   strncmp(alter, altered, sizeof altered - 1) == 0 &&
+                   strncmp(rest, name, n) == 0 && strncmp(rest + n, adds, sizeof adds - 1) == 0
+               ? rest + n + sizeof adds - 1
+               : NULL;
+}
+
+/* Where the constraints of a table begin: its last columns stand before them. */
+static const char *constraints_of(const char *create)
+{
+    const char *found = NULL;
+    for (const char *at = create; (at = strstr(at, ",  ")) != NULL; at++) {
+        if (strncmp(at, ",  PRIMARY KEY(", 15) == 0 || strncmp(at, ",  UNIQUE(", 10) == 0) {
+            found = at;
+        }
+    }
+    return found == NULL ? create + strlen(create) : found;
+}
+
+/* What has become of a statement of migration `from` by those after it: SQLite writes a column that is added behind the
+ * others, into the text of the table. */
+static void text_after(struct buf *text, const char *create, int64_t from, int64_t to)
+{
+    const char *rest = constraints_of(create);
+    buf_reset(text);
+    buf_str(text, (qp_str){create, (size_t)(rest - create)});
+    for (int64_t v = from; v < to; v++) {
+        for (const char *const *sql = sqlite_migrations[v]; *sql != NULL; sql++) {
+            const char *column = column_added(*sql, create);
+            if (column != NULL) {
+                buf_printf(text, ", %s", column);
+            }
+        }
+    }
+    buf_text(text, rest);
+}
+
+/* One text that the schema must have. */
+static int check_text(struct opening *o, sqlite3_stmt *s, const struct buf *text)
+{
+    int rc = buf_rc(text);
+    int code;
+    if (rc != QP_OK) {
+        return err_set(o->err, rc, "'%s': out of memory", o->path);
+    }
+    (void)sqlite3_bind_text(s, 1, text->p, (int)text->n, SQLITE_STATIC); /* step tells */
+    code = sqlite3_step(s);
+    if (code == SQLITE_DONE) {
+        rc = err_set(o->err, QP_E_CORRUPT, "'%s': its schema was changed: %.60s...", o->path,
+                     text->p);
+    } else if (code != SQLITE_ROW) {
+        rc = sqlite_fail(o->p, code, o->err, "read the schema");
+    }
+    (void)sqlite3_reset(s); /* repeats the step's error */
+    return rc;
+}
+
 /* What the migrations made is still what they made, to the letter: no key, check or type is gone. */
 static int check_texts(struct opening *o)
 {
+    struct buf text;
     sqlite3_stmt *s = NULL;
     int code =
         sqlite3_prepare_v2(o->p->db, "SELECT 1 FROM sqlite_schema WHERE sql=?1", -1, &s, NULL);
     int rc = code == SQLITE_OK ? QP_OK : sqlite_fail(o->p, code, o->err, "read the schema");
+    buf_init(&text, o->p->base.env, 0);
     for (int64_t v = 0; v < o->p->schema_version && rc == QP_OK; v++) {
         for (size_t i = 0; sqlite_migrations[v][i] != NULL && rc == QP_OK; i++) {
-            if (strncmp(sqlite_migrations[v][i], "CREATE ", 7) != 0 ||
-                is_dropped(sqlite_migrations[v][i], v + 1, o->p->schema_version)) {
+            const char *sql = sqlite_migrations[v][i];
+            if (strncmp(sql, "CREATE ", 7) != 0 || is_dropped(sql, v + 1, o->p->schema_version)) {
                 continue;
             }
-            (void)sqlite3_bind_text(s, 1, sqlite_migrations[v][i], -1,
-                                    SQLITE_STATIC); /* step tells */
-            code = sqlite3_step(s);
-            if (code == SQLITE_DONE) {
-                rc = err_set(o->err, QP_E_CORRUPT, "'%s': its schema was changed: %.60s...",
-                             o->path, sqlite_migrations[v][i]);
-            } else if (code != SQLITE_ROW) {
-                rc = sqlite_fail(o->p, code, o->err, "read the schema");
-            }
-            (void)sqlite3_reset(s); /* repeats the step's error */
+            text_after(&text, sql, v + 1, o->p->schema_version);
+            rc = check_text(o, s, &text);
         }
     }
-    (void)sqlite3_finalize(s); /* likewise */
+    buf_done(&text);
+    (void)sqlite3_finalize(s); /* repeats the last error */
     return rc;
 }
 

@@ -82,7 +82,7 @@ static const char *const views[] = {
     "CREATE TEMP VIEW v_events AS"
     " SELECT " SPACE("e.ns") " AS namespace, " JOB("e.ns", "e.job") " AS job, e.seq, " TIME("e.at") " AS at, e.kind,"
     " " STATUS("CASE WHEN e.status>=0 THEN e.status"
-               " ELSE coalesce((SELECT " EVENT_STATUS " FROM main.qp_event s WHERE s.ns=e.ns AND s.job=e.job"
+               " ELSE coalesce((SELECT CASE WHEN " EVENT_STATUS " IN (1,2) THEN 0 ELSE " EVENT_STATUS " END FROM main.qp_event s WHERE s.ns=e.ns AND s.job=e.job"
                "  AND s.seq<=e.seq ORDER BY s.seq DESC LIMIT 1),0) END") " AS status,"
     " e.address, " LEDGER("e.ledger") " AS ledger,"
     " nullif(coalesce(e.facts->>'$.error.code',e.code),0) AS code, e.facts->>'$.attempt' AS attempt,"
