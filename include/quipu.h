@@ -616,14 +616,15 @@ enum qp_order { QP_NEWEST_FIRST, QP_OLDEST_FIRST };
 
 #define QP_CURSOR_SIZE 64
 
-/* A filter is empty, or conditions joined by `and`:  FIELD OP VALUE
+/* A filter is empty, or conditions joined by `and` and `or`:  FIELD OP VALUE
  *
- *   status                     =  !=                   a word of struct qp_job
+ *   status                     =  !=                   a word of struct qp_job, or `open`: any that has not ended
  *   workflow (or topic)        =  !=                   a name
  *   id                         =  !=  ^=               an id; ^= is "begins with"
  *   started  updated  ended    =  !=  <  <=  >  >=     RFC 3339, or back from now: -2h -90s -7d
  *   attr.NAME                  =  !=  ^=               a text
  *
+ * `and` binds more closely: A and B or C takes what both A and B take, and what C takes. There are no brackets.
  * Values that are more than letters, digits and ._~:+- stand in double quotes, in which \" and \\ are a
  * quote and a backslash. Of a field that a job does not have (ended, attr) only != is true. What is
  * wrong with a filter is said with its place: QP_E_INVALID. */
@@ -635,7 +636,8 @@ struct qp_list {
     int64_t limit;
 };
 
-/* Jobs that fit, by when they were started. The work of one call is bounded: it may come back with fewer
+/* Jobs that fit, by when they were started, on every store and from every node alike; of those that were started in the
+ * same millisecond, by the number that the store gave them. The work of one call is bounded: it may come back with fewer
  * than `limit`, even none, and a cursor; only an empty out_cursor says that there are no more. */
 QP_API QP_MUST_USE int qp_job_list(qp *engine, const struct qp_list *list, void *context,
                                    qp_job_visit visit, char out_cursor[QP_CURSOR_SIZE],

@@ -179,9 +179,13 @@ static int read_value(struct reader *r, size_t at, qp_str value, struct filter_c
     enum job_status status;
     switch (c->field) {
     case FILTER_STATUS:
+    case FILTER_OPEN:
         status = status_of_word(value);
         c->number = status;
-        return status < STATUS_COUNT ? QP_OK : refuse(r, at, "no word for a status");
+        c->field = str_equal(value, QP_STR("open")) ? FILTER_OPEN : FILTER_STATUS;
+        return status < STATUS_COUNT || c->field == FILTER_OPEN
+                   ? QP_OK
+                   : refuse(r, at, "no word for a status");
     case FILTER_STARTED:
     case FILTER_UPDATED:
     case FILTER_ENDED:
@@ -210,12 +214,14 @@ static int take_condition(struct reader *r, struct filter_condition *c)
     return rc == QP_OK ? read_value(r, at, value, c) : rc;
 }
 
-/* Between two conditions stands `and`. */
-static int take_and(struct reader *r)
+/* Between two conditions stands `and`, or `or`, which begins an alternative. */
+static int take_joint(struct reader *r, bool *out_or)
 {
     size_t from = r->at;
     qp_str word = take_word(r);
-    return str_equal(word, QP_STR("and")) ? QP_OK : refuse(r, from, "`and` is missing");
+    *out_or = str_equal(word, QP_STR("or"));
+    return *out_or || str_equal(word, QP_STR("and")) ? QP_OK
+                                                     : refuse(r, from, "`and` or `or` is missing");
 }
 
 int filter_compile(struct arena *arena, qp_str where, qp_ms now, struct filter *out_filter,
@@ -230,10 +236,12 @@ int filter_compile(struct arena *arena, qp_str where, qp_ms now, struct filter *
     }
     skip_space(&r);
     while (rc == QP_OK && r.at < where.n) {
+        bool first = true;
         if (f.count == LIMIT_FILTER_CONDITIONS) {
             return refuse(&r, r.at, "too many conditions");
         }
-        rc = f.count > 0 ? take_and(&r) : QP_OK;
+        rc = f.count > 0 ? take_joint(&r, &first) : QP_OK;
+        f.conditions[f.count].is_first = first;
         rc = rc == QP_OK ? take_condition(&r, &f.conditions[f.count++]) : rc;
         skip_space(&r);
     }
@@ -281,6 +289,8 @@ static bool condition_fits(const struct filter_condition *c, const struct job_ro
     switch (c->field) {
     case FILTER_STATUS:
         return number_fits(c, job->status);
+    case FILTER_OPEN:
+        return (job->status <= STATUS_PAUSED) == (c->op == FILTER_EQUAL);
     case FILTER_WORKFLOW:
         return text_fits(c, job->workflow);
     case FILTER_ID:
@@ -297,14 +307,38 @@ static bool condition_fits(const struct filter_condition *c, const struct job_ro
     return true;
 }
 
-bool filter_takes(const struct filter *f, const struct job_row *job)
+bool filter_next(const struct filter *f, struct filter_range *r)
 {
-    for (size_t i = 0; i < f->count; i++) {
+    bool any = r->to < f->count || (f->count == 0 && r->from == 0);
+    r->from = f->count == 0 ? 1 : r->to;
+    for (r->to = r->from; r->to < f->count; r->to++) {
+        if (r->to > r->from && f->conditions[r->to].is_first) {
+            break;
+        }
+    }
+    return any;
+}
+
+bool filter_range_takes(const struct filter *f, const struct filter_range *r,
+                        const struct job_row *job)
+{
+    for (size_t i = r->from; i < r->to; i++) {
         if (!condition_fits(&f->conditions[i], job)) {
             return false;
         }
     }
     return true;
+}
+
+bool filter_takes(const struct filter *f, const struct job_row *job)
+{
+    struct filter_range r = {0};
+    while (filter_next(f, &r)) {
+        if (filter_range_takes(f, &r, job)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool filter_takes_attr(const struct filter_condition *c, qp_str value)
@@ -332,6 +366,9 @@ const struct filter_condition *filter_way_in(const struct filter *f)
     const struct filter_condition *best = NULL;
     for (size_t i = 0; i < f->count; i++) {
         const struct filter_condition *c = &f->conditions[i];
+        if (i > 0 && c->is_first) {
+            return NULL; /* an alternative: what one of them finds is not all */
+        }
         if (rank(c) > (best == NULL ? 0 : rank(best))) {
             best = c;
         }
@@ -343,7 +380,7 @@ bool filter_is_counted(const struct filter *f)
 {
     for (size_t i = 0; i < f->count; i++) {
         enum filter_field field = f->conditions[i].field;
-        if (field != FILTER_STATUS && field != FILTER_WORKFLOW) {
+        if (field != FILTER_STATUS && field != FILTER_OPEN && field != FILTER_WORKFLOW) {
             return false;
         }
     }
@@ -357,9 +394,11 @@ bool filter_takes_counter(const struct filter *f, const struct counter_row *coun
     return filter_takes(f, &like);
 }
 
-bool filter_is_past(const struct filter *f, const struct job_row *job, bool backwards)
+/* None of the alternative's can come after this one. */
+static bool range_is_past(const struct filter *f, const struct filter_range *r,
+                          const struct job_row *job, bool backwards)
 {
-    for (size_t i = 0; i < f->count; i++) {
+    for (size_t i = r->from; i < r->to; i++) {
         const struct filter_condition *c = &f->conditions[i];
         bool later = c->op == FILTER_MORE || c->op == FILTER_AT_LEAST;
         bool earlier = c->op == FILTER_LESS || c->op == FILTER_AT_MOST;
@@ -369,4 +408,15 @@ bool filter_is_past(const struct filter *f, const struct job_row *job, bool back
         }
     }
     return false;
+}
+
+bool filter_is_past(const struct filter *f, const struct job_row *job, bool backwards)
+{
+    struct filter_range r = {0};
+    while (filter_next(f, &r)) {
+        if (!range_is_past(f, &r, job, backwards)) {
+            return false;
+        }
+    }
+    return true;
 }

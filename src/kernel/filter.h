@@ -1,6 +1,7 @@
 /* filter.h - which jobs a list is about: a text of conditions, compiled to a predicate and to the best way in
  *
- *   filter    = [ condition { "and" condition } ]
+ *   filter    = [ all { "or" all } ]                              `and` binds more closely than `or`
+ *   all       = condition { "and" condition }
  *   condition = field op value
  *   field     = "status" | "workflow" | "topic" | "id" | "started" | "updated" | "ended" | "attr." name
  *   op        = "=" | "!=" | "^=" | "<" | "<=" | ">" | ">="       (which field takes which: quipu.h)
@@ -16,6 +17,7 @@
 
 enum filter_field {
     FILTER_STATUS,
+    FILTER_OPEN, /* status=open: any that has not ended */
     FILTER_WORKFLOW,
     FILTER_ID,
     FILTER_STARTED,
@@ -35,6 +37,7 @@ enum filter_op {
 };
 
 struct filter_condition {
+    bool is_first; /* of an alternative: `or` stands before it, or nothing */
     enum filter_field field;
     enum filter_op op;
     qp_str name;    /* of an attribute */
@@ -51,13 +54,23 @@ struct filter {
 int filter_compile(struct arena *arena, qp_str where, qp_ms now, struct filter *out_filter,
                    struct qp_err *err) QP_MUST_USE;
 
-/* All conditions but those on attributes. */
+/* The conditions of one alternative, [*from, to); the next one begins at `to`. False: there are no more. A filter
+ * without conditions has one alternative, which has none. */
+struct filter_range {
+    size_t from;
+    size_t to;
+};
+bool filter_next(const struct filter *f, struct filter_range *r);
+/* All conditions of an alternative but those on attributes. */
+bool filter_range_takes(const struct filter *f, const struct filter_range *r,
+                        const struct job_row *job);
+/* The same of any alternative. */
 bool filter_takes(const struct filter *f, const struct job_row *job);
 /* One condition on an attribute; `value` is none when the job does not have it. */
 bool filter_takes_attr(const struct filter_condition *c, qp_str value);
 
 /* The condition by which the fewest rows are looked at: an attribute or a status that an index finds, or an
- * id; NULL: all jobs, by their number. */
+ * id; NULL: all jobs, by when they were started. */
 const struct filter_condition *filter_way_in(const struct filter *f);
 
 /* Whether status and workflow are all that it asks for: then counters know how many there are. */

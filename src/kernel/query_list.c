@@ -1,9 +1,9 @@
 /* query_list.c - jobs by filter, in pages (see query.h)
  *
- * Every way into the jobs gives their numbers in order: the table by its key, the index of statuses, the index
- * of attributes. So one cursor, a number, fits all of them, and a page goes on where the last one ended
- * whatever came or went meanwhile. Numbers are in the order of starts; where several processes start jobs in
- * one database, each takes them from a block of its own, and that order is only as good as the blocks.
+ * Every way into the jobs gives them by when they were started, and by their number where that is the same: the index
+ * of starts, that of statuses, that of attributes. So one cursor, a time and a number, fits all of them, and a page goes
+ * on where the last one ended whatever came or went meanwhile. Numbers alone would not do: where several processes start
+ * jobs in one database, each takes them from a block of its own.
  *
  * A page is made in chunks: numbers first, of rows that fit as far as the row says, then each job by its
  * number, with its attributes. So neither large payloads nor many jobs need memory.
@@ -13,20 +13,25 @@
 #include "base/hash.h"
 #include "kernel/query.h"
 
+/* Where a job stands in the order of lists. */
+struct place {
+    qp_ms started;
+    int64_t job;
+};
+
 struct listing {
     const struct query *q;
     struct filter filter;
     const struct filter_condition *way; /* NULL: by the key */
     bool backwards;
-    bool by_time; /* numbers are in the order of time, for certain */
     size_t limit; /* jobs to be told */
     size_t told;
-    size_t rows_left; /* to be looked at */
-    size_t size_left; /* bytes of them */
-    int64_t last;     /* number that was looked at last; 0: none */
-    bool over;        /* there are no more */
+    size_t rows_left;  /* to be looked at */
+    size_t size_left;  /* bytes of them */
+    struct place last; /* that was looked at last; job 0: none */
+    bool over;         /* there are no more */
     /* one chunk */
-    int64_t jobs[LIMIT_LIST_CHUNK];
+    struct place jobs[LIMIT_LIST_CHUNK];
     size_t room; /* for so many of them */
     size_t count;
     size_t seen;
@@ -39,19 +44,21 @@ struct listing {
 /* ---------------------------------------------------------------------------------------- cursors */
 
 /* What a cursor belongs to: it is of no use with another list. */
-static uint64_t list_mark(const struct query *q, const struct qp_list *list, int64_t job)
+static uint64_t list_mark(const struct query *q, const struct qp_list *list, struct place last)
 {
     uint64_t mark = hash_bytes(1, list->where.p, list->where.n);
-    int64_t rest[] = {q->ns, list->order, job, (int64_t)mark};
+    int64_t rest[] = {q->ns, list->order, last.started, last.job, (int64_t)mark};
     return hash_bytes(2, rest, sizeof rest);
 }
 
-static void cursor_write(const struct query *q, const struct qp_list *list, int64_t job,
+static void cursor_write(const struct query *q, const struct qp_list *list, struct place last,
                          char out_cursor[QP_CURSOR_SIZE])
 {
-    (void)snprintf(out_cursor, QP_CURSOR_SIZE, "c1.%llx.%016llx", (unsigned long long)job,
-                   (unsigned long long)list_mark(q, list, job));
+    (void)snprintf(out_cursor, QP_CURSOR_SIZE, "c2.%llx.%llx.%016llx",
+                   (unsigned long long)last.started, (unsigned long long)last.job,
+                   (unsigned long long)list_mark(q, list, last));
 }
+static_assert(QP_CURSOR_SIZE > 3 + 3 * 17, "a cursor is three numbers");
 
 static bool take_hex(qp_str *rest, uint64_t *out_number)
 {
@@ -70,27 +77,38 @@ static bool take_hex(qp_str *rest, uint64_t *out_number)
     return i > 0;
 }
 
-static int cursor_read(const struct query *q, const struct qp_list *list, int64_t *out_job,
+/* One number of a cursor, and the dot before the next one. */
+static bool take_part(qp_str *rest, uint64_t *out_number)
+{
+    if (!take_hex(rest, out_number) || rest->n < 2 || rest->p[0] != '.') {
+        return false;
+    }
+    *rest = (qp_str){rest->p + 1, rest->n - 1};
+    return *out_number <= INT64_MAX;
+}
+
+static int cursor_read(const struct query *q, const struct qp_list *list, struct place *out_last,
                        struct qp_err *err)
 {
     qp_str rest = list->cursor;
+    uint64_t started = 0;
     uint64_t job = 0;
     uint64_t mark = 0;
-    bool good = rest.n > 3 && memcmp(rest.p, "c1.", 3) == 0;
+    struct place last = {0};
+    bool good = rest.n > 3 && memcmp(rest.p, "c2.", 3) == 0;
     if (rest.n == 0) {
-        *out_job = 0;
+        *out_last = last;
         return QP_OK;
     }
     rest = good ? (qp_str){rest.p + 3, rest.n - 3} : rest;
-    good = good && take_hex(&rest, &job) && rest.n > 1 && rest.p[0] == '.';
-    rest = good ? (qp_str){rest.p + 1, rest.n - 1} : rest;
-    good = good && take_hex(&rest, &mark) && rest.n == 0 && job <= INT64_MAX &&
-           mark == list_mark(q, list, (int64_t)job);
-    if (!good) {
+    good = good && take_part(&rest, &started) && take_part(&rest, &job) && take_hex(&rest, &mark) &&
+           rest.n == 0;
+    last = (struct place){(qp_ms)started, (int64_t)job};
+    if (!good || mark != list_mark(q, list, last)) {
         return err_set(err, QP_E_INVALID,
                        "cursor: it is none of this list; begin again without one");
     }
-    *out_job = (int64_t)job;
+    *out_last = last;
     return QP_OK;
 }
 
@@ -99,9 +117,9 @@ static int cursor_read(const struct query *q, const struct qp_list *list, int64_
 /* Ends the scan of a chunk. */
 #define CHUNK_FULL QP_E_LIMIT
 
-static int note_row(struct listing *l, int64_t job, size_t size)
+static int note_row(struct listing *l, struct place at, size_t size)
 {
-    l->last = job;
+    l->last = at;
     l->seen++;
     l->rows_left--;
     l->size_left -= size < l->size_left ? size : l->size_left;
@@ -112,22 +130,24 @@ static int each_job(void *context, const void *row)
 {
     struct listing *l = context;
     const struct job_row *job = row;
-    if (l->by_time && filter_is_past(&l->filter, job, l->backwards)) {
+    struct place at = {job->created_at, job->job};
+    if (filter_is_past(&l->filter, job, l->backwards)) {
         l->past = true;
         return CHUNK_FULL;
     }
     if (filter_takes(&l->filter, job)) {
-        l->jobs[l->count++] = job->job;
+        l->jobs[l->count++] = at;
     }
-    return note_row(l, job->job, row_text_size(TABLE_job, row));
+    return note_row(l, at, row_text_size(TABLE_job, row));
 }
 
 static int each_attr(void *context, const void *row)
 {
     struct listing *l = context;
     const struct attr_row *attr = row;
-    l->jobs[l->count++] = attr->job;
-    return note_row(l, attr->job, row_text_size(TABLE_attr, row));
+    struct place at = {attr->started, attr->job};
+    l->jobs[l->count++] = at;
+    return note_row(l, at, row_text_size(TABLE_attr, row));
 }
 
 /* The numbers of the next chunk. */
@@ -144,46 +164,66 @@ static int chunk_read(struct listing *l, struct qp_err *err)
         attr.name = l->way->name;
         attr.value = l->way->text;
         attr_after = attr;
-        attr_after.job = l->last;
+        attr_after.job = l->last.job;
+        attr_after.started = l->last.started;
         scan.table = TABLE_attr;
         scan.index = INDEX_attr_value;
         scan.prefix = &attr;
         scan.prefix_count = 3;
-        scan.after = l->last == 0 ? NULL : &attr_after;
+        scan.after = l->last.job == 0 ? NULL : &attr_after;
         rc = store_scan(l->q->store, &scan, l, each_attr, err);
     } else {
         job.status = l->way != NULL ? l->way->number : 0;
         job_after = job;
-        job_after.job = l->last;
+        job_after.job = l->last.job;
+        job_after.created_at = l->last.started;
         scan.table = TABLE_job;
-        scan.index = l->way != NULL ? INDEX_job_status : -1;
+        scan.index = l->way != NULL ? INDEX_job_status : INDEX_job_started;
         scan.prefix = &job;
         scan.prefix_count = l->way != NULL ? 2 : 1;
-        scan.after = l->last == 0 ? NULL : &job_after;
+        scan.after = l->last.job == 0 ? NULL : &job_after;
         rc = store_scan(l->q->store, &scan, l, each_job, err);
     }
     l->over = rc == QP_OK || l->past;
     return rc == CHUNK_FULL ? QP_OK : rc;
 }
 
-int query_fits(const struct query *q, struct arena *arena, const struct filter *f,
-               const struct job_row *job, bool *out_fits, struct qp_err *err)
+/* The conditions of one alternative that are on attributes. */
+static int attrs_fit(const struct query *q, struct arena *arena, const struct filter *f,
+                     const struct filter_range *r, const struct job_row *job, bool *out_fit,
+                     struct qp_err *err)
 {
-    bool fits = filter_takes(f, job);
-    int rc = QP_OK;
-    for (size_t i = 0; i < f->count && fits && rc == QP_OK; i++) {
+    *out_fit = true;
+    for (size_t i = r->from; i < r->to && *out_fit; i++) {
         const struct filter_condition *c = &f->conditions[i];
         struct attr_row key = {.ns = job->ns, .job = job->job, .name = c->name};
         const void *row = NULL;
-        if (c->field == FILTER_ATTR) {
-            rc = store_get(q->store, arena, TABLE_attr, &key, &row, err);
-            rc = rc == QP_E_NOT_FOUND ? QP_OK : rc;
-            fits =
-                filter_takes_attr(c, row == NULL ? QP_NONE : ((const struct attr_row *)row)->value);
+        int rc;
+        if (c->field != FILTER_ATTR) {
+            continue;
+        }
+        rc = store_get(q->store, arena, TABLE_attr, &key, &row, err);
+        if (rc != QP_OK && rc != QP_E_NOT_FOUND) {
+            return rc;
+        }
+        *out_fit =
+            filter_takes_attr(c, row == NULL ? QP_NONE : ((const struct attr_row *)row)->value);
+    }
+    return QP_OK;
+}
+
+int query_fits(const struct query *q, struct arena *arena, const struct filter *f,
+               const struct job_row *job, bool *out_fits, struct qp_err *err)
+{
+    struct filter_range r = {0};
+    bool fits = false;
+    while (!fits && filter_next(f, &r)) {
+        if (filter_range_takes(f, &r, job)) {
+            QP_TRY(attrs_fit(q, arena, f, &r, job, &fits, err));
         }
     }
     *out_fits = fits;
-    return rc;
+    return QP_OK;
 }
 
 /* One job of a chunk, told if it fits. */
@@ -216,7 +256,7 @@ static int chunk_tell(struct listing *l, struct qp_err *err)
             l->over = false;
             break;
         }
-        rc = job_tell(l, l->jobs[i], err);
+        rc = job_tell(l, l->jobs[i].job, err);
     }
     return rc;
 }
@@ -239,12 +279,9 @@ static int list_run(struct listing *l, struct qp_err *err)
 
 static int listing_init(struct listing *l, const struct query *q, qp_str where, struct qp_err *err)
 {
-    struct store_info info;
     int rc = filter_compile(&l->arena, where, store_now(q->store), &l->filter, err);
-    store_info(q->store, &info);
     l->q = q;
     l->way = filter_way_in(&l->filter);
-    l->by_time = !info.shared;
     l->rows_left = LIMIT_LIST_ROWS;
     l->size_left = LIMIT_LIST_SIZE;
     return rc;

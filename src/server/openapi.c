@@ -15,7 +15,8 @@ static const struct {
 } parameters[] = {
     {"namespace", "string", "The namespace; default: default."},
     {"wait", "string", "How long to wait for the job's end, like 30s; at most 60s."},
-    {"where", "string", "A filter: conditions joined by and, like status=failed and started>-2h."},
+    {"where", "string",
+     "A filter: conditions joined by and and or, like status=open and started>-2h."},
     {"order", "string", "newest (default) or oldest first."},
     {"limit", "integer", "Items in a page: default 100, at most 1000; more is cut."},
     {"cursor", "string", "next_cursor of the page before."},

@@ -70,6 +70,15 @@ static void test_takes(void **state)
         {"status=failed and workflow=\"checkout\" and started>-2h", true},
         {"status=failed and workflow=other and started>-2h", false},
         {"status=failed\nand\tworkflow=checkout", true},
+        {"status=open", false},
+        {"status!=open", true},
+        {"status=open or status=failed", true},
+        {"status=failed or status=open", true},
+        {"status=parked or status=completed", false},
+        {"workflow=other and status=failed or id=order-17", true},
+        {"id=order-17 or workflow=other and status=failed", true}, /* `and` binds more closely */
+        {"id=x or workflow=other and status=failed or started>-30m", false},
+        {"workflow=checkout and status=open or workflow=checkout and id=y", false},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct filter f = compiled(cases[i].where);
@@ -125,7 +134,11 @@ static void test_refused(void **state)
         {"started^=-1h", "character 8"},
         {"status=", "value is missing at its end"},
         {"status=done", "character 8"},
-        {"status=failed or status=parked", "character 15"},
+        {"status=failed xor status=parked", "character 15"},
+        {"status=failed or", "at its end"},
+        {"or status=failed", "character 1"},
+        {"status=failed or and id=x", "character 18"},
+        {"id=open or started=open", "character 20"},
         {"status=failed and", "at its end"},
         {"status=failed status=parked", "character 15"},
         {"started>yesterday", "character 9"},
@@ -186,6 +199,10 @@ static void test_way_in(void **state)
     assert_null(filter_way_in(&f));
     f = compiled("status=completed");
     assert_null(filter_way_in(&f));
+    f = compiled("status=open");
+    assert_null(filter_way_in(&f));
+    f = compiled("status=failed or id=x"); /* neither finds what the other one takes */
+    assert_null(filter_way_in(&f));
 }
 
 /* Proves what counters know, and where a list by time ends. */
@@ -203,6 +220,15 @@ static void test_counted_and_past(void **state)
     assert_true(filter_is_past(&f, &old, true));
     assert_false(filter_is_past(&f, &old, false));
     assert_false(filter_is_past(&f, &job, true));
+    f = compiled("status=open or status=failed and workflow=w");
+    assert_true(filter_is_counted(&f));
+    assert_true(filter_takes_counter(&f, &counter));
+    counter.status = STATUS_COMPLETED;
+    assert_false(filter_takes_counter(&f, &counter));
+    f = compiled("started>-2h or started>-1h");
+    assert_true(filter_is_past(&f, &old, true));
+    f = compiled("started>-2h or status=failed");
+    assert_false(filter_is_past(&f, &old, true));
     f = compiled("started<-4h");
     assert_true(filter_is_past(&f, &old, false));
     assert_false(filter_is_past(&f, &old, true));
