@@ -590,9 +590,9 @@ struct qp_job_info {
     const struct qp_attribute *attributes;
     size_t attribute_count;
     qp_str
-        unserved_topic; /* its task waits there, and nobody that this process knows of asks for such
-                              tasks; none: somebody does, or it waits for nothing */
-    qp_ms unserved_since; /* when somebody last did; 0: never */
+        unserved_topic; /* its task waits there, and no worker of any node that shares the store serves
+                              it; none: a worker does, or no task waits */
+    qp_ms unserved_since; /* when a worker last asked this process; 0: never */
     /* Likewise, and of a graph's job; else none. They are derived from all that the job has done, which a list
      * does not read. */
     qp_str state;         /* one digit per activity, in the order of their ids (docs/graphs.md) */
@@ -789,7 +789,7 @@ struct qp_topic {
     int64_t ready;
     int64_t held;
     qp_ms oldest_at; /* since when the oldest of the ready ones waits; 0: none is ready */
-    int64_t workers; /* of this process, and remote ones that ask it: how many serve it now */
+    int64_t workers; /* that serve it, of all nodes that share the store; busy ones too */
     qp_ms served_at; /* when one last did; 0: never, as far as this process knows */
 };
 typedef int (*qp_topic_visit)(void *context, const struct qp_topic *topic);

@@ -152,16 +152,19 @@
     (7LL * 24 * 3600 * 1000) /* a signal that nobody waits for; configurable */
 
 /* Workers elsewhere */
-#define LIMIT_WORK_CALLS 20000                /* that are not answered yet, parked ones included */
-#define LIMIT_WORK_TOPICS 100                 /* of one call */
-#define LIMIT_WORK_STREAMS 16384              /* topics that are asked for, per process */
-#define LIMIT_WORK_TASKS 1000                 /* that one call takes */
-#define LIMIT_WORK_RESULTS 1000               /* that one call brings, and beats */
-#define LIMIT_WORK_WAIT_MS (60 * 1000)        /* of a call for tasks */
-#define LIMIT_WORK_LEASE_MS (30 * 1000)       /* of a task, from its claim or the last beat */
-#define LIMIT_WORKER_QUIET_MS (5 * 60 * 1000) /* without a call: then it is forgotten */
-#define LIMIT_WORKERS 65536                   /* that are known */
-#define LIMIT_UNSERVED_MS 5000                /* nobody asks for a topic: then that is told */
+#define LIMIT_WORK_CALLS 20000         /* that are not answered yet, parked ones included */
+#define LIMIT_WORK_TOPICS 100          /* of one call */
+#define LIMIT_WORK_STREAMS 16384       /* topics that are asked for, per process */
+#define LIMIT_WORK_TASKS 1000          /* that one call takes */
+#define LIMIT_WORK_RESULTS 1000        /* that one call brings, and beats */
+#define LIMIT_WORK_WAIT_MS (60 * 1000) /* of a call for tasks */
+#define LIMIT_WORK_LEASE_MS                                                                        \
+    (30 * 1000) /* of a task, from its claim or the last beat; of a worker, from its last call */
+#define LIMIT_PRESENCE_MS                                                                          \
+    1000 /* between two words to other nodes about workers that came or went */
+#define LIMIT_PRESENCE_SIZE (256 * 1024) /* of what a node says about its workers */
+#define LIMIT_WORKERS 65536              /* that are known */
+#define LIMIT_UNSERVED_MS 5000           /* nobody asks for a topic: then that is told */
 #define LIMIT_PROGRESS_SIZE 4096
 
 /* Reading */

@@ -228,9 +228,13 @@ static void add_renewal(struct round *r)
     }
     r->renewing = commit_bundle(&r->commit, "renew");
     op = bundle_op(r->renewing, OP_node_put);
-    if (op != NULL) {
-        op->node_put =
-            (struct op_node_put){.epoch = e->kernel.epoch, .lease_ms = e->options.lease_ms};
+    if (op == NULL) {
+        return;
+    }
+    op->node_put = (struct op_node_put){.epoch = e->kernel.epoch, .lease_ms = e->options.lease_ms};
+    if (e->options.serving != NULL &&
+        e->options.serving(e->options.context, &r->commit.arena, &op->node_put.serving) != QP_OK) {
+        op->node_put.serving = QP_NONE; /* without memory: what was said stays */
     }
 }
 

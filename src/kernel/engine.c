@@ -420,6 +420,13 @@ int engine_settle(struct engine *e, struct qp_err *err)
     return rc;
 }
 
+void engine_renew(struct engine *e)
+{
+    if (e->options.lease_ms > 0) {
+        e->renew_at = 0;
+    }
+}
+
 qp_ms engine_deadline(const struct engine *e)
 {
     qp_ms at = e->wake_at < e->renew_at ? e->wake_at : e->renew_at;

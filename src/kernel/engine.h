@@ -120,6 +120,9 @@ struct engine_options {
     void (*finished)(void *context, const struct outcome *outcome, qp_ms now);
     /* A round is over, committed or not, before anybody is given anything; or it is decided again. May be NULL. */
     void (*settled)(void *context, int round);
+    /* What the run says to others about its workers (node_row.serving), in the arena; with every renewal of its lease.
+     * May be NULL. */
+    int (*serving)(void *context, struct arena *arena, qp_str *out_bytes);
     /* After a commit, before its answers: every journal entry that it made, while somebody listens. May be
      * NULL. */
     void (*journaled)(void *context, const struct feed_entry *entry);
@@ -128,6 +131,8 @@ struct engine_options {
 /* Enters a new run. With lease 0 all former runs are over, and what they held is ready again. */
 int engine_open(const struct engine_options *options, struct engine **out_engine,
                 struct qp_err *err) QP_MUST_USE;
+/* The run's lease is renewed with the next round, if it has one: there is something new to say with it. */
+void engine_renew(struct engine *e);
 /* Leaves: what it still holds goes back. Commands that wait are answered QP_E_CLOSED. */
 int engine_close(struct engine *e, struct qp_err *err);
 /* As if the process had died: nothing is written. For tests. */

@@ -6,6 +6,7 @@
  */
 #include "run/handle.h"
 #include "run/apps.h"
+#include "run/presence.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -96,6 +97,7 @@ static int engine_enter(qp *q, const struct qp_options *options,
                                        .ended = watch_job_ended,
                                        .finished = stats_finished,
                                        .settled = work_settled,
+                                       .serving = presence_write,
                                        .journaled = follow_journaled};
     int rc = work_init(q) == QP_OK && stats_create(q) == QP_OK
                  ? store_enter(q, options, err)

@@ -221,7 +221,7 @@ static void tell_topic(struct collecting *c, const struct space_stats *space,
               &SPEC(GAUGE, "quipu_topic_oldest_seconds", "How long the oldest of them has waited"),
               labels, 4, waited > 0 ? waited / 1000 : 0);
     gauge_add(s, &s->pollers,
-              &SPEC(GAUGE, "quipu_topic_pollers", "Workers that ask this process for tasks now"),
+              &SPEC(GAUGE, "quipu_topic_pollers", "Workers that serve the topic, at all nodes"),
               labels, 4, t->workers);
 }
 
@@ -293,7 +293,8 @@ static void tell_desk(qp *q, const struct desk_call *d)
     set(q->stats, &SPEC(GAUGE, "quipu_build_info", "Which version this is"), labels, 4, 1);
     set(q->stats, &SPEC(GAUGE, "quipu_work_calls_parked", "Calls of workers that wait for tasks"),
         NULL, 0, d->waiting);
-    set(q->stats, &SPEC(GAUGE, "quipu_workers", "Workers elsewhere that have called lately"), NULL,
+    set(q->stats,
+        &SPEC(GAUGE, "quipu_workers", "Workers elsewhere that are present at this process"), NULL,
         0, d->workers);
     set(q->stats, &SPEC(GAUGE, "quipu_work_tasks_in_hand", "Tasks in the hands of such workers"),
         NULL, 0, d->in_hand);

@@ -4,14 +4,13 @@
  *   I2  it is answered only when nothing of it is in the engine, and no round has promised it a task
  *   I3  a parked one is in the heap of deadlines, and nothing else looks at it
  */
+#include "run/presence.h"
 #include "run/work_internal.h"
 
 #include <stdio.h>
 
 #include "base/json.h"
 #include "run/stats.h"
-
-#define SWEEP_MS (LIMIT_WORKER_QUIET_MS / 4)
 
 /* ------------------------------------------------------------------------------------------ checks */
 
@@ -558,6 +557,22 @@ static void brought_submit(struct work_state *s, struct brought *b)
 
 /* -------------------------------------------------------------------------------------- the driver's turn */
 
+/* One call less. A peer that is not there any more was not seen, and one that left has said its last word. */
+static void worker_rests(struct work_state *s)
+{
+    struct desk *w = s->q->work;
+    struct remote *r = s->worker;
+    qp_ms until;
+    r->waiting--;
+    if (!s->aborted && r->left_at == 0) {
+        r->seen_at = store_now(s->q->store);
+    }
+    until = remote_until(r);
+    if (until < INT64_MAX && (w->sweep_at == 0 || until < w->sweep_at)) {
+        w->sweep_at = until + 1;
+    }
+}
+
 static void work_answer(struct work_state *s, int rc)
 {
     qp *q = s->q;
@@ -566,8 +581,7 @@ static void work_answer(struct work_state *s, int rc)
     seats_leave(s);
     list_remove(w, s);
     if (s->worker != NULL) {
-        s->worker->waiting--;
-        s->worker->seen_at = store_now(q->store);
+        worker_rests(s);
         hand_tell_cancels(s);
     }
     (void)pthread_mutex_lock(&q->lock);
@@ -605,13 +619,12 @@ static void work_run(qp *q, struct call *c)
     rc = s->worker == NULL ? QP_E_LIMIT : QP_OK;
     if (rc == QP_OK) {
         s->worker->waiting++;
-        w->sweep_at = w->sweep_at == 0 ? s->deadline + SWEEP_MS : w->sweep_at;
     }
     for (size_t i = 0; i < s->brought_count && rc == QP_OK; i++) {
         brought_submit(s, &s->brought[i]);
     }
     if (rc == QP_OK && s->of->leave) {
-        hand_give_back(s);
+        remote_leave(s);
     } else if (rc == QP_OK && s->of->want > 0) {
         rc = seats_take(s);
     }
@@ -736,15 +749,16 @@ void work_turn(qp *q)
         work_look(s, now);
     }
     if (w->sweep_at > 0 && now >= w->sweep_at) {
-        remotes_sweep(q, now);
-        w->sweep_at = w->workers.count > 0 ? now + SWEEP_MS : 0;
+        w->sweep_at = remotes_sweep(q, now);
     }
+    presence_turn(q, now);
 }
 
 qp_ms work_due(const qp *q)
 {
     const struct desk *w = q->work;
     qp_ms at = w->heap_count > 0 ? w->heap[0]->deadline : INT64_MAX;
+    at = presence_due(q) < at ? presence_due(q) : at;
     return w->sweep_at > 0 && w->sweep_at < at ? w->sweep_at : at;
 }
 

@@ -143,7 +143,7 @@ void work_done(qp *q, struct work_call *call, enum work_end end);
  * call must be done before qp_close. */
 void work_shut(qp *q);
 
-/* A worker that has called within the last LIMIT_WORKER_QUIET_MS, or a function of this process. */
+/* A worker that is present (presence.h), or a function of a process. */
 struct work_worker {
     qp_str ns;
     qp_str name; /* of functions: none */
@@ -157,7 +157,7 @@ struct work_worker {
     qp_ms seen_at;   /* its last */
 };
 typedef int (*work_visit)(void *context, const struct work_worker *worker);
-/* Of a namespace (none: the handle's own), in no order; those of this process. */
+/* Of a namespace (none: the handle's own), in no order; those of all processes that share the store. */
 int work_list(qp *q, qp_str ns, void *context, work_visit visit, struct qp_err *err) QP_MUST_USE;
 
 #endif

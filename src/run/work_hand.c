@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/hash.h"
+#include "run/presence.h"
 
 /* ------------------------------------------------------------------------------------------- tokens */
 
@@ -149,12 +150,14 @@ static struct remote *remote_make(struct work_state *s, qp_str key)
     r->name = (qp_str){text + key.n - s->of->worker.n, s->of->worker.n};
     r->caller = (qp_str){text + 8, key.n - 9 - s->of->worker.n};
     r->since = store_now(q->store);
+    presence_touch(q);
     return r;
 }
 
 /* What it serves, for people: kept as it was told last. Without memory, as it was before. */
-static void note_topics(struct remote *r, const struct work_call *c, const struct qp_env *env)
+static void note_topics(qp *q, struct remote *r, const struct work_call *c)
 {
+    const struct qp_env *env = &q->env;
     size_t size = 0;
     size_t at = 0;
     char *topics;
@@ -177,6 +180,7 @@ static void note_topics(struct remote *r, const struct work_call *c, const struc
     r->topics = topics;
     r->topics_size = size;
     r->topic_count = c->topic_count;
+    presence_touch(q);
 }
 
 static void note_build(struct remote *r, const struct work_call *c, const struct qp_env *env)
@@ -200,14 +204,19 @@ struct remote *remote_of(struct work_state *s)
     qp_str key = worker_key(s, text);
     struct remote *r = omap_get(&w->workers, key);
     if (r == NULL && w->workers.count >= LIMIT_WORKERS) {
-        remotes_sweep(s->q, store_now(s->q->store));
+        (void)remotes_sweep(s->q, store_now(s->q->store)); /* what is due next is known */
     }
     if (r == NULL && w->workers.count < LIMIT_WORKERS) {
         r = remote_make(s, key);
     }
     if (r != NULL) {
         r->seen_at = store_now(s->q->store);
-        note_topics(r, s->of, &s->q->env);
+        if (r->left_at > 0 && !s->of->leave) {
+            r->left_at = 0;
+            r->since = r->seen_at;
+            presence_touch(s->q);
+        }
+        note_topics(s->q, r, s->of);
         note_build(r, s->of, &s->q->env);
     }
     return r;
@@ -380,27 +389,51 @@ static void remote_free(qp *q, struct remote *r)
     mem_free(&q->env, r);
 }
 
-/* Leases that are over, and whoever was quiet for long and has nothing in hand. */
-void remotes_sweep(qp *q, qp_ms now)
+qp_ms remote_until(const struct remote *r)
+{
+    return r->waiting > 0 ? INT64_MAX : r->seen_at + LIMIT_WORK_LEASE_MS;
+}
+
+void remote_leave(struct work_state *s)
+{
+    hand_give_back(s);
+    s->worker->left_at = store_now(s->q->store);
+    presence_touch(s->q);
+}
+
+static void hands_sweep(qp *q, const struct remote *r, qp_ms now)
+{
+    struct in_hand *after;
+    for (struct in_hand *h = r->tasks; h != NULL; h = after) {
+        after = h->next;
+        if (h->lease_until < now) {
+            hand_free(q, h);
+        }
+    }
+}
+
+/* Tasks whose lease is over, and workers whose own is. One that left is known for as long, so that the other nodes are
+ * told. */
+qp_ms remotes_sweep(qp *q, qp_ms now)
 {
     struct desk *w = q->work;
     struct omap_node *n = omap_seek(&w->workers, QP_STR(""));
+    qp_ms next_at = 0;
     while (n != NULL) {
         struct remote *r = omap_value(n);
         struct omap_node *next = omap_next(n);
-        struct in_hand *after;
-        for (struct in_hand *h = r->tasks; h != NULL; h = after) {
-            after = h->next;
-            if (h->lease_until + LIMIT_WORKER_QUIET_MS < now) {
-                hand_free(q, h);
-            }
-        }
-        if (r->waiting == 0 && r->tasks == NULL && r->seen_at + LIMIT_WORKER_QUIET_MS < now) {
+        qp_ms until = remote_until(r);
+        hands_sweep(q, r, now);
+        if (until < now) {
             (void)omap_delete(&w->workers, r->key); /* it is r */
             remote_free(q, r);
+            presence_touch(q);
+        } else if (until < INT64_MAX && (next_at == 0 || until < next_at)) {
+            next_at = until + 1;
         }
         n = next;
     }
+    return next_at;
 }
 
 void remotes_done(qp *q)
@@ -411,67 +444,4 @@ void remotes_done(qp *q)
     }
     omap_done(&w->workers);
     omap_done(&w->in_hand);
-}
-
-/* -------------------------------------------------------------------------------------------- lists */
-
-struct listing {
-    struct call call;
-    int64_t ns;
-    void *context;
-    work_visit visit;
-};
-
-static int remote_tell(const struct listing *l, const struct remote *r)
-{
-    qp_str topics[LIMIT_WORK_TOPICS];
-    struct work_worker told = {.ns = r->ns_name,
-                               .name = r->name,
-                               .build = str_from(r->build),
-                               .caller = r->caller,
-                               .topics = topics,
-                               .topic_count = r->topic_count,
-                               .in_hand = r->task_count,
-                               .waiting = r->waiting,
-                               .since = r->since,
-                               .seen_at = r->seen_at};
-    size_t at = 0;
-    for (size_t i = 0; i < r->topic_count; i++) {
-        topics[i] = str_from(r->topics + at);
-        at += topics[i].n + 1;
-    }
-    return l->visit(l->context, &told);
-}
-
-static int function_tell(const struct listing *l, const qp *q, const struct worker *worker)
-{
-    struct work_worker told = {.ns = str_from(q->ns_name),
-                               .topics = &worker->service.topic,
-                               .topic_count = 1,
-                               .in_hand = worker->service.whole - worker->service.room};
-    return l->visit(l->context, &told);
-}
-
-static void list_run(qp *q, struct call *c)
-{
-    struct listing *l = (struct listing *)c;
-    int rc = QP_OK;
-    for (const struct worker *worker = q->workers; worker != NULL && rc == QP_OK;
-         worker = worker->next) {
-        rc = l->ns == q->ns ? function_tell(l, q, worker) : QP_OK;
-    }
-    for (struct omap_node *n = omap_seek(&q->work->workers, QP_STR("")); n != NULL && rc == QP_OK;
-         n = omap_next(n)) {
-        const struct remote *r = omap_value(n);
-        rc = r->ns == l->ns ? remote_tell(l, r) : QP_OK;
-    }
-    call_done(q, c, rc);
-}
-
-int work_list(qp *q, qp_str ns, void *context, work_visit visit, struct qp_err *err)
-{
-    struct listing l = {
-        .call = {.run = list_run, .q = q, .local = true}, .context = context, .visit = visit};
-    int rc = space_number(q, ns, &l.ns, err);
-    return rc == QP_OK ? call_do(q, &l.call, err) : rc;
 }

@@ -64,6 +64,7 @@ struct remote {
     struct work_state *parked; /* one of them that is parked, if any */
     qp_ms since;
     qp_ms seen_at;
+    qp_ms left_at; /* it said so, and has not called since; 0: no */
 };
 
 /*            work_run              nothing to hope for             task, cancel, time, abort
@@ -128,7 +129,9 @@ struct desk {
     struct work_state **heap; /* parked ones, the earliest deadline first */
     size_t heap_count;
     size_t heap_capacity;
-    qp_ms sweep_at; /* when quiet workers are forgotten; 0: there are none */
+    qp_ms sweep_at;    /* when the next worker is gone by itself; 0: none will be */
+    qp_ms presence_at; /* when the other nodes are told of a change; 0: there is none */
+    qp_ms presence_written;
     bool shut;
     /* under the handle's lock */
     size_t call_count; /* not answered yet */
@@ -164,7 +167,12 @@ void hand_extend(qp *q, const struct msg_ref *ref, qp_ms lease_until);
 void hand_give_back(struct work_state *s);
 /* What is to be told of cancels. QP_E_NOMEM: later. */
 void hand_tell_cancels(struct work_state *s);
-void remotes_sweep(qp *q, qp_ms now);
+/* Until when it is present without another call; INT64_MAX: it has one. */
+qp_ms remote_until(const struct remote *r);
+/* The worker leaves. */
+void remote_leave(struct work_state *s);
+/* Forgets those that are gone; when the next one will be (0: none by itself). */
+qp_ms remotes_sweep(qp *q, qp_ms now);
 void remotes_done(qp *q);
 
 void token_write(const struct work_caller *caller, const struct msg_ref *ref,

@@ -1,5 +1,6 @@
 /* workers.c - who serves a topic: functions that are given tasks, and callers that claim them by hand */
 #include "run/handle.h"
+#include "run/presence.h"
 
 /* The names that begin so are the engine's: nobody else starts, claims or serves them. */
 static struct worker *worker_find(const qp *q, qp_str topic)
@@ -70,6 +71,7 @@ static void adding_run(qp *q, struct call *c)
     }
     if (rc == QP_OK) {
         engine_serve(q->engine, &w->service);
+        presence_touch(q);
     }
     call_done(q, c, rc);
 }

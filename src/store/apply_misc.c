@@ -46,6 +46,7 @@ static int node_enter(struct txn *t, struct op_node_put *op)
         .lease_until = op->lease_ms > 0 ? t->now + op->lease_ms : 0,
         .state = NODE_RUNNING,
         .intent = op->intent,
+        .serving = op->serving,
     };
     int rc = txn_number(t, SERIES_ID, 1, &row.epoch);
     if (rc != QP_OK) {
@@ -80,6 +81,7 @@ int apply_node_put(struct txn *t, struct op_node_put *op)
     }
     node->lease_until = op->lease_ms > 0 ? t->now + op->lease_ms : node->lease_until;
     node->intent = op->intent;
+    node->serving = str_is_none(op->serving) ? node->serving : op->serving;
     return QP_OK;
 }
 

@@ -68,6 +68,7 @@ struct op_node_put {
     int64_t lease_ms;
     int64_t state;
     qp_str intent;
+    qp_str serving; /* of one that is RUNNING; none: as it was */
     int64_t out_epoch;
 };
 

@@ -730,7 +730,7 @@ static void complete_goes_on(bool stepwise)
     (void)sql(app, complete_text(task));
     look();
     enginetest_forget(&x, task);
-    assert_int_equal(enginetest_job(&x, x.job)->status, STATUS_RUNNING);
+    assert_int_equal(enginetest_job(&x, x.job)->status, STATUS_WAITING); /* for the signal */
     assert_true(str_equal(enginetest_act(&x, x.job, "pay,0,0")->output, QP_STR("\"done\"")));
     assert_string_equal(sql(app, "SELECT quipu.signal('paid', 'go', '{\"ok\":true}')"), "t");
     look();

@@ -959,7 +959,8 @@ static void test_housekeeping(void **state)
     PQfinish(c);
 }
 
-/* Proves that the tables have the columns of rows.def: names, order, types and keys. */
+/* Proves that the tables have the columns of rows.def: names, types and keys. A column that a later migration added is the
+ * last one of its table. */
 static void test_columns_are_those_of_rows_def(void **state)
 {
     static const char *const types[] = {"bigint", "bytea", "bytea"};
@@ -979,10 +980,15 @@ static void test_columns_are_those_of_rows_def(void **state)
         r = PQexec(c, text);
         assert_int_equal(PQntuples(r), d->column_count);
         for (size_t k = 0; k < d->column_count; k++) {
-            assert_string_equal(PQgetvalue(r, (int)k, 0), d->columns[k].name);
-            assert_string_equal(PQgetvalue(r, (int)k, 1), types[d->columns[k].kind]);
+            size_t at = 0;
+            while (at < d->column_count &&
+                   strcmp(PQgetvalue(r, (int)k, 0), d->columns[at].name) != 0) {
+                at++;
+            }
+            assert_true(at < d->column_count);
+            assert_string_equal(PQgetvalue(r, (int)k, 1), types[d->columns[at].kind]);
             assert_int_equal(strtoll(PQgetvalue(r, (int)k, 2), NULL, 10),
-                             k < d->key_count ? k + 1 : 0);
+                             at < d->key_count ? at + 1 : 0);
         }
         PQclear(r);
     }
