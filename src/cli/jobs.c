@@ -388,6 +388,98 @@ static int check_durations(struct cli *c)
     return status;
 }
 
+static bool has_text(const struct json *list, qp_str text)
+{
+    qp_str one;
+    for (size_t i = 0; i < json_count(list); i++) {
+        if (json_as_str(json_at(list, i), &one) && str_equal(one, text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool serves(const struct json *worker, qp_str topic)
+{
+    return has_text(json_get(worker, QP_STR("topics")), topic);
+}
+
+/* A graph of the application's active version begins with the topic, or waits there. */
+static bool answers_to(const struct json *app, qp_str topic)
+{
+    const struct json *graphs = json_get(app, QP_STR("graphs"));
+    for (size_t i = 0; i < json_count(graphs); i++) {
+        const struct json *graph = json_at(graphs, i);
+        if (str_equal(member_text(graph, "topic"), topic) ||
+            has_text(json_get(graph, QP_STR("hooks")), topic)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether one of the items of an answer fits. */
+static int any_item(struct cli *c, const char *path, const char *topic,
+                    bool (*fits)(const struct json *item, qp_str topic), bool *out_any)
+{
+    struct reply reply = {0};
+    struct json *json = NULL;
+    const struct json *items;
+    int status = ask_well(c, &(struct question){.path = path}, &reply);
+    if (status != EXIT_OK) {
+        return status;
+    }
+    if (json_parse(&c->env, buf_slice(&reply.body), NULL, &json) != QP_OK) {
+        status = cli_fail(c, EXIT_ERROR, "the answer cannot be read");
+    }
+    items = json_get(json, QP_STR("items"));
+    for (size_t i = 0; i < json_count(items) && !*out_any; i++) {
+        *out_any = fits(json_at(items, i), str_from(topic));
+    }
+    json_free(json);
+    reply_done(&reply);
+    return status;
+}
+
+/* With --strict: a topic that no worker serves and no graph answers to is refused before anything is sent. */
+static int check_strict(struct cli *c, const char *topic)
+{
+    bool known = false;
+    int status = EXIT_OK;
+    if (!cli_has(c, OPT_strict)) {
+        return EXIT_OK;
+    }
+    status = any_item(c, "/v1/workers", topic, serves, &known);
+    if (status == EXIT_OK && !known) {
+        status = any_item(c, "/v1/workflows", topic, answers_to, &known);
+    }
+    return status != EXIT_OK || known
+               ? status
+               : cli_fail_next(c, EXIT_CONFLICT, "quipu workers",
+                               "no worker serves '%s', and no graph answers to it", topic);
+}
+
+/* The job is on disk, but nothing will be done for it until a worker comes: that is said, if it can be seen. */
+static void say_unserved(struct cli *c, const struct reply *started)
+{
+    struct reply reply = {0};
+    struct json *json = NULL;
+    const char *id = "";
+    qp_str topic = QP_NONE;
+    if (ask_is_file(c) || started_id(c, started, &id) != EXIT_OK ||
+        ask(c, &(struct question){.path = job_path(c, id, "")}, &reply) != EXIT_OK) {
+        return;
+    }
+    if (reply.status == 200 && json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
+        topic = member_text(json_get(json, QP_STR("unserved")), "topic");
+    }
+    if (topic.n > 0 && str_equal(topic, str_from(c->arguments[0]))) {
+        cli_say("accepted; no worker serves '%.*s' yet", STR_ARG(topic));
+    }
+    json_free(json);
+    reply_done(&reply);
+}
+
 int command_start(struct cli *c)
 {
     struct reply reply = {0};
@@ -401,6 +493,7 @@ int command_start(struct cli *c)
     status = status == EXIT_OK
                  ? input_read(c, c->arguments + 1, c->argument_count - 1, "null", &input)
                  : status;
+    status = status == EXIT_OK ? check_strict(c, c->arguments[0]) : status;
     status = status == EXIT_OK && id == NULL ? job_new_id(c, &key) : status;
     status = status == EXIT_OK ? send_start(c, id, key, input, &reply) : status;
     if (status == EXIT_OK && cli_has(c, OPT_wait)) {
@@ -412,6 +505,9 @@ int command_start(struct cli *c)
     if (status == EXIT_OK) {
         (void)output_object(c, kind == OUTPUT_TEXT || kind == OUTPUT_WIDE ? OUTPUT_NAME : kind,
                             "id", buf_slice(&reply.body));
+    }
+    if (status == EXIT_OK && !cli_has(c, OPT_quiet)) {
+        say_unserved(c, &reply);
     }
     reply_done(&reply);
     return status;
@@ -651,6 +747,7 @@ int command_signal(struct cli *c)
     if (status == EXIT_NOT_FOUND) {
         cli_say("without a job: quipu signal %s name=text", c->arguments[0]);
     }
+    status = status == EXIT_OK ? check_strict(c, c->arguments[names - 1]) : status;
     if (status != EXIT_OK) {
         return status;
     }

@@ -22,10 +22,13 @@ hide() {
 }
 
 body_start() {
-    expect 0 '^g1$' '' start greet name=Ada n:=3 --id g1 $where &&
-        expect 0 '^g1$' '' start greet name=Ada n:=3 --id g1 $where &&
+    local talk="^accepted; no worker serves 'greet' yet$"
+    [[ $where != *--db* ]] || talk=''
+    expect 0 '^g1$' "$talk" start greet name=Ada n:=3 --id g1 $where &&
+        expect 0 '^g1$' "$talk" start greet name=Ada n:=3 --id g1 $where &&
+        expect 0 '^g1$' '' start greet name=Ada n:=3 --id g1 -q $where &&
         expect 4 '' 'another input.*next: quipu show g1$' start greet name=Eve --id g1 $where &&
-        expect 0 '^[0-9a-f-]{36}$' '' start greet '{"a":[1]}' $where &&
+        expect 0 '^[0-9a-f-]{36}$' "$talk" start greet '{"a":[1]}' $where &&
         expect 0 '"id":"g2"' '' start greet --id g2 -o json --attr team=x --priority 3 --delay 1h --expire 2h --limit-key k --custom-id c1 $where &&
         expect 0 '"priority":3' '' show g2 -o json $where &&
         expect 0 '"attributes":\{"team":"x"\}' '' show g2 -o json $where &&
@@ -227,7 +230,7 @@ body_store() {
     expect 0 '^billing$' '' namespaces create billing $where &&
         expect 4 '' 'is there already.*next: quipu help namespaces create' namespaces create billing $where &&
         expect 0 '^billing +20' '' namespaces ls $where &&
-        expect 0 '^x$' '' start greet --id x -n billing $where &&
+        expect 0 '^x$' - start greet --id x -n billing $where &&
         expect 3 '' "no job 'x'" show x $where &&
         expect 0 '^namespace +billing' - show x -n billing $where &&
         expect 3 '' - ls -n nowhere $where &&
@@ -242,6 +245,19 @@ body_store() {
         expect 0 'namespace_create +billing +ok' '' audit --global $where
 }
 test_store() { on_both body_store; }
+
+test_strict() {
+    serve || return 1
+    local where='-s unix:data/quipu.sock'
+    expect 4 '' "no worker serves 'later', and no graph answers to it; next: quipu workers" start later --strict --id a $where &&
+        expect 3 '' "no job 'a'" show a $where &&
+        expect 4 '' "no worker serves 'later'" signal later --key k --strict $where &&
+        expect 0 '^b$' "^accepted; no worker serves 'later' yet$" start later --id b $where &&
+        curl -sf --unix-socket data/quipu.sock --json '{"worker":"w","topics":["later"],"wait":"0s"}' http://localhost/v1/work > task.json &&
+        grep -q '"job":"b"' task.json &&
+        expect 0 '^c$' '' start later --strict --id c $where && # it is busy, and serves
+        expect 0 'later +1 +1 .*' '' topics $where
+}
 
 test_backup() {
     "$quipu" start greet --id x --db f.db > /dev/null &&
