@@ -42,7 +42,7 @@ test_rate_limited() {
     serve --token-rate 1 || return 1
     local at=(--server "$url" --token-file data/admin.token) begun=$SECONDS i
     for i in 1 2 3 4 5; do
-        expect 0 '^r$' '' start slow --id r "${at[@]}" || return 1
+        expect 0 '^r$' '' start slow --id r -q "${at[@]}" || return 1
     done
     [ $((SECONDS - begun)) -ge 2 ] || { echo "five questions at once were not too many"; return 1; }
     begun=$SECONDS
