@@ -23,8 +23,14 @@
 
 /* ------------------------------------------------------------------------------------- checking */
 
-/* Zero means the limit of limits.h. depth and number_size cannot be raised above it. */
+/* Zero means the limit of limits.h. depth and number_size cannot be raised above it.
+ *
+ * `frame` > 0: only so many levels are checked for all that is said above, but for the size of strings. Values of the
+ * innermost of them, and what lies deeper, are JSON that can be taken apart, down to LIMIT_JSON_FRAMED_DEPTH, and no more
+ * than that: they have to be checked by themselves before they are used. So one part that is past a limit does not
+ * spoil the whole. */
 struct json_limits {
+    size_t frame;
     size_t size;
     size_t depth;
     size_t keys;        /* per object */

@@ -58,7 +58,7 @@ struct checker {
     size_t at;
     enum want want;
     size_t depth;
-    struct level levels[LIMIT_JSON_DEPTH];
+    struct level levels[LIMIT_JSON_FRAMED_DEPTH];
     struct entry *entries;
     size_t entry_count;
     size_t entry_capacity;
@@ -121,10 +121,13 @@ static struct json_limits whole_limits(const struct json_limits *limits)
 
     l.size = l.size == 0 ? LIMIT_JSON_SIZE : l.size;
     l.keys = l.keys == 0 ? LIMIT_JSON_KEYS : l.keys;
-    l.string_size = l.string_size == 0 ? LIMIT_JSON_STRING_SIZE : l.string_size;
+    l.string_size = l.frame > 0          ? l.size
+                    : l.string_size == 0 ? LIMIT_JSON_STRING_SIZE
+                                         : l.string_size;
     if (l.depth == 0 || l.depth > LIMIT_JSON_DEPTH) {
         l.depth = LIMIT_JSON_DEPTH;
     }
+    l.depth = l.frame > 0 ? LIMIT_JSON_FRAMED_DEPTH : l.depth;
     if (l.number_size == 0 || l.number_size > LIMIT_JSON_NUMBER_SIZE) {
         l.number_size = LIMIT_JSON_NUMBER_SIZE;
     }
@@ -196,6 +199,14 @@ static int check_before(struct checker *c)
                     (unsigned char)c->text.p[valid]);
     }
     return QP_OK;
+}
+
+/* What lies deeper than the frame, or is a value of its innermost level, is taken apart, and checked by itself later. */
+static bool is_part(const struct checker *c)
+{
+    bool is_value = c->want == WANT_VALUE || c->want == WANT_ITEM_OR_END;
+    return c->limits.frame > 0 &&
+           (c->depth > c->limits.frame || (is_value && c->depth == c->limits.frame));
 }
 
 /* The byte at hand; NUL at the end, which no step expects. */
@@ -277,7 +288,7 @@ static int check_key(struct checker *c)
         return fail_unexpected(c, c->want == WANT_KEY ? "a key" : "a key or '}'");
     }
     rc = check_string(c, &span);
-    if (rc == QP_OK) {
+    if (rc == QP_OK && !is_part(c)) {
         rc = entry_push(c, at, &span);
     }
     if (rc != QP_OK) {
@@ -390,6 +401,9 @@ static int check_number(struct checker *c)
             return fail_unexpected(c, "a digit of the exponent");
         }
     }
+    if (is_part(c)) {
+        return QP_OK;
+    }
     if (c->at - from > c->limits.number_size) {
         return fail(c, QP_E_TOO_LARGE, from, "number of %zu characters, the limit is %zu,",
                     c->at - from, c->limits.number_size);
@@ -492,6 +506,10 @@ static int check_unicode(struct checker *c, size_t *size)
 
     if (left < 6 || !read_hex(p + 2, 4, &code)) {
         return fail(c, QP_E_MALFORMED, c->at, "\\u without four hexadecimal digits");
+    }
+    if (is_part(c)) {
+        c->at += 6;
+        return QP_OK;
     }
     if (code == 0) {
         return fail(c, QP_E_SHAPE, c->at, "\\u0000 in a string");

@@ -27,7 +27,8 @@
 /* JSON */
 #define LIMIT_JSON_SIZE LIMIT_PAYLOAD_HARD_SIZE
 #define LIMIT_JSON_DEPTH 64
-#define LIMIT_JSON_KEYS 10000 /* per object */
+#define LIMIT_JSON_FRAMED_DEPTH 128 /* of a body whose parts are checked one by one */
+#define LIMIT_JSON_KEYS 10000       /* per object */
 #define LIMIT_JSON_STRING_SIZE (1024 * 1024)
 #define LIMIT_JSON_NUMBER_SIZE 64
 

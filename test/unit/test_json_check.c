@@ -481,14 +481,52 @@ static void every_allocation_may_fail(void **state)
     testenv_done(&t);
 }
 
+/* A frame of one level: what its values are is left to a check of their own, as long as they can be taken apart. */
+static void test_frame(void **state)
+{
+    static const struct {
+        const char *text;
+        int rc;
+    } cases[] = {
+        {"{\"a\":{\"b\":1,\"b\":2}}", QP_OK}, {"{\"a\":1,\"a\":2}", QP_E_MALFORMED},
+        {"{\"a\":\"\\u0000\"}", QP_OK},       {"{\"\\u0000\":1}", QP_E_SHAPE},
+        {"{\"a\":[\"\\ud800\"]}", QP_OK},     {"{\"a\":1e999}", QP_OK},
+        {"{\"a\":[1,]}", QP_E_MALFORMED},     {"{\"a\":[\"\\x\"]}", QP_E_MALFORMED},
+        {"{\"a\":\"\x01\"}", QP_E_MALFORMED}, {"{\"a\":{}", QP_E_MALFORMED},
+    };
+    const struct json_limits framed = {.frame = 1};
+    char deep[2 * LIMIT_JSON_FRAMED_DEPTH + 3];
+    (void)state;
+    testenv_init(&t, 1);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        int rc = json_check(&t.env, str_from(cases[i].text), &framed, NULL);
+        if (rc != cases[i].rc) {
+            fail_msg("%s: %s", cases[i].text, qp_code_word(rc));
+        }
+    }
+    for (size_t n = LIMIT_JSON_FRAMED_DEPTH; n <= LIMIT_JSON_FRAMED_DEPTH + 1; n++) {
+        memset(deep, '[', n);
+        memset(deep + n, ']', n);
+        assert_int_equal(json_check(&t.env, (qp_str){deep, 2 * n}, &framed, NULL),
+                         n == LIMIT_JSON_FRAMED_DEPTH ? QP_OK : QP_E_TOO_LARGE);
+    }
+    testenv_done(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_texts_are_refused),  cmocka_unit_test(good_texts_are_taken),
-        cmocka_unit_test(sentences_say_where),    cmocka_unit_test(echo_is_bounded),
-        cmocka_unit_test(limits_are_exact),       cmocka_unit_test(depth_is_bounded),
-        cmocka_unit_test(many_keys_are_compared), cmocka_unit_test(random_keys_match_a_search),
-        cmocka_unit_test(locale_does_not_matter), cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(test_frame),
+        cmocka_unit_test(bad_texts_are_refused),
+        cmocka_unit_test(good_texts_are_taken),
+        cmocka_unit_test(sentences_say_where),
+        cmocka_unit_test(echo_is_bounded),
+        cmocka_unit_test(limits_are_exact),
+        cmocka_unit_test(depth_is_bounded),
+        cmocka_unit_test(many_keys_are_compared),
+        cmocka_unit_test(random_keys_match_a_search),
+        cmocka_unit_test(locale_does_not_matter),
+        cmocka_unit_test(every_allocation_may_fail),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,135 @@
+/* error.c - the one shape of an error (see error.h) */
+#include "kernel/error.h"
+
+#include "base/json.h"
+#include "kernel/address.h"
+
+qp_str error_cut(qp_str message)
+{
+    message.n = message.n > LIMIT_ERROR_TEXT_SIZE ? LIMIT_ERROR_TEXT_SIZE : message.n;
+    message.n = utf8_valid_prefix(message);
+    return message;
+}
+
+bool error_has_shape(qp_str text)
+{
+    static const char front[] = "{\"code\":";
+    static const char back[] = "\"address\":";
+    return text.n > sizeof front && memcmp(text.p, front, sizeof front - 1) == 0 &&
+           memmem(text.p, text.n, back, sizeof back - 1) != NULL;
+}
+
+static void put(struct json_writer *w, const char *key, qp_str text)
+{
+    json_key(w, str_from(key));
+    json_put_str(w, text);
+}
+
+static int write_fields(struct buf *out, const struct error *e, qp_str message)
+{
+    struct json_writer w;
+    json_writer_init(&w, out);
+    json_begin_object(&w);
+    json_key(&w, QP_STR("code"));
+    json_put_i64(&w, e->code);
+    put(&w, "message", message);
+    put(&w, "activity",
+        !str_is_none(e->activity) || str_is_none(e->addr) ? e->activity
+                                                          : address_split(e->addr).name);
+    put(&w, "address", e->addr);
+    if (!str_is_none(e->job)) {
+        put(&w, "job", e->job);
+    }
+    json_end_object(&w);
+    return json_writer_done(&w);
+}
+
+/* A byte of the message is at least one of the text: so a second try fits, unless the other fields alone do not. */
+int error_write(struct arena *a, const struct error *e, qp_str *out_json)
+{
+    qp_str message = error_cut(str_is_none(e->message) ? QP_STR("no reason was given") : e->message);
+    struct buf out;
+    int rc;
+    buf_init(&out, a->env, 0);
+    rc = write_fields(&out, e, message);
+    if (rc == QP_OK && out.n > LIMIT_ERROR_TEXT_SIZE) {
+        size_t over = out.n - LIMIT_ERROR_TEXT_SIZE;
+        QP_ASSERT(message.n >= over); /* addresses and ids have their limits */
+        message.n -= over;
+        message.n = utf8_valid_prefix(message);
+        buf_reset(&out);
+        rc = write_fields(&out, e, message);
+    }
+    if (rc == QP_OK && !arena_copy(a, buf_slice(&out), out_json)) {
+        rc = QP_E_NOMEM;
+    }
+    buf_done(&out);
+    return rc;
+}
+
+/* A name or an address, which needs no escapes: what comes from outside may have anything there. */
+static bool is_plain(qp_str text, size_t most)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char byte = (unsigned char)text.p[i];
+        if (byte <= 0x20 || byte >= 0x7f || byte == '"' || byte == '\\') {
+            return false;
+        }
+    }
+    return text.n > 0 && text.n <= most;
+}
+
+/* False: no memory. */
+static bool take_fields(struct arena *a, const struct json *json, struct error *e)
+{
+    qp_str text = QP_NONE;
+    bool taken = true;
+    int64_t code;
+    if (json_as_i64(json_get(json, QP_STR("code")), &code) && code >= LIMIT_CODE_LEAST &&
+        code <= LIMIT_CODE) {
+        e->code = code;
+    }
+    if (json_as_str(json_get(json, QP_STR("activity")), &text) && is_plain(text, LIMIT_NAME_SIZE)) {
+        taken = arena_copy(a, text, &e->activity);
+    }
+    if (json_as_str(json_get(json, QP_STR("address")), &text) &&
+        is_plain(text, LIMIT_ADDRESS_SIZE)) {
+        taken = taken && arena_copy(a, text, &e->addr);
+    }
+    if (json_as_str(json_get(json, QP_STR("job")), &text) &&
+        id_check(text, "job", NULL) == QP_OK) {
+        taken = taken && arena_copy(a, text, &e->job);
+    }
+    return taken;
+}
+
+/* An object that has a message speaks for itself; everything else is a sentence. */
+static int take_text(struct arena *a, qp_str text, struct error *e)
+{
+    struct json *json = NULL;
+    qp_str message;
+    int rc = text.n > 0 && text.p[0] == '{' ? json_parse(a->env, text, NULL, &json) : QP_E_INVALID;
+    bool speaks = rc == QP_OK && json_as_str(json_get(json, QP_STR("message")), &message);
+    bool taken = !speaks || (take_fields(a, json, e) && arena_copy(a, message, &e->message));
+    json_free(json);
+    if (rc == QP_E_NOMEM || !taken) {
+        return QP_E_NOMEM;
+    }
+    if (!speaks && !str_is_none(text)) {
+        e->message = text;
+    }
+    return QP_OK;
+}
+
+int error_shape(struct arena *a, qp_str text, const struct error *otherwise, qp_str *out_json)
+{
+    struct error e = *otherwise;
+    int rc = take_text(a, text, &e);
+    return rc == QP_OK ? error_write(a, &e, out_json) : rc;
+}
+
+int error_read(struct arena *a, qp_str text, struct error *out_error)
+{
+    *out_error = (struct error){.code = ERROR_CODE};
+    return take_text(a, text, out_error);
+}

@@ -1,0 +1,48 @@
+/* error.h - the one shape of an error: {"code","message","activity","address","job"?}
+ *
+ * A failed job, a failed activity and a failed attempt have the same text, in rows, in the C API, over HTTP, in the SQL
+ * views and in mappings:
+ *
+ *   code      400 to 599; an interrupt may have another one
+ *   message   a sentence for people
+ *   activity  the name of the activity that failed; null: the job was ended from outside
+ *   address   its address; null likewise
+ *   job       only where the activity failed because a job that it called failed: the id of that job
+ *
+ * Pure functions. Texts are made in the arena. No error is longer than LIMIT_ERROR_TEXT_SIZE: the message is cut, at a
+ * character.
+ */
+#ifndef QP_KERNEL_ERROR_H
+#define QP_KERNEL_ERROR_H
+
+#include "base/mem.h"
+
+#define ERROR_CODE 500      /* of an error that has none of its own */
+#define ERROR_CODE_LOST 504 /* the lease of a task ran out: its worker did not answer */
+
+struct error {
+    int64_t code;
+    qp_str message;
+    qp_str addr; /* of the activity that failed; none: the job was ended from outside */
+    qp_str job;  /* that the activity had called; none: the failure is its own */
+    qp_str activity; /* none: the name in `addr` */
+};
+
+/* QP_E_NOMEM. */
+int error_write(struct arena *a, const struct error *e, qp_str *out_json) QP_MUST_USE;
+
+/* The error that a text tells of, in its one shape. `text` is such an error, another JSON object that has a message (and
+ * perhaps a code), or a sentence. `otherwise` has what the text lacks; its message is used when the text is none. */
+int error_shape(struct arena *a, qp_str text, const struct error *otherwise,
+                qp_str *out_json) QP_MUST_USE;
+
+/* What such a text says; what it lacks is none, and its code ERROR_CODE. Texts are in the arena, or those of `text`. */
+int error_read(struct arena *a, qp_str text, struct error *out_error) QP_MUST_USE;
+
+/* Whether the text of a row has the one shape already: only for rows, which nobody else writes. */
+bool error_has_shape(qp_str text);
+
+/* The longest part of a sentence that an error may have. */
+qp_str error_cut(qp_str message);
+
+#endif
