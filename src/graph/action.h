@@ -18,7 +18,14 @@
  * children, happens there.
  *
  * WHAT CANNOT BE COMPUTED. A mapping past its limits would fail again however often it is tried. So it is no error of
- * the turn: the activity is BROKEN, its input is the error, and its step 2 ends the job as failed.
+ * the turn but one of the activity, with code 422, and its transitions choose by that code as by any other:
+ *
+ *   its input, topic, sleep    it is born BROKEN, with the error as its input; step 1 makes that its answer
+ *   its output                 step 1 keeps the error in place of the output
+ *   the job's data, what       step 2 writes the error over what step 1 has kept, in its own commit, and takes the
+ *   transitions compare        transitions of 422; the job's data stay as they were
+ *
+ * An error that no transition takes ends the job as failed.
  */
 #ifndef QP_GRAPH_ACTION_H
 #define QP_GRAPH_ACTION_H
@@ -30,7 +37,7 @@
 enum act_kind {
     ACT_USUAL,
     ACT_SKIPPED, /* its statusThreshold forbids it: it does nothing, and nothing follows */
-    ACT_BROKEN   /* its input is an error, with which the job ends */
+    ACT_BROKEN   /* its input is an error, which is its answer */
 };
 
 struct action {
@@ -41,7 +48,8 @@ struct action {
     struct scope scope;
     qp_str
         self_output; /* what $self.output.data and $self.hook.data are while step 1 makes them; none: as */
-    bool has_self; /* the rows say */
+    bool has_self;    /* the rows say */
+    size_t too_large; /* after QP_E_TOO_LARGE: the limit, if it is known */
 };
 
 /* The turn's activity. QP_E_UNSUPPORTED: the version of its job cannot be had, or has no such activity. */
@@ -69,8 +77,10 @@ int action_matches(struct action *s, const struct match *matches, size_t count, 
                    bool *out_hold) QP_MUST_USE;
 /* True for an error that stands for the text of the graph, not for this try: the activity is broken. */
 bool is_broken(int rc);
-/* The error as the job keeps it: {"code":..,"message":..,"activity":..}. */
+/* An error of this activity (kernel/error.h). */
 int action_error(struct action *s, int64_t code, const char *why, qp_str *out_json) QP_MUST_USE;
+/* The error that this activity's answer is, which has a code of 400 or more. */
+int action_failure(struct action *s, qp_str *out_error) QP_MUST_USE;
 
 /* The key that a hook waits at: what `expected` of its matches are, or what `actual` are. Of one match its text, of
  * several a JSON array; none: one of them is undefined. */
@@ -93,6 +103,8 @@ int action_job_data(struct turn *t, const struct graph *g, qp_str *out_json) QP_
 
 /* Transitions by the GUID's code, the job's data, emit and persist; an error that no transition takes ends the job. */
 int advance(struct action *s, struct spawn *spawn) QP_MUST_USE;
+/* The same when the step itself was at fault: the GUID says so, and nothing but its transitions is left to do. */
+int advance_broken(struct action *s) QP_MUST_USE;
 /* Nothing is taken: the ways that would have led from here to joins end, those of the round that a cycle would have
  * begun, too. */
 int advance_nowhere(struct action *s) QP_MUST_USE;

@@ -102,6 +102,7 @@ static int write_json(struct action *s, const struct value *v, size_t limit, qp_
     int rc;
     buf_init(&out, s->scope.env, limit);
     rc = value_write(&out, v);
+    s->too_large = rc == QP_E_TOO_LARGE ? limit : 0;
     if (rc == QP_OK && !arena_copy(action_arena(s), buf_slice(&out), out_json)) {
         rc = QP_E_NOMEM;
     }
@@ -163,6 +164,7 @@ static int count_size(struct action *s, int64_t grown)
     }
     size = strtoll(text, NULL, 10) + grown;
     if (size > LIMIT_JOB_DATA_SIZE) {
+        s->too_large = LIMIT_JOB_DATA_SIZE;
         return QP_E_TOO_LARGE;
     }
     (void)snprintf(text, sizeof text, "%lld", (long long)size);
@@ -339,28 +341,59 @@ int advance_gate(struct action *s, bool live)
 
 /* ------------------------------------------------------------------------------------ emit, persist */
 
-static int publish(struct action *s)
+/* Asked before anything is written: what cannot be computed leaves nothing behind. */
+struct tells {
+    bool emit;
+    bool persist;
+};
+
+static int what_to_tell(struct action *s, struct tells *out_tells)
 {
     const struct activity *x = s->activity;
-    bool emit = false;
-    bool persist = false;
+    QP_TRY(action_truth(s, x->emit, false, &out_tells->emit));
+    return action_truth(s, x->persist, false, &out_tells->persist);
+}
+
+static int publish(struct action *s, const struct tells *tells)
+{
     qp_str data = QP_NONE;
-    int rc = action_truth(s, x->emit, false, &emit);
-    rc = rc == QP_OK ? action_truth(s, x->persist, false, &persist) : rc;
-    if (rc != QP_OK || (!emit && !persist)) {
-        return rc;
+    if (!tells->emit && !tells->persist) {
+        return QP_OK;
     }
-    rc = bundle_run(s->turn->bundle); /* the data with what this step has put there */
-    rc = rc == QP_OK ? action_job_data(s->turn, s->graph, &data) : rc;
-    rc = rc == QP_OK ? turn_event(s->turn, EVENT_EMITTED, data) : rc;
-    return rc == QP_OK && persist ? turn_answer_parent(s->turn, 200, data) : rc;
+    QP_TRY(bundle_run(s->turn->bundle)); /* the data with what this step has put there */
+    QP_TRY(action_job_data(s->turn, s->graph, &data));
+    QP_TRY(turn_event(s->turn, EVENT_EMITTED, data));
+    return tells->persist ? turn_answer_parent(s->turn, 200, data) : QP_OK;
 }
 
 static int advance_usual(struct action *s, const bool *taken)
 {
-    int rc = put_job_data(s);
-    rc = rc == QP_OK ? publish(s) : rc;
-    return rc == QP_OK ? go(s, taken) : rc;
+    struct tells tells = {0};
+    QP_TRY(what_to_tell(s, &tells));
+    QP_TRY(put_job_data(s));
+    QP_TRY(publish(s, &tells));
+    return go(s, taken);
+}
+
+/* An error that no transition takes ends the job. */
+static int fail(struct action *s)
+{
+    qp_str error;
+    QP_TRY(action_failure(s, &error));
+    turn_fail(s->turn, JOB_FAILED, error);
+    return QP_OK;
+}
+
+int advance_broken(struct action *s)
+{
+    bool *taken = arena_alloc(action_arena(s), s->activity->transition_count + 1);
+    bool any = false;
+    int rc = taken == NULL ? QP_E_NOMEM : choose(s, taken, &any);
+    if (is_broken(rc)) {
+        return fail(s); /* a condition of 422 cannot be computed either */
+    }
+    QP_TRY(rc);
+    return any ? go(s, taken) : fail(s);
 }
 
 int advance(struct action *s, struct spawn *spawn)
@@ -371,8 +404,7 @@ int advance(struct action *s, struct spawn *spawn)
     int rc = taken == NULL ? QP_E_NOMEM : choose(s, taken, &any);
     (void)spawn;
     if (rc == QP_OK && code_of(s) >= 400 && !any) {
-        turn_fail(s->turn, JOB_FAILED, s->turn->guid.output);
-        return QP_OK;
+        return fail(s);
     }
     return rc == QP_OK ? advance_usual(s, taken) : rc;
 }

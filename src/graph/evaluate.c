@@ -64,6 +64,7 @@ int mapping_evaluate(const struct mapping *m, struct scope *scope, struct value 
     scope->looked = 0;
     scope->rc = QP_OK;
     scope->error = NULL;
+    scope->limit = NULL;
     rc = evaluate(&e, m, &result);
     if (rc == QP_OK) {
         *out_value = result;
@@ -153,7 +154,7 @@ static int set_depth(struct scope *s, struct value *of, const struct value *insi
     if (inside->depth >= of->depth) {
         of->depth = inside->depth + 1;
     }
-    return of->depth > LIMIT_JSON_DEPTH ? scope_refuse(s, "LIMIT_JSON_DEPTH") : QP_OK;
+    return of->depth > LIMIT_JSON_DEPTH ? SCOPE_REFUSE(s, LIMIT_JSON_DEPTH) : QP_OK;
 }
 
 static int evaluate_map(struct evaluation *e, const struct mapping *m, struct value *out_value)
@@ -206,7 +207,7 @@ static int evaluate(struct evaluation *e, const struct mapping *m, struct value 
 {
     e->scope->steps++;
     if (e->scope->steps > LIMIT_MAPPING_STEPS) {
-        return scope_refuse(e->scope, "LIMIT_MAPPING_STEPS");
+        return SCOPE_REFUSE(e->scope, LIMIT_MAPPING_STEPS);
     }
     if (m->constant) {
         *out_value = m->literal;

@@ -61,7 +61,7 @@ static int prepare(struct scope *s, struct value *operands, size_t count)
         }
     }
     if (rc == QP_OK && s->looked > LIMIT_MAPPING_LOOK_SIZE) {
-        rc = scope_refuse(s, "LIMIT_MAPPING_LOOK_SIZE");
+        rc = SCOPE_REFUSE(s, LIMIT_MAPPING_LOOK_SIZE);
     }
     return rc;
 }
@@ -75,7 +75,7 @@ int function_call(const struct function *f, struct scope *s, struct value *opera
 
     s->steps++;
     if (s->steps > LIMIT_MAPPING_STEPS) {
-        return scope_refuse(s, "LIMIT_MAPPING_STEPS");
+        return SCOPE_REFUSE(s, LIMIT_MAPPING_STEPS);
     }
     rc = prepare(s, operands, count);
     if (rc == QP_OK) {
@@ -205,7 +205,7 @@ int call_spread(struct call *c)
         return rc;
     }
     if (count > LIMIT_MAPPING_SIZE / sizeof(*list)) {
-        return scope_refuse(c->scope, "LIMIT_MAPPING_SIZE");
+        return SCOPE_REFUSE(c->scope, LIMIT_MAPPING_SIZE);
     }
     list = scope_room(c->scope, count * sizeof(*list));
     if (list == NULL) {

@@ -342,7 +342,7 @@ int string_repeat(struct call *c)
         return give_string(c, QP_STR(""));
     }
     if (count > LIMIT_JSON_STRING_SIZE) {
-        return scope_refuse(c->scope, "LIMIT_JSON_STRING_SIZE");
+        return SCOPE_REFUSE(c->scope, LIMIT_JSON_STRING_SIZE);
     }
     rc = repeat_text(c->scope, text, (size_t)count, 0, &p);
     return rc == QP_OK ? give_string(c, (qp_str){p, text.n * (size_t)count}) : rc;
@@ -399,7 +399,7 @@ static int pad(struct call *c, bool start)
         return give_string(c, text);
     }
     if (length > LIMIT_JSON_STRING_SIZE) {
-        return scope_refuse(c->scope, "LIMIT_JSON_STRING_SIZE");
+        return SCOPE_REFUSE(c->scope, LIMIT_JSON_STRING_SIZE);
     }
     rc = make_fill(c->scope, fill, (size_t)length - units, &fill);
     if (rc != QP_OK) {

@@ -83,7 +83,9 @@ struct scope {
     size_t made;       /* bytes */
     size_t looked;     /* bytes of operands */
     int rc;            /* why memory was refused: QP_E_LIMIT or QP_E_NOMEM */
-    const char *error; /* after QP_E_LIMIT: which limit */
+    const char *limit; /* after QP_E_LIMIT: which limit */
+    const char *error; /* likewise: the sentence, with the limit and its value */
+    char why[96];
 };
 
 /* A `find` for where there is no job to look at, and all that can be referred to is one text, its context: what a trigger puts

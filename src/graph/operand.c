@@ -2,6 +2,7 @@
 #include "graph/operand.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "graph/date.h"
 #include "graph/text.h"
@@ -12,9 +13,12 @@ static void build_value(struct build *b, const struct value *v);
 
 /* --------------------------------------------------------------------------------------- memory */
 
-int scope_refuse(struct scope *s, const char *limit)
+int scope_refuse(struct scope *s, const char *limit, int64_t value)
 {
-    s->error = limit;
+    (void)snprintf(s->why, sizeof s->why, "a mapping is over its limit: %s is %lld", limit,
+                   (long long)value);
+    s->error = s->why;
+    s->limit = limit;
     s->rc = QP_E_LIMIT;
     return QP_E_LIMIT;
 }
@@ -22,13 +26,13 @@ int scope_refuse(struct scope *s, const char *limit)
 int scope_look(struct scope *s, size_t size)
 {
     s->looked += size;
-    return s->looked > LIMIT_MAPPING_LOOK_SIZE ? scope_refuse(s, "LIMIT_MAPPING_LOOK_SIZE") : QP_OK;
+    return s->looked > LIMIT_MAPPING_LOOK_SIZE ? SCOPE_REFUSE(s, LIMIT_MAPPING_LOOK_SIZE) : QP_OK;
 }
 
 static bool count_made(struct scope *s, size_t size)
 {
     if (size > LIMIT_MAPPING_SIZE - s->made) {
-        (void)scope_refuse(s, "LIMIT_MAPPING_SIZE");
+        (void)SCOPE_REFUSE(s, LIMIT_MAPPING_SIZE);
         return false;
     }
     s->made += size;
@@ -54,7 +58,7 @@ char *scope_text(struct scope *s, size_t size)
     char *room;
 
     if (size > LIMIT_JSON_STRING_SIZE) {
-        (void)scope_refuse(s, "LIMIT_JSON_STRING_SIZE");
+        (void)SCOPE_REFUSE(s, LIMIT_JSON_STRING_SIZE);
         return NULL;
     }
     if (!count_made(s, size)) {
@@ -78,7 +82,7 @@ int scope_open(struct scope *s, struct value *v)
     }
     rc = value_open(s->arena, v);
     if (rc == QP_E_LIMIT) {
-        return scope_refuse(s, "LIMIT_MAPPING_SIZE");
+        return SCOPE_REFUSE(s, LIMIT_MAPPING_SIZE);
     }
     if (rc != QP_OK) {
         return rc;
@@ -299,7 +303,7 @@ int operand_same(struct scope *s, const struct value *a, const struct value *b, 
     int rc = value_same_within(s->arena, &left, a, b, out_same);
 
     if (rc == QP_E_LIMIT) {
-        return scope_refuse(s, "LIMIT_MAPPING_SIZE");
+        return SCOPE_REFUSE(s, LIMIT_MAPPING_SIZE);
     }
     s->made = LIMIT_MAPPING_SIZE - left;
     return rc;
@@ -411,7 +415,7 @@ static int begin(struct scope *s, size_t capacity, size_t each, struct room **ou
     struct room *room;
 
     if (!size_mul(capacity, each, &size) || !size_add(size, sizeof(*room), &size)) {
-        return scope_refuse(s, "LIMIT_MAPPING_SIZE");
+        return SCOPE_REFUSE(s, LIMIT_MAPPING_SIZE);
     }
     room = scope_room(s, size);
     if (room == NULL) {
@@ -496,7 +500,7 @@ static int keep(struct scope *s, struct value *into, const struct value *item,
     struct value *kept;
 
     if (item->depth + 1 > LIMIT_JSON_DEPTH) {
-        return scope_refuse(s, "LIMIT_JSON_DEPTH");
+        return SCOPE_REFUSE(s, LIMIT_JSON_DEPTH);
     }
     kept = scope_room(s, sizeof(*kept));
     if (kept == NULL) {
@@ -542,7 +546,7 @@ int object_append(struct scope *s, struct value *v, qp_str key, const struct val
 
     QP_ASSERT(v->kind == VALUE_OBJECT);
     if (v->count == LIMIT_JSON_KEYS) {
-        return scope_refuse(s, "LIMIT_JSON_KEYS");
+        return SCOPE_REFUSE(s, LIMIT_JSON_KEYS);
     }
     rc = can_grow(v) ? QP_OK : grow_object(s, v);
     if (rc == QP_OK) {

@@ -13,7 +13,8 @@ void *scope_room(struct scope *s, size_t size) QP_MUST_USE;
 /* Memory for a string: no string is longer than JSON may have it. */
 char *scope_text(struct scope *s, size_t size) QP_MUST_USE;
 /* Reaching a limit: returns QP_E_LIMIT. */
-int scope_refuse(struct scope *s, const char *limit);
+int scope_refuse(struct scope *s, const char *limit, int64_t value);
+#define SCOPE_REFUSE(scope, limit) scope_refuse((scope), #limit, (int64_t)(limit))
 /* Counts bytes that are gone over, beyond what a call's operands are; QP_E_LIMIT. */
 int scope_look(struct scope *s, size_t size) QP_MUST_USE;
 /* value_open, with what it makes counted. */

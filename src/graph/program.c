@@ -2,8 +2,12 @@
 #include "graph/program.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "graph/action.h"
+
+#define CODE_BROKEN 422 /* of what cannot be computed */
+static_assert(LIMIT_ID_SIZE == 255, "a sentence below names it");
 
 static const struct type *const types[ACTIVITY_TYPES] = {
     [ACTIVITY_TRIGGER] = &type_trigger,     [ACTIVITY_WORKER] = &type_worker,
@@ -30,16 +34,32 @@ int action_output(struct action *s, qp_str brought, qp_str *out_output)
     return rc;
 }
 
-/* What cannot be computed becomes the input of a broken activity, in a category that has a GUID, so that its step 2
- * can end the job. */
+/* Why something cannot be computed: the limit and its value, where it is one. */
+static int broken_error(struct action *s, int rc, const char *undefined, qp_str *out_error)
+{
+    char why[128];
+    if (rc == QP_E_TOO_LARGE && s->too_large > 0) {
+        (void)snprintf(why, sizeof why, "what it maps is too large: %s is %zu bytes",
+                       s->too_large == LIMIT_PAYLOAD_SIZE ? "LIMIT_PAYLOAD_SIZE"
+                                                          : "LIMIT_JOB_DATA_SIZE",
+                       s->too_large);
+        return action_error(s, CODE_BROKEN, why, out_error);
+    }
+    return action_error(s, CODE_BROKEN,
+                        s->scope.error != NULL ? s->scope.error
+                        : rc == QP_E_INVALID   ? undefined
+                                               : "what it maps is too large",
+                        out_error);
+}
+
+/* What cannot be computed becomes the input of a broken activity, in a category that has a GUID, so that it has an
+ * answer. */
 static int break_off(struct action *s, struct op_act_create *row, int rc)
 {
-    const char *why = rc == QP_E_INVALID ? "its topic is undefined, or none that a graph may name"
-                      : s->scope.error != NULL ? s->scope.error
-                                               : "what it maps is too large";
     *row = (struct op_act_create){
         .parent_guid = row->parent_guid, .category = 'C', .kind = ACT_BROKEN};
-    return action_error(s, 422, why, &row->input);
+    return broken_error(s, rc, "its topic is undefined, or none that a graph may name",
+                        &row->input);
 }
 
 static bool is_below_threshold(const struct action *s)
@@ -71,8 +91,11 @@ static int describe(struct turn *t, struct op_act_create *row)
 static int enter_broken(struct action *s)
 {
     qp_str error;
-    int rc = action_error(s, 422, "the key of its hook is undefined or too long", &error);
-    return rc == QP_OK ? turn_send(s->turn, s->turn->site.addr, QP_STR("broken"), 422, error) : rc;
+    int rc = action_error(s, CODE_BROKEN,
+                          "the key of its hook is undefined, or longer than 255 bytes", &error);
+    return rc == QP_OK
+               ? turn_send(s->turn, s->turn->site.addr, QP_STR("broken"), CODE_BROKEN, error)
+               : rc;
 }
 
 static int enter(struct turn *t)
@@ -93,36 +116,63 @@ static int yields(struct turn *t, bool *out_yields)
                : rc;
 }
 
-/* Step 1 of what cannot be computed keeps the error in place of the output; step 2 then ends the job. */
+/* Step 1 of what cannot be computed keeps the error in place of the output; step 2 goes by its code. */
 static int work_broken(struct action *s, struct work *work, int rc)
 {
-    work->code = 422;
-    return action_error(s, 422,
-                        s->scope.error != NULL ? s->scope.error
-                        : rc == QP_E_INVALID   ? "something that it needs is undefined"
-                                               : "what it maps is too large",
-                        &work->output);
+    work->code = CODE_BROKEN;
+    return broken_error(s, rc, "something that it needs is undefined", &work->output);
 }
 
 static int work(struct turn *t, struct work *work)
 {
     struct action s;
-    int rc = action_init(&s, t);
-    if (rc != QP_OK || t->act->kind != ACT_USUAL || type_of(&s)->work == NULL) {
-        return rc;
+    int rc;
+    QP_TRY(action_init(&s, t));
+    if (t->act->kind == ACT_BROKEN) {
+        *work = (struct work){.code = CODE_BROKEN, .output = t->act->input};
+    }
+    if (t->act->kind != ACT_USUAL || type_of(&s)->work == NULL) {
+        return QP_OK;
     }
     rc = type_of(&s)->work(&s, work);
     return is_broken(rc) ? work_broken(&s, work, rc) : rc;
 }
 
-static int fail(struct action *s, int rc)
+/* The GUID's answer is the error from now on, in the commit of its step 2. */
+static int answer_is(struct turn *t, qp_str error)
 {
+    struct op op = {.kind = OP_guid_add,
+                    .guid_add = {.ref = t->site.ref,
+                                 .addr = t->site.addr,
+                                 .guid = t->site.guid,
+                                 .code = CODE_BROKEN,
+                                 .output = error}};
+    QP_TRY(turn_op(t, &op));
+    QP_TRY(turn_failed(t, CODE_BROKEN, error));
+    QP_TRY(bundle_run(t->bundle));
+    t->guid.code = CODE_BROKEN;
+    t->guid.output = error;
+    return QP_OK;
+}
+
+/* Step 2 that cannot be computed has spawned nothing, and goes by the code of its error. What has no transitions, and
+ * an answer with more to come, ends the job. */
+static int spawn_broken(struct action *s, struct spawn *spawn, int rc)
+{
+    struct turn *t = s->turn;
+    bool pending = t->guid.code == CODE_PENDING;
     qp_str error;
-    int failed = action_error(
-        s, 422, s->scope.error != NULL ? s->scope.error : "what it maps is too large", &error);
-    (void)rc;
-    turn_fail(s->turn, JOB_FAILED, error);
-    return failed;
+    turn_forget(t);
+    spawn->pending = pending;
+    QP_TRY(broken_error(s, rc, "something that it needs is undefined", &error));
+    QP_TRY(answer_is(t, error));
+    rc = pending ? QP_E_LIMIT : advance_broken(s);
+    if (is_broken(rc)) {
+        turn_forget(t);
+        turn_fail(t, JOB_FAILED, error);
+        return QP_OK;
+    }
+    return rc;
 }
 
 static int spawn_one(struct action *s, struct spawn *spawn)
@@ -131,8 +181,7 @@ static int spawn_one(struct action *s, struct spawn *spawn)
     case ACT_SKIPPED:
         return advance_nowhere(s);
     case ACT_BROKEN:
-        turn_fail(s->turn, JOB_FAILED, s->turn->act->input);
-        return QP_OK;
+        return advance(s, spawn);
     case ACT_USUAL:
         break;
     }
@@ -144,7 +193,7 @@ static int spawn(struct turn *t, struct spawn *spawn)
     struct action s;
     int rc = action_init(&s, t);
     rc = rc == QP_OK ? spawn_one(&s, spawn) : rc;
-    return is_broken(rc) ? fail(&s, rc) : rc;
+    return is_broken(rc) ? spawn_broken(&s, spawn, rc) : rc;
 }
 
 /* How long the job is kept: the graph's word, or what is usual. <= 0 is for ever. */

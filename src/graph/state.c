@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "graph/action.h"
 #include "graph/start.h"
+#include "kernel/error.h"
 
 /* An activity as it ran. */
 struct instance {
@@ -242,11 +243,52 @@ static struct value time_value(struct arena *a, qp_ms at)
                                                 : (struct value){.kind = VALUE_UNDEFINED};
 }
 
+/* Hooks with an output of their own keep two things: {"hook":what came,"output":what was made of it}. */
+static bool has_envelope(const struct activity *x)
+{
+    return x->type == ACTIVITY_HOOK && x->output != NULL;
+}
+
+/* What an answer of code >= 400 has brought: a hook that keeps two things keeps it as what came. */
+static qp_str failure_of(const struct activity *x, qp_str output)
+{
+    qp_str hook = QP_STR("hook");
+    struct value came = has_envelope(x) ? value_at(output, &hook, 1) : value_raw(output);
+    return came.kind == VALUE_RAW ? came.text : has_envelope(x) ? output : QP_NONE;
+}
+
+static int error_of(struct action *s, const struct activity *x, const struct instance *in,
+                    qp_str *out_error)
+{
+    struct error e = {.code = in->guid.code,
+                      .message = QP_STR("its answer has the code of an error, and no reason"),
+                      .addr = in->act->addr,
+                      .activity = x->id};
+    return error_shape(action_arena(s), failure_of(x, in->guid.output), &e, out_error);
+}
+
+int action_failure(struct action *s, qp_str *out_error)
+{
+    struct instance self;
+    int rc = find_self(s, &self);
+    return rc == QP_OK ? error_of(s, s->activity, &self, out_error) : rc;
+}
+
+/* How often it was tried: those that failed, and the one that did not, or is under way. */
+static int64_t attempts_of(const struct instance *in)
+{
+    bool failed = in->has_guid && in->guid.code >= 400 && in->act->attempt > 0;
+    return in->act->attempt + (failed ? 0 : 1);
+}
+
 /* {act.output.metadata.x}, which has a name (mapping.c); docs/mapping.md lists them */
-static struct value act_metadata(struct action *s, const struct activity *x,
-                                 const struct instance *in, const struct reference *r)
+static int act_metadata(struct action *s, const struct activity *x, const struct instance *in,
+                        const struct reference *r, struct value *out_value)
 {
     int64_t code = in->has_guid ? in->guid.code : 0;
+    bool wants_error = code >= 400 && str_equal(r->path[0], QP_STR("err"));
+    qp_str error = QP_NONE;
+    int rc = wants_error ? error_of(s, x, in, &error) : QP_OK;
     struct {
         const char *name;
         struct value value;
@@ -254,18 +296,20 @@ static struct value act_metadata(struct action *s, const struct activity *x,
         {"aid", text_value(x->id)},
         {"dad", text_value(address_split(in->act->addr).dad)},
         {"code", integer_value(code == 0 ? 200 : code)},
-        {"err", code >= 400 ? value_raw(in->guid.output) : (struct value){0}},
+        {"err", value_raw(error)},
         {"jid", text_value(s->turn->job->jid)},
-        {"attempt", integer_value(in->act->attempt + 1)},
+        {"attempt", integer_value(attempts_of(in))},
         {"ac", time_value(action_arena(s), in->act->at)},
         {"au", time_value(action_arena(s), in->has_guid ? in->guid.at : in->act->at)},
     };
-    for (size_t i = 0; i < ARRAY_COUNT(all); i++) {
+    *out_value = (struct value){.kind = VALUE_UNDEFINED};
+    for (size_t i = 0; i < ARRAY_COUNT(all) && rc == QP_OK; i++) {
         if (str_equal(str_from(all[i].name), r->path[0])) {
-            return value_inside(&all[i].value, r->path + 1, r->path_count - 1, &s->scope.looked);
+            *out_value =
+                value_inside(&all[i].value, r->path + 1, r->path_count - 1, &s->scope.looked);
         }
     }
-    return (struct value){.kind = VALUE_UNDEFINED};
+    return rc;
 }
 
 /* {$job.metadata.x} */
@@ -294,12 +338,6 @@ static struct value job_metadata(struct action *s, const struct reference *r)
 }
 
 /* ---------------------------------------------------------------------------------------- references */
-
-/* Hooks with an output of their own keep two things: {"hook":what came,"output":what was made of it}. */
-static bool has_envelope(const struct activity *x)
-{
-    return x->type == ACTIVITY_HOOK && x->output != NULL;
-}
 
 static struct value at_path(qp_str json, const struct reference *r, const char *before)
 {
@@ -339,8 +377,7 @@ static int find_part(struct action *s, const struct reference *r, const struct a
         *out_value = at_path(in.act->input, r, NULL);
         break;
     case PART_OUTPUT_METADATA:
-        *out_value = act_metadata(s, x, &in, r);
-        break;
+        return act_metadata(s, x, &in, r, out_value);
     case PART_HOOK_DATA:
         *out_value = at_path(output, r, has_envelope(x) && !self ? "hook" : NULL);
         break;
@@ -446,6 +483,7 @@ static int keep(struct action *s, const struct value *v, qp_str *out_json)
     int rc;
     buf_init(&out, s->scope.env, LIMIT_PAYLOAD_SIZE);
     rc = value_write(&out, v);
+    s->too_large = rc == QP_E_TOO_LARGE ? LIMIT_PAYLOAD_SIZE : 0;
     if (rc == QP_OK && !arena_copy(action_arena(s), buf_slice(&out), out_json)) {
         rc = QP_E_NOMEM;
     }
@@ -528,25 +566,11 @@ int action_matches(struct action *s, const struct match *matches, size_t count, 
 
 int action_error(struct action *s, int64_t code, const char *why, qp_str *out_json)
 {
-    struct buf out;
-    struct json_writer w;
-    int rc;
-    buf_init(&out, s->scope.env, LIMIT_PAYLOAD_SIZE);
-    json_writer_init(&w, &out);
-    json_begin_object(&w);
-    json_key(&w, QP_STR("code"));
-    json_put_i64(&w, code);
-    json_key(&w, QP_STR("message"));
-    json_put_str(&w, str_from(why));
-    json_key(&w, QP_STR("activity"));
-    json_put_str(&w, s->activity->id);
-    json_end_object(&w);
-    rc = json_writer_done(&w);
-    if (rc == QP_OK && !arena_copy(action_arena(s), buf_slice(&out), out_json)) {
-        rc = QP_E_NOMEM;
-    }
-    buf_done(&out);
-    return rc;
+    struct error e = {.code = code,
+                      .message = str_from(why),
+                      .addr = s->turn->site.addr,
+                      .activity = s->activity->id};
+    return error_write(action_arena(s), &e, out_json);
 }
 
 /* ---------------------------------------------------------------------------------------------- keys */

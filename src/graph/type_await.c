@@ -95,12 +95,6 @@ static int work(struct action *s, struct work *work)
     return work->code >= 400 ? QP_OK : action_output(s, work->output, &work->output);
 }
 
-/* The number of this reply among all: how often the child has failed before. */
-static int64_t failures(const struct action *s)
-{
-    return step_dimension(s->turn->guid.ledger) + 1;
-}
-
 static int again_after(struct action *s, qp_ms *out_delay_ms)
 {
     struct retry policy;
@@ -111,7 +105,8 @@ static int again_after(struct action *s, qp_ms *out_delay_ms)
     }
     rc = retry_parse(s->activity->policy, &policy, NULL);
     if (rc == QP_OK && retry_is_for(&policy, s->turn->guid.code)) {
-        *out_delay_ms = retry_delay(&policy, failures(s));
+        QP_ASSERT(s->turn->act->attempt > 0); /* step 1 has counted this one */
+        *out_delay_ms = retry_delay(&policy, s->turn->act->attempt);
     }
     return rc;
 }

@@ -18,6 +18,8 @@
 
 #include "graph/action.h"
 
+static_assert(LIMIT_CYCLES == 10000, "a sentence below names it");
+
 /* How long it sleeps; 0: not at all. */
 static int sleep_ms(struct action *s, qp_ms *out_ms)
 {
@@ -136,8 +138,8 @@ static int spawn(struct action *s, struct spawn *spawn)
 {
     if (is_round(s) && step_dimension(s->turn->guid.ledger) >= LIMIT_CYCLES) {
         qp_str error;
-        int rc =
-            action_error(s, 500, "the cycle has run as often as it may: see LIMIT_CYCLES", &error);
+        int rc = action_error(s, 500, "the cycle has run as often as it may: LIMIT_CYCLES is 10000",
+                              &error);
         turn_fail(s->turn, JOB_FAILED, error);
         return rc;
     }

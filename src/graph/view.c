@@ -217,7 +217,7 @@ static char digit_of_act(const struct activity *x, const struct sight *seen)
         return DIGIT_ERRORED;
     }
     if (x->type == ACTIVITY_TRIGGER) {
-        return DIGIT_COMPLETED;
+        return seen->has_guid && seen->guid.code >= 400 ? DIGIT_ERRORED : DIGIT_COMPLETED;
     }
     if (act->category != 'A') {
         return act->ledger / LEDGER_LEG1_DONE % 10 == 0   ? DIGIT_STARTED

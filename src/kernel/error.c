@@ -44,18 +44,19 @@ static int write_fields(struct buf *out, const struct error *e, qp_str message)
     return json_writer_done(&w);
 }
 
-/* A byte of the message is at least one of the text: so a second try fits, unless the other fields alone do not. */
+/* A byte of the message is one to six of the text: what is over is cut off, or half of the message when it has less. */
 int error_write(struct arena *a, const struct error *e, qp_str *out_json)
 {
-    qp_str message = error_cut(str_is_none(e->message) ? QP_STR("no reason was given") : e->message);
+    qp_str message =
+        error_cut(str_is_none(e->message) ? QP_STR("no reason was given") : e->message);
     struct buf out;
     int rc;
     buf_init(&out, a->env, 0);
     rc = write_fields(&out, e, message);
-    if (rc == QP_OK && out.n > LIMIT_ERROR_TEXT_SIZE) {
+    while (rc == QP_OK && out.n > LIMIT_ERROR_TEXT_SIZE) {
         size_t over = out.n - LIMIT_ERROR_TEXT_SIZE;
-        QP_ASSERT(message.n >= over); /* addresses and ids have their limits */
-        message.n -= over;
+        QP_ASSERT(message.n > 0); /* addresses and ids have limits of their own */
+        message.n = message.n > over ? message.n - over : message.n / 2;
         message.n = utf8_valid_prefix(message);
         buf_reset(&out);
         rc = write_fields(&out, e, message);
@@ -96,8 +97,7 @@ static bool take_fields(struct arena *a, const struct json *json, struct error *
         is_plain(text, LIMIT_ADDRESS_SIZE)) {
         taken = taken && arena_copy(a, text, &e->addr);
     }
-    if (json_as_str(json_get(json, QP_STR("job")), &text) &&
-        id_check(text, "job", NULL) == QP_OK) {
+    if (json_as_str(json_get(json, QP_STR("job")), &text) && id_check(text, "job", NULL) == QP_OK) {
         taken = taken && arena_copy(a, text, &e->job);
     }
     return taken;

@@ -23,8 +23,8 @@
 struct error {
     int64_t code;
     qp_str message;
-    qp_str addr; /* of the activity that failed; none: the job was ended from outside */
-    qp_str job;  /* that the activity had called; none: the failure is its own */
+    qp_str addr;     /* of the activity that failed; none: the job was ended from outside */
+    qp_str job;      /* that the activity had called; none: the failure is its own */
     qp_str activity; /* none: the name in `addr` */
 };
 

@@ -15,14 +15,14 @@
  */
 #include <stdio.h>
 
-#include "base/json.h"
 #include "base/uuid.h"
 #include "kernel/chores.h"
+#include "kernel/error.h"
 #include "kernel/turn_internal.h"
 
 #define CODE_TAKEN 409
 #define CODE_TOO_LARGE 413
-#define CODE_FAILED 500
+static_assert(LIMIT_PAYLOAD_SIZE == 2097152, "a sentence below names it");
 
 /* The job of an id; NULL: there is none. */
 static int job_of_id(struct turn *t, qp_str jid, const struct job_row **out_job)
@@ -35,30 +35,6 @@ static int job_of_id(struct turn *t, qp_str jid, const struct job_row **out_job)
         rc = bundle_get(t->bundle, TABLE_job, &number, &row);
     }
     *out_job = row;
-    return rc;
-}
-
-/* {"code":..,"message":..,"job":..}, in the turn's memory. */
-static int error_json(struct turn *t, int64_t code, qp_str message, qp_str jid, qp_str *out_json)
-{
-    struct json_writer w;
-    struct buf text;
-    int rc;
-    buf_init(&text, store_env(t->bundle->commit->store), 0);
-    json_writer_init(&w, &text);
-    json_begin_object(&w);
-    json_key(&w, QP_STR("code"));
-    json_put_i64(&w, code);
-    json_key(&w, QP_STR("message"));
-    json_put_str(&w, message);
-    json_key(&w, QP_STR("job"));
-    json_put_str(&w, jid);
-    json_end_object(&w);
-    rc = json_writer_done(&w);
-    if (rc == QP_OK && !arena_copy(turn_arena(t), buf_slice(&text), out_json)) {
-        rc = QP_E_NOMEM;
-    }
-    buf_done(&text);
     return rc;
 }
 
@@ -155,9 +131,14 @@ static int call_refuse(struct turn *t, const struct call_job *call, qp_str jid, 
 {
     qp_str error;
     qp_str purpose;
-    qp_str message = code == CODE_TAKEN ? QP_STR("the job's id is taken by another")
-                                        : QP_STR("the job's input is too large");
-    int rc = error_json(t, code, message, jid, &error);
+    struct error e = {.code = code,
+                      .message =
+                          code == CODE_TAKEN
+                              ? QP_STR("the job's id is taken by another")
+                              : QP_STR("the job's input is too large: the limit is 2097152 bytes"),
+                      .addr = t->site.addr,
+                      .job = jid};
+    int rc = error_write(turn_arena(t), &e, &error);
     rc = rc == QP_OK ? step_guid(t->bundle, QP_STR("refused"), call->purpose, &purpose) : rc;
     return rc == QP_OK ? turn_send(t, t->site.addr, purpose, code, error) : rc;
 }
@@ -225,35 +206,22 @@ int turn_answer_parent(struct turn *t, int64_t code, qp_str payload)
     return rc == QP_OK && parent != NULL ? turn_op(t, &op) : rc;
 }
 
-/* What an error says of itself, if it is JSON that does: a code that is one of errors, and a sentence. */
-static void error_read(const struct json *error, int64_t *code, qp_str *message)
-{
-    int64_t own = 0;
-    qp_str text;
-    if (json_as_i64(json_get(error, QP_STR("code")), &own) && own >= 400 && own <= 599) {
-        *code = own;
-    }
-    if (json_as_str(json_get(error, QP_STR("message")), &text)) {
-        *message = text;
-    }
-}
-
+/* The activity that waits has failed, at its own address; `job` says in which job it began. */
 static int answer_error(struct turn *t)
 {
     static const char *const words[JOB_STATES] = {
         [JOB_FAILED] = "failed", [JOB_CANCELLED] = "cancelled", [JOB_INTERRUPTED] = "interrupted"};
     const struct job_row *job = t->job;
-    struct json *error = NULL;
-    int64_t code = CODE_FAILED;
-    qp_str message = str_is_none(job->error) ? str_from(words[job->state]) : job->error;
+    struct error e;
     qp_str payload = QP_NONE;
-    int rc = json_parse(store_env(t->bundle->commit->store), message, NULL, &error);
-    if (rc == QP_OK && json_is(error, JSON_KIND_OBJECT)) {
-        error_read(error, &code, &message);
-    }
-    rc = rc == QP_E_NOMEM ? rc : error_json(t, code, message, job->jid, &payload);
-    json_free(error);
-    return rc == QP_OK ? turn_answer_parent(t, code, payload) : rc;
+    int rc = error_read(turn_arena(t), job->error, &e);
+    e.code = e.code >= 400 ? e.code : ERROR_CODE;
+    e.message = str_is_none(e.message) ? str_from(words[job->state]) : e.message;
+    e.activity = QP_NONE;
+    e.addr = job->parent_addr;
+    e.job = job->jid;
+    rc = rc == QP_OK ? error_write(turn_arena(t), &e, &payload) : rc;
+    return rc == QP_OK ? turn_answer_parent(t, e.code, payload) : rc;
 }
 
 /* The output of a job that has none of its own is that of the activity that closed it: this one. */

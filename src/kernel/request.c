@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "base/failpoint.h"
+#include "kernel/error.h"
 #include "kernel/query.h"
 #include "kernel/retry.h"
 #include "kernel/single.h"
@@ -260,6 +261,12 @@ static int result_find(struct request_result *r, struct bundle *b)
     return rc;
 }
 
+/* A pending result whose index its worker has chosen, and not this process. */
+static bool is_indexed(const struct request_result *r)
+{
+    return r->kind == RESULT_PENDING && r->task == NULL && r->pending_index > 0;
+}
+
 static int result_turn(struct engine *e, struct request_result *r, struct bundle *b,
                        struct turn *out_turn)
 {
@@ -278,6 +285,7 @@ static int result_turn(struct engine *e, struct request_result *r, struct bundle
         purpose = str_from(pending);
     }
     rc = step_guid(b, ref->guid, purpose, &site.guid);
+    rc = rc == QP_OK && is_indexed(r) ? step_guid(b, site.guid, r->output, &site.guid) : rc;
     return rc == QP_OK ? turn_init(out_turn, engine_kernel(e), b, &r->command.outcome, &site) : rc;
 }
 
@@ -312,20 +320,38 @@ static int decide_done(struct turn *t, struct request_result *r)
     return rc == QP_OK ? answer_with(t, r, r->code > 0 ? r->code : 200) : rc;
 }
 
+/* An index is used once. What was brought is part of its GUID (result_turn): so the same result is there already, and
+ * another one with an index that was used, or that leaves some out, is refused. */
+static int index_check(struct turn *t, const struct request_result *r)
+{
+    struct guid_row key = {
+        .ns = t->site.ref.ns, .job = t->site.ref.job, .addr = t->site.addr, .guid = t->site.guid};
+    struct guid_row found;
+    bool there = false;
+    if (!is_indexed(r)) {
+        return QP_OK;
+    }
+    QP_TRY(bundle_guid(t->bundle, &key, &found, &there));
+    return there || r->pending_index == r->next_index ? QP_OK
+           : r->pending_index < r->next_index         ? QP_E_CONFLICT
+                                                      : QP_E_INVALID;
+}
+
 static int decide_pending(struct turn *t, struct request_result *r)
 {
     struct op fence = {.kind = OP_msg_fence, .msg_fence = {.ref = r->of.ref}};
-    int rc = turn_op(t, &fence);
-    rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
+    QP_TRY(turn_op(t, &fence));
+    QP_TRY(bundle_run(t->bundle));
+    QP_TRY(index_check(t, r));
     t->code = CODE_PENDING;
     t->payload = r->output;
-    return rc == QP_OK ? turn_answer(t) : rc;
+    return turn_answer(t);
 }
 
 /* The journal entry of an attempt that failed; the next one, if there is one, is at `until`. */
-static int attempt_note(struct turn *t, const struct request_result *r, const struct act_row *act)
+static int attempt_note(struct turn *t, const struct request_result *r, int64_t attempt)
 {
-    struct event_facts facts = {.attempt = act->attempt + 1,
+    struct event_facts facts = {.attempt = attempt,
                                 .worker = r->worker,
                                 .until = r->retry_ms >= 0 ? bundle_now(t->bundle) + r->retry_ms : 0,
                                 .code = r->code,
@@ -335,25 +361,33 @@ static int attempt_note(struct turn *t, const struct request_result *r, const st
 }
 
 /* One failure more on the activity's row, and the task again, later. */
-static int try_again(struct turn *t, struct request_result *r, const struct act_row *act)
+static int try_again(struct turn *t, struct request_result *r, int64_t attempt)
 {
-    struct op count = {.kind = OP_act_add,
-                       .act_add = {.ref = t->site.ref,
-                                   .addr = t->site.addr,
-                                   .attempt = act->attempt + 1,
-                                   .error = r->error,
-                                   .waits = ACT_RETRIES}};
     struct op retry = {.kind = OP_msg_retry,
                        .msg_retry = {.ref = r->of.ref, .delay_ms = r->retry_ms, .error = r->error}};
+    struct op backs_off = {.kind = OP_act_add,
+                           .act_add = {.ref = t->site.ref,
+                                       .addr = t->site.addr,
+                                       .attempt = -1,
+                                       .waits = ACT_RETRIES}};
     QP_TRY(turn_op(t, &retry));
-    QP_TRY(turn_op(t, &count));
-    return attempt_note(t, r, act);
+    QP_TRY(turn_failed(t, r->code, r->output));
+    QP_TRY(turn_op(t, &backs_off));
+    return attempt_note(t, r, attempt);
+}
+
+/* The attempt that is not tried again is the activity's answer, and counted as one (turn.c). */
+static int error_answer(struct turn *t, struct request_result *r)
+{
+    struct error e = {.code = r->code, .message = r->error, .addr = t->site.addr};
+    return error_write(turn_arena(t), &e, &r->output);
 }
 
 static int decide_error(struct turn *t, struct request_result *r)
 {
     const struct act_row *act = NULL;
     struct retry policy = retry_default;
+    int64_t attempt;
     int rc = turn_act(t, t->site.addr, &act);
     if (rc != QP_OK || act == NULL) {
         return rc != QP_OK ? rc : QP_E_STALE;
@@ -365,10 +399,12 @@ static int decide_error(struct turn *t, struct request_result *r)
     r->code = r->code >= 400 ? r->code : 500;
     r->retry_ms =
         r->fatal || !retry_is_for(&policy, r->code) ? -1 : retry_delay(&policy, act->attempt + 1);
+    QP_TRY(error_answer(t, r));
+    attempt = act->attempt + 1;
     if (r->retry_ms >= 0) {
-        return try_again(t, r, act);
+        return try_again(t, r, attempt);
     }
-    QP_TRY(attempt_note(t, r, act));
+    QP_TRY(attempt_note(t, r, attempt));
     return decide_done(t, r);
 }
 
@@ -511,9 +547,18 @@ void request_signal(struct request_signal *r)
     r->command.decide = signal_decide;
 }
 
+/* A person's reason is a sentence, whatever it looks like; none stays none. */
+static int end_reason(struct arena *a, qp_str reason, qp_str *out_error)
+{
+    struct error e = {.code = ERROR_CODE, .message = reason};
+    *out_error = QP_NONE;
+    return str_is_none(reason) ? QP_OK : error_write(a, &e, out_error);
+}
+
 static int end_decide(struct engine *e, struct command *c, struct bundle *b)
 {
     struct request_end *r = (struct request_end *)c;
+    qp_str error = QP_NONE;
     const struct job_row *job;
     struct turn t;
     struct site site = {.addr = TRIGGER_ADDRESS, .never_final = true};
@@ -522,9 +567,10 @@ static int end_decide(struct engine *e, struct command *c, struct bundle *b)
         return rc != QP_OK ? rc : QP_E_CLOSED;
     }
     site.ref = (struct job_ref){job->ns, job->job};
-    rc = step_guid(b, job->owner_guid, QP_STR("end"), &site.guid);
-    rc = rc == QP_OK ? turn_init(&t, engine_kernel(e), b, &c->outcome, &site) : rc;
-    return rc == QP_OK ? turn_end_job(&t, r->state, r->error, r->descend) : rc;
+    QP_TRY(step_guid(b, job->owner_guid, QP_STR("end"), &site.guid));
+    QP_TRY(turn_init(&t, engine_kernel(e), b, &c->outcome, &site));
+    QP_TRY(end_reason(&b->commit->arena, r->error, &error));
+    return turn_end_job(&t, r->state, error, r->descend);
 }
 
 void request_end(struct request_end *r)

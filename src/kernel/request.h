@@ -62,12 +62,14 @@ struct request_result {
     int64_t next_index; /* likewise: of a pending result */
     enum result_kind kind;
     int64_t code;
-    qp_str output; /* RESULT_ERROR: the error, as JSON */
-    qp_str error;  /* the same as a sentence, for people */
+    qp_str output; /* JSON; of RESULT_ERROR it is made by the decision (error.h) */
+    qp_str error;  /* RESULT_ERROR: a sentence for people */
     qp_str worker; /* the name of the worker that brought it; none: it has none */
     bool fatal;    /* not to be tried again */
     int64_t
-        pending_index; /* from 1: which of the pending results of this task it is; 0: the next */
+        pending_index; /* from 1: which of the pending results of this task it is; 0: the next. Of a
+                        * worker elsewhere: QP_E_CONFLICT, it was there with another output;
+                        * QP_E_INVALID, it is not the next one */
     int (*host)(void *context, void *native); /* NULL, or writes of the host's own */
     void *host_context;
     qp_ms retry_ms;  /* after: when it will be tried again; -1: not */

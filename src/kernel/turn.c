@@ -11,6 +11,7 @@
 
 #include "base/failpoint.h"
 #include "kernel/chores.h"
+#include "kernel/error.h"
 #include "kernel/turn_internal.h"
 
 static bool digit(int64_t ledger, int64_t weight)
@@ -132,6 +133,7 @@ static int do_work(struct turn *t)
     bool answers = digit(t->act->ledger, LEDGER_LEG1_DONE) != 0;
     struct work work = {.code = answers ? t->code : 0, .output = t->payload};
     int rc = t->program->work == NULL ? QP_OK : t->program->work(t, &work);
+    rc = rc == QP_OK && work.code >= 400 ? turn_failed(t, work.code, work.output) : rc;
     if (rc != QP_OK) {
         return rc;
     }
@@ -155,15 +157,24 @@ static bool is_trigger_open(const struct turn *t)
     return str_equal(t->site.guid, t->job->owner_guid) && t->act->category == 'D';
 }
 
+/* Whatever ends a job, its error has the one shape. Who ends it from outside stands at its trigger, and is no activity of
+ * it. A job that was ended without a word has no error; one that failed always has one. */
+static int end_error(struct turn *t)
+{
+    struct error e = {.code = t->guid.code >= 400 ? t->guid.code : ERROR_CODE,
+                      .message = QP_STR("failed"),
+                      .addr = t->act->category == 'D' ? QP_NONE : t->site.addr};
+    return str_is_none(t->end_error) && t->end_state != JOB_FAILED
+               ? QP_OK
+               : error_shape(turn_arena(t), t->end_error, &e, &t->end_error);
+}
+
 /* Step 2: what the program wants, the compound primitive, the children. */
 static int do_spawn(struct turn *t)
 {
     struct spawn spawn = {.close_state = JOB_COMPLETED, .pending = t->guid.code == CODE_PENDING};
     int rc;
-    t->children = t->last_child = NULL;
-    t->visits = NULL;
-    t->child_count = 0;
-    t->waits = false;
+    turn_forget(t);
     rc = t->ends                     ? QP_OK
          : t->program->spawn == NULL ? turn_spawn_nothing(t)
                                      : t->program->spawn(t, &spawn);
@@ -182,7 +193,8 @@ static int do_spawn(struct turn *t)
     }
     spawn.ends = t->ends && !job_is_closed(t);
     if (spawn.ends) {
-        rc = job_end(t->bundle, &t->site, t->end_state, t->end_error);
+        rc = end_error(t);
+        rc = rc == QP_OK ? job_end(t->bundle, &t->site, t->end_state, t->end_error) : rc;
         rc = rc == QP_OK && t->descends ? kin_descend(t) : rc;
     }
     if (rc == QP_OK) {

@@ -367,6 +367,13 @@ int turn_arrive(struct turn *t, const struct arrival *arrival) QP_MUST_USE;
 /* Step 2 without children: an answer with an error code ends the job as failed. */
 int turn_spawn_nothing(struct turn *t);
 
+/* One failed attempt more on the activity's row, with its error in the one shape (error.h). Every answer of code >= 400
+ * is counted by step 1; this is for attempts that are no answers, and for errors of step 2. */
+int turn_failed(struct turn *t, int64_t code, qp_str error) QP_MUST_USE;
+
+/* Step 2: all children and arrivals that were named are taken back. */
+void turn_forget(struct turn *t);
+
 /* Step 2: the job ends here, through the one completion path; and the jobs that it has called with it. */
 void turn_fail(struct turn *t, enum job_state state, qp_str error);
 void turn_descend(struct turn *t);

@@ -7,6 +7,7 @@
  */
 #include <stdio.h>
 
+#include "kernel/error.h"
 #include "kernel/turn_internal.h"
 
 struct arena *turn_arena(struct turn *t)
@@ -171,6 +172,28 @@ void turn_fail(struct turn *t, enum job_state state, qp_str error)
     t->ends = true;
     t->end_state = state;
     t->end_error = error;
+}
+
+int turn_failed(struct turn *t, int64_t code, qp_str error)
+{
+    struct error e = {.code = code,
+                      .message = QP_STR("its answer has the code of an error, and no reason"),
+                      .addr = t->site.addr};
+    const struct act_row *act = NULL;
+    struct op op = {.kind = OP_act_add, .act_add = {.ref = t->site.ref, .addr = t->site.addr}};
+    QP_TRY(turn_act(t, t->site.addr, &act));
+    QP_ASSERT(act != NULL);
+    QP_TRY(error_shape(turn_arena(t), error, &e, &op.act_add.error));
+    op.act_add.attempt = act->attempt + 1;
+    return turn_op(t, &op);
+}
+
+void turn_forget(struct turn *t)
+{
+    t->children = t->last_child = NULL;
+    t->visits = NULL;
+    t->child_count = 0;
+    t->waits = false;
 }
 
 void turn_descend(struct turn *t)

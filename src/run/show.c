@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/time.h"
+#include "kernel/error.h"
 #include "kernel/ledger.h"
 
 #define EXACT_MOST (INT64_C(1) << 53) /* beyond it many readers round */
@@ -105,15 +106,23 @@ static void show_attributes(struct json_writer *w, const struct qp_job_info *job
     json_end_object(w);
 }
 
-/* Of a graph's job it is an object, unless somebody ended it with a sentence. */
-static void show_error(struct json_writer *w, const struct qp_job_info *job)
+/* In the one shape; rows that an older version has written may have a sentence, or an object with less in it. */
+static void show_error(struct json_writer *w, qp_str error, qp_str addr)
 {
-    if (!str_is_none(job->version) && job->error.n > 0 && job->error.p[0] == '{' &&
-        json_check(w->out->env, job->error, NULL, NULL) == QP_OK) {
-        show_json(w, "error", job->error);
-    } else {
-        show_str(w, "error", job->error);
+    struct error otherwise = {.code = ERROR_CODE, .addr = addr};
+    struct arena arena;
+    qp_str json = QP_NONE;
+    if (str_is_none(error) || error_has_shape(error)) {
+        show_json(w, "error", error);
+        return;
     }
+    arena_init(&arena, w->out->env, 0);
+    if (error_shape(&arena, error, &otherwise, &json) == QP_OK) {
+        show_json(w, "error", json);
+    } else {
+        w->out->rc = QP_E_NOMEM;
+    }
+    arena_done(&arena);
 }
 
 static void show_graph(struct json_writer *w, const struct qp_job_info *job)
@@ -135,7 +144,7 @@ void show_job(struct json_writer *w, const struct qp_job_info *job)
     show_str(w, "version", job->version);
     show_text(w, "status", job->status);
     show_str(w, "parked", job->parked);
-    show_error(w, job);
+    show_error(w, job->error, QP_NONE);
     show_job_times(w, job);
     show_str(w, "custom_id", job->custom_id);
     show_str(w, "parent", job->parent);
@@ -172,7 +181,7 @@ void show_activity(struct json_writer *w, const struct qp_activity *a)
     if (a->code != 0) {
         show_count(w, "code", a->code);
     }
-    show_str(w, "error", a->error);
+    show_error(w, a->error, a->address);
     show_time(w, "entered_at", a->entered_at);
     show_time(w, "answered_at", a->answered_at);
     show_json(w, "progress", a->progress);

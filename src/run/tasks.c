@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "kernel/error.h"
 #include "run/handle.h"
 #include "run/stats.h"
 
@@ -152,19 +153,11 @@ int qp_task_output(qp_task *t, qp_str json)
     return buf_rc(&t->output);
 }
 
-/* The sentence, cut at a character when it is too long. */
-static qp_str sentence(const char *message)
-{
-    qp_str text = str_from(message != NULL ? message : "the worker gave no reason");
-    text.n = text.n > LIMIT_ERROR_TEXT_SIZE ? LIMIT_ERROR_TEXT_SIZE : text.n;
-    text.n = utf8_valid_prefix(text);
-    return text;
-}
-
 int qp_task_fail(qp_task *t, const struct qp_failure *failure)
 {
     buf_reset(&t->error);
-    buf_str(&t->error, sentence(failure->message));
+    buf_str(&t->error, error_cut(str_from(failure->message != NULL ? failure->message
+                                                                   : "the worker gave no reason")));
     t->code = failure->code >= 400 && failure->code < 600 ? failure->code : 500;
     t->fatal = failure->fatal != 0;
     return QP_E_ABORTED;
@@ -190,21 +183,6 @@ void task_run(qp_task *t)
 
 /* -------------------------------------------------------------------------------- on the driver */
 
-/* An error as the activity's output: {"message":...,"code":...}. Takes the place of the output. */
-static int error_output(qp_task *t)
-{
-    struct json_writer w;
-    buf_reset(&t->output);
-    json_writer_init(&w, &t->output);
-    json_begin_object(&w);
-    json_key(&w, QP_STR("message"));
-    json_put_str(&w, buf_slice(&t->error));
-    json_key(&w, QP_STR("code"));
-    json_put_i64(&w, t->code);
-    json_end_object(&w);
-    return json_writer_done(&w);
-}
-
 static void result_fill(qp_task *t)
 {
     struct request_result *r = &t->result;
@@ -214,10 +192,7 @@ static void result_fill(qp_task *t)
                                  .fatal = t->fatal,
                                  .host = t->failed ? NULL : t->tx,
                                  .host_context = t->tx_context};
-    if (t->failed && error_output(t) != QP_OK) {
-        buf_reset(&t->output);
-    }
-    r->output = t->output.n > 0 ? buf_slice(&t->output) : QP_STR("null");
+    r->output = t->output.n > 0 && !t->failed ? buf_slice(&t->output) : QP_STR("null");
     r->error = buf_slice(&t->error);
     request_result(r);
 }

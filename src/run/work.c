@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "kernel/error.h"
 #include "run/stats.h"
 
 /* ------------------------------------------------------------------------------------------ checks */
@@ -37,66 +38,78 @@ static int topics_check(const struct work_call *c, struct qp_err *err)
     return rc;
 }
 
-static int json_is_good(const qp *q, qp_str json, size_t most, struct qp_err *err)
+static int json_is_good(const qp *q, const char *field, qp_str json, size_t most,
+                        struct qp_err *err)
 {
+    int rc;
     if (str_is_none(json)) {
         return QP_OK;
     }
-    return json.n > most ? err_set(err, QP_E_TOO_LARGE, "%zu bytes, the limit is %zu", json.n, most)
-                         : json_check(&q->env, json, NULL, err);
+    rc = json.n > most ? err_set(err, QP_E_TOO_LARGE, "%zu bytes, the limit is %zu", json.n, most)
+                       : json_check(&q->env, json, NULL, err);
+    return rc == QP_OK ? QP_OK : err_wrap(err, rc, "%s", field);
 }
 
-/* `at` is where it stands, as a JSON pointer. */
-static int result_check(const qp *q, const struct work_result *r, const char *at,
-                        struct qp_err *err)
+static int result_check(const qp *q, const struct work_result *r, struct qp_err *err)
 {
-    int rc = json_is_good(q, r->output, LIMIT_PAYLOAD_SIZE, err);
-    if (rc != QP_OK) {
-        return err_wrap(err, rc, "%s/output", at);
-    }
+    QP_TRY(json_is_good(q, "output", r->output, LIMIT_PAYLOAD_SIZE, err));
     if ((unsigned)r->kind > WORK_ERROR) {
-        return err_set(err, QP_E_INVALID, "%s/status: success, pending or error", at);
+        return err_set(err, QP_E_INVALID, "status: success, pending or error");
     }
     if (r->kind == WORK_ERROR && r->code != 0 && (r->code < 400 || r->code > 599)) {
-        return err_set(err, QP_E_INVALID, "%s/code: %lld, it is 400 to 599", at,
-                       (long long)r->code);
-    }
-    if (r->message.n > LIMIT_ERROR_TEXT_SIZE) {
-        return err_set(err, QP_E_TOO_LARGE, "%s/error: %zu bytes, the limit is %d", at,
-                       r->message.n, LIMIT_ERROR_TEXT_SIZE);
+        return err_set(err, QP_E_INVALID, "code: it is 400 to 599, got %lld", (long long)r->code);
     }
     if (utf8_valid_prefix(r->message) < r->message.n) {
-        return err_set(err, QP_E_INVALID, "%s/error: not valid UTF-8", at);
+        return err_set(err, QP_E_INVALID, "error: not valid UTF-8");
     }
     return r->pending_index >= 0 && r->pending_index <= LIMIT_LEG2_ENTRIES
                ? QP_OK
-               : err_set(err, QP_E_INVALID, "%s/index: it is 1 to %d", at, LIMIT_LEG2_ENTRIES);
+               : err_set(err, QP_E_INVALID, "index: it is 1 to %d", LIMIT_LEG2_ENTRIES);
 }
 
-static int brought_check(const qp *q, const struct work_call *c, struct qp_err *err)
+static void why_set(char out_why[WORK_WHY_SIZE], int rc, const struct qp_err *err)
 {
-    int rc = range_check((int64_t)c->result_count, LIMIT_WORK_RESULTS, "/results", err);
-    rc = rc == QP_OK ? range_check((int64_t)c->beat_count, LIMIT_WORK_RESULTS, "/beats", err) : rc;
-    for (size_t i = 0; i < c->result_count && rc == QP_OK; i++) {
-        char at[40];
-        (void)snprintf(at, sizeof at, "/results/%zu", i);
-        rc = result_check(q, &c->results[i], at, err);
-    }
-    for (size_t i = 0; i < c->beat_count && rc == QP_OK; i++) {
-        rc = json_is_good(q, c->beats[i].progress, LIMIT_PROGRESS_SIZE, err);
-        rc = rc == QP_OK ? QP_OK : err_wrap(err, rc, "/beats/%zu/progress", i);
-    }
-    return rc;
+    (void)snprintf(out_why, WORK_WHY_SIZE, "%.*s", WORK_WHY_SIZE - 1,
+                   err->text[0] != '\0' ? err->text : qp_code_text(rc));
 }
 
-static int call_check(const qp *q, const struct work_call *c, struct qp_err *err)
+/* What is wrong with one result or beat is its own affair: it is refused, and the others are taken. A call that was
+ * refused for one of them would come again, with the same one, without end. */
+static void brought_check(const qp *q, struct work_call *c)
+{
+    struct qp_err err = {0};
+    for (size_t i = 0; i < c->result_count; i++) {
+        struct work_result *r = &c->results[i];
+        r->rc = result_check(q, r, &err);
+        r->status = r->rc == QP_OK ? WORK_OK : WORK_REFUSED;
+        if (r->rc != QP_OK) {
+            why_set(r->why, r->rc, &err);
+        }
+    }
+    for (size_t i = 0; i < c->beat_count; i++) {
+        struct work_beat *b = &c->beats[i];
+        b->rc = json_is_good(q, "progress", b->progress, LIMIT_PROGRESS_SIZE, &err);
+        b->status = b->rc == QP_OK ? WORK_OK : WORK_REFUSED;
+        if (b->rc != QP_OK) {
+            why_set(b->why, b->rc, &err);
+        }
+    }
+}
+
+static int counts_check(const struct work_call *c, struct qp_err *err)
+{
+    QP_TRY(range_check((int64_t)c->result_count, LIMIT_WORK_RESULTS, "/results", err));
+    return range_check((int64_t)c->beat_count, LIMIT_WORK_RESULTS, "/beats", err);
+}
+
+static int call_check(const struct work_call *c, struct qp_err *err)
 {
     int rc = id_check(c->worker, "/worker", err);
     rc = rc == QP_OK && !str_is_none(c->build) ? id_check(c->build, "/build", err) : rc;
     rc = rc == QP_OK ? range_check(c->want, LIMIT_WORK_TASKS, "/want", err) : rc;
     rc = rc == QP_OK ? range_check(c->wait_ms, LIMIT_WORK_WAIT_MS, "/wait", err) : rc;
     rc = rc == QP_OK ? topics_check(c, err) : rc;
-    return rc == QP_OK ? brought_check(q, c, err) : rc;
+    return rc == QP_OK ? counts_check(c, err) : rc;
 }
 
 /* ------------------------------------------------------------------------------- any thread: in and out */
@@ -109,7 +122,6 @@ static void state_free(struct work_state *s)
         s->tasks = t->next;
         task_free(env, (struct task *)(void *)t - 1);
     }
-    arena_done(&s->arena);
     mem_free(env, s->brought);
     mem_free(env, s);
 }
@@ -148,7 +160,6 @@ static struct work_state *state_make(qp *q, struct work_call *c, int64_t ns)
     s->ns = ns;
     s->left = c->want;
     s->seat_count = c->want > 0 ? c->topic_count : 0;
-    arena_init(&s->arena, &q->env, 0);
     s->brought = brought > 0 ? mem_alloc(&q->env, brought * sizeof *s->brought) : NULL;
     if (brought > 0 && s->brought == NULL) {
         mem_free(&q->env, s);
@@ -197,11 +208,12 @@ int work_submit(qp *q, struct work_call *call, struct qp_err *err)
     int64_t ns = 0;
     int rc = q->engine == NULL
                  ? err_set(err, QP_E_READONLY, "the store was opened for reading only")
-                 : call_check(q, call, err);
+                 : call_check(call, err);
     rc = rc == QP_OK ? space_number(q, call->ns, &ns, err) : rc;
     if (rc != QP_OK) {
         return rc;
     }
+    brought_check(q, call);
     s = state_make(q, call, ns);
     if (s == NULL) {
         return err_set(err, QP_E_NOMEM, "work: out of memory");
@@ -447,14 +459,32 @@ static enum work_status status_of(int rc, bool over)
                                                    : WORK_REFUSED;
 }
 
+/* Of a pending result the code alone would not say enough. */
+static void pending_why(const struct brought *b, int rc, const char *why,
+                        char out_why[WORK_WHY_SIZE])
+{
+    long long index = (long long)b->of_result->pending_index;
+    if (b->of_result->kind == WORK_PENDING && rc == QP_E_CONFLICT) {
+        (void)snprintf(out_why, WORK_WHY_SIZE,
+                       "index: %lld was brought before, with another output", index);
+    } else if (b->of_result->kind == WORK_PENDING && rc == QP_E_INVALID) {
+        (void)snprintf(out_why, WORK_WHY_SIZE, "index: the next one is %lld, got %lld",
+                       (long long)b->result.next_index, index);
+    } else {
+        (void)snprintf(out_why, WORK_WHY_SIZE, "%s", why);
+    }
+}
+
 static void result_answered(struct engine *e, struct command *c, int rc, const char *why)
 {
     struct brought *b = (struct brought *)c;
     struct work_result *r = b->of_result;
     (void)e;
-    (void)why;
     r->rc = rc;
     r->status = status_of(rc, b->result.job_is_over);
+    if (r->status == WORK_REFUSED) {
+        pending_why(b, rc, why, r->why);
+    }
     if (rc == QP_OK) {
         stats_attempted(b->state->q, &b->result, hand_since(b->state->q, &b->result.of.ref));
     }
@@ -470,9 +500,9 @@ static void beat_answered(struct engine *e, struct command *c, int rc, const cha
     struct brought *b = (struct brought *)c;
     qp *q = b->state->q;
     (void)e;
-    (void)why;
     b->of_beat->rc = rc;
     b->of_beat->status = status_of(rc, b->beat.job_is_over);
+    (void)snprintf(b->of_beat->why, WORK_WHY_SIZE, "%s", why);
     if (rc == QP_OK) {
         hand_extend(q, &b->beat.ref, store_now(q->store) + LIMIT_WORK_LEASE_MS);
     } else if (b->of_beat->status != WORK_REFUSED) {
@@ -482,49 +512,27 @@ static void beat_answered(struct engine *e, struct command *c, int rc, const cha
     b->state->unanswered--;
 }
 
-/* {"message":...,"code":...}, as workers of this process have it. */
-static int error_json(struct work_state *s, int64_t code, qp_str message, qp_str *out_json)
-{
-    struct buf text;
-    struct json_writer w;
-    int rc;
-    buf_init(&text, &s->q->env, 0);
-    json_writer_init(&w, &text);
-    json_begin_object(&w);
-    json_key(&w, QP_STR("message"));
-    json_put_str(&w, message);
-    json_key(&w, QP_STR("code"));
-    json_put_i64(&w, code);
-    json_end_object(&w);
-    rc = json_writer_done(&w);
-    rc = rc == QP_OK && !arena_copy(&s->arena, buf_slice(&text), out_json) ? QP_E_NOMEM : rc;
-    buf_done(&text);
-    return rc;
-}
-
-static int result_fill(struct work_state *s, struct brought *b)
+static void result_fill(const struct work_state *s, struct brought *b)
 {
     const struct work_result *r = b->of_result;
     static const enum result_kind kinds[] = {RESULT_DONE, RESULT_PENDING, RESULT_ERROR};
-    qp_str message = r->message.n > 0 ? r->message : QP_STR("the worker gave no reason");
     b->result.of.ref.guid = (qp_str){(const char *)b->guid, sizeof b->guid};
     b->result.kind = kinds[r->kind];
     b->result.pending_index = r->pending_index;
     b->result.output = str_is_none(r->output) ? QP_STR("null") : r->output;
-    if (r->kind != WORK_ERROR) {
-        b->result.code = 200;
-        return QP_OK;
+    b->result.code = 200;
+    if (r->kind == WORK_ERROR) {
+        b->result.code = r->code == 0 ? ERROR_CODE : r->code;
+        b->result.error =
+            r->message.n > 0 ? error_cut(r->message) : QP_STR("the worker gave no reason");
+        b->result.worker = s->of->worker;
+        b->result.fatal = r->fatal;
     }
-    b->result.code = r->code == 0 ? 500 : r->code;
-    b->result.error = message;
-    b->result.worker = s->of->worker;
-    b->result.fatal = r->fatal;
-    return error_json(s, b->result.code, message, &b->result.output);
 }
 
 static void brought_submit(struct work_state *s, struct brought *b)
 {
-    int rc = QP_OK;
+    bool refused = (b->of_result != NULL ? b->of_result->rc : b->of_beat->rc) != QP_OK;
     if (b->stale && b->of_result != NULL) {
         b->of_result->rc = QP_E_STALE;
         b->of_result->status = WORK_STALE;
@@ -535,8 +543,11 @@ static void brought_submit(struct work_state *s, struct brought *b)
         b->of_beat->status = WORK_STALE;
         return;
     }
+    if (refused) {
+        return; /* the task is still the worker's */
+    }
     if (b->of_result != NULL) {
-        rc = result_fill(s, b);
+        result_fill(s, b);
         request_result(&b->result);
         b->command.answer = result_answered;
     } else {
@@ -548,11 +559,7 @@ static void brought_submit(struct work_state *s, struct brought *b)
     }
     s->q->unanswered++;
     s->unanswered++;
-    if (rc != QP_OK) {
-        b->command.answer(s->q->engine, &b->command, rc, qp_code_text(rc));
-    } else {
-        engine_submit(s->q->engine, &b->command);
-    }
+    engine_submit(s->q->engine, &b->command);
 }
 
 /* -------------------------------------------------------------------------------------- the driver's turn */

@@ -48,6 +48,8 @@ enum work_status {
     WORK_REFUSED /* what was brought is at fault, and rc says how: the task is still the caller's */
 };
 
+#define WORK_WHY_SIZE 160 /* of the sentence that says why something was refused, with its NUL */
+
 enum work_kind { WORK_SUCCESS, WORK_PENDING, WORK_ERROR };
 
 /* What became of a task. */
@@ -56,11 +58,12 @@ struct work_result {
     enum work_kind kind;
     int64_t code;            /* ERROR: 400 to 599; 0: 500 */
     qp_str output;           /* SUCCESS, PENDING: JSON; none: null */
-    qp_str message;          /* ERROR: for people */
+    qp_str message;          /* ERROR: for people; cut when it is longer than an error may be */
     bool fatal;              /* ERROR: trying again would not help */
     int64_t pending_index;   /* PENDING: which of this task's pending results it is, from 1 */
     enum work_status status; /* out */
     int rc;                  /* out */
+    char why[WORK_WHY_SIZE]; /* out: REFUSED */
 };
 
 /* Still at work on it: the lease begins anew. */
@@ -69,6 +72,7 @@ struct work_beat {
     qp_str progress; /* JSON of at most LIMIT_PROGRESS_SIZE bytes, for people; none: as it was */
     enum work_status status; /* out */
     int rc;                  /* out */
+    char why[WORK_WHY_SIZE]; /* out: REFUSED */
 };
 
 /* A task in an answer. Its texts live until work_done. */
@@ -127,7 +131,8 @@ struct work_call {
 };
 
 /* Checks and queues it; from any thread. Not QP_OK: it was not taken, and is not answered. QP_E_INVALID
- * or QP_E_TOO_LARGE with a JSON pointer at the front of the text: "/results/3/output: ..." */
+ * or QP_E_TOO_LARGE with a JSON pointer at the front of the text: "/topics/3: ...". A result or a beat that is at
+ * fault is refused alone (WORK_REFUSED, rc, why), and the call goes on. */
 int work_submit(qp *q, struct work_call *call, struct qp_err *err) QP_MUST_USE;
 
 /* Whoever asked is gone: a call that is not answered yet is answered soon, without tasks. From any thread,

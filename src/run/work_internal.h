@@ -100,7 +100,6 @@ struct work_state {
     int rc;            /* why, when nobody has asked for it: QP_E_LIMIT */
     bool abort_queued; /* under the handle's lock */
     bool given_back;
-    struct arena arena; /* of errors as JSON */
     struct remote *worker;
     size_t unanswered; /* commands */
     int64_t left;      /* tasks that it still takes */

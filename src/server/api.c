@@ -174,6 +174,7 @@ static bool is_yaml(const struct api_call *c)
 /* An empty body is an empty object: actions have nothing to say most of the time. */
 static bool check_body(struct api_call *c)
 {
+    struct json_limits limits = {0};
     struct qp_err err;
     int rc;
     if ((c->route->flags & ROUTE_BODY) == 0) {
@@ -192,7 +193,8 @@ static bool check_body(struct api_call *c)
                    (c->route->flags & ROUTE_YAML) != 0 ? " or application/yaml" : "");
         return false;
     }
-    rc = json_check(api_env(c->api), c->body, NULL, &err);
+    limits.frame = (c->route->flags & ROUTE_PARTS) != 0 ? ROUTE_FRAME : 0;
+    rc = json_check(api_env(c->api), c->body, &limits, &err);
     if (rc != QP_OK) {
         api_fail(c, rc, &err);
     }

@@ -21,7 +21,10 @@ enum route_flags {
     ROUTE_WHOLE = 128,  /* is about the whole store: not for a token of some namespaces */
     ROUTE_YAML = 256,   /* its body may be YAML as well, and is checked by the handler then */
     ROUTE_BRIEF = 512,  /* is answered within a second, whatever the store does */
+    ROUTE_PARTS =
+        1024, /* what the items of its lists bring is checked one by one, by the handler */
 };
+#define ROUTE_FRAME 3 /* levels of such a body: the object, the list, its item */
 
 struct route {
     const char *name; /* operationId */

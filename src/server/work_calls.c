@@ -45,7 +45,8 @@ static const char *ack_word(enum work_status status)
     return words[status];
 }
 
-static void put_ack(struct json_writer *w, qp_str token, enum work_status status, int rc)
+static void put_ack(struct json_writer *w, qp_str token, enum work_status status, int rc,
+                    const char *why)
 {
     json_begin_object(w);
     json_key(w, QP_STR("token"));
@@ -55,6 +56,7 @@ static void put_ack(struct json_writer *w, qp_str token, enum work_status status
     if (status == WORK_REFUSED) {
         json_key(w, QP_STR("code"));
         json_put_str(w, str_from(qp_code_word(rc)));
+        show_text(w, "detail", why);
     }
     json_end_object(w);
 }
@@ -74,10 +76,12 @@ static void put_acks(struct json_writer *w, const struct work_call *work)
     json_key(w, QP_STR("acks"));
     json_begin_array(w);
     for (size_t i = 0; i < work->result_count; i++) {
-        put_ack(w, work->results[i].token, work->results[i].status, work->results[i].rc);
+        const struct work_result *r = &work->results[i];
+        put_ack(w, r->token, r->status, r->rc, r->why);
     }
     for (size_t i = 0; i < work->beat_count; i++) {
-        put_ack(w, work->beats[i].token, work->beats[i].status, work->beats[i].rc);
+        const struct work_beat *b = &work->beats[i];
+        put_ack(w, b->token, b->status, b->rc, b->why);
     }
     json_end_array(w);
 }
@@ -212,13 +216,18 @@ static bool read_kind(qp_str word, enum work_kind *out_kind)
     return str_is_none(word);
 }
 
-/* A sentence, or an object that says more. */
+/* A sentence, or an object that says more. An error that cannot be read is an error all the same: its task failed. */
 static bool read_error(struct api_call *c, qp_str text, const char *pointer,
                        struct work_result *out)
 {
     struct body_WorkError body;
     char where[96];
     if (str_is_none(text) || raw_string(c, text, &out->message)) {
+        return true;
+    }
+    if (json_check(api_env(c->api), text, NULL, NULL) != QP_OK) {
+        out->message = QP_STR(
+            "the worker's error is larger than JSON may be, or has a character that may not be there");
         return true;
     }
     (void)snprintf(where, sizeof where, "%s/error", pointer);
@@ -245,6 +254,9 @@ static bool read_result(struct api_call *c, qp_str text, const char *pointer,
         (void)snprintf(where, sizeof where, "%s/status", pointer);
         api_refuse(c, PROBLEM_BAD_FIELD, where, "it is success, pending or error");
         return false;
+    }
+    if (out->kind == WORK_PENDING && raw_has(text, "index") && body.index == 0) {
+        out->pending_index = -1; /* 0 is not "the next": without an index it is */
     }
     return out->kind != WORK_ERROR || read_error(c, body.error, pointer, out);
 }

@@ -871,6 +871,30 @@ static void wrong_full(void)
     }
 }
 
+#define TOO_LONG(activity, address)                                                                 \
+    "{\"code\":422,\"message\":\"a mapping is over its limit: LIMIT_JSON_STRING_SIZE is 1048576\"," \
+    "\"activity\":\"" activity "\",\"address\":\"" address "\"}"
+
+/* An activity whose own mapping fails is errored, whichever of its maps it is, and its transitions go by the code; what it
+ * would have left in the job is not there. */
+static void wrong_mappings(void)
+{
+    assert_int_equal(start("wrong.input", "input", "{}"), QP_OK);
+    graphrun_expect(&run, "input", "completed", "{\"err\":" TOO_LONG("w9", "w9,0,0") "}");
+    assert_string_equal(state_of("input"), "636700000000000");
+    assert_int_equal(start("wrong.data", "data", "{}"), QP_OK);
+    graphrun_expect(&run, "data", "completed",
+                    "{\"err\":" TOO_LONG("ha", "ha,0,0") ",\"attempt\":1}");
+    assert_string_equal(state_of("data"), "763600000000000");
+    assert_int_equal(graphrun_act(&run, "data", "ha,0,0")->attempt, 1);
+    assert_int_equal(start("wrong.untaken", "untaken", "{}"), QP_OK);
+    graphrun_expect(&run, "untaken", "failed", TOO_LONG("hb", "hb,0,0"));
+    assert_string_equal(state_of("untaken"), "796000000000000");
+    assert_int_equal(start("wrong.start", "start", "{}"), QP_OK);
+    graphrun_expect(&run, "start", "completed", "{\"code\":422}");
+    assert_string_equal(state_of("start"), "670000000000000");
+}
+
 /* What an activity cannot do is an error of its own, of whatever category it is. */
 static void wrong(void)
 {
@@ -884,6 +908,7 @@ static void wrong(void)
     wrong_topic("worker");
     wrong_topic("await");
     wrong_topic("signal");
+    wrong_mappings();
 }
 
 const struct graph_case graph_cases[] = {

@@ -283,7 +283,7 @@ static void test_limits(void **state)
     }
     say("      transitions:\n        t5: [{ to: s0 }]\n");
     for (int i = 0; i < SPREAD - 1; i++) {
-        say("        s%d: [{ to: s%d }]\n", i, i + 1);
+        say("        s%d: [{ to: s%d, conditions: { code: 200 } }]\n", i, i + 1);
     }
     graphrun_deploy(&run, text);
     start("huge", "huge", "{}");

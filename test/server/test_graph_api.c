@@ -385,7 +385,7 @@ static void ending(void **state)
     expect_part("GET", "/v1/jobs?where=status%3Drunning", NULL, 200, "shop.order");
     free(st_expect("POST", "/v1/jobs/o/kill", "{\"descend\":true,\"reason\":\"enough\"}", 200,
                    "id"));
-    text = st_expect("GET", "/v1/jobs/o", NULL, 200, "error");
+    text = st_expect("GET", "/v1/jobs/o", NULL, 200, "error.message");
     assert_string_equal(text, "enough");
     free(text);
     expect_soon("/v1/jobs?where=status%3Drunning%20and%20workflow%3Dshop.order", "{\"items\":[]}");

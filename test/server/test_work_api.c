@@ -146,6 +146,79 @@ static void errors_and_pending(void **state)
     st_end();
 }
 
+/* A result that is too large is refused alone, with the limit: the good one beside it counts, and its task stays with
+ * the worker. A sentence that is too long is cut. A pending result has an index from 1, and one output. */
+static void refused_alone(void **state)
+{
+    size_t size = LIMIT_PAYLOAD_SIZE + 1024;
+    char *body = malloc(size + 1024);
+    struct hc_answer a;
+    char *large, *good, *text;
+    int n;
+    (void)state;
+    assert_non_null(body);
+    st_begin(ST_FILE, ST_OPEN);
+    free(st_expect("POST", "/v1/jobs",
+                   "{\"topic\":\"work\",\"id\":\"large\",\"retry\":{\"attempts\":1}}", 201, "id"));
+    large = take_task();
+    st_start("good", "1");
+    good = take_task();
+    n = snprintf(
+        body, 512,
+        "{\"worker\":\"w\",\"results\":[{\"token\":\"%s\"},{\"token\":\"%s\",\"output\":\"", good,
+        large);
+    memset(body + n, 'x', size);
+    memcpy(body + n + size, "\"}]}", 5);
+    a = st_work(body);
+    assert_int_equal(a.status, 200);
+    text = hc_member(&a, "acks.0.status");
+    assert_string_equal(text, "ok");
+    free(text);
+    text = hc_member(&a, "acks.1.status");
+    assert_string_equal(text, "refused");
+    free(text);
+    text = hc_member(&a, "acks.1.code");
+    assert_string_equal(text, "too_large");
+    free(text);
+    text = hc_member(&a, "acks.1.detail");
+    assert_string_equal(text, "output: 2098178 bytes, the limit is 2097152");
+    free(text);
+    hc_done(&a);
+    expect_status("good", "completed");
+    expect_status("large", "running");
+    bring(large, ",\"output\":{\"a\":\"\\u0000\"}", "refused");
+    bring(large, ",\"output\":{\"a\":1,\"a\":2}", "refused");
+    bring(large, ",\"output\":1e999", "refused");
+    bring(large, ",\"status\":\"pending\",\"index\":0", "refused");
+    bring(large, ",\"status\":\"pending\",\"index\":1,\"output\":1", "ok");
+    bring(large, ",\"status\":\"pending\",\"index\":1,\"output\":1", "ok");
+    bring(large, ",\"status\":\"pending\",\"index\":1,\"output\":2", "refused");
+    n = snprintf(
+        body, 512,
+        "{\"worker\":\"w\",\"results\":[{\"token\":\"%s\",\"status\":\"error\",\"error\":\"",
+        large);
+    memset(body + n, 'e', LIMIT_ERROR_TEXT_SIZE + 1);
+    memcpy(body + n + LIMIT_ERROR_TEXT_SIZE + 1, "\"}]}", 5);
+    a = st_work(body);
+    text = hc_member(&a, "acks.0.status");
+    assert_string_equal(text, "ok");
+    free(text);
+    hc_done(&a);
+    text = st_expect("GET", "/v1/jobs/large", NULL, 200, "error.message");
+    assert_true(strlen(text) > 2048 && strlen(text) <= LIMIT_ERROR_TEXT_SIZE);
+    free(text);
+    text = st_expect("GET", "/v1/jobs/large/activities", NULL, 200, "items.0.failures");
+    assert_string_equal(text, "1");
+    free(text);
+    text = st_expect("GET", "/v1/jobs/large/activities", NULL, 200, "items.0.error.address");
+    assert_string_equal(text, "run,0,0");
+    free(text);
+    free(large);
+    free(good);
+    free(body);
+    st_end();
+}
+
 /* Whoever beats for a job that was cancelled is told, and his result counts no more. */
 static void cancelled_while_at_work(void **state)
 {
@@ -488,12 +561,19 @@ static void parked_at_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(with_a_file),        cmocka_unit_test(with_a_database),
-        cmocka_unit_test(errors_and_pending), cmocka_unit_test(cancelled_while_at_work),
-        cmocka_unit_test(nobody_elses_task),  cmocka_unit_test(no_forged_tokens),
-        cmocka_unit_test(no_room_for_topics), cmocka_unit_test(parked_and_woken),
-        cmocka_unit_test(gone_while_parked),  cmocka_unit_test(leaving),
-        cmocka_unit_test(answer_not_written), cmocka_unit_test(parked_at_the_end),
+        cmocka_unit_test(with_a_file),
+        cmocka_unit_test(with_a_database),
+        cmocka_unit_test(errors_and_pending),
+        cmocka_unit_test(refused_alone),
+        cmocka_unit_test(cancelled_while_at_work),
+        cmocka_unit_test(nobody_elses_task),
+        cmocka_unit_test(no_forged_tokens),
+        cmocka_unit_test(no_room_for_topics),
+        cmocka_unit_test(parked_and_woken),
+        cmocka_unit_test(gone_while_parked),
+        cmocka_unit_test(leaving),
+        cmocka_unit_test(answer_not_written),
+        cmocka_unit_test(parked_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "graph/action.h"
 #include "graph/start.h"
+#include "kernel/error.h"
 #include "kernel/filter.h"
 #include "kernel/single.h"
 #include "support/deploy.h"
@@ -436,6 +437,14 @@ int graphrun_result(struct graphrun *r, const struct task *task, const char *out
     return r->answer;
 }
 
+/* The sentence of a worker's error, where its output has one. */
+static qp_str sentence_of(struct arena *a, const char *output)
+{
+    struct error e;
+    assert_int_equal(error_read(a, str_from(output), &e), QP_OK);
+    return e.message;
+}
+
 /* The worker says its word until somebody has heard it; false: the engine died, and if it was not the last word,
  * somebody will be asked again. */
 static bool report(struct graphrun *r, const struct task *task, const struct graphcall *c)
@@ -443,6 +452,8 @@ static bool report(struct graphrun *r, const struct task *task, const struct gra
     int64_t kills = r->kills;
     bool told = false;
     int asked = 0;
+    struct arena arena;
+    arena_init(&arena, &r->f.t.env, 0);
     for (; !told && r->kills == kills; asked++) {
         struct request_result request = {
             .task = task,
@@ -450,11 +461,12 @@ static bool report(struct graphrun *r, const struct task *task, const struct gra
             .code = c->code,
             .pending_index = c->kind == RESULT_PENDING ? c->index + 1 : 0,
             .output = str_from(c->output[0] == '\0' ? "{}" : c->output),
-            .error = QP_STR("the worker said so"),
+            .error = c->kind == RESULT_ERROR ? sentence_of(&arena, c->output) : QP_NONE,
         };
         request_result(&request);
         told = ask_once(r, &request.command);
     }
+    arena_done(&arena);
     if (told && !(asked > 1 && r->answer == QP_E_STALE)) { /* its first word was heard, after all */
         assert_int_equal(r->answer, QP_OK);
     }

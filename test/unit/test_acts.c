@@ -244,7 +244,8 @@ static void test_async(void **state)
     rt_await(&told.count, 1);
     assert_int_equal(told.code, QP_OK);
     assert_string_equal(told.id, "j");
-    rt_expect(q, "j", "cancelled", "why not");
+    rt_expect(q, "j", "cancelled",
+              "{\"code\":500,\"message\":\"why not\",\"activity\":null,\"address\":null}");
     assert_int_equal(qp_job_act_async(q, &action, &err), QP_OK); /* there is no job X */
     rt_poll(q);
     assert_int_equal(told.code, QP_E_NOT_FOUND);

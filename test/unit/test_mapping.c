@@ -575,7 +575,7 @@ static void test_limits(void **state)
         int rc = mapping_evaluate(m, &scope, &v);
 
         if (rc != (cases[i].limit == NULL ? QP_OK : QP_E_LIMIT) ||
-            (cases[i].limit != NULL && strcmp(scope.error, cases[i].limit) != 0)) {
+            (cases[i].limit != NULL && strcmp(scope.limit, cases[i].limit) != 0)) {
             fail_msg("%s: %s, %s", cases[i].yaml, qp_code_text(rc),
                      scope.error == NULL ? "no limit" : scope.error);
         }
@@ -620,7 +620,8 @@ static void test_same_limit(void **state)
     assert_true(v.kind == VALUE_BOOL && v.truth);
     count = LIMIT_MAPPING_SIZE / (sizeof(struct value) + sizeof(struct field)) * 3 / 4;
     assert_int_equal(mapping_evaluate(m, &scope, &v), QP_E_LIMIT);
-    assert_string_equal(scope.error, "LIMIT_MAPPING_SIZE");
+    assert_string_equal(scope.limit, "LIMIT_MAPPING_SIZE");
+    assert_string_equal(scope.error, "a mapping is over its limit: LIMIT_MAPPING_SIZE is 8388608");
 }
 
 static int find_counts(void *context, const struct reference *r, struct value *out_value)

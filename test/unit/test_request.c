@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -48,6 +49,16 @@ static struct request_result result(enum result_kind kind)
     return r;
 }
 
+#define IT_BROKE(code)                                                                             \
+    "{\"code\":" #code ",\"message\":\"it broke\",\"activity\":\"w\",\"address\":\"w,0,0\"}"
+
+static void assert_error(qp_str error, const char *expected)
+{
+    char text[256];
+    (void)snprintf(text, sizeof text, "%.*s", STR_ARG(error));
+    assert_string_equal(text, expected);
+}
+
 /* ------------------------------------------------------------------------------------------ retries */
 
 static void fails_four_times(void)
@@ -67,6 +78,7 @@ static void fails_four_times(void)
         }
         assert_int_equal(job()->status, STATUS_RETRYING);
         assert_int_equal(enginetest_act(&x, x.job, "w,0,0")->attempt, i + 1);
+        assert_error(enginetest_act(&x, x.job, "w,0,0")->error, IT_BROKE(500));
         enginetest_wait(&x, waits[i] - 1);
         assert_null(x.tasks); /* not before its time */
         enginetest_wait(&x, 1);
@@ -75,6 +87,8 @@ static void fails_four_times(void)
     assert_int_equal(job()->state, JOB_FAILED);
     assert_int_equal(job()->completions, 1);
     assert_int_equal(enginetest_act(&x, x.job, "w,0,0")->code, 500);
+    assert_int_equal(enginetest_act(&x, x.job, "w,0,0")->attempt, 4); /* the last one, too */
+    assert_error(job()->error, IT_BROKE(500));
 }
 
 /* Attempts, backoff and cap of the policy; after the last one the activity's error fails the job. */
@@ -116,7 +130,9 @@ static void fatal(void)
     assert_int_equal(r.retry_ms, -1);
     assert_int_equal(job()->state, JOB_FAILED);
     assert_int_equal(enginetest_act(&x, x.job, "w,0,0")->code, 422);
-    assert_int_equal(enginetest_act(&x, x.job, "w,0,0")->attempt, 0);
+    assert_int_equal(enginetest_act(&x, x.job, "w,0,0")->attempt, 1);
+    assert_error(enginetest_act(&x, x.job, "w,0,0")->error, IT_BROKE(422));
+    assert_error(job()->error, IT_BROKE(422));
 }
 
 static void test_fatal(void **state)

@@ -552,7 +552,8 @@ static void cancelled(qp *q)
     assert_int_equal(h.beats_ok, 3);
     assert_int_equal(h.beats_stale, 2);
     assert_int_equal(h.calls, 1);
-    rt_expect(q, "a", "cancelled", "enough");
+    rt_expect(q, "a", "cancelled",
+              "{\"code\":500,\"message\":\"enough\",\"activity\":null,\"address\":null}");
 }
 
 /* A job that is cancelled while its function runs: qp_task_is_cancelled and heartbeats tell it, and its

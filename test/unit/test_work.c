@@ -712,39 +712,138 @@ static void test_list(void **state)
     END_KIND
 }
 
-/* Proves that what is malformed is refused with its place, and nothing is taken. */
+/* Proves that a result or a beat that is at fault is refused alone, with its reason, and that its task stays with its
+ * worker; what came with it is taken. */
+static void test_refused_alone(void **state)
+{
+    static char large[LIMIT_PAYLOAD_SIZE + 1];
+    const struct {
+        struct work_result result;
+        int rc;
+        const char *why;
+    } cases[] = {
+        {{.output = QP_STR("{")}, QP_E_MALFORMED, "output"},
+        {{.output = {large, sizeof large}},
+         QP_E_TOO_LARGE,
+         "output: 2097153 bytes, the limit is 2097152"},
+        {{.kind = (enum work_kind)3}, QP_E_INVALID, "status"},
+        {{.kind = WORK_ERROR, .code = 200}, QP_E_INVALID, "code: it is 400 to 599, got 200"},
+        {{.kind = WORK_ERROR, .message = QP_STR("\xff")}, QP_E_INVALID, "error"},
+        {{.kind = WORK_PENDING, .pending_index = -1}, QP_E_INVALID, "index"},
+    };
+    memset(large, '1', sizeof large);
+    ON_ALL_KINDS
+    struct caller bad;
+    struct caller good;
+    start_many(q, "work", 2);
+    take_one(q, &bad, "w");
+    take_one(q, &good, "w");
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct work_result results[] = {cases[i].result, {.token = str_from(good.token)}};
+        struct work_beat beat = {.token = str_from(good.token),
+                                 .progress = {large, LIMIT_PROGRESS_SIZE + 1}};
+        struct caller c;
+        make(&c, "w", 0, 0);
+        results[0].token = str_from(bad.token);
+        results[1].kind = WORK_PENDING;
+        results[1].pending_index = 1;
+        c.call.results = results;
+        c.call.result_count = 2;
+        c.call.beats = &beat;
+        c.call.beat_count = 1;
+        call(q, &c);
+        assert_int_equal(results[0].status, WORK_REFUSED);
+        assert_int_equal(results[0].rc, cases[i].rc);
+        assert_non_null(strstr(results[0].why, cases[i].why));
+        assert_int_equal(results[1].status, WORK_OK);
+        assert_int_equal(beat.status, WORK_REFUSED);
+        assert_int_equal(beat.rc, QP_E_TOO_LARGE);
+        assert_string_equal(beat.why, "progress: 4097 bytes, the limit is 4096");
+        done(q, &c);
+    }
+    assert_int_equal(bring(q, "w", bad.token, WORK_SUCCESS, "1"), WORK_OK);
+    assert_int_equal(bring(q, "w", good.token, WORK_SUCCESS, "2"), WORK_OK);
+    done(q, &bad);
+    done(q, &good);
+    END_KIND
+}
+
+/* Proves that a sentence that is too long for an error is cut, at a character, and its result taken. */
+static void test_long_error(void **state)
+{
+    static char text[3 * LIMIT_ERROR_TEXT_SIZE + 1];
+    for (size_t i = 0; i + 1 < sizeof text; i += 3) {
+        memcpy(text + i, "\xe2\x82\xac", 3);
+    }
+    ON_ALL_KINDS
+    struct caller c;
+    struct qp_job job = {0};
+    struct qp_err err = {0};
+    rt_start_with(q, &(struct qp_start){.topic = QP_STR("work"),
+                                        .id = QP_STR("j"),
+                                        .input = QP_STR("{}"),
+                                        .retry = {.attempts = 1}});
+    take_one(q, &c, "w");
+    done(q, &c);
+    assert_int_equal(bring(q, "w", c.token, WORK_ERROR, text), WORK_OK);
+    assert_int_equal(qp_job_get(q, QP_STR("j"), &job, &err), QP_OK);
+    assert_string_equal(job.status, "failed");
+    assert_true(job.error.n <= LIMIT_ERROR_TEXT_SIZE && job.error.n > LIMIT_ERROR_TEXT_SIZE - 4);
+    assert_non_null(memmem(job.error.p, job.error.n, "\xe2\x82\xac\",\"activity\":\"run\",", 22));
+    qp_job_done(q, &job);
+    END_KIND
+}
+
+static int bring_pending(qp *q, const char *token, int64_t index, const char *output, char *out_why)
+{
+    struct caller c;
+    make(&c, "w", 0, 0);
+    c.result = (struct work_result){.token = str_from(token),
+                                    .kind = WORK_PENDING,
+                                    .pending_index = index,
+                                    .output = str_from(output)};
+    c.call.results = &c.result;
+    c.call.result_count = 1;
+    call(q, &c);
+    done(q, &c);
+    memcpy(out_why, c.result.why, WORK_WHY_SIZE);
+    return c.result.rc;
+}
+
+/* Proves that an index is used once: the same result again changes nothing, another one is refused, and so is one that
+ * leaves an index out. */
+static void test_pending_index(void **state)
+{
+    ON_ALL_KINDS
+    char why[WORK_WHY_SIZE];
+    struct caller c;
+    start_many(q, "work", 1);
+    take_one(q, &c, "w");
+    done(q, &c);
+    assert_int_equal(bring_pending(q, c.token, 1, "1", why), QP_OK);
+    assert_int_equal(bring_pending(q, c.token, 1, "1", why), QP_OK);
+    assert_int_equal(bring_pending(q, c.token, 1, "2", why), QP_E_CONFLICT);
+    assert_string_equal(why, "index: 1 was brought before, with another output");
+    assert_int_equal(bring_pending(q, c.token, 3, "3", why), QP_E_INVALID);
+    assert_string_equal(why, "index: the next one is 2, got 3");
+    assert_int_equal(bring_pending(q, c.token, 2, "2", why), QP_OK);
+    assert_int_equal(bring_pending(q, c.token, 1, "1", why), QP_OK);
+    assert_int_equal(bring(q, "w", c.token, WORK_SUCCESS, "4"), WORK_OK);
+    END_KIND
+}
+
+/* Proves that a call that is malformed is refused with its place, and nothing is taken. */
 static void test_refused(void **state)
 {
-    struct work_result result = {.token = QP_STR("x")};
-    struct work_beat beat = {.token = QP_STR("x")};
-    static char large[LIMIT_PROGRESS_SIZE + 3];
     struct qp_err err;
     struct caller c;
     qp *q;
-    memset(large, '1', sizeof large);
     rt_begin(RT_REAL);
     q = rt_open(NULL);
-    for (int i = 0; i < 14; i++) {
-        static const char *const says[] = {"/worker",
-                                           "/want",
-                                           "/want",
-                                           "/wait",
-                                           "/topics",
-                                           "/topics/0",
-                                           "/results/0/output",
-                                           "/results/0/status",
-                                           "/results/0/code",
-                                           "/results/0/error",
-                                           "/beats/0/progress",
-                                           "/results/0/index",
-                                           "namespace",
-                                           "/topics"};
+    for (int i = 0; i < 8; i++) {
+        static const char *const says[] = {"/worker", "/want",     "/want",     "/wait",
+                                           "/topics", "/topics/0", "namespace", "/topics"};
         make(&c, "w", 1, 0);
-        result = (struct work_result){.token = QP_STR("x")};
-        c.call.results = &result;
-        c.call.beats = &beat;
-        c.call.result_count = i >= 6 && i <= 11 && i != 10 ? 1 : 0;
-        c.call.beat_count = i == 10 ? 1 : 0;
         switch (i) {
         case 0:
             c.call.worker = QP_STR("");
@@ -765,29 +864,9 @@ static void test_refused(void **state)
             c.topics[0] = QP_STR("quipu:engine");
             break;
         case 6:
-            result.output = QP_STR("{");
-            break;
-        case 7:
-            result.kind = (enum work_kind)3;
-            break;
-        case 8:
-            result.kind = WORK_ERROR;
-            result.code = 200;
-            break;
-        case 9:
-            result.kind = WORK_ERROR;
-            result.message = QP_STR("\xff");
-            break;
-        case 10:
-            beat.progress = (qp_str){large, sizeof large};
-            break;
-        case 11:
-            result.pending_index = -1;
-            break;
-        case 12:
             c.call.ns = QP_STR("nowhere");
             break;
-        case 13:
+        case 7:
             c.call.topic_count = LIMIT_WORK_TOPICS + 1;
             break;
         }
@@ -983,6 +1062,9 @@ int main(void)
         cmocka_unit_test(test_beat_is_news),
         cmocka_unit_test(test_time),
         cmocka_unit_test(test_list),
+        cmocka_unit_test(test_refused_alone),
+        cmocka_unit_test(test_long_error),
+        cmocka_unit_test(test_pending_index),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_many_parked),
         cmocka_unit_test(test_too_many),

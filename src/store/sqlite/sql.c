@@ -25,6 +25,14 @@
 #define LEDGER(column) "CASE WHEN " column " IS NOT NULL THEN printf('%015d'," column ") END"
 #define SPACE(ns) "(SELECT name FROM main.qp_space WHERE ns=" ns ")"
 #define JOB(ns, job) "(SELECT jid FROM main.qp_job WHERE ns=" ns " AND job=" job ")"
+/* In the one shape (kernel/error.h); rows of an older version have a sentence, or an object with less in it. */
+#define ERROR(column, activity, address)                                                           \
+    "CASE WHEN " column " IS NULL OR (substr(" column ",1,8)='{\"code\":' AND instr(" column       \
+    ",'\"address\":')>0) THEN " column " WHEN json_valid(" column ") AND json_type(" column        \
+    ",'$.message')='text' THEN json_object('code',ifnull(json_extract(" column                     \
+    ",'$.code'),500),'message',json_extract(" column ",'$.message'),'activity'," activity          \
+    ",'address'," address ") ELSE json_object('code',500,'message'," column                        \
+    ",'activity'," activity ",'address'," address ") END"
 #define WORDS(column, ...) "CASE " column " " __VA_ARGS__ " END"
 #define STATUS(status)                                                                             \
     WORDS(status, "WHEN 0 THEN 'running' WHEN 1 THEN 'retrying' WHEN 2 THEN 'waiting'"             \
@@ -50,7 +58,7 @@ static const char *const views[] = {
                     "WHEN 0 THEN 'running' WHEN 1 THEN 'retrying' WHEN 2 THEN 'waiting' WHEN 3 THEN 'parked'"
                     " WHEN 4 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled'"
                     " WHEN 8 THEN 'interrupted'") " AS status,"
-                                                  " parked, error, " TIME("created_at") " AS started_at, " TIME(
+                                                  " parked, " ERROR("j.error", "NULL", "NULL") " AS error, " TIME("created_at") " AS started_at, " TIME(
                                                       "updated_at") " AS updated_at,"
                                                                     " " TIME(
                                                                         "closed_at") " AS ended_at, custom_id,"
@@ -70,12 +78,14 @@ static const char *const views[] = {
                                      "m.state",
                                      "WHEN 1 THEN 'ready' WHEN 2 THEN 'delayed' WHEN 3 THEN 'held' WHEN 4 THEN 'aside'"
                                      " WHEN 5 THEN 'dead'") " AS task,"
-                                                            " " TIME(
-                                                                "m.wake_at") " AS task_until, a.attempt AS failures, a.error, nullif(a.code,0) AS code,"
-                                                                             " " TIME("a.at") " AS entered_at, " TIME(
-                                                                                 "a.guid_at") " AS answered_at,"
-                                                                                              " CAST(a.input AS TEXT) AS input, CAST(a.output AS TEXT) AS output"
-                                                                                              " FROM main.qp_act a LEFT JOIN main.qp_msg m ON m.ns=a.ns AND m.job=a.job AND m.addr=a.addr AND m.kind=3",
+                                                            " " TIME("m.wake_at") " AS task_until, a.attempt AS failures, " ERROR(
+                                                                "a.error",
+                                                                "substr(a.addr,1,instr(a.addr,',')-1)",
+                                                                "a.addr") " AS error, nullif(a.code,0) AS code,"
+                                                                          " " TIME("a.at") " AS entered_at, " TIME(
+                                                                              "a.guid_at") " AS answered_at,"
+                                                                                           " CAST(a.input AS TEXT) AS input, CAST(a.output AS TEXT) AS output"
+                                                                                           " FROM main.qp_act a LEFT JOIN main.qp_msg m ON m.ns=a.ns AND m.job=a.job AND m.addr=a.addr AND m.kind=3",
 
     /* An entry as it was written (kernel/query_parts.c says what follows from which row): digits of the entry mark and of
      * step 2, the status of the last row of its own; kind and status as event.h has them, facts out of the detail. */
