@@ -161,6 +161,8 @@
 #define LIMIT_WORK_WAIT_MS (60 * 1000) /* of a call for tasks */
 #define LIMIT_WORK_LEASE_MS                                                                        \
     (30 * 1000) /* of a task, from its claim or the last beat; of a worker, from its last call */
+#define LIMIT_LOST_MS                                                                              \
+    5000 /* a lease that ran out: until that is reported, and so late it is not its worker's fault */
 #define LIMIT_PRESENCE_MS                                                                          \
     1000 /* between two words to other nodes about workers that came or went */
 #define LIMIT_PRESENCE_SIZE (256 * 1024) /* of what a node says about its workers */

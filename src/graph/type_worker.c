@@ -8,7 +8,8 @@
  * says before it is a reply at all (kernel/request.c).
  *
  * If we crash before Leg1's commit, nothing was asked of anybody. If we crash after it, the task is in its stream. A worker
- * that dies is replaced when its lease ends; what it did not commit is done again, its reply is committed once.
+ * that dies is replaced when its lease ends, as often as the policy says (kernel/lost.c); what it did not commit is done
+ * again, its reply is committed once.
  */
 #include "graph/action.h"
 
@@ -17,7 +18,7 @@ static int describe(struct action *s, struct op_act_create *row)
     const struct activity *x = s->activity;
     int rc = action_topic(s, x->topic, &row->topic);
     row->category = 'A';
-    row->policy = str_is_none(x->policy) ? QP_STR("attempts=1") : x->policy;
+    row->policy = str_is_none(x->policy) ? QP_STR("attempts=1,lost=5") : x->policy;
     rc = rc == QP_OK ? action_json(s, x->input, &row->input) : rc;
     if (rc == QP_OK && str_is_none(row->input)) {
         row->input = QP_STR("{}");

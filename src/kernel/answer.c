@@ -220,9 +220,12 @@ int round_answer(struct round *r, struct qp_err *err)
         commit_journal(&r->commit, e->options.context, e->options.journaled);
     }
     if (r->waking != NULL) {
-        e->stats.leases += r->waking->rc == QP_OK ? r->leases : 0;
         e->stats.tidies = r->housekeeping.ours;
         e->feed_at = r->housekeeping.feed_more ? r->now : feed_next(e, r->now);
+    }
+    if (r->waking != NULL && r->waking->rc == QP_OK) {
+        e->stats.leases += r->wake->out_leases;
+        lost_note(e, r->wake);
     }
     note_ready(r);
     take_served(r); /* before the batch: its claims may have exhausted a stream */
@@ -246,6 +249,7 @@ int round_failed(struct round *r, int rc, struct qp_err *err)
     struct qp_err why = r->commit.err;
     bool goes_on = rc == QP_E_UNKNOWN_OUTCOME && !engine_is_alone(e);
     int told = goes_on ? QP_E_BUSY : rc;
+    lost_blame_later(e);
     (void)err_set(err, told, "commit: %s", commit_text(&r->commit, rc));
     if (goes_on) {
         e->over = true; /* it may have claimed messages: a new run gives them back */

@@ -148,10 +148,13 @@ static int wake_decide(void *context, struct bundle *b)
     if (op == NULL) {
         return b->commit->rc;
     }
-    op->wake = (struct op_wake){.limit = LIMIT_WAKE_MESSAGES, .lost_kind = MESSAGE_TASK};
+    op->wake = (struct op_wake){.limit = LIMIT_WAKE_MESSAGES,
+                                .lost_kind = MESSAGE_TASK,
+                                .lost_from = lost_blame_from(r->engine, bundle_now(b)),
+                                .lost_ms = LIMIT_LOST_MS};
     rc = bundle_run(b);
     r->more = rc == QP_OK && op->wake.out_more;
-    r->leases = rc == QP_OK ? op->wake.out_leases : 0;
+    r->wake = rc == QP_OK ? &op->wake : NULL;
     return rc;
 }
 

@@ -80,6 +80,7 @@ void engine_abandon(struct engine *e)
         e->batch = d->next;
         delivery_free(d);
     }
+    losses_done(e);
     commit_done(&e->commit);
     for (int i = 0; i < ENGINE_ROUNDS; i++) {
         commit_done(&e->rounds[i].commit);

@@ -57,7 +57,7 @@ struct round {
     struct bundle *waking;
     struct bundle *tidying;
     struct bundle *renewing;
-    int64_t leases; /* that were found to be over */
+    struct op_wake *wake; /* what was due */
     struct housekeeping housekeeping;
     bool more; /* due things are left */
     qp_ms now;
@@ -77,15 +77,17 @@ struct engine {
     struct kernel kernel;
     struct engine_options options;
     const struct program *programs[LIMIT_PROGRAMS];
-    qp_ms renew_at; /* the run's lease */
-    qp_ms wake_at;  /* nothing is due before */
-    qp_ms look_at;  /* what others have put is looked for */
-    qp_ms feed_at;  /* with a round that there is anyway: whether the feed is too long */
-    bool hungry;    /* there may be messages in the engine's stream */
-    bool looked;    /* and what runs that are over left there was claimed */
-    bool over;      /* the run was ended by somebody else: a new one must be entered */
-    bool alternate; /* the last round was a suspect's */
-    int failed;     /* QP_OK, or why nothing goes any more */
+    qp_ms renew_at;      /* the run's lease */
+    qp_ms wake_at;       /* nothing is due before */
+    qp_ms look_at;       /* what others have put is looked for */
+    qp_ms feed_at;       /* with a round that there is anyway: whether the feed is too long */
+    bool hungry;         /* there may be messages in the engine's stream */
+    bool looked;         /* and what runs that are over left there was claimed */
+    bool over;           /* the run was ended by somebody else: a new one must be entered */
+    bool alternate;      /* the last round was a suspect's */
+    int failed;          /* QP_OK, or why nothing goes any more */
+    qp_ms blame_from;    /* leases that ran out before are nobody's fault */
+    struct loss *losses; /* that are being reported */
     struct command *commands;
     struct command *last_command;
     size_t command_count;
@@ -151,6 +153,13 @@ int serve_claim(struct engine *e, struct bundle *b, struct outcome *o) QP_MUST_U
 void serve_look_again(struct engine *e, uint64_t topics);
 /* After the commit: to each its worker. */
 void serve_hand_out(struct engine *e, const struct handed *h);
+
+/* lost.c: leases that ran out. From when on they are their workers' affair, for a wake at `now`; that this is not before
+ * a whole lease from now, since beats could not be taken; after the commit of a wake. */
+qp_ms lost_blame_from(const struct engine *e, qp_ms now);
+void lost_blame_later(struct engine *e);
+void lost_note(struct engine *e, const struct op_wake *wake);
+void losses_done(struct engine *e);
 
 /* run.c: the run of this node, and those of others. */
 int run_enter(struct engine *e, struct qp_err *err) QP_MUST_USE;

@@ -80,16 +80,19 @@ static bool is_plain(qp_str text, size_t most)
     return text.n > 0 && text.n <= most;
 }
 
+static void take_code(const struct json *json, int64_t least, struct error *e)
+{
+    int64_t code;
+    if (json_as_i64(json_get(json, QP_STR("code")), &code) && code >= least && code <= LIMIT_CODE) {
+        e->code = code;
+    }
+}
+
 /* False: no memory. */
 static bool take_fields(struct arena *a, const struct json *json, struct error *e)
 {
     qp_str text = QP_NONE;
     bool taken = true;
-    int64_t code;
-    if (json_as_i64(json_get(json, QP_STR("code")), &code) && code >= LIMIT_CODE_LEAST &&
-        code <= LIMIT_CODE) {
-        e->code = code;
-    }
     if (json_as_str(json_get(json, QP_STR("activity")), &text) && is_plain(text, LIMIT_NAME_SIZE)) {
         taken = arena_copy(a, text, &e->activity);
     }
@@ -103,22 +106,23 @@ static bool take_fields(struct arena *a, const struct json *json, struct error *
     return taken;
 }
 
-/* An object that has a message speaks for itself; everything else is a sentence. */
+/* An object that has a message speaks for itself; everything else is a sentence, but a code of an error is believed. */
 static int take_text(struct arena *a, qp_str text, struct error *e)
 {
     struct json *json = NULL;
-    qp_str message;
+    qp_str message = text;
     int rc = text.n > 0 && text.p[0] == '{' ? json_parse(a->env, text, NULL, &json) : QP_E_INVALID;
     bool speaks = rc == QP_OK && json_as_str(json_get(json, QP_STR("message")), &message);
-    bool taken = !speaks || (take_fields(a, json, e) && arena_copy(a, message, &e->message));
+    bool taken = true;
+    take_code(json, speaks ? LIMIT_CODE_LEAST : 400, e);
+    if (speaks) {
+        taken = take_fields(a, json, e);
+    }
+    if (!str_is_none(message)) {
+        taken = taken && arena_copy(a, message, &e->message);
+    }
     json_free(json);
-    if (rc == QP_E_NOMEM || !taken) {
-        return QP_E_NOMEM;
-    }
-    if (!speaks && !str_is_none(text)) {
-        e->message = text;
-    }
-    return QP_OK;
+    return rc == QP_E_NOMEM || !taken ? QP_E_NOMEM : QP_OK;
 }
 
 int error_shape(struct arena *a, qp_str text, const struct error *otherwise, qp_str *out_json)

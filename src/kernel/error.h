@@ -3,7 +3,7 @@
  * A failed job, a failed activity and a failed attempt have the same text, in rows, in the C API, over HTTP, in the SQL
  * views and in mappings:
  *
- *   code      400 to 599; an interrupt may have another one
+ *   code      400 to 599; that of an interrupt may be another one
  *   message   a sentence for people
  *   activity  the name of the activity that failed; null: the job was ended from outside
  *   address   its address; null likewise

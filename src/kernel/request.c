@@ -397,6 +397,7 @@ static int decide_error(struct turn *t, struct request_result *r)
         return rc;
     }
     r->code = r->code >= 400 ? r->code : 500;
+    policy = r->lost ? retry_of_lost(&policy) : policy;
     r->retry_ms =
         r->fatal || !retry_is_for(&policy, r->code) ? -1 : retry_delay(&policy, act->attempt + 1);
     QP_TRY(error_answer(t, r));

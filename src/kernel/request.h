@@ -66,6 +66,7 @@ struct request_result {
     qp_str error;  /* RESULT_ERROR: a sentence for people */
     qp_str worker; /* the name of the worker that brought it; none: it has none */
     bool fatal;    /* not to be tried again */
+    bool lost;     /* RESULT_ERROR: the engine's own word, that the worker is gone (lost.c) */
     int64_t
         pending_index; /* from 1: which of the pending results of this task it is; 0: the next. Of a
                         * worker elsewhere: QP_E_CONFLICT, it was there with another output;

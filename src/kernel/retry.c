@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernel/error.h"
+
 const struct retry retry_default = {
     .attempts = 5, .backoff_ms = 1000, .factor = 2, .cap_ms = 60 * 1000};
 
@@ -45,9 +47,13 @@ static int set_one(struct retry *r, qp_str key, qp_str value, struct qp_err *err
     } else if (str_equal(key, QP_STR("code"))) {
         rc = number_of(value, 0, 999, &number, err);
         r->code = (int64_t)number;
+    } else if (str_equal(key, QP_STR("lost"))) {
+        rc = number_of(value, 1, 1e9, &number, err);
+        r->lost = (int64_t)number;
     } else {
         rc = err_set(err, QP_E_INVALID,
-                     "retry policy: no key '%.*s'; there are attempts, backoff, factor, cap, code",
+                     "retry policy: no key '%.*s'; there are attempts, backoff, factor, cap, code, "
+                     "lost",
                      STR_ARG(key));
     }
     return rc;
@@ -86,6 +92,9 @@ size_t retry_format(const struct retry *r, char out_text[RETRY_TEXT_SIZE])
     if (r->code != 0) {
         n += snprintf(out_text + n, RETRY_TEXT_SIZE - (size_t)n, ",code=%lld", (long long)r->code);
     }
+    if (r->lost != 0) {
+        n += snprintf(out_text + n, RETRY_TEXT_SIZE - (size_t)n, ",lost=%lld", (long long)r->lost);
+    }
     QP_ASSERT(n > 0 && n < RETRY_TEXT_SIZE);
     return (size_t)n;
 }
@@ -93,6 +102,17 @@ size_t retry_format(const struct retry *r, char out_text[RETRY_TEXT_SIZE])
 bool retry_is_for(const struct retry *r, int64_t code)
 {
     return r->code == 0 || r->code == code;
+}
+
+struct retry retry_of_lost(const struct retry *r)
+{
+    bool silent = r->lost == 0 && r->code != 0 && r->code != ERROR_CODE_LOST;
+    struct retry lost = *r;
+    if (r->lost > 0 || silent) {
+        lost.attempts = silent ? retry_default.attempts : r->lost;
+        lost.code = 0;
+    }
+    return lost;
 }
 
 qp_ms retry_delay(const struct retry *r, int64_t failures)

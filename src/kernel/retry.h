@@ -1,8 +1,13 @@
 /* retry.h - how often an activity is tried, and how long between
  *
- * A policy stands as text on the activity's row: "attempts=5,backoff=1000,factor=2,cap=60000,code=500", in any
- * order, what is missing is the default. Attempts are those that ended in an error which the worker
- * reported; a crash or a lost lease is no attempt (those are deliveries, and have a limit of their own).
+ * A policy stands as text on the activity's row: "attempts=5,backoff=1000,factor=2,cap=60000,code=500,lost=5", in any
+ * order, what is missing is the default. Attempts are those that ended in an error which the worker reported, or by
+ * the loss of its lease (lost.c), an error of code 504. A delivery that was lost with this process is no attempt: such
+ * ones have a limit of their own (serve.c).
+ *
+ * A policy that says nothing of lost leases, since it is for errors of another code, or since there is none and an error
+ * is not tried again at all, lets a worker die as often as the default policy does: an error is what the activity's
+ * author has thought of, a worker that is restarted is not.
  */
 #ifndef QP_KERNEL_RETRY_H
 #define QP_KERNEL_RETRY_H
@@ -15,6 +20,7 @@ struct retry {
     double factor;    /* each further wait is this much longer */
     qp_ms cap_ms;     /* and no longer than this */
     int64_t code;     /* only for errors of this code; 0: for all */
+    int64_t lost;     /* attempts, when one ended by the loss of its lease; 0: as `attempts` */
 };
 
 #define RETRY_TEXT_SIZE 128
@@ -28,6 +34,8 @@ size_t retry_format(const struct retry *retry, char out_text[RETRY_TEXT_SIZE]);
 
 /* Whether an error of this code is tried again at all. */
 bool retry_is_for(const struct retry *retry, int64_t code);
+/* The policy when a lease was lost. */
+struct retry retry_of_lost(const struct retry *retry);
 /* How long to wait after this many failures, or -1: that was the last attempt. */
 qp_ms retry_delay(const struct retry *retry, int64_t failures);
 

@@ -84,6 +84,7 @@ int run_end_others(struct engine *e, bool all, struct qp_err *err)
                       LOG_I64("epoch", f.epoch), LOG_TEXT("suspect", f.intent));
             rc = run_end(e, f.epoch, NODE_DEAD, err);
             e->stats.runs_ended++;
+            lost_blame_later(e);
         }
     } while (rc == QP_OK && f.epoch != 0);
     return rc;
@@ -102,6 +103,7 @@ int run_enter(struct engine *e, struct qp_err *err)
             e->options.lease_ms > 0 ? store_now(e->store) + e->options.lease_ms / 3 : INT64_MAX;
         e->look_at = e->options.lease_ms > 0 ? 0 : INT64_MAX;
         e->over = false;
+        lost_blame_later(e);
     }
     return rc;
 }

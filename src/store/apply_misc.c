@@ -87,29 +87,50 @@ int apply_node_put(struct txn *t, struct op_node_put *op)
 
 /* ---------------------------------------------------------------------------------- what is due */
 
-/* A message whose holder was silent for too long, or one whose time has come. */
-static int wake_msg(struct txn *t, const struct op_wake *op, const void *row)
+/* A message whose holder was silent for too long is told of; one whose time has come is not. */
+static int lease_note(struct txn *t, struct op_wake *op, const struct msg_row *m)
+{
+    if (op->out_lost == NULL) {
+        op->out_lost = arena_alloc(t->arena, (size_t)op->limit * sizeof *op->out_lost);
+    }
+    if (op->out_lost == NULL) {
+        t->rc = err_set(t->err, QP_E_NOMEM, "wake: out of memory");
+        return t->rc;
+    }
+    op->out_lost[op->out_leases++] = m;
+    return QP_OK;
+}
+
+static int wake_msg(struct txn *t, struct op_wake *op, const void *row)
 {
     struct msg_row *m = txn_edit(t, TABLE_msg, row);
     if (m == NULL) {
         return t->rc;
     }
-    return m->state == MSG_HELD ? msg_give_up(t, m, op->lost_kind) : msg_release(t, m);
+    if (m->state != MSG_HELD) {
+        return msg_release(t, m);
+    }
+    QP_TRY(lease_note(t, op, m));
+    if (op->lost_ms > 0 && m->wake_at >= op->lost_from) {
+        m->wake_at = t->now + op->lost_ms;
+        return QP_OK;
+    }
+    return msg_give_up(t, m, op->lost_kind);
 }
 
-static int wake_hold(struct txn *t, const struct op_wake *op, const void *row)
+static int wake_hold(struct txn *t, struct op_wake *op, const void *row)
 {
     (void)op;
     return key_hold_remove(t, row);
 }
 
-static int wake_signal(struct txn *t, const struct op_wake *op, const void *row)
+static int wake_signal(struct txn *t, struct op_wake *op, const void *row)
 {
     (void)op;
     return signal_expire(t, row);
 }
 
-static int wake_idem(struct txn *t, const struct op_wake *op, const void *row)
+static int wake_idem(struct txn *t, struct op_wake *op, const void *row)
 {
     (void)op;
     if (signal_record_is(row)) {
@@ -123,19 +144,13 @@ static int wake_idem(struct txn *t, const struct op_wake *op, const void *row)
 static const struct {
     enum index_id index;
     size_t when; /* offset of that column */
-    int (*act)(struct txn *t, const struct op_wake *op, const void *row);
+    int (*act)(struct txn *t, struct op_wake *op, const void *row);
 } dues[] = {
     {INDEX_msg_wake, offsetof(struct msg_row, wake_at), wake_msg},
     {INDEX_key_hold_lease, offsetof(struct key_hold_row, lease_until), wake_hold},
     {INDEX_hook_sig_expire, offsetof(struct hook_sig_row, expire_at), wake_signal},
     {INDEX_idem_expire, offsetof(struct idem_row, expire_at), wake_idem},
 };
-
-/* A message whose holder was silent for too long, and not one whose time has come. */
-static bool is_lease(size_t kind, const void *row)
-{
-    return dues[kind].act == wake_msg && ((const struct msg_row *)row)->state == MSG_HELD;
-}
 
 #define WAKE_FIRST_PAGE 4
 
@@ -160,7 +175,6 @@ static int wake_kind(struct txn *t, struct op_wake *op, size_t kind, bool *out_c
             int64_t when;
             memcpy(&when, (const char *)found.rows[i] + dues[kind].when, sizeof when);
             due = when <= t->now + (PLANT(early_timer) ? 20 : 0);
-            op->out_leases += due && is_lease(kind, found.rows[i]);
             rc = due ? dues[kind].act(t, op, found.rows[i]) : QP_OK;
             op->out_count += due;
         }
@@ -173,10 +187,12 @@ int apply_wake(struct txn *t, struct op_wake *op)
 {
     bool cut = false;
     int rc = QP_OK;
-    if (op->limit <= 0 || op->limit > LIMIT_WAKE_MESSAGES) {
+    if (op->limit <= 0 || op->limit > LIMIT_WAKE_MESSAGES || op->lost_ms < 0 ||
+        op->lost_ms > LIMIT_LEASE_MS) {
         return QP_E_INVALID;
     }
     op->out_count = op->out_leases = 0;
+    op->out_lost = NULL;
     for (size_t i = 0; i < ARRAY_COUNT(dues) && rc == QP_OK && !cut && op->out_count < op->limit;
          i++) {
         rc = wake_kind(t, op, i, &cut);

@@ -506,13 +506,20 @@ struct op_key_release {
 /* Everything whose time has come by the store's clock, up to `limit` rows: timers and delayed
  * messages become READY, ended leases give their messages back, keys pass to their next waiters,
  * kept signals and idempotency records go. Each happens once: the row that says so changes in this
- * commit. A message of the kind `lost_kind` (0: none) whose lease has ended leaves a journal entry, EVENT_LOST,
- * while its job is open. out_more: come again at once. */
+ * commit. A message of the kind `lost_kind` (0: none) that an ended lease gives back leaves a journal entry, EVENT_LOST,
+ * while its job is open. out_more: come again at once.
+ *
+ * lost_ms > 0: a message whose lease ended at lost_from or later is not given back. Its lease is lost_ms from now, with the
+ * same token, and who asked settles it. out_lost are all messages whose leases have ended, HELD or given back; they live
+ * until the commit is reset. */
 struct op_wake {
     int64_t limit;
     int64_t lost_kind;
+    int64_t lost_from;
+    int64_t lost_ms;
     int64_t out_count;
     int64_t out_leases; /* of messages, that have ended */
+    const struct msg_row **out_lost;
     bool out_more;
 };
 

@@ -86,6 +86,39 @@ static void test_batches(void **state)
     (void)REFUSED(f, QP_E_INVALID, OP(wake, .limit = LIMIT_WAKE_MESSAGES + 1));
 }
 
+/* Proves that a lease that ended at lost_from or later stays with its token, for as long as asked, and that one that ended
+ * earlier gives its message back; both are told. */
+static void test_lost(void **state)
+{
+    struct storetest *f = *state;
+    struct op_wake out;
+    int64_t token;
+    qp_ms end;
+    conform_job(f, 100);
+    conform_put(f, 100, 1);
+    assert_int_equal(conform_claim(f, NS, 1, 1000, NULL), 1);
+    testenv_advance_ms(&f->t, 500);
+    conform_put(f, 100, 2);
+    assert_int_equal(conform_claim(f, NS, 1, 1000, NULL), 1);
+    end = conform_msg_row(f, 100, 2)->wake_at;
+    token = conform_msg_row(f, 100, 2)->token;
+    testenv_advance_ms(&f->t, 1000);
+    out = RUN(f, wake, .limit = 10, .lost_from = end, .lost_ms = 70);
+    assert_int_equal(out.out_count, 2);
+    assert_int_equal(out.out_leases, 2);
+    assert_int_equal(conform_msg_row(f, 100, 1)->state, MSG_READY);
+    assert_int_equal(conform_msg_row(f, 100, 2)->state, MSG_HELD);
+    assert_int_equal(conform_msg_row(f, 100, 2)->token, token);
+    assert_int_equal(conform_msg_row(f, 100, 2)->wake_at, store_now(f->s) + 70);
+    assert_int_equal(RUN(f, wake, .limit = 10, .lost_from = end, .lost_ms = 70).out_count, 0);
+    testenv_advance_ms(&f->t, 70);
+    out = RUN(f, wake, .limit = 10);
+    assert_int_equal(out.out_leases, 1);
+    assert_int_equal(conform_msg_row(f, 100, 2)->state, MSG_READY);
+    (void)REFUSED(f, QP_E_INVALID, OP(wake, .limit = 1, .lost_ms = -1));
+    (void)REFUSED(f, QP_E_INVALID, OP(wake, .limit = 1, .lost_ms = LIMIT_LEASE_MS + 1));
+}
+
 /* One of each kind of thing that can be due, at 1000 ms. */
 static void all_kinds(struct storetest *f)
 {
@@ -241,10 +274,16 @@ static void test_clock_judges_timers(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    CONFORM(test_timer),          CONFORM(test_timer_survives),
-    CONFORM(test_lease),          CONFORM(test_batches),
-    CONFORM(test_all_kinds),      CONFORM(test_nothing_due),
-    CONFORM(test_clock_step),     CONFORM(test_clock_catches_up),
-    CONFORM(test_clock_survives), CONFORM(test_clock_judges_timers),
+    CONFORM(test_timer),
+    CONFORM(test_timer_survives),
+    CONFORM(test_lease),
+    CONFORM(test_batches),
+    CONFORM(test_lost),
+    CONFORM(test_all_kinds),
+    CONFORM(test_nothing_due),
+    CONFORM(test_clock_step),
+    CONFORM(test_clock_catches_up),
+    CONFORM(test_clock_survives),
+    CONFORM(test_clock_judges_timers),
 };
 CONFORM_TOPIC(wake);

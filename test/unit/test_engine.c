@@ -197,6 +197,111 @@ static void test_task_lease(void **state)
     enginetest_done(&x);
 }
 
+/* ------------------------------------------------------------------------------------- lost leases */
+
+static const struct actor thrice[] = {{.name = "trigger", .category = 'D', .next = "w"},
+                                      {.name = "w",
+                                       .category = 'A',
+                                       .deed = DEED_TASK,
+                                       .topic = "t",
+                                       .policy = "attempts=3,backoff=1000,factor=1"},
+                                      {0}};
+
+#define LOST                                                                                        \
+    "{\"code\":504,\"message\":\"the lease ran out: the worker neither answered nor sent a beat\"," \
+    "\"activity\":\"w\",\"address\":\"w,0,0\"}"
+
+static void open_leased(enum storetest_kind kind)
+{
+    enginetest_init(&x, kind, thrice);
+    x.service.lease_ms = LIMIT_WORK_LEASE_MS;
+    x.service.room = 9;
+    enginetest_open(&x);
+    assert_int_equal(enginetest_start(&x, "a"), QP_OK);
+    assert_int_equal(in_hand(), 1);
+}
+
+static const struct act_row *act(void)
+{
+    return enginetest_act(&x, x.job, "w,0,0");
+}
+
+/* A worker that takes its task and is never heard of again uses up the attempts of its activity: each is an error 504, told at
+ * once on the activity and in the log, and the last one is the answer. */
+static void test_lost_leases(void **state)
+{
+    (void)state;
+    for (int kind = STORETEST_MEMORY; kind <= STORETEST_SQLITE; kind++) {
+        open_leased((enum storetest_kind)kind);
+        for (int i = 1; i <= 3; i++) {
+            struct task *lost = enginetest_task(&x, "a", NULL);
+            testenv_log_reset(&x.f.t);
+            enginetest_wait(&x, LIMIT_WORK_LEASE_MS - 1);
+            assert_int_equal(act()->attempt, i - 1);
+            enginetest_wait(&x, 1);
+            assert_int_equal(act()->attempt, i);
+            assert_true(str_equal(act()->error, QP_STR(LOST)));
+            assert_non_null(strstr(testenv_log(&x.f.t), "a lease ran out"));
+            assert_int_equal(enginetest_result(&x, lost, RESULT_DONE, "late"), QP_E_STALE);
+            enginetest_forget(&x, lost);
+            if (i < 3) {
+                assert_int_equal(job()->status, STATUS_RETRYING);
+                assert_int_equal(in_hand(), 0);
+                enginetest_wait(&x, 1000);
+                assert_int_equal(in_hand(), 1);
+            }
+        }
+        assert_int_equal(job()->state, JOB_FAILED);
+        assert_int_equal(act()->code, 504);
+        assert_true(str_equal(job()->error, QP_STR(LOST)));
+        assert_int_equal(engine_stats(x.e).leases, 3);
+        assert_int_equal(enginetest_rows(&x, TABLE_msg, x.job), 0);
+        enginetest_check(&x);
+        enginetest_done(&x);
+    }
+}
+
+/* What was lost with us is not its worker's fault: a lease that ran out before another run could take a beat, and one that
+ * ran out while this process stood still. Such a task comes again, and no attempt is used up. */
+static void test_lost_with_us(void **state)
+{
+    (void)state;
+    open_leased(STORETEST_SQLITE);
+    testenv_advance_ms(&x.f.t, 20 * 1000);
+    enginetest_crash(&x);
+    enginetest_wait(&x, 10 * 1000);
+    assert_int_equal(act()->attempt, 0);
+    assert_int_equal(x.tasks->tries, 2); /* it may have killed us: that is counted as ever */
+    enginetest_wait(&x, LIMIT_WORK_LEASE_MS + LIMIT_LOST_MS + 1); /* nobody was there at its end */
+    assert_int_equal(act()->attempt, 0);
+    enginetest_wait(&x, LIMIT_WORK_LEASE_MS); /* and now somebody was */
+    assert_int_equal(act()->attempt, 1);
+    enginetest_check(&x);
+    enginetest_done(&x);
+}
+
+/* A crash between the commit that finds a lease to be over and the one that reports it: the task is held a little longer,
+ * and comes again. */
+static void test_lost_and_crashed(void **state)
+{
+    struct qp_err err;
+    bool busy;
+    (void)state;
+    open_leased(STORETEST_SQLITE);
+    testenv_advance_ms(&x.f.t, LIMIT_WORK_LEASE_MS);
+    assert_int_equal(enginetest_round(&x, &busy, &err), QP_OK);
+    assert_true(busy);
+    assert_int_equal(act()->attempt, 0);
+    assert_int_equal(enginetest_message(&x, x.job)->state, MSG_HELD);
+    enginetest_crash(&x);
+    enginetest_wait(&x, LIMIT_LOST_MS);
+    assert_int_equal(act()->attempt, 0);
+    assert_int_equal(in_hand(), 1);
+    assert_int_equal(x.tasks->tries, 2);
+    enginetest_check(&x);
+    enginetest_done(&x);
+}
+
 /* The commit that claims tasks fails: they are still there, and the engine looks again. */
 static void test_claim_that_failed(void **state)
 {
@@ -325,11 +430,19 @@ static void test_priority(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_single),     cmocka_unit_test(test_unknown_kind),
-        cmocka_unit_test(test_room),       cmocka_unit_test(test_born_held_or_from_stream),
-        cmocka_unit_test(test_task_lease), cmocka_unit_test(test_claim_that_failed),
-        cmocka_unit_test(test_timers),     cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_priority),   cmocka_unit_test(test_decided_again),
+        cmocka_unit_test(test_single),
+        cmocka_unit_test(test_unknown_kind),
+        cmocka_unit_test(test_room),
+        cmocka_unit_test(test_born_held_or_from_stream),
+        cmocka_unit_test(test_task_lease),
+        cmocka_unit_test(test_lost_leases),
+        cmocka_unit_test(test_lost_with_us),
+        cmocka_unit_test(test_lost_and_crashed),
+        cmocka_unit_test(test_claim_that_failed),
+        cmocka_unit_test(test_timers),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_priority),
+        cmocka_unit_test(test_decided_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,8 @@ static void test_shape(void **state)
          "{\"code\":500,\"message\":\"{\\\"code\\\":200}\",\"activity\":\"a\",\"address\":\"a,0,0\"}"},
         {"{\"code\":\"address\":", "{\"code\":500,\"message\":\"{\\\"code\\\":\\\"address\\\":\","
                                    "\"activity\":\"a\",\"address\":\"a,0,0\"}"},
+        {"{\"code\":410}",
+         "{\"code\":410,\"message\":\"{\\\"code\\\":410}\",\"activity\":\"a\",\"address\":\"a,0,0\"}"},
         {"{\"message\":\"gone\",\"code\":410}",
          "{\"code\":410,\"message\":\"gone\",\"activity\":\"a\",\"address\":\"a,0,0\"}"},
         {"{\"code\":7,\"message\":\"odd\",\"more\":1}",

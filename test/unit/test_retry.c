@@ -15,12 +15,13 @@ static void test_parse(void **state)
         const char *text;
         struct retry retry;
     } cases[] = {
-        {"", {5, 1000, 2, 60000, 0}},
-        {"attempts=3", {3, 1000, 2, 60000, 0}},
-        {"cap=10,backoff=7,factor=1.5,attempts=2", {2, 7, 1.5, 10, 0}},
-        {"attempts=1,attempts=9", {9, 1000, 2, 60000, 0}},
-        {"backoff=0,cap=0,factor=1", {5, 0, 1, 0, 0}},
-        {"code=500,attempts=2", {2, 1000, 2, 60000, 500}},
+        {"", {5, 1000, 2, 60000, 0, 0}},
+        {"attempts=3", {3, 1000, 2, 60000, 0, 0}},
+        {"cap=10,backoff=7,factor=1.5,attempts=2", {2, 7, 1.5, 10, 0, 0}},
+        {"attempts=1,attempts=9", {9, 1000, 2, 60000, 0, 0}},
+        {"backoff=0,cap=0,factor=1", {5, 0, 1, 0, 0, 0}},
+        {"lost=7,attempts=1", {1, 1000, 2, 60000, 0, 7}},
+        {"code=500,attempts=2", {2, 1000, 2, 60000, 500, 0}},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -43,6 +44,7 @@ static void test_parse(void **state)
         assert_int_equal(again.attempts, r.attempts);
         assert_int_equal(again.cap_ms, r.cap_ms);
         assert_int_equal(again.code, r.code);
+        assert_int_equal(again.lost, cases[i].retry.lost);
     }
 }
 
@@ -93,9 +95,34 @@ static void test_delay(void **state)
     }
 }
 
+/* Who says nothing of lost leases lets them happen as often as the default does. */
+static void test_lost(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t attempts;
+    } cases[] = {{"", 5},
+                 {"attempts=1", 1},
+                 {"attempts=3", 3},
+                 {"attempts=1,lost=5", 5},
+                 {"attempts=2,code=500", 5},
+                 {"attempts=2,code=504", 2}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct retry r;
+        struct retry lost;
+        assert_int_equal(retry_parse(str_from(cases[i].text), &r, NULL), QP_OK);
+        lost = retry_of_lost(&r);
+        assert_int_equal(lost.attempts, cases[i].attempts);
+        assert_true(retry_is_for(&lost, 504));
+        assert_int_equal(lost.backoff_ms, r.backoff_ms);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parse), cmocka_unit_test(test_refused),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lost), cmocka_unit_test(test_parse),
+                                       cmocka_unit_test(test_refused),
                                        cmocka_unit_test(test_delay)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -832,6 +832,100 @@ static void test_pending_index(void **state)
     END_KIND
 }
 
+static void deploy(qp *q, const char *yaml)
+{
+    struct qp_err err = {0};
+    if (qp_deploy(q, &(struct qp_deploy){.text = str_from(yaml), .activate = true}, NULL, &err) !=
+        QP_OK) {
+        fail_msg("%s", err.text);
+    }
+}
+
+static int see_failures(void *context, const struct qp_activity *a)
+{
+    if (str_equal(a->topic, QP_STR("work"))) {
+        *(int64_t *)context = a->failures;
+    }
+    return QP_OK;
+}
+
+static int64_t failures_of(qp *q, const char *id)
+{
+    int64_t failures = -1;
+    bool more = false;
+    struct qp_err err = {0};
+    assert_int_equal(qp_activity_list(q, QP_NONE, str_from(id), QP_NONE, 0, &failures, see_failures,
+                                      &more, &err),
+                     QP_OK);
+    return failures;
+}
+
+/* Takes the task that must be there, and is never heard of again. */
+static void take_and_die(qp *q, const char *id, int64_t failures, qp_ms backoff_ms)
+{
+    struct caller c;
+    take_one(q, &c, "w");
+    done(q, &c);
+    testenv_advance_ms(&rt, LIMIT_WORK_LEASE_MS);
+    rt_poll(q);
+    assert_int_equal(failures_of(q, id), failures);
+    testenv_advance_ms(&rt, backoff_ms);
+    rt_poll(q);
+}
+
+/* Proves that the workers of a graph's activity that die use up its maximumAttempts, and that a transition takes the error
+ * 504 then; that an activity without a policy is tried again all the same; and that an error's attempts and those of
+ * lost leases are counted together. */
+static void test_dying_workers(void **state)
+{
+    static const char yaml[] =
+        "app:\n  id: mortal\n  version: '1'\n  graphs:\n"
+        "    - subscribes: mortal.start\n      activities:\n"
+        "        t: { type: trigger }\n"
+        "        w: { type: worker, topic: work, retry: { maximumAttempts: 3, backoffCoefficient: "
+        "1, initialInterval: 1 } }\n"
+        "        c: { type: hook, job: { maps: { err: '{w.output.metadata.err}', attempt: "
+        "'{w.output.metadata.attempt}' } } }\n"
+        "      transitions: { t: [{ to: w }], w: [{ to: c, conditions: { code: 504 } }] }\n"
+        "    - subscribes: mortal.usual\n      activities:\n"
+        "        t2: { type: trigger }\n"
+        "        w2: { type: worker, topic: work }\n"
+        "      transitions: { t2: [{ to: w2 }] }\n";
+    struct caller c;
+    qp *q;
+    rt_begin(RT_VIRTUAL);
+    q = rt_open(NULL);
+    deploy(q, yaml);
+    rt_start_with(q, &(struct qp_start){.topic = QP_STR("mortal.start"),
+                                        .id = QP_STR("j"),
+                                        .input = QP_STR("{}")});
+    rt_poll(q);
+    take_and_die(q, "j", 1, 1000);
+    take_one(q, &c, "w");
+    done(q, &c);
+    assert_int_equal(bring(q, "w", c.token, WORK_ERROR, "no luck"), WORK_OK);
+    assert_int_equal(failures_of(q, "j"), 2);
+    testenv_advance_ms(&rt, 1000);
+    rt_poll(q);
+    take_and_die(q, "j", 3, 0);
+    rt_expect(
+        q, "j", "completed",
+        "{\"err\":{\"code\":504,\"message\":\"the lease ran out: the worker neither answered nor "
+        "sent a beat\",\"activity\":\"w\",\"address\":\"w,0,0\"},\"attempt\":3}");
+    rt_start_with(q, &(struct qp_start){.topic = QP_STR("mortal.usual"),
+                                        .id = QP_STR("k"),
+                                        .input = QP_STR("{}")});
+    rt_poll(q);
+    for (int64_t i = 1; i < 5; i++) {
+        take_and_die(q, "k", i, 8000);
+        rt_expect(q, "k", "retrying", NULL);
+    }
+    take_and_die(q, "k", 5, 0);
+    rt_expect(q, "k", "failed", NULL);
+    rt_close(q);
+    rt_end();
+}
+
 /* Proves that a call that is malformed is refused with its place, and nothing is taken. */
 static void test_refused(void **state)
 {
@@ -1065,6 +1159,7 @@ int main(void)
         cmocka_unit_test(test_refused_alone),
         cmocka_unit_test(test_long_error),
         cmocka_unit_test(test_pending_index),
+        cmocka_unit_test(test_dying_workers),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_many_parked),
         cmocka_unit_test(test_too_many),
