@@ -212,6 +212,8 @@
 /* Server */
 #define LIMIT_BODY_SIZE (4 * 1024 * 1024) /* of a request; configurable */
 #define LIMIT_BODY_HARD_SIZE (64 * 1024 * 1024)
+#define LIMIT_BODY_DROP_SIZE                                                                       \
+    (64 * 1024 * 1024) /* beyond the limit: read and dropped, so that its sender sees the answer */
 #define LIMIT_BODY_SMALL_SIZE (16 * 1024)     /* of a request: so much is taken in any case */
 #define LIMIT_BODIES_SIZE (256 * 1024 * 1024) /* of all requests at a time, beyond that of each */
 #define LIMIT_URI_SIZE 4096

@@ -13,6 +13,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -105,10 +106,17 @@ static int refuse(qp_task *task, const char *why)
     return qp_task_fail(task, &(struct qp_failure){.message = why, .code = 422, .fatal = 1});
 }
 
+static_assert(LIMIT_SHELL_ARGUMENTS == 64 && LIMIT_SHELL_MOST_MS == 3600000 &&
+                  LIMIT_SHELL_OUTPUT_SIZE == 256 * 1024,
+              "sentences below name them");
+
 static int ask_arguments(qp_task *task, struct asked *a)
 {
     const struct json *list = json_get(a->json, QP_STR("arguments"));
     size_t n = json_count(list);
+    if (list != NULL && !json_is(list, JSON_KIND_ARRAY)) {
+        return refuse(task, "arguments: a list of texts");
+    }
     if (n > LIMIT_SHELL_ARGUMENTS) {
         return refuse(task, "arguments: there are more than 64");
     }
@@ -126,11 +134,48 @@ static int ask_arguments(qp_task *task, struct asked *a)
     return QP_OK;
 }
 
+/* A field that is misspelt would else be a setting that is silently not there. */
+static int ask_fields(qp_task *task, const struct asked *a)
+{
+    static const char *const known[] = {"command", "arguments", "stdin", "timeout_ms"};
+    struct json_walk w = {0};
+    char why[LIMIT_LOG_ECHO_SIZE];
+    while (json_each(a->json, &w)) {
+        bool found = false;
+        for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
+            found = found || str_equal(w.key, str_from(known[i]));
+        }
+        if (!found) {
+            (void)snprintf(why, sizeof why,
+                           "quipu.shell: no field '%.*s'; there are command, arguments, stdin, "
+                           "timeout_ms",
+                           (int)(w.key.n < 60 ? w.key.n : 60), w.key.p);
+            return refuse(task, why);
+        }
+    }
+    return QP_OK;
+}
+
+static int ask_rest(qp_task *task, struct asked *a)
+{
+    const struct json *in = json_get(a->json, QP_STR("stdin"));
+    const struct json *timeout = json_get(a->json, QP_STR("timeout_ms"));
+    int64_t timeout_ms = LIMIT_SHELL_MS;
+    if (in != NULL && !json_as_str(in, &a->in)) {
+        return refuse(task, "stdin: a text");
+    }
+    if (timeout != NULL && (!json_as_i64(timeout, &timeout_ms) || timeout_ms < 1 ||
+                            timeout_ms > LIMIT_SHELL_MOST_MS)) {
+        return refuse(task, "timeout_ms: a whole number from 1 to 3600000");
+    }
+    a->timeout_ms = timeout_ms;
+    return ask_arguments(task, a);
+}
+
 static int ask(const struct shell *shell, qp_task *task, struct asked *a)
 {
     qp_str name = QP_NONE;
     const char *path;
-    int64_t timeout_ms = LIMIT_SHELL_MS;
     int rc = json_parse(&task->q->env, qp_task_input(task), NULL, &a->json);
     if (rc != QP_OK || !json_as_str(json_get(a->json, QP_STR("command")), &name)) {
         return refuse(task, "quipu.shell: name the command: {\"command\":\"...\"}");
@@ -139,13 +184,10 @@ static int ask(const struct shell *shell, qp_task *task, struct asked *a)
     if (path == NULL) {
         return refuse(task, "quipu.shell: the command is not on the operator's list; see --shell");
     }
-    timeout_ms = number_of(a->json, "timeout_ms", timeout_ms);
-    a->in = text_of(a->json, "stdin", QP_NONE);
-    a->timeout_ms =
-        timeout_ms > 0 && timeout_ms <= LIMIT_SHELL_MOST_MS ? timeout_ms : LIMIT_SHELL_MS;
     (void)snprintf(a->path, sizeof a->path, "%s", path);
     a->arguments[0] = a->path;
-    return ask_arguments(task, a);
+    QP_TRY(ask_fields(task, a));
+    return ask_rest(task, a);
 }
 
 static void asked_done(qp_task *task, struct asked *a)
@@ -361,6 +403,13 @@ static int work_shell(void *context, qp_task *task)
 
 /* --------------------------------------------------------------------------------------------- serving */
 
+/* It may go later: then its tasks say so. */
+static bool is_program(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
+}
+
 static int list_check(const struct qp_builtin *b, size_t *out_size, struct qp_err *err)
 {
     *out_size = sizeof(struct shell) + b->shell_count * sizeof(char *);
@@ -375,6 +424,10 @@ static int list_check(const struct qp_builtin *b, size_t *out_size, struct qp_er
             return err_set(err, QP_E_INVALID,
                            "quipu.shell: '%.200s' is not of the form name=/the/program",
                            b->shell[i]);
+        }
+        if (!is_program(equals + 1)) {
+            return err_set(err, QP_E_NOT_FOUND,
+                           "quipu.shell: '%.200s' is no program that can be started", b->shell[i]);
         }
         *out_size += strlen(b->shell[i]) + 1;
     }

@@ -13,6 +13,7 @@
 
 #include "base/cond.h"
 #include "base/log.h"
+#include "server/fields.h"
 #include "server/idempotency.h"
 
 qp *api_engine(const struct api *api)
@@ -291,19 +292,51 @@ static bool check_query(struct api_call *c)
     return true;
 }
 
+/* Of a body that was checked. */
+static bool asks_for_dry_run(const struct api_call *c)
+{
+    struct raw_walk w = {.rest = c->body};
+    while (raw_each(&w)) {
+        if (str_equal(w.key, QP_STR("dry_run")) && str_equal(w.value, QP_STR("true"))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_scope(struct api_call *c, int scope)
+{
+    if ((c->who.scopes & scope) == 0) {
+        api_refuse(c, PROBLEM_FORBIDDEN, NULL, "the token lacks the scope %s", scope_word(scope));
+        return false;
+    }
+    return true;
+}
+
+/* What a request with a dry run needs is known by its body, which strangers to both scopes need not send. */
+static bool check_scope(struct api_call *c)
+{
+    bool dry = (c->route->flags & ROUTE_DRY) != 0 && (c->who.scopes & SCOPE_READ) != 0;
+    return c->route->scope == SCOPE_OPEN || dry || has_scope(c, c->route->scope);
+}
+
+static bool check_dry_scope(struct api_call *c)
+{
+    return (c->route->flags & ROUTE_DRY) == 0 ||
+           has_scope(c, asks_for_dry_run(c) ? SCOPE_READ : c->route->scope);
+}
+
 /* Who asks is known. */
 static void authorized(struct api_call *c)
 {
-    int scope = c->route->scope;
-    if (scope != SCOPE_OPEN && (c->who.scopes & scope) == 0) {
-        api_refuse(c, PROBLEM_FORBIDDEN, NULL, "the token lacks the scope %s", scope_word(scope));
+    if (!check_scope(c)) {
         return;
     }
     if ((c->route->flags & ROUTE_WHOLE) != 0 && strcmp(c->who.namespaces, "*") != 0) {
         api_refuse(c, PROBLEM_FORBIDDEN, NULL, "the token is not for the whole store");
         return;
     }
-    if (!check_query(c) || !check_namespace(c) || !check_body(c)) {
+    if (!check_query(c) || !check_namespace(c) || !check_body(c) || !check_dry_scope(c)) {
         return;
     }
     if ((c->route->flags & ROUTE_REPEATS) == 0) {

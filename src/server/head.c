@@ -107,7 +107,18 @@ static void add_length(struct head *h, qp_str value)
         refuse(h, PROBLEM_BAD_REQUEST, "Content-Length is empty");
     }
     h->length = length;
-    if (length > h->rules->body_size) {
+}
+
+bool head_is_too_large(const struct head *h)
+{
+    return h->has_length && h->length > h->rules->body_size;
+}
+
+/* Who waits for a word before it sends the body has it at once; of what is far too large nothing is read. */
+static void judge_length(struct head *h)
+{
+    if (head_is_too_large(h) &&
+        (h->waits || h->length - h->rules->body_size > h->rules->drop_size)) {
         refuse(h, PROBLEM_BODY_SIZE, "the limit is %zu bytes", h->rules->body_size);
     }
 }
@@ -123,15 +134,26 @@ static void add_encoding(struct head *h, qp_str value)
     }
 }
 
-/* The name without its port: "localhost:7700", "[::1]:7700". */
+/* ":7700", or nothing: what else may follow a name is somebody else's name. */
+static bool is_port(qp_str text)
+{
+    for (size_t i = 1; i < text.n; i++) {
+        if (text.p[i] < '0' || text.p[i] > '9') {
+            return false;
+        }
+    }
+    return text.n == 0 || (text.p[0] == ':' && text.n > 1 && text.n <= 6);
+}
+
+/* The name without its port: "localhost:7700", "[::1]:7700". Where no port follows it, all of it is the name, and is
+ * known to nobody. */
 static qp_str host_name(qp_str value)
 {
-    if (value.n > 0 && value.p[0] == '[') {
-        const char *end = memchr(value.p, ']', value.n);
-        return end == NULL ? value : (qp_str){value.p, (size_t)(end - value.p) + 1};
-    }
-    const char *colon = value.n == 0 ? NULL : memchr(value.p, ':', value.n);
-    return colon == NULL ? value : (qp_str){value.p, (size_t)(colon - value.p)};
+    const char *end = value.n == 0        ? NULL
+                      : value.p[0] == '[' ? memchr(value.p, ']', value.n)
+                                          : memchr(value.p, ':', value.n);
+    size_t size = end == NULL ? value.n : (size_t)(end - value.p) + (value.p[0] == '[' ? 1 : 0);
+    return is_port((qp_str){value.p + size, value.n - size}) ? (qp_str){value.p, size} : value;
 }
 
 static void add_host(struct head *h, qp_str value)
@@ -235,6 +257,8 @@ void head_add(struct head *h, qp_str name, qp_str value, struct api_call *c)
         add_host(h, value);
     } else if (is_named(name, "Content-Encoding")) {
         refuse(h, PROBLEM_MEDIA_TYPE, "the body may not be compressed");
+    } else if (is_named(name, "Expect")) {
+        h->waits = is_named(value, "100-continue");
     } else if (is_named(name, "Origin")) {
         h->origin = value;
     } else if (is_named(name, "X-Request-Id")) {
@@ -248,6 +272,7 @@ void head_add(struct head *h, qp_str name, qp_str value, struct api_call *c)
 
 bool head_end(struct head *h)
 {
+    judge_length(h);
     if (h->has_length && h->has_encoding) {
         refuse(h, PROBLEM_BAD_REQUEST, "both Content-Length and Transfer-Encoding");
     }

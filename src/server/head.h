@@ -23,6 +23,7 @@ struct head_rules {
     bool any_host; /* a Unix socket has no name */
     bool behind_proxy;
     size_t body_size;
+    size_t drop_size; /* so much more of a body that is too large is read and dropped */
 };
 
 struct head {
@@ -39,7 +40,12 @@ struct head {
     bool has_length;
     bool has_encoding;
     uint64_t length;
+    bool waits; /* for 100 Continue, before it sends a body */
 };
+
+/* Whether the body is larger than it may be. Who has begun to send it sees the answer only if it is read: then it is not
+ * refused by its head. */
+bool head_is_too_large(const struct head *h);
 
 void head_begin(struct head *h, const struct head_rules *rules);
 /* The request line. `target` is as it was sent; *out_path and *out_query are its parts. */

@@ -37,8 +37,6 @@
 /* The first line and all headers, with the method, the version and some spaces. */
 #define HEAD_SIZE ((size_t)(LIMIT_URI_SIZE + LIMIT_HEADER_SIZE + 256))
 #define STREAM_BLOCK 16384
-#define CHUNKED_DROP_FACTOR                                                                        \
-    2 /* so much of a body that is too large is read, to answer it politely */
 
 struct exchange {
     struct api_call call;
@@ -381,7 +379,8 @@ static bool hold(struct exchange *x, size_t size)
     return held;
 }
 
-/* Before a body is read, of whom. The library asks again when the connection is resumed. A stranger's
+/* Before a body is read, of whom. One that is too large is read as well, and dropped: who is sending it would else meet a
+ * closed connection, and not the answer. The library asks again when the connection is resumed. A stranger's
  * body is read, so that he can read his answer, and dropped; but not in chunks, whose sizes and
  * trailers are lines, too: those the library would read without end. */
 static enum MHD_Result admit(struct exchange *x)
@@ -400,8 +399,11 @@ static enum MHD_Result admit(struct exchange *x)
         x->call.close_after = true;
         return begin(x);
     }
+    /* What is dropped has no more time than the largest that is taken. */
     link_expect(x->link, PHASE_BODY,
-                body_ms(x->head.has_length ? x->head.length : x->http->rules.body_size));
+                body_ms(x->head.has_length && !head_is_too_large(&x->head)
+                            ? x->head.length
+                            : x->http->rules.body_size));
     return MHD_YES;
 }
 
@@ -412,7 +414,7 @@ static enum MHD_Result take_body(struct exchange *x, const char *data, size_t si
     if (x->call.stranger) {
         return MHD_YES;
     }
-    x->too_large = x->too_large || size > most - in->n;
+    x->too_large = x->too_large || head_is_too_large(&x->head) || size > most - in->n;
     x->no_room = !x->too_large && (x->no_room || !hold(x, size));
     if (!x->too_large && !x->no_room) {
         buf_add(in, data, size);
@@ -421,7 +423,7 @@ static enum MHD_Result take_body(struct exchange *x, const char *data, size_t si
     buf_done(in);
     let_go(x);
     x->dropped += size;
-    return x->dropped > most * CHUNKED_DROP_FACTOR ? MHD_NO : MHD_YES;
+    return x->dropped > most + LIMIT_BODY_DROP_SIZE ? MHD_NO : MHD_YES;
 }
 
 static enum MHD_Result request_came(void *context, struct MHD_Connection *connection,
@@ -570,6 +572,7 @@ static void set_rules(struct http *h)
     struct head_rules *r = &h->rules;
     const char *colon = strrchr(o->listener.name, ':');
     r->body_size = o->body_size > 0 ? o->body_size : LIMIT_BODY_SIZE;
+    r->drop_size = LIMIT_BODY_DROP_SIZE;
     r->any_host = o->listener.is_unix;
     r->behind_proxy = o->behind_proxy;
     r->hosts[r->host_count++] = "localhost";
@@ -608,7 +611,7 @@ static struct MHD_Daemon *start_daemon(struct http *h)
         more[n++] = (struct MHD_OptionItem){
             MHD_OPTION_HTTPS_PRIORITIES, 0,
             (void
-                 *)(uintptr_t) "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SAFE_RENEGOTIATION"};
+                 *)(uintptr_t) "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:%SAFE_RENEGOTIATION"};
     }
     if (threads > 1) {
         more[n++] = (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, threads, NULL};

@@ -21,8 +21,9 @@ enum route_flags {
     ROUTE_WHOLE = 128,  /* is about the whole store: not for a token of some namespaces */
     ROUTE_YAML = 256,   /* its body may be YAML as well, and is checked by the handler then */
     ROUTE_BRIEF = 512,  /* is answered within a second, whatever the store does */
-    ROUTE_PARTS =
-        1024, /* what the items of its lists bring is checked one by one, by the handler */
+    /* What the items of its lists bring is checked one by one, by the handler. */
+    ROUTE_PARTS = 1024,
+    ROUTE_DRY = 2048, /* with "dry_run": true in its body it needs the scope read, and no other */
 };
 #define ROUTE_FRAME 3 /* levels of such a body: the object, the list, its item */
 

@@ -228,6 +228,36 @@ static void expect_raw(const char *text, int status)
     hc_close(&c);
 }
 
+/* A client that sends all of a request before it reads anything, as most do, sees that its body is too large, and no
+ * broken connection: what is too large is read and dropped. Far beyond that it is not. */
+static void too_large_and_told(void **state)
+{
+    static const size_t sizes[] = {LIMIT_BODY_SIZE + 1, 3 * LIMIT_BODY_SIZE, 8 * LIMIT_BODY_SIZE};
+    (void)state;
+    st_begin(ST_MEMORY, ST_OPEN);
+    for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) {
+        char head[256];
+        struct hc c;
+        struct hc_answer a;
+        char *text;
+        (void)snprintf(head, sizeof head,
+                       "POST /v1/jobs HTTP/1.1\r\n" HOST
+                       "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+                       sizes[i]);
+        text = repeat(head, 'a', sizes[i], "");
+        assert_true(hc_open(&c, st.port));
+        assert_true(hc_text(&c, text));
+        a = hc_read(&c, 20000);
+        assert_int_equal(a.status, 413);
+        assert_non_null(strstr(a.body, "the limit is 4194304 bytes"));
+        hc_done(&a);
+        hc_close(&c);
+        free(text);
+    }
+    expect_raw("POST /v1/jobs HTTP/1.1\r\n" HOST "Content-Length: 71303169\r\n\r\n", 413);
+    st_end();
+}
+
 /* Every size has its limit, and passing it its own answer. */
 static void sizes(void **state)
 {
@@ -253,7 +283,12 @@ static void sizes(void **state)
     }
     (void)snprintf(many + n, sizeof many - n, "\r\n");
     expect_raw(many, 431);
-    expect_raw("POST /v1/jobs HTTP/1.1\r\n" HOST "Content-Length: 4097\r\n\r\n", 413);
+    expect_raw("POST /v1/jobs HTTP/1.1\r\n" HOST
+               "Expect: 100-continue\r\nContent-Length: 4097\r\n\r\n",
+               413);
+    text = repeat("POST /v1/jobs HTTP/1.1\r\n" HOST "Content-Length: 4097\r\n\r\n", 'a', 4097, "");
+    expect_raw(text, 413);
+    free(text);
     text = repeat("POST /v1/jobs HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n1388\r\n",
                   'a', 5000, "\r\n0\r\n\r\n");
     expect_raw(text, 413);
@@ -548,6 +583,7 @@ int main(void)
         cmocka_unit_test(good_ones_work),
         cmocka_unit_test(headers),
         cmocka_unit_test(rate_of_a_token),
+        cmocka_unit_test(too_large_and_told),
         cmocka_unit_test(sizes),
         cmocka_unit_test(requests_per_connection),
         cmocka_unit_test(strangers_do_not_stay),

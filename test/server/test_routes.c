@@ -411,9 +411,43 @@ static void page_is_the_table(void **state)
     st_end();
 }
 
+/* A dry run needs the scope read, and no other, whatever it would do; what it would do needs its own. */
+static void dry_runs(void **state)
+{
+    static const struct {
+        const char *role;
+        const char *body;
+        int status;
+    } cases[] = {
+        {"viewer", "{\"action\":\"cancel\",\"where\":\"\",\"dry_run\":true}", 200},
+        {"viewer", "{\"action\":\"delete\",\"where\":\"\",\"dry_run\":true}", 200},
+        {"viewer", "{\"action\":\"cancel\",\"where\":\"\",\"dry_run\":false}", 403},
+        {"viewer", "{\"action\":\"cancel\",\"where\":\"\"}", 403},
+        {"trigger", "{\"action\":\"cancel\",\"where\":\"\",\"dry_run\":true}", 403},
+        {"trigger", "{\"action\":\"cancel\",\"where\":\"\"}", 200},
+        {"operator", "{\"action\":\"delete\",\"where\":\"\",\"dry_run\":true}", 200},
+        {"operator", "{\"action\":\"delete\",\"where\":\"\"}", 403},
+        {"worker", "{\"action\":\"cancel\",\"where\":\"\",\"dry_run\":true}", 403},
+    };
+    (void)state;
+    st_begin(ST_FILE, ST_TOKENS);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        char token[TOKEN_TEXT_SIZE];
+        struct hc_answer a;
+        st_token(cases[i].role, NULL, token);
+        a = hc_call(st.port, token, "POST", "/v1/batches", cases[i].body);
+        if (a.status != cases[i].status) {
+            fail_msg("%s: %s: %d %s", cases[i].role, cases[i].body, a.status, a.body);
+        }
+        hc_done(&a);
+    }
+    st_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dry_runs),
         cmocka_unit_test(openapi_is_the_table),
         cmocka_unit_test(page_is_the_table),
         cmocka_unit_test(matrix),

@@ -115,6 +115,25 @@ test_tls() {
     status 200 --cacert second.pem "https://localhost:$port/livez" && stop
 }
 
+# With TLS 1.2 only keys that are forgotten: who has the key of the certificate later cannot read what was said.
+test_tls_forward_secrecy() {
+    certificate first && serve --tls-key key.pem --tls-cert cert.pem || return 1
+    local port=${url##*:}
+    status 200 --cacert first.pem --tls-max 1.2 --ciphers ECDHE-RSA-AES128-GCM-SHA256 "https://localhost:$port/livez" || return 1
+    if curl -s --max-time 5 --cacert first.pem --tls-max 1.2 --ciphers AES128-GCM-SHA256:AES256-GCM-SHA384 \
+        "https://localhost:$port/livez"; then return 1; fi
+    stop
+}
+
+# A client that does not ask first sees that its body is too large, and how large it may be.
+test_too_large() {
+    serve && head -c 10000000 /dev/zero > large || return 1
+    status 413 -H "Authorization: Bearer $(cat data/admin.token)" -H 'Content-Type: application/json' -H 'Expect:' \
+        --data-binary @large "$url/v1/jobs" && grep -q 'the limit is 4194304 bytes' body &&
+        status 413 -H "Authorization: Bearer $(cat data/admin.token)" -H 'Content-Type: application/json' \
+            --data-binary @large "$url/v1/work" && grep -q 4194304 body && stop
+}
+
 # SIGUSR1 writes to the log what the server knows of itself, and nothing else happens.
 test_dump() {
     serve || return 1

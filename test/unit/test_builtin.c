@@ -64,10 +64,13 @@ static void fail_fails(void **state)
         {"{\"times\":0,\"a\":1}", 1, "completed", "{\"times\":0,\"a\":1}"},
         {"{\"times\":2}", 2, "retrying", NULL},
         {"{\"times\":2}", 3, "completed", "{\"times\":2}"},
-        {"{\"times\":3}", 3, "failed", "{\"message\":\"it was asked to fail\",\"code\":500}"},
-        {"{\"message\":\"no stock\",\"code\":409}", 3, "failed",
-         "{\"message\":\"no stock\",\"code\":409}"},
-        {"null", 3, "failed", "{\"message\":\"it was asked to fail\",\"code\":500}"},
+        {"{\"times\":3}", 3, "failed",
+         "{\"code\":500,\"message\":\"it was asked to fail\",\"activity\":\"run\",\"address\":\"run,0,0\"}"},
+        {"{\"code\":409,\"message\":\"no stock\",\"activity\":\"run\",\"address\":\"run,0,0\"}", 3,
+         "failed",
+         "{\"code\":409,\"message\":\"no stock\",\"activity\":\"run\",\"address\":\"run,0,0\"}"},
+        {"null", 3, "failed",
+         "{\"code\":500,\"message\":\"it was asked to fail\",\"activity\":\"run\",\"address\":\"run,0,0\"}"},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -97,6 +100,7 @@ static void bad_lists(void **state)
 {
     static const char *const bad[] = {"",      "=/bin/true", "true",
                                       "true=", "true=true",  "true=./true"};
+    static const char *const gone[] = {"a=/no/such/program", "b=/etc/passwd", "c=/tmp"};
     static char names[LIMIT_SHELL_COMMANDS + 1][32];
     const char *many[LIMIT_SHELL_COMMANDS + 1];
     struct qp_err err = {0};
@@ -107,6 +111,11 @@ static void bad_lists(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
         struct qp_builtin b = {.shell = &bad[i], .shell_count = 1};
         assert_int_equal(qp_builtin_serve(q, &b, &err), QP_E_INVALID);
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(gone); i++) {
+        struct qp_builtin b = {.shell = &gone[i], .shell_count = 1};
+        assert_int_equal(qp_builtin_serve(q, &b, &err), QP_E_NOT_FOUND);
+        assert_non_null(strstr(err.text, gone[i]));
     }
     for (size_t i = 0; i < ARRAY_COUNT(many); i++) {
         (void)snprintf(names[i], sizeof names[i], "p%zu=/bin/true", i);
@@ -145,14 +154,17 @@ static void write_program(const char *name, const char *text, char out_row[512])
 static qp *open_shell(const char *text)
 {
     static char row[512];
-    const char *list[] = {row, "true=/bin/true", "missing=/no/such/program"};
+    static char missing[512];
+    const char *list[] = {row, "true=/bin/true", missing};
     struct qp_err err = {0};
     qp *q;
     rt_begin(RT_REAL);
     write_program("program", text, row);
+    write_program("missing", "", missing);
     q = rt_open(rt_path);
     assert_int_equal(
         qp_builtin_serve(q, &(struct qp_builtin){.shell = list, .shell_count = 3}, &err), QP_OK);
+    assert_int_equal(unlink(strchr(missing, '=') + 1), 0); /* it was there at the start */
     assert_int_equal(qp_start_threads(q, 2, &err), QP_OK);
     return q;
 }
@@ -180,23 +192,45 @@ static void shell(const char *program, const char *input, const char *status, co
 
 #define ARGUMENTS "for a in \"$0\" \"$@\"; do printf '<%s>' \"${a##*/}\"; done\n"
 
+/* A program that was there at the start. */
+static void missing_by_then(void)
+{
+    qp *q = open_shell("");
+    char text[512];
+    struct qp_start s = {.topic = QP_STR("quipu.shell"),
+                         .id = QP_STR("j"),
+                         .input = QP_STR("{\"command\":\"missing\"}"),
+                         .retry = {.attempts = 1}};
+    (void)snprintf(text, sizeof text,
+                   "{\"code\":500,\"message\":\"quipu.shell: '%.200s.missing' cannot be "
+                   "started\",\"activity\":\"run\",\"address\":\"run,0,0\"}",
+                   rt_path);
+    rt_start_with(q, &s);
+    rt_wait(q, "j", "failed");
+    rt_expect(q, "j", "failed", text);
+    close_shell(q, 1);
+}
+
 static void programs_of_the_list(void **state)
 {
     (void)state;
     shell("cat; echo oops >&2\n", "{\"command\":\"program\",\"stdin\":\"a\\nb\"}", "completed",
           "{\"code\":0,\"stdout\":\"a\\nb\",\"stderr\":\"oops\\n\"}");
-    shell("exit 3\n", "{\"command\":\"program\"}", "failed",
-          "{\"message\":\"it ended with 3: \",\"code\":500}");
-    shell("echo first; echo why >&2; exit 1\n", "{\"command\":\"program\"}", "failed",
-          "{\"message\":\"it ended with 1: why\\n\",\"code\":500}");
-    shell("echo first; exit 1\n", "{\"command\":\"program\"}", "failed",
-          "{\"message\":\"it ended with 1: first\\n\",\"code\":500}");
-    shell("kill -9 $$\n", "{\"command\":\"program\"}", "failed",
-          "{\"message\":\"it ended with 137: \",\"code\":500}");
+    shell(
+        "exit 3\n", "{\"command\":\"program\"}", "failed",
+        "{\"code\":500,\"message\":\"it ended with 3: \",\"activity\":\"run\",\"address\":\"run,0,0\"}");
+    shell(
+        "echo first; echo why >&2; exit 1\n", "{\"command\":\"program\"}", "failed",
+        "{\"code\":500,\"message\":\"it ended with 1: why\\n\",\"activity\":\"run\",\"address\":\"run,0,0\"}");
+    shell(
+        "echo first; exit 1\n", "{\"command\":\"program\"}", "failed",
+        "{\"code\":500,\"message\":\"it ended with 1: first\\n\",\"activity\":\"run\",\"address\":\"run,0,0\"}");
+    shell(
+        "kill -9 $$\n", "{\"command\":\"program\"}", "failed",
+        "{\"code\":500,\"message\":\"it ended with 137: \",\"activity\":\"run\",\"address\":\"run,0,0\"}");
     shell("exec <&-; exit 0\n", "{\"command\":\"program\",\"stdin\":\"nobody reads this\"}",
           "completed", "{\"code\":0,\"stdout\":\"\",\"stderr\":\"\"}");
-    shell("", "{\"command\":\"missing\"}", "failed",
-          "{\"message\":\"quipu.shell: '/no/such/program' cannot be started\",\"code\":500}");
+    missing_by_then();
 }
 
 /* No shell looks at them: blanks, quotes, dollars and semicolons are letters. */
@@ -225,7 +259,7 @@ static void environment_is_bare(void **state)
 }
 
 #define NOT_LISTED                                                                                 \
-    "{\"message\":\"quipu.shell: the command is not on the operator's list; see --shell\",\"code\":422}"
+    "{\"code\":422,\"message\":\"quipu.shell: the command is not on the operator's list; see --shell\",\"activity\":\"run\",\"address\":\"run,0,0\"}"
 
 static void refused(void **state)
 {
@@ -237,11 +271,27 @@ static void refused(void **state)
         {"{\"command\":\"/bin/true\"}", NOT_LISTED},
         {"{\"command\":\"tru\"}", NOT_LISTED},
         {"{}",
-         "{\"message\":\"quipu.shell: name the command: {\\\"command\\\":\\\"...\\\"}\",\"code\":422}"},
+         "{\"code\":422,\"message\":\"quipu.shell: name the command: {\\\"command\\\":\\\"...\\\"}\",\"activity\":\"run\",\"address\":\"run,0,0\"}"},
         {"null",
-         "{\"message\":\"quipu.shell: name the command: {\\\"command\\\":\\\"...\\\"}\",\"code\":422}"},
+         "{\"code\":422,\"message\":\"quipu.shell: name the command: {\\\"command\\\":\\\"...\\\"}\",\"activity\":\"run\",\"address\":\"run,0,0\"}"},
+        {"{\"command\":\"true\",\"arguments\":\"-l\"}",
+         "{\"code\":422,\"message\":\"arguments: a list of texts\",\"activity\":\"run\",\"address\":\"run,0,0\"}"},
+        {"{\"command\":\"true\",\"arguments\":{\"a\":\"b\"}}",
+         "{\"code\":422,\"message\":\"arguments: a list of texts\",\"activity\":\"run\",\"address\":\"run,0,0\"}"},
+        {"{\"command\":\"true\",\"timeout_ms\":-1}",
+         "{\"code\":422,\"message\":\"timeout_ms: a whole number from 1 to 3600000\",\"activity\":\"run\",\"address\":\"run,0,0\"}"},
+        {"{\"command\":\"true\",\"timeout_ms\":0}",
+         "{\"code\":422,\"message\":\"timeout_ms: a whole number from 1 to 3600000\",\"activity\":\"run\",\"address\":\"run,0,0\"}"},
+        {"{\"command\":\"true\",\"timeout_ms\":3600001}",
+         "{\"code\":422,\"message\":\"timeout_ms: a whole number from 1 to 3600000\",\"activity\":\"run\",\"address\":\"run,0,0\"}"},
+        {"{\"command\":\"true\",\"timeout_ms\":\"5\"}",
+         "{\"code\":422,\"message\":\"timeout_ms: a whole number from 1 to 3600000\",\"activity\":\"run\",\"address\":\"run,0,0\"}"},
+        {"{\"command\":\"true\",\"stdin\":1}",
+         "{\"code\":422,\"message\":\"stdin: a text\",\"activity\":\"run\",\"address\":\"run,0,0\"}"},
+        {"{\"command\":\"true\",\"args\":[]}",
+         "{\"code\":422,\"message\":\"quipu.shell: no field 'args'; there are command, arguments, stdin, timeout_ms\",\"activity\":\"run\",\"address\":\"run,0,0\"}"},
         {"{\"command\":\"true\",\"arguments\":[1]}",
-         "{\"message\":\"arguments: they are texts\",\"code\":422}"},
+         "{\"code\":422,\"message\":\"arguments: they are texts\",\"activity\":\"run\",\"address\":\"run,0,0\"}"},
     };
     char many[1024];
     int n = snprintf(many, sizeof many, "{\"command\":\"true\",\"arguments\":[\"\"");
@@ -253,7 +303,9 @@ static void refused(void **state)
         n += snprintf(many + n, sizeof many - (size_t)n, ",\"\"");
     }
     (void)snprintf(many + n, sizeof many - (size_t)n, "]}");
-    shell("", many, "failed", "{\"message\":\"arguments: there are more than 64\",\"code\":422}");
+    shell(
+        "", many, "failed",
+        "{\"code\":422,\"message\":\"arguments: there are more than 64\",\"activity\":\"run\",\"address\":\"run,0,0\"}");
 }
 
 /* What is no text is replaced, as everywhere. */
@@ -267,10 +319,12 @@ static void output_is_text(void **state)
 static void output_too_large(void **state)
 {
     (void)state;
-    shell("yes\n", "{\"command\":\"program\"}", "failed",
-          "{\"message\":\"it said more than 256 KiB\",\"code\":422}");
-    shell("head -c 300000 /dev/zero >&2\n", "{\"command\":\"program\"}", "failed",
-          "{\"message\":\"it said more than 256 KiB\",\"code\":422}");
+    shell(
+        "yes\n", "{\"command\":\"program\"}", "failed",
+        "{\"code\":422,\"message\":\"it said more than 256 KiB\",\"activity\":\"run\",\"address\":\"run,0,0\"}");
+    shell(
+        "head -c 300000 /dev/zero >&2\n", "{\"command\":\"program\"}", "failed",
+        "{\"code\":422,\"message\":\"it said more than 256 KiB\",\"activity\":\"run\",\"address\":\"run,0,0\"}");
 }
 
 /* The number that the program wrote into a file; 0: not yet. */
@@ -316,7 +370,9 @@ static void timeout_ends_the_group(void **state)
         s.input = str_from(input);
         rt_start_with(q, &s);
         rt_wait(q, "j", "failed");
-        rt_expect(q, "j", "failed", "{\"message\":\"its time was over, or its job\",\"code\":504}");
+        rt_expect(
+            q, "j", "failed",
+            "{\"code\":504,\"message\":\"its time was over, or its job\",\"activity\":\"run\",\"address\":\"run,0,0\"}");
         assert_true(read_pid(file) > 0);
         expect_gone(read_pid(file));
         close_shell(q, 1);
@@ -351,8 +407,9 @@ static void signals_reach_it(void **state)
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);
     assert_int_equal(pthread_sigmask(SIG_BLOCK, &set, &old), 0);
-    shell("kill -TERM $$\n", "{\"command\":\"program\"}", "failed",
-          "{\"message\":\"it ended with 143: \",\"code\":500}");
+    shell(
+        "kill -TERM $$\n", "{\"command\":\"program\"}", "failed",
+        "{\"code\":500,\"message\":\"it ended with 143: \",\"activity\":\"run\",\"address\":\"run,0,0\"}");
     assert_int_equal(pthread_sigmask(SIG_SETMASK, &old, NULL), 0);
 }
 
