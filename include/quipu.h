@@ -337,11 +337,13 @@ QP_API QP_MUST_USE int qp_job_start_async(qp *engine, const struct qp_start *sta
  * failed, cancelled, interrupted. Free it with qp_job_done. */
 struct qp_job {
     const char *status;
-    qp_str output;    /* of a completed job */
-    qp_str error;     /* why it failed, was parked, cancelled or interrupted */
-    int64_t open;     /* obligations that are still open: the job's semaphore */
-    int64_t ledger;   /* of its activity, fifteen digits */
-    int64_t failures; /* attempts that ended in an error */
+    qp_str output;  /* of a completed job */
+    qp_str error;   /* why it failed, was parked, cancelled or interrupted; none: it did not. JSON:
+                       * {"code","message","activity","address"}, and "job" where a job that it called
+                       * has failed; activity and address are null where it was ended from outside */
+    int64_t open;   /* obligations that are still open: the job's semaphore */
+    int64_t ledger; /* of its activity, fifteen digits */
+    int64_t failures; /* attempts that failed, of all its activities */
     void *memory;
 };
 
@@ -572,9 +574,7 @@ struct qp_job_info {
     qp_str forked_from; /* id of the job that it was made from */
     const char *status; /* as in struct qp_job */
     qp_str parked;      /* why a person is needed; none: nobody is */
-    qp_str
-        error; /* why it failed, was cancelled or interrupted: a sentence; of a graph's job that failed a
-                         * JSON object with code, message and activity */
+    qp_str error;       /* why it failed, was cancelled or interrupted: as in struct qp_job */
     qp_str limit_key;
     int64_t priority;
     qp_ms created_at;
@@ -663,10 +663,10 @@ struct qp_activity {
     int64_t ledger;    /* fifteen digits */
     const char *state; /* entered, waiting, answering, done, escalated */
     const char *task;  /* where its task is: none, ready, delayed, held, aside, dead */
-    int64_t failures;  /* attempts that ended in an error */
+    int64_t failures;  /* attempts that failed */
     int64_t answers;   /* messages that it was entered by */
     int64_t code;      /* of its first answer; 0: there is none */
-    qp_str error;
+    qp_str error;      /* of its last attempt that failed: as in struct qp_job */
     qp_str input;
     qp_str output;
     qp_str progress; /* JSON that its worker sent last; none */

@@ -218,8 +218,9 @@ static void print_end(struct cli *c, const char *id, int code, qp_str text)
         (void)fputs("' is ", stderr);
         (void)print_value(stderr, json_get(json, QP_STR("status")));
         (void)fputs(": ", stderr);
-        (void)print_value(stderr,
-                          json_get(json, code == EXIT_PARKED ? QP_STR("parked") : QP_STR("error")));
+        (void)print_value(stderr, code == EXIT_PARKED
+                                      ? json_get(json, QP_STR("parked"))
+                                      : error_sentence(json_get(json, QP_STR("error"))));
         (void)fputs("; next: quipu show ", stderr);
         print_safe(stderr, str_from(id));
         (void)fputc('\n', stderr);
@@ -564,7 +565,7 @@ void job_print_standing(FILE *out, const struct json *activity)
 /* "  reserve,0,0  101100000000001  6 completed  worker stock.reserve  entered and done ..." */
 static void print_branch(const struct json *activity, int width)
 {
-    static const char *const more[] = {"type", "topic", "task", "error", "progress"};
+    static const char *const more[] = {"type", "topic", "task", "progress"};
     qp_str address = member_text(activity, "address");
     int depth = job_depth(address);
     printf("%*s", 2 * depth, "");
@@ -578,6 +579,10 @@ static void print_branch(const struct json *activity, int width)
             (void)fputs("  ", stdout);
             (void)print_value(stdout, json_get(activity, str_from(more[i])));
         }
+    }
+    if (json_get(activity, QP_STR("error")) != NULL) {
+        (void)fputs("  ", stdout);
+        (void)print_value(stdout, error_sentence(json_get(activity, QP_STR("error"))));
     }
     (void)fputc('\n', stdout);
 }

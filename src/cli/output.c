@@ -136,6 +136,12 @@ size_t print_value(FILE *out, const struct json *value)
     return put_value(out, value, SIZE_MAX);
 }
 
+const struct json *error_sentence(const struct json *error)
+{
+    const struct json *message = json_get(error, QP_STR("message"));
+    return message != NULL ? message : error;
+}
+
 qp_str member_text(const struct json *object, const char *key)
 {
     qp_str text = {"", 0};

@@ -65,6 +65,8 @@ void print_safe(FILE *out, qp_str text);
 /* A value as one line: strings without quotes, all else as JSON. NULL: nothing. Its width in
  * columns, about. */
 size_t print_value(FILE *out, const struct json *value);
+/* What a person reads of an error: its message. */
+const struct json *error_sentence(const struct json *error);
 /* The JSON text as it is, but for control characters beyond ASCII, which become \u escapes. */
 void print_json(FILE *out, qp_str json);
 void print_yaml(FILE *out, const struct json *json);

@@ -135,7 +135,7 @@ static void draw_activity(const struct json *activity, int width)
     }
     if (json_get(activity, QP_STR("error")) != NULL) {
         (void)fputs("  ", line);
-        (void)print_value(line, json_get(activity, QP_STR("error")));
+        (void)print_value(line, error_sentence(json_get(activity, QP_STR("error"))));
     }
     (void)fclose(line);
     printf("%*s%s %.*s\n", 2 * depth, "", mark_of(activity), width - 2 * depth - 3, memory);

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "kernel/error.h"
 #include "kernel/filter.h"
 #include "kernel/single.h"
 #include "run/handle.h"
@@ -37,11 +38,40 @@ struct reading {
     bool ended;    /* under the lock */
 };
 
+static int add_failures(void *context, const void *row)
+{
+    *(int64_t *)context += ((const struct act_row *)row)->attempt;
+    return QP_OK;
+}
+
+/* Of all its activities. */
+static int job_failures(qp *q, const struct job_row *job, int64_t *out_failures)
+{
+    struct act_row key = {.ns = job->ns, .job = job->job};
+    struct scan scan = {.table = TABLE_act,
+                        .index = -1,
+                        .prefix = &key,
+                        .prefix_count = 2,
+                        .limit = SIZE_MAX,
+                        .slim = true};
+    *out_failures = 0;
+    return store_scan(q->store, &scan, out_failures, add_failures, NULL);
+}
+
+/* In the one shape, also where the row has a sentence: why it was parked, or what an older version wrote. */
+static int job_error_of(struct arena *arena, const struct job_row *job, qp_str *out_error)
+{
+    qp_str text = job->parked.p != NULL ? job->parked : job->error;
+    *out_error = text;
+    return str_is_none(text) || error_has_shape(text)
+               ? QP_OK
+               : error_shape(arena, text, &(struct error){.code = ERROR_CODE}, out_error);
+}
+
 /* One block with the texts. */
 static int job_fill(qp *q, const struct job_row *job, const struct act_row *act, qp_str output,
-                    struct qp_job *out_job)
+                    qp_str error, struct qp_job *out_job)
 {
-    qp_str error = job->parked.p != NULL ? job->parked : job->error;
     char *memory = mem_alloc(&q->env, output.n + error.n + 1);
     if (memory == NULL) {
         return QP_E_NOMEM;
@@ -57,7 +87,6 @@ static int job_fill(qp *q, const struct job_row *job, const struct act_row *act,
                                .error = {error.p == NULL ? NULL : memory + output.n, error.n},
                                .open = job->sem,
                                .ledger = act == NULL ? 0 : act->ledger,
-                               .failures = act == NULL ? 0 : act->attempt,
                                .memory = memory};
     return QP_OK;
 }
@@ -133,10 +162,17 @@ static int read_job(qp *q, struct reading *r)
     } else if (rc == QP_OK) {
         struct act_row key = {.ns = job->ns, .job = job->job, .addr = QP_STR(SINGLE_ADDRESS)};
         qp_str output = QP_NONE;
+        qp_str error = QP_NONE;
+        int64_t failures = 0;
         rc = job->kind == SINGLE_KIND ? store_get(q->store, &arena, TABLE_act, &key, &act, NULL)
                                       : QP_OK;
         rc = rc == QP_OK || rc == QP_E_NOT_FOUND ? job_output(q, &arena, job, &output) : rc;
-        rc = rc == QP_OK ? job_fill(q, job, act, output, r->job) : rc;
+        rc = rc == QP_OK ? job_error_of(&arena, job, &error) : rc;
+        rc = rc == QP_OK ? job_failures(q, job, &failures) : rc;
+        rc = rc == QP_OK ? job_fill(q, job, act, output, error, r->job) : rc;
+        if (rc == QP_OK) {
+            r->job->failures = failures;
+        }
     }
     arena_done(&arena);
     return rc;

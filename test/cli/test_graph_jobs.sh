@@ -155,8 +155,7 @@ shell_ends() {
 test_shell_of_run() {
     shell_jobs && err="no worker for the topic 'quipu.shell': 2 tasks wait; next: quipu run --shell NAME=/PROGRAM" run &&
         run --shell print=/bin/echo && shell_ends &&
-        expect 0 - '' start work topic=quipu.shell command=gone word=a --id gone "${at[@]}" && run --shell gone=/no/such/program &&
-        expect 10 '' "'/no/such/program' cannot be started" wait gone "${at[@]}" &&
+        expect 2 '' "'gone=/no/such/program' is no program that can be started" run --shell gone=/no/such/program "${at[@]}" &&
         expect 2 '' "'echo' is not of the form name=/the/program" run --shell echo "${at[@]}"
 }
 

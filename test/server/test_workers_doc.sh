@@ -34,6 +34,14 @@ bash worker.sh &
 worker=$!
 [ "$(greet Ada)" = "Hello, Ada!" ]
 [ "$(greet 'Inti "the sun"' 2> /dev/null || true)" != "Hello" ] # a name that is no JSON is refused, and nothing breaks
+# outcome SIZE: what becomes of a job whose greeting is so large: the worker says so, and goes on
+outcome() {
+    { printf '{"topic":"greet","input":{"name":"'; head -c "$1" /dev/zero | tr '\0' x; printf '"}}'; } |
+        curl -sf --max-time 70 -H "Authorization: Bearer $QUIPU_TOKEN" -H 'Content-Type: application/json' -H 'Expect:' \
+            --data-binary @- "$QUIPU_URL/v1/jobs?wait=60s" | jq -r '.status + " " + .error.message'
+}
+[ "$(outcome 1048570)" = "failed output: json: string of 1048578 bytes, the limit is 1048576, at byte 12, line 1:13" ]
+[ "$(greet Ida)" = "Hello, Ida!" ]
 kill -9 $server
 wait $server 2> /dev/null || true
 serve "${QUIPU_URL#http://}"
