@@ -759,8 +759,10 @@ static void test_fail(void **state)
     sql_refused(app, text, "QP003", "no longer yours");
     look();
     job = job_is("f", JOB_FAILED);
-    assert_true(
-        str_equal(job->error, QP_STR("{\"message\":\"no \\\"money\\\"\\n\",\"code\":402}")));
+    assert_true(str_equal(
+        job->error,
+        QP_STR(
+            "{\"code\":402,\"message\":\"no \\\"money\\\"\\n\",\"activity\":\"run\",\"address\":\"run,0,0\"}")));
     enginetest_forget(&x, x.tasks);
     assert_int_equal(x.ended, 1);
 }
