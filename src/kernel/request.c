@@ -365,11 +365,9 @@ static int try_again(struct turn *t, struct request_result *r, int64_t attempt)
 {
     struct op retry = {.kind = OP_msg_retry,
                        .msg_retry = {.ref = r->of.ref, .delay_ms = r->retry_ms, .error = r->error}};
-    struct op backs_off = {.kind = OP_act_add,
-                           .act_add = {.ref = t->site.ref,
-                                       .addr = t->site.addr,
-                                       .attempt = -1,
-                                       .waits = ACT_RETRIES}};
+    struct op backs_off = {
+        .kind = OP_act_add,
+        .act_add = {.ref = t->site.ref, .addr = t->site.addr, .attempt = -1, .waits = ACT_RETRIES}};
     QP_TRY(turn_op(t, &retry));
     QP_TRY(turn_failed(t, r->code, r->output));
     QP_TRY(turn_op(t, &backs_off));

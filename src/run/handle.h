@@ -334,8 +334,10 @@ qp_ms work_due(const qp *q);
 bool work_close(qp *q);
 void work_end(qp *q, int rc);
 void work_free(qp *q);
-/* From any thread but in the engine's callbacks: who serves these topics, and since when nobody does. */
-void topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count);
+/* From any thread but in the engine's callbacks: how many workers serve these topics, and when one last did. Topics of
+ * which nothing is known in time are not served. QP_E_NOMEM. */
+int topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count,
+                  struct qp_err *err) QP_MUST_USE;
 void work_settled(void *context, int round);
 void work_cancel(qp *q, struct job_ref job);
 

@@ -373,7 +373,7 @@ static void serving_run(qp *q, struct call *c)
     call_done(q, c, QP_OK);
 }
 
-void topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count)
+int topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count, struct qp_err *err)
 {
     struct serving s = {.call = {.run = serving_run, .q = q, .local = true},
                         .ns = ns,
@@ -383,7 +383,7 @@ void topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count)
     struct omap wanted;
     int rc = QP_OK;
     if (q->engine == NULL) {
-        return;
+        return QP_OK;
     }
     presence_init(&p, q, ns, QP_NONE);
     omap_init(&wanted, &q->env);
@@ -391,10 +391,11 @@ void topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count)
         rc = omap_put(&wanted, topics[i].name, &topics[i], NULL);
     }
     (void)call_do(q, &s.call, NULL); /* late: then nothing is known of them */
-    (void)gather(&p, NULL);          /* what is not known is not served */
-    count_workers(&p, &wanted);
+    rc = rc == QP_OK ? gather(&p, NULL) : rc;
+    count_workers(&p, &wanted); /* what is not known is not served */
     omap_done(&wanted);
     presence_done(&p);
+    return rc == QP_E_NOMEM ? err_set(err, rc, "topics: out of memory") : QP_OK;
 }
 
 /* ----------------------------------------------------------------------------------------- when it is written */

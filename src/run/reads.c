@@ -344,12 +344,12 @@ int qp_job_show(qp *q, qp_str ns, qp_str id_or_prefix, void *context, qp_job_vis
 {
     struct showing s = {.context = context, .visit = visit};
     struct space_query sq = {.body = show_body, .id = id_or_prefix, .context = &s};
-    int rc = query_do(q, ns, &sq, err);
-    if (rc == QP_OK && s.again) {
-        topics_served(q, sq.query.ns, &s.topic, 1);
-        rc = query_do(q, ns, &sq, err);
+    QP_TRY(query_do(q, ns, &sq, err));
+    if (!s.again) {
+        return QP_OK;
     }
-    return rc;
+    QP_TRY(topics_served(q, sq.query.ns, &s.topic, 1, err));
+    return query_do(q, ns, &sq, err);
 }
 
 static int resolve_body(struct space_query *sq, struct qp_err *err)
@@ -510,7 +510,7 @@ static int topics_tell(qp *q, struct space_query *sq, qp_str ns, void *context,
     struct topic_page *p = sq->context;
     int rc = query_do(q, ns, sq, err);
     if (rc == QP_OK && p->count > 0) {
-        topics_served(q, sq->query.ns, p->topics, p->count);
+        rc = topics_served(q, sq->query.ns, p->topics, p->count, err);
     }
     for (size_t i = 0; i < p->count && rc == QP_OK; i++) {
         rc = visit(context, &p->topics[i]);

@@ -230,7 +230,8 @@ static void tell_topics(struct collecting *c)
     struct stats *s = c->s;
     for (size_t i = 0; i < c->count; i++) {
         struct space_stats *space = &c->spaces[i];
-        topics_served(c->q, space->ns, space->topics, space->topic_count);
+        /* Without memory they count as not served; so do those of which nothing is known in time. */
+        (void)!topics_served(c->q, space->ns, space->topics, space->topic_count, NULL);
         for (size_t k = 0; k < space->topic_count; k++) {
             tell_topic(c, space, &space->topics[k]);
         }

@@ -568,18 +568,19 @@ void handle_job_delete(struct api_call *c)
 
 /* ------------------------------------------------------------------------------------ signals */
 
-static void send_signal(struct api_call *c, struct qp_signal *signal)
+static void send_signal(struct api_call *c, const struct qp_signal *wanted)
 {
     struct json_writer w;
     struct qp_err err = {0};
     enum qp_sent sent = QP_SENT_UNKNOWN;
+    struct qp_signal signal = *wanted;
     int rc;
-    signal->out_sent = &sent;
-    signal->ns = c->ns;
-    signal->payload = str_is_none(signal->payload) ? QP_STR("null") : signal->payload;
-    signal->idem_key = idempotency_text(c);
-    signal->idem_body = c->body;
-    rc = qp_signal_send(api_engine(c->api), signal, &err);
+    signal.out_sent = &sent;
+    signal.ns = c->ns;
+    signal.payload = str_is_none(signal.payload) ? QP_STR("null") : signal.payload;
+    signal.idem_key = idempotency_text(c);
+    signal.idem_body = c->body;
+    rc = qp_signal_send(api_engine(c->api), &signal, &err);
     if (rc == QP_E_CONFLICT && !str_is_none(c->idempotency_key)) {
         refuse_other(c);
         return;

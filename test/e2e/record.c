@@ -26,16 +26,15 @@ static void violation(struct verdict *v, const char *rule, const char *id, const
 /* A node may have no reader free for a moment: the question is harmless, so it is asked again. */
 static struct hc_answer look(const struct record *r, const char *path)
 {
-    struct hc_answer a = {0};
-    for (int i = 0; i < 50; i++) {
-        a = hc_call(r->nodes->node[i % r->nodes->count].port, NULL, "GET", path, NULL);
-        if (a.status == 200 || a.status == 404) {
-            break;
+    for (int i = 0;; i++) {
+        struct hc_answer a =
+            hc_call(r->nodes->node[i % r->nodes->count].port, NULL, "GET", path, NULL);
+        if (a.status == 200 || a.status == 404 || i == 50) {
+            return a;
         }
         hc_done(&a);
         nap_ms(100);
     }
-    return a;
 }
 
 /* R1, R2: the job is there and completed; false: it is not, which is counted. */
@@ -143,7 +142,7 @@ static void check_order(const struct record *r, int i, struct verdict *v)
  * job that no client has asked for. */
 static void check_number(const struct record *r, struct verdict *v)
 {
-    struct hc_answer a = look(r, "/v1/jobs?limit=1&v=exact");
+    struct hc_answer a = look(r, "/v1/jobs?limit=1&count=exact");
     char *found = hc_member(&a, "count");
     long jobs = found == NULL ? -1 : strtol(found, NULL, 10);
     int asked = atomic_load(&r->plain_count) + atomic_load(&r->order_count);
@@ -155,9 +154,9 @@ static void check_number(const struct record *r, struct verdict *v)
         acked += r->orders[i].started;
     }
     if (jobs < acked || jobs > asked) {
-        char text[96];
-        (void)snprintf(text, sizeof text, "%ld jobs, %d acknowledged, %d asked for", jobs, acked,
-                       asked);
+        char text[400];
+        (void)snprintf(text, sizeof text, "%ld jobs, %d acknowledged, %d asked for; %d %.300s",
+                       jobs, acked, asked, a.status, a.body == NULL ? "" : a.body);
         violation(v, "R1", "*", "the number of jobs", text);
     }
     free(found);

@@ -177,8 +177,7 @@ static void begin(int kind, bool stepwise, int64_t fails)
 
 /* ------------------------------------------------------------------------------------------ drill */
 
-#define CLOSED                                                                                     \
-    " {\"code\":503,\"message\":\"the worker said so\",\"activity\":\"pay\",\"address\":\"pay,0,0\"}"
+#define CLOSED " {\"code\":503,\"message\":\"closed\",\"activity\":\"pay\",\"address\":\"pay,0,0\"}"
 
 static const char *const told[] = {
     "1 entered trigger,0 101100000000001 running",

@@ -97,19 +97,21 @@ static const struct program signals_program = {.kind = KIND,
 
 /* ------------------------------------------------------------------------------------------- the scene */
 
-static void name_job(char out[16], int number)
+#define NAME_ROOM 24
+
+static void name_job(char out[NAME_ROOM], int number)
 {
-    (void)snprintf(out, 16, "signals-%d", number);
+    (void)snprintf(out, NAME_ROOM, "signals-%d", number);
 }
 
-static void name_signal(char out[16], int number)
+static void name_signal(char out[NAME_ROOM], int number)
 {
-    (void)snprintf(out, 16, "s%d", number);
+    (void)snprintf(out, NAME_ROOM, "s%d", number);
 }
 
 static void plan_signal(struct sim *sim, struct sim_random *r, int number)
 {
-    char name[16];
+    char name[NAME_ROOM];
     name_signal(name, number);
     scene_signal_with_id(sim, random_below(r, 300), TOPIC, KEY, name, (int)random_below(r, 5));
 }
@@ -121,8 +123,8 @@ static void signals_create(void *world, struct sim *sim, struct sim_random *r)
     w->job_count = 1 + (int)random_below(r, JOBS_MOST);
     for (int i = 0; i < w->job_count; i++) {
         int needs = 2 + 1 + (int)random_below(r, ROUNDS_MOST);
-        char jid[16];
-        char input[16];
+        char jid[NAME_ROOM];
+        char input[NAME_ROOM];
         name_job(jid, i);
         (void)snprintf(input, sizeof input, "%d", needs);
         scene_start(
@@ -168,13 +170,13 @@ static bool signals_verify(void *world, struct sim *sim, char out_text[SCENE_TEX
     struct scene_end ends[JOBS_MOST];
     bool given_up = false;
     for (int i = 0; i < w->job_count; i++) {
-        char jid[16];
+        char jid[NAME_ROOM];
         name_job(jid, i);
         scene_outcome(sim, jid, &ends[i]);
         given_up = given_up || scene_was_ended(sim, jid);
     }
     for (int i = 0; i < w->signal_count; i++) {
-        char name[16];
+        char name[NAME_ROOM];
         int count = 0;
         name_signal(name, i);
         for (int k = 0; k < w->job_count; k++) {

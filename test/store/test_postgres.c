@@ -369,8 +369,8 @@ static const char *const miscounts[] = {
     " WHERE (g.ns,g.job,g.addr)=(a.ns,a.job,a.addr)) AND EXISTS (SELECT 1 FROM quipu.job j"
     " WHERE (j.ns,j.job)=(a.ns,a.job) AND completions=0)", /* a finished one may be on its way out */
     "SELECT count(*) FROM (SELECT ns,job,seq FROM quipu.event UNION ALL SELECT ns,job,seq FROM quipu.act"
-    " UNION ALL SELECT ns,job,guid_seq FROM quipu.act WHERE guid IS NOT NULL UNION ALL SELECT ns,job,seq"
-    " FROM quipu.guid) e GROUP BY ns,job,seq HAVING count(*)>1",
+    " UNION ALL SELECT ns,job,guid_seq FROM quipu.act WHERE guid_seq>0 UNION ALL SELECT ns,job,seq"
+    " FROM quipu.guid WHERE seq>0) e GROUP BY ns,job,seq HAVING count(*)>1",
 };
 
 static int wait_for(pid_t child)
@@ -792,13 +792,14 @@ static void test_migrated(void **state)
     job = reserve(s, 1);
     make_job(s, job);
     assert_int_equal(store_close(s, NULL), QP_OK);
-    (void)sql(c,
-              "DROP TABLE older.app, older.app_topic, older.definition; UPDATE older.meta SET version=2;"
-              "DROP INDEX older.msg_pending; DROP INDEX older.job_started;"
-              "ALTER TABLE older.job DROP COLUMN waits, DROP COLUMN retries;"
-              "ALTER TABLE older.act DROP COLUMN waits; ALTER TABLE older.node DROP COLUMN serving;"
-              "ALTER TABLE older.attr DROP COLUMN started;"
-              "CREATE INDEX attr_value ON older.attr(ns)");
+    (void)sql(
+        c,
+        "DROP TABLE older.app, older.app_topic, older.definition; UPDATE older.meta SET version=2;"
+        "DROP INDEX older.msg_pending; DROP INDEX older.job_started;"
+        "ALTER TABLE older.job DROP COLUMN waits, DROP COLUMN retries;"
+        "ALTER TABLE older.act DROP COLUMN waits; ALTER TABLE older.node DROP COLUMN serving;"
+        "ALTER TABLE older.attr DROP COLUMN started;"
+        "CREATE INDEX attr_value ON older.attr(ns)");
     refused(url, QP_E_UNSUPPORTED, "older", true);
     s = open_with(url, false);
     assert_int_equal(event(s, job), QP_OK);

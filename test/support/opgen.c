@@ -149,9 +149,9 @@ static int look_row(void *context, const void *row)
 
 static void look(struct opgen *g, struct store *s)
 {
-    static const enum table_id of_use[] = {TABLE_space, TABLE_node,      TABLE_job,
-                                           TABLE_act,   TABLE_guid,      TABLE_sem,
-                                           TABLE_msg,   TABLE_hook_wait, TABLE_key_hold};
+    static const enum table_id of_use[] = {TABLE_space,    TABLE_node, TABLE_job, TABLE_act,
+                                           TABLE_guid,     TABLE_sem,  TABLE_msg, TABLE_hook_wait,
+                                           TABLE_key_hold, TABLE_app};
     struct qp_err err = {0};
     arena_reset(&g->arena);
     memset(g->seen, 0, sizeof g->seen);

@@ -688,11 +688,18 @@ static void make_app_activate(struct opgen *g, struct op_app_activate *op)
     op->version = ONE_OF(g, versions);
 }
 
+static bool app_may_be_deleted(const void *row)
+{
+    const struct app_row *a = row;
+    return a->state != APP_ACTIVE && a->state != APP_DELETED;
+}
+
 static void make_app_delete(struct opgen *g, struct op_app_delete *op)
 {
-    op->ns = any_ns(g);
-    op->app = ONE_OF(g, apps);
-    op->version = ONE_OF(g, versions);
+    const struct app_row *a = opgen_pick(g, TABLE_app, bad(g) ? NULL : app_may_be_deleted);
+    op->ns = a == NULL ? any_ns(g) : a->ns;
+    op->app = a == NULL ? ONE_OF(g, apps) : a->app;
+    op->version = a == NULL ? ONE_OF(g, versions) : a->version;
 }
 
 static bool app_is_deleted(const void *row)

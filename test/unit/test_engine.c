@@ -122,10 +122,8 @@ static int reserve_twice(struct engine *e, struct command *c, struct bundle *b)
     (void)c;
     places_found = 0;
     for (int i = 0; i < 2; i++) {
-        qp_ms lease_ms;
-        void *seat;
-        places_found +=
-            k->reserve(k->context, STORE_NS_DEFAULT, QP_STR("t"), &lease_ms, &seat) != NULL;
+        struct reservation reserved;
+        places_found += k->reserve(k->context, STORE_NS_DEFAULT, QP_STR("t"), &reserved) != NULL;
         b->commit->tries++;
     }
     return QP_OK;

@@ -116,14 +116,14 @@ static void test_two_hooks_in_a_row(void **state)
         assert_int_equal(say(q, "k", "a", "{\"n\":1}"), QP_OK);
         for (int i = 0; i < 3; i++) {
             assert_int_equal(say(q, "k", "a", "{\"n\":1}"), QP_E_EXISTS);
-            rt_expect(q, "j", "running", NULL);
+            rt_expect(q, "j", "waiting", NULL);
         }
         assert_int_equal(say(q, "k", "b", "{\"n\":2}"), QP_OK);
         rt_expect(q, "j", "completed", "{\"first\":1,\"second\":2}");
         assert_int_equal(say(q, "k", "a", "{\"n\":1}"), QP_E_EXISTS);
         assert_int_equal(say(q, "k", "b", "{\"n\":2}"), QP_E_EXISTS);
         start(q, "row", "later", "{\"key\":\"k\"}"); /* nothing is kept for it */
-        rt_expect(q, "later", "running", NULL);
+        rt_expect(q, "later", "waiting", NULL);
         close_checked(q, 2);
         rt_end();
     }
@@ -143,7 +143,7 @@ static void test_cycle(void **state)
             char payload[48];
             (void)snprintf(payload, sizeof payload, "{\"n\":%d,\"more\":%s}", i,
                            i < 3 ? "true" : "false");
-            rt_expect(q, "j", "running", NULL);
+            rt_expect(q, "j", "waiting", NULL);
             assert_int_equal(say(q, "k", ids[i], payload), QP_OK);
             for (int old = 0; old <= i; old++) {
                 assert_int_equal(say(q, "k", ids[old], "{\"n\":9,\"more\":false}"), QP_E_EXISTS);
@@ -212,9 +212,9 @@ static void test_retry_takes_nothing_old(void **state)
             struct qp_action action = {.id = QP_STR("j"), .verb = verbs[i]};
             assert_int_equal(qp_job_act(q, &action, id, &err), QP_OK);
             rt_poll(q);
-            rt_expect(q, id, "running", NULL);
+            rt_expect(q, id, "waiting", NULL);
             assert_int_equal(say(q, "k", "kept", "{\"n\":9}"), QP_E_EXISTS);
-            rt_expect(q, id, "running", NULL);
+            rt_expect(q, id, "waiting", NULL);
             assert_int_equal(say(q, "k", NULL, "{\"n\":2}"), QP_OK);
             assert_int_equal(say(q, "k", NULL, "{\"n\":3}"), QP_OK);
             rt_expect(q, id, "completed", "{\"first\":2,\"second\":3}");
@@ -245,7 +245,7 @@ static void test_with_start(void **state)
             with.id = str_from(ids[i]);
             rt_start_with(q, &with);
             rt_poll(q);
-            rt_expect(q, ids[i], "running", NULL);
+            rt_expect(q, ids[i], "waiting", NULL);
         }
         assert_int_equal(say(q, "k", "s", "{}"), QP_E_EXISTS);
         assert_int_equal(say(q, "k", NULL, "{\"n\":2}"), QP_OK); /* two waits longest, at first */
@@ -253,8 +253,8 @@ static void test_with_start(void **state)
         rt_start_with(q, &with); /* three is there */
         rt_poll(q);
         rt_expect(q, "one", "completed", "{\"first\":1,\"second\":2}");
-        rt_expect(q, "two", "running", NULL);
-        rt_expect(q, "three", "running", NULL);
+        rt_expect(q, "two", "waiting", NULL);
+        rt_expect(q, "three", "waiting", NULL);
         close_checked(q, 3);
         rt_end();
     }
@@ -391,7 +391,7 @@ static void test_killed(void **state)
         rt_poll(q);
         assert_int_equal(say(q, "k", "a", "{\"n\":1}"), i == 0 ? QP_OK : QP_E_EXISTS);
         assert_int_equal(say(q, "k", "a", "{\"n\":1}"), QP_E_EXISTS);
-        rt_expect(q, "j", "running", NULL);
+        rt_expect(q, "j", "waiting", NULL);
         assert_int_equal(say(q, "k", "b", "{\"n\":2}"), QP_OK);
         rt_expect(q, "j", "completed", "{\"first\":1,\"second\":2}");
         close_checked(q, 1);
@@ -451,7 +451,7 @@ static void test_nodes_race(void **state)
     for (int i = 0; i < RACES; i++) {
         char id[16];
         (void)snprintf(id, sizeof id, "j%d", i);
-        rt_expect(r.engines[0], id, "running", NULL);
+        rt_expect(r.engines[0], id, "waiting", NULL);
     }
     for (int i = 1; i < RACERS; i++) {
         rt_close(r.engines[i]);
