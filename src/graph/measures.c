@@ -59,6 +59,7 @@ struct page {
 static int see_attr(void *context, const void *row)
 {
     struct page *p = context;
+    p->last.started = ((const struct attr_row *)row)->started;
     p->last.job = ((const struct attr_row *)row)->job;
     p->jobs[p->count++] = p->last.job;
     return QP_OK;

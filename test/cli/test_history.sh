@@ -91,17 +91,16 @@ drill() {
    4  T  failed  pay,0,0  503  retrying  attempt 1  worker teller  closed 1  until T
    5  T  failed  pay,0,0  503  retrying  attempt 2  worker teller  closed 2  until T
    6  T  failed  pay,0,0  503  retrying  attempt 3  worker teller  closed 3  until T
-   7  T  changed  running
-   8  T  answered  pay,0,0  000011000000001  200  running
-   9  T  entered  nap,0,0,0  001000000000000  running
-  10  T  waits  nap,0,0,0  running  until T
-  11  T  answered  nap,0,0,0  000011000000001  running
-  12  T  entered  ask,0,0,0,0  001000000000000  running
-  13  T  waits  ask,0,0,0,0  running  topic drill.ok  key d1  until T
-  14  T  answered  ask,0,0,0,0  000011000000001  200  running
-  15  T  entered  sub,0,0,0,0,0  001000000000000  running
-  16  T  called  sub,0,0,0,0,0  running  topic drill.child  job CHILD
-  17  T  answered  sub,0,0,0,0,0  000111000000001  200  completed
+   7  T  answered  pay,0,0  000011000000001  200  running
+   8  T  entered  nap,0,0,0  001000000000000  running
+   9  T  waits  nap,0,0,0  running  until T
+  10  T  answered  nap,0,0,0  000011000000001  running
+  11  T  entered  ask,0,0,0,0  001000000000000  running
+  12  T  waits  ask,0,0,0,0  running  topic drill.ok  key d1  until T
+  13  T  answered  ask,0,0,0,0  000011000000001  200  running
+  14  T  entered  sub,0,0,0,0,0  001000000000000  running
+  15  T  called  sub,0,0,0,0,0  running  topic drill.child  job CHILD
+  16  T  answered  sub,0,0,0,0,0  000111000000001  200  completed
 END
     [ $? -eq 0 ] || return 1
     # the same entries over SSE, in a list, in an export

@@ -25,7 +25,7 @@ test_commands() {
 test_servers_share_it() {
     serve --store "$place" || return 1
     local first=$url token=$PWD/data/admin.token
-    expect 0 '^a$' '' start greet --id a --server "$first" --token-file "$token" &&
+    expect 0 '^a$' "no worker serves 'greet'" start greet --id a --server "$first" --token-file "$token" &&
         expect 0 '^a$' '' ls -q --db "$place" &&
         expect 0 '^a$' '' cancel a --db "$place" &&
         expect 11 '' 'cancelled' wait a --server "$first" --token-file "$token"
