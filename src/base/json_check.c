@@ -58,7 +58,7 @@ struct checker {
     size_t at;
     enum want want;
     size_t depth;
-    struct level levels[LIMIT_JSON_FRAMED_DEPTH];
+    struct level *levels; /* room for LIMIT_JSON_FRAMED_DEPTH; those that are open are set */
     struct entry *entries;
     size_t entry_count;
     size_t entry_capacity;
@@ -102,7 +102,12 @@ static bool read_hex(const char *p, size_t n, uint32_t *out_code);
 int json_check(const struct qp_env *env, qp_str text, const struct json_limits *limits,
                struct qp_err *err)
 {
-    struct checker c = {.env = env, .text = text, .limits = whole_limits(limits), .err = err};
+    struct level levels[LIMIT_JSON_FRAMED_DEPTH];
+    struct checker c = {.env = env,
+                        .text = text,
+                        .limits = whole_limits(limits),
+                        .levels = levels,
+                        .err = err};
     int rc;
 
     buf_init(&c.names, env, LIMIT_BUFFER_SIZE);
