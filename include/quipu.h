@@ -863,7 +863,7 @@ struct qp_failure {
     int fatal;           /* not 0: trying again would not help */
 };
 /* Returns a code other than QP_OK: `return qp_task_fail(task, &(struct qp_failure){...})`. */
-QP_API int qp_task_fail(qp_task *task, const struct qp_failure *failure);
+QP_API QP_MUST_USE int qp_task_fail(qp_task *task, const struct qp_failure *failure);
 /* Runs `tx` inside the commit of this task's output: its writes and the proof are one. When the task
  * was lost meanwhile, it is not run. When it refuses, the task has failed. */
 QP_API void qp_task_tx(qp_task *task, qp_tx tx, void *context);

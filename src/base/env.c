@@ -26,8 +26,25 @@ const char *qp_version(void)
 
 void qp_env_init(struct qp_env *env)
 {
+    if (env == NULL) {
+        return;
+    }
     *env = (struct qp_env){.size = sizeof(*env)};
     env_complete(env);
+}
+
+int size_check(size_t size, size_t expected, const char *name, struct qp_err *err)
+{
+    if (size == expected) {
+        return QP_OK;
+    }
+    return size == 0
+               ? err_set(err, QP_E_INVALID, "%s.size is 0: set the struct up with %s_init", name,
+                         name)
+               : err_set(err, QP_E_INVALID,
+                         "%s.size is %zu, and that of this library, version %s, is %zu: compile "
+                         "the program with the quipu.h of this version, and call %s_init",
+                         name, size, QP_VERSION, expected, name);
 }
 
 void env_complete(struct qp_env *env)

@@ -12,4 +12,8 @@
 /* Replaces every zero function pointer with the usual one; `log` stays zero: no log. */
 void env_complete(struct qp_env *env);
 
+/* The `size` of a struct of quipu.h, which its _init function sets: QP_E_INVALID says whether that was not called, or
+ * was compiled with the header of another version. */
+int size_check(size_t size, size_t expected, const char *name, struct qp_err *err) QP_MUST_USE;
+
 #endif

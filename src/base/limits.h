@@ -137,6 +137,7 @@
     (LIMIT_ARENA_SIZE / 4)       /* memory of a commit, past which the next one begins */
 #define LIMIT_COMMANDS 65536     /* that wait */
 #define LIMIT_CALL_MS 5000       /* that one waits for the store before it is withdrawn */
+#define LIMIT_CLOSE_MS 10000     /* that qp_close waits for calls of other threads */
 #define LIMIT_TASKS_IN_HAND 1024 /* per topic, that one process fetches ahead; configurable */
 #define LIMIT_TASKS_IN_HAND_HARD 65536
 #define LIMIT_RUN_LEASE_MS 10000 /* of a process, where several share a store; configurable */

@@ -352,28 +352,33 @@ static int act_do(qp *q, const struct qp_action *action, const char *what, char 
 
 int qp_job_act(qp *q, const struct qp_action *action, char out_id[QP_ID_SIZE], struct qp_err *err)
 {
+    ENTER(q, action != NULL, err);
     return act_do(q, action, qp_verb_word(action->verb), out_id, err);
 }
 
 int qp_job_cancel(qp *q, qp_str id, const char *reason, struct qp_err *err)
 {
+    ENTER(q, true, err);
     struct qp_action action = {.id = id, .verb = QP_VERB_CANCEL, .reason = str_from(reason)};
     return act_do(q, &action, "cancel", NULL, err);
 }
 
 int qp_job_interrupt(qp *q, qp_str id, const char *reason, struct qp_err *err)
 {
+    ENTER(q, true, err);
     struct qp_action action = {.id = id, .verb = QP_VERB_KILL, .reason = str_from(reason)};
     return act_do(q, &action, "interrupt", NULL, err);
 }
 
 int qp_job_pause(qp *q, qp_str id, struct qp_err *err)
 {
+    ENTER(q, true, err);
     return act_do(q, &(struct qp_action){.id = id, .verb = QP_VERB_PAUSE}, "pause", NULL, err);
 }
 
 int qp_job_resume(qp *q, qp_str id, struct qp_err *err)
 {
+    ENTER(q, true, err);
     return act_do(q, &(struct qp_action){.id = id, .verb = QP_VERB_RESUME}, "resume", NULL, err);
 }
 
@@ -389,6 +394,7 @@ static void unpark_run(qp *q, struct call *c)
 /* Of a parked job alone: whoever calls it does not expect another job. */
 int qp_job_retry(qp *q, qp_str id, struct qp_err *err)
 {
+    ENTER(q, true, err);
     struct acting a = {.call = {.run = unpark_run, .q = q},
                        .action = {.id = id, .verb = QP_VERB_RETRY},
                        .ns = q->ns,
@@ -457,6 +463,7 @@ static struct acting *acting_copy(qp *q, const struct qp_action *action)
 
 int qp_job_act_async(qp *q, const struct qp_action *action, struct qp_err *err)
 {
+    ENTER(q, action != NULL, err);
     struct acting *a;
     int rc = action_check(q, action, err);
     if (rc != QP_OK) {
@@ -574,6 +581,7 @@ static int bulk_check(const struct qp_bulk *bulk, struct qp_err *err)
 int qp_job_act_all(qp *q, const struct qp_bulk *bulk, struct qp_bulk_result *out_result,
                    struct qp_err *err)
 {
+    ENTER(q, bulk != NULL && out_result != NULL, err);
     struct bulk b = {.call = {.run = bulk_run, .q = q},
                      .what = bulk,
                      .capacity = (size_t)(bulk->limit > 0 ? bulk->limit : LIMIT_LIST_DEFAULT)};
@@ -597,6 +605,7 @@ int qp_job_act_all(qp *q, const struct qp_bulk *bulk, struct qp_bulk_result *out
 
 int qp_space_create(qp *q, qp_str name, struct qp_err *err)
 {
+    ENTER(q, true, err);
     struct op op = {.kind = OP_space_create, .space_create = {.name = name}};
     int rc = name_check(name, "namespace", err);
     rc = rc == QP_OK ? op_do(q, &op, "namespace", err) : rc;
@@ -607,6 +616,7 @@ int qp_space_create(qp *q, qp_str name, struct qp_err *err)
 
 int qp_limit_set(qp *q, const struct qp_limit *limit, struct qp_err *err)
 {
+    ENTER(q, limit != NULL, err);
     struct op op = {
         .kind = OP_lane_limit,
         .lane_limit = {.topic = limit->topic, .limit_key = limit->key, .max = limit->max}};

@@ -293,6 +293,7 @@ static int compile(const struct qp_env *env, qp_str text, void *context, qp_grap
 int qp_deploy(qp *q, const struct qp_deploy *deploy, struct qp_deployed *out_deployed,
               struct qp_err *err)
 {
+    ENTER(q, deploy != NULL, err);
     struct app *app = NULL;
     struct deploying d = {.put = true, .activate = deploy->activate};
     int rc = compile(&q->env, deploy->text, deploy->context, deploy->found, &app, err);
@@ -311,6 +312,7 @@ int qp_deploy(qp *q, const struct qp_deploy *deploy, struct qp_deployed *out_dep
 int qp_activate(qp *q, qp_str ns, qp_str app, qp_str version, struct qp_deployed *out_deployed,
                 struct qp_err *err)
 {
+    ENTER(q, true, err);
     struct deploying d = {.activate = true, .name = app, .version = version};
     int rc = name_check(app, "app", err);
     rc = rc == QP_OK ? name_check(version, "version", err) : rc;
@@ -432,6 +434,7 @@ static int delete_unneeded(qp *q, struct deleting *d, struct qp_err *err)
 
 int qp_app_delete(qp *q, qp_str ns, qp_str app, qp_str version, struct qp_err *err)
 {
+    ENTER(q, true, err);
     struct arena arena;
     struct deleting d = {.call = {.run = delete_run, .q = q},
                          .op = {.app = app, .version = version}};

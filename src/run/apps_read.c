@@ -55,6 +55,7 @@ static int list_apps(void *context, struct store *s, struct qp_err *err)
 
 int qp_apps(qp *q, qp_str ns, void *context, qp_app_visit visit, struct qp_err *err)
 {
+    ENTER(q, visit != NULL, err);
     struct listing l = {.q = q, .context = context, .visit = visit};
     int rc = space_number(q, ns, &l.ns, err);
     return rc == QP_OK ? reads_do(q, &l, list_apps, err) : rc;
@@ -102,6 +103,7 @@ static int show_one(void *context, struct store *s, struct qp_err *err)
 int qp_app_show(qp *q, qp_str ns, qp_str app, qp_str version, void *context, qp_app_visit visit,
                 struct qp_err *err)
 {
+    ENTER(q, visit != NULL, err);
     struct asking asking = {
         .q = q, .app = app, .version = version, .context = context, .visit = visit};
     int rc = name_check(app, "app", err);
@@ -276,6 +278,7 @@ static int differ(void *context, struct store *s, struct qp_err *err)
 int qp_app_diff(qp *q, qp_str ns, qp_str app, qp_str from, qp_str to, void *context, qp_write write,
                 struct qp_err *err)
 {
+    ENTER(q, write != NULL, err);
     struct differing d = {.q = q, .app = app, .from = from, .to = to};
     int rc = name_check(app, "app", err);
     rc = rc == QP_OK ? name_check(from, "from", err) : rc;
@@ -312,6 +315,7 @@ static int measure(void *context, struct store *s, struct qp_err *err)
 int qp_measures_read(qp *q, const struct qp_measures *query, void *context, qp_write write,
                      struct qp_err *err)
 {
+    ENTER(q, query != NULL && write != NULL, err);
     struct measuring m = {
         .q = q,
         .query = {.topic = query->topic,

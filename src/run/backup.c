@@ -82,6 +82,7 @@ static void tidy(const struct backup *b)
 
 int qp_backup(qp *q, const char *to, struct qp_err *err)
 {
+    ENTER(q, to != NULL, err);
     struct backup b = {.to = to};
     uint32_t chance =
         0; /* a crash leaves its part behind, which must not be in the next one's way */

@@ -460,6 +460,7 @@ static int shell_keep(qp *q, const struct qp_builtin *b, struct shell **out_shel
 
 int qp_builtin_serve(qp *q, const struct qp_builtin *b, struct qp_err *err)
 {
+    ENTER(q, b != NULL, err);
     struct qp_worker echo = {.topic = QP_STR("quipu.echo"), .work = work_echo};
     struct qp_worker fails = {.topic = QP_STR("quipu.fail"), .work = work_fail};
     struct qp_worker shell = {.topic = QP_STR("quipu.shell"), .work = work_shell, .in_hand = 16};

@@ -8,7 +8,9 @@
 
 void qp_check_options_init(struct qp_check_options *options)
 {
-    *options = (struct qp_check_options){.size = sizeof *options};
+    if (options != NULL) {
+        *options = (struct qp_check_options){.size = sizeof *options};
+    }
 }
 
 static int visit_nobody(void *context, const struct qp_finding *finding)
@@ -20,9 +22,12 @@ static int visit_nobody(void *context, const struct qp_finding *finding)
 
 static int options_check(const struct qp_check_options *options, struct qp_err *err)
 {
-    if (options->size != sizeof *options) {
-        return err_set(err, QP_E_INVALID,
-                       "qp_check: options were not set up with qp_check_options_init");
+    int rc = size_check(options->size, sizeof *options, "qp_check_options", err);
+    if (rc == QP_OK && options->env != NULL) {
+        rc = size_check(options->env->size, sizeof *options->env, "qp_env", err);
+    }
+    if (rc != QP_OK) {
+        return err_wrap(err, rc, "qp_check");
     }
     if (options->path == NULL) {
         return err_set(err, QP_E_INVALID, "qp_check: name the file in options.path");
@@ -37,10 +42,13 @@ int qp_check(const struct qp_check_options *options, void *context, qp_check_vis
     struct store_options of_store = {.read_only = true, .must_exist = true, .full_check = true};
     struct qp_env env;
     struct store *store = NULL;
-    int rc = options_check(options, err);
-    if (rc != QP_OK) {
-        return rc;
+    int rc;
+    if (options == NULL || out_result == NULL) {
+        return err_set(err, QP_E_INVALID,
+                       "qp_check: an argument is NULL, it needs options and "
+                       "out_result");
     }
+    QP_TRY(options_check(options, err));
     of_check.namespace_name = str_from(options->namespace_name);
     of_check.job = str_from(options->job);
     of_check.rules = str_from(options->rules);

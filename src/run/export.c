@@ -181,6 +181,7 @@ static int export_all(struct exporting *x, qp_str id, struct qp_err *err)
 
 int qp_job_export(qp *q, qp_str ns, qp_str id, void *context, qp_write write, struct qp_err *err)
 {
+    ENTER(q, write != NULL, err);
     struct exporting x = {.q = q, .ns = ns, .context = context, .write = write};
     int rc;
     buf_init(&x.text, &q->env, 0);

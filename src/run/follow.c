@@ -63,6 +63,7 @@ static int read_job(void *context, struct store *s, struct qp_err *err)
 int qp_follow_begin(qp *q, const struct qp_follow *follow, qp_follower **out_follower,
                     struct qp_err *err)
 {
+    ENTER(q, follow != NULL && follow->changed != NULL && out_follower != NULL, err);
     struct finding_job f = {.id = follow->id};
     qp_follower *new;
     qp_follower **slot;
@@ -98,7 +99,7 @@ int qp_follow_begin(qp *q, const struct qp_follow *follow, qp_follower **out_fol
 void qp_follow_end(qp *q, qp_follower *follower)
 {
     qp_follower **link;
-    if (follower == NULL) {
+    if (follower == NULL || !handle_is_ours(q)) {
         return;
     }
     (void)pthread_mutex_lock(&q->followers.lock);

@@ -20,7 +20,64 @@
 
 void qp_options_init(struct qp_options *options)
 {
-    *options = (struct qp_options){.size = sizeof *options};
+    if (options != NULL) {
+        *options = (struct qp_options){.size = sizeof *options};
+    }
+}
+
+/* ------------------------------------------------------------------------------------------ enter */
+
+bool handle_is_ours(const qp *q)
+{
+    return q != NULL && q->pid == getpid();
+}
+
+/* Whether this process opened it. */
+static int process_check(const qp *q, const char *function, struct qp_err *err)
+{
+    return handle_is_ours(q)
+               ? QP_OK
+               : err_set(err, QP_E_INVALID,
+                         "%s: process %ld opened the engine, and this is %ld: after fork, open the "
+                         "store in the child",
+                         function, (long)q->pid, (long)getpid());
+}
+
+static bool is_driving(qp *q)
+{
+    bool driving;
+    (void)pthread_mutex_lock(&q->lock);
+    driving = am_driver(q);
+    (void)pthread_mutex_unlock(&q->lock);
+    return driving;
+}
+
+int handle_enter(qp *q, bool complete, const char *function, const char *needs, qp **out_entered,
+                 struct qp_err *err)
+{
+    if (q == NULL) {
+        return err_set(err, QP_E_INVALID,
+                       "%s: the handle is NULL, it needs an engine of qp_open, or a task in hand",
+                       function);
+    }
+    if (!complete) {
+        return err_set(err, QP_E_INVALID, "%s: an argument is NULL, it needs %s", function, needs);
+    }
+    QP_TRY(process_check(q, function, err));
+    /* Counted first, then asked: either we see the seal, or qp_close sees us. In a callback of qp_close itself a call is
+     * refused as in any other. */
+    atomic_fetch_add(&q->inside, 1);
+    *out_entered = q;
+    return atomic_load(&q->sealed) && !is_driving(q)
+               ? err_set(err, QP_E_CLOSED, "%s: the engine is being closed", function)
+               : QP_OK;
+}
+
+void handle_leave(qp *const *entered)
+{
+    if (*entered != NULL) {
+        atomic_fetch_sub(&(*entered)->inside, 1);
+    }
 }
 
 /* ------------------------------------------------------------------------------------------- open */
@@ -172,13 +229,27 @@ int qp_open(const struct qp_options *options, qp **out_engine, struct qp_err *er
     return handle_open(options, programs, ARRAY_COUNT(programs), out_engine, err);
 }
 
+static int out_check(qp **out_engine, struct qp_err *err)
+{
+    return out_engine != NULL
+               ? QP_OK
+               : err_set(err, QP_E_INVALID, "qp_open: an argument is NULL, it needs out_engine");
+}
+
 static int options_check(const struct qp_options *o, struct qp_err *err)
 {
-    if (o->size != sizeof *o) {
-        return err_set(err, QP_E_INVALID, "qp_open: options were not set up with qp_options_init");
+    int rc;
+    if (o == NULL) {
+        return err_set(err, QP_E_INVALID,
+                       "qp_open: options are NULL, it needs those of "
+                       "qp_options_init");
     }
-    if (o->env != NULL && o->env->size != sizeof *o->env) {
-        return err_set(err, QP_E_INVALID, "qp_open: env was not set up with qp_env_init");
+    rc = size_check(o->size, sizeof *o, "qp_options", err);
+    if (rc == QP_OK && o->env != NULL) {
+        rc = size_check(o->env->size, sizeof *o->env, "qp_env", err);
+    }
+    if (rc != QP_OK) {
+        return err_wrap(err, rc, "qp_open");
     }
     if (o->keep_ms < 0 || o->keep_ms > LIMIT_TIMER_MS) {
         return err_set(err, QP_E_INVALID, "qp_open: keep_ms is 0 to ten years");
@@ -224,6 +295,7 @@ static int handle_make(const struct qp_options *options, qp **out_q, struct qp_e
         return err_set(err, QP_E_NOMEM, "qp_open: out of memory");
     }
     q->env = env;
+    q->pid = getpid();
     q->accept_loss = options->accept_loss;
     rc = handle_init(q, err);
     if (rc != QP_OK) {
@@ -248,11 +320,12 @@ static int read_topics(void *context, struct store *s, struct qp_err *err)
 int qp_open_readonly(const struct qp_options *options, qp **out_engine, struct qp_err *err)
 {
     qp *q = NULL;
-    int rc = options->path == NULL ? err_set(err, QP_E_INVALID, "qp_open_readonly: name the file")
-                                   : handle_make(options, &q, err);
-    if (rc != QP_OK) {
-        return rc;
+    int rc;
+    QP_TRY(out_check(out_engine, err));
+    if (options != NULL && options->path == NULL) {
+        return err_set(err, QP_E_INVALID, "qp_open_readonly: name the file");
     }
+    QP_TRY(handle_make(options, &q, err));
     rc = reads_do(q, q, read_topics, err);
     rc = rc == QP_OK ? name_set(q, options->namespace_name, err) : rc;
     rc = rc == QP_OK ? space_number(q, str_from(q->ns_name), &q->ns, err) : rc;
@@ -268,10 +341,9 @@ int handle_open(const struct qp_options *options, const struct program *const *p
                 size_t program_count, qp **out_engine, struct qp_err *err)
 {
     qp *q = NULL;
-    int rc = handle_make(options, &q, err);
-    if (rc != QP_OK) {
-        return rc;
-    }
+    int rc;
+    QP_TRY(out_check(out_engine, err));
+    QP_TRY(handle_make(options, &q, err));
     rc = engine_enter(q, options, programs, program_count, err);
     if (rc != QP_OK) {
         engine_abandon(q->engine);
@@ -318,14 +390,19 @@ static void commit_finished(qp *q)
     calls_expire(q, CALLS_ALL); /* the store is away: nothing of them was done */
 }
 
-/* From here on nothing new comes in. */
+/* From here on nothing new comes in. Under the lock, because call_put asks there. */
 static void seal(qp *q)
 {
     (void)pthread_mutex_lock(&q->lock);
-    q->sealed = true;
+    atomic_store(&q->sealed, true);
     (void)pthread_mutex_unlock(&q->lock);
+}
+
+/* As driver: no more tasks for workers that are gone. */
+static void end_services(qp *q)
+{
     for (struct worker *w = q->workers; w != NULL; w = w->next) {
-        w->service.room = INT64_MIN / 2; /* nothing for workers that are gone, ever */
+        w->service.room = INT64_MIN / 2; /* ever */
     }
 }
 
@@ -339,7 +416,35 @@ static void end_thread(qp *q)
     qp_stop(q);
     if (q->thread_started) {
         (void)pthread_join(q->thread, NULL);
+        q->thread_started = false;
     }
+}
+
+/* A thread that waited for itself would never end: one inside a worker's function, or a callback of the engine. */
+static int may_close(qp *q, struct qp_err *err)
+{
+    QP_TRY(process_check(q, "qp_close", err));
+    return !is_driving(q) && !pool_has_thread(q)
+               ? QP_OK
+               : err_set(err, QP_E_INVALID,
+                         "qp_close: called inside a worker's function or a callback, for which it "
+                         "would wait: call it on another thread");
+}
+
+/* Calls of other threads: those that wait for a job have been ended, others are answered within their own time. There
+ * is none any more when this returns QP_OK. */
+static int await_calls(qp *q, struct qp_err *err)
+{
+    for (int waited_ms = 0; atomic_load(&q->inside) > 0; waited_ms++) {
+        if (waited_ms >= LIMIT_CLOSE_MS) {
+            return err_set(err, QP_E_BUSY,
+                           "qp_close: %lld calls on this engine are still running after %d s: the "
+                           "handle is there, close it again when they have returned",
+                           (long long)atomic_load(&q->inside), LIMIT_CLOSE_MS / 1000);
+        }
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* or less */
+    }
+    return QP_OK;
 }
 
 int qp_close(qp *q, struct qp_err *err)
@@ -349,14 +454,17 @@ int qp_close(qp *q, struct qp_err *err)
     if (q == NULL) {
         return QP_OK;
     }
+    QP_TRY(may_close(q, err));
+    end_thread(q);
+    pool_stop(q);
+    seal(q);
+    QP_TRY(await_calls(q, err));
     if (q->engine == NULL) {
         handle_free(q);
         return QP_OK;
     }
-    end_thread(q);
-    pool_stop(q);
-    seal(q);
     drive_begin(q); /* so that a callback cannot drive as well */
+    end_services(q);
     commit_finished(q);
     q->in_engine = true;
     rc = engine_close(q->engine, err);

@@ -16,12 +16,27 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "base/mem.h"
 #include "base/uuid.h"
 #include "kernel/request.h"
 #include "run/calls.h"
 #include "run/writer.h"
+
+/* What a public function begins with, before it looks at anything: the one place where a handle is judged. It is
+ * refused when it is NULL or when `needs`, a condition on the other arguments, is false (QP_E_INVALID); in a child
+ * after fork, whose copies of the locks may be held for good (QP_E_INVALID); and once the engine is sealed
+ * (QP_E_CLOSED). Else the call counts as running until the function returns, by the cleanup of `entered`, and
+ * qp_close waits for it. */
+#define ENTER(q, needs, err)                                                                       \
+    __attribute__((cleanup(handle_leave))) qp *entered = NULL;                                     \
+    QP_TRY(handle_enter((q), (needs), __func__, #needs, &entered, (err)))
+int handle_enter(qp *q, bool complete, const char *function, const char *needs, qp **out_entered,
+                 struct qp_err *err) QP_MUST_USE;
+void handle_leave(qp *const *entered);
+/* For functions that return no code: whether they may do anything with it. Async-signal-safe. */
+bool handle_is_ours(const qp *q);
 
 /* Waits for the end of a job. */
 struct watch {
@@ -71,6 +86,7 @@ struct qp_task {
     int reply_code; /* of a reply; 0: 200 */
     bool fatal;
     bool refused;   /* the last output was none: the task cannot end well */
+    bool reported;  /* the function called qp_task_fail: that wins over what it returns */
     bool failed;    /* the function returned an error */
     bool converted; /* what it brought was refused, so the refusal is its result */
     int64_t pending_count;
@@ -157,7 +173,13 @@ struct apps {
 
 struct qp {
     struct qp_env env;
-    char *path;            /* NULL: in memory */
+    pid_t pid;           /* of the process that opened it */
+    atomic_llong inside; /* public calls that are running */
+    atomic_bool sealed;  /* qp_close has begun: no new call, and no more async starts */
+    atomic_bool poked;   /* qp_stop has set the event, without the lock that `kicked` is under */
+    atomic_bool
+        stop;   /* asked for; the run that heeds it takes it back. Set by signal handlers, too */
+    char *path; /* NULL: in memory */
     bool accept_loss;      /* of the options; readers are opened so, too */
     atomic_bool displaced; /* set by handle_watch: the store is looked at in the next turn */
     struct readers readers;
@@ -212,9 +234,7 @@ struct qp {
     bool running;   /* qp_run has it, here or on the engine's own thread */
     bool threaded;  /* qp_start_threads was called */
     bool kicked;    /* the event is set */
-    bool stop;      /* asked for; whoever heeds it takes it back */
     bool closing;   /* nobody waits for the end of a job any more */
-    bool sealed;    /* no more async starts */
     bool answered;  /* somebody should look */
     qp_ms due_at;   /* when the next turn is due by itself, by our wall; INT64_MAX: never */
     int64_t due_us; /* the same by the monotonic clock: whichever comes first */
@@ -305,6 +325,8 @@ void pool_finish(qp *q, qp_task *task);
 qp_task *pool_finished(qp *q);
 /* Ends the threads, when their functions have returned. */
 void pool_stop(qp *q);
+/* Whether this thread is one of them. */
+bool pool_has_thread(qp *q);
 /* Only then: the next task that was not begun; NULL: there is none. */
 qp_task *pool_rest(qp *q);
 void pool_done(qp *q);

@@ -190,6 +190,7 @@ static void reading_run(qp *q, struct call *c)
 
 int qp_job_get(qp *q, qp_str id, struct qp_job *out_job, struct qp_err *err)
 {
+    ENTER(q, out_job != NULL, err);
     struct reading r = {.call = {.run = reading_run, .q = q}, .id = id, .job = out_job};
     int rc = id_check(id, "job id", err);
     return rc == QP_OK ? call_do(q, &r.call, err) : rc;
@@ -197,6 +198,9 @@ int qp_job_get(qp *q, qp_str id, struct qp_job *out_job, struct qp_err *err)
 
 void qp_job_done(qp *q, struct qp_job *job)
 {
+    if (q == NULL || job == NULL) {
+        return;
+    }
     mem_free(&q->env, job->memory);
     *job = (struct qp_job){0};
 }
@@ -251,6 +255,7 @@ static int wait_for(qp *q, qp_str id, int64_t until, struct qp_job *out_job, boo
 
 int qp_job_wait(qp *q, qp_str id, qp_ms timeout_ms, struct qp_job *out_job, struct qp_err *err)
 {
+    ENTER(q, out_job != NULL, err);
     int64_t until = until_us(q, timeout_ms);
     bool again = true;
     int rc = id_check(id, "job id", err);
@@ -290,10 +295,8 @@ static void executing_run(qp *q, struct call *c)
 
 int qp_exec(qp *q, qp_tx tx, void *context, struct qp_err *err)
 {
+    ENTER(q, tx != NULL, err);
     struct executing x = {.call = {.run = executing_run, .q = q}, .what = "exec 'host'"};
-    if (tx == NULL) {
-        return err_set(err, QP_E_INVALID, "exec: no function");
-    }
     x.op.op = (struct op){.kind = OP_host_call, .host_call = {tx, context}};
     return call_do(q, &x.call, err);
 }

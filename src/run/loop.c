@@ -1,4 +1,5 @@
 /* loop.c - driving the engine: one turn, and the three ways to run */
+#include <errno.h>
 #include <poll.h>
 #include <time.h>
 #include <unistd.h>
@@ -70,10 +71,10 @@ static struct arrived take_arrived(qp *q)
 {
     struct arrived a;
     (void)pthread_mutex_lock(&q->lock);
-    if (q->kicked) {
+    if (atomic_exchange(&q->poked, false) || q->kicked) {
         uint64_t ignored;
         ssize_t size = read(q->event_fd, &ignored, sizeof ignored);
-        (void)size; /* it is set: that is what kicked says */
+        (void)size; /* it is set, or was read since it was */
         q->kicked = false;
     }
     a.calls = calls_take(q, !q->away);
@@ -366,7 +367,7 @@ static bool is_stopped(qp *q)
 {
     bool stop;
     (void)pthread_mutex_lock(&q->lock);
-    stop = q->stop;
+    stop = q->stop || q->closing;
     (void)pthread_mutex_unlock(&q->lock);
     return stop;
 }
@@ -458,20 +459,33 @@ static int may_drive(qp *q, bool to_run, struct qp_err *err)
 
 int qp_run(qp *q, struct qp_err *err)
 {
+    ENTER(q, true, err);
     int rc = may_drive(q, true, err);
     return rc == QP_OK ? run(q, NULL, err) : err_wrap(err, rc, "run");
 }
 
+/* Also in a signal handler, on a thread that may hold any lock: so it takes none, and sets the event itself. The flag
+ * comes first: a driver that has read the event before this write finds it set again. `poked` comes last: whoever finds it
+ * reads the event, and one that is set before would be taken back without that. `kicked` cannot serve for it: who finds
+ * that set trusts that the event is. */
 void qp_stop(qp *q)
 {
-    (void)pthread_mutex_lock(&q->lock);
-    q->stop = true;
-    kick(q);
-    (void)pthread_mutex_unlock(&q->lock);
+    int saved = errno;
+    uint64_t one = 1;
+    ssize_t ignored;
+    if (!handle_is_ours(q)) {
+        return;
+    }
+    atomic_store(&q->stop, true);
+    ignored = write(q->event_fd, &one, sizeof one); /* it fails only when it is full, thus set */
+    (void)ignored;
+    atomic_store(&q->poked, true);
+    errno = saved;
 }
 
 int qp_poll(qp *q, struct qp_err *err)
 {
+    ENTER(q, true, err);
     bool busy = true;
     bool more = true;
     int rc = may_drive(q, false, err);
@@ -496,16 +510,21 @@ int qp_poll(qp *q, struct qp_err *err)
 
 int qp_fd(const qp *q)
 {
-    return q->both_fd;
+    return handle_is_ours(q) ? q->both_fd : -1;
 }
 
 int64_t qp_next_deadline(qp *q)
 {
-    qp_ms now = q->env.wall_ms(q->env.context);
-    int64_t mono = now_us(q);
+    qp_ms now;
+    int64_t mono;
     int64_t by_wall;
     int64_t left;
     bool waiting;
+    if (!handle_is_ours(q)) {
+        return -1;
+    }
+    now = q->env.wall_ms(q->env.context);
+    mono = now_us(q);
     (void)pthread_mutex_lock(&q->lock);
     by_wall = q->due_at == INT64_MAX ? INT64_MAX : q->due_at - now;
     left = q->due_us <= mono ? 0 : (q->due_us - mono + 999) / 1000;
@@ -524,6 +543,7 @@ static int read_left(void *context, struct store *s, struct qp_err *err)
 
 int qp_work_left(qp *q, bool *out_left, struct qp_err *err)
 {
+    ENTER(q, out_left != NULL, err);
     bool left;
     int rc = QP_OK;
     (void)pthread_mutex_lock(&q->lock);
@@ -588,6 +608,7 @@ static int threads_begin(qp *q, struct qp_err *err)
 
 int qp_start_threads(qp *q, int workers, struct qp_err *err)
 {
+    ENTER(q, true, err);
     int rc;
     if (workers < 0 || workers > LIMIT_WORKER_THREADS) {
         return err_set(err, QP_E_INVALID, "start threads: %d workers, there may be 0 to %d",

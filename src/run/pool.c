@@ -244,6 +244,18 @@ void pool_stop(qp *q)
     p->threads = NULL;
 }
 
+bool pool_has_thread(qp *q)
+{
+    struct pool *p = &q->pool;
+    bool found = false;
+    (void)pthread_mutex_lock(&p->lock);
+    for (int i = 0; i < p->thread_count && !found; i++) {
+        found = pthread_equal(p->threads[i], pthread_self()) != 0;
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+    return found;
+}
+
 qp_task *pool_rest(qp *q)
 {
     struct pool *p = &q->pool;

@@ -252,6 +252,7 @@ static int read_spaces(void *context, struct store *s, struct qp_err *err)
 
 int qp_space_list(qp *q, void *context, qp_space_visit visit, struct qp_err *err)
 {
+    ENTER(q, visit != NULL, err);
     struct spaces_read r = {context, visit};
     return reads_do(q, &r, read_spaces, err);
 }
@@ -342,6 +343,7 @@ static int show_body(struct space_query *sq, struct qp_err *err)
 int qp_job_show(qp *q, qp_str ns, qp_str id_or_prefix, void *context, qp_job_visit visit,
                 struct qp_err *err)
 {
+    ENTER(q, visit != NULL, err);
     struct showing s = {.context = context, .visit = visit};
     struct space_query sq = {.body = show_body, .id = id_or_prefix, .context = &s};
     QP_TRY(query_do(q, ns, &sq, err));
@@ -360,6 +362,7 @@ static int resolve_body(struct space_query *sq, struct qp_err *err)
 int qp_job_resolve(qp *q, qp_str ns, qp_str id_or_prefix, char out_id[QP_ID_SIZE],
                    struct qp_err *err)
 {
+    ENTER(q, out_id != NULL, err);
     struct space_query sq = {.body = resolve_body, .id = id_or_prefix, .out_text = out_id};
     return query_do(q, ns, &sq, err);
 }
@@ -371,6 +374,7 @@ static int ended_body(struct space_query *sq, struct qp_err *err)
 
 int qp_job_ended(qp *q, qp_str ns, qp_str id, bool *out_ended, struct qp_err *err)
 {
+    ENTER(q, out_ended != NULL, err);
     struct space_query sq = {.body = ended_body, .id = id, .context = out_ended};
     return query_do(q, ns, &sq, err);
 }
@@ -383,6 +387,7 @@ static int list_body(struct space_query *sq, struct qp_err *err)
 int qp_job_list(qp *q, const struct qp_list *list, void *context, qp_job_visit visit,
                 char out_cursor[QP_CURSOR_SIZE], struct qp_err *err)
 {
+    ENTER(q, list != NULL && visit != NULL && out_cursor != NULL, err);
     struct space_query sq = {.body = list_body,
                              .what = list,
                              .context = context,
@@ -399,6 +404,7 @@ static int count_body(struct space_query *sq, struct qp_err *err)
 int qp_job_count(qp *q, qp_str ns, qp_str where, enum qp_count_how how, struct qp_count *out_count,
                  struct qp_err *err)
 {
+    ENTER(q, out_count != NULL, err);
     struct space_query sq = {.body = count_body, .id = where, .number = how, .context = out_count};
     return query_do(q, ns, &sq, err);
 }
@@ -414,6 +420,7 @@ static int activities_body(struct space_query *sq, struct qp_err *err)
 int qp_activity_list(qp *q, qp_str ns, qp_str id, qp_str after, int64_t limit, void *context,
                      qp_activity_visit visit, bool *out_more, struct qp_err *err)
 {
+    ENTER(q, visit != NULL && out_more != NULL, err);
     struct space_query sq = {.body = activities_body,
                              .id = id,
                              .after = after,
@@ -436,6 +443,7 @@ static int journal_body(struct space_query *sq, struct qp_err *err)
 int qp_job_journal(qp *q, qp_str ns, qp_str id, int64_t after, int64_t limit, void *context,
                    qp_event_visit visit, bool *out_more, struct qp_err *err)
 {
+    ENTER(q, visit != NULL && out_more != NULL, err);
     struct space_query sq = {.body = journal_body,
                              .id = id,
                              .number = after,
@@ -458,6 +466,7 @@ static int feed_body(struct space_query *sq, struct qp_err *err)
 int qp_feed_read(qp *q, const struct qp_feed *feed, void *context, qp_event_visit visit,
                  int64_t *out_after, bool *out_more, struct qp_err *err)
 {
+    ENTER(q, feed != NULL && visit != NULL && out_after != NULL && out_more != NULL, err);
     struct space_query sq = {
         .body = feed_body, .what = feed, .context = context, .visit.event = visit};
     int rc = query_do(q, feed->ns, &sq, err);
@@ -475,6 +484,7 @@ static int read_position(void *context, struct store *s, struct qp_err *err)
 
 int qp_feed_position(qp *q, int64_t *out_position, struct qp_err *err)
 {
+    ENTER(q, out_position != NULL, err);
     int64_t position = 0;
     int rc = reads_do(q, &position, read_position, err);
     if (rc == QP_OK) {
@@ -521,6 +531,7 @@ static int topics_tell(qp *q, struct space_query *sq, qp_str ns, void *context,
 int qp_topic_list(qp *q, qp_str ns, qp_str after, int64_t limit, void *context,
                   qp_topic_visit visit, bool *out_more, struct qp_err *err)
 {
+    ENTER(q, visit != NULL && out_more != NULL, err);
     struct topic_page *p = mem_alloc(&q->env, sizeof *p);
     struct space_query sq = {.body = topics_body, .after = after, .limit = limit, .context = p};
     int rc;

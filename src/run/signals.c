@@ -131,6 +131,7 @@ static int sending_prepare(qp *q, struct sending *s, struct qp_err *err)
 
 int qp_signal_send(qp *q, const struct qp_signal *signal, struct qp_err *err)
 {
+    ENTER(q, signal != NULL, err);
     struct sending s = {.signal = *signal};
     int rc = sending_prepare(q, &s, err);
     return rc == QP_OK ? call_do(q, &s.call, err) : rc;
@@ -148,6 +149,7 @@ static qp_str keep(char **place, qp_str text)
 
 int qp_signal_send_async(qp *q, const struct qp_signal *signal, struct qp_err *err)
 {
+    ENTER(q, signal != NULL, err);
     size_t size = signal->topic.n + signal->key.n + signal->payload.n + signal->id.n +
                   signal->idem_key.n + signal->idem_body.n;
     struct sending *s = mem_alloc(&q->env, sizeof *s + size + 1);

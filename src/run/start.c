@@ -429,12 +429,14 @@ static int64_t kind_of(qp *q, qp_str name)
 
 int qp_job_start(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE], struct qp_err *err)
 {
+    ENTER(q, start != NULL, err);
     struct starting s = {.start = *start, .kind = kind_of(q, start->topic)};
     return start_now(q, &s, out_id, err);
 }
 
 int qp_job_start_async(qp *q, const struct qp_start *start, struct qp_err *err)
 {
+    ENTER(q, start != NULL, err);
     return job_start_async(q, start, kind_of(q, start->topic), err);
 }
 

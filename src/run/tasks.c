@@ -63,22 +63,22 @@ void tasks_cancel(qp *q, struct job_ref job)
 
 qp_str qp_task_input(const qp_task *t)
 {
-    return t->task->input;
+    return t == NULL ? QP_NONE : t->task->input;
 }
 
 qp_str qp_task_job(const qp_task *t)
 {
-    return t->task->jid;
+    return t == NULL ? QP_NONE : t->task->jid;
 }
 
 qp_str qp_task_topic(const qp_task *t)
 {
-    return t->task->topic;
+    return t == NULL ? QP_NONE : t->task->topic;
 }
 
 int64_t qp_task_attempt(const qp_task *t)
 {
-    return t->task->tries;
+    return t == NULL ? 0 : t->task->tries;
 }
 
 void task_key(const struct task *task, char out_key[QP_TASK_KEY_SIZE])
@@ -93,15 +93,21 @@ void task_key(const struct task *task, char out_key[QP_TASK_KEY_SIZE])
 
 void qp_task_key(const qp_task *t, char out_key[QP_TASK_KEY_SIZE])
 {
-    task_key(t->task, out_key);
+    if (t != NULL && out_key != NULL) {
+        task_key(t->task, out_key);
+    }
 }
 
 void qp_task_token(const qp_task *t, char out_token[QP_TASK_TOKEN_SIZE])
 {
-    const struct msg_ref *ref = &t->task->ref;
+    const struct msg_ref *ref;
     char key[QP_TASK_KEY_SIZE];
     int n;
-    qp_task_key(t, key);
+    if (t == NULL || out_token == NULL) {
+        return;
+    }
+    ref = &t->task->ref;
+    task_key(t->task, key);
     n = snprintf(out_token, QP_TASK_TOKEN_SIZE, "t1.%lld.%lld.%s.%lld", (long long)ref->ns,
                  (long long)ref->job, key, (long long)ref->token);
     QP_ASSERT(n > 0 && n < QP_TASK_TOKEN_SIZE);
@@ -109,7 +115,7 @@ void qp_task_token(const qp_task *t, char out_token[QP_TASK_TOKEN_SIZE])
 
 int qp_task_is_cancelled(const qp_task *t)
 {
-    return atomic_load(&t->cancelled);
+    return t != NULL && atomic_load(&t->cancelled);
 }
 
 /* --------------------------------------------------------------------- what the function says */
@@ -123,14 +129,42 @@ static int output_check(const qp_task *t, qp_str json, struct qp_err *err)
     return rc == QP_OK ? QP_OK : err_wrap(err, rc, "output");
 }
 
+/* Keeps what is wrong. Whether the task fails with it is the caller's to say. */
+static int keep_error(qp_task *t, const struct qp_failure *failure)
+{
+    buf_reset(&t->error);
+    buf_str(&t->error, error_cut(str_from(failure->message != NULL ? failure->message
+                                                                   : "the worker gave no reason")));
+    t->code = failure->code >= 400 && failure->code < 600 ? failure->code : 500;
+    t->fatal = failure->fatal != 0;
+    return QP_E_ABORTED;
+}
+
+int qp_task_fail(qp_task *t, const struct qp_failure *failure)
+{
+    if (t == NULL) {
+        return QP_E_INVALID;
+    }
+    t->reported = true;
+    return failure == NULL ? keep_error(t, &(struct qp_failure){0}) : keep_error(t, failure);
+}
+
+/* What the function brought cannot be its output. A failure that it has reported is kept. */
+static int refuse(qp_task *t, const char *why)
+{
+    return t->reported ? QP_E_ABORTED
+                       : keep_error(t, &(struct qp_failure){.message = why, .fatal = 1});
+}
+
 int qp_task_reply(qp_task *t, int code, qp_str json)
 {
+    if (t == NULL) {
+        return QP_E_INVALID;
+    }
     if (code < 100 || code > 599 || code == 202) {
-        return qp_task_fail(
-            t,
-            &(struct qp_failure){.message = "the code of a reply is 100 to 599, and not 202, which "
-                                            "qp_task_pending gives",
-                                 .fatal = 1});
+        t->refused = true;
+        return refuse(
+            t, "the code of a reply is 100 to 599, and not 202, which qp_task_pending gives");
     }
     t->reply_code = code;
     return qp_task_output(t, json);
@@ -139,10 +173,14 @@ int qp_task_reply(qp_task *t, int code, qp_str json)
 int qp_task_output(qp_task *t, qp_str json)
 {
     struct qp_err err;
-    int rc = output_check(t, json, &err);
+    int rc;
+    if (t == NULL) {
+        return QP_E_INVALID;
+    }
+    rc = output_check(t, json, &err);
     t->refused = true;
     if (rc != QP_OK && rc != QP_E_NOMEM) {
-        (void)qp_task_fail(t, &(struct qp_failure){.message = err.text, .fatal = 1});
+        (void)refuse(t, err.text);
     }
     if (rc != QP_OK) {
         return rc;
@@ -153,20 +191,12 @@ int qp_task_output(qp_task *t, qp_str json)
     return buf_rc(&t->output);
 }
 
-int qp_task_fail(qp_task *t, const struct qp_failure *failure)
-{
-    buf_reset(&t->error);
-    buf_str(&t->error, error_cut(str_from(failure->message != NULL ? failure->message
-                                                                   : "the worker gave no reason")));
-    t->code = failure->code >= 400 && failure->code < 600 ? failure->code : 500;
-    t->fatal = failure->fatal != 0;
-    return QP_E_ABORTED;
-}
-
 void qp_task_tx(qp_task *t, qp_tx tx, void *context)
 {
-    t->tx = tx;
-    t->tx_context = context;
+    if (t != NULL) {
+        t->tx = tx;
+        t->tx_context = context;
+    }
 }
 
 void task_run(qp_task *t)
@@ -174,10 +204,10 @@ void task_run(qp_task *t)
     int rc;
     atomic_store(&t->begun, true);
     rc = t->worker->work(t->worker->context, t);
-    t->failed = rc != QP_OK || t->refused;
+    t->failed = rc != QP_OK || t->refused || t->reported;
     if (t->failed && t->code == 0) {
         rc = rc == QP_OK ? QP_E_NOMEM : rc; /* the only refusal that says nothing itself */
-        (void)qp_task_fail(t, &(struct qp_failure){.message = qp_code_text(rc)});
+        (void)keep_error(t, &(struct qp_failure){.message = qp_code_text(rc)});
     }
 }
 
@@ -218,9 +248,9 @@ static void convert(qp_task *t, int rc)
 {
     t->converted = true;
     t->failed = true;
-    (void)qp_task_fail(t, &(struct qp_failure){.message = rc == QP_E_ABORTED
-                                                              ? "the task's own writes refused"
-                                                              : qp_code_text(rc)});
+    (void)keep_error(t, &(struct qp_failure){.message = rc == QP_E_ABORTED
+                                                            ? "the task's own writes refused"
+                                                            : qp_code_text(rc)});
     pool_finish(t->q, t);
 }
 
@@ -384,8 +414,14 @@ static void run_op(qp *q, struct call *c)
     engine_submit(q->engine, &tc->op.command);
 }
 
+static qp *engine_of(const qp_task *t)
+{
+    return t == NULL ? NULL : t->q;
+}
+
 int qp_task_pending(qp_task *t, qp_str json, struct qp_err *err)
 {
+    ENTER(engine_of(t), true, err);
     struct task_call tc = {.call = {.run = run_result, .q = t->q},
                            .task = t,
                            .result = {.task = t->task,
@@ -400,6 +436,7 @@ int qp_task_pending(qp_task *t, qp_str json, struct qp_err *err)
 
 int qp_task_heartbeat(qp_task *t, struct qp_err *err)
 {
+    ENTER(engine_of(t), true, err);
     struct task_call tc = {.call = {.run = run_op, .q = t->q}, .task = t};
     qp_ms lease_ms = t->task->service->lease_ms;
     if (lease_ms > 0) {
@@ -421,6 +458,17 @@ static void run_drop(qp *q, struct call *c)
     call_done(q, c, QP_OK);
 }
 
+/* The task of a worker's function ends when that returns: ended before, it would be committed and freed twice. */
+static int by_hand_check(const qp_task *t, const char *function, struct qp_err *err)
+{
+    return t->worker == NULL
+               ? QP_OK
+               : err_set(err, QP_E_INVALID,
+                         "%s: it is for tasks of qp_task_claim: the function of a worker calls "
+                         "qp_task_output or qp_task_fail, and returns",
+                         function);
+}
+
 /* A task is over when it is committed, or when it was no longer ours; else it stays in hand. */
 static int end_by_hand(struct task_call *tc, struct qp_err *err)
 {
@@ -435,6 +483,8 @@ static int end_by_hand(struct task_call *tc, struct qp_err *err)
 
 int qp_task_complete(qp_task *t, qp_str output, struct qp_err *err)
 {
+    ENTER(engine_of(t), true, err);
+    QP_TRY(by_hand_check(t, __func__, err));
     struct task_call tc = {.call = {.run = run_result, .q = t->q},
                            .task = t,
                            .result = {.task = t->task,
@@ -448,8 +498,10 @@ int qp_task_complete(qp_task *t, qp_str output, struct qp_err *err)
 
 int qp_task_error(qp_task *t, const struct qp_failure *failure, struct qp_err *err)
 {
+    ENTER(engine_of(t), failure != NULL, err);
+    QP_TRY(by_hand_check(t, __func__, err));
     struct task_call tc = {.call = {.run = run_result, .q = t->q}, .task = t};
-    (void)qp_task_fail(t, failure);
+    (void)keep_error(t, failure);
     t->failed = true;
     result_fill(t);
     tc.result = t->result;
@@ -459,6 +511,8 @@ int qp_task_error(qp_task *t, const struct qp_failure *failure, struct qp_err *e
 
 int qp_task_retry(qp_task *t, qp_ms delay_ms, struct qp_err *err)
 {
+    ENTER(engine_of(t), true, err);
+    QP_TRY(by_hand_check(t, __func__, err));
     struct task_call tc = {
         .call = {.run = run_op, .q = t->q},
         .task = t,

@@ -78,6 +78,7 @@ static void adding_run(qp *q, struct call *c)
 
 int qp_worker_add(qp *q, const struct qp_worker *worker, struct qp_err *err)
 {
+    ENTER(q, worker != NULL, err);
     struct adding a = {.call = {.run = adding_run, .q = q, .local = true}, .worker = worker};
     int rc = worker_check(worker, err);
     return rc == QP_OK ? call_do(q, &a.call, err) : err_wrap(err, rc, "worker");
@@ -124,6 +125,7 @@ static void claim_run(qp *q, struct call *c)
 
 int qp_task_claim(qp *q, qp_str topic, qp_task **out_task, struct qp_err *err)
 {
+    ENTER(q, out_task != NULL, err);
     struct claiming c = {.call = {.run = claim_run, .q = q},
                          .request = {.service = &c.service, .want = 1},
                          .service = {.ns = q->ns,
