@@ -93,7 +93,8 @@ enum qp_class {
     X(UNSUPPORTED, 27, 501, CALLER, "unsupported", "not supported here")                           \
     X(UNKNOWN_OUTCOME, 28, 504, UNKNOWN, "unknown_outcome",                                        \
       "the commit may or may not have happened")                                                   \
-    X(INTERNAL, 29, 500, FATAL, "internal", "internal error")
+    X(INTERNAL, 29, 500, FATAL, "internal", "internal error")                                      \
+    X(PARKED, 30, 409, CONFLICT, "parked", "the job is parked: a person has to look at it")
 
 enum qp_code {
     QP_OK = 0,

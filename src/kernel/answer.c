@@ -24,6 +24,9 @@ static void count_outcome(struct engine *e, const struct outcome *o)
         log_write(&e->env, QP_LOG_WARN, LOG_MSG("a job is parked: it needs a person"),
                   LOG_STR("job", p->jid), LOG_STR("workflow", p->workflow),
                   LOG_TEXT("why", p->why));
+        if (e->options.parked != NULL) {
+            e->options.parked(e->options.context, p->job);
+        }
     }
     if (o->ended.job != 0 && e->options.finished != NULL) {
         e->options.finished(e->options.context, o, store_now(e->store));

@@ -154,13 +154,13 @@ static int decide_work(struct delivery *d, struct bundle *b)
     return rc == QP_OK && d->suspect && !d->outcome.more ? ack_last(b, d->row) : rc;
 }
 
-/* For the log, when it is committed. Without memory the log does without. */
+/* For the log and for those who wait, when it is committed. Without memory both do without. */
 static void note_parked(struct bundle *b, const struct job_row *job, const char *why,
                         struct outcome *o)
 {
     struct parked_job *p = ARENA_NEW(&b->commit->arena, struct parked_job);
     if (p != NULL) {
-        *p = (struct parked_job){o->parked, job->jid, job->workflow, why};
+        *p = (struct parked_job){o->parked, {job->ns, job->job}, job->jid, job->workflow, why};
         o->parked = p;
     }
 }

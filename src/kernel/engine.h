@@ -116,6 +116,8 @@ struct engine_options {
     void *context;
     /* after the commit that completed a job */
     void (*ended)(void *context, struct job_ref job, enum job_state state);
+    /* after the commit that parked a job: it does not end until a person helps. May be NULL */
+    void (*parked)(void *context, struct job_ref job);
     /* The same with more of it, for who counts: before `ended`. May be NULL. */
     void (*finished)(void *context, const struct outcome *outcome, qp_ms now);
     /* A round is over, committed or not, before anybody is given anything; or it is decided again. May be NULL. */

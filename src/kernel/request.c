@@ -177,6 +177,11 @@ static int start_name(struct engine *e, struct request_start *r, struct bundle *
         r->why = keep_why(b, &err);
         return rc;
     }
+    if (n.kind != SINGLE_KIND && !str_is_none(start->policy)) {
+        r->why = "retry: the topic is a graph's, whose activities have policies of their own: say "
+                 "it there, and leave it out here";
+        return QP_E_INVALID;
+    }
     job->kind = n.kind;
     job->version = n.version;
     if (start->fresh && str_is_none(job->forked_from) && !str_is_none(n.jid)) {

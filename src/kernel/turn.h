@@ -120,9 +120,10 @@ struct handed {
     int64_t priority;
 };
 
-/* A job that was parked, for the log. Its texts live as long as the commit. */
+/* A job that was parked, for the log and for those who wait for its end. Its texts live as long as the commit. */
 struct parked_job {
     struct parked_job *next;
+    struct job_ref job;
     qp_str jid;
     qp_str workflow;
     const char *why;

@@ -43,6 +43,7 @@ struct watch {
     struct watch *next;
     struct job_ref job;
     void (*ended)(qp *q, struct watch *w, enum job_state state);
+    void (*parked)(qp *q, struct watch *w); /* it does not end by itself; NULL: the watch goes on */
     void (*drop)(qp *q,
                  struct watch *w); /* the engine closes before the job has ended; may be NULL */
 };
@@ -53,6 +54,19 @@ struct watches {
     size_t slot_count;
     size_t count;
 };
+
+/* A qp_tx on its way into a commit, and the code that it returned last: the engine's own code for a refusal,
+ * QP_E_ABORTED, says nothing of that. */
+struct host_tx {
+    qp_tx tx;
+    void *context;
+    int code;
+};
+/* host.c: the callback that the engine gets, with a struct host_tx. */
+int host_run(void *host, void *native);
+/* Why a commit with it was refused, in `text` where it was by its code; else `why`. */
+#define HOST_TEXT_SIZE 96
+const char *host_why(const struct host_tx *h, int rc, const char *why, char text[HOST_TEXT_SIZE]);
 
 struct worker {
     struct worker *next;
@@ -90,8 +104,7 @@ struct qp_task {
     bool failed;    /* the function returned an error */
     bool converted; /* what it brought was refused, so the refusal is its result */
     int64_t pending_count;
-    qp_tx tx;
-    void *tx_context;
+    struct host_tx host; /* of qp_task_tx */
     atomic_bool cancelled;
 };
 
@@ -375,6 +388,7 @@ qp_ms follow_due(const qp *q);
 int watch_add(qp *q, struct watch *w) QP_MUST_USE;
 void watch_remove(qp *q, struct watch *w);
 void watch_job_ended(void *context, struct job_ref job, enum job_state state);
+void watch_job_parked(void *context, struct job_ref job);
 void watches_done(qp *q);
 
 /* jobs.c: one op in a commit, waited for; what it puts out is in it. */

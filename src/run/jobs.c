@@ -35,7 +35,7 @@ struct reading {
     bool wait;     /* until it has ended */
     bool watched;  /* it had not, when it was read; the caller's from then on */
     bool watching; /* the driver's */
-    bool ended;    /* under the lock */
+    bool told;     /* under the lock: it has ended or was parked, look again */
 };
 
 static int add_failures(void *context, const void *row)
@@ -114,15 +114,28 @@ static int job_find(qp *q, struct arena *arena, qp_str id, const struct job_row 
     return rc == QP_OK ? QP_OK : job_error(err, rc, id, "job", qp_code_text(rc));
 }
 
-static void reading_ended(qp *q, struct watch *w, enum job_state state)
+static void reading_told(qp *q, struct watch *w)
 {
     struct reading *r = (struct reading *)((char *)w - offsetof(struct reading, watch));
-    (void)state;
     r->watching = false;
     (void)pthread_mutex_lock(&q->lock);
-    r->ended = true;
+    r->told = true;
     q->answered = true;
     (void)pthread_mutex_unlock(&q->lock);
+}
+
+static void reading_ended(qp *q, struct watch *w, enum job_state state)
+{
+    (void)state;
+    reading_told(q, w);
+}
+
+/* Nobody waits for a job that only a person can help. */
+static int parked_error(const struct reading *r, const struct job_row *job)
+{
+    (void)job_error(r->call.err, QP_E_PARKED, r->id, "wait for",
+                    "it is parked: repair the cause, then call qp_job_retry");
+    return err_wrap(r->call.err, QP_E_PARKED, "%.*s", STR_ARG(job->parked));
 }
 
 /* Of a completed job: its own, or, of a single task, that of the response which closed it. */
@@ -154,9 +167,12 @@ static int read_job(qp *q, struct reading *r)
     int rc;
     arena_init(&arena, &q->env, 0);
     rc = job_find(q, &arena, r->id, &job, r->call.err);
-    if (rc == QP_OK && r->wait && job->completions == 0) {
+    if (rc == QP_OK && r->wait && job->completions == 0 && !str_is_none(job->parked)) {
+        rc = parked_error(r, job);
+    } else if (rc == QP_OK && r->wait && job->completions == 0) {
         r->watch.job = (struct job_ref){job->ns, job->job};
         r->watch.ended = reading_ended;
+        r->watch.parked = reading_told;
         rc = watch_add(q, &r->watch);
         r->watched = r->watching = rc == QP_OK;
     } else if (rc == QP_OK) {
@@ -188,12 +204,22 @@ static void reading_run(qp *q, struct call *c)
     call_done(q, c, rc);
 }
 
+/* A handle for reading has no driver to read on. */
+static int engine_check(const qp *q, struct qp_err *err)
+{
+    return q->engine != NULL
+               ? QP_OK
+               : err_set(err, QP_E_READONLY,
+                         "the store was opened for reading only: there, qp_job_show reads a job");
+}
+
 int qp_job_get(qp *q, qp_str id, struct qp_job *out_job, struct qp_err *err)
 {
     ENTER(q, out_job != NULL, err);
     struct reading r = {.call = {.run = reading_run, .q = q}, .id = id, .job = out_job};
-    int rc = id_check(id, "job id", err);
-    return rc == QP_OK ? call_do(q, &r.call, err) : rc;
+    QP_TRY(engine_check(q, err));
+    QP_TRY(id_check(id, "job id", err));
+    return call_do(q, &r.call, err);
 }
 
 void qp_job_done(qp *q, struct qp_job *job)
@@ -230,7 +256,7 @@ static int64_t look_us(const qp *q, int64_t until)
     return q->shared && (until < 0 || look < until) ? look : until;
 }
 
-/* Reads the job, and waits if it has not ended; *out_again: look once more. */
+/* Reads the job, and waits if it has neither ended nor been parked; *out_again: look once more. */
 static int wait_for(qp *q, qp_str id, int64_t until, struct qp_job *out_job, bool *out_again,
                     struct qp_err *err)
 {
@@ -243,14 +269,14 @@ static int wait_for(qp *q, qp_str id, int64_t until, struct qp_job *out_job, boo
     if (rc != QP_OK || !r.watched) {
         return rc;
     }
-    rc = wait_until(q, &r.ended, look, &why);
+    rc = wait_until(q, &r.told, look, &why);
     if (rc != QP_OK) {
         r.call.run = unwatch_run;
         r.call.local = true;
         (void)call_do(q, &r.call, NULL); /* it cannot fail */
     }
-    *out_again = !r.ended && rc == QP_E_TIMEOUT && look != until;
-    return r.ended ? qp_job_get(q, id, out_job, err) : job_error(err, rc, id, "wait for", why.text);
+    *out_again = r.told || (rc == QP_E_TIMEOUT && look != until);
+    return r.told ? QP_OK : job_error(err, rc, id, "wait for", why.text);
 }
 
 int qp_job_wait(qp *q, qp_str id, qp_ms timeout_ms, struct qp_job *out_job, struct qp_err *err)
@@ -258,7 +284,9 @@ int qp_job_wait(qp *q, qp_str id, qp_ms timeout_ms, struct qp_job *out_job, stru
     ENTER(q, out_job != NULL, err);
     int64_t until = until_us(q, timeout_ms);
     bool again = true;
-    int rc = id_check(id, "job id", err);
+    int rc;
+    QP_TRY(engine_check(q, err));
+    rc = id_check(id, "job id", err);
     while (rc == QP_OK && again) {
         rc = wait_for(q, id, until, out_job, &again, err);
         rc = again ? QP_OK : rc;
@@ -271,6 +299,7 @@ int qp_job_wait(qp *q, qp_str id, qp_ms timeout_ms, struct qp_job *out_job, stru
 struct executing {
     struct call call;
     struct request_op op;
+    struct host_tx host;
     const char *what;
 };
 
@@ -278,9 +307,10 @@ static void executing_answered(struct engine *e, struct command *c, int rc, cons
 {
     struct request_op *r = (struct request_op *)c;
     struct executing *x = (struct executing *)((char *)r - offsetof(struct executing, op));
+    char text[HOST_TEXT_SIZE];
     (void)e;
     if (rc != QP_OK) {
-        (void)err_set(x->call.err, rc, "%s: %s", x->what, why);
+        (void)err_set(x->call.err, rc, "%s: %s", x->what, host_why(&x->host, rc, why, text));
     }
     call_done(x->call.q, &x->call, rc);
 }
@@ -296,8 +326,10 @@ static void executing_run(qp *q, struct call *c)
 int qp_exec(qp *q, qp_tx tx, void *context, struct qp_err *err)
 {
     ENTER(q, tx != NULL, err);
-    struct executing x = {.call = {.run = executing_run, .q = q}, .what = "exec 'host'"};
-    x.op.op = (struct op){.kind = OP_host_call, .host_call = {tx, context}};
+    struct executing x = {.call = {.run = executing_run, .q = q},
+                          .host = {.tx = tx, .context = context},
+                          .what = "exec 'host'"};
+    x.op.op = (struct op){.kind = OP_host_call, .host_call = {host_run, &x.host}};
     return call_do(q, &x.call, err);
 }
 

@@ -19,6 +19,7 @@ struct starting {
     struct call call;
     struct request_start request;
     struct watch watch;
+    struct host_tx host;
     struct qp_start start;
     struct op_hook_signal signal;
     int64_t ns;
@@ -91,6 +92,11 @@ static int ids_check(const struct qp_start *start, struct qp_err *err)
     rc = rc == QP_OK && !str_is_none(start->limit_key)
              ? id_check(start->limit_key, "limit key", err)
              : rc;
+    if (rc == QP_OK && str_equal(start->limit_key, QP_STR("*"))) {
+        return err_set(
+            err, QP_E_INVALID,
+            "limit key: '*' stands for all keys in qp_limit_set: a job has another, or none");
+    }
     return rc == QP_OK && !str_is_none(start->idem_key)
                ? id_check(start->idem_key, "idempotency key", err)
                : rc;
@@ -123,6 +129,11 @@ static int start_check(const qp *q, const struct qp_start *start, struct qp_err 
     rc = rc == QP_OK ? policy_check(&start->retry, err) : rc;
     rc = rc == QP_OK ? attributes_check(start, err) : rc;
     rc = rc == QP_OK && start->signal != NULL ? signal_check(q, start->signal, err) : rc;
+    if (rc == QP_OK && start->signal != NULL && str_is_none(start->signal->key)) {
+        rc = err_set(err, QP_E_INVALID,
+                     "signal: key: none, and the signal of a start needs one: only qp_signal_send "
+                     "reads it from the payload");
+    }
     return rc == QP_OK ? input_check(q, start, err) : rc;
 }
 
@@ -253,6 +264,7 @@ static void start_answered(struct engine *e, struct command *c, int rc, const ch
     struct request_start *r = (struct request_start *)c;
     struct starting *s = (struct starting *)((char *)r - offsetof(struct starting, request));
     qp *q = s->call.q;
+    char text[HOST_TEXT_SIZE];
     (void)e;
     if (rc == QP_OK && s->request.keyed.taken[0] == '\0') {
         stats_started(q, s->start.topic, s->start.input);
@@ -260,6 +272,7 @@ static void start_answered(struct engine *e, struct command *c, int rc, const ch
     if (s->request.why != NULL) {
         why = s->request.why;
     }
+    why = host_why(&s->host, rc, why, text);
     if (rc == QP_E_CONFLICT) {
         why = s->request.keyed.met ? "the idempotency key was used with another body"
                                    : "a job with this id was started with another input";
@@ -343,8 +356,9 @@ static void fill_start(struct starting *s)
         .delay_ms = from->delay_ms};
     s->request.attributes = from->attributes;
     s->request.attribute_count = from->attribute_count;
-    s->request.host = from->tx;
-    s->request.host_context = from->tx_context;
+    s->host = (struct host_tx){.tx = from->tx, .context = from->tx_context};
+    s->request.host = from->tx == NULL ? NULL : host_run;
+    s->request.host_context = &s->host;
     fill_signal(s);
     fill_idem(s);
 }

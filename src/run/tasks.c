@@ -194,8 +194,7 @@ int qp_task_output(qp_task *t, qp_str json)
 void qp_task_tx(qp_task *t, qp_tx tx, void *context)
 {
     if (t != NULL) {
-        t->tx = tx;
-        t->tx_context = context;
+        t->host = (struct host_tx){.tx = tx, .context = context};
     }
 }
 
@@ -220,8 +219,8 @@ static void result_fill(qp_task *t)
                                  .kind = t->failed ? RESULT_ERROR : RESULT_DONE,
                                  .code = t->failed ? t->code : t->reply_code,
                                  .fatal = t->fatal,
-                                 .host = t->failed ? NULL : t->tx,
-                                 .host_context = t->tx_context};
+                                 .host = t->failed || t->host.tx == NULL ? NULL : host_run,
+                                 .host_context = &t->host};
     r->output = t->output.n > 0 && !t->failed ? buf_slice(&t->output) : QP_STR("null");
     r->error = buf_slice(&t->error);
     request_result(r);
@@ -246,11 +245,11 @@ static void unsent_add(qp_task *t)
 /* The engine would not take it: that is now the task's error. */
 static void convert(qp_task *t, int rc)
 {
+    char text[HOST_TEXT_SIZE];
+    const char *why = rc == QP_E_ABORTED ? "the task's own writes refused" : qp_code_text(rc);
     t->converted = true;
     t->failed = true;
-    (void)keep_error(t, &(struct qp_failure){.message = rc == QP_E_ABORTED
-                                                            ? "the task's own writes refused"
-                                                            : qp_code_text(rc)});
+    (void)keep_error(t, &(struct qp_failure){.message = host_why(&t->host, rc, why, text)});
     pool_finish(t->q, t);
 }
 
@@ -377,9 +376,11 @@ static void call_answered(struct engine *e, struct command *c, int rc, const cha
 {
     struct request_result *r = (struct request_result *)c;
     struct task_call *tc = (struct task_call *)((char *)r - offsetof(struct task_call, result));
+    char text[HOST_TEXT_SIZE];
     (void)e;
     if (rc != QP_OK) {
-        (void)err_set(tc->call.err, rc, "task of '%.*s': %s", STR_ARG(tc->task->task->jid), why);
+        (void)err_set(tc->call.err, rc, "task of '%.*s': %s", STR_ARG(tc->task->task->jid),
+                      host_why(&tc->task->host, rc, why, text));
     }
     if (rc == QP_OK) {
         stats_attempted(tc->task->q, r, tc->task->handed_at);
@@ -490,8 +491,8 @@ int qp_task_complete(qp_task *t, qp_str output, struct qp_err *err)
                            .result = {.task = t->task,
                                       .kind = RESULT_DONE,
                                       .output = output,
-                                      .host = t->tx,
-                                      .host_context = t->tx_context}};
+                                      .host = t->host.tx == NULL ? NULL : host_run,
+                                      .host_context = &t->host}};
     int rc = output_check(t, output, err);
     return rc == QP_OK ? end_by_hand(&tc, err) : err_wrap(err, rc, "complete");
 }

@@ -1,4 +1,4 @@
-/* watch.c - who waits for the end of which job: a hash table of the driver's */
+/* watch.c - who waits for the end of which job, or for its being parked: a hash table of the driver's */
 #include "run/handle.h"
 
 static size_t slot_of(const struct watches *all, struct job_ref job)
@@ -82,6 +82,24 @@ void watch_job_ended(void *context, struct job_ref job, enum job_state state)
     follow_ended(q, job);
     while ((w = take(&q->watches, job, NULL)) != NULL) {
         w->ended(q, w, state);
+    }
+}
+
+/* Those that want to know are taken out before they are told, as when it ends. */
+void watch_job_parked(void *context, struct job_ref job)
+{
+    qp *q = context;
+    struct watches *all = &q->watches;
+    struct watch **link = all->slot_count == 0 ? NULL : &all->slots[slot_of(all, job)];
+    while (link != NULL && *link != NULL) {
+        struct watch *w = *link;
+        if (is_same(w->job, job) && w->parked != NULL) {
+            *link = w->next;
+            all->count--;
+            w->parked(q, w);
+        } else {
+            link = &w->next;
+        }
     }
 }
 

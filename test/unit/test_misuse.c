@@ -648,6 +648,230 @@ static void test_a_size_of_another_version(void **state)
     assert_non_null(strstr(err.text, "quipu.h"));
 }
 
+/* What a start has wrong is named, not only that it is. */
+static void test_errors_of_a_start(void **state)
+{
+    static const struct qp_signal keyless = {.topic = {"go", 2}, .payload = {"1", 1}};
+    const struct {
+        struct qp_start start;
+        const char *says;
+    } cases[] = {
+        {{.topic = QP_STR("t"), .input = QP_STR("1"), .signal = &keyless}, "signal: key"},
+        {{.topic = QP_STR("t"), .input = QP_STR("1"), .limit_key = QP_STR("*")}, "limit key: '*'"},
+        {{.topic = QP_STR("t")}, "input"},
+    };
+    qp *q;
+    (void)state;
+    rt_begin(RT_VIRTUAL);
+    q = rt_open(NULL);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct qp_err err = {0};
+        int rc = qp_job_start(q, &cases[i].start, NULL, &err);
+        assert_true(rc == QP_E_INVALID || rc == QP_E_MALFORMED);
+        assert_non_null(strstr(err.text, cases[i].says));
+        err = (struct qp_err){0};
+        assert_int_equal(qp_job_start_async(q, &cases[i].start, &err), rc);
+        assert_non_null(strstr(err.text, cases[i].says));
+    }
+    rt_close(q);
+    rt_end();
+}
+
+#define GRAPH                                                                                      \
+    "app:\n"                                                                                       \
+    "  id: g\n"                                                                                    \
+    "  version: '1'\n"                                                                             \
+    "  graphs:\n"                                                                                  \
+    "    - subscribes: graph\n"                                                                    \
+    "      activities:\n"                                                                          \
+    "        begin: {type: trigger}\n"                                                             \
+    "        one: {type: worker, topic: work, retry: {maximumAttempts: 5}}\n"                      \
+    "        two: {type: worker, topic: work, retry: {maximumAttempts: 5}}\n"                      \
+    "      transitions: {begin: [{to: one}], one: [{to: two}]}\n"
+
+static qp *open_with_graph(void)
+{
+    struct qp_deploy deploy = {.text = QP_STR(GRAPH), .activate = true};
+    struct qp_err err = {0};
+    qp *q = rt_open(NULL);
+    assert_int_equal(qp_deploy(q, &deploy, NULL, &err), QP_OK);
+    return q;
+}
+
+/* The activities of a graph have policies of their own: one for the job would do nothing. */
+static void test_retry_of_a_graph(void **state)
+{
+    struct qp_start start = {
+        .topic = QP_STR("graph"), .id = QP_STR("a"), .input = QP_STR("{}"), .retry.attempts = 3};
+    struct qp_err err = {0};
+    qp *q;
+    (void)state;
+    rt_begin(RT_VIRTUAL);
+    q = open_with_graph();
+    assert_int_equal(qp_job_start(q, &start, NULL, &err), QP_E_INVALID);
+    assert_non_null(strstr(err.text, "retry: "));
+    start.retry.attempts = 0;
+    assert_int_equal(qp_job_start(q, &start, NULL, &err), QP_OK);
+    rt_close(q);
+    rt_end();
+}
+
+static int fail_twice_each(void *context, qp_task *task)
+{
+    int *calls = context;
+    return ++*calls % 3 == 0 ? qp_task_output(task, QP_STR("{}"))
+                             : qp_task_fail(task, &(struct qp_failure){.message = "again"});
+}
+
+static void expect_failures(qp *q, const char *id, const char *status, int64_t failures)
+{
+    struct qp_job job;
+    struct qp_err err = {0};
+    for (int i = 0; i < 20; i++) {
+        rt_poll(q);
+        testenv_advance_ms(&rt, 61000);
+    }
+    assert_int_equal(qp_job_get(q, str_from(id), &job, &err), QP_OK);
+    assert_string_equal(job.status, status);
+    assert_int_equal(job.failures, failures);
+    qp_job_done(q, &job);
+}
+
+/* All attempts that failed, of all activities, whatever came after them. */
+static void test_failures_are_counted(void **state)
+{
+    int calls = 0;
+    qp *q;
+    (void)state;
+    rt_begin(RT_VIRTUAL);
+    q = open_with_graph();
+    rt_worker(q, "work", fail_twice_each, &calls);
+    rt_start(q, "a");
+    expect_failures(q, "a", "completed", 2);
+    rt_start_with(
+        q, &(struct qp_start){.topic = QP_STR("graph"), .id = QP_STR("b"), .input = QP_STR("{}")});
+    expect_failures(q, "b", "completed", 4);
+    rt_start_with(q, &(struct qp_start){.topic = QP_STR("work"),
+                                        .id = QP_STR("c"),
+                                        .input = QP_STR("1"),
+                                        .retry.attempts = 2});
+    expect_failures(q, "c", "failed", 2);
+    rt_close(q);
+    rt_end();
+}
+
+/* A handle for reading names the call that reads a job there. */
+static void test_get_on_a_handle_for_reading(void **state)
+{
+    struct qp_options options;
+    struct qp_err err = {0};
+    struct qp_job job;
+    qp *q;
+    qp *reader;
+    (void)state;
+    rt_begin(RT_REAL);
+    q = rt_open(rt_path);
+    rt_start(q, "a");
+    qp_options_init(&options);
+    options.path = rt_path;
+    assert_int_equal(qp_open_readonly(&options, &reader, &err), QP_OK);
+    assert_int_equal(qp_job_get(reader, QP_STR("a"), &job, &err), QP_E_READONLY);
+    assert_non_null(strstr(err.text, "qp_job_show"));
+    assert_int_equal(qp_job_wait(reader, QP_STR("a"), -1, &job, &err), QP_E_READONLY);
+    assert_non_null(strstr(err.text, "qp_job_show"));
+    assert_int_equal(qp_close(reader, &err), QP_OK);
+    rt_close(q);
+    rt_end();
+}
+
+/* ------------------------------------------------------------------------------------ host writes */
+
+static int refuse_with_77(void *context, void *native)
+{
+    (void)context;
+    (void)native;
+    return 77;
+}
+
+static int write_and_refuse(void *context, qp_task *task)
+{
+    (void)context;
+    qp_task_tx(task, refuse_with_77, NULL);
+    return qp_task_output(task, QP_STR("1"));
+}
+
+/* A refusal is QP_E_ABORTED, and the callback's own code stands in the error, wherever it commits. */
+static void test_the_code_of_a_refusal(void **state)
+{
+    struct qp_start start = {.topic = QP_STR("work"),
+                             .id = QP_STR("a"),
+                             .input = QP_STR("1"),
+                             .retry.attempts = 1,
+                             .tx = refuse_with_77};
+    struct qp_err err = {0};
+    struct qp_job job;
+    qp_task *task;
+    qp *q;
+    (void)state;
+    rt_begin(RT_VIRTUAL);
+    q = rt_open(NULL);
+    assert_int_equal(qp_exec(q, refuse_with_77, NULL, &err), QP_E_ABORTED);
+    assert_non_null(strstr(err.text, "returned 77"));
+    err = (struct qp_err){0};
+    assert_int_equal(qp_job_start(q, &start, NULL, &err), QP_E_ABORTED);
+    assert_non_null(strstr(err.text, "returned 77"));
+    start.tx = NULL;
+    assert_int_equal(qp_job_start(q, &start, NULL, &err), QP_OK);
+    assert_int_equal(qp_task_claim(q, QP_STR("work"), &task, &err), QP_OK);
+    qp_task_tx(task, refuse_with_77, NULL);
+    err = (struct qp_err){0};
+    assert_int_equal(qp_task_complete(task, QP_STR("1"), &err), QP_E_ABORTED);
+    assert_non_null(strstr(err.text, "returned 77"));
+    assert_int_equal(qp_task_retry(task, 0, &err), QP_OK);
+    rt_worker(q, "work", write_and_refuse, NULL);
+    rt_poll(q);
+    assert_int_equal(qp_job_get(q, QP_STR("a"), &job, &err), QP_OK);
+    assert_string_equal(job.status, "failed");
+    assert_non_null(memmem(job.error.p, job.error.n, "returned 77", 11));
+    qp_job_done(q, &job);
+    rt_close(q);
+    rt_end();
+}
+
+/* ----------------------------------------------------------------------------------------- parked */
+
+static int never_called(void *context, qp_task *task)
+{
+    (void)context;
+    (void)task;
+    abort();
+}
+
+/* A wait for a job that only a person can help ends: when it becomes so meanwhile, and when it is parked already. */
+static void test_waiting_for_a_parked_job(void **state)
+{
+    struct qp_err err = {0};
+    struct qp_job job;
+    qp_task *task;
+    qp *q;
+    (void)state;
+    rt_begin(RT_REAL);
+    q = rt_open_as(rt_path, NULL, 1);
+    rt_start(q, "a");
+    assert_int_equal(qp_task_claim(q, QP_STR("work"), &task, &err), QP_OK);
+    assert_int_equal(qp_task_retry(task, 300, &err), QP_OK);
+    rt_worker(q, "work", never_called, NULL); /* it was delivered as often as may be */
+    assert_int_equal(qp_job_wait(q, QP_STR("a"), -1, &job, &err), QP_E_PARKED);
+    assert_non_null(strstr(err.text, "qp_job_retry"));
+    rt_expect(q, "a", "parked", NULL);
+    err = (struct qp_err){0};
+    assert_int_equal(qp_job_wait(q, QP_STR("a"), -1, &job, &err), QP_E_PARKED);
+    assert_non_null(strstr(err.text, "delivered too often"));
+    rt_close(q);
+    rt_check(rt_path, 1);
+    rt_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -660,6 +884,12 @@ int main(void)
         cmocka_unit_test(test_close_beside_calls),
         cmocka_unit_test(test_close_inside_a_visit),
         cmocka_unit_test(test_a_size_of_another_version),
+        cmocka_unit_test(test_errors_of_a_start),
+        cmocka_unit_test(test_retry_of_a_graph),
+        cmocka_unit_test(test_failures_are_counted),
+        cmocka_unit_test(test_get_on_a_handle_for_reading),
+        cmocka_unit_test(test_the_code_of_a_refusal),
+        cmocka_unit_test(test_waiting_for_a_parked_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
