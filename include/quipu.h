@@ -5,7 +5,8 @@
  * Every function that can fail returns an int: QP_OK (0) or a negative code of QP_ERROR_TABLE, and
  * writes the detail into a caller-supplied struct qp_err when one is given (NULL is allowed
  * everywhere). Outputs are the last parameters, their names start with out_, and they are untouched
- * on failure.
+ * on failure. A handle, struct, function or output that a call needs and that is NULL is QP_E_INVALID, unless
+ * NULL is allowed there; functions that return no code do nothing with it.
  *
  * The library has no globals, no constructors, no signal handlers, prints nothing, reads no
  * environment and never exits. Everything hangs off one handle, and everything it needs of the
@@ -170,6 +171,10 @@ QP_API const char *qp_version(void);
  * answers (qp_start.started, qp_start.ended) nothing may wait: only calls whose names end in _async, and
  * qp_stop, are allowed there, others return QP_E_INVALID.
  *
+ * Processes: a handle belongs to the process that opened it. In a child after fork every call returns QP_E_INVALID
+ * at once, qp_close too, and touches nothing of the parent's; the child opens a handle of its own. So fork and exec
+ * need no care.
+ *
  * Somebody has to drive the engine, so that timers fire and workers get their tasks. There are
  * three ways:
  *
@@ -218,8 +223,14 @@ QP_API QP_MUST_USE int qp_open(const struct qp_options *options, qp **out_engine
                                struct qp_err *err);
 
 /* Ends the threads, waits for the workers' functions to return, gives back what is in hand, and
- * closes the file as it should be. The handle is gone in every case. NULL is allowed. Not while another
- * call is running. */
+ * closes the file as it should be. NULL is allowed.
+ *
+ * Calls of other threads that are running: qp_run returns QP_OK, qp_job_wait QP_E_CLOSED, others are answered as
+ * usual, and what comes after the workers' functions have returned is QP_E_CLOSED. It waits for them, 10 s at most:
+ * then it returns QP_E_BUSY, as it does when it is called inside a visit. Inside a worker's function or a callback of
+ * the engine, and in a child after fork, it returns QP_E_INVALID at once. After these two codes the handle is still
+ * there: close it again, on another thread or when the calls have returned. After any other it is gone, and no call
+ * may begin with it. */
 QP_API int qp_close(qp *engine, struct qp_err *err);
 
 /* ------------------------------------------------------------------------------------- running */
@@ -233,10 +244,12 @@ QP_API QP_MUST_USE int qp_start_threads(qp *engine, int workers, struct qp_err *
  * functions run here, between commits, unless there are threads for them. QP_E_EXISTS: another thread
  * drives it; QP_E_INVALID: this one does, and is inside a worker's function or a callback. */
 QP_API QP_MUST_USE int qp_run(qp *engine, struct qp_err *err);
-/* Ends the qp_run that is going on, or else the next one. */
+/* Ends the qp_run that is going on, or else the next one; when a worker's function runs there, after it. Safe in a
+ * signal handler: it sets a flag and writes to a file descriptor, and keeps errno. */
 QP_API void qp_stop(qp *engine);
 
-/* For a host's own loop: does what there is to do now, and returns. Answers as qp_run does. */
+/* For a host's own loop: does what there is to do now, and returns. Answers as qp_run does. Without threads
+ * (qp_start_threads) the workers' functions run in this call, one after the other: the loop waits for each. */
 QP_API QP_MUST_USE int qp_poll(qp *engine, struct qp_err *err);
 /* Becomes readable when qp_poll should be called: a file descriptor for poll(2), not to be read. */
 QP_API int qp_fd(const qp *engine);
@@ -264,8 +277,12 @@ struct qp_retry {
 
 /* Host writes that belong to a commit of the engine: runs on the thread that commits, inside the
  * transaction. `native` is the connection: sqlite3 *, or PGconn * of libpq; NULL in memory. It writes
- * to tables of its own, does not begin or end transactions, and returns QP_OK. Another code, or longer than 5 s, takes its own
- * writes back and the engine's with them. */
+ * to tables of its own, does not begin or end transactions, and returns QP_OK. Another code, or longer than 5 s, takes
+ * its own writes back and the engine's with them: the call returns QP_E_ABORTED, and the code is kept in the text of
+ * the error ("it returned 19"); of a task it is kept in the error of the attempt.
+ *
+ * On SQLite these are refused (SQLITE_AUTH): BEGIN, COMMIT, ROLLBACK, SAVEPOINT, PRAGMA, ATTACH, DETACH, and writes to
+ * the engine's tables, qp_*. So virtual tables that need one of them (FTS5, R*Tree) cannot be made or written there. */
 typedef int (*qp_tx)(void *context, void *native);
 
 /* A search attribute of a job: indexed, and a field of filters, attr.NAME. */
@@ -291,12 +308,13 @@ struct qp_started {
  * custom id may be given again when the job that had it has ended. */
 struct qp_start {
     qp_str topic;
-    qp_str id;             /* none: one is made */
-    qp_str input;          /* JSON */
-    struct qp_retry retry; /* zeroed: the default */
-    int priority;          /* 0 is served first, 9 last */
-    qp_ms timeout_ms;      /* after which it has failed, whatever it is doing; 0: never */
-    qp_tx tx;              /* NULL, or writes that commit with the job, or not at all */
+    qp_str id;    /* none: one is made */
+    qp_str input; /* JSON, required: "null" when there is nothing to say */
+    struct qp_retry
+        retry; /* zeroed: the default. Of a graph, whose activities have their own, it is refused */
+    int priority;     /* 0 is served first, 9 last */
+    qp_ms timeout_ms; /* after which it has failed, whatever it is doing; 0: never */
+    qp_tx tx;         /* NULL, or writes that commit with the job, or not at all */
     void *tx_context;
     /* For qp_job_start_async. `started` gets QP_OK when the job is on disk, or why it is not;
      * `ended` the job's last status, when this process has started and seen it end. Either may be
@@ -308,11 +326,11 @@ struct qp_start {
     qp_str ns;                                                         /* none: the handle's own */
     qp_str custom_id; /* unique among the open jobs of a topic, else QP_E_CONFLICT */
     qp_ms delay_ms;   /* 0: now; at most ten years */
-    qp_str limit_key;
+    qp_str limit_key; /* not "*", which stands for all keys in qp_limit_set */
     const struct qp_attribute *attributes;
     size_t attribute_count; /* at most 16 */
     /* A signal that commits with the start, or is sent to whoever waits when the job was there already
-     * ("signal with start"). Its namespace is the job's. NULL: none. */
+     * ("signal with start"). It needs a key; its namespace is the job's, its code 200. NULL: none. */
     const struct qp_signal *signal;
     /* An idempotency key. The same key and body again: the first job's id is the answer, and nothing
      * happens; with another body QP_E_CONFLICT. idem_body is compared, not kept; none: topic and input.
@@ -348,15 +366,18 @@ struct qp_job {
     void *memory;
 };
 
-/* QP_E_NOT_FOUND when there is no such job. */
+/* QP_E_NOT_FOUND when there is no such job. QP_E_READONLY: the handle is one of qp_open_readonly, where qp_job_show
+ * reads a job. */
 QP_API QP_MUST_USE int qp_job_get(qp *engine, qp_str id, struct qp_job *out_job,
                                   struct qp_err *err);
+/* NULL is allowed. */
 QP_API void qp_job_done(qp *engine, struct qp_job *job);
 
 /* Waits until the job has ended, at most timeout_ms (< 0: as long as it takes), and tells what became of
  * it as qp_job_get does. QP_E_TIMEOUT: it has not. Drives the engine while nobody else does.
  * QP_E_INVALID inside a worker's function on the thread that drives; QP_E_CLOSED when the engine is
- * closed meanwhile. */
+ * closed meanwhile; QP_E_PARKED when the job is parked, or is meanwhile: it ends only after qp_job_retry, so
+ * repair the cause, retry it, and wait again. */
 QP_API QP_MUST_USE int qp_job_wait(qp *engine, qp_str id, qp_ms timeout_ms, struct qp_job *out_job,
                                    struct qp_err *err);
 
@@ -380,7 +401,7 @@ QP_API QP_MUST_USE int qp_job_retry(qp *engine, qp_str id, struct qp_err *err);
 enum qp_sent { QP_SENT_UNKNOWN, QP_SENT_DELIVERED, QP_SENT_KEPT };
 
 /* A signal for the activity that has waited longest at (topic, key): delivered, or kept for ttl_ms (0: 7 days) until
- * one waits. What was kept before a retry or fork of a job was started is not for that job: it takes signals that are
+ * one waits. Only hooks of graphs wait for signals: a job of one activity never does, and its worker gets none. What was kept before a retry or fork of a job was started is not for that job: it takes signals that are
  * sent from then on.
  *
  * `id` makes sending it again harmless. It covers the namespace, topic and key: the same id at another key is another
@@ -852,7 +873,7 @@ QP_API void qp_task_key(const qp_task *task, char out_key[QP_TASK_KEY_SIZE]);
 #define QP_TASK_TOKEN_SIZE 96
 QP_API void qp_task_token(const qp_task *task, char out_token[QP_TASK_TOKEN_SIZE]);
 
-/* What a worker's function says of its task before it returns; the last word counts. Texts are
+/* What a worker's function says of its task before it returns; of several outputs the last one counts. Texts are
  * copied. The function's own code does the rest: QP_OK commits the output (null when there was
  * none), anything else is an error. */
 QP_API QP_MUST_USE int qp_task_output(qp_task *task, qp_str json);
@@ -863,14 +884,16 @@ struct qp_failure {
     int code;            /* 400 to 599; 0: 500 */
     int fatal;           /* not 0: trying again would not help */
 };
-/* Returns a code other than QP_OK: `return qp_task_fail(task, &(struct qp_failure){...})`. */
+/* The task has failed: whatever the function says later, and also when it returns QP_OK. Returns a code other than
+ * QP_OK: `return qp_task_fail(task, &(struct qp_failure){...})`. */
 QP_API QP_MUST_USE int qp_task_fail(qp_task *task, const struct qp_failure *failure);
 /* Runs `tx` inside the commit of this task's output: its writes and the proof are one. When the task
  * was lost meanwhile, it is not run. When it refuses, the task has failed. */
 QP_API void qp_task_tx(qp_task *task, qp_tx tx, void *context);
 
-/* An output before the last one. Returns when it is on disk; the task stays in hand. Called again
- * after a crash with the same outputs in the same order, nothing happens twice. */
+/* An output before the last one, code 202. Returns when it is on disk; the task stays in hand. Called again
+ * after a crash with the same outputs in the same order, nothing happens twice. It is not a report of progress: in a
+ * graph each one is an answer, which takes the activity's transitions again, in a dimension of its own. */
 QP_API QP_MUST_USE int qp_task_pending(qp_task *task, qp_str json, struct qp_err *err);
 /* Still at work: the lease begins anew. QP_E_STALE: the task is somebody else's, or its job has ended;
  * nothing that is done for it counts any more. */
@@ -916,7 +939,7 @@ QP_API QP_MUST_USE int qp_builtin_serve(qp *engine, const struct qp_builtin *bui
 QP_API QP_MUST_USE int qp_task_claim(qp *engine, qp_str topic, qp_task **out_task,
                                      struct qp_err *err);
 
-/* For tasks of qp_task_claim. Commits the output together with the digits that prove it; returns when it
+/* For tasks of qp_task_claim; of a task that a worker's function was given, QP_E_INVALID. Commits the output together with the digits that prove it; returns when it
  * is on disk. QP_E_STALE: it was no longer ours, and nothing happened. After QP_OK and QP_E_STALE the
  * task is gone; after any other code it is still in hand: call again, give it back, or close the
  * engine, which gives back and frees whatever is in hand. After QP_E_UNKNOWN_OUTCOME only closing is

@@ -71,8 +71,10 @@ static void test_own_commits(void **state)
         before = rt_value(&all);
         assert_int_equal(qp_job_resume(q, QP_STR("b"), &err), QP_OK);
         assert_int_equal(rt_value(&all), before);
-        assert_int_equal(qp_follow_begin(q, &(struct qp_follow){.id = QP_STR("nobody")}, &a, &err),
-                         QP_E_NOT_FOUND);
+        assert_int_equal(
+            qp_follow_begin(q, &(struct qp_follow){.id = QP_STR("nobody"), .changed = on_change},
+                            &a, &err),
+            QP_E_NOT_FOUND);
         rt_close(q);
         rt_end();
     }

@@ -5,6 +5,7 @@
  */
 #include <setjmp.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -838,6 +839,44 @@ static void test_the_code_of_a_refusal(void **state)
     rt_end();
 }
 
+static int run_sql(void *context, void *native)
+{
+    return sqlite3_exec(native, context, NULL, NULL, NULL);
+}
+
+/* What quipu.h says that a callback on SQLite may not do. */
+static void test_what_a_tx_may_not_do(void **state)
+{
+    static const char *const refused[] = {
+        "BEGIN",
+        "COMMIT",
+        "ROLLBACK",
+        "SAVEPOINT a",
+        "PRAGMA user_version",
+        "ATTACH 'other' AS other",
+        "DETACH other",
+        "CREATE VIRTUAL TABLE f USING fts5(x)",
+        "CREATE VIRTUAL TABLE r USING rtree(id, a, b)",
+        "DELETE FROM qp_job",
+    };
+    char sql[64];
+    struct qp_err err = {0};
+    qp *q;
+    (void)state;
+    rt_begin(RT_REAL);
+    q = rt_open(rt_path);
+    for (size_t i = 0; i < ARRAY_COUNT(refused); i++) {
+        (void)snprintf(sql, sizeof sql, "%s", refused[i]);
+        assert_int_equal(qp_exec(q, run_sql, sql, &err), QP_E_ABORTED);
+        assert_non_null(strstr(err.text, "returned 23")); /* SQLITE_AUTH */
+    }
+    (void)snprintf(sql, sizeof sql, "CREATE TABLE mine(x)");
+    assert_int_equal(qp_exec(q, run_sql, sql, &err), QP_OK);
+    rt_close(q);
+    rt_check(rt_path, 0);
+    rt_end();
+}
+
 /* ----------------------------------------------------------------------------------------- parked */
 
 static int never_called(void *context, qp_task *task)
@@ -889,6 +928,7 @@ int main(void)
         cmocka_unit_test(test_failures_are_counted),
         cmocka_unit_test(test_get_on_a_handle_for_reading),
         cmocka_unit_test(test_the_code_of_a_refusal),
+        cmocka_unit_test(test_what_a_tx_may_not_do),
         cmocka_unit_test(test_waiting_for_a_parked_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
