@@ -10,6 +10,7 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,9 +28,34 @@ void qp_options_init(struct qp_options *options)
 
 /* ------------------------------------------------------------------------------------------ enter */
 
+/* A page that the system clears in a child after fork: so each call sees whether it is in one, without a call of the
+ * system. Systems that cannot do that are asked for the number of the process instead. */
+static void mark_make(qp *q)
+{
+    void *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    q->pid = getpid();
+    if (page == MAP_FAILED) {
+        return;
+    }
+    if (madvise(page, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK) != 0) {
+        (void)munmap(page, (size_t)sysconf(_SC_PAGESIZE)); /* it is ours */
+        return;
+    }
+    q->mark = page;
+    *q->mark = 1;
+}
+
+static void mark_drop(qp *q)
+{
+    if (q->mark != NULL) {
+        (void)munmap(q->mark, (size_t)sysconf(_SC_PAGESIZE)); /* likewise */
+    }
+}
+
 bool handle_is_ours(const qp *q)
 {
-    return q != NULL && q->pid == getpid();
+    return q != NULL && (q->mark != NULL ? *q->mark == 1 : q->pid == getpid());
 }
 
 /* Whether this process opened it. */
@@ -195,6 +221,7 @@ static int handle_init(qp *q, struct qp_err *err)
 static void handle_free(qp *q)
 {
     struct qp_env env = q->env;
+    mark_drop(q);
     watches_done(q);
     work_free(q);
     stats_destroy(q);
@@ -296,10 +323,11 @@ static int handle_make(const struct qp_options *options, qp **out_q, struct qp_e
         return err_set(err, QP_E_NOMEM, "qp_open: out of memory");
     }
     q->env = env;
-    q->pid = getpid();
+    mark_make(q);
     q->accept_loss = options->accept_loss;
     rc = handle_init(q, err);
     if (rc != QP_OK) {
+        mark_drop(q);
         mem_free(&env, q);
         return rc;
     }

@@ -187,6 +187,7 @@ struct apps {
 struct qp {
     struct qp_env env;
     pid_t pid;           /* of the process that opened it */
+    unsigned char *mark; /* 1, and 0 in a child after fork; NULL: the system cannot do that */
     atomic_llong inside; /* public calls that are running */
     atomic_bool sealed;  /* qp_close has begun: no new call, and no more async starts */
     atomic_bool poked;   /* qp_stop has set the event, without the lock that `kicked` is under */
