@@ -901,6 +901,16 @@ QP_API QP_MUST_USE int qp_task_heartbeat(qp_task *task, struct qp_err *err);
 /* 1: its job has ended; a long function should return. Costs nothing. */
 QP_API int qp_task_is_cancelled(const qp_task *task);
 
+/* Inside a worker's function, on its thread: the task is the caller's from now on. The function returns QP_OK, and what it
+ * returns means nothing more; the activity completes later, without a thread: from any thread or from a loop around
+ * qp_poll, with the calls of qp_task_claim's tasks (qp_task_complete, qp_task_error, qp_task_retry; qp_task_heartbeat and
+ * the others that take a task). When another thread may complete it, the function does not look at it again.
+ *
+ * It counts as in hand (qp_worker.in_hand) until it is completed or given back. With a lease, heartbeats are the owner's
+ * business; without one it is this process's as long as that lives. qp_close gives back and frees what is detached: from
+ * its beginning on no call may use such a task. QP_E_INVALID: it was detached before, or was never a function's. */
+QP_API QP_MUST_USE int qp_task_detach(qp_task *task, struct qp_err *err);
+
 typedef int (*qp_work)(void *context, qp_task *task);
 
 struct qp_worker {
@@ -939,7 +949,9 @@ QP_API QP_MUST_USE int qp_builtin_serve(qp *engine, const struct qp_builtin *bui
 QP_API QP_MUST_USE int qp_task_claim(qp *engine, qp_str topic, qp_task **out_task,
                                      struct qp_err *err);
 
-/* For tasks of qp_task_claim; of a task that a worker's function was given, QP_E_INVALID. Commits the output together with the digits that prove it; returns when it
+/* For tasks of qp_task_claim and qp_task_detach; of a task that a worker's function still has, QP_E_INVALID. Commits the
+ * output (none: what qp_task_output or qp_task_reply has said before, else null) together with the digits that prove it;
+ * returns when it
  * is on disk. QP_E_STALE: it was no longer ours, and nothing happened. After QP_OK and QP_E_STALE the
  * task is gone; after any other code it is still in hand: call again, give it back, or close the
  * engine, which gives back and frees whatever is in hand. After QP_E_UNKNOWN_OUTCOME only closing is

@@ -408,8 +408,9 @@ static void commit_finished(qp *q)
     int rc = QP_OK;
     struct qp_err err;
     for (qp_task *t = pool_rest(q); t != NULL; t = pool_rest(q)) {
-        task_give_back(t);
+        task_give_back(t, TASK_NOT_BEGUN);
     }
+    tasks_give_back_detached(q);
     while ((rc == QP_OK || (may_pass(rc) && failures < CLOSE_TRIES)) &&
            (work_close(q) || is_unfinished(q))) {
         bool busy;

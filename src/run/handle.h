@@ -91,6 +91,8 @@ struct qp_task {
     bool renewing;           /* the engine has `renew`, so the task must stay */
     bool submitted;          /* the engine has its result, or its return */
     bool over;               /* it goes when the renewal is answered */
+    bool detached;           /* its function has given it to the caller (qp_task_detach) */
+    bool *out_detached;      /* while its function runs: where task_run finds that */
     qp_ms handed_at;
     qp_ms leased_at; /* when it was claimed, or last renewed */
     atomic_bool begun;
@@ -348,11 +350,16 @@ void pool_done(qp *q);
 /* tasks.c */
 qp_task *task_make(qp *q, struct worker *w, struct task *task);
 void task_drop(qp_task *task);
-void task_run(qp_task *task);
+/* Runs its function. False: it was detached, and may be gone already. */
+bool task_run(qp_task *task) QP_MUST_USE;
 /* On the driver: what the function said goes to the engine. */
 void task_submit(qp_task *task);
-/* On the driver: it was never begun, and goes back as if it had not been claimed. */
-void task_give_back(qp_task *task);
+/* On the driver: it was never begun, and goes back as if it had not been claimed; or it was begun, and its next
+ * delivery says so. */
+enum task_back { TASK_NOT_BEGUN, TASK_BEGUN };
+void task_give_back(qp_task *task, enum task_back how);
+/* On the driver, when the engine closes: what was detached goes back. */
+void tasks_give_back_detached(qp *q);
 /* On the driver, before what has arrived: leases of tasks whose functions have not begun, or just have, begin
  * anew. A task that waits for one of our threads is not silent. */
 void tasks_renew(qp *q, qp_ms now);

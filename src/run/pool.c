@@ -2,8 +2,11 @@
  *
  *            give, flush           take             function returns            commit
  *   (engine) -----------> waiting -----> a thread's ----------------> finished -------> (gone)
+ *                                            |        qp_task_complete, _error, _retry    ^
+ *                             qp_task_detach +--> the caller's --------------------------+
  *
- *   I1  in each place one thread owns a task: the driver, the queue's lock, a thread, the driver
+ *   I1  in each place one thread owns a task: the driver, the queue's lock, a thread, the driver. A task that was detached
+ *       is its owner's: the function's thread does not look at it again
  *   I2  a thread takes one task when it has nothing else to do: none waits behind another while a thread is idle
  *   I3  of those that wait the best priority is taken first, then the oldest: a newcomer overtakes all that are worse
  *   I4  what a function brought goes to the driver when the function has returned, alone. The driver commits all that it
@@ -143,13 +146,20 @@ static qp_task *wait_for_task(struct pool *p)
     return task;
 }
 
+/* A task that its function has detached comes back by a call of its own, if at all. */
+static void run_one(qp *q, qp_task *task)
+{
+    if (task_run(task)) {
+        pool_finish(q, task);
+    }
+}
+
 static void *thread_main(void *context)
 {
     qp *q = context;
     qp_task *task = wait_for_task(&q->pool);
     while (task != NULL) {
-        task_run(task);
-        pool_finish(q, task);
+        run_one(q, task);
         task = wait_for_task(&q->pool);
     }
     return NULL;
@@ -191,8 +201,7 @@ void pool_run_here(qp *q)
     int64_t until_us = q->env.monotonic_us(q->env.context) + RUN_HERE_US;
     qp_task *task = take_here(&q->pool);
     while (task != NULL) {
-        task_run(task);
-        pool_finish(q, task);
+        run_one(q, task);
         task = is_wanted_elsewhere(q, until_us) ? NULL : take_here(&q->pool);
     }
 }

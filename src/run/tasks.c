@@ -61,6 +61,11 @@ void tasks_cancel(qp *q, struct job_ref job)
     }
 }
 
+static qp *engine_of(const qp_task *t)
+{
+    return t == NULL ? NULL : t->q;
+}
+
 qp_str qp_task_input(const qp_task *t)
 {
     return t == NULL ? QP_NONE : t->task->input;
@@ -198,16 +203,37 @@ void qp_task_tx(qp_task *t, qp_tx tx, void *context)
     }
 }
 
-void task_run(qp_task *t)
+int qp_task_detach(qp_task *t, struct qp_err *err)
 {
+    ENTER(engine_of(t), true, err);
+    if (t->out_detached == NULL) {
+        return err_set(err, QP_E_INVALID, "detach: %s",
+                       t->detached ? "the task was detached before"
+                                   : "the task is not in the hands of a worker's function");
+    }
+    *t->out_detached = true;
+    t->out_detached = NULL;
+    t->detached = true;
+    return QP_OK;
+}
+
+bool task_run(qp_task *t)
+{
+    bool detached = false;
     int rc;
+    t->out_detached = &detached;
     atomic_store(&t->begun, true);
     rc = t->worker->work(t->worker->context, t);
+    if (detached) {
+        return false;
+    }
+    t->out_detached = NULL;
     t->failed = rc != QP_OK || t->refused || t->reported;
     if (t->failed && t->code == 0) {
         rc = rc == QP_OK ? QP_E_NOMEM : rc; /* the only refusal that says nothing itself */
         (void)keep_error(t, &(struct qp_failure){.message = qp_code_text(rc)});
     }
+    return true;
 }
 
 /* -------------------------------------------------------------------------------- on the driver */
@@ -226,9 +252,13 @@ static void result_fill(qp_task *t)
     request_result(r);
 }
 
-/* Nobody needs it any more, but for a renewal that the engine may still have. */
+/* It is not in hand any more, and its worker has room for another. A renewal that the engine may still have keeps its
+ * memory until that is answered. */
 static void task_end(qp_task *t)
 {
+    if (t->worker != NULL) {
+        t->worker->service.room++;
+    }
     if (t->renewing) {
         t->over = true;
     } else {
@@ -284,7 +314,6 @@ static void result_answered(struct engine *e, struct command *c, int rc, const c
         log_write(&q->env, QP_LOG_ERROR, LOG_MSG("a result was not committed"),
                   LOG_STR("job", t->task->jid), LOG_TEXT("why", why));
     }
-    t->worker->service.room++;
     task_end(t);
 }
 
@@ -351,15 +380,24 @@ static void back_answered(struct engine *e, struct command *c, int rc, const cha
     task_end(t);
 }
 
-void task_give_back(qp_task *t)
+void task_give_back(qp_task *t, enum task_back how)
 {
     t->submitted = true;
-    t->back.op =
-        (struct op){.kind = OP_msg_retry, .msg_retry = {.ref = t->task->ref, .untry = true}};
+    t->back.op = (struct op){.kind = OP_msg_retry,
+                             .msg_retry = {.ref = t->task->ref, .untry = how == TASK_NOT_BEGUN}};
     request_op(&t->back);
     t->back.command.answer = back_answered;
     t->q->unanswered++;
     engine_submit(t->q->engine, &t->back.command);
+}
+
+void tasks_give_back_detached(qp *q)
+{
+    for (qp_task *t = q->held; t != NULL; t = t->next_held) {
+        if (t->detached) {
+            task_give_back(t, TASK_BEGUN);
+        }
+    }
 }
 
 /* -------------------------------------------------------------------- calls that a task makes */
@@ -415,11 +453,6 @@ static void run_op(qp *q, struct call *c)
     engine_submit(q->engine, &tc->op.command);
 }
 
-static qp *engine_of(const qp_task *t)
-{
-    return t == NULL ? NULL : t->q;
-}
-
 int qp_task_pending(qp_task *t, qp_str json, struct qp_err *err)
 {
     ENTER(engine_of(t), true, err);
@@ -462,12 +495,13 @@ static void run_drop(qp *q, struct call *c)
 /* The task of a worker's function ends when that returns: ended before, it would be committed and freed twice. */
 static int by_hand_check(const qp_task *t, const char *function, struct qp_err *err)
 {
-    return t->worker == NULL
+    return t->worker == NULL || t->detached
                ? QP_OK
-               : err_set(err, QP_E_INVALID,
-                         "%s: it is for tasks of qp_task_claim: the function of a worker calls "
-                         "qp_task_output or qp_task_fail, and returns",
-                         function);
+               : err_set(
+                     err, QP_E_INVALID,
+                     "%s: it is for tasks of qp_task_claim and qp_task_detach: the function of a "
+                     "worker calls qp_task_output or qp_task_fail, and returns",
+                     function);
 }
 
 /* A task is over when it is committed, or when it was no longer ours; else it stays in hand. */
@@ -493,7 +527,15 @@ int qp_task_complete(qp_task *t, qp_str output, struct qp_err *err)
                                       .output = output,
                                       .host = t->host.tx == NULL ? NULL : host_run,
                                       .host_context = &t->host}};
-    int rc = output_check(t, output, err);
+    int rc = QP_OK;
+    if (str_is_none(output) && t->refused) {
+        rc = err_set(err, QP_E_INVALID, "the output that was given before was refused");
+    } else if (str_is_none(output)) {
+        tc.result.output = t->output.n > 0 ? buf_slice(&t->output) : QP_STR("null");
+        tc.result.code = t->reply_code;
+    } else {
+        rc = output_check(t, output, err);
+    }
     return rc == QP_OK ? end_by_hand(&tc, err) : err_wrap(err, rc, "complete");
 }
 
