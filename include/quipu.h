@@ -898,6 +898,11 @@ QP_API QP_MUST_USE int qp_task_pending(qp_task *task, qp_str json, struct qp_err
 /* Still at work: the lease begins anew. QP_E_STALE: the task is somebody else's, or its job has ended;
  * nothing that is done for it counts any more. */
 QP_API QP_MUST_USE int qp_task_heartbeat(qp_task *task, struct qp_err *err);
+/* The same with JSON of at most 4096 bytes that says how far it is: for people (qp_activity.progress), and for the next
+ * attempt, if there is one. Each takes the place of the one before. On disk when it returns. */
+QP_API QP_MUST_USE int qp_task_progress(qp_task *task, qp_str json, struct qp_err *err);
+/* What an attempt before sent last; none: nothing. Lives as long as the task. */
+QP_API qp_str qp_task_last_progress(const qp_task *task);
 /* 1: its job has ended; a long function should return. Costs nothing. */
 QP_API int qp_task_is_cancelled(const qp_task *task);
 

@@ -48,6 +48,7 @@ struct task {
     qp_str addr;
     qp_str input;
     qp_str policy;    /* of retries (retry.h) */
+    qp_str progress;  /* JSON that a delivery before sent last; none */
     int64_t tries;    /* deliveries, this one included */
     int64_t failures; /* errors that were reported before */
     int64_t priority; /* 0 is the first */

@@ -88,5 +88,6 @@ struct qp_job_info query_info(const struct query *q, const struct job_row *job);
 
 /* The name under which the progress of an activity is kept among a job's data. */
 #define PROGRESS_PREFIX "quipu:progress:"
+int progress_name(struct arena *arena, qp_str addr, qp_str *out_name) QP_MUST_USE;
 
 #endif

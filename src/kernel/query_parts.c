@@ -126,19 +126,27 @@ static const char *task_word(int64_t state)
     return state > MSG_NONE && state < MSG_STATES ? words[state] : "none";
 }
 
+int progress_name(struct arena *arena, qp_str addr, qp_str *out_name)
+{
+    size_t prefix = sizeof PROGRESS_PREFIX - 1;
+    char *name = arena_bytes(arena, prefix + addr.n);
+    if (name == NULL) {
+        return QP_E_NOMEM;
+    }
+    memcpy(name, PROGRESS_PREFIX, prefix);
+    memcpy(name + prefix, addr.p, addr.n);
+    *out_name = (qp_str){name, prefix + addr.n};
+    return QP_OK;
+}
+
 static int progress_of(struct parts *p, struct arena *arena, qp_str addr, qp_str *out_progress)
 {
     struct data_row key = {.ns = p->job->ns, .job = p->job->job};
-    char name[sizeof PROGRESS_PREFIX + LIMIT_ADDRESS_SIZE];
     const void *row = NULL;
-    int rc;
-    memcpy(name, PROGRESS_PREFIX, sizeof PROGRESS_PREFIX - 1);
-    QP_ASSERT(addr.n <= LIMIT_ADDRESS_SIZE);
-    memcpy(name + sizeof PROGRESS_PREFIX - 1, addr.p, addr.n);
-    key.name = (qp_str){name, sizeof PROGRESS_PREFIX - 1 + addr.n};
-    rc = may_get(p, arena, TABLE_data, &key, &row);
+    QP_TRY(progress_name(arena, addr, &key.name));
+    QP_TRY(may_get(p, arena, TABLE_data, &key, &row));
     *out_progress = row == NULL ? QP_NONE : ((const struct data_row *)row)->value;
-    return rc;
+    return QP_OK;
 }
 
 static int activity_tell(struct activities *a, size_t i, void *context, qp_activity_visit visit)

@@ -454,19 +454,12 @@ void request_result(struct request_result *r)
 
 /* ------------------------------------------------------------------------------------------- beats */
 
-/* What a person sees of how far it is. */
+/* How far it is, for people and for the next delivery of the task (serve.c). */
 static int progress_put(struct bundle *b, const struct request_beat *r, qp_str addr)
 {
     struct op put = {.kind = OP_data_put,
                      .data_put = {.ref = {r->ref.ns, r->ref.job}, .value = r->progress}};
-    size_t prefix = sizeof PROGRESS_PREFIX - 1;
-    char *name = arena_bytes(&b->commit->arena, prefix + addr.n);
-    if (name == NULL) {
-        return QP_E_NOMEM;
-    }
-    memcpy(name, PROGRESS_PREFIX, prefix);
-    memcpy(name + prefix, addr.p, addr.n);
-    put.data_put.name = (qp_str){name, prefix + addr.n};
+    QP_TRY(progress_name(&b->commit->arena, addr, &put.data_put.name));
     return step_op(b, &put);
 }
 
@@ -476,10 +469,11 @@ static int beat_decide(struct engine *e, struct command *c, struct bundle *b)
     const struct msg_row *m = NULL;
     struct op extend = {.kind = OP_msg_extend,
                         .msg_extend = {.ref = r->ref, .lease_ms = r->lease_ms}};
-    int rc = message_find(b, &r->ref, &m, &r->job_is_over);
+    struct op fence = {.kind = OP_msg_fence, .msg_fence = {.ref = r->ref}};
     (void)e;
-    rc = rc == QP_OK ? step_op(b, &extend) : rc;
-    return rc == QP_OK && !str_is_none(r->progress) ? progress_put(b, r, m->addr) : rc;
+    QP_TRY(message_find(b, &r->ref, &m, &r->job_is_over));
+    QP_TRY(step_op(b, r->lease_ms > 0 ? &extend : &fence));
+    return str_is_none(r->progress) ? QP_OK : progress_put(b, r, m->addr);
 }
 
 void request_beat(struct request_beat *r)

@@ -84,7 +84,7 @@ void request_result(struct request_result *r);
 struct request_beat {
     struct command command;
     struct msg_ref ref;
-    qp_ms lease_ms;
+    qp_ms lease_ms;  /* 0: it has none, and is only looked after */
     qp_str progress; /* JSON that is kept with the job; none: what is there stays */
     bool job_is_over;
 };

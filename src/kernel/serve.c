@@ -19,6 +19,7 @@
  */
 #include "base/hash.h"
 #include "kernel/engine_internal.h"
+#include "kernel/query.h"
 
 static struct service **slot_of(struct engine *e, qp_str topic)
 {
@@ -158,6 +159,20 @@ static int place_name(struct engine *e, struct bundle *b, struct service *s,
                                                                             : QP_E_NOMEM;
 }
 
+/* What a delivery before has said of how far it was. The first one, which most tasks end with, asks for nothing. */
+static int progress_read(struct bundle *b, const struct msg_row *m, qp_str *out_progress)
+{
+    struct data_row key = {.ns = m->ns, .job = m->job};
+    const void *row = NULL;
+    if (m->tries <= 1) {
+        return QP_OK;
+    }
+    QP_TRY(progress_name(&b->commit->arena, m->addr, &key.name));
+    QP_TRY(bundle_peek(b, TABLE_data, &key, &row));
+    *out_progress = row == NULL ? QP_NONE : ((const struct data_row *)row)->value;
+    return QP_OK;
+}
+
 /* A claimed task: for its worker, or, after too many deliveries without an answer, for nobody. Where
  * others write, they wait for their job first and for its messages then: whoever has messages in hand
  * does not wait for a job. What is needed of it here does not change while its task waits. */
@@ -168,6 +183,7 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
     struct handed *h = ARENA_NEW(&b->commit->arena, struct handed);
     const void *act = NULL;
     const void *job = NULL;
+    qp_str progress = QP_NONE;
     int rc = h == NULL ? QP_E_NOMEM
                        : bundle_peek(b, TABLE_act,
                                      &(struct act_row){.ns = m->ns, .job = m->job, .addr = m->addr},
@@ -198,9 +214,11 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
             return task_give_back(b, m);
         }
     }
+    QP_TRY(progress_read(b, m, &progress));
     *h = (struct handed){.next = o->handed,
                          .place = s,
                          .seat = h->seat,
+                         .progress = progress,
                          .message = m,
                          .topic = m->topic,
                          .guid = m->guid,
@@ -295,7 +313,7 @@ static qp_str keep(char **place, qp_str s)
 static struct task *task_new(struct engine *e, const struct handed *h)
 {
     size_t size = h->topic.n + h->jid.n + h->workflow.n + h->act->addr.n + h->act->input.n +
-                  h->act->policy.n + 1;
+                  h->act->policy.n + h->progress.n + 1;
     struct service *service = h->place;
     struct task *task = mem_alloc(&e->env, sizeof *task + service->extra_size + size);
     char *place;
@@ -316,6 +334,7 @@ static struct task *task_new(struct engine *e, const struct handed *h)
     task->addr = keep(&place, h->act->addr);
     task->input = keep(&place, h->act->input);
     task->policy = keep(&place, h->act->policy);
+    task->progress = keep(&place, h->progress);
     task->tries = h->tries;
     task->failures = h->act->attempt;
     task->priority = h->priority;

@@ -115,6 +115,7 @@ struct handed {
     qp_str workflow;
     qp_str topic;
     qp_str guid;
+    qp_str progress; /* what the delivery before sent last; none */
     int64_t token;
     int64_t tries;
     int64_t priority;

@@ -325,5 +325,6 @@ void show_task(struct json_writer *w, const struct work_task *t)
     show_time(w, "deadline", t->deadline);
     show_text(w, "idempotency_key", t->key);
     show_json(w, "input", t->input);
+    show_json(w, "progress", t->progress);
     json_end_object(w);
 }

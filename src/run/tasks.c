@@ -81,6 +81,11 @@ qp_str qp_task_topic(const qp_task *t)
     return t == NULL ? QP_NONE : t->task->topic;
 }
 
+qp_str qp_task_last_progress(const qp_task *t)
+{
+    return t == NULL ? QP_NONE : t->task->progress;
+}
+
 int64_t qp_task_attempt(const qp_task *t)
 {
     return t == NULL ? 0 : t->task->tries;
@@ -407,6 +412,7 @@ struct task_call {
     struct call call;
     struct request_result result;
     struct request_op op;
+    struct request_beat beat;
     qp_task *task;
 };
 
@@ -437,6 +443,17 @@ static void op_answered(struct engine *e, struct command *c, int rc, const char 
     call_done(tc->task->q, &tc->call, rc);
 }
 
+static void beat_answered(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct request_beat *r = (struct request_beat *)c;
+    struct task_call *tc = (struct task_call *)((char *)r - offsetof(struct task_call, beat));
+    (void)e;
+    if (rc != QP_OK) {
+        (void)err_set(tc->call.err, rc, "task of '%.*s': %s", STR_ARG(tc->task->task->jid), why);
+    }
+    call_done(tc->task->q, &tc->call, rc);
+}
+
 static void run_result(qp *q, struct call *c)
 {
     struct task_call *tc = (struct task_call *)c;
@@ -451,6 +468,14 @@ static void run_op(qp *q, struct call *c)
     tc->op.command.answer = op_answered;
     request_op(&tc->op);
     engine_submit(q->engine, &tc->op.command);
+}
+
+static void run_beat(qp *q, struct call *c)
+{
+    struct task_call *tc = (struct task_call *)c;
+    tc->beat.command.answer = beat_answered;
+    request_beat(&tc->beat);
+    engine_submit(q->engine, &tc->beat.command);
 }
 
 int qp_task_pending(qp_task *t, qp_str json, struct qp_err *err)
@@ -480,6 +505,20 @@ int qp_task_heartbeat(qp_task *t, struct qp_err *err)
         tc.op.op = (struct op){.kind = OP_msg_fence, .msg_fence = {.ref = t->task->ref}};
     }
     return call_do(t->q, &tc.call, err);
+}
+
+int qp_task_progress(qp_task *t, qp_str json, struct qp_err *err)
+{
+    ENTER(engine_of(t), true, err);
+    struct task_call tc = {
+        .call = {.run = run_beat, .q = t->q},
+        .task = t,
+        .beat = {.ref = t->task->ref, .lease_ms = t->task->service->lease_ms, .progress = json}};
+    int rc = json.n > LIMIT_PROGRESS_SIZE
+                 ? err_set(err, QP_E_TOO_LARGE, "%zu bytes, the limit is %d", json.n,
+                           LIMIT_PROGRESS_SIZE)
+                 : json_check(&t->q->env, json, NULL, err);
+    return rc == QP_OK ? call_do(t->q, &tc.call, err) : err_wrap(err, rc, "progress");
 }
 
 /* ---------------------------------------------------------------------------------- by hand */

@@ -83,6 +83,7 @@ struct work_task {
     qp_str topic;
     qp_str address;
     qp_str input;
+    qp_str progress; /* JSON that a beat of an attempt before has brought last; none */
     int64_t attempt; /* deliveries, this one included */
     qp_ms deadline;  /* the end of its lease, by the store's clock */
     char token[WORK_TOKEN_SIZE];

@@ -186,6 +186,7 @@ static void give(void *context, struct task *task)
     told->topic = task->topic;
     told->address = task->addr;
     told->input = task->input;
+    told->progress = task->progress;
     told->attempt = task->tries;
     told->deadline = store_now(q->store) + LIMIT_WORK_LEASE_MS;
     token_write(&s->of->caller, &task->ref, told->token);

@@ -251,6 +251,40 @@ static void cancelled_while_at_work(void **state)
     st_end();
 }
 
+/* What a beat has brought of how far it is goes with the next delivery of the task; the first has none. */
+static void progress_goes_on(void **state)
+{
+    char body[512];
+    struct hc_answer a;
+    char *token, *text;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    free(st_expect("POST", "/v1/jobs",
+                   "{\"topic\":\"work\",\"id\":\"far\",\"input\":1,"
+                   "\"retry\":{\"attempts\":2,\"backoff\":\"1ms\"}}",
+                   201, "id"));
+    a = st_work(ASK);
+    token = token_of(&a);
+    assert_null(strstr(a.body, "progress"));
+    hc_done(&a);
+    (void)snprintf(body, sizeof body,
+                   "{\"worker\":\"w\",\"beats\":[{\"token\":\"%s\",\"progress\":{\"at\":7}}]}",
+                   token);
+    a = st_work(body);
+    hc_done(&a);
+    bring(token, ",\"status\":\"error\",\"error\":{\"message\":\"once\"}", "ok");
+    free(token);
+    a = st_work(ASK);
+    token = token_of(&a);
+    text = hc_member(&a, "tasks.0.progress.at");
+    assert_string_equal(text, "7");
+    free(text);
+    hc_done(&a);
+    bring(token, ",\"output\":1", "ok");
+    free(token);
+    st_end();
+}
+
 /* A task's token is for the worker who got it: with another token of access it is stale. */
 static void nobody_elses_task(void **state)
 {
@@ -566,6 +600,7 @@ int main(void)
         cmocka_unit_test(errors_and_pending),
         cmocka_unit_test(refused_alone),
         cmocka_unit_test(cancelled_while_at_work),
+        cmocka_unit_test(progress_goes_on),
         cmocka_unit_test(nobody_elses_task),
         cmocka_unit_test(no_forged_tokens),
         cmocka_unit_test(no_room_for_topics),
