@@ -905,6 +905,10 @@ QP_API QP_MUST_USE int qp_task_progress(qp_task *task, qp_str json, struct qp_er
 QP_API qp_str qp_task_last_progress(const qp_task *task);
 /* 1: its job has ended; a long function should return. Costs nothing. */
 QP_API int qp_task_is_cancelled(const qp_task *task);
+/* 1: the engine is being closed, and waits for this function: a long one should return soon. What it returns is committed as
+ * usual; to have the task tried again when the store is opened again, without an error, it calls qp_task_detach,
+ * qp_task_retry with 0, and returns. Costs nothing. */
+QP_API int qp_task_is_closing(const qp_task *task);
 
 /* Inside a worker's function, on its thread: the task is the caller's from now on. The function returns QP_OK, and what it
  * returns means nothing more; the activity completes later, without a thread: from any thread or from a loop around

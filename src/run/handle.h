@@ -197,6 +197,7 @@ struct qp {
         stop;   /* asked for; the run that heeds it takes it back. Set by signal handlers, too */
     char *path; /* NULL: in memory */
     bool accept_loss;      /* of the options; readers are opened so, too */
+    atomic_bool closing;   /* set under the lock: nobody waits for the end of a job any more */
     atomic_bool displaced; /* set by handle_watch: the store is looked at in the next turn */
     struct readers readers;
     char ns_name[LIMIT_NAME_SIZE + 1]; /* of `ns` */
@@ -250,7 +251,6 @@ struct qp {
     bool running;   /* qp_run has it, here or on the engine's own thread */
     bool threaded;  /* qp_start_threads was called */
     bool kicked;    /* the event is set */
-    bool closing;   /* nobody waits for the end of a job any more */
     bool answered;  /* somebody should look */
     qp_ms due_at;   /* when the next turn is due by itself, by our wall; INT64_MAX: never */
     int64_t due_us; /* the same by the monotonic clock: whichever comes first */

@@ -128,6 +128,11 @@ int qp_task_is_cancelled(const qp_task *t)
     return t != NULL && atomic_load(&t->cancelled);
 }
 
+int qp_task_is_closing(const qp_task *t)
+{
+    return t != NULL && atomic_load(&t->q->closing);
+}
+
 /* --------------------------------------------------------------------- what the function says */
 
 static int output_check(const qp_task *t, qp_str json, struct qp_err *err)

@@ -2,6 +2,7 @@
  *
  * In memory and on a file, driven by qp_poll under a clock that the test moves; the last cases with threads.
  */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -275,12 +276,67 @@ static void test_from_another_thread(void **state)
     rt_end();
 }
 
+/* ------------------------------------------------------------------------------------- on closing */
+
+struct patient {
+    struct rt_count begun;
+    int64_t attempt;
+    bool gives_back;
+};
+
+/* Until the engine is closed. */
+static int work_till_closing(void *context, qp_task *task)
+{
+    struct patient *p = context;
+    struct qp_err err;
+    p->attempt = qp_task_attempt(task);
+    QP_ASSERT(p->attempt > 1 || qp_task_is_closing(task) == 0);
+    rt_add(&p->begun, 1);
+    while (p->attempt == 1 && !qp_task_is_closing(task)) {
+        (void)sched_yield();
+    }
+    QP_ASSERT(qp_task_is_cancelled(task) == 0);
+    if (p->attempt > 1 || !p->gives_back) {
+        return qp_task_output(task, QP_STR("1"));
+    }
+    QP_ASSERT(qp_task_detach(task, &err) == QP_OK);
+    QP_ASSERT(qp_task_retry(task, 0, &err) == QP_OK);
+    return QP_OK;
+}
+
+/* A function that works without end hears that the engine is closed, and answers, or gives its task back. */
+static void test_closing_is_told(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct patient p = {.begun = RT_COUNT_INIT, .gives_back = i == 1};
+        struct qp_err err = {0};
+        qp *q;
+        rt_begin(RT_REAL);
+        q = rt_open(rt_path);
+        rt_worker(q, "work", work_till_closing, &p);
+        assert_int_equal(qp_start_threads(q, 1, &err), QP_OK);
+        rt_start(q, "a");
+        rt_await(&p.begun, 1);
+        rt_close(q);
+        q = rt_open(rt_path);
+        rt_expect(q, "a", i == 0 ? "completed" : "running", NULL);
+        rt_worker(q, "work", work_till_closing, &p);
+        rt_wait(q, "a", "completed");
+        assert_int_equal(p.attempt, 1 + i);
+        rt_close(q);
+        rt_check(rt_path, 1);
+        rt_end();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_completes_later),  cmocka_unit_test(test_counts_as_in_hand),
         cmocka_unit_test(test_leases),           cmocka_unit_test(test_not_of_a_function),
         cmocka_unit_test(test_close_gives_back), cmocka_unit_test(test_from_another_thread),
+        cmocka_unit_test(test_closing_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
