@@ -891,6 +891,14 @@ QP_API QP_MUST_USE int qp_task_fail(qp_task *task, const struct qp_failure *fail
  * was lost meanwhile, it is not run. When it refuses, the task has failed. */
 QP_API void qp_task_tx(qp_task *task, qp_tx tx, void *context);
 
+/* A job that starts in the commit of this task's output: both are there, or neither. It is queued here, and begins when the
+ * output is on disk; an error, a retry or a lost task starts nothing, and the next attempt says again what it starts. All of
+ * qp_start counts but its callbacks. Without an id (and when no graph gives one) its id is the task's key, a dash, and its
+ * number among the starts of the task, from 1: the same at every attempt. A job that is there with the same id and input is
+ * as good; with another input the task fails with that conflict. QP_E_LIMIT: 100 are queued already. */
+QP_API QP_MUST_USE int qp_task_start(qp_task *task, const struct qp_start *start,
+                                     struct qp_err *err);
+
 /* An output before the last one, code 202. Returns when it is on disk; the task stays in hand. Called again
  * after a crash with the same outputs in the same order, nothing happens twice. It is not a report of progress: in a
  * graph each one is an answer, which takes the activity's transitions again, in a dimension of its own. */

@@ -181,6 +181,7 @@
 #define LIMIT_FEED_COMMITS 1000            /* that one reading of the feed takes */
 #define LIMIT_READERS 4                    /* connections for reading, per process */
 #define LIMIT_START_ATTRIBUTES 16
+#define LIMIT_TASK_STARTS 100                  /* jobs that one task starts with its result */
 #define LIMIT_IDEM_MS (7LL * 24 * 3600 * 1000) /* the record of an idempotency key; configurable */
 
 /* Graphs */

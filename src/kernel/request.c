@@ -184,7 +184,7 @@ static int start_name(struct engine *e, struct request_start *r, struct bundle *
     }
     job->kind = n.kind;
     job->version = n.version;
-    if (start->fresh && str_is_none(job->forked_from) && !str_is_none(n.jid)) {
+    if ((start->fresh || start->derived) && str_is_none(job->forked_from) && !str_is_none(n.jid)) {
         r->jid = n.jid;
         job->jid = n.jid;
         start->fresh = false;
@@ -412,6 +412,22 @@ static int decide_error(struct turn *t, struct request_result *r)
     return decide_done(t, r);
 }
 
+/* The jobs that commit with a result. One that is there, with the same body, is what was asked for. */
+static int starts_decide(struct engine *e, struct request_result *r, struct bundle *b)
+{
+    for (struct request_start *s = r->starts; s != NULL; s = s->also) {
+        int rc;
+        QP_ASSERT(s->start.by_message);
+        s->command.outcome = (struct outcome){0};
+        rc = start_decide(e, &s->command, b);
+        if (rc != QP_OK && rc != QP_E_EXISTS) {
+            return rc;
+        }
+        s->existed = rc == QP_E_EXISTS || s->keyed.taken[0] != '\0';
+    }
+    return QP_OK;
+}
+
 static int result_decide(struct engine *e, struct command *c, struct bundle *b)
 {
     struct request_result *r = (struct request_result *)c;
@@ -437,7 +453,9 @@ static int result_decide(struct engine *e, struct command *c, struct bundle *b)
         rc = decide_error(&t, r);
         break;
     }
-    return rc == QP_OK && r->host != NULL ? step_op(b, &host) : rc;
+    QP_TRY(rc);
+    QP_TRY(starts_decide(e, r, b));
+    return r->host != NULL ? step_op(b, &host) : QP_OK;
 }
 
 void request_result(struct request_result *r)

@@ -36,6 +36,8 @@ struct request_start {
     struct job_ref job;
     qp_str jid; /* after: the id that its name gave it; none: start.job.jid. Until it is answered */
     const char *why; /* after: why its name refuses it; NULL: its code says it. Likewise */
+    struct request_start *also; /* of one that commits with a result: the next */
+    bool existed;               /* likewise, after: it was there */
 };
 void request_start(struct request_start *r);
 
@@ -73,7 +75,9 @@ struct request_result {
                         * QP_E_INVALID, it is not the next one */
     int (*host)(void *context, void *native); /* NULL, or writes of the host's own */
     void *host_context;
-    qp_ms retry_ms;  /* after: when it will be tried again; -1: not */
+    struct request_start
+        *starts;    /* RESULT_DONE: jobs that commit with it, each `by_message`, linked by `also` */
+    qp_ms retry_ms; /* after: when it will be tried again; -1: not */
     qp_str workflow; /* after QP_OK: of its job; until it is answered */
     bool
         job_is_over; /* after QP_E_STALE without a task: its job was ended, and not by completing */

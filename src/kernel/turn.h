@@ -222,6 +222,9 @@ struct start {
     qp_str input;
     qp_str policy; /* stands on the trigger's row, for the program to read */
     bool fresh;    /* the id was just made: nobody else can have it */
+    bool derived;  /* nobody chose the id: a name may give another, as when it is fresh */
+    bool
+        by_message; /* it begins in a later commit, and leaves nothing in the outcome of this one */
     qp_ms
         delay_ms; /* 0: it begins now; else a START message begins it, and it is WAITING until then */
 };

@@ -93,7 +93,7 @@ static int find_job(struct turn *t, qp_str jid)
 }
 
 /* The id is taken: by another start, or by this one, which may have stopped half-way (H3). */
-static int start_again(struct turn *t, qp_str body_hash)
+static int start_again(struct turn *t, const struct start *start, qp_str body_hash)
 {
     int rc = turn_ledgers(t);
     if (rc != QP_OK) {
@@ -101,6 +101,9 @@ static int start_again(struct turn *t, qp_str body_hash)
     }
     if (!str_equal(t->job->body_hash, body_hash)) {
         return QP_E_CONFLICT;
+    }
+    if (start->by_message) {
+        return QP_E_EXISTS; /* what is left of it is its own affair */
     }
     if (!t->has_guid || ended_unopened(t) || step_next(t->guid.ledger) == STEP_ACK) {
         return QP_E_EXISTS;
@@ -143,7 +146,7 @@ static int start_new(struct turn *t, const struct start *start, qp_str body_hash
     if (t->program == NULL) {
         return QP_E_UNSUPPORTED;
     }
-    if (start->delay_ms > 0) {
+    if (start->delay_ms > 0 || start->by_message) {
         return start_by_message(t, start, &incept.job);
     }
     rc = job_incept(t->bundle, &incept);
@@ -175,5 +178,5 @@ int turn_start(struct turn *t, struct kernel *k, struct bundle *b, struct outcom
     if (rc != QP_OK) {
         return rc;
     }
-    return t->job != NULL ? start_again(t, body_hash) : start_new(t, start, body_hash);
+    return t->job != NULL ? start_again(t, start, body_hash) : start_new(t, start, body_hash);
 }

@@ -77,6 +77,8 @@ struct worker {
     char topic[LIMIT_NAME_SIZE];
 };
 
+struct starting;
+
 struct qp_task {
     qp *q;
     qp_task *next;      /* in a queue, or among the finished */
@@ -106,7 +108,9 @@ struct qp_task {
     bool failed;    /* the function returned an error */
     bool converted; /* what it brought was refused, so the refusal is its result */
     int64_t pending_count;
-    struct host_tx host; /* of qp_task_tx */
+    struct host_tx host;     /* of qp_task_tx */
+    struct starting *starts; /* jobs that commit with its output, in order (start.c) */
+    int64_t start_count;
     atomic_bool cancelled;
 };
 
@@ -283,6 +287,11 @@ int start_id(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE],
 /* qp_job_start_async for a job of any program. */
 int job_start_async(qp *q, const struct qp_start *start, int64_t kind,
                     struct qp_err *err) QP_MUST_USE;
+
+/* start.c: the jobs that commit with a task's output. On the driver: they go with the result; and it was committed. */
+int task_starts_fill(qp_task *task, struct request_result *result, struct qp_err *err) QP_MUST_USE;
+void task_starts_done(const qp_task *task);
+void task_starts_free(qp_task *task);
 
 /* loop.c */
 /* Under the lock: whoever sleeps on the event looks at the inbox. */

@@ -17,6 +17,7 @@
  * is a block of memory of its own, with copies of its texts. */
 struct starting {
     struct call call;
+    struct starting *next; /* of a task: the next that commits with its output */
     struct request_start request;
     struct watch watch;
     struct host_tx host;
@@ -25,6 +26,8 @@ struct starting {
     int64_t ns;
     int64_t kind;
     bool async;
+    bool of_task; /* it commits with a task's output */
+    bool derived; /* its id follows from the task's key */
     bool watched;
     unsigned char signal_guid[UUID_SIZE];
     unsigned char idem_hash[LIMIT_GUID_SIZE];
@@ -353,6 +356,8 @@ static void fill_start(struct starting *s)
         .input = from->input,
         .policy = start_policy(s),
         .fresh = str_is_none(from->id),
+        .derived = s->derived,
+        .by_message = s->of_task,
         .delay_ms = from->delay_ms};
     s->request.attributes = from->attributes;
     s->request.attribute_count = from->attribute_count;
@@ -547,4 +552,96 @@ int job_start_async(qp *q, const struct qp_start *start, int64_t kind, struct qp
         return err_wrap(err, rc, "start");
     }
     return QP_OK;
+}
+
+/* ------------------------------------------------------------------------------- of a task's output */
+
+/* The n-th start of a task that gives no id: the same at every attempt. */
+static void derive_id(const qp_task *t, char out_id[QP_ID_SIZE])
+{
+    char key[QP_TASK_KEY_SIZE];
+    qp_task_key(t, key);
+    (void)snprintf(out_id, QP_ID_SIZE, "%s-%lld", key, (long long)t->start_count + 1);
+}
+
+static void task_starts_add(qp_task *t, struct starting *s)
+{
+    struct starting **end = &t->starts;
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = s;
+    t->start_count++;
+}
+
+int qp_task_start(qp_task *t, const struct qp_start *start, struct qp_err *err)
+{
+    ENTER(t == NULL ? NULL : t->q, start != NULL, err);
+    qp *q = t->q;
+    struct starting *s;
+    char derived[QP_ID_SIZE];
+    int rc;
+    if (t->start_count >= LIMIT_TASK_STARTS) {
+        return err_set(err, QP_E_LIMIT, "start: a task starts at most %d jobs with its output",
+                       LIMIT_TASK_STARTS);
+    }
+    rc = start_check(q, start, err);
+    if (rc != QP_OK) {
+        return err_wrap(err, rc, "start");
+    }
+    s = starting_copy(q, start);
+    if (s == NULL) {
+        return err_set(err, QP_E_NOMEM, "start: out of memory");
+    }
+    s->of_task = true;
+    s->derived = str_is_none(start->id);
+    s->kind = kind_of(q, start->topic);
+    if (s->derived) {
+        derive_id(t, derived);
+        s->start.id = str_from(derived);
+    }
+    rc = start_prepare(q, s, err);
+    if (rc != QP_OK) {
+        starting_free(q, s);
+        return err_wrap(err, rc, "start");
+    }
+    s->start.id = str_from(s->id);
+    task_starts_add(t, s);
+    return QP_OK;
+}
+
+int task_starts_fill(qp_task *t, struct request_result *r, struct qp_err *err)
+{
+    struct request_start **end = &r->starts;
+    *end = NULL;
+    for (struct starting *s = t->starts; s != NULL; s = s->next) {
+        int64_t number = s->request.start.job.ref.job; /* of a try before */
+        if (number == 0) {
+            QP_TRY(engine_number(t->q->engine, &number, err));
+        }
+        s->request = (struct request_start){0};
+        fill_start(s);
+        s->request.start.job.ref.job = number;
+        *end = &s->request;
+        end = &s->request.also;
+    }
+    return QP_OK;
+}
+
+void task_starts_done(const qp_task *t)
+{
+    for (const struct starting *s = t->starts; s != NULL; s = s->next) {
+        if (!s->request.existed) {
+            stats_started(t->q, s->start.topic, s->start.input);
+        }
+    }
+}
+
+void task_starts_free(qp_task *t)
+{
+    while (t->starts != NULL) {
+        struct starting *s = t->starts;
+        t->starts = s->next;
+        starting_free(t->q, s);
+    }
 }

@@ -49,6 +49,7 @@ void task_drop(qp_task *t)
     }
     buf_done(&t->output);
     buf_done(&t->error);
+    task_starts_free(t);
     task_free(&q->env, t->task);
 }
 
@@ -300,6 +301,14 @@ static bool comes_again(int rc)
     return rc == QP_E_NOMEM || (qp_code_class(rc) == QP_CLASS_RETRY && rc != QP_E_TIMEOUT);
 }
 
+static void result_counted(const qp_task *t, const struct request_result *r)
+{
+    stats_attempted(t->q, r, t->handed_at);
+    if (r->kind == RESULT_DONE) {
+        task_starts_done(t);
+    }
+}
+
 static void result_answered(struct engine *e, struct command *c, int rc, const char *why)
 {
     struct request_result *r = (struct request_result *)c;
@@ -309,7 +318,7 @@ static void result_answered(struct engine *e, struct command *c, int rc, const c
     q->unanswered--;
     t->submitted = false;
     if (rc == QP_OK) {
-        stats_attempted(q, r, t->handed_at);
+        result_counted(t, r);
     }
     if (comes_again(rc)) {
         unsent_add(t);
@@ -329,11 +338,20 @@ static void result_answered(struct engine *e, struct command *c, int rc, const c
 
 void task_submit(qp_task *t)
 {
+    struct qp_err err;
+    int rc = QP_OK;
     result_fill(t);
     t->submitted = true;
     t->result.command.answer = result_answered;
     t->q->unanswered++;
-    engine_submit(t->q->engine, &t->result.command);
+    if (t->result.kind == RESULT_DONE) {
+        rc = task_starts_fill(t, &t->result, &err);
+    }
+    if (rc == QP_OK) {
+        engine_submit(t->q->engine, &t->result.command);
+    } else {
+        result_answered(t->q->engine, &t->result.command, rc, err.text);
+    }
 }
 
 /* Who has lost it is told by its heartbeats and by its result. */
@@ -432,7 +450,7 @@ static void call_answered(struct engine *e, struct command *c, int rc, const cha
                       host_why(&tc->task->host, rc, why, text));
     }
     if (rc == QP_OK) {
-        stats_attempted(tc->task->q, r, tc->task->handed_at);
+        result_counted(tc->task, r);
     }
     call_done(tc->task->q, &tc->call, rc);
 }
@@ -462,9 +480,17 @@ static void beat_answered(struct engine *e, struct command *c, int rc, const cha
 static void run_result(qp *q, struct call *c)
 {
     struct task_call *tc = (struct task_call *)c;
+    int rc = QP_OK;
     tc->result.command.answer = call_answered;
     request_result(&tc->result);
-    engine_submit(q->engine, &tc->result.command);
+    if (tc->result.kind == RESULT_DONE) {
+        rc = task_starts_fill(tc->task, &tc->result, c->err);
+    }
+    if (rc == QP_OK) {
+        engine_submit(q->engine, &tc->result.command);
+    } else {
+        call_done(q, c, rc);
+    }
 }
 
 static void run_op(qp *q, struct call *c)
