@@ -943,6 +943,12 @@ struct qp_worker {
 QP_API QP_MUST_USE int qp_worker_add(qp *engine, const struct qp_worker *worker,
                                      struct qp_err *err);
 
+/* The topic has no worker here any more: no new tasks, what was fetched ahead and not begun goes back into its stream, and it
+ * returns when the functions of the topic have returned and their results are on disk. From then on `work` and `context`
+ * are not used; the topic may be given another worker. Tasks that are detached stay their owner's. QP_E_NOT_FOUND: it has
+ * none; QP_E_INVALID inside a function of the topic. */
+QP_API QP_MUST_USE int qp_worker_remove(qp *engine, qp_str topic, struct qp_err *err);
+
 /* Workers that come with the engine, so that a first graph needs none:
  *
  *   quipu.echo    answers its input

@@ -218,6 +218,15 @@ static int handle_init(qp *q, struct qp_err *err)
     return QP_OK;
 }
 
+static void workers_free(const struct qp_env *env, struct worker *first)
+{
+    while (first != NULL) {
+        struct worker *w = first;
+        first = w->next;
+        mem_free(env, w);
+    }
+}
+
 static void handle_free(qp *q)
 {
     struct qp_env env = q->env;
@@ -243,11 +252,8 @@ static void handle_free(qp *q)
         (void)close(q->both_fd);
     }
     (void)close(q->event_fd);
-    while (q->workers != NULL) {
-        struct worker *w = q->workers;
-        q->workers = w->next;
-        mem_free(&env, w);
-    }
+    workers_free(&env, q->workers);
+    workers_free(&env, q->leaving);
     mem_free(&env, q);
 }
 

@@ -68,8 +68,18 @@ int host_run(void *host, void *native);
 #define HOST_TEXT_SIZE 96
 const char *host_why(const struct host_tx *h, int rc, const char *why, char text[HOST_TEXT_SIZE]);
 
+/* Serves a topic, all of it the driver's:
+ *
+ *         qp_worker_add            qp_worker_remove            nothing of it runs      its last task ends
+ *   (none) -----------> in workers ---------------> in leaving ------------> REMOVED ------------------> (gone)
+ *
+ * In `leaving` it gets no more tasks, what has not begun goes back, and its functions return. REMOVED, it is kept for
+ * tasks that are detached. */
 struct worker {
     struct worker *next;
+    int64_t tasks;        /* in hand, those that are detached among them */
+    struct call *removal; /* that waits while it leaves; else NULL */
+    bool removed;
     qp *q;
     qp_work work;
     void *context;
@@ -93,7 +103,7 @@ struct qp_task {
     bool renewing;           /* the engine has `renew`, so the task must stay */
     bool submitted;          /* the engine has its result, or its return */
     bool over;               /* it goes when the renewal is answered */
-    bool detached;           /* its function has given it to the caller (qp_task_detach) */
+    atomic_bool detached;    /* its function has given it to the caller (qp_task_detach) */
     bool *out_detached;      /* while its function runs: where task_run finds that */
     qp_ms handed_at;
     qp_ms leased_at; /* when it was claimed, or last renewed */
@@ -121,6 +131,12 @@ struct task_queue {
     size_t count;
 };
 
+/* What a thread of the pool runs at present. */
+struct pool_slot {
+    pthread_t self;               /* set before `now` for the first time */
+    _Atomic(struct worker *) now; /* whose function; NULL: none */
+};
+
 /* Tasks that wait for a thread. */
 struct pool {
     pthread_mutex_t lock;
@@ -129,6 +145,9 @@ struct pool {
     int idle_count;            /* likewise: threads that wait for a task */
     atomic_bool stopping;      /* set under the pool's lock, so that no thread sleeps over it */
     pthread_t *threads;
+    struct pool_slot *slots; /* one per thread; changed under the pool's lock */
+    int slot_count;
+    struct pool_slot here; /* of the driver, which runs functions when there are no threads */
     int thread_count;
     struct task_queue given; /* the driver's own: in this round, not yet shown to the threads */
 };
@@ -212,7 +231,9 @@ struct qp {
     qp_ms lease_ms; /* of the run, then; else 0 */
     struct pool pool;
     struct worker *workers;
-    struct service by_hand; /* of tasks that were claimed without a worker */
+    struct worker *leaving;   /* workers that are removed */
+    atomic_int leaving_count; /* of those, how many wait for their functions */
+    struct service by_hand;   /* of tasks that were claimed without a worker */
     qp_task *held;
     struct shell *shell; /* what quipu.shell may run (builtin.c); NULL: nothing */
     struct desk *work;   /* workers elsewhere */
@@ -348,6 +369,11 @@ void pool_run_here(qp *q);
 void pool_finish(qp *q, qp_task *task);
 /* As driver: all that were finished since the last time, in order. */
 qp_task *pool_finished(qp *q);
+/* Whether a function of the worker runs; and whether this thread runs one of that topic, from any thread. */
+bool pool_runs(qp *q, const struct worker *w);
+bool pool_is_inside(qp *q, qp_str topic);
+/* As driver: the next task of the worker that no thread has taken; NULL: there is none. */
+qp_task *pool_take_of(qp *q, const struct worker *w);
 /* Ends the threads, when their functions have returned. */
 void pool_stop(qp *q);
 /* Whether this thread is one of them. */
@@ -355,6 +381,10 @@ bool pool_has_thread(qp *q);
 /* Only then: the next task that was not begun; NULL: there is none. */
 qp_task *pool_rest(qp *q);
 void pool_done(qp *q);
+
+/* workers.c, on the driver: workers that leave, after each round; and one task less of a worker is in hand. */
+void workers_turn(qp *q);
+void worker_task_ended(struct worker *w);
 
 /* tasks.c */
 qp_task *task_make(qp *q, struct worker *w, struct task *task);

@@ -219,6 +219,7 @@ int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err)
     }
     note_turn(q, rc, after.commits > before.commits);
     pool_flush(q);
+    workers_turn(q);
     if (work) {
         pool_run_here(q);
     }

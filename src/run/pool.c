@@ -79,6 +79,28 @@ static qp_task *queue_take(struct task_queue *from)
     return NULL;
 }
 
+/* The first of the best priority that is of this worker; NULL: there is none. */
+static qp_task *queue_take_of(struct task_queue *from, const struct worker *w)
+{
+    for (int i = 0; i <= LIMIT_PRIORITY; i++) {
+        qp_task **link = &from->first[i];
+        qp_task *before = NULL;
+        while (*link != NULL && (*link)->worker != w) {
+            before = *link;
+            link = &before->next;
+        }
+        if (*link != NULL) {
+            qp_task *t = *link;
+            *link = t->next;
+            from->last[i] = from->last[i] == t ? before : from->last[i];
+            from->count--;
+            t->next = NULL;
+            return t;
+        }
+    }
+    return NULL;
+}
+
 /* --------------------------------------------------------------------------------- to and from threads */
 
 void pool_give(void *context, struct task *task)
@@ -147,19 +169,39 @@ static qp_task *wait_for_task(struct pool *p)
 }
 
 /* A task that its function has detached comes back by a call of its own, if at all. */
-static void run_one(qp *q, qp_task *task)
+static void run_one(qp *q, struct pool_slot *slot, qp_task *task)
 {
-    if (task_run(task)) {
+    bool ours;
+    atomic_store(&slot->now, task->worker);
+    ours = task_run(task);
+    atomic_store(&slot->now, NULL);
+    if (ours) {
         pool_finish(q, task);
+    } else if (atomic_load(&q->leaving_count) > 0) {
+        (void)pthread_mutex_lock(&q->lock);
+        kick(q);
+        (void)pthread_mutex_unlock(&q->lock);
     }
+}
+
+/* A slot of this thread's own. */
+static struct pool_slot *slot_take(struct pool *p)
+{
+    struct pool_slot *slot;
+    (void)pthread_mutex_lock(&p->lock);
+    slot = &p->slots[p->slot_count++];
+    slot->self = pthread_self();
+    (void)pthread_mutex_unlock(&p->lock);
+    return slot;
 }
 
 static void *thread_main(void *context)
 {
     qp *q = context;
+    struct pool_slot *slot = slot_take(&q->pool);
     qp_task *task = wait_for_task(&q->pool);
     while (task != NULL) {
-        run_one(q, task);
+        run_one(q, slot, task);
         task = wait_for_task(&q->pool);
     }
     return NULL;
@@ -186,6 +228,50 @@ static bool is_wanted_elsewhere(qp *q, int64_t until_us)
     return stop || q->env.monotonic_us(q->env.context) >= until_us;
 }
 
+qp_task *pool_take_of(qp *q, const struct worker *w)
+{
+    struct pool *p = &q->pool;
+    qp_task *task;
+    (void)pthread_mutex_lock(&p->lock);
+    task = queue_take_of(&p->waiting, w);
+    (void)pthread_mutex_unlock(&p->lock);
+    return task;
+}
+
+bool pool_runs(qp *q, const struct worker *w)
+{
+    struct pool *p = &q->pool;
+    bool runs = atomic_load(&p->here.now) == w;
+    (void)pthread_mutex_lock(&p->lock);
+    for (int i = 0; i < p->slot_count && !runs; i++) {
+        runs = atomic_load(&p->slots[i].now) == w;
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+    return runs;
+}
+
+/* The worker of a function that this thread runs is there as long as the function runs. */
+bool pool_is_inside(qp *q, qp_str topic)
+{
+    struct pool *p = &q->pool;
+    const struct worker *w = NULL;
+    bool driver;
+    (void)pthread_mutex_lock(&q->lock);
+    driver = am_driver(q);
+    (void)pthread_mutex_unlock(&q->lock);
+    if (driver) {
+        w = atomic_load(&p->here.now);
+    }
+    (void)pthread_mutex_lock(&p->lock);
+    for (int i = 0; i < p->slot_count && !driver && w == NULL; i++) {
+        if (pthread_equal(p->slots[i].self, pthread_self()) != 0) {
+            w = atomic_load(&p->slots[i].now);
+        }
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+    return w != NULL && str_equal(w->service.topic, topic);
+}
+
 size_t pool_waiting(qp *q)
 {
     struct pool *p = &q->pool;
@@ -201,12 +287,20 @@ void pool_run_here(qp *q)
     int64_t until_us = q->env.monotonic_us(q->env.context) + RUN_HERE_US;
     qp_task *task = take_here(&q->pool);
     while (task != NULL) {
-        run_one(q, task);
+        run_one(q, &q->pool.here, task);
         task = is_wanted_elsewhere(q, until_us) ? NULL : take_here(&q->pool);
     }
 }
 
 /* ----------------------------------------------------------------------------------- start and stop */
+
+static void slots_free(qp *q)
+{
+    mem_free(&q->env, q->pool.threads);
+    mem_free(&q->env, q->pool.slots);
+    q->pool.threads = NULL;
+    q->pool.slots = NULL;
+}
 
 int pool_start(qp *q, int threads, struct qp_err *err)
 {
@@ -215,7 +309,9 @@ int pool_start(qp *q, int threads, struct qp_err *err)
         return QP_OK;
     }
     p->threads = mem_alloc(&q->env, (size_t)threads * sizeof *p->threads);
-    if (p->threads == NULL) {
+    p->slots = mem_alloc(&q->env, (size_t)threads * sizeof *p->slots);
+    if (p->threads == NULL || p->slots == NULL) {
+        slots_free(q);
         return err_set(err, QP_E_NOMEM, "start threads: out of memory");
     }
     /* Set first: threads read it. */
@@ -247,10 +343,10 @@ void pool_stop(qp *q)
     }
     (void)pthread_mutex_lock(&p->lock);
     p->thread_count = 0;
+    p->slot_count = 0;
     atomic_store(&p->stopping, false);
     (void)pthread_mutex_unlock(&p->lock);
-    mem_free(&q->env, p->threads);
-    p->threads = NULL;
+    slots_free(q);
 }
 
 bool pool_has_thread(qp *q)

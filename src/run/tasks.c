@@ -27,6 +27,9 @@ qp_task *task_make(qp *q, struct worker *w, struct task *task)
         q->held->previous_held = t;
     }
     q->held = t;
+    if (w != NULL) {
+        w->tasks++;
+    }
     if (w != NULL && w->service.lease_ms > 0) {
         qp_ms at;
         t->leased_at = t->handed_at;
@@ -50,6 +53,9 @@ void task_drop(qp_task *t)
     buf_done(&t->output);
     buf_done(&t->error);
     task_starts_free(t);
+    if (t->worker != NULL) {
+        worker_task_ended(t->worker);
+    }
     task_free(&q->env, t->task);
 }
 
@@ -219,12 +225,13 @@ int qp_task_detach(qp_task *t, struct qp_err *err)
     ENTER(engine_of(t), true, err);
     if (t->out_detached == NULL) {
         return err_set(err, QP_E_INVALID, "detach: %s",
-                       t->detached ? "the task was detached before"
-                                   : "the task is not in the hands of a worker's function");
+                       atomic_load(&t->detached)
+                           ? "the task was detached before"
+                           : "the task is not in the hands of a worker's function");
     }
     *t->out_detached = true;
     t->out_detached = NULL;
-    t->detached = true;
+    atomic_store(&t->detached, true);
     return QP_OK;
 }
 
@@ -422,7 +429,7 @@ void task_give_back(qp_task *t, enum task_back how)
 void tasks_give_back_detached(qp *q)
 {
     for (qp_task *t = q->held; t != NULL; t = t->next_held) {
-        if (t->detached) {
+        if (atomic_load(&t->detached)) {
             task_give_back(t, TASK_BEGUN);
         }
     }

@@ -84,6 +84,118 @@ int qp_worker_add(qp *q, const struct qp_worker *worker, struct qp_err *err)
     return rc == QP_OK ? call_do(q, &a.call, err) : err_wrap(err, rc, "worker");
 }
 
+/* ------------------------------------------------------------------------------------- removal */
+
+struct removing {
+    struct call call;
+    qp_str topic;
+};
+
+static void worker_unlink(struct worker **list, const struct worker *w)
+{
+    while (*list != w) {
+        list = &(*list)->next;
+    }
+    *list = w->next;
+}
+
+static void removing_run(qp *q, struct call *c)
+{
+    qp_str topic = ((struct removing *)c)->topic;
+    struct worker *w = worker_find(q, topic);
+    if (w == NULL) {
+        call_done(q, c,
+                  err_set(c->err, QP_E_NOT_FOUND, "remove: the topic '%.*s' has no worker",
+                          STR_ARG(topic)));
+        return;
+    }
+    worker_unlink(&q->workers, w);
+    w->next = q->leaving;
+    q->leaving = w;
+    w->removal = c;
+    w->service.room = INT64_MIN / 2; /* nothing more */
+    (void)atomic_fetch_add(&q->leaving_count, 1);
+    presence_touch(q);
+}
+
+/* Whether the engine, a function or a commit has anything of it. What is detached is its owner's. */
+static bool is_at_work(qp *q, const struct worker *w)
+{
+    for (int i = 0; i < ENGINE_ROUNDS; i++) {
+        if (w->service.promised[i] > 0) {
+            return true;
+        }
+    }
+    for (const qp_task *t = q->held; t != NULL; t = t->next_held) {
+        if (t->worker == w && !atomic_load(&t->detached)) {
+            return true;
+        }
+    }
+    return pool_runs(q, w);
+}
+
+static void worker_forget(struct worker *w)
+{
+    qp *q = w->q;
+    worker_unlink(&q->leaving, w);
+    mem_free(&q->env, w);
+}
+
+/* On its way out for as long as functions run, or commits are under way. */
+static void worker_leave(qp *q, struct worker *w)
+{
+    for (qp_task *t = pool_take_of(q, w); t != NULL; t = pool_take_of(q, w)) {
+        task_give_back(t, TASK_NOT_BEGUN);
+    }
+    if (is_at_work(q, w)) {
+        return;
+    }
+    engine_unserve(q->engine, &w->service);
+    call_done(q, w->removal, QP_OK);
+    w->removal = NULL;
+    w->removed = true;
+    (void)atomic_fetch_sub(&q->leaving_count, 1);
+    if (w->tasks == 0) {
+        worker_forget(w);
+    }
+}
+
+void workers_turn(qp *q)
+{
+    struct worker *next;
+    for (struct worker *w = q->leaving; w != NULL; w = next) {
+        next = w->next;
+        if (!w->removed) {
+            worker_leave(q, w);
+        }
+    }
+}
+
+void worker_task_ended(struct worker *w)
+{
+    w->tasks--;
+    if (w->removed && w->tasks == 0) {
+        worker_forget(w);
+    }
+}
+
+int qp_worker_remove(qp *q, qp_str topic, struct qp_err *err)
+{
+    ENTER(q, true, err);
+    struct removing r = {.call = {.run = removing_run, .q = q, .local = true}, .topic = topic};
+    int rc = topic_check(topic, err);
+    if (rc != QP_OK) {
+        return err_wrap(err, rc, "remove");
+    }
+    if (pool_is_inside(q, topic)) {
+        return err_set(err, QP_E_INVALID,
+                       "remove: called inside a function of the topic '%.*s', which it would wait "
+                       "for",
+                       STR_ARG(topic));
+    }
+    return call_do(q, &r.call, err);
+}
+
 /* -------------------------------------------------------------------------------- claims by hand */
 
 struct claiming {
