@@ -290,6 +290,21 @@ static bool is_merged(const char *section, const struct activity *a)
            (strcmp(section, "output") == 0 && a->type != ACTIVITY_HOOK);
 }
 
+/* Of input a reference may stand for all of a map. Others are put together name by name with what is there. */
+static bool may_be_whole(const char *section)
+{
+    return strcmp(section, "input") == 0;
+}
+
+/* `maps` of a section: a map, or a string where that may be. */
+static const struct node *maps_get(struct making *m, const struct node *section, const char *name)
+{
+    const struct node *maps = node_get(section, "maps");
+    return maps != NULL && maps->kind == NODE_STRING && may_be_whole(name)
+               ? maps
+               : entry_get(m->c, section, "maps", NODE_MAP);
+}
+
 /* {schema, maps}; of job without a schema of its own: it is the graph's output. */
 static const struct mapping *read_section(struct making *m, const struct node *node,
                                           const char *name, const struct activity *a)
@@ -298,7 +313,7 @@ static const struct mapping *read_section(struct making *m, const struct node *n
     bool job = strcmp(name, "job") == 0;
     const struct node *section = entry_get(m->c, node, name, NODE_MAP);
     const struct node *schema = job ? NULL : entry_get(m->c, section, "schema", NODE_MAP);
-    const struct node *maps = entry_get(m->c, section, "maps", NODE_MAP);
+    const struct node *maps = section == NULL ? NULL : maps_get(m, section, name);
     const struct schema *declared = job ? m->output : NULL;
     const struct mapping *mapping = NULL;
     if (section != NULL) {
@@ -311,9 +326,11 @@ static const struct mapping *read_section(struct making *m, const struct node *n
         check_declared(m, maps, declared);
         mapping = node_mapping(m, maps, a);
     }
-    if (mapping != NULL && !mapping_is_map(mapping)) {
+    if (mapping != NULL && !mapping_is_map(mapping) &&
+        !(may_be_whole(name) && mapping_is_reference(mapping))) {
         report_add(m->c->report, "kind_wrong", maps->line, maps->column,
-                   "name what the value is for", "'maps' of %s must be a map of values", name);
+                   "name what the value is for", "'maps' of %s must be a map of values%s", name,
+                   may_be_whole(name) ? ", or one reference" : "");
         return NULL;
     }
     return mapping != NULL && mapping_good(m->c, maps, mapping, is_merged(name, a)) ? mapping

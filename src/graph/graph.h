@@ -107,7 +107,8 @@ struct activity {
     const struct transition *transitions; /* in the order of the text */
     size_t transition_count;
 
-    /* NULL: not given. The maps are maps (mapping_is_map). */
+    /* NULL: not given. The maps are maps (mapping_is_map); of input also one reference
+     * (mapping_is_reference). */
     const struct mapping *topic;
     const struct mapping *input;
     const struct mapping *output;

@@ -90,6 +90,11 @@ bool mapping_is_map(const struct mapping *m)
     return m->kind == MAPPING_MAP;
 }
 
+bool mapping_is_reference(const struct mapping *m)
+{
+    return m->kind == MAPPING_REFERENCE;
+}
+
 /* --------------------------------------------------------------------------------------- memory */
 
 static void *room(struct compiler *k, size_t count, size_t each)

@@ -68,6 +68,8 @@ const struct mapping *mapping_entry(const struct mapping *m, size_t index);
 size_t mapping_steps(const struct mapping *m);
 /* A map whose entries are computed one by one, as opposed to one value. */
 bool mapping_is_map(const struct mapping *m);
+/* One reference, and nothing else. */
+bool mapping_is_reference(const struct mapping *m);
 
 /* Where references are looked up, and what limits there are. */
 struct scope {
