@@ -232,6 +232,12 @@ QP_API QP_MUST_USE int qp_open(const struct qp_options *options, qp **out_engine
  * there: close it again, on another thread or when the calls have returned. After any other it is gone, and no call
  * may begin with it. */
 QP_API int qp_close(qp *engine, struct qp_err *err);
+/* The same, but it waits no longer than that for the workers' functions (< 0: as long as it takes), which see
+ * qp_task_is_closing meanwhile. QP_E_TIMEOUT: some have not returned. Their tasks were given back in the store, like all that
+ * was in hand, and what they bring later is refused. The handle is gone for the caller, as it is after qp_close; it stays for
+ * these functions, whose calls return QP_E_CLOSED from then on, and the last one that returns closes the store.
+ * With 0 worker threads the function is on the engine's own thread: then tasks go back when it returns. */
+QP_API int qp_close_within(qp *engine, qp_ms within_ms, struct qp_err *err);
 
 /* ------------------------------------------------------------------------------------- running */
 

@@ -442,20 +442,6 @@ static void end_services(qp *q)
     }
 }
 
-/* The engine's thread ends, and no function waits for the end of a job any more. */
-static void end_thread(qp *q)
-{
-    (void)pthread_mutex_lock(&q->lock);
-    q->closing = true;
-    (void)pthread_cond_broadcast(&q->changed);
-    (void)pthread_mutex_unlock(&q->lock);
-    qp_stop(q);
-    if (q->thread_started) {
-        (void)pthread_join(q->thread, NULL);
-        q->thread_started = false;
-    }
-}
-
 /* A thread that waited for itself would never end: one inside a worker's function, or a callback of the engine. */
 static int may_close(qp *q, struct qp_err *err)
 {
@@ -483,24 +469,11 @@ static int await_calls(qp *q, struct qp_err *err)
     return QP_OK;
 }
 
-int qp_close(qp *q, struct qp_err *err)
+/* As driver, with no function at work. The handle is gone. */
+static int close_rest(qp *q, struct qp_err *err)
 {
-    int rc;
     int closed;
-    if (q == NULL) {
-        return QP_OK;
-    }
-    QP_TRY(may_close(q, err));
-    end_thread(q);
-    pool_stop(q);
-    seal(q);
-    QP_TRY(await_calls(q, err));
-    if (q->engine == NULL) {
-        handle_free(q);
-        return QP_OK;
-    }
-    drive_begin(q); /* so that a callback cannot drive as well */
-    end_services(q);
+    int rc;
     commit_finished(q);
     q->in_engine = true;
     rc = engine_close(q->engine, err);
@@ -512,4 +485,147 @@ int qp_close(qp *q, struct qp_err *err)
     closed = store_close(q->store, rc == QP_OK ? err : NULL);
     handle_free(q);
     return rc != QP_OK ? rc : closed;
+}
+
+void threads_add(qp *q, int count)
+{
+    (void)pthread_mutex_lock(&q->lock);
+    q->live += count;
+    (void)pthread_mutex_unlock(&q->lock);
+}
+
+/* qp_close_within has answered: what fails here is done again by the next who opens the store. A handle that calls of other
+ * threads still use, which must not be, is left to them. */
+static void orphan_close(qp *q)
+{
+    pool_forget(q);
+    seal(q);
+    if (await_calls(q, NULL) != QP_OK) {
+        return;
+    }
+    drive_begin(q);
+    end_services(q);
+    (void)close_rest(q, NULL);
+}
+
+void thread_left(qp *q)
+{
+    bool last;
+    (void)pthread_mutex_lock(&q->lock);
+    q->live--;
+    last = q->orphaned && q->live == 0;
+    (void)pthread_cond_broadcast(&q->changed);
+    (void)pthread_mutex_unlock(&q->lock);
+    if (last) {
+        orphan_close(q);
+    }
+}
+
+/* No function waits for the end of a job any more, and every thread of our own is to end. */
+static void ask_threads(qp *q)
+{
+    (void)pthread_mutex_lock(&q->lock);
+    q->closing = true;
+    (void)pthread_cond_broadcast(&q->changed);
+    (void)pthread_mutex_unlock(&q->lock);
+    qp_stop(q);
+    pool_ask(q);
+}
+
+/* Until all have ended, or the time (< 0: any). */
+static bool await_threads(qp *q, int64_t until_us)
+{
+    bool ended;
+    (void)pthread_mutex_lock(&q->lock);
+    while (q->live > 0 && (until_us < 0 || q->env.monotonic_us(q->env.context) < until_us)) {
+        wait_driven(q, until_us);
+    }
+    ended = q->live == 0;
+    (void)pthread_mutex_unlock(&q->lock);
+    return ended;
+}
+
+/* What is in hand goes back, also what functions work on that have not returned: theirs is refused when it comes. */
+static void give_back_all(qp *q)
+{
+    struct qp_err err;
+    int failures = 0;
+    bool busy;
+    seal(q);
+    drive_begin(q);
+    end_services(q);
+    for (qp_task *t = pool_rest(q); t != NULL; t = pool_rest(q)) {
+        task_give_back(t, TASK_NOT_BEGUN);
+    }
+    tasks_give_back_detached(q);
+    failures += loop_turn(q, false, &busy, &err) != QP_OK; /* with what has been finished by now */
+    tasks_give_back_running(q);
+    while (q->unanswered > 0 && failures < CLOSE_TRIES) {
+        failures += loop_turn(q, false, &busy, &err) != QP_OK;
+    }
+    drive_end(q);
+}
+
+/* The time is over. The engine's own thread, when it runs a function itself, is its driver: then the tasks go back when that
+ * has returned. False: all have ended by now. */
+static bool leave_threads(qp *q)
+{
+    bool left;
+    bool driven;
+    (void)pthread_mutex_lock(&q->lock);
+    driven = q->running;
+    (void)pthread_mutex_unlock(&q->lock);
+    if (!driven) {
+        give_back_all(q);
+    }
+    (void)pthread_mutex_lock(&q->lock);
+    left = q->live > 0;
+    if (left) {
+        pool_detach(q);
+        if (q->thread_started) {
+            (void)pthread_detach(q->thread);
+        }
+        q->orphaned = true;
+    }
+    (void)pthread_mutex_unlock(&q->lock); /* from here on it may be gone */
+    return left;
+}
+
+int qp_close_within(qp *q, qp_ms within_ms, struct qp_err *err)
+{
+    int64_t until_us = -1;
+    if (q == NULL) {
+        return QP_OK;
+    }
+    QP_TRY(may_close(q, err));
+    if (within_ms >= 0) {
+        within_ms = within_ms < LIMIT_TIMER_MS ? within_ms : LIMIT_TIMER_MS;
+        until_us = q->env.monotonic_us(q->env.context) + within_ms * 1000;
+    }
+    ask_threads(q);
+    if (!await_threads(q, until_us) && leave_threads(q)) {
+        return err_set(err, QP_E_TIMEOUT,
+                       "close: functions of workers have not returned in %lld ms; the store is "
+                       "closed when they do",
+                       (long long)within_ms);
+    }
+    if (q->thread_started) {
+        (void)pthread_join(q->thread, NULL);
+        q->thread_started = false;
+    }
+    pool_stop(q);
+    seal(q);
+    QP_TRY(await_calls(q, err));
+    if (q->engine == NULL) {
+        handle_free(q);
+        return QP_OK;
+    }
+    drive_begin(q); /* so that a callback cannot drive as well */
+    end_services(q);
+    return close_rest(q, err);
+}
+
+int qp_close(qp *q, struct qp_err *err)
+{
+    return qp_close_within(q, -1, err);
 }

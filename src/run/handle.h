@@ -102,7 +102,8 @@ struct qp_task {
     bool renewed_last;       /* since its function has begun: the rest is up to heartbeats */
     bool renewing;           /* the engine has `renew`, so the task must stay */
     bool submitted;          /* the engine has its result, or its return */
-    bool over;               /* it goes when the renewal is answered */
+    bool backing;            /* likewise `back`, while its function runs */
+    bool over;               /* it goes when these are answered */
     atomic_bool detached;    /* its function has given it to the caller (qp_task_detach) */
     bool *out_detached;      /* while its function runs: where task_run finds that */
     qp_ms handed_at;
@@ -276,6 +277,8 @@ struct qp {
     bool running;   /* qp_run has it, here or on the engine's own thread */
     bool threaded;  /* qp_start_threads was called */
     bool kicked;    /* the event is set */
+    int live;       /* threads of our own: the engine's, and those of the pool */
+    bool orphaned;  /* qp_close_within has left: the last of them closes */
     bool answered;  /* somebody should look */
     qp_ms due_at;   /* when the next turn is due by itself, by our wall; INT64_MAX: never */
     int64_t due_us; /* the same by the monotonic clock: whichever comes first */
@@ -286,6 +289,10 @@ struct qp {
 /* handle.c: qp_open with programs of the caller's choice, and graphs. They outlive the handle. */
 int handle_open(const struct qp_options *options, const struct program *const *programs,
                 size_t program_count, qp **out_engine, struct qp_err *err) QP_MUST_USE;
+
+/* A thread of our own begins, before it does, and ends: after that it knows the handle no more. */
+void threads_add(qp *q, int count);
+void thread_left(qp *q);
 
 /* reads.c: runs `read` with a handle for reading, on this thread; in memory with the engine's own, on the
  * driver. */
@@ -374,8 +381,12 @@ bool pool_runs(qp *q, const struct worker *w);
 bool pool_is_inside(qp *q, qp_str topic);
 /* As driver: the next task of the worker that no thread has taken; NULL: there is none. */
 qp_task *pool_take_of(qp *q, const struct worker *w);
-/* Ends the threads, when their functions have returned. */
+/* The threads end when their functions have returned; pool_stop waits for that. */
+void pool_ask(qp *q);
 void pool_stop(qp *q);
+/* Nobody waits for the threads; then, on the last of them, the pool is as if it had never been started. */
+void pool_detach(qp *q);
+void pool_forget(qp *q);
 /* Whether this thread is one of them. */
 bool pool_has_thread(qp *q);
 /* Only then: the next task that was not begun; NULL: there is none. */
@@ -399,6 +410,8 @@ enum task_back { TASK_NOT_BEGUN, TASK_BEGUN };
 void task_give_back(qp_task *task, enum task_back how);
 /* On the driver, when the engine closes: what was detached goes back. */
 void tasks_give_back_detached(qp *q);
+/* Likewise what a function works on that has not returned in time: its result will be refused. */
+void tasks_give_back_running(qp *q);
 /* On the driver, before what has arrived: leases of tasks whose functions have not begun, or just have, begin
  * anew. A task that waits for one of our threads is not silent. */
 void tasks_renew(qp *q, qp_ms now);

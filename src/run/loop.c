@@ -569,6 +569,7 @@ static void *thread_main(void *context)
         log_write(&q->env, QP_LOG_ERROR, LOG_MSG("the engine has stopped"),
                   LOG_TEXT("why", err.text));
     }
+    thread_left(q);
     return NULL; /* every call from now on is told */
 }
 
@@ -622,11 +623,13 @@ int qp_start_threads(qp *q, int workers, struct qp_err *err)
     rc = writer_start(&q->writer, err);
     if (rc == QP_OK) {
         rc = pool_start(q, workers, err);
+        threads_add(q, 1);
         if (rc == QP_OK && pthread_create(&q->thread, NULL, thread_main, q) != 0) {
             pool_stop(q);
             rc = err_set(err, QP_E_LIMIT, "start threads: the system refuses another thread");
         }
         if (rc != QP_OK) {
+            threads_add(q, -1);
             writer_stop(&q->writer);
         }
     }

@@ -204,6 +204,7 @@ static void *thread_main(void *context)
         run_one(q, slot, task);
         task = wait_for_task(&q->pool);
     }
+    thread_left(q);
     return NULL;
 }
 
@@ -318,11 +319,13 @@ int pool_start(qp *q, int threads, struct qp_err *err)
     (void)pthread_mutex_lock(&p->lock);
     p->thread_count = threads;
     (void)pthread_mutex_unlock(&p->lock);
+    threads_add(q, threads);
     for (int i = 0; i < threads; i++) {
         if (pthread_create(&p->threads[i], NULL, thread_main, q) != 0) {
             (void)pthread_mutex_lock(&p->lock);
             p->thread_count = i;
             (void)pthread_mutex_unlock(&p->lock);
+            threads_add(q, i - threads);
             pool_stop(q);
             return err_set(err, QP_E_LIMIT, "start threads: the system refuses another thread");
         }
@@ -330,23 +333,43 @@ int pool_start(qp *q, int threads, struct qp_err *err)
     return QP_OK;
 }
 
-/* After it the pool is as if it had never been started: functions may run on the driver. */
-void pool_stop(qp *q)
+void pool_ask(qp *q)
 {
     struct pool *p = &q->pool;
     (void)pthread_mutex_lock(&p->lock);
     atomic_store(&p->stopping, true);
     (void)pthread_cond_broadcast(&p->work);
     (void)pthread_mutex_unlock(&p->lock);
+}
+
+void pool_detach(qp *q)
+{
+    struct pool *p = &q->pool;
     for (int i = 0; i < p->thread_count; i++) {
-        (void)pthread_join(p->threads[i], NULL);
+        (void)pthread_detach(p->threads[i]);
     }
+}
+
+void pool_forget(qp *q)
+{
+    struct pool *p = &q->pool;
     (void)pthread_mutex_lock(&p->lock);
     p->thread_count = 0;
     p->slot_count = 0;
     atomic_store(&p->stopping, false);
     (void)pthread_mutex_unlock(&p->lock);
     slots_free(q);
+}
+
+/* After it the pool is as if it had never been started: functions may run on the driver. */
+void pool_stop(qp *q)
+{
+    struct pool *p = &q->pool;
+    pool_ask(q);
+    for (int i = 0; i < p->thread_count; i++) {
+        (void)pthread_join(p->threads[i], NULL);
+    }
+    pool_forget(q);
 }
 
 bool pool_has_thread(qp *q)

@@ -277,7 +277,7 @@ static void task_end(qp_task *t)
     if (t->worker != NULL) {
         t->worker->service.room++;
     }
-    if (t->renewing) {
+    if (t->renewing || t->backing) {
         t->over = true;
     } else {
         task_drop(t);
@@ -370,7 +370,7 @@ static void renew_answered(struct engine *e, struct command *c, int rc, const ch
     (void)rc;
     (void)why;
     t->renewing = false;
-    if (t->over) {
+    if (t->over && !t->backing) {
         task_drop(t);
     }
 }
@@ -432,6 +432,37 @@ void tasks_give_back_detached(qp *q)
         if (atomic_load(&t->detached)) {
             task_give_back(t, TASK_BEGUN);
         }
+    }
+}
+
+/* Its function still has it. */
+static void running_back_answered(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct request_op *r = (struct request_op *)c;
+    qp_task *t = (qp_task *)((char *)r - offsetof(struct qp_task, back));
+    (void)e;
+    (void)rc;
+    (void)why;
+    t->q->unanswered--;
+    t->backing = false;
+    if (t->over && !t->renewing) {
+        task_drop(t);
+    }
+}
+
+void tasks_give_back_running(qp *q)
+{
+    for (qp_task *t = q->held; t != NULL; t = t->next_held) {
+        if (t->worker == NULL || t->submitted || !atomic_load(&t->begun)) {
+            continue;
+        }
+        t->renewed_last = true;
+        t->backing = true;
+        t->back.op = (struct op){.kind = OP_msg_retry, .msg_retry = {.ref = t->task->ref}};
+        request_op(&t->back);
+        t->back.command.answer = running_back_answered;
+        q->unanswered++;
+        engine_submit(q->engine, &t->back.command);
     }
 }
 
