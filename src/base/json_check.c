@@ -103,11 +103,8 @@ int json_check(const struct qp_env *env, qp_str text, const struct json_limits *
                struct qp_err *err)
 {
     struct level levels[LIMIT_JSON_FRAMED_DEPTH];
-    struct checker c = {.env = env,
-                        .text = text,
-                        .limits = whole_limits(limits),
-                        .levels = levels,
-                        .err = err};
+    struct checker c = {
+        .env = env, .text = text, .limits = whole_limits(limits), .levels = levels, .err = err};
     int rc;
 
     buf_init(&c.names, env, LIMIT_BUFFER_SIZE);
