@@ -239,6 +239,8 @@ bool task_run(qp_task *t)
 {
     bool detached = false;
     int rc;
+    /* It is NULL again, or the task is another owner's, when this returns. */
+    /* cppcheck-suppress autoVariables */
     t->out_detached = &detached;
     atomic_store(&t->begun, true);
     rc = t->worker->work(t->worker->context, t);

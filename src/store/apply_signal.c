@@ -425,6 +425,23 @@ static int signal_repeats(struct txn *t, struct op_hook_signal *op, const struct
 }
 
 /* No activity waits: the signal does, for a while. */
+/* Kept signals of a key are delivered in the order in which they were kept. Where many write, each takes its numbers from
+ * a block of its own, so the number may be lower than that of a signal that another has kept: then it follows that one. */
+static int signal_number(struct txn *t, const struct hook_row *hook, struct hook_sig_row *sig)
+{
+    struct bundle_rows found = {0};
+    QP_TRY(txn_number(t, SERIES_ORD, 1, &sig->seq));
+    if (!t->provider->shared || hook->pending == 0) {
+        return QP_OK;
+    }
+    QP_TRY(pending_of(t, hook->ns, hook->topic, hook->hkey, &found));
+    if (found.count > 0) {
+        const struct hook_sig_row *last = found.rows[found.count - 1];
+        sig->seq = sig->seq > last->seq ? sig->seq : last->seq + 1;
+    }
+    return QP_OK;
+}
+
 static int signal_keep(struct txn *t, struct op_hook_signal *op, struct hook_sig_row *sig)
 {
     struct hook_row *hook = hook_edit(t, op->ns, op->topic, op->key);
@@ -435,7 +452,7 @@ static int signal_keep(struct txn *t, struct op_hook_signal *op, struct hook_sig
         hook->pending_size + (int64_t)op->payload.n > LIMIT_SIGNALS_PENDING_SIZE) {
         return QP_E_LIMIT;
     }
-    QP_TRY(txn_number(t, SERIES_ORD, 1, &sig->seq));
+    QP_TRY(signal_number(t, hook, sig));
     if (txn_add(t, TABLE_hook_sig, sig) == NULL) {
         return t->rc;
     }

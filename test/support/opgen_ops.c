@@ -716,13 +716,19 @@ static void make_app_collect(struct opgen *g, struct op_app_collect *op)
     op->at = a == NULL ? 1 : bad(g) ? a->activated_at + 1 : a->activated_at;
 }
 
+static bool app_is_there(const void *row)
+{
+    return ((const struct app_row *)row)->state != APP_DELETED;
+}
+
 static void make_topic_put(struct opgen *g, struct op_topic_put *op)
 {
-    op->ns = any_ns(g);
+    const struct app_row *a = opgen_pick(g, TABLE_app, bad(g) ? NULL : app_is_there);
+    op->ns = a == NULL ? any_ns(g) : a->ns;
     op->kind = (int64_t)opgen_below(g, 2);
     op->topic = opgen_chance(g, 3) ? QP_STR("") : ONE_OF(g, names);
-    op->app = ONE_OF(g, apps);
-    op->version = opgen_chance(g, 30) ? QP_NONE : ONE_OF(g, versions);
+    op->app = a == NULL ? ONE_OF(g, apps) : a->app;
+    op->version = opgen_chance(g, 30) ? QP_NONE : a == NULL ? ONE_OF(g, versions) : a->version;
 }
 
 static void make_idem_put(struct opgen *g, struct op_idem_put *op)
