@@ -13,6 +13,7 @@
  *       died, or so long ago that this process must have been stopped
  *   I2  between the two commits the message is held by the same token, under a lease of LIMIT_LOST_MS
  *   I3  every lost lease has its line in the log
+ *   I4  a beat that is accepted between the two moves the end of that lease: the report is stale then
  *
  * If we crash between the two commits, the short lease runs out in the next run, which blames nobody (I1). If the second
  * commit fails, the short lease runs out here, and the loss is reported again. An answer that is committed between the
@@ -85,6 +86,7 @@ static void report(struct engine *e, const struct msg_row *m)
         .kind = RESULT_ERROR,
         .code = ERROR_CODE_LOST,
         .lost = true,
+        .lost_until = m->wake_at,
         .worker = {m->worker.n > 0 ? loss->worker : NULL, m->worker.n},
         .error = QP_STR("the lease ran out: the worker neither answered nor sent a beat")};
     request_result(&loss->result);

@@ -175,11 +175,13 @@ static int start_name(struct engine *e, struct request_start *r, struct bundle *
     rc = names->start(names->context, b, &n, &err);
     if (rc != QP_OK) {
         r->why = keep_why(b, &err);
+        r->why_rc = rc;
         return rc;
     }
     if (n.kind != SINGLE_KIND && !str_is_none(start->policy)) {
         r->why = "retry: the topic is a graph's, whose activities have policies of their own: say "
                  "it there, and leave it out here";
+        r->why_rc = QP_E_INVALID;
         return QP_E_INVALID;
     }
     job->kind = n.kind;
@@ -251,6 +253,9 @@ static int result_find(struct request_result *r, struct bundle *b)
     int rc = message_find(b, &r->of.ref, &m, &r->job_is_over);
     if (rc != QP_OK) {
         return rc;
+    }
+    if (r->lost && m->wake_at != r->lost_until) {
+        return QP_E_STALE; /* a beat came after all, and was accepted */
     }
     rc = bundle_get(b, TABLE_act, &(struct act_row){.ns = m->ns, .job = m->job, .addr = m->addr},
                     &act);
@@ -518,6 +523,7 @@ static int signal_name(struct engine *e, struct request_signal *r, struct bundle
     if (names != NULL && str_is_none(r->signal.key)) {
         rc = names->signal_key(names->context, b, &r->signal, out_key, &err);
         r->why = rc == QP_OK ? NULL : keep_why(b, &err);
+        r->why_rc = rc;
     }
     return rc;
 }

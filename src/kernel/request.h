@@ -36,6 +36,7 @@ struct request_start {
     struct job_ref job;
     qp_str jid; /* after: the id that its name gave it; none: start.job.jid. Until it is answered */
     const char *why; /* after: why its name refuses it; NULL: its code says it. Likewise */
+    int why_rc; /* the code that `why` is about: with any other one the commit has failed, and `why` is gone */
     struct request_start *also; /* of one that commits with a result: the next */
     bool existed;               /* likewise, after: it was there */
 };
@@ -69,6 +70,8 @@ struct request_result {
     qp_str worker; /* the name of the worker that brought it; none: it has none */
     bool fatal;    /* not to be tried again */
     bool lost;     /* RESULT_ERROR: the engine's own word, that the worker is gone (lost.c) */
+    qp_ms
+        lost_until; /* then: the end of the short lease; another one means that a beat was accepted */
     int64_t
         pending_index; /* from 1: which of the pending results of this task it is; 0: the next. Of a
                         * worker elsewhere: QP_E_CONFLICT, it was there with another output;
@@ -105,6 +108,7 @@ struct request_signal {
     bool delivered; /* after QP_OK or QP_E_EXISTS: what became of it, or of the first one */
     bool kept;
     const char *why; /* as in request_start */
+    int why_rc;
 };
 void request_signal(struct request_signal *r);
 

@@ -557,7 +557,6 @@ static void give_back_all(qp *q)
     for (qp_task *t = pool_rest(q); t != NULL; t = pool_rest(q)) {
         task_give_back(t, TASK_NOT_BEGUN);
     }
-    tasks_give_back_detached(q);
     failures += loop_turn(q, false, &busy, &err) != QP_OK; /* with what has been finished by now */
     tasks_give_back_running(q);
     while (q->unanswered > 0 && failures < CLOSE_TRIES) {
@@ -573,6 +572,9 @@ static bool leave_threads(qp *q)
     bool left;
     bool driven;
     (void)pthread_mutex_lock(&q->lock);
+    while (q->running && q->pool.thread_count > 0) { /* it runs no function, and ends soon */
+        (void)pthread_cond_wait(&q->changed, &q->lock);
+    }
     driven = q->running;
     (void)pthread_mutex_unlock(&q->lock);
     if (!driven) {

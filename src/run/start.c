@@ -272,8 +272,11 @@ static void start_answered(struct engine *e, struct command *c, int rc, const ch
     if (rc == QP_OK && s->request.keyed.taken[0] == '\0') {
         stats_started(q, s->start.topic, s->start.input);
     }
-    if (s->request.why != NULL) {
+    if (s->request.why != NULL && rc == s->request.why_rc) {
         why = s->request.why;
+    }
+    if (rc != QP_OK && rc != QP_E_EXISTS && rc != QP_E_CONFLICT) {
+        s->request.jid = QP_NONE; /* it may be that of a decision that was undone */
     }
     why = host_why(&s->host, rc, why, text);
     if (rc == QP_E_CONFLICT) {

@@ -431,7 +431,7 @@ void task_give_back(qp_task *t, enum task_back how)
 void tasks_give_back_detached(qp *q)
 {
     for (qp_task *t = q->held; t != NULL; t = t->next_held) {
-        if (atomic_load(&t->detached)) {
+        if (atomic_load(&t->detached) && !t->submitted && !t->backing && !t->over) {
             task_give_back(t, TASK_BEGUN);
         }
     }

@@ -245,6 +245,17 @@ static struct work_topic *topic_make(qp *q, int64_t ns, qp_str name)
     return t;
 }
 
+/* Whether the call sits at the topic already: a topic that is named twice has its places once. */
+static bool sits_at(const struct work_state *s, const struct work_topic *t)
+{
+    for (size_t i = 0; i < s->seat_count; i++) {
+        if (s->seats[i].topic == t) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int seats_take(struct work_state *s)
 {
     const struct work_call *c = s->of;
@@ -253,6 +264,9 @@ int seats_take(struct work_state *s)
         t = t != NULL ? t : topic_make(s->q, s->ns, c->topics[i]);
         if (t == NULL) {
             return QP_E_LIMIT;
+        }
+        if (sits_at(s, t)) {
+            continue;
         }
         s->seats[i].state = s;
         s->seats[i].topic = t;

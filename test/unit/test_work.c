@@ -618,6 +618,37 @@ static void test_beat(void **state)
     END_KIND
 }
 
+/* Proves that a beat which is accepted when the lease has just run out keeps the task: the loss is not reported any more. */
+static void test_beat_at_the_end(void **state)
+{
+    struct caller c;
+    struct caller beat;
+    qp *q;
+    (void)state;
+    rt_begin(RT_VIRTUAL);
+    q = rt_open(NULL);
+    testenv_advance_ms(&rt,
+                       LIMIT_WORK_LEASE_MS); /* from here on a lost lease is its worker's fault */
+    rt_poll(q);
+    rt_start(q, "j");
+    take_one(q, &c, "w");
+    done(q, &c);
+    testenv_advance_ms(&rt, LIMIT_WORK_LEASE_MS + 1);
+    make(&beat, "w", 0, 0);
+    beat.beat = (struct work_beat){.token = str_from(c.token)};
+    beat.call.beats = &beat.beat;
+    beat.call.beat_count = 1;
+    call(q, &beat);
+    assert_int_equal(beat.beat.status, WORK_OK);
+    done(q, &beat);
+    rt_poll(q);
+    rt_poll(q);
+    assert_int_equal(bring(q, "w", c.token, WORK_SUCCESS, "1"), WORK_OK);
+    rt_expect(q, "j", "completed", "1");
+    rt_close(q);
+    rt_end();
+}
+
 /* Proves that a beat that was not taken is told at once, and one that was leaves the call waiting. */
 static void test_beat_is_news(void **state)
 {
@@ -1155,6 +1186,7 @@ int main(void)
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_history_names_the_worker),
         cmocka_unit_test(test_beat),
+        cmocka_unit_test(test_beat_at_the_end),
         cmocka_unit_test(test_beat_is_news),
         cmocka_unit_test(test_time),
         cmocka_unit_test(test_list),

@@ -702,12 +702,14 @@ static int check_log(struct opening *o)
             return QP_OK; /* no memory: the next step says so */
         }
     }
-    return found >= last ? QP_OK
-                         : err_set(o->err, QP_E_CORRUPT,
-                                   "'%s': was replaced by an older one, and the log '%s-wal' is of "
-                                   "the file that was there before; put that file back, or remove "
-                                   "the log and '%s-shm'",
-                                   o->path, o->path, o->path);
+    return found >= last
+               ? QP_OK
+               : err_set(o->err, QP_E_CORRUPT,
+                         "'%s': was replaced by an older one, and the log '%s-wal' is of "
+                         "the file that was there before; copy all of them away, then put "
+                         "that file back, or, to go on with the older one, remove the log "
+                         "and '%s-shm'",
+                         o->path, o->path, o->path);
 }
 
 /* Our own settings, after the file is known to be ours: until here nothing could have written to

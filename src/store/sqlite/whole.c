@@ -14,6 +14,7 @@
  */
 #include "store/sqlite/sqlite_internal.h"
 
+#define LOCK_BYTE INT64_C(0x40000000) /* of the file, where SQLite's locks are */
 #define HEAD_COUNT_AT 28 /* of the file: how many pages it has, big endian as all of these */
 #define LOG_HEAD_SIZE 32 /* of the log: magic, version, page size, sequence, salts, checksums */
 #define LOG_SALT_AT 16
@@ -86,6 +87,13 @@ static int count_pages(struct sqlite_provider *p, sqlite3_file *file, struct loo
     return QP_OK;
 }
 
+/* The page that holds the byte of SQLite's locks is counted, and never written: neither file nor log has it. */
+static bool lock_page_is_missing(const struct look *l)
+{
+    int64_t page = LOCK_BYTE / l->page_size + 1;
+    return l->file_pages < page && page <= l->page_count;
+}
+
 /* Within a read transaction. */
 static int look(struct sqlite_provider *p, struct look *l, struct qp_err *err)
 {
@@ -97,8 +105,10 @@ static int look(struct sqlite_provider *p, struct look *l, struct qp_err *err)
     QP_ASSERT(l->page_size > 0);
     l->file_pages = size_of(file) / l->page_size;
     QP_TRY(count_pages(p, file, l, err));
+    l->file_pages = size_of(file) / l->page_size; /* a checkpoint of the writer may have come */
+    l->found = lock_page_is_missing(l) ? 1 : 0;
     missing = l->page_count - l->file_pages;
-    if (missing <= 0 || missing > size_of(log) / l->page_size) {
+    if (missing <= 0 || missing - l->found > size_of(log) / l->page_size) {
         return QP_OK; /* all of it is there, or the log is too short to have the rest */
     }
     seen = mem_alloc(p->base.env, (size_t)missing * sizeof *seen);
