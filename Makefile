@@ -346,10 +346,11 @@ ALONE            := $(B)/test/test/server/test_attack
 space := $(subst ,, )
 fuzz_command = $(if $(FUZZERS),tools/fuzz@$(subst $(space),@,$(FUZZERS)))
 
-.PHONY: check check-lane torture torture-lane mutants
+.PHONY: check check-build check-lane torture torture-lane mutants
 check: deps ## everything of the short lane: builds, lint, all tests; last line: N passed, N failed
 	$(Q)$(MAKE) WERROR=1 check-lane
-check-lane: all $(CHECK_PROGRAMS) $(TEST_TOOLS) $(FUZZERS) $(BENCHES)
+check-build: all $(CHECK_PROGRAMS) $(TEST_TOOLS) $(FUZZERS) $(BENCHES) ## build what the short lane runs, and run nothing
+check-lane: check-build
 	$(Q)QP_LANE=check FUZZ_SECONDS=0 $(RUN) $(LANE_CHECK) $(fuzz_command)
 torture: deps ## the long lane: the same tests without sampling, fuzzing, benchmark smoke
 	$(Q)$(MAKE) WERROR=1 torture-lane
