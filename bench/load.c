@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernel/single.h"
 #include "place.h"
 #include "run/handle.h"
 
@@ -20,7 +19,7 @@
 static int chain_describe(struct turn *t, struct op_act_create *row)
 {
     row->category = 'A';
-    row->topic = t->job->workflow;
+    row->topic = QP_STR("charge");
     return QP_OK;
 }
 
@@ -44,6 +43,19 @@ static const struct program chain_program = {.kind = CHAIN_KIND,
                                              .describe = chain_describe,
                                              .enter = chain_enter,
                                              .spawn = chain_spawn};
+
+static struct program chain_of(void *state)
+{
+    (void)state;
+    return chain_program;
+}
+
+static const struct face chain_face = {.kind = CHAIN_KIND,
+                                       .name = "chain",
+                                       .name_kind = NAMES_NONE,
+                                       .hook_kind = NAMES_NONE,
+                                       .start_name = "chain",
+                                       .program = chain_of};
 
 /* ---------------------------------------------------------------------------------------- graphs */
 
@@ -130,7 +142,6 @@ static void deploy(qp *q)
 
 struct load {
     qp *q;
-    int64_t kind;
     const char *topic;
     int64_t started;
     int64_t ended;
@@ -169,12 +180,12 @@ static void start_next(struct load *l)
     }
     l->started++;
     l->from = now_s();
-    if (job_start_async(l->q,
-                        &(struct qp_start){.topic = str_from(l->topic),
-                                           .input = QP_STR(INPUT),
-                                           .context = l,
-                                           .ended = on_ended},
-                        l->kind, &err) != QP_OK) {
+    if (qp_job_start_async(l->q,
+                           &(struct qp_start){.topic = str_from(l->topic),
+                                              .input = QP_STR(INPUT),
+                                              .context = l,
+                                              .ended = on_ended},
+                           &err) != QP_OK) {
         die("start", err.text);
     }
 }
@@ -187,13 +198,13 @@ static int charge(void *context, qp_task *task)
 
 static qp *open_engine(const char *path)
 {
-    static const struct program *const programs[] = {&single_program, &chain_program};
+    static const struct face *const faces[] = {&chain_face};
     struct qp_options options;
     struct qp_err err;
     qp *q;
     qp_options_init(&options);
     options.path = path;
-    if (handle_open(&options, programs, 2, &q, &err) != QP_OK ||
+    if (handle_open(&options, faces, ARRAY_COUNT(faces), &q, &err) != QP_OK ||
         qp_worker_add(
             q, &(struct qp_worker){.topic = QP_STR("charge"), .work = charge, .in_hand = 4096},
             &err) != QP_OK ||
@@ -213,10 +224,8 @@ static int compare_double(const void *a, const void *b)
 struct load_figures load_run(const char *path, int64_t jobs, int64_t in_flight, enum load_job job,
                              int64_t (*syncs_so_far)(void))
 {
-    static const char *const topics[] = {"charge", "charge", "graph.one", "graph.ten", "graph.fan"};
-    struct load l = {.kind = job == LOAD_TEN_STEPS ? CHAIN_KIND : SINGLE_KIND,
-                     .topic = topics[job],
-                     .jobs = jobs};
+    static const char *const topics[] = {"charge", "chain", "graph.one", "graph.ten", "graph.fan"};
+    struct load l = {.topic = topics[job], .jobs = jobs};
     struct load_figures f = {0};
     struct qp_err err;
     int64_t syncs;

@@ -346,19 +346,31 @@ static int spans(struct counting *c)
     return QP_OK;
 }
 
-int measures_read(struct arena *a, struct store *s, struct library *l,
+/* The graph that the topic means, and its application, pinned; NULL: there is none. */
+static int find_graph(struct counting *c, struct library *l, struct names *names,
+                      const struct app **out_app, const struct graph **out_graph)
+{
+    const struct measure_query *query = c->query;
+    struct between between = {c->store, c->arena};
+    struct row_reader reader = reader_between(&between);
+    struct meaning meaning;
+    QP_TRY(names_find(names, NULL, c->arena, query->ns, NAME_START, query->topic, &meaning));
+    if (meaning.kind != GRAPH_KIND) {
+        return QP_OK;
+    }
+    QP_TRY(library_pin(l, &reader, query->ns, meaning.version, out_app));
+    *out_graph = app_graph(*out_app, query->topic);
+    return QP_OK;
+}
+
+int measures_read(struct arena *a, struct store *s, struct library *l, struct names *names,
                   const struct measure_query *query, struct buf *out, struct qp_err *err)
 {
     struct counting c = {.arena = a, .store = s, .query = query, .err = err};
-    struct between between = {s, a};
-    struct row_reader reader = reader_between(&between);
     struct json_writer w;
     const struct app *app = NULL;
     const struct graph *g = NULL;
-    qp_str name;
-    int rc = library_topic(l, &reader, a, query->ns, TOPIC_GRAPH, query->topic, &name);
-    rc = rc == QP_OK && !str_is_none(name) ? library_pin(l, &reader, query->ns, name, &app) : rc;
-    g = app == NULL ? NULL : app_graph(app, query->topic);
+    int rc = find_graph(&c, l, names, &app, &g);
     if (rc == QP_OK &&
         (g == NULL || (g->trigger->job_key == NULL && g->trigger->measure_count == 0))) {
         rc = err_set(err, QP_E_NOT_FOUND, "no graph at '%.*s' has stats", STR_ARG(query->topic));

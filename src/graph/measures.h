@@ -21,7 +21,7 @@ struct measure_query {
 /* As JSON: {"key","count","segments":[{"time","count","measures":{name:{"sum","avg","min","max","mdn"}}}],
  * "facets":[{"facet":"color:red","count","ids":[...]}]}. QP_E_NOT_FOUND: no graph has the topic, or its trigger has no
  * stats; QP_E_INVALID: the range; QP_E_TOO_LARGE: more than LIMIT_MEASURED_JOBS have the key. */
-int measures_read(struct arena *a, struct store *s, struct library *l,
+int measures_read(struct arena *a, struct store *s, struct library *l, struct names *names,
                   const struct measure_query *query, struct buf *out,
                   struct qp_err *err) QP_MUST_USE;
 

@@ -12,7 +12,7 @@
  */
 #include "base/json.h"
 #include "graph/action.h"
-#include "graph/start.h"
+#include "kernel/face.h"
 #include "kernel/retry.h"
 
 static int describe(struct action *s, struct op_act_create *row)
@@ -58,9 +58,11 @@ static int tell_id(struct action *s, qp_str jid)
 static int call_child(struct action *s, qp_str purpose, qp_ms delay_ms)
 {
     const struct act_row *act = s->turn->act;
-    struct row_reader reader;
-    struct graph_start start = {
-        .ns = act->ns, .topic = act->topic, .input = act->input, .caller = s->turn->job->version};
+    struct naming name = {.ns = act->ns,
+                          .name = act->topic,
+                          .input = act->input,
+                          .caller = s->turn->job->version,
+                          .caller_kind = s->turn->job->kind};
     struct call_job call = {.workflow = act->topic,
                             .input = act->input,
                             .purpose = purpose,
@@ -68,21 +70,20 @@ static int call_child(struct action *s, qp_str purpose, qp_ms delay_ms)
                             .delay_ms = delay_ms};
     struct qp_err err;
     qp_str jid = QP_NONE;
-    int rc;
-    action_reader(s->turn, &reader);
-    rc = graph_start(s->library, &reader, &s->scope, &start, &err);
+    int rc = faces_start(s->turn->kernel->faces, s->turn->bundle, &name, &err);
     if (rc == QP_E_SHAPE || rc == QP_E_INVALID) {
         return refuse(s, &call, 422, err.text);
     }
     if (rc == QP_E_NOT_FOUND) {
         return refuse(s, &call, 404, err.text);
     }
-    call.kind = start.kind;
-    call.version = start.version;
-    call.jid = start.jid;
+    QP_TRY(rc);
+    call.kind = name.kind;
+    call.version = name.version;
+    call.jid = name.jid;
     call.out_jid = &jid;
-    rc = rc == QP_OK ? turn_call(s->turn, &call) : rc;
-    return rc == QP_OK && call.detached && !str_is_none(jid) ? tell_id(s, jid) : rc;
+    QP_TRY(turn_call(s->turn, &call));
+    return call.detached && !str_is_none(jid) ? tell_id(s, jid) : QP_OK;
 }
 
 static int enter(struct action *s)

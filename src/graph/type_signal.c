@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "graph/action.h"
+#include "graph/program.h"
 #include "graph/start.h"
 
 static int describe(struct action *s, struct op_act_create *row)
@@ -27,20 +28,18 @@ static int rule_of(struct action *s, qp_str topic, const struct hook_rule **out_
 {
     struct row_reader reader;
     const struct app *app = NULL;
-    qp_str name;
-    int rc;
-    action_reader(s->turn, &reader);
-    rc = library_topic(s->library, &reader, action_arena(s), s->turn->job->ns, TOPIC_HOOK, topic,
-                       &name);
+    struct meaning meaning;
+    int64_t ns = s->turn->job->ns;
     *out_rule = app_hook(s->graph->app, topic);
-    if (rc != QP_OK || str_is_none(name)) {
-        return rc;
+    QP_TRY(names_find(s->turn->kernel->faces->names, s->turn->bundle, action_arena(s), ns,
+                      NAME_HOOK, topic, &meaning));
+    if (meaning.kind != GRAPH_KIND) {
+        return QP_OK;
     }
-    rc = library_app(s->library, &reader, s->turn->job->ns, name, &app);
-    if (rc == QP_OK) {
-        *out_rule = app_hook(app, topic);
-    }
-    return rc;
+    action_reader(s->turn, &reader);
+    QP_TRY(library_app(s->library, &reader, ns, meaning.version, &app));
+    *out_rule = app_hook(app, topic);
+    return QP_OK;
 }
 
 static int code_of(struct action *s, int64_t *out_code)

@@ -11,11 +11,26 @@
  */
 #include "base/failpoint.h"
 #include "kernel/engine_internal.h"
+#include "kernel/face.h"
 
 /* Small commits are over before another thread has begun with them. */
 #define ELSEWHERE_MIN 128
 
 /* ------------------------------------------------------------------------------- open and close */
+
+/* Those of the options, then those of the faces. */
+static size_t programs_take(struct engine *e, const struct engine_options *o)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < o->program_count; i++) {
+        e->programs[count++] = o->programs[i];
+    }
+    for (size_t i = 0; o->faces != NULL && i < o->faces->count; i++) {
+        QP_ASSERT(count < ARRAY_COUNT(e->programs));
+        e->programs[count++] = &o->faces->all[i].program;
+    }
+    return count;
+}
 
 static void engine_setup(struct engine *e, const struct engine_options *o)
 {
@@ -29,12 +44,9 @@ static void engine_setup(struct engine *e, const struct engine_options *o)
     e->options.elsewhere = o->elsewhere > 0 ? o->elsewhere : ELSEWHERE_MIN;
     e->last_number = -1;
     e->hungry = true;
-    for (size_t i = 0; i < o->program_count; i++) {
-        e->programs[i] = o->programs[i];
-    }
     e->kernel = (struct kernel){.programs = e->programs,
-                                .program_count = o->program_count,
-                                .names = o->names,
+                                .program_count = programs_take(e, o),
+                                .faces = o->faces,
                                 .ceilings = o->ceilings.leg1 > 0 ? o->ceilings : CEILINGS_DEFAULT,
                                 .stepwise = o->stepwise,
                                 .keep_ms = o->keep_ms,

@@ -109,10 +109,11 @@ struct engine_options {
     int64_t batch;          /* messages per round; 0: LIMIT_ROUND_MESSAGES */
     int64_t elsewhere;      /* bundles that make a commit worth a writer; 0: the usual number */
     struct ceilings ceilings;
-    const struct program *const *programs;
+    const struct program *const *programs; /* beside those of the faces */
     size_t program_count;
-    const struct names
-        *names;    /* what starts and signals mean; NULL: see names.h. Outlives the engine */
+    struct faces
+        *faces;    /* the kinds of jobs (face.h); NULL: a start says its kind itself. They outlive
+                          * the engine */
     bool stepwise; /* all messages go step by step; for tests */
     void *context;
     /* after the commit that completed a job */

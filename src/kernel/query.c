@@ -5,7 +5,6 @@
 
 #include "base/failpoint.h"
 #include "base/log.h"
-#include "kernel/single.h"
 
 #define ATTRIBUTES_MOST 256 /* that are told of one job */
 #define IDS_SHOWN 3         /* of those that begin alike */
@@ -259,23 +258,6 @@ static int show_input(struct showing *s, struct qp_err *err)
     return rc;
 }
 
-/* Of a completed job: its own, or, of a single task, that of the response which closed it. */
-static int show_output(struct showing *s, struct qp_err *err)
-{
-    const struct job_row *job = s->job;
-    struct guid_row key = {
-        .ns = job->ns, .job = job->job, .addr = QP_STR(SINGLE_ADDRESS), .guid = job->closed_by};
-    struct guid_row closing = {0};
-    int rc = QP_OK;
-    s->info.output = job->state == JOB_COMPLETED ? job->output : QP_NONE;
-    if (job->kind == SINGLE_KIND && job->state == JOB_COMPLETED && job->output.p == NULL &&
-        job->closed_by.p != NULL) {
-        rc = store_guid(s->q->store, &s->arena, &key, &closing, err);
-        s->info.output = rc == QP_OK ? closing.output : QP_NONE;
-    }
-    return rc == QP_E_NOT_FOUND ? QP_OK : rc;
-}
-
 static int show_parent(struct showing *s, struct qp_err *err)
 {
     struct job_row key = {.ns = s->job->ns, .job = s->job->parent_job};
@@ -333,6 +315,16 @@ static int show_waiting(struct showing *s, struct qp_err *err)
     return s->job->state == JOB_OPEN ? store_scan(s->q->store, &scan, s, each_message, err) : QP_OK;
 }
 
+/* What the job's kind tells beside its rows. */
+static int show_kind(struct showing *s, struct qp_err *err)
+{
+    struct sight sight = {s->q->store, &s->arena, s->job, err};
+    const struct faced *of = query_face(s->q, s->job);
+    return of == NULL || of->face->describe_job == NULL
+               ? QP_OK
+               : of->face->describe_job(of->state, &sight, &s->info);
+}
+
 static int show(struct showing *s, qp_str id, struct qp_err *err)
 {
     int rc = query_find(s->q, &s->arena, id, &s->job, err);
@@ -340,14 +332,12 @@ static int show(struct showing *s, qp_str id, struct qp_err *err)
         return rc;
     }
     s->info = query_info(s->q, s->job);
-    rc = show_input(s, err);
-    rc = rc == QP_OK ? show_output(s, err) : rc;
-    rc = rc == QP_OK ? show_parent(s, err) : rc;
-    rc = rc == QP_OK ? show_attributes(s, err) : rc;
-    rc = rc == QP_OK ? show_waiting(s, err) : rc;
-    return rc == QP_OK && s->q->view != NULL
-               ? s->q->view->job(s->q, &s->arena, s->job, &s->info, err)
-               : rc;
+    s->info.output = s->job->state == JOB_COMPLETED ? s->job->output : QP_NONE;
+    QP_TRY(show_input(s, err));
+    QP_TRY(show_parent(s, err));
+    QP_TRY(show_attributes(s, err));
+    QP_TRY(show_waiting(s, err));
+    return show_kind(s, err);
 }
 
 /* All that is told of a job was true at one moment. */

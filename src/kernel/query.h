@@ -10,25 +10,15 @@
 #ifndef QP_KERNEL_QUERY_H
 #define QP_KERNEL_QUERY_H
 
+#include "kernel/face.h"
 #include "kernel/filter.h"
-
-struct query;
-
-/* What the layer above knows of a job beside its rows, for query_show and query_activities. Called in the snapshot in
- * which the rows were read, with no scan open; texts live in the arena. */
-struct query_view {
-    int (*job)(const struct query *q, struct arena *arena, const struct job_row *job,
-               struct qp_job_info *info, struct qp_err *err);
-    int (*activity)(const struct query *q, struct arena *arena, const struct job_row *job,
-                    const struct act_row *act, struct qp_activity *told, struct qp_err *err);
-};
 
 struct query {
     struct store *store;
     int64_t ns;
     qp_str ns_name;
-    const struct query_view *view; /* NULL: nothing is added */
-    void *view_context;
+    const struct faces
+        *faces; /* what kinds of jobs tell beside their rows; NULL: nothing is added */
 };
 
 /* The number of a namespace. QP_E_NOT_FOUND. */
@@ -82,6 +72,12 @@ int query_topics(const struct query *q, qp_str after, int64_t limit, void *conte
 
 /* A page's size: 0 is the default, else 1 to LIMIT_PAGE_ROWS. QP_E_INVALID. */
 int query_limit(int64_t limit, size_t *out_limit, struct qp_err *err) QP_MUST_USE;
+
+/* The face of the job's kind; NULL: there is none. */
+static inline const struct faced *query_face(const struct query *q, const struct job_row *job)
+{
+    return q->faces == NULL ? NULL : faces_of(q->faces, job->kind);
+}
 
 /* The row as people see it, without what qp_job_show alone tells. */
 struct qp_job_info query_info(const struct query *q, const struct job_row *job);

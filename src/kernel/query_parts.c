@@ -149,6 +149,17 @@ static int progress_of(struct parts *p, struct arena *arena, qp_str addr, qp_str
     return QP_OK;
 }
 
+/* What the job's kind tells of it. */
+static int describe_activity(struct parts *p, struct arena *arena, const struct act_row *act,
+                             struct qp_activity *told)
+{
+    struct sight sight = {p->q->store, arena, p->job, p->err};
+    const struct faced *of = query_face(p->q, p->job);
+    return of == NULL || of->face->describe_activity == NULL
+               ? QP_OK
+               : of->face->describe_activity(of->state, &sight, act, told);
+}
+
 static int activity_tell(struct activities *a, size_t i, void *context, qp_activity_visit visit)
 {
     struct parts *p = &a->parts;
@@ -178,8 +189,7 @@ static int activity_tell(struct activities *a, size_t i, void *context, qp_activ
                                    .entered_at = act->at,
                                    .answered_at = act->guid_at,
                                    .wake_at = a->tasks[i].wake_at};
-        rc = p->q->view != NULL ? p->q->view->activity(p->q, &arena, p->job, act, &told, p->err)
-                                : QP_OK;
+        rc = describe_activity(p, &arena, act, &told);
         rc = rc == QP_OK ? visit(context, &told) : rc;
     }
     arena_done(&arena);

@@ -13,9 +13,9 @@
 
 #include "base/failpoint.h"
 #include "kernel/error.h"
+#include "kernel/face.h"
 #include "kernel/query.h"
 #include "kernel/retry.h"
-#include "kernel/single.h"
 
 /* The job of an id. */
 static int job_by_id(struct bundle *b, int64_t ns, qp_str jid, const struct job_row **out_job)
@@ -163,26 +163,24 @@ static const char *keep_why(struct bundle *b, const struct qp_err *err)
 static int start_name(struct engine *e, struct request_start *r, struct bundle *b,
                       struct start *start)
 {
-    const struct names *names = engine_kernel(e)->names;
+    struct faces *faces = engine_kernel(e)->faces;
     struct op_job_create *job = &start->job;
-    struct naming n = {
-        .ns = job->ref.ns, .name = job->workflow, .input = start->input, .pinned = job->version};
+    struct naming n = {.ns = job->ref.ns,
+                       .name = job->workflow,
+                       .input = start->input,
+                       .policy = start->policy,
+                       .pinned = job->version,
+                       .pinned_kind = job->kind};
     struct qp_err err = {0};
     int rc;
-    if (names == NULL || (job->kind != SINGLE_KIND && str_is_none(job->version))) {
+    if (faces == NULL) {
         return QP_OK;
     }
-    rc = names->start(names->context, b, &n, &err);
+    rc = faces_start(faces, b, &n, &err);
     if (rc != QP_OK) {
         r->why = keep_why(b, &err);
         r->why_rc = rc;
         return rc;
-    }
-    if (n.kind != SINGLE_KIND && !str_is_none(start->policy)) {
-        r->why = "retry: the topic is a graph's, whose activities have policies of their own: say "
-                 "it there, and leave it out here";
-        r->why_rc = QP_E_INVALID;
-        return QP_E_INVALID;
     }
     job->kind = n.kind;
     job->version = n.version;
@@ -516,15 +514,16 @@ void request_beat(struct request_beat *r)
 static int signal_name(struct engine *e, struct request_signal *r, struct bundle *b,
                        qp_str *out_key)
 {
-    const struct names *names = engine_kernel(e)->names;
+    struct faces *faces = engine_kernel(e)->faces;
     struct qp_err err = {0};
-    int rc = QP_OK;
+    int rc;
     r->why = NULL;
-    if (names != NULL && str_is_none(r->signal.key)) {
-        rc = names->signal_key(names->context, b, &r->signal, out_key, &err);
-        r->why = rc == QP_OK ? NULL : keep_why(b, &err);
-        r->why_rc = rc;
+    if (faces == NULL || !str_is_none(r->signal.key)) {
+        return QP_OK;
     }
+    rc = faces_signal_key(faces, b, &r->signal, out_key, &err);
+    r->why = rc == QP_OK ? NULL : keep_why(b, &err);
+    r->why_rc = rc;
     return rc;
 }
 

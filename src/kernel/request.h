@@ -17,8 +17,8 @@ struct request_keyed {
     char taken[QP_ID_SIZE];  /* after: the answer of before; else empty */
 };
 
-/* A new job, and what commits with it (what its name means is decided with it: names.h; a kind other than
- * SINGLE_KIND without a version is the caller's own choice): its attributes, a signal, the record of an idempotency key, writes of
+/* A new job, and what commits with it (what its name means, its kind and its version, is decided with it, where the
+ * engine has faces: face.h; a version that is given is that of the job which it is a fork of): its attributes, a signal, the record of an idempotency key, writes of
  * the host's own. QP_E_EXISTS: it is there, started with the same body, or the key's record is; `keyed.taken`
  * is its id. QP_E_CONFLICT: with another body. job is its number, when it is known.
  *
@@ -103,7 +103,7 @@ void request_beat(struct request_beat *r);
 struct request_signal {
     struct command command;
     struct request_keyed keyed;
-    struct op_hook_signal signal; /* key none: its topic says it (names.h) */
+    struct op_hook_signal signal; /* key none: its topic says it (face.h) */
     qp_str id; /* of a signal without a key: its GUID follows from topic, key and id; else none */
     bool delivered; /* after QP_OK or QP_E_EXISTS: what became of it, or of the first one */
     bool kept;

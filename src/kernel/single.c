@@ -38,6 +38,40 @@ const struct program single_program = {.kind = SINGLE_KIND,
                                        .enter = single_enter,
                                        .spawn = single_spawn};
 
+/* ------------------------------------------------------------------------------------------- face */
+
+/* The output of a single task is that of the response which closed it: it stands once, on that row. */
+static int describe_job(void *state, const struct sight *sight, struct qp_job_info *info)
+{
+    const struct job_row *job = sight->job;
+    struct guid_row key = {
+        .ns = job->ns, .job = job->job, .addr = QP_STR(SINGLE_ADDRESS), .guid = job->closed_by};
+    struct guid_row closing = {0};
+    int rc;
+    (void)state;
+    if (job->state != JOB_COMPLETED || job->output.p != NULL || job->closed_by.p == NULL) {
+        return QP_OK;
+    }
+    rc = store_guid(sight->store, sight->arena, &key, &closing, sight->err);
+    if (rc == QP_OK) {
+        info->output = closing.output;
+    }
+    return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+}
+
+static struct program program_of(void *state)
+{
+    (void)state;
+    return single_program;
+}
+
+const struct face single_face = {.kind = SINGLE_KIND,
+                                 .name = "single",
+                                 .name_kind = NAMES_PLAIN,
+                                 .hook_kind = NAMES_NONE,
+                                 .program = program_of,
+                                 .describe_job = describe_job};
+
 /* --------------------------------------------------------------------------------- without an engine */
 
 /* The worker's activity, its Leg1 fused into the trigger's commit, and its task. */

@@ -15,13 +15,15 @@
 #ifndef QP_KERNEL_SINGLE_H
 #define QP_KERNEL_SINGLE_H
 
-#include "kernel/turn.h"
+#include "kernel/face.h"
 
 #define SINGLE_ADDRESS "run,0,0"
 
 /* Jobs of kind 0: the workflow's name is the topic, the policy of retries the trigger's. */
 #define SINGLE_KIND 0
 extern const struct program single_program;
+/* Their face: every name that is not in the table of names. */
+extern const struct face single_face;
 
 struct single_start {
     struct job_ref ref; /* a reserved number */

@@ -27,7 +27,6 @@
 #define QP_KERNEL_TURN_H
 
 #include "kernel/address.h"
-#include "kernel/names.h"
 #include "kernel/step.h"
 #include "store/event.h"
 
@@ -72,6 +71,7 @@ enum cyclic {
 };
 
 struct turn;
+struct faces;
 
 /* Step 1's result: what the GUID's row keeps. */
 struct work {
@@ -156,7 +156,7 @@ struct kernel {
     const struct program *const *programs;
     size_t program_count;
     struct ceilings ceilings;
-    const struct names *names; /* NULL: every name is a plain topic */
+    struct faces *faces; /* what names mean (face.h); NULL: a start says its kind itself */
     int64_t epoch;
     bool stepwise; /* nothing is fused, and results go through the stream; for tests */
     qp_ms

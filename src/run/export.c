@@ -2,16 +2,16 @@
  *
  *   {"job":{...},"activities":[...],"journal":[...],"data":{name:value,...}}
  *
- * Of a graph's job `data` is what it has put together so far, and `tree` has its activities nested by where they ran
- * (graph/nest.h), written in one go.
+ * Of a kind of job that says it itself (face.h, export_data), `data` and what else it keeps are written in one go.
  *
  * One page after the other is read, and written when the reading is over, so that neither a large job needs
  * much memory nor a slow writer keeps a connection. What changes meanwhile may be seen in a later part and not in
  * an earlier one. Values of data that are not JSON are
  * written as text.
  */
+#include "kernel/query.h"
+#include "run/handle.h"
 #include "run/show.h"
-#include "run/views.h"
 
 struct exporting {
     qp *q;
@@ -22,7 +22,7 @@ struct exporting {
     struct buf after; /* the address of the last activity */
     int64_t seq;
     bool first; /* of its array */
-    bool is_graph;
+    bool done;  /* the job's kind has written what it keeps */
     void *context;
     qp_write write;
 };
@@ -145,38 +145,58 @@ static int read_data(void *context, struct store *s, struct qp_err *err)
     return query_data(&query, str_from(x->id), x, see_data, err);
 }
 
-static int read_views(void *context, struct store *s, struct qp_err *err)
+/* What the job's kind says that it keeps, if it does. */
+static int write_kept(struct exporting *x, struct store *s, struct arena *arena, struct qp_err *err)
+{
+    struct query query = {.store = s, .ns = x->number, .faces = x->q->faces};
+    struct sight sight = {.store = s, .arena = arena, .err = err};
+    const struct faced *of;
+    QP_TRY(query_find(&query, arena, str_from(x->id), &sight.job, err));
+    of = query_face(&query, sight.job);
+    return of == NULL || of->face->export_data == NULL
+               ? QP_OK
+               : of->face->export_data(of->state, &sight, &x->text, &x->done);
+}
+
+static int read_kept(void *context, struct store *s, struct qp_err *err)
 {
     struct exporting *x = context;
-    return views_export(x->q, s, x->number, str_from(x->id), &x->text, &x->is_graph, err);
+    struct arena arena;
+    int end;
+    int rc;
+    QP_TRY(store_snapshot_begin(s, err));
+    arena_init(&arena, &x->q->env, 0);
+    rc = write_kept(x, s, &arena, err);
+    arena_done(&arena);
+    end = store_snapshot_end(s, rc == QP_OK ? err : NULL);
+    return rc == QP_OK ? end : rc;
 }
 
 /* What the job itself keeps. */
 static int export_data(struct exporting *x, struct qp_err *err)
 {
-    int rc;
     buf_byte(&x->text, ']');
-    rc = reads_do(x->q, x, read_views, err);
-    if (rc == QP_OK && !x->is_graph) {
-        buf_text(&x->text, ",\"data\":{");
-        x->first = true;
-        rc = reads_do(x->q, x, read_data, err);
-        buf_byte(&x->text, '}');
+    QP_TRY(reads_do(x->q, x, read_kept, err));
+    if (x->done) {
+        return QP_OK;
     }
-    return rc;
+    buf_text(&x->text, ",\"data\":{");
+    x->first = true;
+    QP_TRY(reads_do(x->q, x, read_data, err));
+    buf_byte(&x->text, '}');
+    return QP_OK;
 }
 
 static int export_all(struct exporting *x, qp_str id, struct qp_err *err)
 {
-    int rc;
     buf_text(&x->text, "{\"job\":");
-    rc = space_number(x->q, x->ns, &x->number, err);
-    rc = rc == QP_OK ? qp_job_show(x->q, x->ns, id, x, see_job, err) : rc;
-    rc = rc == QP_OK ? export_activities(x, err) : rc;
-    rc = rc == QP_OK ? export_journal(x, err) : rc;
-    rc = rc == QP_OK ? export_data(x, err) : rc;
+    QP_TRY(space_number(x->q, x->ns, &x->number, err));
+    QP_TRY(qp_job_show(x->q, x->ns, id, x, see_job, err));
+    QP_TRY(export_activities(x, err));
+    QP_TRY(export_journal(x, err));
+    QP_TRY(export_data(x, err));
     buf_byte(&x->text, '}');
-    return rc == QP_OK ? flush(x) : rc;
+    return flush(x);
 }
 
 int qp_job_export(qp *q, qp_str ns, qp_str id, void *context, qp_write write, struct qp_err *err)

@@ -5,7 +5,6 @@
  * several share a database, by another one when the run's lease is over.
  */
 #include "run/handle.h"
-#include "run/apps.h"
 #include "run/presence.h"
 
 #include <sys/epoll.h>
@@ -16,7 +15,7 @@
 
 #include "base/cond.h"
 #include "base/env.h"
-#include "kernel/single.h"
+#include "run/kinds.h"
 #include "run/stats.h"
 
 void qp_options_init(struct qp_options *options)
@@ -166,16 +165,12 @@ static int join_events(qp *q, struct qp_err *err)
     return QP_OK;
 }
 
-static int engine_enter(qp *q, const struct qp_options *options,
-                        const struct program *const *programs, size_t program_count,
-                        struct qp_err *err)
+static int engine_enter(qp *q, const struct qp_options *options, struct qp_err *err)
 {
     struct engine_options of_engine = {.name = "embedded",
                                        .keep_ms = options->keep_ms,
                                        .max_deliveries = options->max_deliveries,
-                                       .programs = q->programs,
-                                       .program_count = program_count + 1,
-                                       .names = &q->apps.names,
+                                       .faces = q->faces,
                                        .context = q,
                                        .ended = watch_job_ended,
                                        .parked = watch_job_parked,
@@ -186,16 +181,22 @@ static int engine_enter(qp *q, const struct qp_options *options,
     int rc = work_init(q) == QP_OK && stats_create(q) == QP_OK
                  ? store_enter(q, options, err)
                  : err_set(err, QP_E_NOMEM, "qp_open: out of memory");
-    QP_ASSERT(program_count < LIMIT_PROGRAMS);
-    memcpy(q->programs, programs, program_count * sizeof *programs);
-    q->programs[program_count] = &q->apps.program;
     of_engine.store = q->store;
     q->lease_ms = run_lease_ms(q, options);
     of_engine.lease_ms = q->lease_ms;
     rc = rc == QP_OK ? join_events(q, err) : rc;
     rc = rc == QP_OK ? engine_open(&of_engine, &q->engine, err) : rc;
-    rc = rc == QP_OK ? apps_open(q, err) : rc;
+    rc = rc == QP_OK ? names_refresh(q->faces->names, q->store, err) : rc;
     return rc == QP_OK ? enter_namespace(q, options->namespace_name, err) : rc;
+}
+
+/* All kinds of jobs that this handle knows. */
+static int kinds_enter(qp *q, const struct face *const *more, size_t more_count, bool read_only,
+                       struct qp_err *err)
+{
+    struct face_options options = {.env = &q->env, .read_only = read_only};
+    int rc = kinds_open(&options, more, more_count, &q->faces);
+    return rc == QP_OK ? QP_OK : err_set(err, rc, "qp_open: %s", qp_code_text(rc));
 }
 
 /* What must be there before anything else: the locks and the event. */
@@ -210,7 +211,7 @@ static int handle_init(qp *q, struct qp_err *err)
     cond_init_monotonic(&q->changed);
     if (pthread_mutex_init(&q->lock, NULL) != 0 || pool_init(&q->pool) != QP_OK ||
         readers_init(&q->readers) != QP_OK || followers_init(&q->followers) != QP_OK ||
-        ready_init(&q->ready) != QP_OK || apps_init(q) != QP_OK) {
+        ready_init(&q->ready) != QP_OK) {
         (void)close(q->event_fd);
         return err_set(err, QP_E_NOMEM, "qp_open: out of memory");
     }
@@ -234,7 +235,7 @@ static void handle_free(qp *q)
     watches_done(q);
     work_free(q);
     stats_destroy(q);
-    apps_done(q);
+    faces_close(q->faces);
     mem_free(&env, q->shell);
     readers_done(q);
     followers_done(&q->followers);
@@ -259,8 +260,7 @@ static void handle_free(qp *q)
 
 int qp_open(const struct qp_options *options, qp **out_engine, struct qp_err *err)
 {
-    static const struct program *const programs[] = {&single_program};
-    return handle_open(options, programs, ARRAY_COUNT(programs), out_engine, err);
+    return handle_open(options, NULL, 0, out_engine, err);
 }
 
 static int out_check(qp **out_engine, struct qp_err *err)
@@ -346,10 +346,10 @@ static int handle_make(const struct qp_options *options, qp **out_q, struct qp_e
     return QP_OK;
 }
 
-static int read_topics(void *context, struct store *s, struct qp_err *err)
+static int read_names(void *context, struct store *s, struct qp_err *err)
 {
     qp *q = context;
-    return library_refresh(q->apps.library, s, err);
+    return names_refresh(q->faces->names, s, err);
 }
 
 int qp_open_readonly(const struct qp_options *options, qp **out_engine, struct qp_err *err)
@@ -361,7 +361,8 @@ int qp_open_readonly(const struct qp_options *options, qp **out_engine, struct q
         return err_set(err, QP_E_INVALID, "qp_open_readonly: name the file");
     }
     QP_TRY(handle_make(options, &q, err));
-    rc = reads_do(q, q, read_topics, err);
+    rc = kinds_enter(q, NULL, 0, true, err);
+    rc = rc == QP_OK ? reads_do(q, q, read_names, err) : rc;
     rc = rc == QP_OK ? name_set(q, options->namespace_name, err) : rc;
     rc = rc == QP_OK ? space_number(q, str_from(q->ns_name), &q->ns, err) : rc;
     if (rc != QP_OK) {
@@ -372,14 +373,15 @@ int qp_open_readonly(const struct qp_options *options, qp **out_engine, struct q
     return QP_OK;
 }
 
-int handle_open(const struct qp_options *options, const struct program *const *programs,
-                size_t program_count, qp **out_engine, struct qp_err *err)
+int handle_open(const struct qp_options *options, const struct face *const *more, size_t more_count,
+                qp **out_engine, struct qp_err *err)
 {
     qp *q = NULL;
     int rc;
     QP_TRY(out_check(out_engine, err));
     QP_TRY(handle_make(options, &q, err));
-    rc = engine_enter(q, options, programs, program_count, err);
+    rc = kinds_enter(q, more, more_count, false, err);
+    rc = rc == QP_OK ? engine_enter(q, options, err) : rc;
     if (rc != QP_OK) {
         engine_abandon(q->engine);
         readers_close(q);

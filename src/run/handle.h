@@ -20,6 +20,7 @@
 
 #include "base/mem.h"
 #include "base/uuid.h"
+#include "kernel/face.h"
 #include "kernel/request.h"
 #include "run/calls.h"
 #include "run/writer.h"
@@ -196,19 +197,8 @@ struct ready {
 };
 
 struct desk;
-struct library;
 struct shell;
 struct stats;
-
-/* Applications of graphs (apps.h). */
-struct apps {
-    struct library *library;
-    struct program program;
-    struct names names;
-    qp_ms
-        look_at; /* the driver's: when topics are read again for readers, where others change them */
-    bool stale;  /* the driver's: or at once, since they were changed here */
-};
 
 struct qp {
     struct qp_env env;
@@ -239,8 +229,7 @@ struct qp {
     struct shell *shell; /* what quipu.shell may run (builtin.c); NULL: nothing */
     struct desk *work;   /* workers elsewhere */
     struct stats *stats;
-    struct apps apps;
-    const struct program *programs[LIMIT_PROGRAMS]; /* of the engine */
+    struct faces *faces; /* of all kinds of jobs (kernel/face.h) */
     struct watches watches;
     struct followers followers;
     struct ready ready;
@@ -286,9 +275,9 @@ struct qp {
     bool in_hand; /* tasks are, or their results */
 };
 
-/* handle.c: qp_open with programs of the caller's choice, and graphs. They outlive the handle. */
-int handle_open(const struct qp_options *options, const struct program *const *programs,
-                size_t program_count, qp **out_engine, struct qp_err *err) QP_MUST_USE;
+/* handle.c: qp_open with kinds of jobs beside those of kinds.h. They outlive the handle. */
+int handle_open(const struct qp_options *options, const struct face *const *more, size_t more_count,
+                qp **out_engine, struct qp_err *err) QP_MUST_USE;
 
 /* A thread of our own begins, before it does, and ends: after that it knows the handle no more. */
 void threads_add(qp *q, int count);
@@ -312,9 +301,6 @@ struct op_idem_put idem_record(int64_t ns, qp_str key, qp_str body, qp_str answe
                                unsigned char out_hash[LIMIT_GUID_SIZE]);
 int start_id(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE],
              struct qp_err *err) QP_MUST_USE;
-/* qp_job_start_async for a job of any program. */
-int job_start_async(qp *q, const struct qp_start *start, int64_t kind,
-                    struct qp_err *err) QP_MUST_USE;
 
 /* start.c: the jobs that commit with a task's output. On the driver: they go with the result; and it was committed. */
 int task_starts_fill(qp_task *task, struct request_result *result, struct qp_err *err) QP_MUST_USE;

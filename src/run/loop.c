@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "run/apps.h"
 #include "run/handle.h"
 #include "run/stats.h"
 
@@ -190,7 +189,9 @@ static int turn_with_store(qp *q, bool *out_busy, struct qp_err *err)
         calls_expire(q, CALLS_OVER);
         return rc;
     }
-    apps_turn(q);
+    if (!engine_is_writing(q->engine)) {
+        faces_turn(q->faces, q->store, q->env.wall_ms(q->env.context), q->shared);
+    }
     tasks_renew(q, store_now(q->store));
     run_arrived(q, take_arrived(q));
     follow_turn(q);

@@ -14,7 +14,7 @@
 
 #include "base/cond.h"
 #include "kernel/query.h"
-#include "run/views.h"
+#include "run/handle.h"
 
 /* ---------------------------------------------------------------------------------------- readers */
 
@@ -293,8 +293,7 @@ static int query_do(qp *q, qp_str ns, struct space_query *sq, struct qp_err *err
     int rc = space_number(q, ns, &sq->query.ns, err);
     sq->q = q;
     sq->query.ns_name = str_is_none(ns) ? str_from(q->ns_name) : ns;
-    sq->query.view = &graph_view;
-    sq->query.view_context = q;
+    sq->query.faces = q->faces;
     return rc == QP_OK ? reads_do(q, sq, read_query, err) : rc;
 }
 

@@ -9,7 +9,6 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "kernel/retry.h"
-#include "kernel/single.h"
 #include "run/handle.h"
 #include "run/stats.h"
 
@@ -24,7 +23,6 @@ struct starting {
     struct qp_start start;
     struct op_hook_signal signal;
     int64_t ns;
-    int64_t kind;
     bool async;
     bool of_task; /* it commits with a task's output */
     bool derived; /* its id follows from the task's key */
@@ -350,7 +348,6 @@ static void fill_start(struct starting *s)
     s->request.start = (struct start){
         .job = {.ref.ns = s->ns,
                 .jid = str_from(s->id),
-                .kind = s->kind,
                 .workflow = from->topic,
                 .custom_id = from->custom_id,
                 .limit_key = from->limit_key,
@@ -436,30 +433,11 @@ static int start_now(qp *q, struct starting *s, char out_id[QP_ID_SIZE], struct 
     return rc;
 }
 
-/* A start names a program of this handle (handle_open), or else the topic of a single task. */
-static int64_t kind_of(qp *q, qp_str name)
-{
-    const struct kernel *k = q->engine == NULL ? NULL : engine_kernel(q->engine);
-    for (size_t i = 0; k != NULL && i < k->program_count; i++) {
-        if (k->programs[i]->kind != SINGLE_KIND &&
-            str_equal(str_from(k->programs[i]->name), name)) {
-            return k->programs[i]->kind;
-        }
-    }
-    return SINGLE_KIND;
-}
-
 int qp_job_start(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE], struct qp_err *err)
 {
     ENTER(q, start != NULL, err);
-    struct starting s = {.start = *start, .kind = kind_of(q, start->topic)};
+    struct starting s = {.start = *start};
     return start_now(q, &s, out_id, err);
-}
-
-int qp_job_start_async(qp *q, const struct qp_start *start, struct qp_err *err)
-{
-    ENTER(q, start != NULL, err);
-    return job_start_async(q, start, kind_of(q, start->topic), err);
 }
 
 /* ---------------------------------------------------------------------------------------- copies */
@@ -534,7 +512,7 @@ static struct starting *starting_copy(qp *q, const struct qp_start *start)
     return s;
 }
 
-int job_start_async(qp *q, const struct qp_start *start, int64_t kind, struct qp_err *err)
+static int start_later(qp *q, const struct qp_start *start, struct qp_err *err)
 {
     struct starting *s;
     int rc = start_check(q, start, err);
@@ -547,7 +525,6 @@ int job_start_async(qp *q, const struct qp_start *start, int64_t kind, struct qp
     }
     s->call = (struct call){.run = start_run, .withdrawn = start_withdrawn, .q = q};
     s->async = true;
-    s->kind = kind;
     rc = start_prepare(q, s, err);
     rc = rc == QP_OK ? call_queue(q, &s->call, err) : rc;
     if (rc != QP_OK) {
@@ -555,6 +532,12 @@ int job_start_async(qp *q, const struct qp_start *start, int64_t kind, struct qp
         return err_wrap(err, rc, "start");
     }
     return QP_OK;
+}
+
+int qp_job_start_async(qp *q, const struct qp_start *start, struct qp_err *err)
+{
+    ENTER(q, start != NULL, err);
+    return start_later(q, start, err);
 }
 
 /* ------------------------------------------------------------------------------- of a task's output */
@@ -598,7 +581,6 @@ int qp_task_start(qp_task *t, const struct qp_start *start, struct qp_err *err)
     }
     s->of_task = true;
     s->derived = str_is_none(start->id);
-    s->kind = kind_of(q, start->topic);
     if (s->derived) {
         derive_id(t, derived);
         s->start.id = str_from(derived);

@@ -217,9 +217,7 @@ static int open_engine(struct server *s, struct qp_err *err)
     options.env = s->env;
     options.keep_ms = s->options.keep_ms;
     options.accept_loss = s->options.accept_loss;
-    rc = s->options.program_count == 0 ? qp_open(&options, &s->engine, err)
-                                       : handle_open(&options, s->options.programs,
-                                                     s->options.program_count, &s->engine, err);
+    rc = handle_open(&options, s->options.faces, s->options.face_count, &s->engine, err);
     if (rc == QP_OK) {
         calls_limit(s->engine, LIMIT_CALL_MS);
         rc = open_workers(s, err);

@@ -45,9 +45,9 @@ struct server_options {
     const char *const *shell;
     size_t shell_count;
     int worker_threads; /* for workers in this process that take their time; 0: the engine's own thread runs them */
-    /* All programs of the engine (run/handle.h), when there are others than those that everybody has; else 0. */
-    const struct program *const *programs;
-    size_t program_count;
+    /* Kinds of jobs beside those that every engine has (handle_open); else 0. They outlive the server. */
+    const struct face *const *faces;
+    size_t face_count;
 };
 
 struct server;

@@ -1,7 +1,7 @@
 /* workflow_calls.c - calls about applications of graphs: deploy, activate, versions, what differs, measures */
 #include <stdio.h>
 
-#include "run/apps_read.h"
+#include "run/graphs_read.h"
 #include "run/show.h"
 #include "server/fields.h"
 #include "server/handlers.h"
@@ -159,7 +159,7 @@ void handle_workflow_list(struct api_call *c)
     struct qp_err err = {0};
     int rc;
     list_begin(c, &w);
-    rc = apps_list(api_engine(c->api), c->ns, &w, &err);
+    rc = graphs_list(api_engine(c->api), c->ns, &w, &err);
     if (rc != QP_OK) {
         api_fail(c, rc, &err);
         return;

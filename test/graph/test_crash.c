@@ -420,8 +420,7 @@ static void until_held(void)
 static void stolen(void)
 {
     struct engine *other;
-    struct engine_options o = {
-        .store = run.f.s, .name = "other", .programs = run.programs, .program_count = 2};
+    struct engine_options o = {.store = run.f.s, .name = "other", .faces = run.faces};
     struct qp_err err = {0};
     int64_t stale;
     assert_int_equal(graphrun_start(&run, "crash.stop", "j", "{}"), QP_OK);

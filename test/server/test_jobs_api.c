@@ -179,6 +179,19 @@ static const struct program twice_program = {.kind = 101,
                                              .spawn = twice_spawn,
                                              .complete = twice_complete};
 
+static struct program twice_of(void *state)
+{
+    (void)state;
+    return twice_program;
+}
+
+static const struct face twice_face = {.kind = 101,
+                                       .name = "twice",
+                                       .name_kind = NAMES_NONE,
+                                       .hook_kind = NAMES_NONE,
+                                       .start_name = "twice",
+                                       .program = twice_of};
+
 /* Waits until the job has entered this step. */
 static void await_step(const char *id, const char *step)
 {
@@ -197,13 +210,13 @@ static void await_step(const char *id, const char *step)
  * first one has had. */
 static void signals_by_key(void **state)
 {
-    static const struct program *const programs[] = {&single_program, &twice_program};
+    static const struct face *const faces[] = {&twice_face};
     static const char path[] = "/v1/jobs/job/signals";
     char *status;
     (void)state;
     st_init(ST_FILE, ST_OPEN);
-    st.options.programs = programs;
-    st.options.program_count = ARRAY_COUNT(programs);
+    st.options.faces = faces;
+    st.options.face_count = ARRAY_COUNT(faces);
     st_open();
     free(st_expect("POST", "/v1/jobs", "{\"topic\":\"twice\",\"id\":\"job\"}", 201, "id"));
     await_step("job", "\"first,");

@@ -478,9 +478,13 @@ static void open_engine(struct node *n)
                                .ceilings = s->ceilings,
                                .stepwise = s->stepwise};
     struct qp_err err = {0};
-    o.programs = s->scene->programs(s->stage, n->index, &n->env);
-    o.names = s->scene->names == NULL ? NULL : s->scene->names(s->stage, n->index);
-    while (o.programs[o.program_count] != NULL) {
+    if (s->scene->programs != NULL) {
+        o.programs = s->scene->programs(s->stage, n->index, &n->env);
+    }
+    if (s->scene->faces != NULL) {
+        o.faces = s->scene->faces(s->stage, n->index, &n->env);
+    }
+    while (o.programs != NULL && o.programs[o.program_count] != NULL) {
         o.program_count++;
     }
     if (engine_open(&o, &n->engine, &err) != QP_OK) {

@@ -37,15 +37,16 @@ struct scene {
     const char *name;
     size_t size; /* of its world */
     void (*create)(void *world, struct sim *sim, struct sim_random *random);
-    /* What the engine of a node runs, in the node's memory or in the world's. NULL ends both lists. */
+    /* What the engine of a node runs beside its faces, in the node's memory or in the world's; NULL ends both lists, and
+     * may stand for none. */
     const struct program *const *(*programs)(void *world, int node, const struct qp_env *env);
     const char *const *topics;
     /* These may be NULL. `turn`: between two rounds of a node, when nothing is being written. `leave`: it closes in
      * peace; when it dies, all that it had is gone, and nothing is called. */
     void (*turn)(void *world, int node, struct store *store);
     void (*leave)(void *world, int node);
-    /* What names mean at this node; NULL: they are plain topics. */
-    const struct names *(*names)(void *world, int node);
+    /* The kinds of jobs of this node, whose names say what a start is; NULL: a start says its kind itself. */
+    struct faces *(*faces)(void *world, int node, const struct qp_env *env);
     /* What a start is at this node; false: it cannot say yet, and will be asked again. */
     bool (*start)(void *world, int node, struct arena *arena, struct op_job_create *job);
     void (*destroy)(void *world);

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "graph/face.h"
 #include "graph/program.h"
-#include "graph/start.h"
 #include "kernel/single.h"
 #include "sim/plot.h"
 #include "sim/scene.h"
@@ -43,10 +43,7 @@ struct graph_world {
     struct app *apps[VERSIONS];
     char text[PLOT_TEXT_SIZE];
     struct {
-        struct library *library;
-        struct program program;
-        struct names names;
-        const struct program *programs[3];
+        struct faces *faces;
         const struct qp_env *env;
         qp_ms look_at;
     } nodes[SIM_NODES_MAX];
@@ -56,16 +53,15 @@ struct graph_world {
 
 /* --------------------------------------------------------------------------------------------- nodes */
 
-static const struct program *const *graph_programs(void *world, int node, const struct qp_env *env)
+static struct faces *graph_faces(void *world, int node, const struct qp_env *env)
 {
+    static const struct face *const kinds[] = {&single_face, &graph_face};
     struct graph_world *w = world;
-    QP_ASSERT(library_create(env, &w->nodes[node].library) == QP_OK);
-    w->nodes[node].program = graph_program(w->nodes[node].library);
-    w->nodes[node].programs[0] = &single_program;
-    w->nodes[node].programs[1] = &w->nodes[node].program;
+    QP_ASSERT(faces_open(&(struct face_options){.env = env}, kinds, ARRAY_COUNT(kinds),
+                         &w->nodes[node].faces) == QP_OK);
     w->nodes[node].env = env;
     w->nodes[node].look_at = 0;
-    return w->nodes[node].programs;
+    return w->nodes[node].faces;
 }
 
 /* What others have activated is seen by looking. */
@@ -76,17 +72,17 @@ static void graph_turn(void *world, int node, struct store *store)
     qp_ms now = env->monotonic_us(env->context) / 1000;
     struct qp_err err = {0};
     if (now >= w->nodes[node].look_at &&
-        library_refresh(w->nodes[node].library, store, &err) == QP_OK) {
+        names_refresh(w->nodes[node].faces->names, store, &err) == QP_OK) {
         w->nodes[node].look_at = now + LOOK_MS;
     }
-    library_tidy(w->nodes[node].library);
+    library_tidy(graph_library(w->nodes[node].faces));
 }
 
 static void graph_leave(void *world, int node)
 {
     struct graph_world *w = world;
-    library_destroy(w->nodes[node].library);
-    w->nodes[node].library = NULL;
+    faces_close(w->nodes[node].faces);
+    w->nodes[node].faces = NULL;
 }
 
 /* Its name says what it is, once there is a version at all. */
@@ -97,13 +93,6 @@ static bool graph_started(void *world, int node, struct arena *arena, struct op_
     (void)arena;
     job->kind = SINGLE_KIND;
     return scene_was_activated(w->sim);
-}
-
-static const struct names *graph_naming(void *world, int node)
-{
-    struct graph_world *w = world;
-    w->nodes[node].names = graph_names(w->nodes[node].library);
-    return &w->nodes[node].names;
 }
 
 /* -------------------------------------------------------------------------------------------- workers */
@@ -403,11 +392,10 @@ static const char *const graph_topics[] = {"plot", NULL};
 const struct scene scene_graph = {.name = "graph",
                                   .size = sizeof(struct graph_world),
                                   .create = graph_create,
-                                  .programs = graph_programs,
+                                  .faces = graph_faces,
                                   .topics = graph_topics,
                                   .turn = graph_turn,
                                   .leave = graph_leave,
-                                  .names = graph_naming,
                                   .start = graph_started,
                                   .destroy = graph_destroy,
                                   .stays_young = true,

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "graph/face.h"
 #include "graph/program.h"
-#include "graph/start.h"
 #include "kernel/single.h"
 #include "sim/scene.h"
 
@@ -24,32 +24,21 @@ struct names_world {
     struct sim *sim;
     struct app *apps[VERSIONS];
     struct {
-        struct library *library;
-        struct program program;
-        struct names names;
-        const struct program *programs[3];
+        struct faces *faces;
         const struct qp_env *env;
         qp_ms look_at;
     } nodes[SIM_NODES_MAX];
 };
 
-static const struct program *const *names_programs(void *world, int node, const struct qp_env *env)
+static struct faces *names_faces(void *world, int node, const struct qp_env *env)
 {
+    static const struct face *const kinds[] = {&single_face, &graph_face};
     struct names_world *w = world;
-    QP_ASSERT(library_create(env, &w->nodes[node].library) == QP_OK);
-    w->nodes[node].program = graph_program(w->nodes[node].library);
-    w->nodes[node].names = graph_names(w->nodes[node].library);
-    w->nodes[node].programs[0] = &single_program;
-    w->nodes[node].programs[1] = &w->nodes[node].program;
+    QP_ASSERT(faces_open(&(struct face_options){.env = env}, kinds, ARRAY_COUNT(kinds),
+                         &w->nodes[node].faces) == QP_OK);
     w->nodes[node].env = env;
     w->nodes[node].look_at = 0;
-    return w->nodes[node].programs;
-}
-
-static const struct names *names_naming(void *world, int node)
-{
-    struct names_world *w = world;
-    return &w->nodes[node].names;
+    return w->nodes[node].faces;
 }
 
 /* As a process does for its readers. */
@@ -60,17 +49,17 @@ static void names_turn(void *world, int node, struct store *store)
     qp_ms now = env->monotonic_us(env->context) / 1000;
     struct qp_err err = {0};
     if (now >= w->nodes[node].look_at &&
-        library_refresh(w->nodes[node].library, store, &err) == QP_OK) {
+        names_refresh(w->nodes[node].faces->names, store, &err) == QP_OK) {
         w->nodes[node].look_at = now + LOOK_MS;
     }
-    library_tidy(w->nodes[node].library);
+    library_tidy(graph_library(w->nodes[node].faces));
 }
 
 static void names_leave(void *world, int node)
 {
     struct names_world *w = world;
-    library_destroy(w->nodes[node].library);
-    w->nodes[node].library = NULL;
+    faces_close(w->nodes[node].faces);
+    w->nodes[node].faces = NULL;
 }
 
 /* Before the first version a name is a plain topic, and rightly so. */
@@ -151,7 +140,7 @@ static void starts_play(struct names_world *w, struct sim_random *r)
     }
 }
 
-static void names_create(void *world, struct sim *sim, struct sim_random *r)
+static void scene_names_create(void *world, struct sim *sim, struct sim_random *r)
 {
     struct names_world *w = world;
     int64_t moves = 2 + random_below(r, MOVES_MAX - 1);
@@ -166,7 +155,7 @@ static void names_create(void *world, struct sim *sim, struct sim_random *r)
     starts_play(w, r);
 }
 
-static void names_destroy(void *world)
+static void scene_names_destroy(void *world)
 {
     struct names_world *w = world;
     for (int i = 0; i < VERSIONS; i++) {
@@ -195,14 +184,13 @@ static const char *const names_topics[] = {"names.work", NULL};
 
 const struct scene scene_names = {.name = "names",
                                   .size = sizeof(struct names_world),
-                                  .create = names_create,
-                                  .programs = names_programs,
-                                  .names = names_naming,
+                                  .create = scene_names_create,
+                                  .faces = names_faces,
                                   .topics = names_topics,
                                   .turn = names_turn,
                                   .leave = names_leave,
                                   .start = names_started,
-                                  .destroy = names_destroy,
+                                  .destroy = scene_names_destroy,
                                   .stays_young = true,
                                   .execute = names_execute,
                                   .verify = names_verify};

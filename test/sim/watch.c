@@ -273,7 +273,7 @@ static void row_written(struct sim *s, const struct undo *u, qp_ms now)
     } else if (u->table == TABLE_app && u->after != NULL) {
         version_written(s, u->before, u->after);
     } else if (u->table == TABLE_job && u->before == NULL && u->after != NULL &&
-               s->scene->names != NULL) {
+               s->scene->faces != NULL) {
         begun(s, u->after);
     } else if (u->table == TABLE_feed && u->before == NULL && u->after != NULL) {
         feed_written(s, u->after);

@@ -13,7 +13,7 @@ static int put_topics(struct bundle *b, const struct app *app)
         bool hook = i >= app->graph_count;
         struct op op = {.kind = OP_topic_put,
                         .topic_put = {.ns = STORE_NS_DEFAULT,
-                                      .kind = hook ? TOPIC_HOOK : TOPIC_GRAPH,
+                                      .kind = hook ? APP_TOPIC_HOOK : APP_TOPIC_START,
                                       .topic = hook ? app->hooks[i - app->graph_count].topic
                                                     : app->graphs[i].subscribes,
                                       .app = app->id,

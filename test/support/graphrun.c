@@ -45,17 +45,15 @@ static void take_task(void *context, struct task *task)
 static void engine_begin(struct graphrun *r)
 {
     struct qp_err err = {0};
-    struct engine_options o = {.store = r->f.s,
-                               .name = "graph",
-                               .programs = r->programs,
-                               .program_count = 2,
-                               .stepwise = r->stepwise};
-    must(library_create(&r->f.t.env, &r->library), &err);
-    r->program = graph_program(r->library);
-    r->programs[0] = &single_program;
-    r->programs[1] = &r->program;
+    struct engine_options o = {.store = r->f.s, .name = "graph", .stepwise = r->stepwise};
+    static const struct face *const kinds[] = {&single_face, &graph_face};
+    must(faces_open(&(struct face_options){.env = &r->f.t.env}, kinds, ARRAY_COUNT(kinds),
+                    &r->faces),
+         &err);
+    r->library = graph_library(r->faces);
+    o.faces = r->faces;
     must(engine_open(&o, &r->e, &err), &err);
-    must(library_refresh(r->library, r->f.s, &err), &err);
+    must(names_refresh(r->faces->names, r->f.s, &err), &err);
     for (size_t i = 0; i < GRAPHRUN_TOPICS && r->topics[i] != NULL; i++) {
         r->services[i] = (struct service){
             .topic = str_from(r->topics[i]), .room = ROOM, .context = r, .give = take_task};
@@ -76,7 +74,7 @@ void graphrun_kill(struct graphrun *r)
 {
     engine_abandon(r->e);
     drop_tasks(r);
-    library_destroy(r->library);
+    faces_close(r->faces);
     storetest_reopen(&r->f);
     engine_begin(r);
     r->kills++;
@@ -92,7 +90,7 @@ void graphrun_restart_after(struct graphrun *r, void (*change)(struct storetest 
     struct qp_err err = {0};
     must(engine_close(r->e, &err), &err);
     drop_tasks(r);
-    library_destroy(r->library);
+    faces_close(r->faces);
     storetest_reopen_after(&r->f, change);
     engine_begin(r);
 }
@@ -129,7 +127,7 @@ void graphrun_done(struct graphrun *r)
     struct qp_err err = {0};
     must(engine_close(r->e, &err), &err);
     drop_tasks(r);
-    library_destroy(r->library);
+    faces_close(r->faces);
     for (struct omap_node *n = omap_seek(&r->calls, QP_STR("")); n != NULL; n = omap_next(n)) {
         mem_free(&r->f.t.env, omap_value(n));
     }
@@ -240,7 +238,7 @@ void graphrun_deploy(struct graphrun *r, const char *yaml)
         deploy_init(&d);
     } while (!ask_once(r, &d.command));
     assert_true(r->answer == QP_OK || (r->answer == QP_E_EXISTS && r->kills + r->failed > 0));
-    must(library_refresh(r->library, r->f.s, &err), &err);
+    must(names_refresh(r->faces->names, r->f.s, &err), &err);
     app_free(app);
     arena_done(&arena);
 }
@@ -284,35 +282,20 @@ typedef int (*start_decide)(struct engine *e, struct command *c, struct bundle *
 static int start_by(struct graphrun *r, const char *topic, const char *id, const char *input,
                     start_decide decide)
 {
-    struct arena arena;
     bool told = false;
     int asked = 0;
-    int rc = QP_OK;
-    arena_init(&arena, &r->f.t.env, 0);
-    for (; !told && rc == QP_OK; asked++) {
-        struct between between = {r->f.s, &arena};
-        struct row_reader reader = reader_between(&between);
-        struct scope scope = {.arena = &arena, .env = &r->f.t.env, .now = r->f.t.now_ms};
-        struct graph_start start = {
-            .ns = STORE_NS_DEFAULT, .topic = str_from(topic), .input = str_from(input)};
-        struct request_start request = {0};
-        struct qp_err err = {0};
-        rc = graph_start(r->library, &reader, &scope, &start, &err);
-        if (rc == QP_OK) {
-            request.start = (struct start){.job = {.ref = {.ns = STORE_NS_DEFAULT},
-                                                   .jid = id != NULL ? str_from(id) : start.jid,
-                                                   .kind = start.kind,
-                                                   .workflow = start.topic,
-                                                   .version = start.version},
-                                           .input = start.input};
-            request.start.job.ref.job = job_number(r);
-            request_start(&request);
-            request.command.decide = decide != NULL ? decide : request.command.decide;
-            told = ask_once(r, &request.command);
-        }
+    for (; !told; asked++) {
+        struct request_start request = {
+            .start = {.job = {.ref = {.ns = STORE_NS_DEFAULT, .job = job_number(r)},
+                              .jid = id != NULL ? str_from(id) : QP_STR("its name gives another"),
+                              .workflow = str_from(topic)},
+                      .input = str_from(input),
+                      .fresh = id == NULL}};
+        request_start(&request);
+        request.command.decide = decide != NULL ? decide : request.command.decide;
+        told = ask_once(r, &request.command);
     }
-    arena_done(&arena);
-    return rc != QP_OK ? rc : answer_again(r, asked > 1);
+    return answer_again(r, asked > 1);
 }
 
 int graphrun_start(struct graphrun *r, const char *topic, const char *id, const char *input)
@@ -324,7 +307,13 @@ static int inception_only(struct engine *e, struct command *c, struct bundle *b)
 {
     struct request_start *r = (struct request_start *)c;
     struct turn t = {.stepwise = true};
-    return turn_start(&t, engine_kernel(e), b, &c->outcome, &r->start);
+    struct start start = r->start;
+    struct naming n = {.ns = start.job.ref.ns, .name = start.job.workflow, .input = start.input};
+    struct qp_err err = {0};
+    QP_TRY(faces_start(engine_kernel(e)->faces, b, &n, &err));
+    start.job.kind = n.kind;
+    start.job.version = n.version;
+    return turn_start(&t, engine_kernel(e), b, &c->outcome, &start);
 }
 
 int graphrun_incept(struct graphrun *r, const char *topic, const char *id, const char *input)
@@ -334,41 +323,21 @@ int graphrun_incept(struct graphrun *r, const char *topic, const char *id, const
 
 int graphrun_signal(struct graphrun *r, const char *topic, const char *payload, int64_t code)
 {
-    struct arena arena;
     bool told = false;
     int asked = 0;
-    int rc = QP_OK;
     qp_str guid = storetest_guid(50000 + ++r->signals);
-    arena_init(&arena, &r->f.t.env, 0);
-    for (; !told && rc == QP_OK; asked++) {
-        struct between between = {r->f.s, &arena};
-        struct row_reader reader = reader_between(&between);
-        const struct app *app = NULL;
-        qp_str name = QP_NONE;
-        qp_str key = QP_NONE;
-        struct request_signal request = {0};
-        rc = library_topic(r->library, &reader, &arena, STORE_NS_DEFAULT, TOPIC_HOOK,
-                           str_from(topic), &name);
-        assert_false(str_is_none(name));
-        rc = rc == QP_OK ? library_app(r->library, &reader, STORE_NS_DEFAULT, name, &app) : rc;
-        rc = rc == QP_OK ? signal_key(&arena, &r->f.t.env, r->f.t.now_ms,
-                                      app_hook(app, str_from(topic)), str_from(payload), &key)
-                         : rc;
-        if (rc == QP_OK) {
-            request.signal = (struct op_hook_signal){.ns = STORE_NS_DEFAULT,
-                                                     .topic = str_from(topic),
-                                                     .key = key,
-                                                     .guid = guid,
-                                                     .payload = str_from(payload),
-                                                     .code = code,
-                                                     .keep = code == 202,
-                                                     .ttl_ms = 600 * 1000};
-            request_signal(&request);
-            told = ask_once(r, &request.command);
-        }
+    for (; !told; asked++) {
+        struct request_signal request = {.signal = {.ns = STORE_NS_DEFAULT,
+                                                    .topic = str_from(topic),
+                                                    .guid = guid,
+                                                    .payload = str_from(payload),
+                                                    .code = code,
+                                                    .keep = code == 202,
+                                                    .ttl_ms = 600 * 1000}};
+        request_signal(&request);
+        told = ask_once(r, &request.command);
     }
-    arena_done(&arena);
-    return rc != QP_OK ? rc : answer_again(r, asked > 1);
+    return answer_again(r, asked > 1);
 }
 
 int graphrun_end(struct graphrun *r, const char *id, enum job_state state)

@@ -15,6 +15,7 @@
 #define QP_TEST_GRAPHRUN_H
 
 #include "base/omap.h"
+#include "graph/face.h"
 #include "graph/program.h"
 #include "kernel/request.h"
 #include "support/storetest.h"
@@ -38,9 +39,8 @@ typedef void (*graphrun_work)(struct graphcall *c);
 
 struct graphrun {
     struct storetest f;
-    struct library *library;
-    struct program program;
-    const struct program *programs[2];
+    struct faces *faces;     /* single tasks and graphs */
+    struct library *library; /* the state of the latter */
     struct engine *e;
     bool stepwise;
     graphrun_work work;

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "kernel/single.h"
 #include "support/graphrun.h"
 
 static struct graphrun run;
@@ -62,7 +63,7 @@ struct rooming {
 static int ask_room(void *context, struct bundle *b)
 {
     struct rooming *r = context;
-    return library_has_room(run.library, b, r->topics, &r->room);
+    return names_have_room(run.faces->names, b, r->topics, &r->room);
 }
 
 static void in_commit(void *context, bundle_decide decide, int expected)
@@ -94,11 +95,10 @@ struct leading {
 
 static int name_now(struct bundle *b, char out_name[32])
 {
-    struct row_reader reader = reader_in(b);
-    qp_str name = QP_NONE;
-    int rc = library_topic(run.library, &reader, &b->commit->arena, STORE_NS_DEFAULT, TOPIC_GRAPH,
-                           QP_STR("tiny"), &name);
-    (void)snprintf(out_name, 32, "%.*s", STR_ARG(name));
+    struct meaning meaning = {.version = QP_NONE};
+    int rc = names_find(run.faces->names, b, &b->commit->arena, STORE_NS_DEFAULT, NAME_START,
+                        QP_STR("tiny"), &meaning);
+    (void)snprintf(out_name, 32, "%.*s", STR_ARG(meaning.version));
     return rc;
 }
 
@@ -154,26 +154,25 @@ static void test_in_commits(void **state)
 static void test_topics(void **state)
 {
     struct arena arena;
-    struct between between = {NULL, &arena};
-    struct row_reader reader = reader_between(&between);
-    qp_str name;
+    struct names *names;
+    struct meaning m;
     (void)state;
     graphrun_init(&run, STORETEST_MEMORY, "do", no_work);
+    names = run.faces->names;
     arena_init(&arena, &run.f.t.env, 0);
     deploy(1, "a");
     deploy(2, "a");
-    assert_int_equal(library_topic(run.library, &reader, &arena, STORE_NS_DEFAULT, TOPIC_GRAPH,
-                                   QP_STR("tiny"), &name),
-                     QP_OK);
-    assert_true(str_equal(name, QP_STR("tiny/2")));
-    assert_int_equal(library_topic(run.library, &reader, &arena, STORE_NS_DEFAULT, TOPIC_HOOK,
-                                   QP_STR("tiny"), &name),
-                     QP_OK);
-    assert_true(str_is_none(name));
-    assert_int_equal(library_topic(run.library, &reader, &arena, STORE_NS_DEFAULT + 1, TOPIC_GRAPH,
-                                   QP_STR("tiny"), &name),
-                     QP_OK);
-    assert_true(str_is_none(name));
+    assert_int_equal(
+        names_find(names, NULL, &arena, STORE_NS_DEFAULT, NAME_START, QP_STR("tiny"), &m), QP_OK);
+    assert_true(str_equal(m.version, QP_STR("tiny/2")));
+    assert_int_equal(m.kind, GRAPH_KIND);
+    assert_int_equal(
+        names_find(names, NULL, &arena, STORE_NS_DEFAULT, NAME_HOOK, QP_STR("tiny"), &m), QP_OK);
+    assert_int_equal(m.kind, MEANS_NOTHING);
+    assert_int_equal(
+        names_find(names, NULL, &arena, STORE_NS_DEFAULT + 1, NAME_START, QP_STR("tiny"), &m),
+        QP_OK);
+    assert_int_equal(m.kind, MEANS_NOTHING);
     expect_room(LIMIT_APP_TOPICS - 1, true);
     expect_room(LIMIT_APP_TOPICS, false);
     expect_room(SIZE_MAX, false);
@@ -250,7 +249,7 @@ static void test_deleted(void **state)
     assert_int_equal(pin(&arena, "tiny/1", &old), QP_OK);
     deploy(2, "other");
     delete_version("1");
-    assert_int_equal(library_refresh(run.library, run.f.s, &err), QP_OK);
+    assert_int_equal(names_refresh(run.faces->names, run.f.s, &err), QP_OK);
     assert_int_equal(pin(&arena, "tiny/1", &app), QP_E_NOT_FOUND);
     library_tidy(run.library);
     assert_true(str_equal(old->graphs[0].trigger->title, QP_STR("first")));
@@ -273,27 +272,30 @@ static void test_memory(void **state)
     graphrun_init(&run, STORETEST_MEMORY, "do", no_work);
     deploy(1, "a");
     for (int64_t n = 1; !done; n++) {
-        struct library *l = NULL;
+        static const struct face *const kinds[] = {&single_face, &graph_face};
+        struct face_options options = {.env = &run.f.t.env};
+        struct faces *f = NULL;
         struct arena arena;
         struct qp_err err = {0};
         struct between between = {run.f.s, &arena};
         struct row_reader reader = reader_between(&between);
         const struct app *app = NULL;
-        qp_str name = QP_NONE;
+        struct meaning m = {.version = QP_NONE};
         int rc;
         assert_true(n < 1000);
         testenv_fail_at(&run.f.t, n);
         arena_init(&arena, &run.f.t.env, 0);
-        rc = library_create(&run.f.t.env, &l);
-        rc = rc == QP_OK ? library_refresh(l, run.f.s, &err) : rc;
-        rc = rc == QP_OK ? library_topic(l, &reader, &arena, STORE_NS_DEFAULT, TOPIC_GRAPH,
-                                         QP_STR("tiny"), &name)
+        rc = faces_open(&options, kinds, ARRAY_COUNT(kinds), &f);
+        rc = rc == QP_OK ? names_refresh(f->names, run.f.s, &err) : rc;
+        rc = rc == QP_OK ? names_find(f->names, NULL, &arena, STORE_NS_DEFAULT, NAME_START,
+                                      QP_STR("tiny"), &m)
                          : rc;
-        rc = rc == QP_OK ? library_app(l, &reader, STORE_NS_DEFAULT, name, &app) : rc;
+        rc = rc == QP_OK ? library_app(graph_library(f), &reader, STORE_NS_DEFAULT, m.version, &app)
+                         : rc;
         done = !testenv_failed(&run.f.t);
         testenv_fail_at(&run.f.t, 0);
         assert_int_equal(rc, done ? QP_OK : QP_E_NOMEM);
-        library_destroy(l);
+        faces_close(f);
         arena_done(&arena);
     }
     graphrun_done(&run);

@@ -35,7 +35,7 @@ static int ask(const char *topic, const char *data, qp_ms range_ms, struct buf *
                                   .end_at = run.f.t.now_ms};
     int rc;
     arena_init(&arena, &run.f.t.env, most);
-    rc = measures_read(&arena, run.f.s, run.library, &query, out, &err);
+    rc = measures_read(&arena, run.f.s, run.library, run.faces->names, &query, out, &err);
     arena_done(&arena);
     return rc;
 }

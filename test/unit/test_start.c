@@ -323,11 +323,23 @@ static int see_address(void *context, const struct qp_activity *activity)
     return QP_OK;
 }
 
-/* Proves that a start whose name is that of a program of the handle is a job of that program, and that
- * any other name is the topic of a single task. */
-static void test_program_by_name(void **state)
+static struct program tree_program(void *state)
 {
-    const struct program *const programs[] = {&single_program, shape_tree.program};
+    (void)state;
+    return *shape_tree.program;
+}
+
+/* Proves that a start whose name is that of a kind of the handle is a job of that kind, and that
+ * any other name is the topic of a single task. */
+static void test_kind_by_name(void **state)
+{
+    const struct face tree_face = {.kind = shape_tree.program->kind,
+                                   .name = "tree",
+                                   .name_kind = NAMES_NONE,
+                                   .hook_kind = NAMES_NONE,
+                                   .start_name = "tree",
+                                   .program = tree_program};
+    const struct face *const faces[] = {&tree_face};
     struct qp_options options;
     struct qp_err err = {0};
     bool more;
@@ -337,7 +349,7 @@ static void test_program_by_name(void **state)
     rt_begin(RT_REAL);
     qp_options_init(&options);
     options.env = &rt.env;
-    assert_int_equal(handle_open(&options, programs, ARRAY_COUNT(programs), &q, &err), QP_OK);
+    assert_int_equal(handle_open(&options, faces, ARRAY_COUNT(faces), &q, &err), QP_OK);
     rt_start_with(
         q, &(struct qp_start){.topic = QP_STR("tree"), .id = QP_STR("t"), .input = QP_STR("7")});
     rt_start_with(
@@ -357,10 +369,10 @@ static void test_program_by_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_program_by_name), cmocka_unit_test(test_delay),
-        cmocka_unit_test(test_delay_and_end),   cmocka_unit_test(test_custom_id),
-        cmocka_unit_test(test_idempotency),     cmocka_unit_test(test_signal_with_start),
-        cmocka_unit_test(test_limit_key),       cmocka_unit_test(test_async_copies),
+        cmocka_unit_test(test_kind_by_name),  cmocka_unit_test(test_delay),
+        cmocka_unit_test(test_delay_and_end), cmocka_unit_test(test_custom_id),
+        cmocka_unit_test(test_idempotency),   cmocka_unit_test(test_signal_with_start),
+        cmocka_unit_test(test_limit_key),     cmocka_unit_test(test_async_copies),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* test_apps.c - applications behind quipu.h, on every kind of store
+/* test_graphs.c - applications behind quipu.h, on every kind of store
  *
  *   deploying      all or nothing; the same text again is harmless, another one is refused
  *   activating     new jobs begin with it, those of before keep theirs, also across a restart

@@ -1,8 +1,8 @@
-/* apps.c - applications of graphs: deploy, activate, and what a topic means (see apps.h)
+/* graphs.c - applications of graphs: deploy, activate, delete (see graphs.h)
  *
  *   I1  a version's text never changes: the same name with another text is refused
  *   I2  a topic belongs to one application; activating takes or gives up topics in the commit that activates
- *   I3  what a name means is asked in the commit that acts on it (struct names), by the definitions of that commit: no
+ *   I3  what a name means is asked in the commit that acts on it (kernel/names.h), by the definitions of that commit: no
  *       start, signal or fork acts on less than what was acknowledged before it began, whichever node did it
  *   I4  after a commit nothing can fail that its caller hears of: the look that readers get their topics by is repeated
  *       until it succeeds
@@ -10,48 +10,11 @@
  * If we crash before the commit of a deployment, there is none; if after it, there is all of it, also when nobody was told:
  * deploying the same text again answers that it is there.
  */
-#include "run/apps.h"
+#include "run/graphs.h"
 
 #include "base/hash.h"
 #include "base/json.h"
 #include "kernel/chores.h"
-
-/* ------------------------------------------------------------------------------------- the library */
-
-int apps_init(qp *q)
-{
-    QP_TRY(library_create(&q->env, &q->apps.library));
-    q->apps.program = graph_program(q->apps.library);
-    q->apps.names = graph_names(q->apps.library);
-    return QP_OK;
-}
-
-int apps_open(qp *q, struct qp_err *err)
-{
-    return library_refresh(q->apps.library, q->store, err);
-}
-
-void apps_done(qp *q)
-{
-    library_destroy(q->apps.library);
-}
-
-/* For readers outside of commits: others activate, too. A look that fails is made again. */
-void apps_turn(qp *q)
-{
-    qp_ms now;
-    if (engine_is_writing(q->engine)) {
-        return;
-    }
-    now = q->env.wall_ms(q->env.context);
-    if (q->apps.stale ||
-        (q->shared && (now >= q->apps.look_at || now < q->apps.look_at - LIMIT_LOOK_MS))) {
-        int rc = library_refresh(q->apps.library, q->store, NULL);
-        q->apps.look_at = rc == QP_OK ? now + LIMIT_LOOK_MS : now;
-        q->apps.stale = rc != QP_OK;
-    }
-    library_tidy(q->apps.library);
-}
 
 /* ------------------------------------------------------------------------------------------ deploying */
 
@@ -102,7 +65,7 @@ static int decide_put(struct deploying *d, struct bundle *b)
     return bundle_run(b);
 }
 
-static int put_topic(struct deploying *d, struct bundle *b, enum topic_kind kind, qp_str topic,
+static int put_topic(struct deploying *d, struct bundle *b, enum app_topic_kind kind, qp_str topic,
                      qp_str version)
 {
     struct op op = {
@@ -117,10 +80,10 @@ static int put_topics(struct deploying *d, struct bundle *b, const struct app *a
 {
     int rc = QP_OK;
     for (size_t i = 0; i < app->graph_count && rc == QP_OK; i++) {
-        rc = put_topic(d, b, TOPIC_GRAPH, app->graphs[i].subscribes, version);
+        rc = put_topic(d, b, APP_TOPIC_START, app->graphs[i].subscribes, version);
     }
     for (size_t i = 0; i < app->hook_count && rc == QP_OK; i++) {
-        rc = put_topic(d, b, TOPIC_HOOK, app->hooks[i].topic, version);
+        rc = put_topic(d, b, APP_TOPIC_HOOK, app->hooks[i].topic, version);
     }
     return rc == QP_OK ? bundle_run(b) : rc;
 }
@@ -131,14 +94,15 @@ static int app_of(struct deploying *d, struct bundle *b, qp_str version, const s
     struct row_reader reader = reader_in(b);
     qp_str name;
     int rc = version_name(&b->commit->arena, d->name, version, &name);
-    return rc == QP_OK ? library_app(d->call.q->apps.library, &reader, d->ns, name, out_app) : rc;
+    return rc == QP_OK ? library_app(graph_library(d->call.q->faces), &reader, d->ns, name, out_app)
+                       : rc;
 }
 
 /* Topics past the limit would not be known to anybody. What the version before had is given up by now. */
 static int check_room(struct deploying *d, struct bundle *b, const struct app *app)
 {
     bool room = false;
-    QP_TRY(library_has_room(d->call.q->apps.library, b, app->graph_count + app->hook_count, &room));
+    QP_TRY(names_have_room(d->call.q->faces->names, b, app->graph_count + app->hook_count, &room));
     return room ? QP_OK : QP_E_LIMIT;
 }
 
@@ -200,12 +164,6 @@ static const char *why_refused(const struct deploying *d, int rc, const char *wh
                : why;
 }
 
-/* It is committed, and nothing that fails from here on is its failure: readers are told later then. */
-static void tell_readers(qp *q)
-{
-    q->apps.stale = library_refresh(q->apps.library, q->store, NULL) != QP_OK;
-}
-
 static void deploy_answered(struct engine *e, struct command *c, int rc, const char *why)
 {
     struct deploying *d = (struct deploying *)((char *)c - offsetof(struct deploying, command));
@@ -216,7 +174,8 @@ static void deploy_answered(struct engine *e, struct command *c, int rc, const c
                       d->put ? "deploy" : "activate", STR_ARG(d->name), STR_ARG(d->version),
                       why_refused(d, rc, why));
     } else {
-        tell_readers(q);
+        faces_changed(q->faces,
+                      q->store); /* it is committed: what fails from here on is not its failure */
     }
     call_done(q, &d->call, rc);
 }
@@ -407,7 +366,7 @@ static void delete_answered(struct engine *e, struct command *c, int rc, const c
     } else if (rc != QP_OK) {
         (void)err_set(d->call.err, rc, "delete '%.*s': %s", STR_ARG(d->name), why);
     } else {
-        tell_readers(d->call.q);
+        faces_changed(d->call.q->faces, d->call.q->store);
     }
     call_done(d->call.q, &d->call, rc);
 }

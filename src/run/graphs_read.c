@@ -1,12 +1,12 @@
-/* apps_read.c - what is told of applications: their versions, what differs between two, measures
+/* graphs_read.c - what is told of applications: their versions, what differs between two, measures
  *
  * Reads of committed rows. What is compiled comes from the library, pinned while it is looked at.
  */
-#include "run/apps_read.h"
+#include "run/graphs_read.h"
 
 #include "graph/diff.h"
 #include "graph/measures.h"
-#include "run/apps.h"
+#include "run/graphs.h"
 #include "run/show.h"
 
 /* -------------------------------------------------------------------------------------------- versions */
@@ -173,12 +173,13 @@ static void put_graph(struct json_writer *w, const struct graph *g)
 /* The graphs of the version that is active; a text that does not compile here has none to tell. */
 static int put_graphs(struct gathering *g, struct store *s, const struct qp_app *active)
 {
+    struct library *library = graph_library(g->q->faces);
     struct between between = {s, &g->arena};
     struct row_reader reader = reader_between(&between);
     const struct app *app = NULL;
     qp_str name;
     int rc = version_name(&g->arena, active->app, active->version, &name);
-    rc = rc == QP_OK ? library_pin(g->q->apps.library, &reader, g->ns, name, &app) : rc;
+    rc = rc == QP_OK ? library_pin(library, &reader, g->ns, name, &app) : rc;
     if (rc != QP_OK) {
         return rc == QP_E_INVALID ? QP_OK : rc;
     }
@@ -188,7 +189,7 @@ static int put_graphs(struct gathering *g, struct store *s, const struct qp_app 
         put_graph(g->w, &app->graphs[i]);
     }
     json_end_array(g->w);
-    library_unpin(g->q->apps.library, app);
+    library_unpin(library, app);
     return QP_OK;
 }
 
@@ -236,7 +237,7 @@ static int gather(void *context, struct store *s, struct qp_err *err)
     return rc;
 }
 
-int apps_list(qp *q, qp_str ns, struct json_writer *w, struct qp_err *err)
+int graphs_list(qp *q, qp_str ns, struct json_writer *w, struct qp_err *err)
 {
     struct gathering g = {.q = q, .w = w};
     int rc = space_number(q, ns, &g.ns, err);
@@ -302,12 +303,16 @@ struct measuring {
 static int measure(void *context, struct store *s, struct qp_err *err)
 {
     struct measuring *m = context;
+    struct names *names = m->q->faces->names;
     struct arena arena;
-    int rc;
+    int rc = QP_OK;
     arena_init(&arena, &m->q->env, 0);
-    /* What topics mean is told to whoever has an engine; others look. */
-    rc = m->q->engine == NULL ? library_refresh(m->q->apps.library, s, err) : QP_OK;
-    rc = rc != QP_OK ? rc : measures_read(&arena, s, m->q->apps.library, &m->query, &m->out, err);
+    if (m->q->engine == NULL) { /* the engine keeps the table of names fresh; without one, look */
+        rc = names_refresh(names, s, err);
+    }
+    if (rc == QP_OK) {
+        rc = measures_read(&arena, s, graph_library(m->q->faces), names, &m->query, &m->out, err);
+    }
     arena_done(&arena);
     return rc;
 }

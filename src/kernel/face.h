@@ -1,0 +1,148 @@
+/* face.h - what one kind of job adds to the system beside its program
+ *
+ * The kernel runs a PROGRAM (turn.h): how a job of one kind moves. What everything else must know about the kind is
+ * its FACE: one const table of functions, in the kind's own layer, with a state that `open` makes. The faces of a
+ * handle are a small array, struct faces; run/kinds.c is the one list of them. Nothing above the kinds branches on a
+ * kind: it looks up the face of the job's kind, or of the name, and calls it.
+ *
+ *   a start, a call, a fork --> faces_start --> names_find --> resolve_start of the one face that the name has
+ *   a signal without a key  --> faces_signal_key --> names_find --> signal_key of the one face that the hook has
+ *
+ * Faces are never asked in turn. A name that is not in the table (names.h) is a plain topic, and belongs to the face
+ * whose name_kind is NAMES_PLAIN.
+ *
+ * Who calls a function, on which thread, and in what, stands over each group below. NULL has a meaning in each case:
+ * the kernel's own way, which stands behind "NULL:". Texts that a function returns live in the arena of the commit
+ * (bundle) or of the sight. A function that decides may be called again for the same decision, and changes nothing but
+ * its bundle.
+ *
+ * Owner: the handle owns struct faces, and closes it after the engine. Threads: the array never changes; `turn`,
+ * `look_at` and `stale` are the engine's thread's; a state guards itself where it is read by other threads, too.
+ */
+#ifndef QP_KERNEL_FACE_H
+#define QP_KERNEL_FACE_H
+
+#include "base/limits.h"
+#include "kernel/names.h"
+#include "kernel/turn.h"
+
+/* What a start means: the question, then the answer. */
+struct naming {
+    int64_t ns;
+    qp_str name;
+    qp_str input;  /* checked JSON */
+    qp_str policy; /* of retries, that the start gives; none */
+    /* The version of the job that this one is a fork of, and that job's kind; none: what the name means now. */
+    qp_str pinned;
+    int64_t pinned_kind;
+    /* The version of the job that calls this one, and its kind; none: no job does. A name that is not in the table may
+     * be known to the caller's own version. */
+    qp_str caller;
+    int64_t caller_kind;
+    /* The answer. */
+    int64_t kind;
+    qp_str version; /* none: the kind has no versions */
+    qp_str jid;     /* the id that the definition gives the job; none: the caller's choice */
+};
+
+/* A job that is looked at, in the snapshot of one read. */
+struct sight {
+    struct store *store;
+    struct arena *arena;
+    const struct job_row *job;
+    struct qp_err *err;
+};
+
+/* face.name_kind, where it is no kind of rows. */
+#define NAMES_PLAIN (-1) /* every name that is not in the table */
+#define NAMES_NONE (-2)  /* no name of the table */
+
+struct face_options {
+    const struct qp_env *env;
+    bool read_only; /* there is no engine, and `turn` is never called */
+};
+
+struct face {
+    int64_t kind;           /* of its jobs: job_row.kind */
+    const char *name;       /* as people see it: "single", "graph" */
+    int name_kind;          /* which rows of app_topic start its jobs: app_topic_row.kind */
+    int hook_kind;          /* which rows of app_topic are topics of its hooks, or NAMES_NONE */
+    const char *start_name; /* a name that starts its jobs in every namespace; NULL: none */
+
+    /* Its share of the handle's life, in this order: faces_open, ..., faces_close. `open` runs before there is a store,
+     * `close` after the store was closed. NULL: there is no state. */
+    int (*open)(const struct face_options *options, void **out_state);
+    void (*close)(void *state);
+    /* How its jobs move; asked once, after `open`. What it points to outlives the engine. */
+    struct program (*program)(void *state);
+    /* Definitions may have changed, in a commit or between two: what is kept of those that are gone is dropped. On the
+     * thread of names_find. NULL: nothing is kept. */
+    int (*refresh)(void *state, const struct look *at);
+    /* On the engine's thread between two rounds, when nothing is being written. NULL: nothing is to be done. */
+    void (*turn)(void *state);
+
+    /* In the deciding commit, on the engine's thread. */
+
+    /* What the name means: `version` is set by the table, or from `pinned`; none: the table does not know the name, and
+     * it is the kind's if its caller's version says so, else `version` stays none. The answer may change the version and
+     * give an id. QP_E_SHAPE: the input is refused; QP_E_NOT_FOUND: the version was deleted; QP_E_INVALID: something
+     * else of the start is refused. NULL: the version is what the table says, and every input is good. */
+    int (*resolve_start)(void *state, struct bundle *b, struct naming *naming, struct qp_err *err);
+    /* The key that a signal is for which came without one; `version` has a hook at its topic. QP_E_SHAPE: the payload
+     * does not say. NULL: a signal must name its key (QP_E_NOT_FOUND). */
+    int (*signal_key)(void *state, struct bundle *b, const struct op_hook_signal *signal,
+                      qp_str version, qp_str *out_key, struct qp_err *err);
+
+    /* In the snapshot of a read, on the reader's thread, with no scan open. Texts live in the sight's arena. */
+
+    /* What people see of a job, beside what its rows say. NULL: nothing is added. */
+    int (*describe_job)(void *state, const struct sight *sight, struct qp_job_info *info);
+    int (*describe_activity)(void *state, const struct sight *sight, const struct act_row *act,
+                             struct qp_activity *told);
+    /* What the job itself keeps, as members of a JSON object that is begun: `,"data":{..}`. *out_done false: nothing was
+     * written. NULL, or not done: its rows of data, each by its name. */
+    int (*export_data)(void *state, const struct sight *sight, struct buf *out, bool *out_done);
+};
+
+/* A face with its state. */
+struct faced {
+    const struct face *face;
+    void *state;
+    struct program program;
+};
+
+struct faces {
+    struct qp_env env;
+    struct faced all[LIMIT_PROGRAMS];
+    size_t count;
+    struct names *names;
+    /* the engine's thread's: when names are read again for readers, where other processes change them */
+    qp_ms look_at;
+    bool stale; /* or at once: a look has failed */
+};
+
+/* Opens all faces of a list; exactly one of them is NAMES_PLAIN. QP_E_NOMEM. */
+int faces_open(const struct face_options *options, const struct face *const *list, size_t count,
+               struct faces **out_faces) QP_MUST_USE;
+void faces_close(struct faces *f);
+
+/* The face of a kind; NULL: there is none. */
+const struct faced *faces_of(const struct faces *f, int64_t kind);
+/* The state of a face that is in the set. */
+void *faces_state(const struct faces *f, const struct face *face);
+
+/* On the engine's thread before a round, when nothing is being written: names are read again for readers, at once after
+ * a look that failed, and now and then where others write (`shared`); each face has its turn. */
+void faces_turn(struct faces *f, struct store *s, qp_ms now, bool shared);
+/* A commit has changed definitions: readers get the new ones, at the latest in the next turn. */
+void faces_changed(struct faces *f, struct store *s);
+
+/* In the deciding commit: what a start means. Codes of resolve_start, and QP_E_UNSUPPORTED: the kind has no face
+ * here. */
+int faces_start(struct faces *f, struct bundle *b, struct naming *naming,
+                struct qp_err *err) QP_MUST_USE;
+/* Likewise the key of a signal that came without one. QP_E_NOT_FOUND: there is no hook at its topic. */
+int faces_signal_key(struct faces *f, struct bundle *b, const struct op_hook_signal *signal,
+                     qp_str *out_key, struct qp_err *err) QP_MUST_USE;
+
+#endif

@@ -1,0 +1,22 @@
+/* kinds.c - the list of all kinds of jobs (see kinds.h) */
+#include "run/kinds.h"
+
+#include "graph/face.h"
+#include "kernel/single.h"
+
+static const struct face *const kinds[] = {
+    &single_face,
+    &graph_face,
+};
+
+int kinds_open(const struct face_options *options, const struct face *const *more,
+               size_t more_count, struct faces **out_faces)
+{
+    const struct face *all[LIMIT_PROGRAMS];
+    QP_ASSERT(more_count <= ARRAY_COUNT(all) - ARRAY_COUNT(kinds));
+    memcpy(all, kinds, sizeof kinds);
+    if (more_count > 0) {
+        memcpy(all + ARRAY_COUNT(kinds), more, more_count * sizeof *more);
+    }
+    return faces_open(options, all, ARRAY_COUNT(kinds) + more_count, out_faces);
+}

@@ -1,0 +1,14 @@
+/* kinds.h - the list of all kinds of jobs: the one place above the kinds that names them all
+ *
+ * A new kind is one line in kinds.c.
+ */
+#ifndef QP_RUN_KINDS_H
+#define QP_RUN_KINDS_H
+
+#include "kernel/face.h"
+
+/* Opens the faces of all kinds, and `more` of the caller's, which outlive them. QP_E_NOMEM. */
+int kinds_open(const struct face_options *options, const struct face *const *more,
+               size_t more_count, struct faces **out_faces) QP_MUST_USE;
+
+#endif
