@@ -105,12 +105,17 @@ enum qp_code {
 };
 
 #define QP_ERR_TEXT_SIZE 512
+#define QP_ERR_POINTER_SIZE 256
 
 /* The detail of a failure, wrapped on its way up: "claim stream 'x': insert lease: the disk is
  * full". */
 struct qp_err {
     int code;
     char text[QP_ERR_TEXT_SIZE];
+    /* Where the wrong value stands, as a JSON pointer (RFC 6901) into what was given: "/priority" of a
+     * qp_start, "/input/order/0" in its input. "": the failure is about no single field, or the call does
+     * not say. Cut when it is longer. */
+    char pointer[QP_ERR_POINTER_SIZE];
 };
 
 /* Each is total: a number that is no code of the table is answered as INTERNAL is. Thread-safe. */
@@ -301,9 +306,10 @@ struct qp_attribute {
 struct qp_started {
     int code; /* QP_OK: the job is on disk */
     const char *id;
-    bool existed;     /* it was there already */
-    bool by_key;      /* the idempotency key decided: it was used before */
-    const char *text; /* why not */
+    bool existed;        /* it was there already */
+    bool by_key;         /* the idempotency key decided: it was used before */
+    const char *text;    /* why not */
+    const char *pointer; /* as in qp_err */
 };
 
 /* A job of one activity: `input` goes to whoever serves `topic`. Without an id a UUIDv7 is made. The

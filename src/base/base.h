@@ -39,6 +39,10 @@ int err_set(struct qp_err *err, int code, const char *format, ...) QP_PRINTF(3, 
  * NULL). */
 int err_wrap(struct qp_err *err, int code, const char *format, ...) QP_PRINTF(3, 4);
 
+/* Says where the wrong value stands: puts the text, a JSON pointer, before the pointer that is there.
+ * err_set empties it, err_wrap keeps it. Returns code (also when err is NULL). */
+int err_point(struct qp_err *err, int code, const char *format, ...) QP_PRINTF(3, 4);
+
 /* Checked arithmetic: false when the result does not fit, *out then untouched. */
 bool size_add(size_t a, size_t b, size_t *out_sum);
 bool size_mul(size_t a, size_t b, size_t *out_product);

@@ -59,6 +59,7 @@ int err_set(struct qp_err *err, int code, const char *format, ...)
         return code;
     }
     err->code = code;
+    err->pointer[0] = '\0';
     va_start(args, format);
     (void)format_cut(err->text, sizeof(err->text), format, args); /* a cut text is still a text */
     va_end(args);
@@ -79,6 +80,7 @@ int err_wrap(struct qp_err *err, int code, const char *format, ...)
     memcpy(inner, err->text, sizeof(inner));
     if (err->code != code || inner[0] == '\0') {
         (void)snprintf(inner, sizeof(inner), "%s", qp_code_text(code));
+        err->pointer[0] = '\0';
     }
     inner[sizeof(inner) - 1] = '\0';
     err->code = code;
@@ -87,6 +89,26 @@ int err_wrap(struct qp_err *err, int code, const char *format, ...)
     va_end(args);
     (void)snprintf(err->text + n, sizeof(err->text) - n, ": %s", inner);
     err->text[whole_characters(err->text, strlen(err->text))] = '\0';
+    return code;
+}
+
+int err_point(struct qp_err *err, int code, const char *format, ...)
+{
+    char inner[QP_ERR_POINTER_SIZE];
+    va_list args;
+    size_t n;
+
+    QP_ASSERT(code < 0);
+    if (err == NULL) {
+        return code;
+    }
+    QP_ASSERT(err->code == code);
+    memcpy(inner, err->pointer, sizeof(inner));
+    va_start(args, format);
+    n = format_cut(err->pointer, sizeof(err->pointer), format, args);
+    va_end(args);
+    (void)snprintf(err->pointer + n, sizeof(err->pointer) - n, "%s", inner);
+    err->pointer[whole_characters(err->pointer, strlen(err->pointer))] = '\0';
     return code;
 }
 

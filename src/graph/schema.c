@@ -391,7 +391,8 @@ static int violated(const struct place *at, struct qp_err *err, const char *form
     (void)vsnprintf(what, sizeof what, format, args); /* cut, when it is long */
     va_end(args);
     write_pointer(at, pointer, sizeof pointer);
-    return err_set(err, QP_E_SHAPE, "'%s': %s", pointer, what);
+    (void)err_set(err, QP_E_SHAPE, "'%s': %s", pointer, what);
+    return err_point(err, QP_E_SHAPE, "%s", pointer);
 }
 
 static bool as_number(const struct json *json, double *out_number)

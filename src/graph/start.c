@@ -77,6 +77,12 @@ static int check_policy(const struct naming *n, struct qp_err *err)
                          "own: say it there, and leave it out here");
 }
 
+static int check_input(const struct graph *g, const struct naming *n, struct qp_err *err)
+{
+    int rc = g->input == NULL ? QP_OK : schema_check(g->input, n->input, err);
+    return rc == QP_E_SHAPE ? err_point(err, rc, "/input") : rc;
+}
+
 int graph_start(struct library *l, struct bundle *b, struct naming *n, struct qp_err *err)
 {
     struct row_reader reader = reader_in(b);
@@ -92,9 +98,7 @@ int graph_start(struct library *l, struct bundle *b, struct naming *n, struct qp
         QP_TRY(check_open(&reader, n, err));
     }
     QP_TRY(find_graph(l, &reader, n, &g, err));
-    if (g->input != NULL) {
-        QP_TRY(schema_check(g->input, n->input, err));
-    }
+    QP_TRY(check_input(g, n, err));
     QP_TRY(start_jid(l, b, g, n, err));
     return check_policy(n, err);
 }

@@ -151,12 +151,31 @@ static int start_more(const struct request_start *r, struct bundle *b)
     return rc == QP_OK && r->host != NULL ? step_op(b, &host) : rc;
 }
 
-/* The words of a refusal, until it is answered. */
-static const char *keep_why(struct bundle *b, const struct qp_err *err)
+static const char *keep_text(struct bundle *b, const char *text)
 {
     qp_str copy;
-    size_t size = strlen(err->text) + 1;
-    return arena_copy(&b->commit->arena, (qp_str){err->text, size}, &copy) ? copy.p : NULL;
+    return arena_copy(&b->commit->arena, (qp_str){text, strlen(text) + 1}, &copy) ? copy.p : NULL;
+}
+
+/* What was said of a name, until it is answered. Returns rc. */
+static int keep_refusal(struct refusal *out, struct bundle *b, int rc, const struct qp_err *err)
+{
+    *out = (struct refusal){.rc = rc};
+    if (rc != QP_OK) {
+        out->text = keep_text(b, err->text);
+        out->pointer = keep_text(b, err->pointer);
+    }
+    return rc;
+}
+
+const char *refusal_text(const struct refusal *refusal, int rc, const char *otherwise)
+{
+    return rc != QP_OK && rc == refusal->rc && refusal->text != NULL ? refusal->text : otherwise;
+}
+
+const char *refusal_pointer(const struct refusal *refusal, int rc)
+{
+    return rc != QP_OK && rc == refusal->rc && refusal->pointer != NULL ? refusal->pointer : "";
 }
 
 /* The start as its name has it in this commit. A fork keeps its own id. */
@@ -172,16 +191,10 @@ static int start_name(struct engine *e, struct request_start *r, struct bundle *
                        .pinned = job->version,
                        .pinned_kind = job->kind};
     struct qp_err err = {0};
-    int rc;
     if (faces == NULL) {
         return QP_OK;
     }
-    rc = faces_start(faces, b, &n, &err);
-    if (rc != QP_OK) {
-        r->why = keep_why(b, &err);
-        r->why_rc = rc;
-        return rc;
-    }
+    QP_TRY(keep_refusal(&r->refusal, b, faces_start(faces, b, &n, &err), &err));
     job->kind = n.kind;
     job->version = n.version;
     if ((start->fresh || start->derived) && str_is_none(job->forked_from) && !str_is_none(n.jid)) {
@@ -200,7 +213,7 @@ static int start_decide(struct engine *e, struct command *c, struct bundle *b)
     const struct job_row *there = NULL;
     int named;
     r->jid = QP_NONE;
-    r->why = NULL;
+    r->refusal = (struct refusal){0};
     named = start_name(e, r, b, &start);
     if (!str_is_none(r->keyed.idem.key)) {
         r->keyed.idem.answer = start.job.jid;
@@ -517,14 +530,12 @@ static int signal_name(struct engine *e, struct request_signal *r, struct bundle
     struct faces *faces = engine_kernel(e)->faces;
     struct qp_err err = {0};
     int rc;
-    r->why = NULL;
+    r->refusal = (struct refusal){0};
     if (faces == NULL || !str_is_none(r->signal.key)) {
         return QP_OK;
     }
     rc = faces_signal_key(faces, b, &r->signal, out_key, &err);
-    r->why = rc == QP_OK ? NULL : keep_why(b, &err);
-    r->why_rc = rc;
-    return rc;
+    return keep_refusal(&r->refusal, b, rc, &err);
 }
 
 /* The GUID of a signal with an id, once its key is known. */

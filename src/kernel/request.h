@@ -17,6 +17,17 @@ struct request_keyed {
     char taken[QP_ID_SIZE];  /* after: the answer of before; else empty */
 };
 
+/* Why the meaning of a name refuses a request: known in the deciding commit, in whose memory the texts are. So
+ * they are there only while the answer's code is `rc`: with any other code the commit has failed. */
+struct refusal {
+    int rc;
+    const char *text;    /* NULL: the code says it */
+    const char *pointer; /* as in qp_err */
+};
+/* Of a request that was answered with rc: the refusal's text, or else `otherwise`; its pointer, or "". */
+const char *refusal_text(const struct refusal *refusal, int rc, const char *otherwise);
+const char *refusal_pointer(const struct refusal *refusal, int rc);
+
 /* A new job, and what commits with it (what its name means, its kind and its version, is decided with it, where the
  * engine has faces: face.h; a version that is given is that of the job which it is a fork of): its attributes, a signal, the record of an idempotency key, writes of
  * the host's own. QP_E_EXISTS: it is there, started with the same body, or the key's record is; `keyed.taken`
@@ -35,8 +46,7 @@ struct request_start {
     struct request_keyed keyed;          /* `taken` also when it met the job itself */
     struct job_ref job;
     qp_str jid; /* after: the id that its name gave it; none: start.job.jid. Until it is answered */
-    const char *why; /* after: why its name refuses it; NULL: its code says it. Likewise */
-    int why_rc; /* the code that `why` is about: with any other one the commit has failed, and `why` is gone */
+    struct refusal refusal;     /* after: why its name refuses it. Likewise */
     struct request_start *also; /* of one that commits with a result: the next */
     bool existed;               /* likewise, after: it was there */
 };
@@ -107,8 +117,7 @@ struct request_signal {
     qp_str id; /* of a signal without a key: its GUID follows from topic, key and id; else none */
     bool delivered; /* after QP_OK or QP_E_EXISTS: what became of it, or of the first one */
     bool kept;
-    const char *why; /* as in request_start */
-    int why_rc;
+    struct refusal refusal; /* as in request_start */
 };
 void request_signal(struct request_signal *r);
 

@@ -304,8 +304,8 @@ static int outcome(struct acting *a, int rc, const char **why)
     if (a->action.out_by_key != NULL) {
         *a->action.out_by_key = met;
     }
-    if (a->forks && a->start.why != NULL) {
-        *why = a->start.why;
+    if (a->forks) {
+        *why = refusal_text(&a->start.refusal, rc, *why);
     }
     if (met && rc == QP_E_CONFLICT) {
         *why = "the idempotency key was used with another body";
@@ -318,6 +318,7 @@ static void ended_here(struct acting *a, int rc, const char *why)
     rc = outcome(a, rc, &why);
     if (rc != QP_OK) {
         (void)job_error(a->call.err, rc, a->action.id, a->what, why);
+        (void)err_point(a->call.err, rc, "%s", refusal_pointer(&a->start.refusal, rc));
     }
     call_done(a->call.q, &a->call, rc);
 }

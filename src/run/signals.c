@@ -73,7 +73,7 @@ static void sending_answered(struct engine *e, struct command *c, int rc, const 
                               : r->kept    ? QP_SENT_KEPT
                                            : QP_SENT_UNKNOWN;
     }
-    why = rc != QP_OK && rc == r->why_rc && r->why != NULL ? r->why : why;
+    why = refusal_text(&r->refusal, rc, why);
     if (!s->async) {
         if (rc != QP_OK && str_is_none(s->signal.key)) {
             (void)err_set(s->call.err, rc, "signal: %s", why);

@@ -49,24 +49,30 @@ static int policy_check(const struct qp_retry *r, struct qp_err *err)
                       RETRY_ATTEMPTS_MOST);
 }
 
+static int attribute_check(const struct qp_attribute *a, struct qp_err *err)
+{
+    QP_TRY(name_check(a->name, "attribute", err));
+    if (a->value.n > LIMIT_ATTRIBUTE_SIZE) {
+        return err_set(err, QP_E_TOO_LARGE, "attribute '%.*s': %zu bytes, the limit is %d",
+                       STR_ARG(a->name), a->value.n, LIMIT_ATTRIBUTE_SIZE);
+    }
+    if (str_is_none(a->value) || utf8_valid_prefix(a->value) < a->value.n) {
+        return err_set(err, QP_E_INVALID, "attribute '%.*s': no text in UTF-8", STR_ARG(a->name));
+    }
+    return QP_OK;
+}
+
 static int attributes_check(const struct qp_start *start, struct qp_err *err)
 {
-    int rc = start->attribute_count <= LIMIT_START_ATTRIBUTES
-                 ? QP_OK
-                 : err_set(err, QP_E_TOO_LARGE, "attributes: %zu, the limit is %d",
-                           start->attribute_count, LIMIT_START_ATTRIBUTES);
-    for (size_t i = 0; i < start->attribute_count && rc == QP_OK; i++) {
-        const struct qp_attribute *a = &start->attributes[i];
-        rc = name_check(a->name, "attribute", err);
-        if (rc == QP_OK && a->value.n > LIMIT_ATTRIBUTE_SIZE) {
-            rc = err_set(err, QP_E_TOO_LARGE, "attribute '%.*s': %zu bytes, the limit is %d",
-                         STR_ARG(a->name), a->value.n, LIMIT_ATTRIBUTE_SIZE);
-        }
-        if (rc == QP_OK && (str_is_none(a->value) || utf8_valid_prefix(a->value) < a->value.n)) {
-            rc = err_set(err, QP_E_INVALID, "attribute '%.*s': no text in UTF-8", STR_ARG(a->name));
-        }
+    if (start->attribute_count > LIMIT_START_ATTRIBUTES) {
+        (void)err_set(err, QP_E_TOO_LARGE, "attributes: more than %d, which is the limit",
+                      LIMIT_START_ATTRIBUTES);
+        return err_point(err, QP_E_TOO_LARGE, "/attributes");
     }
-    return rc;
+    for (size_t i = 0; i < start->attribute_count; i++) {
+        QP_TRY(attribute_check(&start->attributes[i], err));
+    }
+    return QP_OK;
 }
 
 static int times_check(const struct qp_start *start, struct qp_err *err)
@@ -83,24 +89,33 @@ static int times_check(const struct qp_start *start, struct qp_err *err)
     return QP_OK;
 }
 
-/* Ids that may be there. */
+static int priority_check(int priority, struct qp_err *err)
+{
+    if (priority >= 0 && priority <= LIMIT_PRIORITY) {
+        return QP_OK;
+    }
+    (void)err_set(err, QP_E_INVALID, "priority must be between 0 and %d, got %d", LIMIT_PRIORITY,
+                  priority);
+    return err_point(err, QP_E_INVALID, "/priority");
+}
+
+/* An id that may be there. */
+static int given_id_check(qp_str id, const char *what, struct qp_err *err)
+{
+    return str_is_none(id) ? QP_OK : id_check(id, what, err);
+}
+
 static int ids_check(const struct qp_start *start, struct qp_err *err)
 {
-    int rc = str_is_none(start->id) ? QP_OK : id_check(start->id, "job id", err);
-    rc = rc == QP_OK && !str_is_none(start->custom_id)
-             ? id_check(start->custom_id, "custom id", err)
-             : rc;
-    rc = rc == QP_OK && !str_is_none(start->limit_key)
-             ? id_check(start->limit_key, "limit key", err)
-             : rc;
-    if (rc == QP_OK && str_equal(start->limit_key, QP_STR("*"))) {
+    QP_TRY(given_id_check(start->id, "job id", err));
+    QP_TRY(given_id_check(start->custom_id, "custom id", err));
+    QP_TRY(given_id_check(start->limit_key, "limit key", err));
+    if (str_equal(start->limit_key, QP_STR("*"))) {
         return err_set(
             err, QP_E_INVALID,
             "limit key: '*' stands for all keys in qp_limit_set: a job has another, or none");
     }
-    return rc == QP_OK && !str_is_none(start->idem_key)
-               ? id_check(start->idem_key, "idempotency key", err)
-               : rc;
+    return given_id_check(start->idem_key, "idempotency key", err);
 }
 
 static int input_check(const qp *q, const struct qp_start *start, struct qp_err *err)
@@ -114,28 +129,33 @@ static int input_check(const qp *q, const struct qp_start *start, struct qp_err 
     return rc == QP_OK ? QP_OK : err_wrap(err, rc, "input");
 }
 
+/* The signal that commits with it. */
+static int start_signal_check(const qp *q, const struct qp_signal *signal, struct qp_err *err)
+{
+    QP_TRY(signal_check(q, signal, err));
+    return !str_is_none(signal->key)
+               ? QP_OK
+               : err_set(err, QP_E_INVALID,
+                         "signal: key: none, and the signal of a start needs one: only "
+                         "qp_signal_send reads it from the payload");
+}
+
 static int start_check(const qp *q, const struct qp_start *start, struct qp_err *err)
 {
-    int rc = topic_check(start->topic, err);
-    if (rc == QP_OK && start->topic.p[0] == '.') {
-        rc = err_set(err, QP_E_NOT_FOUND, "topic '%.*s' is private: only other graphs start it",
-                     STR_ARG(start->topic));
+    QP_TRY(topic_check(start->topic, err));
+    if (start->topic.p[0] == '.') {
+        return err_set(err, QP_E_NOT_FOUND, "topic '%.*s' is private: only other graphs start it",
+                       STR_ARG(start->topic));
     }
-    rc = rc == QP_OK ? ids_check(start, err) : rc;
-    if (rc == QP_OK && (start->priority < 0 || start->priority > LIMIT_PRIORITY)) {
-        rc = err_set(err, QP_E_INVALID, "priority: %d, it is 0 to %d", start->priority,
-                     LIMIT_PRIORITY);
+    QP_TRY(ids_check(start, err));
+    QP_TRY(priority_check(start->priority, err));
+    QP_TRY(times_check(start, err));
+    QP_TRY(policy_check(&start->retry, err));
+    QP_TRY(attributes_check(start, err));
+    if (start->signal != NULL) {
+        QP_TRY(start_signal_check(q, start->signal, err));
     }
-    rc = rc == QP_OK ? times_check(start, err) : rc;
-    rc = rc == QP_OK ? policy_check(&start->retry, err) : rc;
-    rc = rc == QP_OK ? attributes_check(start, err) : rc;
-    rc = rc == QP_OK && start->signal != NULL ? signal_check(q, start->signal, err) : rc;
-    if (rc == QP_OK && start->signal != NULL && str_is_none(start->signal->key)) {
-        rc = err_set(err, QP_E_INVALID,
-                     "signal: key: none, and the signal of a start needs one: only qp_signal_send "
-                     "reads it from the payload");
-    }
-    return rc == QP_OK ? input_check(q, start, err) : rc;
+    return input_check(q, start, err);
 }
 
 /* The id that was given, or a new one. */
@@ -243,7 +263,8 @@ static void start_answered_async(qp *q, struct starting *s, int rc, const char *
                                   .id = s->id,
                                   .existed = other,
                                   .by_key = s->request.keyed.met,
-                                  .text = why};
+                                  .text = why,
+                                  .pointer = refusal_pointer(&s->request.refusal, rc)};
         s->start.answered(s->start.context, &what);
     }
     if (s->watched && there && other) {
@@ -270,9 +291,7 @@ static void start_answered(struct engine *e, struct command *c, int rc, const ch
     if (rc == QP_OK && s->request.keyed.taken[0] == '\0') {
         stats_started(q, s->start.topic, s->start.input);
     }
-    if (s->request.why != NULL && rc == s->request.why_rc) {
-        why = s->request.why;
-    }
+    why = refusal_text(&s->request.refusal, rc, why);
     if (rc != QP_OK && rc != QP_E_EXISTS && rc != QP_E_CONFLICT) {
         s->request.jid = QP_NONE; /* it may be that of a decision that was undone */
     }
@@ -291,6 +310,7 @@ static void start_answered(struct engine *e, struct command *c, int rc, const ch
     take_id(s);
     if (rc != QP_OK) {
         (void)job_error(s->call.err, rc, str_from(s->id), "start", why);
+        (void)err_point(s->call.err, rc, "%s", refusal_pointer(&s->request.refusal, rc));
     }
     call_done(q, &s->call, rc);
 }

@@ -17,25 +17,35 @@
 
 static int range_check(int64_t value, int64_t most, const char *pointer, struct qp_err *err)
 {
-    return value >= 0 && value <= most ? QP_OK
-                                       : err_set(err, QP_E_INVALID, "%s: %lld, it is 0 to %lld",
-                                                 pointer, (long long)value, (long long)most);
+    if (value >= 0 && value <= most) {
+        return QP_OK;
+    }
+    (void)err_set(err, QP_E_INVALID, "%s must be between 0 and %lld, got %lld", pointer + 1,
+                  (long long)most, (long long)value);
+    return err_point(err, QP_E_INVALID, "%s", pointer);
+}
+
+/* An id of the call itself. */
+static int own_id_check(qp_str id, const char *pointer, struct qp_err *err)
+{
+    int rc = id_check(id, pointer + 1, err);
+    return rc == QP_OK ? QP_OK : err_point(err, rc, "%s", pointer);
 }
 
 static int topics_check(const struct work_call *c, struct qp_err *err)
 {
-    int rc = c->topic_count > LIMIT_WORK_TOPICS
-                 ? err_set(err, QP_E_TOO_LARGE, "/topics: %zu, the limit is %d", c->topic_count,
-                           LIMIT_WORK_TOPICS)
-                 : QP_OK;
-    for (size_t i = 0; i < c->topic_count && rc == QP_OK; i++) {
-        rc = topic_check(c->topics[i], err);
-        rc = rc == QP_OK ? QP_OK : err_wrap(err, rc, "/topics/%zu", i);
+    QP_TRY(range_check((int64_t)c->topic_count, LIMIT_WORK_TOPICS, "/topics", err));
+    for (size_t i = 0; i < c->topic_count; i++) {
+        int rc = topic_check(c->topics[i], err);
+        if (rc != QP_OK) {
+            return err_point(err, rc, "/topics/%zu", i);
+        }
     }
-    if (rc == QP_OK && c->want > 0 && c->topic_count == 0) {
-        rc = err_set(err, QP_E_INVALID, "/topics: name at least one");
+    if (c->want > 0 && c->topic_count == 0) {
+        (void)err_set(err, QP_E_INVALID, "a call that wants tasks must name at least one topic");
+        return err_point(err, QP_E_INVALID, "/topics");
     }
-    return rc;
+    return QP_OK;
 }
 
 static int json_is_good(const qp *q, const char *field, qp_str json, size_t most,
@@ -104,12 +114,14 @@ static int counts_check(const struct work_call *c, struct qp_err *err)
 
 static int call_check(const struct work_call *c, struct qp_err *err)
 {
-    int rc = id_check(c->worker, "/worker", err);
-    rc = rc == QP_OK && !str_is_none(c->build) ? id_check(c->build, "/build", err) : rc;
-    rc = rc == QP_OK ? range_check(c->want, LIMIT_WORK_TASKS, "/want", err) : rc;
-    rc = rc == QP_OK ? range_check(c->wait_ms, LIMIT_WORK_WAIT_MS, "/wait", err) : rc;
-    rc = rc == QP_OK ? topics_check(c, err) : rc;
-    return rc == QP_OK ? counts_check(c, err) : rc;
+    QP_TRY(own_id_check(c->worker, "/worker", err));
+    if (!str_is_none(c->build)) {
+        QP_TRY(own_id_check(c->build, "/build", err));
+    }
+    QP_TRY(range_check(c->want, LIMIT_WORK_TASKS, "/want", err));
+    QP_TRY(range_check(c->wait_ms, LIMIT_WORK_WAIT_MS, "/wait", err));
+    QP_TRY(topics_check(c, err));
+    return counts_check(c, err);
 }
 
 /* ------------------------------------------------------------------------------- any thread: in and out */

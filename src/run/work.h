@@ -132,7 +132,7 @@ struct work_call {
 };
 
 /* Checks and queues it; from any thread. Not QP_OK: it was not taken, and is not answered. QP_E_INVALID
- * or QP_E_TOO_LARGE with a JSON pointer at the front of the text: "/topics/3: ...". A result or a beat that is at
+ * or QP_E_TOO_LARGE with the pointer of the field: "/topics/3". A result or a beat that is at
  * fault is refused alone (WORK_REFUSED, rc, why), and the call goes on. */
 int work_submit(qp *q, struct work_call *call, struct qp_err *err) QP_MUST_USE;
 

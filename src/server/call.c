@@ -279,9 +279,25 @@ void api_fail_at(struct api_call *c, int rc, const struct qp_err *err,
     api_answer(c);
 }
 
+/* A value that breaks a rule of its own field is the field's fault. What breaks a schema, or is not there, keeps its code. */
+static bool is_bad_field(int rc)
+{
+    return rc == QP_E_INVALID || rc == QP_E_TOO_LARGE;
+}
+
 void api_fail_set(struct api_call *c, int rc, const struct qp_err *err)
 {
-    api_fail_at_set(c, rc, err, NULL, 0);
+    struct api_error error;
+    if (err == NULL || err->code != rc || err->pointer[0] == '\0') {
+        api_fail_at_set(c, rc, err, NULL, 0);
+        return;
+    }
+    error = (struct api_error){.pointer = err->pointer, .detail = str_from(err->text)};
+    if (is_bad_field(rc)) {
+        write_problem(c, &problems[PROBLEM_BAD_FIELD], &error, 1, err->text);
+    } else {
+        api_fail_at_set(c, rc, err, &error, 1);
+    }
 }
 
 void api_fail(struct api_call *c, int rc, const struct qp_err *err)

@@ -269,7 +269,8 @@ void api_fail_at(struct api_call *c, int rc, const struct qp_err *err,
                  const struct api_error *errors, size_t count);
 void api_fail_at_set(struct api_call *c, int rc, const struct qp_err *err,
                      const struct api_error *errors, size_t count);
-/* The same for an error of the library; err may be NULL. api_fail_set is for `render`. */
+/* The same for an error of the library; err may be NULL. With a pointer it is about that field of the body.
+ * api_fail_set is for `render`. */
 void api_fail(struct api_call *c, int rc, const struct qp_err *err);
 void api_fail_set(struct api_call *c, int rc, const struct qp_err *err);
 /* The words of a problem, for tests and docs. */

@@ -4,6 +4,7 @@
  * command line's business, which looks it up in a list: a program that cancels "order-1" must
  * never hit "order-10".
  */
+#include <limits.h>
 #include <stdio.h>
 
 #include "run/show.h"
@@ -11,7 +12,8 @@
 #include "server/handlers.h"
 #include "server/idempotency.h"
 
-#define ATTRIBUTES_MOST 16
+/* One more than a job may have, so that the library sees that there are too many. */
+#define ATTRIBUTES_READ (LIMIT_START_ATTRIBUTES + 1)
 
 /* ------------------------------------------------------------------------------------- start */
 
@@ -24,41 +26,22 @@ struct starting {
     int code;
     bool existed;
     bool by_key;
-    char why[QP_ERR_TEXT_SIZE];
+    struct qp_err err;
     char id[QP_ID_SIZE];
 };
-
-/* What a graph's schema says of an input begins with where: '/a/b': must be a number. */
-static void fail_input(struct api_call *c, const struct qp_err *err)
-{
-    char pointer[QP_ERR_TEXT_SIZE];
-    const char *end = err->text[0] == '\'' ? strstr(err->text, "': ") : NULL;
-    struct api_error error = {.pointer = pointer, .detail = str_from(err->text)};
-    if (end != NULL) {
-        (void)snprintf(pointer, sizeof pointer, "/input%.*s", (int)(end - err->text) - 1,
-                       err->text + 1); /* it is no longer than the sentence */
-    }
-    api_fail_at_set(c, QP_E_SHAPE, err, &error, end != NULL);
-}
 
 /* On the carrier's thread. */
 static void render_started(struct api_call *c)
 {
     const struct starting *s = c->kept;
     struct json_writer w;
-    struct qp_err err;
     if (s->code == QP_E_CONFLICT && s->by_key) {
         api_refuse_set(c, PROBLEM_IDEMPOTENCY_OTHER,
                        "the first request with this key had another body");
         return;
     }
     if (s->code != QP_OK) {
-        (void)err_set(&err, s->code, "%s", s->why);
-        if (s->code == QP_E_SHAPE) {
-            fail_input(c, &err);
-        } else {
-            api_fail_set(c, s->code, &err);
-        }
+        api_fail_set(c, s->code, &s->err);
         return;
     }
     api_json(c, &w);
@@ -90,7 +73,10 @@ static void started(void *context, const struct qp_started *what)
     s->by_key = what->by_key;
     c->replayed = what->code == QP_OK && what->by_key;
     (void)snprintf(s->id, sizeof s->id, "%s", what->id); /* of the same size */
-    (void)snprintf(s->why, sizeof s->why, "%s", what->text != NULL ? what->text : "");
+    if (what->code != QP_OK) {
+        (void)err_set(&s->err, what->code, "%s", what->text != NULL ? what->text : "");
+        (void)err_point(&s->err, what->code, "%s", what->pointer);
+    }
     if (what->code == QP_OK && s->wait_ms > 0) {
         api_later(c, start_wait);
     } else {
@@ -114,19 +100,14 @@ static bool read_retry(struct api_call *c, qp_str text, struct qp_retry *out)
     return true;
 }
 
-/* Names and texts, into `out`, which has room for ATTRIBUTES_MOST. */
+/* Names and texts, into `out`, which has room for ATTRIBUTES_READ. */
 static bool read_attributes(struct api_call *c, qp_str text, struct qp_attribute *out,
                             size_t *out_count)
 {
     struct raw_walk w = {.rest = text};
     *out_count = 0;
-    while (!str_is_none(text) && raw_each(&w)) {
+    while (!str_is_none(text) && *out_count < ATTRIBUTES_READ && raw_each(&w)) {
         struct qp_attribute *a = &out[*out_count];
-        if (*out_count == ATTRIBUTES_MOST) {
-            api_refuse(c, PROBLEM_BAD_FIELD, "/attributes", "there are more than %d",
-                       ATTRIBUTES_MOST);
-            return false;
-        }
         a->name = w.key;
         if (!raw_string(c, w.value, &a->value)) {
             api_refuse(c, PROBLEM_BAD_FIELD, "/attributes", "every value has to be a string");
@@ -168,10 +149,16 @@ static void start_submit(struct api_call *c, struct starting *s, struct qp_start
     }
 }
 
+/* A number that an int cannot hold stays out of every range that one can have. */
+static int clamp_int(int64_t number)
+{
+    return number < INT_MIN ? INT_MIN : number > INT_MAX ? INT_MAX : (int)number;
+}
+
 void handle_job_start(struct api_call *c)
 {
     struct body_JobStart body;
-    struct qp_attribute attributes[ATTRIBUTES_MOST];
+    struct qp_attribute attributes[ATTRIBUTES_READ];
     struct qp_signal signal = {0};
     struct qp_start start = {0};
     struct starting *s = ARENA_NEW(&c->arena, struct starting);
@@ -186,10 +173,6 @@ void handle_job_start(struct api_call *c)
         !read_start_signal(c, body.signal, &signal)) {
         return;
     }
-    if (body.priority < 0 || body.priority > LIMIT_PRIORITY) {
-        api_refuse(c, PROBLEM_BAD_FIELD, "/priority", "it is 0 to %d", LIMIT_PRIORITY);
-        return;
-    }
     s->call = c;
     c->kept = s;
     (void)snprintf(s->workflow, sizeof s->workflow, "%.*s", STR_ARG(body.topic));
@@ -198,7 +181,7 @@ void handle_job_start(struct api_call *c)
     start.id = body.id;
     start.custom_id = body.custom_id;
     start.input = str_is_none(body.input) ? QP_STR("null") : body.input;
-    start.priority = (int)body.priority;
+    start.priority = clamp_int(body.priority);
     start.timeout_ms = body.timeout;
     start.delay_ms = body.delay;
     start.limit_key = body.limit_key;

@@ -281,27 +281,23 @@ static size_t count_items(qp_str array)
     return count;
 }
 
-static bool check_count(struct api_call *c, const char *pointer, size_t count, size_t most)
+/* How many of `count` items are read: the engine refuses a call that brings more than `most`, by its count alone. */
+static size_t readable(size_t count, size_t most)
 {
-    if (count > most) {
-        api_refuse(c, PROBLEM_BAD_FIELD, pointer, "%zu items, there may be %zu", count, most);
-    }
-    return count <= most;
+    return count < most ? count : most;
 }
 
 static bool read_results(struct api_call *c, qp_str array, struct work_call *work)
 {
     struct raw_walk w = {.rest = array};
+    size_t count = readable(count_items(array), LIMIT_WORK_RESULTS);
     work->result_count = count_items(array);
-    if (!check_count(c, "/results", work->result_count, LIMIT_WORK_RESULTS)) {
-        return false;
-    }
-    work->results = arena_alloc(&c->arena, work->result_count * sizeof *work->results + 1);
+    work->results = arena_alloc(&c->arena, count * sizeof *work->results + 1);
     if (work->results == NULL) {
         api_fail(c, QP_E_NOMEM, NULL);
         return false;
     }
-    for (size_t i = 0; i < work->result_count && raw_each(&w); i++) {
+    for (size_t i = 0; i < count && raw_each(&w); i++) {
         char pointer[64];
         (void)snprintf(pointer, sizeof pointer, "/results/%zu", i);
         if (!read_result(c, w.value, pointer, &work->results[i])) {
@@ -314,16 +310,14 @@ static bool read_results(struct api_call *c, qp_str array, struct work_call *wor
 static bool read_beats(struct api_call *c, qp_str array, struct work_call *work)
 {
     struct raw_walk w = {.rest = array};
+    size_t count = readable(count_items(array), LIMIT_WORK_RESULTS);
     work->beat_count = count_items(array);
-    if (!check_count(c, "/beats", work->beat_count, LIMIT_WORK_RESULTS)) {
-        return false;
-    }
-    work->beats = arena_alloc(&c->arena, work->beat_count * sizeof *work->beats + 1);
+    work->beats = arena_alloc(&c->arena, count * sizeof *work->beats + 1);
     if (work->beats == NULL) {
         api_fail(c, QP_E_NOMEM, NULL);
         return false;
     }
-    for (size_t i = 0; i < work->beat_count && raw_each(&w); i++) {
+    for (size_t i = 0; i < count && raw_each(&w); i++) {
         char pointer[64];
         (void)snprintf(pointer, sizeof pointer, "/beats/%zu", i);
         if (!read_beat(c, w.value, pointer, &work->beats[i])) {
@@ -359,16 +353,13 @@ static qp_str put_text(char **at, qp_str text)
 /* One block with copies of all that a parked call needs. NULL: the call is refused. */
 static struct working *working_make(struct api_call *c, const struct body_Work *body)
 {
-    size_t count = count_items(body->topics);
+    size_t count = readable(count_items(body->topics), LIMIT_WORK_TOPICS);
     size_t size = sizeof(struct working) + count * sizeof(qp_str) + body->topics.n +
                   body->worker.n + body->build.n + c->ns.n + TOKEN_HASH_SIZE + LIMIT_TOKEN_ID_SIZE;
     const struct qp_env *env = api_env(c->api);
     struct raw_walk w = {.rest = body->topics};
     struct working *k;
     char *at;
-    if (!check_count(c, "/topics", count, LIMIT_WORK_TOPICS)) {
-        return NULL;
-    }
     k = mem_alloc(env, size);
     if (k == NULL) {
         api_fail(c, QP_E_NOMEM, NULL);
@@ -389,7 +380,7 @@ static struct working *working_make(struct api_call *c, const struct body_Work *
                                  .worker = put_text(&at, body->worker),
                                  .build = put_text(&at, body->build),
                                  .topics = k->topics,
-                                 .topic_count = count,
+                                 .topic_count = count_items(body->topics),
                                  .leave = body->leave,
                                  .context = k,
                                  .answer = answered,
@@ -409,29 +400,11 @@ static struct work_caller caller_of(const struct api_call *c, struct working *k)
                                              : QP_NONE};
 }
 
-/* The error of a refused submit begins with a JSON pointer. */
-static void refuse_work(struct api_call *c, int rc, const struct qp_err *err)
-{
-    const char *colon = err->text[0] == '/' ? strchr(err->text, ':') : NULL;
-    char pointer[64];
-    if (colon == NULL || (rc != QP_E_INVALID && rc != QP_E_MALFORMED && rc != QP_E_SHAPE)) {
-        api_fail(c, rc, err);
-        return;
-    }
-    (void)snprintf(pointer, sizeof pointer, "%.*s", (int)(colon - err->text), err->text);
-    api_refuse(c, PROBLEM_BAD_FIELD, pointer, "%s", colon + 1 + (colon[1] == ' '));
-}
-
-static bool read_numbers(struct api_call *c, const struct body_Work *body, struct work_call *work)
+static void read_numbers(struct api_call *c, const struct body_Work *body, struct work_call *work)
 {
     work->want = raw_has(c->body, "want") ? body->want : work->topic_count > 0 ? 1 : 0;
     work->wait_ms = raw_has(c->body, "wait") ? body->wait : WORK_WAIT_MS;
     work->wait_ms = work->wait_ms < LIMIT_WAIT_MS ? work->wait_ms : LIMIT_WAIT_MS;
-    if (work->want < 0 || work->want > LIMIT_WORK_TASKS) {
-        api_refuse(c, PROBLEM_BAD_FIELD, "/want", "it is 0 to %d", LIMIT_WORK_TASKS);
-        return false;
-    }
-    return true;
 }
 
 static void submit(struct api_call *c, struct working *k)
@@ -457,7 +430,7 @@ static void submit(struct api_call *c, struct working *k)
             leave(k);
         }
         leave(k);
-        refuse_work(c, rc, &err);
+        api_fail(c, rc, &err);
     }
 }
 
@@ -476,8 +449,8 @@ void handle_work(struct api_call *c)
     if (k == NULL) {
         return;
     }
-    if (!read_numbers(c, &body, &k->work) || !read_results(c, body.results, &k->work) ||
-        !read_beats(c, body.beats, &k->work)) {
+    read_numbers(c, &body, &k->work);
+    if (!read_results(c, body.results, &k->work) || !read_beats(c, body.beats, &k->work)) {
         working_free(k); /* the call is answered, and perhaps gone */
         return;
     }

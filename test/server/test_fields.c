@@ -32,6 +32,11 @@ static void mistakes(void **state)
         {"{\"topic\":\"t\",\"priority\":1.5}", "bad_field", "/priority"},
         {"{\"topic\":\"t\",\"priority\":10}", "bad_field", "/priority"},
         {"{\"topic\":\"t\",\"priority\":99999999999999999999}", "bad_field", "/priority"},
+        {"{\"topic\":\"t\",\"priority\":4294967296}", "bad_field", "/priority"},
+        {"{\"topic\":\"t\",\"attributes\":{\"a\":\"\",\"b\":\"\",\"c\":\"\",\"d\":\"\","
+         "\"e\":\"\",\"f\":\"\",\"g\":\"\",\"h\":\"\",\"i\":\"\",\"j\":\"\",\"k\":\"\",\"l\":\"\","
+         "\"m\":\"\",\"n\":\"\",\"o\":\"\",\"p\":\"\",\"q\":\"\"}}",
+         "bad_field", "/attributes"},
         {"{\"topic\":\"t\",\"timeout\":5}", "bad_field", "/timeout"},
         {"{\"topic\":\"t\",\"timeout\":\"5 parsecs\"}", "bad_field", "/timeout"},
         {"{\"topic\":\"t\",\"retry\":3}", "bad_field", "/retry"},

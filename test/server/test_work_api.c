@@ -592,6 +592,36 @@ static void parked_at_the_end(void **state)
     hc_close(&c);
 }
 
+/* Calls POST /v1/work with `count` items in a list; expects 400 with the list's pointer. */
+static void expect_too_many(const char *list, size_t count, const char *item)
+{
+    size_t size = 128 + count * 32;
+    char *body = malloc(size);
+    size_t n = (size_t)snprintf(body, size, "{\"worker\":\"w\",\"want\":0,\"%s\":[", list);
+    char *pointer;
+    for (size_t i = 0; i < count; i++) {
+        n += (size_t)snprintf(body + n, size - n, "%s%s", i > 0 ? "," : "", item);
+    }
+    (void)snprintf(body + n, size - n, "]}");
+    pointer = st_expect("POST", "/v1/work", body, 400, "errors.0.pointer");
+    assert_int_equal(pointer[0], '/');
+    assert_string_equal(pointer + 1, list);
+    free(pointer);
+    free(body);
+}
+
+/* A list with more items than a call may have is refused with its pointer, however many there are. */
+static void lists_are_bounded(void **state)
+{
+    (void)state;
+    st_begin(ST_MEMORY, ST_OPEN);
+    expect_too_many("topics", LIMIT_WORK_TOPICS + 1, "\"t\"");
+    expect_too_many("results", LIMIT_WORK_RESULTS + 1, "{\"token\":\"t\"}");
+    expect_too_many("beats", LIMIT_WORK_RESULTS + 1, "{\"token\":\"t\"}");
+    expect_too_many("results", 20 * LIMIT_WORK_RESULTS, "{\"token\":\"t\"}");
+    st_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -608,6 +638,7 @@ int main(void)
         cmocka_unit_test(gone_while_parked),
         cmocka_unit_test(leaving),
         cmocka_unit_test(answer_not_written),
+        cmocka_unit_test(lists_are_bounded),
         cmocka_unit_test(parked_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,12 +70,45 @@ static void wrapping_without_detail_uses_the_sentence(void **state)
     assert_int_equal(err.code, QP_E_BUSY);
 }
 
+/* A pointer grows from the inside out, stays when the text is wrapped, and belongs to one failure only. */
+static void pointers_grow_from_the_inside(void **state)
+{
+    struct qp_err err = {.pointer = "/of/an/older/failure"};
+
+    (void)state;
+    assert_int_equal(err_set(&err, QP_E_INVALID, "no number"), QP_E_INVALID);
+    assert_string_equal(err.pointer, "");
+    assert_int_equal(err_point(&err, QP_E_INVALID, "/%d", 3), QP_E_INVALID);
+    assert_int_equal(err_wrap(&err, QP_E_INVALID, "start"), QP_E_INVALID);
+    assert_int_equal(err_point(&err, QP_E_INVALID, "/input"), QP_E_INVALID);
+    assert_string_equal(err.pointer, "/input/3");
+    assert_string_equal(err.text, "start: no number");
+    assert_int_equal(err_wrap(&err, QP_E_BUSY, "begin"), QP_E_BUSY);
+    assert_string_equal(err.pointer, "");
+}
+
+/* A pointer that is too long is cut, between characters. */
+static void long_pointers_are_cut(void **state)
+{
+    char key[QP_ERR_POINTER_SIZE];
+    struct qp_err err;
+
+    (void)state;
+    (void)memset(key, 'k', sizeof(key) - 3);
+    (void)memcpy(key + sizeof(key) - 3, "\xC3\xA9", 3);
+    (void)err_set(&err, QP_E_SHAPE, "x");
+    (void)err_point(&err, QP_E_SHAPE, "/%s", key);
+    assert_int_equal(strlen(err.pointer), sizeof(key) - 2);
+    assert_int_equal(utf8_valid_prefix(str_from(err.pointer)), strlen(err.pointer));
+}
+
 /* Nobody has to ask for the detail. */
 static void null_is_allowed(void **state)
 {
     (void)state;
     assert_int_equal(err_set(NULL, QP_E_IO, "%s", "x"), QP_E_IO);
     assert_int_equal(err_wrap(NULL, QP_E_IO, "%s", "x"), QP_E_IO);
+    assert_int_equal(err_point(NULL, QP_E_IO, "%s", "/x"), QP_E_IO);
 }
 
 /* A long text is cut between characters, whatever their size and wherever the cut falls. */
@@ -147,6 +180,8 @@ int main(void)
         cmocka_unit_test(unknown_codes_are_internal),
         cmocka_unit_test(wrapping_reads_from_the_outside_in),
         cmocka_unit_test(wrapping_without_detail_uses_the_sentence),
+        cmocka_unit_test(pointers_grow_from_the_inside),
+        cmocka_unit_test(long_pointers_are_cut),
         cmocka_unit_test(null_is_allowed),
         cmocka_unit_test(long_text_is_cut_at_a_character),
         cmocka_unit_test(foreign_bytes_do_not_cut),
