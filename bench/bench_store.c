@@ -17,9 +17,9 @@
 
 #include "base/env.h"
 #include "kernel/ledger.h"
-#include "kernel/single.h"
 #include "place.h"
 #include "support/faultvfs.h"
+#include "support/singlejob.h"
 
 #define INPUT "{\"order\":12345,\"amount\":\"99.95\",\"currency\":\"EUR\"}"
 #define OUTPUT "{\"charged\":true,\"reference\":\"tx-0001\"}"
@@ -69,12 +69,12 @@ static void store_create(struct store *s, struct commit *c, struct task *t, size
     commit_reset(c);
     for (size_t i = 0; i < count; i++) {
         struct bundle *b = commit_bundle(c, "create");
-        struct single_start start = {.ref = {STORE_NS_DEFAULT, t[i].job},
-                                     .jid = str_from(t[i].jid),
-                                     .topic = QP_STR("charge"),
-                                     .input = QP_STR(INPUT),
-                                     .owner_guid = {t[i].owner, LIMIT_GUID_SIZE}};
-        if (single_start(b, &start) != QP_OK) {
+        struct singlejob_start start = {.ref = {STORE_NS_DEFAULT, t[i].job},
+                                        .jid = str_from(t[i].jid),
+                                        .topic = QP_STR("charge"),
+                                        .input = QP_STR(INPUT),
+                                        .owner_guid = {t[i].owner, LIMIT_GUID_SIZE}};
+        if (singlejob_start(b, &start) != QP_OK) {
             die("create", "out of memory");
         }
     }
@@ -116,7 +116,7 @@ static void store_complete(struct store *s, struct commit *c, const struct msg_r
 {
     commit_reset(c);
     for (size_t i = 0; i < count; i++) {
-        if (single_complete(commit_bundle(c, "complete"), &refs[i], QP_STR(OUTPUT)) != QP_OK) {
+        if (singlejob_complete(commit_bundle(c, "complete"), &refs[i], QP_STR(OUTPUT)) != QP_OK) {
             die("complete", "out of memory");
         }
     }

@@ -1,10 +1,14 @@
-/* check_selftest.c - the check is checked: every rule must find what is seeded for it, and nothing
- * else  The world is six jobs of one activity (single.h), built with ops, so that it is healthy by
- * construction:  101  waits in its topic                104  a timer: its task was given back with
- * a delay 102  completed                         105  parked, with a dead letter 103  held under a
- * lease                106  with a further scope, an event, a hook and a key  Every seed
- * (check_seeds.def) gets a world of its own in memory. Its edits go to the provider directly, since
- * no op would write them. */
+/* check_selftest.c - the check is checked: every rule must find what is seeded for it, and nothing else
+ *
+ * The world is six jobs of one activity (single.h), made by turns and ops, so that it is healthy by construction:
+ *
+ *   101  its task waits in its topic     104  its task was given back, and waits for its time
+ *   102  completed                       105  parked, with a dead letter
+ *   103  its task is held, by a lease    106  has a further scope, an event, a hook and a key
+ *
+ * Every seed (check_seeds.def) gets a world of its own in memory. Its edits go to the provider directly, since
+ * no op would write them.
+ */
 #include "kernel/check_internal.h"
 #include "kernel/single.h"
 #include "store/memory.h"
@@ -150,22 +154,65 @@ static int world_commit(struct world *w, struct commit *c, const struct bundle *
     return rc == QP_OK ? QP_OK : err_set(w->err, rc, "build: %s", qp_code_text(rc));
 }
 
-static int world_start(struct world *w, int64_t number)
+/* One turn of a job, in a commit of its own. */
+struct world_turn {
+    struct kernel kernel;
+    struct outcome outcome;
+    struct op_job_create job; /* of a start */
+    struct msg_ref task;      /* of a response */
+};
+
+/* No worker is here: every task goes into its stream. */
+static void *no_worker(void *context, int64_t ns, qp_str topic, struct reservation *out_reserved)
 {
-    struct single_start s = {.ref = world_ref(number),
-                             .jid = world_topic(number),
-                             .topic = world_topic(number),
-                             .input = QP_STR("{}"),
-                             .owner_guid = world_guid(number)};
+    (void)context;
+    (void)ns;
+    (void)topic;
+    (void)out_reserved;
+    return NULL;
+}
+
+static int world_decide(struct world *w, struct world_turn *turn, bundle_decide decide)
+{
+    static const struct program *const programs[] = {&single_program};
     struct commit c;
     struct bundle *b;
     int rc;
+    turn->kernel = (struct kernel){.programs = programs,
+                                   .program_count = ARRAY_COUNT(programs),
+                                   .ceilings = CEILINGS_DEFAULT,
+                                   .reserve = no_worker};
     commit_init(&c, w->store);
-    b = commit_bundle(&c, "start");
-    rc = b == NULL ? c.rc : single_start(b, &s);
-    rc = rc == QP_OK ? world_commit(w, &c, b) : rc;
+    b = commit_decided(&c, "turn", decide, turn);
+    rc = b == NULL ? c.rc : world_commit(w, &c, b);
     commit_done(&c);
     return rc;
+}
+
+/* The job's row, and from there on as a START message does: so the GUIDs are those of the world. */
+static int decide_start(void *context, struct bundle *b)
+{
+    struct world_turn *turn = context;
+    struct site trigger = {
+        .ref = turn->job.ref, .addr = TRIGGER_ADDRESS, .guid = turn->job.owner_guid};
+    struct op create = {.kind = OP_job_create, .job_create = turn->job};
+    struct turn t = {.stepwise = false};
+    QP_TRY(step_op(b, &create));
+    QP_TRY(bundle_run(b));
+    QP_TRY(turn_init(&t, &turn->kernel, b, &turn->outcome, &trigger));
+    t.payload = QP_STR("{}");
+    return turn_begin(&t);
+}
+
+static int world_start(struct world *w, int64_t number)
+{
+    struct world_turn turn = {.job = {.ref = world_ref(number),
+                                      .jid = world_topic(number),
+                                      .kind = SINGLE_KIND,
+                                      .workflow = world_topic(number),
+                                      .owner_guid = world_guid(number),
+                                      .body_hash = world_guid(number)}};
+    return world_decide(w, &turn, decide_start);
 }
 
 /* Claims the task of a job; its GUID is kept in the world's arena. */
@@ -215,21 +262,26 @@ static int world_ops(struct world *w, const struct op *ops, size_t count)
     return rc;
 }
 
+/* The response to a task. */
+static int decide_response(void *context, struct bundle *b)
+{
+    struct world_turn *turn = context;
+    struct site worker = {.ref = {turn->task.ns, turn->task.job}, .addr = QP_STR(SINGLE_ADDRESS)};
+    struct op ack = {.kind = OP_msg_ack, .msg_ack = {.ref = turn->task}};
+    struct turn t = {.stepwise = false};
+    QP_TRY(step_guid(b, turn->task.guid, QP_STR("response"), &worker.guid));
+    QP_TRY(turn_init(&t, &turn->kernel, b, &turn->outcome, &worker));
+    QP_TRY(turn_op(&t, &ack));
+    t.code = 200;
+    t.payload = QP_STR("42");
+    return turn_answer(&t);
+}
+
 static int build_completed(struct world *w, int64_t number)
 {
-    struct msg_ref task;
-    struct commit c;
-    struct bundle *b;
-    int rc = world_claim(w, number, &task);
-    if (rc != QP_OK) {
-        return rc;
-    }
-    commit_init(&c, w->store);
-    b = commit_bundle(&c, "complete");
-    rc = b == NULL ? c.rc : single_complete(b, &task, QP_STR("42"));
-    rc = rc == QP_OK ? world_commit(w, &c, b) : rc;
-    commit_done(&c);
-    return rc;
+    struct world_turn turn = {.task = {0}};
+    QP_TRY(world_claim(w, number, &turn.task));
+    return world_decide(w, &turn, decide_response);
 }
 
 static int build_held(struct world *w, int64_t number)

@@ -54,7 +54,7 @@ static void commit_end(struct commit *c, int rc)
 
 /* A failure of the store itself: nothing of this commit exists, or, after a lost commit, nobody
  * knows. */
-static int commit_abort(struct store *s, struct commit *c, int rc)
+static void commit_abort(struct store *s, struct commit *c, int rc)
 {
     if (c->txn != NULL && c->txn->begun) {
         s->provider->calls->rollback(s->provider);
@@ -70,7 +70,6 @@ static int commit_abort(struct store *s, struct commit *c, int rc)
         s->refusing = rc == QP_E_UNKNOWN_OUTCOME ? QP_E_FSYNC : rc;
     }
     commit_end(c, rc);
-    return QP_OK;
 }
 
 /* The job of an op that begins by naming one: all but those that make it, or have none. */
@@ -154,7 +153,7 @@ static int commit_start(struct store *s, struct commit *c)
         s->provider->calls->rollback(s->provider);
     }
     if (rc != QP_OK) {
-        return commit_abort(s, c, rc);
+        return rc;
     }
     c->txn->begun = s->writer == NULL;
     c->txn->hash_seed = s->hash_seed;
@@ -246,7 +245,6 @@ static void bundle_begin(struct txn *t, struct bundle *b)
 {
     t->bundle = b;
     t->last_bundle = b != NULL ? b : t->last_bundle;
-    t->op = b == NULL ? NULL : bundle_first(b, &t->place);
     t->op_index = 0;
     txn_begin_bundle(t);
 }
@@ -374,21 +372,27 @@ qp_ms bundle_now(const struct bundle *b)
     return b->commit->txn->now;
 }
 
-/* Decides the bundle, from the start, and carries it out. QP_E_BUSY: as for an op. */
+/* The bundle's ops: those that it was given, or what it decides now; from the start, whenever its commit begins
+ * again. */
+static int bundle_fill(struct bundle *b)
+{
+    if (b->decide == NULL) {
+        b->taken = (struct op_place){NULL, 0};
+        return QP_OK;
+    }
+    bundle_clear(b);
+    return b->decide(b->context, b);
+}
+
+/* Fills the bundle and carries it out; then the next one begins. A code is that of a commit that cannot go on. */
 static int commit_decide(struct store *s, struct commit *c)
 {
     struct txn *t = c->txn;
     struct bundle *b = t->bundle;
-    int rc;
-    bundle_clear(b);
-    rc = b->decide(b->context, b);
-    rc = rc == QP_OK ? bundle_run(b) : rc;
-    if (t->rc == QP_E_BUSY && s->provider->stepwise) {
-        txn_undo_bundle(t);
-        bundle_begin(t, b); /* how far it came, what stopped it: all of that is decided anew */
-        t->rc = QP_OK;
-        c->rc = QP_OK;
-        return QP_E_BUSY;
+    int rc = bundle_fill(b);
+    QP_ASSERT(b->rc == QP_E_BUSY);
+    if (rc == QP_OK) {
+        rc = bundle_run(b);
     }
     if (rc == QP_OK && c->rc != QP_OK) {
         rc = c->rc; /* it could not be filled */
@@ -404,41 +408,6 @@ static int commit_decide(struct store *s, struct commit *c)
         size_t host_calls = b->host_call_count; /* commit_has_work asks for it */
         bundle_clear(b);                        /* a thousand bundles use the memory of one */
         b->host_call_count = host_calls;
-    }
-    bundle_end(c, rc);
-    return QP_OK;
-}
-
-/* One op. QP_E_BUSY: it waits for a row of another handle; nothing of it happened, and it can be
- * tried again. */
-static int commit_op(struct store *s, struct commit *c)
-{
-    struct txn *t = c->txn;
-    struct txn_mark mark = txn_mark(t);
-    int rc = QP_OK;
-    if (t->op != NULL) {
-        txn_begin_op(t);
-        rc = apply_op(t, t->op);
-        rc = rc == QP_OK && t->bundle_size > LIMIT_BUNDLE_SIZE ? QP_E_TOO_LARGE : rc;
-        rc = t->bundle_rc != QP_OK ? t->bundle_rc : rc;
-        if (t->rc == QP_E_BUSY && s->provider->stepwise) {
-            txn_undo_op(t, &mark);
-            t->rc = QP_OK;
-            return QP_E_BUSY;
-        }
-        if (rc == QP_OK && t->rc == QP_OK) {
-            t->op_index++;
-            t->op = bundle_next(&t->place);
-            if (t->op != NULL) {
-                return QP_OK;
-            }
-        }
-    }
-    if (rc == QP_OK && t->rc == QP_OK && t->bundle->host_call_count > 0) {
-        rc = bundle_host_calls(s, c, t->bundle);
-    }
-    if (t->rc != QP_OK) {
-        return t->rc;
     }
     bundle_end(c, rc);
     return QP_OK;
@@ -566,37 +535,35 @@ static int commit_code(const struct store *s, struct commit *c, int rc)
     return QP_E_BUSY;
 }
 
-/* One step: an op, or the end. */
-static int commit_advance(struct store *s, struct commit *c)
+/* Its transaction begins. */
+static void commit_advance_start(struct store *s, struct commit *c)
+{
+    int rc = commit_start(s, c);
+    if (rc == QP_OK || commit_again(s, c, rc)) {
+        return;
+    }
+    rc = commit_code(s, c, rc);
+    if (c->txn != NULL) {
+        commit_abort(s, c, rc);
+        return;
+    }
+    bundles_fail(c, rc, false);
+    commit_end(c, rc);
+}
+
+/* One step: the begin, a bundle, or the end. The outcome is in c->rc. */
+static void commit_advance(struct store *s, struct commit *c)
 {
     int rc;
+    QP_ASSERT(c->state == COMMIT_RUNNING);
     if (c->txn == NULL) {
-        rc = commit_start(s, c);
-        if (rc == QP_E_BUSY && s->provider->stepwise) {
-            return QP_E_BUSY;
-        }
-        if (rc == QP_OK || commit_again(s, c, rc)) {
-            return QP_OK;
-        }
-        rc = commit_code(s, c, rc);
-        if (c->txn != NULL) {
-            return commit_abort(s, c, rc);
-        }
-        bundles_fail(c, rc, false);
-        commit_end(c, rc);
-        return QP_OK;
+        commit_advance_start(s, c);
+        return;
     }
-    if (c->txn->bundle == NULL) {
-        rc = commit_finish(s, c);
-    } else {
-        rc = c->txn->bundle->decide != NULL ? commit_decide(s, c) : commit_op(s, c);
+    rc = c->txn->bundle == NULL ? commit_finish(s, c) : commit_decide(s, c);
+    if (rc != QP_OK && !commit_again(s, c, rc)) {
+        commit_abort(s, c, commit_code(s, c, rc));
     }
-    if (rc == QP_E_BUSY && s->provider->stepwise) {
-        c->txn->rc = QP_OK; /* the next step tries again */
-        return QP_E_BUSY;
-    }
-    return rc == QP_OK || commit_again(s, c, rc) ? QP_OK
-                                                 : commit_abort(s, c, commit_code(s, c, rc));
 }
 
 static int commit_refuse(struct commit *c, int rc)
@@ -629,33 +596,13 @@ static int commit_take(struct store *s, struct commit *c)
     return QP_OK;
 }
 
-int store_submit(struct store *s, struct commit *c)
-{
-    int rc;
-    QP_ASSERT(s->ahead == NULL);
-    store_settle(s); /* it stands on nothing that may still fail */
-    rc = commit_take(s, c);
-    while (rc == QP_OK && c->state == COMMIT_RUNNING && !s->provider->stepwise) {
-        (void)commit_advance(s, c); /* cannot be busy: the outcome is in c->rc */
-    }
-    return rc;
-}
-
-int store_step(struct store *s, struct commit *c)
-{
-    QP_ASSERT(c->store == s && c->state == COMMIT_RUNNING);
-    return commit_advance(s, c);
-}
-
 int store_commit(struct store *s, struct commit *c)
 {
-    int rc = store_submit(s, c);
-    while (rc == QP_OK && c->state == COMMIT_RUNNING) {
-        rc = store_step(s, c);
-    }
-    if (rc == QP_E_BUSY && c->state == COMMIT_RUNNING) {
-        (void)commit_abort(s, c,
-                           QP_E_BUSY); /* nobody else runs here, so waiting would be for ever */
+    QP_ASSERT(s->ahead == NULL);
+    store_settle(s); /* it stands on nothing that may still fail */
+    QP_TRY(commit_take(s, c));
+    while (c->state == COMMIT_RUNNING) {
+        commit_advance(s, c);
     }
     return c->rc;
 }
@@ -699,7 +646,7 @@ void store_settle(struct store *s)
     if (c->write_rc == QP_OK) {
         commit_through(s, c);
     } else {
-        (void)commit_abort(s, c, c->write_rc); /* it says so itself */
+        commit_abort(s, c, c->write_rc);
     }
     if (c->rc != QP_OK) {
         ahead_fail(s, c);
@@ -731,18 +678,18 @@ static void commit_go_on(struct txn *t, const struct commit *c)
 int store_decide(struct store *s, struct commit *c)
 {
     int rc = c->state == COMMIT_FILLING ? commit_take(s, c) : QP_OK;
-    QP_ASSERT(!s->provider->stepwise && (s->ahead == NULL || s->ahead == c));
+    QP_ASSERT(s->ahead == NULL || s->ahead == c);
     if (rc != QP_OK) {
         return rc;
     }
     s->ahead = c;
     if (c->rc != QP_OK) {
-        (void)commit_abort(s, c, c->rc); /* a bundle could not be added */
+        commit_abort(s, c, c->rc); /* a bundle could not be added */
     } else if (c->txn != NULL) {
         commit_go_on(c->txn, c);
     }
     while (c->state == COMMIT_RUNNING && (c->txn == NULL || c->txn->bundle != NULL)) {
-        (void)commit_advance(s, c); /* cannot be busy: the outcome is in c->rc */
+        commit_advance(s, c);
     }
     s->ahead = c->state == COMMIT_RUNNING ? c : NULL;
     return c->state == COMMIT_RUNNING ? QP_OK : c->rc;
@@ -766,7 +713,7 @@ void store_give_up(struct store *s, struct commit *c, int rc)
 {
     QP_ASSERT(c->state != COMMIT_DONE);
     s->ahead = NULL;
-    (void)commit_abort(s, c, rc); /* it says so itself */
+    commit_abort(s, c, rc);
 }
 
 void store_write(struct store *s, struct commit *c, bool elsewhere)
@@ -775,7 +722,7 @@ void store_write(struct store *s, struct commit *c, bool elsewhere)
     QP_ASSERT(s->ahead == c && c->state == COMMIT_RUNNING);
     if (!elsewhere || s->writer == NULL || commit_is_empty(s, c)) {
         while (c->state == COMMIT_RUNNING) {
-            (void)commit_advance(s, c); /* as in store_decide */
+            commit_advance(s, c);
         }
         s->ahead = NULL;
         return;

@@ -463,7 +463,7 @@ static int lock_note(struct memory_provider *p, enum table_id table, const void 
     struct lock *lock = NULL;
     qp_str key;
     int rc = QP_OK;
-    if (!p->memory->options.stepwise && p->memory->options.calls == NULL) {
+    if (p->memory->options.calls == NULL) {
         return QP_OK; /* no reader comes before it is over */
     }
     rc = encode_lock(p, table, row, &key);
@@ -632,7 +632,6 @@ int memory_open(const struct qp_env *env, const struct store_options *options,
         .calls = m->options.calls != NULL && !options->read_only ? m->options.calls : &memory_calls,
         .env = env,
         .read_only = options->read_only,
-        .stepwise = m->options.stepwise,
         .shared = m->options.shared,
         .exclusive = m->options.exclusive,
     };

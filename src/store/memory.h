@@ -7,10 +7,9 @@
  * and a circle of waiters is found and one of them rolled back (QP_E_TIMEOUT, to be tried again).
  * Readers see the committed state in both.
  *
- * With `stepwise` a commit advances one op per store_step, so that a test or the simulator can let
- * another handle run between any two ops; store_step answers QP_E_BUSY while it waits for a lock.
- *
- * Not thread-safe: the handles on one memory take turns.
+ * Not thread-safe: the handles on one memory take turns. A commit is done when it returns, so another handle
+ * comes between only where a test lets it (memory_options.calls); without that a lock which another handle
+ * holds is QP_E_BUSY.
  */
 #ifndef QP_STORE_MEMORY_H
 #define QP_STORE_MEMORY_H
@@ -24,7 +23,6 @@ enum memory_mode { MEMORY_SERIAL, MEMORY_ROWS };
 
 struct memory_options {
     enum memory_mode mode;
-    bool stepwise;
     /* NULL, or what handles that write call instead of the memory provider's own: the simulator's models of
      * SQLite and PostgreSQL, which use the same tables (memory_internal.h). The rest is what those are. */
     const struct provider_calls *calls;

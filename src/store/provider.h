@@ -128,7 +128,6 @@ struct provider_block {
 struct provider {
     const struct provider_calls *calls;
     const struct qp_env *env;
-    bool stepwise;       /* a commit goes one op per store_step, so that others can come between */
     bool opened_unclean; /* the clean-shutdown marker was missing */
     bool read_only;
     bool away;      /* the server could not be reached the last time that it was tried */

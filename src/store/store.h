@@ -14,8 +14,7 @@
  *     commit_done(&c);
  *
  * Invariants that every provider keeps:
- *   I1  A committed bundle is durable before store_submit's completion says so; a failed one left
- *       no trace.
+ *   I1  A committed bundle is durable before store_commit returns; a failed one left no trace.
  *   I2  Every change of a row compares that row's revision: what was read is what is replaced.
  *   I3  A digit moves only from the value that the op's guards name (ledger-protocol H1, H6, H7).
  *   I4  A semaphore moves only in the op that stores its signed delta on a GUID row, and closes
@@ -80,11 +79,11 @@ struct bundle {
     struct op_chunk *last;
     size_t op_count;
     size_t host_call_count;
-    bundle_decide decide; /* NULL: the ops were given with the bundle */
+    bundle_decide decide; /* NULL: it was given its ops, and there is nothing to decide */
     void *context;
     struct job_ref job; /* that it will work on, if that is known beforehand; 0: it is not */
     bool transient; /* its ops go when it has been carried out: nobody looks at what they put out */
-    struct op_place taken; /* of a decided bundle: how far its ops are carried out */
+    struct op_place taken; /* how far its ops are carried out */
     struct bundle *next;
     int rc; /* after completion; before it QP_E_BUSY */
     struct stop stop;
@@ -214,14 +213,8 @@ int store_open(const struct qp_env *env, const struct store_options *options,
  * says whether it was clean. */
 int store_close(struct store *s, struct qp_err *err);
 
-/* Takes the commit. With SQLite it is done on return; with others store_step drives it until
- * c->state is COMMIT_DONE. The code is that of taking it (QP_OK unless it cannot be submitted at
- * all); the outcome is in c->rc and in each bundle. */
-int store_submit(struct store *s, struct commit *c) QP_MUST_USE;
-/* One op further; the writes and the commit at the end are one step. QP_E_BUSY: it waits for
- * another handle. QP_OK: look at c->state. */
-int store_step(struct store *s, struct commit *c) QP_MUST_USE;
-/* Submit, and step until done. Returns c->rc. QP_E_BUSY when nobody else can let it go on. */
+/* Carries out the bundles and commits what they made of the rows. On return the commit is done, whatever became
+ * of it: the code is c->rc, that of the transaction; each bundle has its own. */
 int store_commit(struct store *s, struct commit *c);
 
 /* The same in two parts, for who has more to decide while the disk works. With a writer, which the

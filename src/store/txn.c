@@ -16,6 +16,7 @@ static const char *const write_points[TABLE_COUNT] = {
 #undef WRITE_POINT
 };
 
+static struct txn_mark mark_now(const struct txn *t);
 static struct txn_entry *entry_load(struct txn *t, enum table_id table, const void *key);
 static int table_flush(struct txn *t, enum table_id table);
 static int table_touch(struct txn *t, enum table_id table);
@@ -42,7 +43,7 @@ int txn_init(struct txn *t, struct store *s, struct provider *p, struct arena *a
     buf_init(&t->key, p->env, LIMIT_ADDRESS_SIZE * 8);
     buf_init(&t->job_key, p->env, LIMIT_ADDRESS_SIZE * 8);
     buf_init(&t->feed, p->env, 0);
-    t->start = txn_mark(t);
+    t->start = mark_now(t);
     t->slots = arena_alloc(arena, t->slot_count * sizeof *t->slots);
     if (t->slots == NULL) {
         (void)fail_memory(t); /* rc carries it */
@@ -457,14 +458,13 @@ static bool undo_push(struct txn *t, struct txn_entry *e)
 }
 
 /* True for a row that was copied for this bundle already, and may change in place: what is undone
- * is the bundle, unless the provider steps op by op. Only for tables whose rows no op hands out or
+ * is the bundle. Only for tables whose rows no op hands out or
  * holds while it goes on to another: those must stay what that op saw. */
 static bool is_own_copy(const struct txn *t, const struct txn_entry *e)
 {
     static const bool in_place[TABLE_COUNT] = {
         [TABLE_head] = true, [TABLE_counter] = true, [TABLE_job] = true, [TABLE_act] = true};
-    return e->op_serial == t->op_serial ||
-           (in_place[e->table] && !t->provider->stepwise && e->op_serial > t->bundle_serial);
+    return e->op_serial == t->op_serial || (in_place[e->table] && e->op_serial > t->bundle_serial);
 }
 
 void *txn_edit(struct txn *t, enum table_id table, const void *key)
@@ -741,7 +741,7 @@ int txn_feed_close(struct txn *t)
     return txn_add_new(t, TABLE_feed, &row) == NULL ? t->rc : QP_OK;
 }
 
-struct txn_mark txn_mark(const struct txn *t)
+static struct txn_mark mark_now(const struct txn *t)
 {
     const struct provider_block *blocks = t->provider->blocks;
     return (struct txn_mark){t->undo,       t->feed.n,
@@ -769,7 +769,7 @@ void txn_give_back(struct txn *t)
 
 void txn_begin_bundle(struct txn *t)
 {
-    t->bundle_mark = txn_mark(t);
+    t->bundle_mark = mark_now(t);
     t->bundle_serial = t->op_serial;
     t->bundle_size = 0;
     t->bundle_rc = QP_OK;
@@ -781,8 +781,9 @@ void txn_begin_op(struct txn *t)
     t->op_serial++;
 }
 
-void txn_undo_op(struct txn *t, const struct txn_mark *mark)
+void txn_undo_bundle(struct txn *t)
 {
+    const struct txn_mark *mark = &t->bundle_mark;
     while (t->undo != mark->undo) {
         struct txn_entry *e = t->undo->entry;
         e->current = t->undo->former;
@@ -797,11 +798,6 @@ void txn_undo_op(struct txn *t, const struct txn_mark *mark)
     t->defined = mark->defined;
     t->defined_serial = mark->defined_serial;
     numbers_return(t, mark);
-}
-
-void txn_undo_bundle(struct txn *t)
-{
-    txn_undo_op(t, &t->bundle_mark);
     t->op_serial++;
 }
 

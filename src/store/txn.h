@@ -103,12 +103,10 @@ struct txn {
     int64_t defined;        /* changes of definitions by this commit */
     int64_t defined_serial; /* of the last of them; 0: none */
     int64_t definitions;    /* as they were committed; -1: not asked for yet */
-    /* where a stepwise commit stands */
-    struct bundle *bundle;
+    /* where the commit stands */
+    struct bundle *bundle;      /* that is carried out; NULL: all are */
     struct bundle *last_bundle; /* that was begun: others may be added behind it */
-    struct op *op;              /* the next one of the bundle; NULL: all are done */
-    struct op_place place;
-    size_t op_index;
+    size_t op_index;            /* within the bundle */
 };
 
 /* `entries`: how many it will probably have. */
@@ -159,12 +157,11 @@ int txn_define_close(struct txn *t) QP_MUST_USE;
 /* See bundle_each. */
 int txn_each(struct txn *t, const struct scan *scan, void *context, store_visit visit) QP_MUST_USE;
 
-/* The bundle's changes so far become undoable as one; the op's, within it. */
+/* What changes from now on can be undone as one. */
 void txn_begin_bundle(struct txn *t);
+/* Rows that are handed out stay as they are: what changes from now on changes in copies. */
 void txn_begin_op(struct txn *t);
-struct txn_mark txn_mark(const struct txn *t);
 void txn_undo_bundle(struct txn *t);
-void txn_undo_op(struct txn *t, const struct txn_mark *mark);
 /* Nothing of this commit will ever be: the numbers that it took may be given out again. */
 void txn_give_back(struct txn *t);
 
@@ -209,8 +206,8 @@ int store_head(struct provider *p, struct head_row *out_head, struct qp_err *err
 /* The head row says this now: where the clock stands, and whether closing has to mark it. */
 void store_heed(struct store *s, const struct head_row *head);
 
-/* Of a decided bundle (commit.c): the next op that was not carried out yet, NULL when there is none;
- * empty again, to be decided anew. */
+/* commit.c: the next op of a bundle that was not carried out yet, NULL when there is none; a bundle that is empty
+ * again, to be decided once more. */
 struct op *bundle_take(struct bundle *b);
 void bundle_clear(struct bundle *b);
 

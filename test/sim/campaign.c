@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sim/fiber.h"
+#include "support/fiber.h"
 #include "support/testenv.h"
 
 #define SEEDS_CHECK 2000

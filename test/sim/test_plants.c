@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/failpoint.h"
-#include "sim/fiber.h"
 #include "sim/sim.h"
+#include "support/fiber.h"
 #include "support/testenv.h"
 
 #define SEEDS_MAX 2000

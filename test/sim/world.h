@@ -10,9 +10,9 @@
 #define QP_TEST_WORLD_H
 
 #include "base/omap.h"
-#include "sim/fiber.h"
-#include "sim/model.h"
 #include "sim/scene.h"
+#include "support/fiber.h"
+#include "support/model.h"
 
 #define TOPICS_MAX 5
 #define NEVER INT64_MAX

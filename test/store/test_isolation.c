@@ -1,19 +1,14 @@
-/* test_isolation.c - two handles on one memory, their commits interleaved op by op
+/* test_isolation.c - two handles on one memory, their commits interleaved call by call
  *
  * Proves that what two commits leave, and what they answer, is what they would have left and
- * answered one after the other: in the order in which they committed. Both modes of the memory
- * (memory.h) hold what they lock until their end, so that is the order in which everything that
+ * answered one after the other: in the order in which they committed. Both models (model.h: serial
+ * and locks) hold what they lock until their end, so that is the order in which everything that
  * they share was used. The order is known, so it is the only one that is accepted. To find what
  * should be, the state before is copied into a second memory, and the commits are run there one
- * after the other.
+ * after the other. Nothing may differ: numbers (ord, pos, ids) come from the head row, which is
+ * locked from the first number to the end of the commit, and time stands still during a pair.
  *
- * What may differ, and why:
- *   rev       of every row: an op that waits is undone and begun again, and what it had flushed by
- *             then counts as a write.
- *   nothing else: numbers (ord, pos, ids) come from the head row, which is locked from the first
- *   number to the end of the commit, and time stands still during a pair.
- *
- * In ROWS mode msg_claim and wake pass over rows that the other has locked, as SKIP LOCKED does:
+ * With row locks msg_claim and wake pass over rows that the other has locked, as SKIP LOCKED does:
  * they take what is free, which no serial order needs to explain. msg_adopt and feed_trim take the
  * rows that are there when they look; a row that the other adds later is not among them, although
  * its key or its position may be. Pairs with one of these are not compared; they must keep the
@@ -36,16 +31,18 @@
 #include "support/opresult.h"
 #include "support/statetext.h"
 #include "support/storetest.h"
+#include "support/turns.h"
 
 #define PAIRS 450
 #define PAIRS_TORTURE 12000
 #define PAIRS_PER_WORLD 150 /* then a new one, or its journal grows and grows */
 #define BUNDLES_MAX 3
 #define RETRIES_MAX 50
-#define STEPS_MAX 10000
+#define STEPS_MAX 100000
+#define CALLS_PER_LOOK 12 /* of the reader */
 
 struct side {
-    struct store *s;
+    struct turns_player player;
     struct opgen g;
     struct commit c;
     struct buf answer;
@@ -55,6 +52,7 @@ struct side {
 static struct world {
     struct testenv t;
     enum memory_mode mode;
+    struct model_server server;
     uint64_t seed;
     uint64_t random;
     int pair; /* which one, for messages */
@@ -98,9 +96,9 @@ static void fail_pair(const char *what)
 
 /* ------------------------------------------------------------------------------------ the world */
 
-static struct store *open_on(struct memory *m)
+static struct store *open_on(struct memory *m, bool read_only)
 {
-    struct store_options options = {.memory = m};
+    struct store_options options = {.memory = m, .read_only = read_only};
     struct qp_err err = {0};
     struct store *s = NULL;
     if (store_open(&w.t.env, &options, &s, &err) != QP_OK) {
@@ -109,18 +107,24 @@ static struct store *open_on(struct memory *m)
     return s;
 }
 
-static void world_init(enum memory_mode mode, uint64_t seed)
+static void world_open(enum memory_mode mode, bool shared, uint64_t seed)
 {
-    struct memory_options options = {.mode = mode, .stepwise = true};
+    bool rows = mode == MEMORY_ROWS;
+    struct memory_options options = {.mode = mode,
+                                     .calls = shared ? &model_rows_calls
+                                              : rows ? &model_locks_calls
+                                                     : &model_serial_calls,
+                                     .shared = shared};
     struct commit c;
     testenv_init(&w.t, seed);
     w.mode = mode;
+    w.server = (struct model_server){.next_xid = 1, .next_ord = 1, .next_id = STORE_NS_DEFAULT + 1};
     w.seed = seed;
     w.random = ~seed;
     assert_int_equal(memory_create(&w.t.env, &options, &w.memory), QP_OK);
-    w.reader = open_on(w.memory);
+    w.reader = open_on(w.memory, true);
     for (int i = 0; i < 2; i++) {
-        w.sides[i].s = open_on(w.memory);
+        turns_open(&w.sides[i].player, &w.t, w.memory, &w.server);
         buf_init(&w.sides[i].answer, &w.t.env, 0);
     }
     invariants_init(&w.v, &w.t.env);
@@ -131,10 +135,15 @@ static void world_init(enum memory_mode mode, uint64_t seed)
     w.sides[0].g.no_steps_back = true;
     w.sides[0].g.bundles_max = BUNDLES_MAX;
     opgen_next(&w.sides[0].g, w.reader);
-    commit_init(&c, w.sides[0].s);
-    assert_int_equal(opgen_commit(&w.sides[0].g, w.sides[0].s, &c), QP_OK);
+    commit_init(&c, w.sides[0].player.s);
+    assert_int_equal(opgen_commit(&w.sides[0].g, w.sides[0].player.s, &c), QP_OK);
     commit_done(&c);
     opgen_init_second(&w.sides[1].g, &w.sides[0].g, seed + 1);
+}
+
+static void world_init(enum memory_mode mode, uint64_t seed)
+{
+    world_open(mode, false, seed);
 }
 
 static void world_done(void)
@@ -142,7 +151,7 @@ static void world_done(void)
     for (int i = 0; i < 2; i++) {
         opgen_done(&w.sides[i].g);
         buf_done(&w.sides[i].answer);
-        assert_int_equal(store_close(w.sides[i].s, NULL), QP_OK);
+        turns_close(&w.sides[i].player);
     }
     assert_int_equal(store_close(w.reader, NULL), QP_OK);
     invariants_done(&w.v);
@@ -194,10 +203,10 @@ static struct memory *memory_copy(void)
 
 /* --------------------------------------------------------------------------------------- a pair */
 
-static void side_submit(struct side *side)
+static void side_begin(struct side *side)
 {
     opgen_fill(&side->g, &side->c);
-    assert_int_equal(store_submit(side->s, &side->c), QP_OK);
+    turns_begin(&side->player, &side->c);
 }
 
 static void reader_check(void)
@@ -219,7 +228,7 @@ static void side_over(int i)
         counts.deadlocks++;
         assert_true(++side->retries < RETRIES_MAX);
         commit_reset(&side->c);
-        side_submit(side);
+        side_begin(side);
         return;
     }
     if (side->c.rc != QP_OK) {
@@ -235,32 +244,28 @@ static void side_over(int i)
 
 static bool is_running(int i)
 {
-    return w.sides[i].c.state == COMMIT_RUNNING;
+    return turns_is_running(&w.sides[i].player);
 }
 
-/* One step of one side, or of the other when that one waits. Both waiting would be a deadlock that
- * nobody found. */
+/* One turn of one side, or of the other when that one waits. Both waiting would be a deadlock that
+ * was not found. */
 static void step(void)
 {
     int i = (int)testenv_random_below(&w.random, 2);
-    int rc;
     i = is_running(i) ? i : 1 - i;
-    rc = store_step(w.sides[i].s, &w.sides[i].c);
-    if (rc == QP_E_BUSY) {
+    if (!turns_go(&w.sides[i].player)) {
         counts.waits++;
         i = 1 - i;
         if (!is_running(i)) {
             fail_pair("waits for nobody");
         }
-        rc = store_step(w.sides[i].s, &w.sides[i].c);
-        if (rc == QP_E_BUSY) {
-            fail_pair("both wait for each other, and nobody found it");
+        if (!turns_go(&w.sides[i].player)) {
+            fail_pair("both wait for each other, and it was not found");
         }
     }
-    assert_int_equal(rc, QP_OK);
     if (!is_running(i)) {
         side_over(i);
-    } else if (testenv_random_below(&w.random, 12) == 0) {
+    } else if (testenv_random_below(&w.random, CALLS_PER_LOOK) == 0) {
         reader_check();
     }
 }
@@ -269,12 +274,12 @@ static void interleave(void)
 {
     int steps = 0;
     w.committed_count = 0;
+    statetext_print(w.reader, 0, &w.committed);
     for (int i = 0; i < 2; i++) {
         w.sides[i].retries = 0;
-        commit_init(&w.sides[i].c, w.sides[i].s);
-        side_submit(&w.sides[i]);
+        commit_init(&w.sides[i].c, w.sides[i].player.s);
+        side_begin(&w.sides[i]);
     }
-    statetext_print(w.reader, 0, &w.committed);
     while (w.committed_count < 2) {
         step();
         counts.steps++;
@@ -285,7 +290,7 @@ static void interleave(void)
 /* The same commits, one after the other, on the copy: equal answers and an equal state. */
 static void compare_with(struct memory *m)
 {
-    struct store *s = open_on(m);
+    struct store *s = open_on(m, false);
     for (int k = 0; k < 2; k++) {
         struct side *side = &w.sides[w.order[k]];
         struct commit c;
@@ -303,8 +308,8 @@ static void compare_with(struct memory *m)
         }
         commit_done(&c);
     }
-    statetext_print(s, STATETEXT_NO_REV, &w.expected);
-    statetext_print(w.reader, STATETEXT_NO_REV, &w.seen);
+    statetext_print(s, 0, &w.expected);
+    statetext_print(w.reader, 0, &w.seen);
     if (!statetext_equal(&w.expected, &w.seen)) {
         statetext_show(&w.expected, &w.seen);
         fail_pair("they leave something else than in their order");
@@ -404,24 +409,28 @@ static void serial_is_isolated(void **state)
 static void begin(int i, const struct op *ops, size_t count)
 {
     struct side *side = &w.sides[i];
-    commit_init(&side->c, side->s);
+    commit_init(&side->c, side->player.s);
     for (size_t k = 0; k < count; k++) {
         *bundle_op(commit_bundle(&side->c, "by hand"), ops[k].kind) = ops[k]; /* one bundle each */
     }
-    assert_int_equal(store_submit(side->s, &side->c), QP_OK);
+    turns_begin(&side->player, &side->c);
 }
 
-static int step_of(int i)
+/* All its ops are done, and it is about to commit; or it waits. */
+static void go_to_commit(int i)
 {
-    return store_step(w.sides[i].s, &w.sides[i].c);
+    turns_go_until(&w.sides[i].player, CALL_COMMIT);
+    assert_true(is_running(i));
+}
+
+static bool waits(int i)
+{
+    return w.sides[i].player.waits;
 }
 
 static void finish(int i)
 {
-    while (is_running(i)) {
-        assert_int_equal(step_of(i), QP_OK);
-    }
-    assert_int_equal(w.sides[i].c.rc, QP_OK);
+    turns_finish(&w.sides[i].player);
     commit_done(&w.sides[i].c);
 }
 
@@ -437,8 +446,7 @@ static void a_write_that_waits_is_not_lost(void **state)
           (struct op[]){{.kind = OP_act_add, .act_add = {.ref = ref, .addr = QP_STR("a0")}},
                         {.kind = OP_wake, .wake.limit = 1}},
           2);
-    assert_int_equal(step_of(1), QP_OK); /* begins */
-    assert_int_equal(step_of(1), QP_OK); /* there is no such activity, and now it is locked */
+    turns_go_until(&w.sides[1].player, CALL_SCAN); /* there is no such activity, and it is locked */
     begin(
         0,
         (struct op[]){{.kind = OP_job_create,
@@ -446,10 +454,9 @@ static void a_write_that_waits_is_not_lost(void **state)
                       {.kind = OP_act_create, .act_create = {.ref = ref, .addr = QP_STR("a0")}},
                       {.kind = OP_act_create, .act_create = {.ref = ref, .addr = QP_STR("a1")}}},
         3);
-    for (int i = 0; i < 4; i++) {
-        assert_int_equal(step_of(0), QP_OK); /* begins; three ops */
-    }
-    assert_int_equal(step_of(0), QP_E_BUSY);
+    go_to_commit(0);
+    assert_true(waits(0));
+    assert_int_equal(w.sides[0].player.next, CALL_WRITE);
     finish(1);
     finish(0);
     assert_null(invariants_check(&w.v, w.reader));
@@ -464,26 +471,26 @@ static void a_wait_that_is_over_is_no_deadlock(void **state)
     put.data_put.ref = (struct job_ref){STORE_NS_DEFAULT, w.sides[0].g.first_number};
     begin(0, &put, 1);
     begin(1, &put, 1);
-    assert_int_equal(step_of(0), QP_OK); /* begins */
-    assert_int_equal(step_of(0), QP_OK); /* has the job */
-    assert_int_equal(step_of(1), QP_OK); /* begins */
-    assert_int_equal(step_of(1), QP_E_BUSY);
+    go_to_commit(0); /* has the job */
+    assert_false(waits(0));
+    go_to_commit(1);
+    assert_true(waits(1));
     finish(0);
-    assert_int_equal(step_of(1), QP_OK); /* has the job now */
+    go_to_commit(1); /* has the job now */
+    assert_false(waits(1));
     begin(0, &put, 1);
-    assert_int_equal(step_of(0), QP_OK);
-    assert_int_equal(step_of(0), QP_E_BUSY);
+    go_to_commit(0);
+    assert_true(waits(0));
     finish(1);
     finish(0);
     world_done();
 }
 
-/* A decision that meets the other's row: what it reads, what it did before and after, and how often
- * it was asked. */
+/* A decision whose transaction is lost: what it reads, what it did before and after, and how often it was asked. */
 struct decision {
     struct job_ref ref;
     int calls;
-    bool by_op;      /* meets the row in an op, not by reading it */
+    bool by_op;      /* it is lost in an op, not in reading */
     bool fill_first; /* in its first call there is no room for its ops */
     bool ends_badly; /* its last op is one that is refused */
 };
@@ -501,8 +508,8 @@ static void decision_idem(struct bundle *b)
         .ns = STORE_NS_DEFAULT, .key = QP_STR("mine"), .body_hash = QP_STR("hash"), .ttl_ms = 1000};
 }
 
-/* What is said here must hold in every call: an op before the row that is the other's; then the row;
- * then what follows from it. */
+/* What is said here must hold in every call: an op before the row by which it decides; then the row; then what
+ * follows from it. */
 static int decide(void *context, struct bundle *b)
 {
     struct decision *d = context;
@@ -541,38 +548,52 @@ static qp_str data_of(struct job_ref ref, qp_str name, struct arena *arena)
     return row == NULL ? QP_NONE : ((const struct data_row *)row)->value;
 }
 
-/* One side writes a row and holds it; the other decides by it, is asked again while it waits, and
- * once more when the row is free. */
-static void decision_waits(struct decision *d, const char *value)
+/* Its n-th call has done its first op, and is about to read: there the transaction is lost. */
+static void lose_decision(struct turns_player *p, const struct decision *d, int n)
+{
+    while (d->calls < n) {
+        assert_true(turns_go(p));
+    }
+    assert_int_equal(p->next, CALL_LOAD);
+    assert_true(turns_go(p));
+    assert_int_equal(p->next, CALL_LOAD);
+    p->fate = FATE_ABORT;
+    assert_true(turns_go(p));
+    assert_int_equal(d->calls, n);
+    assert_int_equal(p->commit->first->rc, QP_E_BUSY);
+}
+
+/* One side writes a row and holds it. The other decides by it, loses its transaction, twice, and is asked again;
+ * then it waits for the row, and goes on with what the first one has made of it. */
+static void decision_is_lost(struct decision *d, const char *value)
 {
     struct op put = {.kind = OP_data_put,
                      .data_put = {.name = QP_STR("n"), .value = str_from(value)}};
+    struct side *side = &w.sides[1];
     struct bundle *b;
     put.data_put.ref = d->ref;
     begin(0, &put, 1);
-    assert_int_equal(step_of(0), QP_OK); /* begins */
-    assert_int_equal(step_of(0), QP_OK); /* has the job and the row */
-    commit_init(&w.sides[1].c, w.sides[1].s);
-    b = commit_decided(&w.sides[1].c, "decided", decide, d);
+    go_to_commit(0); /* has the job and the row */
+    commit_init(&side->c, side->player.s);
+    b = commit_decided(&side->c, "decided", decide, d);
     assert_non_null(b);
-    assert_int_equal(store_submit(w.sides[1].s, &w.sides[1].c), QP_OK);
-    assert_int_equal(step_of(1), QP_OK); /* begins */
+    turns_begin(&side->player, &side->c);
     assert_int_equal(d->calls, 0);
-    for (int i = 1; i <= 2; i++) {
-        assert_int_equal(step_of(1), QP_E_BUSY);
-        assert_int_equal(d->calls, i);
-        assert_int_equal(b->rc, QP_E_BUSY);
-    }
+    lose_decision(&side->player, d, 1);
+    lose_decision(&side->player, d, 2);
+    go_to_commit(1);
+    assert_true(waits(1));
+    assert_int_equal(d->calls, 3);
     finish(0);
-    assert_int_equal(step_of(1), QP_OK);
+    turns_finish(&side->player);
     assert_int_equal(d->calls, 3);
     assert_int_equal(b->rc, d->ends_badly ? QP_E_EXISTS : QP_OK);
     assert_int_equal(b->op_count, 2 + d->by_op + d->ends_badly);
     assert_int_equal(b->stop.op_index, d->ends_badly ? b->op_count - 1 : 0);
-    finish(1);
+    commit_done(&side->c);
 }
 
-static void a_decision_that_waits_begins_again(void **state)
+static void a_decision_that_is_lost_begins_again(void **state)
 {
     static const struct decision decisions[] = {
         {.by_op = false},
@@ -585,9 +606,9 @@ static void a_decision_that_waits_begins_again(void **state)
         struct decision d = decisions[i];
         struct arena arena;
         bool fine = !d.ends_badly;
-        world_init(MEMORY_ROWS, 1);
+        world_open(MEMORY_ROWS, true, 1);
         d.ref = (struct job_ref){STORE_NS_DEFAULT, w.sides[0].g.first_number};
-        decision_waits(&d, "theirs");
+        decision_is_lost(&d, "theirs");
         arena_init(&arena, &w.t.env, 0);
         assert_true(str_equal(data_of(d.ref, QP_STR("n"), &arena), QP_STR("theirs")));
         assert_true(
@@ -595,7 +616,7 @@ static void a_decision_that_waits_begins_again(void **state)
         assert_true(str_equal(data_of(d.ref, QP_STR("m"), &arena),
                               fine && d.by_op ? QP_STR("mine") : QP_NONE));
         arena_done(&arena);
-        assert_null(invariants_check(&w.v, w.reader));
+        assert_null(invariants_check(&w.v, w.sides[0].player.s)); /* knows the server's numbers */
         world_done();
     }
 }
@@ -605,7 +626,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_write_that_waits_is_not_lost),
         cmocka_unit_test(a_wait_that_is_over_is_no_deadlock),
-        cmocka_unit_test(a_decision_that_waits_begins_again),
+        cmocka_unit_test(a_decision_that_is_lost_begins_again),
         cmocka_unit_test(rows_are_isolated),
         cmocka_unit_test(serial_is_isolated),
     };

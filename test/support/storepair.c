@@ -30,8 +30,7 @@ void storepair_reopen(struct storepair *p, struct storetest *f, bool moving)
 static void join_world(struct storepair *p, struct storetest *f)
 {
     struct memory_options options = {.mode =
-                                         f->kind == STORETEST_MEMORY ? MEMORY_SERIAL : MEMORY_ROWS,
-                                     .stepwise = f->kind == STORETEST_MEMORY_ROWS};
+                                         f->kind == STORETEST_MEMORY ? MEMORY_SERIAL : MEMORY_ROWS};
     assert_int_equal(store_close(f->s, NULL), QP_OK);
     f->s = NULL;
     if (f->memory != NULL) {

@@ -113,9 +113,8 @@ void storetest_init(struct storetest *f, enum storetest_kind kind, uint64_t seed
     if (kind == STORETEST_POSTGRES) {
         postgres_init(f);
     } else if (!is_file(kind)) {
-        struct memory_options options = {.mode =
-                                             kind == STORETEST_MEMORY ? MEMORY_SERIAL : MEMORY_ROWS,
-                                         .stepwise = kind == STORETEST_MEMORY_ROWS};
+        struct memory_options options = {.mode = kind == STORETEST_MEMORY ? MEMORY_SERIAL
+                                                                          : MEMORY_ROWS};
         assert_int_equal(memory_create(&f->t.env, &options, &f->memory), QP_OK);
     }
     f->s = open_store(f);

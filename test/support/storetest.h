@@ -12,7 +12,7 @@
 
 enum storetest_kind {
     STORETEST_MEMORY,
-    STORETEST_MEMORY_ROWS, /* row locks, one op per step */
+    STORETEST_MEMORY_ROWS, /* row locks */
     STORETEST_SQLITE,
     STORETEST_SQLITE_SMALL,               /* a cache that has room for a few rows only */
     STORETEST_KINDS,                      /* that need no server */

@@ -8,8 +8,8 @@
 
 #include "kernel/check.h"
 #include "kernel/ledger.h"
-#include "kernel/single.h"
 #include "store/txn.h"
+#include "support/singlejob.h"
 #include "support/storetest.h"
 
 static struct storetest f;
@@ -61,17 +61,17 @@ static void assert_clean(int64_t jobs)
 static void start(unsigned number)
 {
     char jid[32];
-    struct single_start s = {.ref = {STORE_NS_DEFAULT, 100 + (int64_t)number},
-                             .topic = QP_STR("charge"),
-                             .input = QP_STR("{}"),
-                             .owner_guid = storetest_guid(number)};
+    struct singlejob_start s = {.ref = {STORE_NS_DEFAULT, 100 + (int64_t)number},
+                                .topic = QP_STR("charge"),
+                                .input = QP_STR("{}"),
+                                .owner_guid = storetest_guid(number)};
     struct commit c;
     struct bundle *b;
     (void)snprintf(jid, sizeof jid, "order-%u", number);
     s.jid = str_from(jid);
     commit_init(&c, f.s);
     b = commit_bundle(&c, "start");
-    assert_int_equal(single_start(b, &s), QP_OK);
+    assert_int_equal(singlejob_start(b, &s), QP_OK);
     assert_int_equal(store_commit(f.s, &c), QP_OK);
     assert_int_equal(b->rc, QP_OK);
     commit_done(&c);
@@ -106,7 +106,7 @@ static void complete(void)
     struct bundle *b;
     commit_init(&c, f.s);
     b = commit_bundle(&c, "complete");
-    assert_int_equal(single_complete(b, &task, QP_STR("42")), QP_OK);
+    assert_int_equal(singlejob_complete(b, &task, QP_STR("42")), QP_OK);
     assert_int_equal(store_commit(f.s, &c), QP_OK);
     assert_int_equal(b->rc, QP_OK);
     commit_done(&c);
@@ -124,7 +124,7 @@ static void test_selftest(void **state)
     testenv_done(&t);
 }
 
-/* What single_start and single_complete leave is clean at every commit, on every provider. */
+/* What singlejob_start and singlejob_complete leave is clean at every commit, on every provider. */
 static void test_clean(void **state)
 {
     for (int kind = 0; kind < storetest_kinds(); kind++) {

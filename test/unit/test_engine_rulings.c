@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "support/enginetest.h"
+#include "support/turns.h"
 
 static struct enginetest x;
 
@@ -140,9 +141,9 @@ static int add_entry(struct bundle *b, const struct site *site)
     return leg2_enter(b, site, CEILINGS_DEFAULT);
 }
 
-/* Two handles on the same rows carry out the same step at the same time, op by op. Returns the code of
+/* Two handles carry out the same step, one after the other: each has read the digits before. Returns the code of
  * the one that came second. */
-static int both_at_once(add_step add, const struct site *site)
+static int both_in_turn(add_step add, const struct site *site)
 {
     struct store *second = storetest_second(&x.f);
     struct commit one;
@@ -153,25 +154,48 @@ static int both_at_once(add_step add, const struct site *site)
     commit_init(&two, second);
     assert_int_equal(add(commit_bundle(&one, "one"), site), QP_OK);
     assert_int_equal(add(commit_bundle(&two, "two"), site), QP_OK);
-    assert_int_equal(store_submit(x.f.s, &one), QP_OK);
-    assert_int_equal(store_submit(second, &two), QP_OK);
-    while (one.state != COMMIT_DONE || two.state != COMMIT_DONE) {
-        if (one.state != COMMIT_DONE) {
-            rc = store_step(x.f.s, &one);
-            assert_int_equal(rc, QP_OK);
-        }
-        if (two.state != COMMIT_DONE) {
-            rc = store_step(second, &two);
-            assert_true(rc == QP_OK || rc == QP_E_BUSY); /* it waits for the first */
-        }
-    }
-    assert_int_equal(one.rc, QP_OK);
-    assert_int_equal(two.rc, QP_OK);
+    assert_int_equal(store_commit(x.f.s, &one), QP_OK);
+    assert_int_equal(store_commit(second, &two), QP_OK);
     assert_int_equal(one.first->rc, QP_OK);
     rc = two.first->rc;
     commit_done(&one);
     commit_done(&two);
     assert_int_equal(store_close(second, &err), QP_OK);
+    return rc;
+}
+
+/* The same, in turns from call to call: the second one waits for the rows of the first. */
+static int both_at_once(add_step add, const struct site *site)
+{
+    static struct turns_player players[2];
+    struct model_server server = {0};
+    struct commit commits[2];
+    int rc;
+    if (x.f.memory == NULL) {
+        return both_in_turn(add, site);
+    }
+    x.f.memory->options.calls = &model_locks_calls; /* of the handles that are opened now */
+    for (int i = 0; i < 2; i++) {
+        turns_open(&players[i], &x.f.t, x.f.memory, &server);
+        commit_init(&commits[i], players[i].s);
+        assert_int_equal(add(commit_bundle(&commits[i], "step"), site), QP_OK);
+        turns_begin(&players[i], &commits[i]);
+    }
+    assert_true(turns_go(&players[0])); /* comes first */
+    while (turns_is_running(&players[0])) {
+        assert_true(turns_is_running(&players[1])); /* it cannot end before the first */
+        (void)turns_go(&players[1]);                /* false: it waits */
+        assert_true(turns_go(&players[0]));
+    }
+    turns_finish(&players[1]);
+    assert_int_equal(commits[0].rc, QP_OK);
+    assert_int_equal(commits[0].first->rc, QP_OK);
+    rc = commits[1].first->rc;
+    for (int i = 0; i < 2; i++) {
+        commit_done(&commits[i]);
+        turns_close(&players[i]);
+    }
+    x.f.memory->options.calls = NULL;
     return rc;
 }
 
@@ -211,7 +235,7 @@ static void test_H1_H6_H8_two_hold_it(void **state)
     (void)state;
     two_hold_it(STORETEST_MEMORY_ROWS);
     if (storetest_kinds() == STORETEST_ALL) {
-        two_hold_it(STORETEST_POSTGRES); /* one after the other: a commit there is one step */
+        two_hold_it(STORETEST_POSTGRES); /* one after the other */
     }
 }
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "kernel/ledger.h"
-#include "kernel/single.h"
+#include "support/singlejob.h"
 #include "support/storetest.h"
 
 static struct storetest f;
@@ -15,17 +15,17 @@ static const struct job_ref ref = {STORE_NS_DEFAULT, 100};
 
 static int start(const char *input, unsigned owner)
 {
-    struct single_start s = {.ref = ref,
-                             .jid = QP_STR("order-1"),
-                             .topic = QP_STR("charge"),
-                             .input = {input, strlen(input)},
-                             .owner_guid = storetest_guid(owner)};
+    struct singlejob_start s = {.ref = ref,
+                                .jid = QP_STR("order-1"),
+                                .topic = QP_STR("charge"),
+                                .input = {input, strlen(input)},
+                                .owner_guid = storetest_guid(owner)};
     struct commit c;
     struct bundle *b;
     int rc;
     commit_init(&c, f.s);
     b = commit_bundle(&c, "start");
-    assert_int_equal(single_start(b, &s), QP_OK);
+    assert_int_equal(singlejob_start(b, &s), QP_OK);
     assert_int_equal(store_commit(f.s, &c), QP_OK);
     rc = b->rc;
     commit_done(&c);
@@ -39,7 +39,7 @@ static int complete(const struct msg_ref *task)
     int rc;
     commit_init(&c, f.s);
     b = commit_bundle(&c, "complete");
-    assert_int_equal(single_complete(b, task, QP_STR("42")), QP_OK);
+    assert_int_equal(singlejob_complete(b, task, QP_STR("42")), QP_OK);
     assert_int_equal(store_commit(f.s, &c), QP_OK);
     rc = b->rc;
     commit_done(&c);

@@ -130,17 +130,16 @@ static void test_undo(void **state)
     expect_stored("new", NULL, 0);
 }
 
-/* One op is undone without the op before it. */
-static void test_undo_of_one_op(void **state)
+/* A bundle is undone without the bundle before it. */
+static void test_undo_of_one_bundle(void **state)
 {
-    struct txn_mark mark;
     (void)state;
     add("a", "1");
-    mark = txn_mark(&x);
+    txn_begin_bundle(&x);
     txn_begin_op(&x);
     set("a", "2");
     add("b", "2");
-    txn_undo_op(&x, &mark);
+    txn_undo_bundle(&x);
     expect("a", "1");
     expect("b", NULL);
 }
@@ -241,8 +240,8 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(test_in_place),       CASE(test_rows_are_written_once), CASE(test_undo),
-        CASE(test_undo_of_one_op), CASE(test_scan_sees_changes),     CASE(test_numbers),
+        CASE(test_in_place),           CASE(test_rows_are_written_once), CASE(test_undo),
+        CASE(test_undo_of_one_bundle), CASE(test_scan_sees_changes),     CASE(test_numbers),
         CASE(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* fiber.c - see fiber.h; by the context functions of the C library, told to the address sanitizer */
-#include "sim/fiber.h"
+#include "support/fiber.h"
 
 #include <stdint.h>
 #include <stdlib.h>

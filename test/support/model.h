@@ -1,6 +1,8 @@
-/* model.h - SQLite and PostgreSQL as the simulator plays them, on the tables of a memory
+/* model.h - SQLite and PostgreSQL as the simulator and tests of isolation play them, on the tables of a memory
  *
  *   serial  one transaction at a time; begin waits for the one that is open
+ *   locks   every row that a transaction reads or writes is locked until its end (memory.h, ROWS); a call that
+ *           meets a lock waits for its owner's end. A circle of waiters has a victim: QP_E_TIMEOUT
  *   rows    what provider.h says of a shared provider: a transaction sees, statement by statement, what is
  *           committed then and what it wrote itself; it locks what it loads, and the job of rows that belong
  *           to one; who meets a lock waits for its owner's end and looks again (and no longer takes what
@@ -67,6 +69,7 @@ struct model_server {
 };
 
 extern const struct provider_calls model_serial_calls;
+extern const struct provider_calls model_locks_calls;
 extern const struct provider_calls model_rows_calls;
 
 void model_late_commit(struct model_late *late);

@@ -1,5 +1,5 @@
 /* model.c - see model.h */
-#include "sim/model.h"
+#include "support/model.h"
 
 #include <stdio.h>
 
@@ -230,6 +230,89 @@ const struct provider_calls model_serial_calls = {
     .load = serial_load,
     .scan = serial_scan,
     .write = serial_write,
+    .commit = model_commit,
+    .rollback = model_rollback,
+    .host_begin = model_host_begin,
+    .host_end = model_host_end,
+    .native = model_native,
+    .snapshot = model_snapshot,
+    .idle = model_idle,
+    .schema_version = model_schema_version,
+    .close = model_close,
+};
+
+/* ------------------------------------------------------------------------------------------- locks */
+
+static int locks_begin(struct provider *base, struct qp_err *err)
+{
+    int rc = enter(base, CALL_BEGIN, err);
+    return rc == QP_OK ? memory_calls.begin(base, err) : rc;
+}
+
+/* True: what the call met was locked, and may be free now. */
+static bool waited(struct provider *base, int rc)
+{
+    struct model_world *w = world_of(base);
+    if (rc != QP_E_BUSY) {
+        return false;
+    }
+    w->wait(w->context);
+    return true;
+}
+
+static int locks_load(struct provider *base, struct arena *arena, enum table_id table,
+                      const void *key, void **out_row, struct qp_err *err)
+{
+    int rc = enter(base, CALL_LOAD, err);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    do {
+        rc = memory_calls.load(base, arena, table, key, out_row, err);
+    } while (waited(base, rc));
+    return rc;
+}
+
+static int visit_nothing(void *context, const void *row)
+{
+    (void)context;
+    (void)row;
+    return QP_OK;
+}
+
+/* All rows of the range are locked before the first one is visited. */
+static int locks_scan(struct provider *base, const struct scan *scan, void *context,
+                      store_visit visit, struct qp_err *err)
+{
+    int rc = enter(base, CALL_SCAN, err);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    do {
+        rc = memory_calls.scan(base, scan, NULL, visit_nothing, err);
+    } while (waited(base, rc));
+    return rc == QP_OK ? memory_calls.scan(base, scan, context, visit, err) : rc;
+}
+
+static int locks_write(struct provider *base, enum table_id table, const void *before,
+                       const void *after, struct qp_err *err)
+{
+    int rc = enter(base, CALL_WRITE, err);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    do {
+        rc = memory_calls.write(base, table, before, after, err);
+    } while (waited(base, rc));
+    return rc;
+}
+
+const struct provider_calls model_locks_calls = {
+    .name = "sim-locks",
+    .begin = locks_begin,
+    .load = locks_load,
+    .scan = locks_scan,
+    .write = locks_write,
     .commit = model_commit,
     .rollback = model_rollback,
     .host_begin = model_host_begin,
@@ -478,6 +561,9 @@ static int take(struct provider *base, const struct scan *scan, struct arena *ar
     bool has = false;
     int rc;
     *out_row = row;
+    if (scan->table == TABLE_head) {
+        fill_head(base, row);
+    }
     if (lane && is_husk(row)) {
         *out_row = NULL;
         return QP_OK;
