@@ -87,7 +87,7 @@ static int envelope(struct action *s, qp_str came, qp_str made, qp_str *out_json
 static bool is_round(const struct action *s)
 {
     return s->activity->pivot && s->turn->act->category == 'B' && s->turn->has_guid &&
-           s->turn->guid.ledger % (LIMIT_LEG2_ENTRIES + 1) > 0;
+           guid_ordinal(s->turn->guid.ledger) > 0;
 }
 
 /* What ends the wait, and what waits in front of it: signals that leave the hook waiting were accepted, and have their

@@ -148,7 +148,7 @@ static int read_rows(struct viewing *v, struct store *s, struct qp_err *err)
 
 static bool has_spawned(const struct sight *seen)
 {
-    return seen->has_guid && seen->guid.ledger / GUID_SPAWNED % 10 != 0;
+    return seen->has_guid && guid_has_spawned(seen->guid.ledger);
 }
 
 /* It has done all that it will in this dimension, and not by an error that ended the job. */
@@ -204,7 +204,7 @@ static bool is_skipped(struct viewing *v, const struct activity *x)
 /* Of what waits for an answer: while it waits, when it came, when it was an error. */
 static char digit_of_answered(const struct sight *seen, char waits, char came)
 {
-    if (!seen->has_guid || seen->guid.ledger / GUID_WORK % 10 == 0 || seen->guid.code == 202) {
+    if (!seen->has_guid || !guid_work_is_done(seen->guid.ledger) || seen->guid.code == 202) {
         return waits;
     }
     return seen->guid.code >= 400 ? DIGIT_ERRORED : came;
@@ -220,7 +220,7 @@ static char digit_of_act(const struct activity *x, const struct sight *seen)
         return seen->has_guid && seen->guid.code >= 400 ? DIGIT_ERRORED : DIGIT_COMPLETED;
     }
     if (act->category != 'A') {
-        return act->ledger / LEDGER_LEG1_DONE % 10 == 0   ? DIGIT_STARTED
+        return !ledger_leg1_is_done(act->ledger)          ? DIGIT_STARTED
                : seen->has_guid && seen->guid.code >= 400 ? DIGIT_ERRORED
                                                           : DIGIT_COMPLETED;
     }

@@ -435,8 +435,8 @@ static int order_guids(const void *a, const void *b)
 {
     const struct guid_row *x = a;
     const struct guid_row *y = b;
-    int64_t i = x->ledger % LEDGER_LEG2_RADIX;
-    int64_t j = y->ledger % LEDGER_LEG2_RADIX;
+    int64_t i = guid_ordinal(x->ledger);
+    int64_t j = guid_ordinal(y->ledger);
     int order = str_compare(x->addr, y->addr);
     return order != 0 ? order : (i > j) - (i < j);
 }

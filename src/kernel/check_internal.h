@@ -10,8 +10,6 @@
 #include "kernel/check.h"
 #include "kernel/ledger.h"
 
-#define LEDGER_LEG2_RADIX INT64_C(100000000) /* the last eight digits: Leg2 entries, ordinals */
-
 struct check_rows {
     const void **rows;
     size_t count;
@@ -92,11 +90,6 @@ size_t rows_seek(const struct check_rows *rows, const void *key, rows_order orde
 const void *check_get(struct check *c, enum table_id table, const void *key);
 /* The message of the loaded job with this GUID, or NULL. */
 const struct msg_row *check_message(const struct check *c, qp_str guid);
-
-static inline int64_t digit(int64_t ledger, int64_t weight)
-{
-    return ledger / weight % 10;
-}
 
 /* The rows of the loaded job, as pointers of their own type. */
 #define EACH_ROW(c, table, var)                                                                    \

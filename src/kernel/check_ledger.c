@@ -6,10 +6,6 @@
 #include "kernel/check_work.h"
 #include "kernel/turn.h"
 
-#define RESERVED_WEIGHT INT64_C(100000000) /* activity: digits 5 to 7 */
-#define RESERVED_RADIX 1000
-#define GUID_ABOVE INT64_C(1000000000000) /* GUID: digits 1 to 3 stand above it */
-
 static bool is_trigger(const struct act_row *act)
 {
     return act->category == 'D';
@@ -17,7 +13,7 @@ static bool is_trigger(const struct act_row *act)
 
 static bool is_final(const struct act_row *act)
 {
-    return act->ledger / LEDGER_FINAL_DIGIT == LEDGER_FINALIZED / LEDGER_FINAL_DIGIT;
+    return ledger_is_finalized(act->ledger);
 }
 
 static void found_act(struct check *c, const struct act_row *act, const char *what)
@@ -36,7 +32,7 @@ void rule_A1(struct check *c)
 {
     EACH_ROW(c, act, act)
     {
-        if (act->ledger / RESERVED_WEIGHT % RESERVED_RADIX != 0) {
+        if (ledger_reserved(act->ledger) != 0) {
             found_act(c, act, "a digit of 5 to 7 is not 0");
         }
     }
@@ -46,8 +42,9 @@ void rule_A2(struct check *c)
 {
     EACH_ROW(c, act, act)
     {
-        int64_t first = act->ledger / LEDGER_FINAL_DIGIT;
-        bool sound = is_trigger(act) ? act->ledger == LEDGER_TRIGGER : first == 0 || first == 2;
+        bool sound = is_trigger(act)
+                         ? act->ledger == LEDGER_TRIGGER
+                         : ledger_is_open(act->ledger) || ledger_is_finalized(act->ledger);
         if (!sound) {
             found_act(c, act, "digit 1 is not what its category has");
         }
@@ -58,7 +55,7 @@ void rule_A3(struct check *c)
 {
     EACH_ROW(c, act, act)
     {
-        if (digit(act->ledger, LEDGER_LEG1_DONE) > 1) {
+        if (ledger_digit(act->ledger, LEDGER_LEG1_DONE) > 1) {
             found_act(c, act, "Leg1 is complete more than once");
         }
     }
@@ -68,7 +65,7 @@ void rule_A4(struct check *c)
 {
     EACH_ROW(c, act, act)
     {
-        if (act->ledger % LEDGER_LEG2_RADIX > 0 && digit(act->ledger, LEDGER_LEG1_DONE) == 0) {
+        if (ledger_leg2_entries(act->ledger) > 0 && !ledger_leg1_is_done(act->ledger)) {
             found_act(c, act, "it has Leg2 entries, and Leg1 is not complete");
         }
     }
@@ -87,12 +84,12 @@ static int64_t count_guids(const struct check *c, qp_str addr, bool (*holds)(int
 
 static bool has_ended(int64_t ledger)
 {
-    return digit(ledger, GUID_SPAWNED) != 0 || digit(ledger, GUID_COMPLETED) != 0;
+    return guid_has_spawned(ledger) || guid_is_completed(ledger);
 }
 
 static bool has_ordinal(int64_t ledger)
 {
-    return ledger % LEDGER_LEG2_RADIX > 0;
+    return guid_ordinal(ledger) > 0;
 }
 
 void rule_A5(struct check *c)
@@ -122,14 +119,14 @@ static int64_t last_ordinal(const struct check *c, qp_str addr)
     struct range range = guids_of(c, addr);
     const struct guid_row *last =
         range.from < range.to ? c->rows[TABLE_guid].rows[range.to - 1] : NULL;
-    return last == NULL ? 0 : last->ledger % LEDGER_LEG2_RADIX;
+    return last == NULL ? 0 : guid_ordinal(last->ledger);
 }
 
 void rule_A7(struct check *c)
 {
     EACH_ROW(c, act, act)
     {
-        int64_t entries = act->ledger % LEDGER_LEG2_RADIX;
+        int64_t entries = ledger_leg2_entries(act->ledger);
         if (count_guids(c, act->addr, has_ordinal) > entries ||
             last_ordinal(c, act->addr) > entries) {
             found_act(c, act, "it has more GUIDs, or a higher ordinal, than Leg2 entries");
@@ -148,20 +145,22 @@ static bool is_out_of_turn(const struct check *c, const struct guid_row *guid)
 static bool above_is_0(const struct check *c, const struct guid_row *guid)
 {
     (void)c;
-    return guid->ledger / GUID_ABOVE == 0;
+    return guid_reserved(guid->ledger) == 0;
 }
 
 static bool digits_are_flags(const struct check *c, const struct guid_row *guid)
 {
     (void)c;
-    return digit(guid->ledger, GUID_CLOSED) <= 1 && digit(guid->ledger, GUID_WORK) <= 1 &&
-           digit(guid->ledger, GUID_SPAWNED) <= 1 && digit(guid->ledger, GUID_COMPLETED) <= 1;
+    return ledger_digit(guid->ledger, GUID_CLOSED) <= 1 &&
+           ledger_digit(guid->ledger, GUID_WORK) <= 1 &&
+           ledger_digit(guid->ledger, GUID_SPAWNED) <= 1 &&
+           ledger_digit(guid->ledger, GUID_COMPLETED) <= 1;
 }
 
 /* `later` is set only when `earlier` is. */
 static bool follows(int64_t ledger, int64_t later, int64_t earlier)
 {
-    return digit(ledger, later) == 0 || digit(ledger, earlier) != 0;
+    return ledger_digit(ledger, later) == 0 || ledger_digit(ledger, earlier) != 0;
 }
 
 static bool spawned_after_work(const struct check *c, const struct guid_row *guid)
@@ -183,13 +182,13 @@ static bool completed_after_spawn(const struct check *c, const struct guid_row *
 static bool spawn_is_audited(const struct check *c, const struct guid_row *guid)
 {
     (void)c;
-    return digit(guid->ledger, GUID_SPAWNED) == 0 || guid->n >= 0;
+    return !guid_has_spawned(guid->ledger) || guid->n >= 0;
 }
 
 static bool audit_is_marked(const struct check *c, const struct guid_row *guid)
 {
     (void)c;
-    return digit(guid->ledger, GUID_SPAWNED) != 0 || (guid->n < 0 && guid->delta == 0);
+    return guid_has_spawned(guid->ledger) || (guid->n < 0 && guid->delta == 0);
 }
 
 static void each_guid(struct check *c, bool (*holds)(const struct check *, const struct guid_row *),
@@ -233,9 +232,9 @@ void rule_G6(struct check *c)
     const struct guid_row *former = NULL;
     EACH_ROW(c, guid, guid) /* by address and ordinal */
     {
-        int64_t ordinal = guid->ledger % LEDGER_LEG2_RADIX;
+        int64_t ordinal = guid_ordinal(guid->ledger);
         if (former != NULL && ordinal > 0 && str_equal(former->addr, guid->addr) &&
-            former->ledger % LEDGER_LEG2_RADIX == ordinal) {
+            guid_ordinal(former->ledger) == ordinal) {
             found_guid(c, guid, "another one has the same ordinal");
         }
         former = guid;
@@ -483,7 +482,7 @@ static int64_t count_with(const struct check *c, int64_t first, int64_t second)
     int64_t count = 0;
     EACH_ROW(c, guid, guid)
     {
-        count += digit(guid->ledger, first) != 0 && digit(guid->ledger, second) != 0;
+        count += ledger_digit(guid->ledger, first) != 0 && ledger_digit(guid->ledger, second) != 0;
     }
     return count;
 }
@@ -501,7 +500,7 @@ static bool closer_is_marked(const struct check *c)
 {
     EACH_ROW(c, guid, guid)
     {
-        if (str_equal(guid->guid, c->job->closed_by) && digit(guid->ledger, GUID_CLOSED) != 0) {
+        if (str_equal(guid->guid, c->job->closed_by) && guid_owns_edge(guid->ledger)) {
             return true;
         }
     }

@@ -67,8 +67,8 @@ void rule_M1(struct check *c)
 /* Nothing is marked that comes after its work. */
 static bool is_unfinished(const struct guid_row *guid)
 {
-    return digit(guid->ledger, GUID_SPAWNED) == 0 && digit(guid->ledger, GUID_CLOSED) == 0 &&
-           digit(guid->ledger, GUID_COMPLETED) == 0 && guid->n < 0;
+    return !guid_has_spawned(guid->ledger) && !guid_owns_edge(guid->ledger) &&
+           !guid_is_completed(guid->ledger) && guid->n < 0;
 }
 
 /* Another GUID has ended the activity, or it was given up: this one came too late for step 2, and went. */
@@ -77,7 +77,7 @@ static bool is_beaten(const struct check *c, qp_str addr)
     EACH_ROW(c, act, act)
     {
         if (str_equal(act->addr, addr)) {
-            return act->escalated != 0 || act->ledger / LEDGER_FINAL_DIGIT % 10 == 2;
+            return act->escalated != 0 || ledger_is_finalized(act->ledger);
         }
     }
     return false;

@@ -17,13 +17,13 @@ bool job_took_its_turn(const struct check *c)
 
 static bool leg1_is_done(const struct act_row *act)
 {
-    return digit(act->ledger, LEDGER_LEG1_DONE) != 0;
+    return ledger_leg1_is_done(act->ledger);
 }
 
 bool act_is_waiting(const struct act_row *act)
 {
     return act->category == 'A' && act->cyclic == CYCLIC_NO && act->escalated == 0 &&
-           leg1_is_done(act) && act->ledger / LEDGER_FINAL_DIGIT == 0;
+           leg1_is_done(act) && ledger_is_open(act->ledger);
 }
 
 static int order_by_addr(const void *a, const void *b)
@@ -59,7 +59,7 @@ static int64_t consumed(const struct check *c, const struct act_row *act)
 bool act_owes(const struct check *c, const struct act_row *act)
 {
     return act->category == 'A' && act->escalated == 0 && leg1_is_done(act) &&
-           act->ledger / LEDGER_FINAL_DIGIT == 0 && consumed(c, act) == 0;
+           ledger_is_open(act->ledger) && consumed(c, act) == 0;
 }
 
 static bool has_guids(const struct check *c, qp_str addr)
@@ -73,7 +73,7 @@ static int64_t obligations_of(const struct check *c, const struct act_row *act)
     switch (act->category) {
     case 'A':
     case 'B':
-        return (act->cyclic == CYCLIC_PIVOT && leg1_is_done(act) ? act->ledger % LEDGER_LEG2_RADIX
+        return (act->cyclic == CYCLIC_PIVOT && leg1_is_done(act) ? ledger_leg2_entries(act->ledger)
                                                                  : 1) -
                consumed(c, act);
     case 'C':

@@ -191,7 +191,7 @@ static int escalate(struct bundle *b, const struct msg_row *m, const char *why)
                         &(struct act_row){.ns = m->ns, .job = m->job, .addr = m->addr}, &act);
     if (rc != QP_OK || act == NULL || m->kind != MESSAGE_ENTER ||
         ((const struct act_row *)act)->escalated != 0 || /* it was, and came again by an unpark */
-        ((const struct act_row *)act)->ledger / LEDGER_LEG1_DONE % 10 != 0) {
+        ledger_leg1_is_done(((const struct act_row *)act)->ledger)) {
         return rc;
     }
     return leg1_escalate(b, &site, str_from(why));

@@ -13,11 +13,6 @@ void ledger_text(int64_t ledger, char out[16])
     out[15] = '\0';
 }
 
-static int64_t digit(int64_t ledger, int64_t weight)
-{
-    return ledger / weight % 10;
-}
-
 static const char *not_fifteen_digits(int64_t ledger)
 {
     if (ledger < 0) {
@@ -36,8 +31,8 @@ static void say_impossible(const char *why, char out[LEDGER_WORDS_SIZE])
 /* NULL, or why no activity can have this ledger. */
 static const char *ledger_flaw(int64_t ledger)
 {
-    int64_t final = digit(ledger, LEDGER_FINAL_DIGIT);
-    int64_t done = digit(ledger, LEDGER_LEG1_DONE);
+    int64_t final = ledger_digit(ledger, LEDGER_FINAL_DIGIT);
+    int64_t done = ledger_digit(ledger, LEDGER_LEG1_DONE);
     if (not_fifteen_digits(ledger) != NULL) {
         return not_fifteen_digits(ledger);
     }
@@ -47,13 +42,13 @@ static const char *ledger_flaw(int64_t ledger)
     if (done > 1) {
         return "digit 4 is neither 0 nor 1";
     }
-    if (ledger / GUID_COMPLETED % 1000 != 0) {
+    if (ledger_reserved(ledger) != 0) {
         return "digits 5 to 7 are not 0";
     }
-    if (done == 1 && ledger / LEDGER_LEG1_ENTRY % 100 == 0) {
+    if (done == 1 && ledger_leg1_entries(ledger) == 0) {
         return "Leg1 is complete and was never entered";
     }
-    if (done == 0 && (final != 0 || ledger % GUID_COMPLETED != 0)) {
+    if (done == 0 && (final != 0 || ledger_leg2_entries(ledger) != 0)) {
         return "Leg1 is not complete, and something came after it";
     }
     return NULL;
@@ -62,8 +57,8 @@ static const char *ledger_flaw(int64_t ledger)
 void ledger_words(int64_t ledger, char out[LEDGER_WORDS_SIZE])
 {
     const char *flaw = ledger == LEDGER_TRIGGER ? NULL : ledger_flaw(ledger);
-    int64_t entries = ledger / LEDGER_LEG1_ENTRY % 100;
-    int64_t answers = ledger % GUID_COMPLETED;
+    int64_t entries = ledger_leg1_entries(ledger);
+    int64_t answers = ledger_leg2_entries(ledger);
     char times[40];
     if (flaw != NULL) {
         say_impossible(flaw, out);
@@ -75,9 +70,9 @@ void ledger_words(int64_t ledger, char out[LEDGER_WORDS_SIZE])
         (void)snprintf(times, sizeof times, entries == 1 ? "once" : "%lld times",
                        (long long)entries);
         (void)snprintf(out, LEDGER_WORDS_SIZE, "Leg1 entered %s, %s; %lld Leg2 %s%s", times,
-                       digit(ledger, LEDGER_LEG1_DONE) != 0 ? "complete" : "not complete",
+                       ledger_leg1_is_done(ledger) ? "complete" : "not complete",
                        (long long)answers, answers == 1 ? "entry" : "entries",
-                       digit(ledger, LEDGER_FINAL_DIGIT) != 0 ? "; finalized" : "");
+                       ledger_is_finalized(ledger) ? "; finalized" : "");
     }
 }
 
@@ -97,18 +92,18 @@ static const char *guid_flaw(int64_t ledger)
     if (not_fifteen_digits(ledger) != NULL) {
         return not_fifteen_digits(ledger);
     }
-    if (ledger / LEDGER_LEG1_ENTRY != 0) {
+    if (guid_reserved(ledger) != 0) {
         return "digits 1 to 3 are not 0";
     }
     for (size_t i = 0; i < ARRAY_COUNT(guid_steps); i++) {
-        if (digit(ledger, guid_steps[i].weight) > 1) {
+        if (ledger_digit(ledger, guid_steps[i].weight) > 1) {
             return "a step is marked more than once";
         }
     }
-    if (digit(ledger, GUID_SPAWNED) > digit(ledger, GUID_WORK)) {
+    if (ledger_digit(ledger, GUID_SPAWNED) > ledger_digit(ledger, GUID_WORK)) {
         return "children were spawned before the work was done";
     }
-    return digit(ledger, GUID_COMPLETED) > digit(ledger, GUID_CLOSED)
+    return ledger_digit(ledger, GUID_COMPLETED) > ledger_digit(ledger, GUID_CLOSED)
                ? "completion ran, and it did not close the job"
                : NULL;
 }
@@ -122,10 +117,10 @@ void guid_words(int64_t ledger, char out[LEDGER_WORDS_SIZE])
         say_impossible(flaw, out);
         return;
     }
-    used = (size_t)snprintf(out, LEDGER_WORDS_SIZE,
-                            "ordinal %lld: ", (long long)(ledger % GUID_COMPLETED));
+    used =
+        (size_t)snprintf(out, LEDGER_WORDS_SIZE, "ordinal %lld: ", (long long)guid_ordinal(ledger));
     for (size_t i = 0; i < ARRAY_COUNT(guid_steps); i++) {
-        if (digit(ledger, guid_steps[i].weight) != 0) {
+        if (ledger_digit(ledger, guid_steps[i].weight) != 0) {
             used += (size_t)snprintf(out + used, LEDGER_WORDS_SIZE - used, "%s%s", between,
                                      guid_steps[i].words);
             between = ", ";

@@ -111,12 +111,12 @@ static int each_task(void *context, const void *row)
 
 static const char *state_of(const struct act_row *act)
 {
-    return act->escalated != 0                          ? "escalated"
-           : act->ledger / LEDGER_FINAL_DIGIT % 10 == 2 ? "done"
-           : act->category == 'D'                       ? "done"
-           : act->guid.p != NULL                        ? "answering"
-           : act->ledger / LEDGER_LEG1_DONE % 10 != 0   ? "waiting"
-                                                        : "entered";
+    return act->escalated != 0                ? "escalated"
+           : ledger_is_finalized(act->ledger) ? "done"
+           : act->category == 'D'             ? "done"
+           : act->guid.p != NULL              ? "answering"
+           : ledger_leg1_is_done(act->ledger) ? "waiting"
+                                              : "entered";
 }
 
 static const char *task_word(int64_t state)
@@ -180,7 +180,7 @@ static int activity_tell(struct activities *a, size_t i, void *context, qp_activ
                                    .state = state_of(act),
                                    .task = task_word(a->tasks[i].state),
                                    .failures = act->attempt,
-                                   .answers = act->ledger % (LIMIT_LEG2_ENTRIES + 1),
+                                   .answers = ledger_leg2_entries(act->ledger),
                                    .code = act->code,
                                    .error = act->error,
                                    .input = act->input,
@@ -317,11 +317,11 @@ static int fill_answered(struct parts *p, struct arena *arena, const struct feed
         return rc == QP_E_NOT_FOUND ? QP_OK : rc;
     }
     event->kind = "answered";
-    event->ledger = guid.ledger - guid.ledger / GUID_COMPLETED % 10 * GUID_COMPLETED;
+    event->ledger = guid_without_completion(guid.ledger);
     event->code = guid.code;
     event->at = guid.at;
     event->pos = guid.pos;
-    if (guid.ledger / GUID_CLOSED % 10 != 0) {
+    if (guid_owns_edge(guid.ledger)) {
         event->status = word_of(status_of_state(p->job->state));
     }
     return QP_OK;

@@ -277,7 +277,7 @@ static int result_find(struct request_result *r, struct bundle *b)
         r->of.addr = m->addr;
         r->of.tries = m->tries;
         r->of.failures = ((const struct act_row *)act)->attempt;
-        r->next_index = ((const struct act_row *)act)->ledger % (LIMIT_LEG2_ENTRIES + 1) + 1;
+        r->next_index = ledger_leg2_entries(((const struct act_row *)act)->ledger) + 1;
     }
     return rc;
 }

@@ -12,35 +12,29 @@
 
 #include "base/hash.h"
 
-static bool digit_is_set(int64_t ledger, int64_t weight)
-{
-    return ledger / weight % 10 != 0;
-}
-
 enum step step_next(int64_t guid_ledger)
 {
-    if (!digit_is_set(guid_ledger, GUID_WORK)) {
+    if (!guid_work_is_done(guid_ledger)) {
         return STEP_WORK;
     }
-    if (!digit_is_set(guid_ledger, GUID_SPAWNED)) {
+    if (!guid_has_spawned(guid_ledger)) {
         return STEP_SPAWN;
     }
-    return digit_is_set(guid_ledger, GUID_CLOSED) && !digit_is_set(guid_ledger, GUID_COMPLETED)
-               ? STEP_COMPLETE
-               : STEP_ACK;
+    return guid_owns_edge(guid_ledger) && !guid_is_completed(guid_ledger) ? STEP_COMPLETE
+                                                                          : STEP_ACK;
 }
 
 int64_t step_dimension(int64_t guid_ledger)
 {
-    int64_t ordinal = guid_ledger % (LIMIT_LEG2_ENTRIES + 1);
+    int64_t ordinal = guid_ordinal(guid_ledger);
     QP_ASSERT(guid_ledger >= 0);
     return ordinal > 0 ? ordinal - 1 : 0;
 }
 
 bool guid_is_later(const struct guid_row *a, const struct guid_row *b)
 {
-    int64_t x = a->ledger % (LIMIT_LEG2_ENTRIES + 1);
-    int64_t y = b->ledger % (LIMIT_LEG2_ENTRIES + 1);
+    int64_t x = guid_ordinal(a->ledger);
+    int64_t y = guid_ordinal(b->ledger);
     if (x != y) {
         return x > y;
     }

@@ -14,11 +14,6 @@
 #include "kernel/error.h"
 #include "kernel/turn_internal.h"
 
-static bool digit(int64_t ledger, int64_t weight)
-{
-    return ledger / weight % 10 != 0;
-}
-
 const struct program *kernel_program(const struct kernel *k, int64_t kind)
 {
     for (size_t i = 0; i < k->program_count; i++) {
@@ -130,7 +125,7 @@ static int children_publish(struct turn *t)
 /* Step 1, of Leg2 or of a Leg1 with a GUID: there it also completes the leg. */
 static int do_work(struct turn *t)
 {
-    bool answers = digit(t->act->ledger, LEDGER_LEG1_DONE) != 0;
+    bool answers = ledger_leg1_is_done(t->act->ledger);
     struct work work = {.code = answers ? t->code : 0, .output = t->payload};
     int rc = t->program->work == NULL ? QP_OK : t->program->work(t, &work);
     rc = rc == QP_OK && work.code >= 400 ? turn_failed(t, work.code, work.output) : rc;
@@ -250,7 +245,7 @@ static int do_complete(struct turn *t)
 /* The activity takes nothing more: it was finalized, or given up. */
 static bool act_is_over(const struct turn *t)
 {
-    return t->act->escalated != 0 || t->act->ledger / LEDGER_FINAL_DIGIT % 10 == 2;
+    return t->act->escalated != 0 || ledger_is_finalized(t->act->ledger);
 }
 
 /* Another GUID of the activity has closed the job, and finalizes in its step 3: that is still to come, or it would
@@ -363,7 +358,7 @@ static bool needs_guid(const struct op_act_create *row)
 /* A message whose Leg1 is done already: it leaves its mark, and goes (18.1). */
 static int leg1_replayed(struct turn *t)
 {
-    int64_t entries = t->act->ledger / LEDGER_LEG1_ENTRY % 100;
+    int64_t entries = ledger_leg1_entries(t->act->ledger);
     int rc = entries < t->kernel->ceilings.leg1 && t->act->escalated == 0 && !t->entered
                  ? leg1_enter(t->bundle, &t->site, NULL, true, t->kernel->ceilings)
                  : QP_OK;
@@ -394,7 +389,7 @@ int turn_enter(struct turn *t)
     if (rc != QP_OK || t->has_guid) {
         return rc == QP_OK ? turn_steps(t) : rc;
     }
-    if (t->act != NULL && digit(t->act->ledger, LEDGER_LEG1_DONE)) {
+    if (t->act != NULL && ledger_leg1_is_done(t->act->ledger)) {
         return leg1_replayed(t);
     }
     if (job_is_closed(t)) {
