@@ -188,8 +188,9 @@ struct ready {
     pthread_mutex_t lock;
     int rc;                    /* under the lock: QP_OK, or why nothing can be written */
     atomic_llong committed_us; /* the last commit, by the monotonic clock; 0: none yet */
-    atomic_llong turn_us; /* when the driver began to work with the store; 0: it does not now */
-    atomic_bool asked;    /* somebody wants to know, and the last commit is long ago */
+    atomic_llong
+        silent_us; /* since when the driver works with the store and no turn went well; 0: one did */
+    atomic_bool asked; /* somebody wants to know, and the last commit is long ago */
     /* the driver's */
     int64_t since_us; /* when rc became what it is */
     struct request_op proof;
@@ -326,9 +327,10 @@ bool handle_alive(qp *q);
 int handle_ready(qp *q, struct qp_err *err) QP_MUST_USE;
 int ready_now(qp *q, struct qp_err *err) QP_MUST_USE;
 int ready_init(struct ready *r);
-/* On the driver: before a round, a tiny commit when it has to be made sure of; and what a turn has shown. Losses and
- * their end are logged, once each. */
+/* On the driver: before a round, a tiny commit when it has to be made sure of; a turn begins to work with the store; and
+ * what it has shown. Losses and their end are logged, once each. */
 void ready_prove(qp *q);
+void ready_begin(qp *q);
 void ready_note(qp *q, int rc, const struct qp_err *err, bool committed);
 /* Why nothing can be written, or QP_OK. From any thread. */
 int ready_code(qp *q);

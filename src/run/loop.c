@@ -208,9 +208,8 @@ int loop_turn(qp *q, bool work, bool *out_busy, struct qp_err *err)
     int64_t from = now_us(q);
     int rc;
     q->in_engine = true;
-    atomic_store(&q->ready.turn_us, from);
+    ready_begin(q);
     rc = turn_with_store(q, &busy, &why);
-    atomic_store(&q->ready.turn_us, 0);
     after = engine_stats(q->engine);
     ready_note(q, rc, &why, after.commits > before.commits);
     work_turn(q);

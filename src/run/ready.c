@@ -3,7 +3,8 @@
  *   I1  who asks is answered from what was noted, and waits for nothing: neither for the store nor for the driver
  *   I2  a turn that cannot write notes why; a commit, or where the database was away the connection, takes it back.
  *       Each of the two is logged once
- *   I3  a driver that works with the store for longer than LIMIT_READY_STALL_MS says that the store does not answer
+ *   I3  a driver that works with the store for longer than LIMIT_READY_STALL_MS says that the store does not answer. A
+ *       turn that fails does not end that time, so the next one, which may wait again, does not start it again
  *
  * While something is noted the driver tries a tiny commit with every turn, so that it knows of the end of it without
  * anybody who writes. It does the same when somebody asks and the last commit is long ago: a disk on which nothing
@@ -40,7 +41,7 @@ static bool is_older(const qp *q, int64_t us, int64_t than_ms)
 
 int ready_now(qp *q, struct qp_err *err)
 {
-    int64_t turn = atomic_load(&q->ready.turn_us);
+    int64_t silent = atomic_load(&q->ready.silent_us);
     int rc = ready_code(q);
     if (!handle_alive(q)) {
         return err_set(err, QP_E_CLOSED, "the engine has stopped");
@@ -48,7 +49,7 @@ int ready_now(qp *q, struct qp_err *err)
     if (rc != QP_OK) {
         return err_set(err, rc, "%s", rc == QP_E_BUSY ? "the database is away" : qp_code_text(rc));
     }
-    if (turn != 0 && is_older(q, turn, LIMIT_READY_STALL_MS)) {
+    if (silent != 0 && is_older(q, silent, LIMIT_READY_STALL_MS)) {
         return err_set(err, QP_E_TIMEOUT, "the store does not answer");
     }
     return QP_OK;
@@ -150,10 +151,20 @@ static void log_return(qp *q, int trouble)
     }
 }
 
+void ready_begin(qp *q)
+{
+    if (atomic_load(&q->ready.silent_us) == 0) {
+        atomic_store(&q->ready.silent_us, now_us(q));
+    }
+}
+
 void ready_note(qp *q, int rc, const struct qp_err *err, bool committed)
 {
     int before = q->ready.rc; /* only the driver sets it */
     int trouble = trouble_of(q, rc);
+    if (rc == QP_OK) {
+        atomic_store(&q->ready.silent_us, 0);
+    }
     if (committed) {
         atomic_store(&q->ready.committed_us, now_us(q));
     }

@@ -89,6 +89,7 @@ int api_open(const struct api_options *options, struct api **out_api, struct qp_
         return err_set(err, QP_E_NOMEM, "api: out of memory");
     }
     api->options = *options;
+    api->look_us = INT64_MAX;
     uuid_source_init(&api->uuids);
     (void)pthread_mutex_init(&api->lock, NULL);
     (void)pthread_mutex_init(&api->clock_lock, NULL);

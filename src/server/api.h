@@ -77,9 +77,11 @@ void api_later(struct api_call *c, void (*run)(struct api_call *c));
 /* A call has a deadline, LIMIT_CALL_MS from here, if its carrier can do with an answer in the handler's place. What waits for
  * a thread of the crew by then, or in the engine's inbox, is not executed and answered with 503; what the store has in hand
  * is answered a little later with 504, if the store does not answer: else it is waited for. Kept calls that wait for
- * something else than the store stop it. */
+ * something else than the store stop it; those that keep their own time once the engine has them leave it: they are only
+ * withdrawn from its inbox. */
 void due_start(struct api_call *c);
 void due_stop(struct api_call *c);
+void due_leave(struct api_call *c);
 
 /* A kept call and its time. `late` runs once, on the API's clock thread, unless timing_stop came
  * before, which tells whether it did. `late` takes no lock that is held around timing_stop. A

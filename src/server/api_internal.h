@@ -46,7 +46,7 @@ struct api {
     struct dues {
         struct api_call *first, *last;
     } dues[DUE_LISTS];
-    bool ticking; /* the clock looks at them now and then */
+    int64_t look_us; /* when the clock looks at them; INT64_MAX: there is nothing in them */
     bool clock_stop;
     pthread_t clock;
 };

@@ -102,7 +102,8 @@ enum call_state { CALL_RUNNING, CALL_PARKED, CALL_ANSWERED, CALL_LATE, CALL_LEFT
 struct due {
     struct api_call *next, *previous;
     int64_t at_us;
-    int list; /* 0: in none; else which (api.c) */
+    int list;  /* 0: in none; else which (api_internal.h) */
+    bool kept; /* its handler keeps its time once the engine has it */
 };
 
 #define CALL_PARTS 2

@@ -1,11 +1,11 @@
 /* times.c - times of kept calls, and deadlines of all (see api.h)
  *
- * Deadlines: lists, each in the order in which calls joined it and so by time. The clock looks at them every DUE_LOOK_MS
- * while there is a call in them:
+ * Deadlines: lists, each in the order in which calls joined it and so by time. The clock looks at them when the first of a
+ * list is due:
  *
  *   WAITING   LIMIT_CALL_MS after the request: the crew's queue and the engine's inbox are rid of what waits there. What is
  *             not answered by that goes to
- *   IN_HAND   and is answered with 504 as soon as the store is found not to answer
+ *   IN_HAND   and is answered with 504 as soon as the store is found not to answer; unless its handler keeps its time
  *   SHORT     in place of both, for numbers, which are asked for within a second
  *
  *   I1  a call is in a list from due_start to its answer, which takes it out before anything else: so a call that
@@ -15,8 +15,10 @@
 
 #include "server/api_internal.h"
 
-/* How often the clock looks at deadlines, and how much later than LIMIT_CALL_MS a call in hand is given up. */
-#define DUE_LOOK_MS 100
+/* How much later than a call has waited the clock looks at it: then those of about the same time are over as well, and what
+ * they have asked of the engine. */
+#define DUE_LOOK_US INT64_C(100000)
+/* How much later than LIMIT_CALL_MS a call in hand is given up. */
 #define DUE_GRACE_US (LIMIT_LATE_MS * INT64_C(1000))
 
 /* ------------------------------------------------------------------------------------ deadlines */
@@ -38,6 +40,11 @@ static void due_unlink(struct api *api, struct api_call *c)
     c->due = (struct due){0};
 }
 
+static int64_t due_look_us(const struct api_call *c)
+{
+    return c == NULL ? INT64_MAX : c->due.at_us + (c->due.list == DUE_WAITING ? DUE_LOOK_US : 0);
+}
+
 void due_start(struct api_call *c)
 {
     struct api *api = c->api;
@@ -48,8 +55,8 @@ void due_start(struct api_call *c)
     c->deadline_us = api_now_us(api) + (brief ? LIMIT_BRIEF_MS : LIMIT_CALL_MS) * INT64_C(1000);
     (void)pthread_mutex_lock(&api->clock_lock);
     due_link(api, c, brief ? DUE_SHORT : DUE_WAITING, c->deadline_us);
-    if (!api->ticking) {
-        api->ticking = true;
+    if (due_look_us(c) < api->look_us) {
+        api->look_us = due_look_us(c);
         (void)pthread_cond_signal(&api->clock_changed);
     }
     (void)pthread_mutex_unlock(&api->clock_lock);
@@ -68,16 +75,33 @@ void due_stop(struct api_call *c)
     (void)pthread_mutex_unlock(&api->clock_lock);
 }
 
+void due_leave(struct api_call *c)
+{
+    struct api *api = c->api;
+    (void)pthread_mutex_lock(&api->clock_lock);
+    if (c->due.list == DUE_WAITING) {
+        c->due.kept = true;
+    } else if (c->due.list != DUE_NONE) {
+        due_unlink(api, c); /* it has had that time */
+    }
+    (void)pthread_mutex_unlock(&api->clock_lock);
+}
+
 /* The first call of a list whose time to wait is over: out of the crew's queue, or on to the second list. True: there
  * was one. */
 static bool due_waiting(struct api *api, int list, int64_t now)
 {
     struct api_call *c = api->dues[list].first;
+    bool kept;
     bool taken_back;
-    if (c == NULL || c->due.at_us > now) {
+    if (due_look_us(c) > now) {
         return false;
     }
+    kept = c->due.kept;
     due_unlink(api, c);
+    if (kept) {
+        return true; /* the inbox is looked at, and that is all */
+    }
     taken_back = crew_take_back(api, &c->job);
     if (!taken_back && list == DUE_WAITING) {
         due_link(api, c, DUE_IN_HAND, now + DUE_GRACE_US);
@@ -85,7 +109,7 @@ static bool due_waiting(struct api *api, int list, int64_t now)
     }
     if (!taken_back) {
         if (!api_call_late(c)) {
-            due_link(api, c, list, now + DUE_LOOK_MS * 1000);
+            due_link(api, c, list, now + DUE_LOOK_US);
         }
         return true;
     }
@@ -114,11 +138,6 @@ static void dues_look(struct api *api)
 {
     int64_t now = api_now_us(api);
     bool moved = false;
-    if (api->dues[DUE_WAITING].first == NULL && api->dues[DUE_IN_HAND].first == NULL &&
-        api->dues[DUE_SHORT].first == NULL) {
-        api->ticking = false;
-        return;
-    }
     while (due_waiting(api, DUE_SHORT, now)) {}
     while (due_waiting(api, DUE_WAITING, now)) {
         moved = true;
@@ -130,6 +149,11 @@ static void dues_look(struct api *api)
     moved = ready_now(api->options.engine, NULL) == QP_OK;
     (void)pthread_mutex_lock(&api->clock_lock);
     while (due_in_hand(api, now, moved)) {}
+    api->look_us = INT64_MAX;
+    for (int i = DUE_NONE + 1; i < DUE_LISTS; i++) {
+        int64_t at_us = due_look_us(api->dues[i].first);
+        api->look_us = at_us < api->look_us ? at_us : api->look_us;
+    }
 }
 
 /* ---------------------------------------------------------------------------------------- times */
@@ -196,19 +220,19 @@ bool timing_stop(struct api *api, struct timing *t)
     return stopped;
 }
 
-/* Until the first time comes, or the list changes. Under the clock's lock. */
+/* Until the first time or the first deadline comes, or a list changes. Under the clock's lock. */
 static void clock_sleep(struct api *api)
 {
     struct timespec until;
-    int64_t left_us = DUE_LOOK_MS * 1000;
-    if (api->times == NULL && !api->ticking) {
+    int64_t at_us = api->look_us;
+    int64_t left_us;
+    at_us = api->times != NULL && api->times->at_us < at_us ? api->times->at_us : at_us;
+    if (at_us == INT64_MAX) {
         (void)pthread_cond_wait(&api->clock_changed, &api->clock_lock);
         return;
     }
-    if (api->times != NULL && (!api->ticking || api->times->at_us - api_now_us(api) < left_us)) {
-        left_us = api->times->at_us - api_now_us(api);
-        left_us = left_us > 0 ? left_us : 0;
-    }
+    left_us = at_us - api_now_us(api);
+    left_us = left_us > 0 ? left_us : 0;
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += left_us / 1000000;
     until.tv_nsec += left_us % 1000000 * 1000;
@@ -225,7 +249,7 @@ void *clock_main(void *context)
     (void)pthread_mutex_lock(&api->clock_lock);
     while (!api->clock_stop) {
         struct timing *t;
-        if (api->ticking) {
+        if (api->look_us <= api_now_us(api)) {
             dues_look(api);
         }
         t = api->times;

@@ -418,7 +418,7 @@ static void submit(struct api_call *c, struct working *k)
     if (k->work.result_count == 0 && k->work.beat_count == 0) {
         api_call_settle(c);
     }
-    due_stop(c);
+    due_leave(c);
     timing_start(k->api, &k->timing, grace_ms(k), too_late);
     rc = work_submit(api_engine(k->api), &k->work, &err);
     if (rc != QP_OK) {

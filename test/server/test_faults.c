@@ -1,4 +1,5 @@
-/* test_faults.c - a disk that is full, and one that fails for good: what peers of a server hear of it, and when */
+/* test_faults.c - a disk that is full, one that fails for good, and a store that does not answer: what peers of a server
+ * hear of it, and when */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "servertest.h"
 #include "support/faultvfs.h"
@@ -163,9 +165,71 @@ static void a_disk_that_fails(void **state)
     st_end();
 }
 
+/* Keeps the driver inside the store until the test lets it go. */
+struct holding {
+    pthread_t thread;
+    int begun[2]; /* pipes */
+    int end[2];
+};
+
+static int hold(void *context, void *native)
+{
+    const struct holding *h = context;
+    char byte = 0;
+    (void)native;
+    QP_ASSERT(write(h->begun[1], &byte, 1) == 1);
+    QP_ASSERT(read(h->end[0], &byte, 1) == 1);
+    return QP_OK;
+}
+
+static void *hold_main(void *context)
+{
+    struct qp_err err;
+    QP_ASSERT(qp_exec(server_engine(st.server), hold, context, &err) == QP_E_TIMEOUT);
+    return NULL;
+}
+
+static void hold_begin(struct holding *h)
+{
+    char byte;
+    assert_int_equal(pipe(h->begun), 0);
+    assert_int_equal(pipe(h->end), 0);
+    assert_int_equal(pthread_create(&h->thread, NULL, hold_main, h), 0);
+    assert_int_equal(read(h->begun[0], &byte, 1), 1);
+}
+
+static void hold_end(struct holding *h)
+{
+    assert_int_equal(write(h->end[1], "", 1), 1);
+    (void)pthread_join(h->thread, NULL);
+    for (int i = 0; i < 2; i++) {
+        (void)close(h->begun[i]);
+        (void)close(h->end[i]);
+    }
+}
+
+/* While the store does not answer, a worker's call that nobody has looked at is answered with 503 when its time is over,
+ * however long it would wait for tasks, and though there is no other request. */
+static void a_store_that_hangs(void **state)
+{
+    struct holding h;
+    struct hc_answer a = {0};
+    int64_t from;
+    (void)state;
+    st_begin(ST_FILE, ST_OPEN);
+    hold_begin(&h);
+    from = now_ms();
+    assert_int_equal(st_call("POST", "/v1/work", poll_body, &a), 503);
+    assert_true(now_ms() - from < LIMIT_CALL_MS + 1000);
+    hc_done(&a);
+    hold_end(&h);
+    st_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_full_disk),
-                                       cmocka_unit_test(a_disk_that_fails)};
+                                       cmocka_unit_test(a_disk_that_fails),
+                                       cmocka_unit_test(a_store_that_hangs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

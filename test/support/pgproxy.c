@@ -95,6 +95,7 @@ static uint32_t number_at(const unsigned char *p)
 /* --------------------------------------------------------------------------------------- faults */
 
 static const struct pgproxy_fault none = {.kind = PGPROXY_NONE};
+static const struct pgproxy_fault stall = {.kind = PGPROXY_STALL};
 
 static void reset(struct connection *c)
 {
@@ -107,11 +108,21 @@ static void reset(struct connection *c)
 static void strike(struct pgproxy *x, struct connection *c, const struct pgproxy_fault *fault)
 {
     x->hits++;
-    if (fault->kind == PGPROXY_RESET || fault->kind == PGPROXY_DROP_COMMIT) {
+    if (fault->kind == PGPROXY_RESET || fault->kind == PGPROXY_CUT_OFF ||
+        fault->kind == PGPROXY_DROP_COMMIT) {
         reset(c);
     } else {
         c->fault = *fault;
     }
+}
+
+/* What strikes connections that come after the fault was armed. */
+static struct pgproxy_fault fault_to_come(const struct pgproxy_fault *fault, bool waits)
+{
+    if (waits || fault->kind == PGPROXY_RESET) {
+        return none;
+    }
+    return fault->kind == PGPROXY_CUT_OFF ? stall : *fault;
 }
 
 static void arm(struct pgproxy *x, const struct pgproxy_fault *fault)
@@ -120,7 +131,7 @@ static void arm(struct pgproxy *x, const struct pgproxy_fault *fault)
     x->hits = 0;
     x->left = fault->after_commits;
     x->waiting = waits ? *fault : none;
-    x->everyone = waits || fault->kind == PGPROXY_RESET ? none : *fault;
+    x->everyone = fault_to_come(fault, waits);
     for (size_t i = 0; i < x->connection_count; i++) {
         struct connection *c = x->connections[i];
         c->fault = none;

@@ -25,6 +25,7 @@ enum pgproxy_kind {
     PGPROXY_DEAF,        /* what the client says is swallowed, for good */
     PGPROXY_MUTE,        /* what the server says is swallowed, for good */
     PGPROXY_RESET,       /* both ends get a reset; once */
+    PGPROXY_CUT_OFF,     /* likewise, and connections to come stall */
     PGPROXY_DROP_COMMIT, /* the reply to a COMMIT and all after it vanish, then a reset: the server
                             has applied it, the client never hears of it; once */
     PGPROXY_KINDS

@@ -5,10 +5,13 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <poll.h>
 #include <sqlite3.h>
 
 #include "run/handle.h"
 #include "support/faultvfs.h"
+#include "support/pgproxy.h"
+#include "support/pgserver.h"
 #include "support/runtest.h"
 
 static int64_t commits(qp *q)
@@ -92,9 +95,82 @@ static void tells_a_full_disk(void **state)
     rt_end();
 }
 
+/* Asks until the store is ready, or is not, without a commit for it; a loaded machine takes a while. */
+static void await_ready(qp *q, bool ready)
+{
+    for (int i = 0; i < 3000 && (ready_now(q, NULL) == QP_OK) != ready; i++) {
+        (void)poll(NULL, 0, 10);
+    }
+    assert_int_equal(ready_now(q, NULL) == QP_OK, ready);
+}
+
+/* A database that stalls in the middle of a commit. */
+struct stalled {
+    pthread_t thread;
+    struct pgproxy *proxy;
+    qp *q;
+};
+
+static int stall(void *context, void *native)
+{
+    const struct stalled *s = context;
+    (void)native;
+    pgproxy_arm(s->proxy, &(struct pgproxy_fault){.kind = PGPROXY_STALL});
+    return QP_OK;
+}
+
+static void *commit_main(void *context)
+{
+    struct stalled *s = context;
+    struct qp_err err = {0};
+    QP_ASSERT(qp_exec(s->q, stall, s, &err) == QP_E_BUSY); /* nothing of it was done */
+    return NULL;
+}
+
+static void expect_unready(qp *q, int64_t for_ms)
+{
+    int64_t until = q->env.monotonic_us(q->env.context) + for_ms * 1000;
+    while (q->env.monotonic_us(q->env.context) < until) {
+        assert_int_not_equal(ready_now(q, NULL), QP_OK);
+        (void)poll(NULL, 0, 5);
+    }
+}
+
+/* A database that does not answer, and then is cut off while new connections get no answer either, is not taken for
+ * ready between the turn that has failed and the next one, which waits again: requests are given up by this. The turn
+ * ends, since its commit waits for longer than one is tried. */
+static void stays_unready(void **state)
+{
+    struct pgserver *server = pgserver_start();
+    struct pgproxy *proxy = pgproxy_start(pgserver_port(server));
+    struct qp_err err = {0};
+    struct stalled s;
+    qp *q;
+    (void)state;
+    rt_begin(RT_REAL);
+    (void)pgserver_url(server, "ready"); /* it is made */
+    q = rt_open(pgproxy_url(proxy, "ready"));
+    assert_int_equal(qp_start_threads(q, 0, &err), QP_OK);
+    await_ready(q, true);
+    s = (struct stalled){.proxy = proxy, .q = q};
+    assert_int_equal(pthread_create(&s.thread, NULL, commit_main, &s), 0);
+    await_ready(q, false);
+    expect_unready(q, LIMIT_COMMIT_MS);
+    pgproxy_arm(proxy, &(struct pgproxy_fault){.kind = PGPROXY_CUT_OFF});
+    expect_unready(q, 2 * LIMIT_READY_STALL_MS);
+    pgproxy_arm(proxy, &(struct pgproxy_fault){.kind = PGPROXY_NONE});
+    await_ready(q, true);
+    (void)pthread_join(s.thread, NULL);
+    rt_close(q);
+    rt_end();
+    pgproxy_stop(proxy);
+    pgserver_stop(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(asks_seldom),
-                                       cmocka_unit_test(tells_a_full_disk)};
+                                       cmocka_unit_test(tells_a_full_disk),
+                                       cmocka_unit_test(stays_unready)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
