@@ -31,6 +31,40 @@ test_servers_share_it() {
         expect 11 '' 'cancelled' wait a --server "$first" --token-file "$token"
 }
 
+# ask ADDRESS PATH [BODY]: what a server answers, for the administrator's token
+ask() {
+    curl -s --max-time 60 -H "Authorization: Bearer $(cat "$token")" ${3:+--json "$3"} "$1$2"
+}
+
+# until_says SECONDS ADDRESS PATH PATTERN: it does within that time; with a ! before the pattern it says that no more
+until_says() {
+    local end=$((SECONDS + $1)) not=${4%%[!\!]*}
+    until ask "$2" "$3" > said && [ -s said ] && if [ -n "$not" ]; then ! grep -Eq "${4#!}" said; else grep -Eq "$4" said; fi; do
+        [ "$SECONDS" -lt "$end" ] || { echo "$2$3 does not say '$4' in time:"; cat said; return 1; }
+        sleep 0.1
+    done
+}
+
+# A worker that was killed, with a task in hand and a call that waits, is there until its lease of 30 s is over and then gone: also at
+# the server that it never spoke to. So is its topic, and the task is there for others.
+test_killed_worker() {
+    local first second worker from token=$PWD/data/admin.token
+    serve --store "$place" && first=$url || return 1
+    mkdir second && cd second && serve --store "$place" && second=$url || return 1
+    ask "$first" /v1/jobs '{"topic":"greet","id":"a"}' > /dev/null
+    from=$SECONDS
+    ask "$first" /v1/work '{"worker":"w1","topics":["greet"],"wait":"5s"}' | grep -q '"job":"a"' || return 1
+    curl -s -H "Authorization: Bearer $(cat "$token")" --json '{"worker":"w1","topics":["greet"],"wait":"50s"}' "$first/v1/work" &
+    worker=$!
+    servers+=("$worker")
+    until_says 10 "$first" /v1/workers '"name":"w1".*"waiting":1' && until_says 10 "$second" /v1/workers '"name":"w1"' &&
+        until_says 10 "$second" /v1/topics '"greet".*"workers":1' || return 1
+    kill -9 "$worker" && wait "$worker" 2> /dev/null
+    until_says 60 "$second" /v1/workers '!"name":"w1"' && [ $((SECONDS - from)) -ge 29 ] && [ $((SECONDS - from)) -le 45 ] &&
+        until_says 5 "$first" /v1/workers '!"name":"w1"' && until_says 10 "$second" /v1/topics '"greet".*"workers":0' &&
+        ask "$second" /v1/work '{"worker":"w2","topics":["greet"],"wait":"20s"}' | grep -q '"job":"a"'
+}
+
 test_no_password() {
     expect 1 '' 'cannot connect' ls --db 'postgresql://nobody:sesame@127.0.0.1:1/none' && ! grep -q sesame "$TMPDIR/err"
 }

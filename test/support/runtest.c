@@ -145,6 +145,18 @@ void rt_poll(qp *q)
     } while (qp_next_deadline(q) == 0);
 }
 
+void rt_poll_until(qp *q, const int *set)
+{
+    for (int i = 0; i < WAIT_S * 100; i++) {
+        rt_poll(q);
+        if (*set != 0) {
+            return;
+        }
+        (void)nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL);
+    }
+    RT_FAIL("nothing was answered in %d s", WAIT_S);
+}
+
 /* The whole text, or the sentence of an error. */
 static bool is_said(qp_str said, const char *text)
 {

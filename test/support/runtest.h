@@ -45,6 +45,8 @@ void rt_start_with(qp *q, const struct qp_start *start);
 void rt_worker(qp *q, const char *topic, qp_work work, void *context);
 /* Everything that is to be done now is done. */
 void rt_poll(qp *q);
+/* The same until a callback has set the flag or the count; fails the test after half a minute. */
+void rt_poll_until(qp *q, const int *set);
 /* Fails the test unless the job has this status; and, when it is not NULL, this output or error, or an
  * error of code 500 with this message. */
 void rt_expect(qp *q, const char *id, const char *status, const char *text);

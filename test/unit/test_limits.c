@@ -449,12 +449,7 @@ static void call_make(qp *q, struct caller *c, int64_t want, const char *token)
 
 static void await_answer(qp *q, struct caller *c)
 {
-    for (int i = 0; i < 3000 && c->answers == 0; i++) {
-        rt_poll(q);
-        if (c->answers == 0) {
-            (void)nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL);
-        }
-    }
+    rt_poll_until(q, &c->answers);
     assert_int_equal(c->answers, 1);
 }
 

@@ -64,10 +64,7 @@ static void submit(qp *q, struct caller *c)
 
 static void await(qp *q, struct caller *c)
 {
-    for (int i = 0; i < 3000 && c->answers == 0; i++) {
-        rt_poll(q);
-        (void)nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL);
-    }
+    rt_poll_until(q, &c->answers);
     assert_int_equal(c->answers, 1);
     assert_int_equal(c->rc, QP_OK);
     work_done(q, &c->call, WORK_TOLD);
@@ -164,12 +161,8 @@ static void keep_one(qp *q, const char *name, const char *topic)
     struct caller c;
     make(&c, name, topic, 1, 0);
     submit(q, &c);
-    for (int i = 0; i < 3000 && c.answers == 0; i++) {
-        rt_poll(q);
-    }
-    assert_int_equal(c.rc, QP_OK);
+    await(q, &c);
     assert_int_equal(c.call.task_count, 1);
-    work_done(q, &c.call, WORK_TOLD);
 }
 
 /* Proves that a worker with a task in hand serves its topics: a second task that waits there is not told of as one that

@@ -72,12 +72,7 @@ static void submit(qp *q, struct caller *c)
 /* Drives until it is answered. */
 static void await(qp *q, struct caller *c)
 {
-    for (int i = 0; i < 3000 && c->answers == 0; i++) {
-        rt_poll(q);
-        if (c->answers == 0) {
-            (void)nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL);
-        }
-    }
+    rt_poll_until(q, &c->answers);
     assert_int_equal(c->answers, 1);
 }
 
