@@ -338,6 +338,84 @@ static void test_after_a_crash(void **state)
     }
 }
 
+/* --------------------------------------------------------------------------------- the page of the locks */
+
+#define PAGE_SIZE 4096
+#define LOCK_PAGE                                                                                  \
+    (0x40000000 / PAGE_SIZE + 1) /* SQLite's locks are in it, and it is never written */
+#define COUNT_AT 28              /* of the file: how many pages it has */
+
+/* A store whose file has this many pages, most of them a hole that nothing refers to. */
+static void make_large(uint32_t pages)
+{
+    unsigned char count[4] = {(unsigned char)(pages >> 24), (unsigned char)(pages >> 16),
+                              (unsigned char)(pages >> 8), (unsigned char)pages};
+    int fd;
+    expect_rows("new", false, false, 0);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, count, sizeof count, COUNT_AT), (ssize_t)sizeof count);
+    assert_int_equal(ftruncate(fd, (off_t)pages * PAGE_SIZE), 0);
+    assert_int_equal(close(fd), 0);
+}
+
+/* In a process that does not close it: all that is new is in the log. */
+static void grow_and_die(void)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        struct store *s = NULL;
+        struct qp_err err = {0};
+        int rc = open_as(false, false, &s, &err);
+        for (int i = 0; rc == QP_OK && i < ROWS; i++) {
+            rc = put_row(s, &err);
+        }
+        _exit(rc == QP_OK ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static off_t pages_of_file(void)
+{
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(st.st_blocks * 512 < 64 * 1024 * 1024); /* it is a hole */
+    return st.st_size / PAGE_SIZE;
+}
+
+/* A file of 1 GiB that ends at the page of SQLite's locks, or shortly before or behind it, is whole after a kill: that page
+ * is counted, and neither the file nor the log has it. A file that lacks another one is still refused. */
+static void test_page_of_the_locks(void **state)
+{
+    (void)state;
+    for (uint32_t pages = LOCK_PAGE - 3; pages <= LOCK_PAGE + 1; pages++) {
+        struct store *s = NULL;
+        struct qp_err err = {0};
+        if (pages == LOCK_PAGE) {
+            continue; /* SQLite does not end a file with it */
+        }
+        for (int cut = 0; cut <= 1; cut++) {
+            begin();
+            make_large(pages);
+            grow_and_die();
+            assert_int_equal(pages_of_file(), pages);
+            if (cut == 0) {
+                expect_rows("of 1 GiB", true, false, ROWS);
+                expect_rows("of 1 GiB", false, false, ROWS);
+                assert_true(pages_of_file() > LOCK_PAGE);
+                expect_rows("of 1 GiB, closed", false, false, ROWS);
+            } else {
+                assert_int_equal(truncate(path, (off_t)(pages - 1) * PAGE_SIZE), 0);
+                assert_int_equal(open_as(false, false, &s, &err), QP_E_CORRUPT);
+                assert_non_null(strstr(err.text, "is truncated"));
+            }
+            files_remove(dir);
+        }
+    }
+}
+
 /* Every commit moves the position, by which the next open knows; without a sync it does not. */
 static void test_position_moves_with_commits(void **state)
 {
@@ -471,6 +549,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_after_a_crash),
+        cmocka_unit_test(test_page_of_the_locks),
         cmocka_unit_test(test_position_moves_with_commits),
         cmocka_unit_test(test_taken_away),
         cmocka_unit_test(test_close_leaves_all_in_the_file),
