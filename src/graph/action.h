@@ -77,7 +77,7 @@ int action_matches(struct action *s, const struct match *matches, size_t count, 
                    bool *out_hold) QP_MUST_USE;
 /* True for an error that stands for the text of the graph, not for this try: the activity is broken. */
 bool is_broken(int rc);
-/* An error of this activity (kernel/error.h). */
+/* An error of this activity (store/error.h). */
 int action_error(struct action *s, int64_t code, const char *why, qp_str *out_json) QP_MUST_USE;
 /* The error that this activity's answer is, which has a code of 400 or more. */
 int action_failure(struct action *s, qp_str *out_error) QP_MUST_USE;

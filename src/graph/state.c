@@ -12,7 +12,7 @@
 #include "base/time.h"
 #include "graph/action.h"
 #include "graph/start.h"
-#include "kernel/error.h"
+#include "store/error.h"
 
 /* An activity as it ran. */
 struct instance {

@@ -17,8 +17,8 @@
 
 #include "base/uuid.h"
 #include "kernel/chores.h"
-#include "kernel/error.h"
 #include "kernel/turn_internal.h"
+#include "store/error.h"
 
 #define CODE_TAKEN 409
 #define CODE_TOO_LARGE 413

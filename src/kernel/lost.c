@@ -22,8 +22,8 @@
  * Where several nodes share a store, the one that wakes a lease knows only those deaths that it has found itself.
  */
 #include "kernel/engine_internal.h"
-#include "kernel/error.h"
 #include "kernel/request.h"
+#include "store/error.h"
 
 struct loss {
     struct request_result result; /* the command is its first member */

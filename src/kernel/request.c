@@ -12,10 +12,10 @@
 #include <stdio.h>
 
 #include "base/failpoint.h"
-#include "kernel/error.h"
 #include "kernel/face.h"
 #include "kernel/query.h"
 #include "kernel/retry.h"
+#include "store/error.h"
 
 /* The job of an id. */
 static int job_by_id(struct bundle *b, int64_t ns, qp_str jid, const struct job_row **out_job)

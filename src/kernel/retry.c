@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernel/error.h"
+#include "store/error.h"
 
 const struct retry retry_default = {
     .attempts = 5, .backoff_ms = 1000, .factor = 2, .cap_ms = 60 * 1000};

@@ -11,8 +11,8 @@
 
 #include "base/failpoint.h"
 #include "kernel/chores.h"
-#include "kernel/error.h"
 #include "kernel/turn_internal.h"
+#include "store/error.h"
 
 const struct program *kernel_program(const struct kernel *k, int64_t kind)
 {

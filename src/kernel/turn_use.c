@@ -7,8 +7,8 @@
  */
 #include <stdio.h>
 
-#include "kernel/error.h"
 #include "kernel/turn_internal.h"
+#include "store/error.h"
 
 struct arena *turn_arena(struct turn *t)
 {

@@ -4,10 +4,10 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "kernel/error.h"
 #include "kernel/filter.h"
 #include "kernel/single.h"
 #include "run/handle.h"
+#include "store/error.h"
 
 #define LOOK_MS 200 /* between two looks at a job that another process may end */
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "base/time.h"
-#include "kernel/error.h"
 #include "kernel/ledger.h"
+#include "store/error.h"
 
 #define EXACT_MOST (INT64_C(1) << 53) /* beyond it many readers round */
 

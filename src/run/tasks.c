@@ -7,9 +7,9 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "kernel/error.h"
 #include "run/handle.h"
 #include "run/stats.h"
+#include "store/error.h"
 
 /* ------------------------------------------------------------------------------------- in hand */
 

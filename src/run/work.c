@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "kernel/error.h"
 #include "run/stats.h"
+#include "store/error.h"
 
 /* ------------------------------------------------------------------------------------------ checks */
 

@@ -23,6 +23,7 @@
 #include "store/apply.h"
 
 #include "base/failpoint.h"
+#include "store/error.h"
 #include "store/event.h"
 
 /* Which state may follow which. */
@@ -160,8 +161,6 @@ int msg_release(struct txn *t, struct msg_row *m)
     return paused < 0 ? paused : msg_move(t, m, paused ? MSG_ASIDE : MSG_READY, 0, 0);
 }
 
-#define LEASE_EXPIRED_CODE 504 /* of the answer that did not come in time */
-
 /* The entry of a delivery that got no answer. A job that is gone or over gets none. This locks the job while it
  * holds the message, in the opposite order to a commit that brings an answer: where many write, the server detects
  * the deadlock, and one of the two commits is repeated. */
@@ -171,7 +170,7 @@ static int lost_note(struct txn *t, const struct msg_row *m)
         txn_get(t, TABLE_job, &(struct job_row){.ns = m->ns, .job = m->job});
     struct event_facts facts = {.delivery = m->tries,
                                 .worker = m->worker,
-                                .code = LEASE_EXPIRED_CODE,
+                                .code = ERROR_CODE_LOST,
                                 .error = QP_STR("lease expired"),
                                 .address = m->addr};
     qp_str detail;

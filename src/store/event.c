@@ -2,6 +2,7 @@
 #include "store/event.h"
 
 #include "base/json.h"
+#include "store/error.h"
 
 static void put_text(struct json_writer *w, qp_str key, qp_str text)
 {
@@ -19,25 +20,13 @@ static void put_number(struct json_writer *w, qp_str key, int64_t number)
     }
 }
 
-/* The activity is the address up to its first comma. */
-static qp_str activity_of(qp_str address)
-{
-    const char *comma = address.n == 0 ? NULL : memchr(address.p, ',', address.n);
-    return (qp_str){address.p, comma == NULL ? address.n : (size_t)(comma - address.p)};
-}
-
 static void put_error(struct json_writer *w, const struct event_facts *facts)
 {
-    if (str_is_none(facts->error)) {
-        return;
+    if (!str_is_none(facts->error)) {
+        json_key(w, QP_STR("error"));
+        error_put(w, &(struct error){
+                         .code = facts->code, .message = facts->error, .addr = facts->address});
     }
-    json_key(w, QP_STR("error"));
-    json_begin_object(w);
-    put_number(w, QP_STR("code"), facts->code);
-    put_text(w, QP_STR("message"), facts->error);
-    put_text(w, QP_STR("activity"), activity_of(facts->address));
-    put_text(w, QP_STR("address"), facts->address);
-    json_end_object(w);
 }
 
 int event_write(const struct qp_env *env, struct arena *arena, const struct event_facts *facts,

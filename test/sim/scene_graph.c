@@ -13,11 +13,11 @@
 #include "kernel/single.h"
 #include "sim/plot.h"
 #include "sim/scene.h"
+#include "sim/scene_faces.h"
 
 #define MAINS_MAX 2
 #define JOBS_MAX 3
 #define TRIES_MAX 64 /* of children that fail first */
-#define LOOK_MS 100
 #define VERSIONS 2
 
 struct graph_job {
@@ -42,11 +42,7 @@ struct graph_world {
     int job_count;
     struct app *apps[VERSIONS];
     char text[PLOT_TEXT_SIZE];
-    struct {
-        struct faces *faces;
-        const struct qp_env *env;
-        qp_ms look_at;
-    } nodes[SIM_NODES_MAX];
+    struct scene_faces nodes[SIM_NODES_MAX];
     struct seen_try tries[TRIES_MAX];
     int try_count;
 };
@@ -55,34 +51,20 @@ struct graph_world {
 
 static struct faces *graph_faces(void *world, int node, const struct qp_env *env)
 {
-    static const struct face *const kinds[] = {&single_face, &graph_face};
     struct graph_world *w = world;
-    QP_ASSERT(faces_open(&(struct face_options){.env = env}, kinds, ARRAY_COUNT(kinds),
-                         &w->nodes[node].faces) == QP_OK);
-    w->nodes[node].env = env;
-    w->nodes[node].look_at = 0;
-    return w->nodes[node].faces;
+    return scene_faces_open(&w->nodes[node], env);
 }
 
-/* What others have activated is seen by looking. */
 static void graph_turn(void *world, int node, struct store *store)
 {
     struct graph_world *w = world;
-    const struct qp_env *env = w->nodes[node].env;
-    qp_ms now = env->monotonic_us(env->context) / 1000;
-    struct qp_err err = {0};
-    if (now >= w->nodes[node].look_at &&
-        names_refresh(w->nodes[node].faces->names, store, &err) == QP_OK) {
-        w->nodes[node].look_at = now + LOOK_MS;
-    }
-    library_tidy(graph_library(w->nodes[node].faces));
+    scene_faces_turn(&w->nodes[node], store);
 }
 
 static void graph_leave(void *world, int node)
 {
     struct graph_world *w = world;
-    faces_close(w->nodes[node].faces);
-    w->nodes[node].faces = NULL;
+    scene_faces_close(&w->nodes[node]);
 }
 
 /* Its name says what it is, once there is a version at all. */

@@ -12,54 +12,36 @@
 #include "graph/program.h"
 #include "kernel/single.h"
 #include "sim/scene.h"
+#include "sim/scene_faces.h"
 
 #define VERSIONS 3
 #define STARTS 8
 #define FORKS 3
 #define MOVES_MAX 8
 #define SPAN_MS 400
-#define LOOK_MS 100
 
 struct names_world {
     struct sim *sim;
     struct app *apps[VERSIONS];
-    struct {
-        struct faces *faces;
-        const struct qp_env *env;
-        qp_ms look_at;
-    } nodes[SIM_NODES_MAX];
+    struct scene_faces nodes[SIM_NODES_MAX];
 };
 
 static struct faces *names_faces(void *world, int node, const struct qp_env *env)
 {
-    static const struct face *const kinds[] = {&single_face, &graph_face};
     struct names_world *w = world;
-    QP_ASSERT(faces_open(&(struct face_options){.env = env}, kinds, ARRAY_COUNT(kinds),
-                         &w->nodes[node].faces) == QP_OK);
-    w->nodes[node].env = env;
-    w->nodes[node].look_at = 0;
-    return w->nodes[node].faces;
+    return scene_faces_open(&w->nodes[node], env);
 }
 
-/* As a process does for its readers. */
 static void names_turn(void *world, int node, struct store *store)
 {
     struct names_world *w = world;
-    const struct qp_env *env = w->nodes[node].env;
-    qp_ms now = env->monotonic_us(env->context) / 1000;
-    struct qp_err err = {0};
-    if (now >= w->nodes[node].look_at &&
-        names_refresh(w->nodes[node].faces->names, store, &err) == QP_OK) {
-        w->nodes[node].look_at = now + LOOK_MS;
-    }
-    library_tidy(graph_library(w->nodes[node].faces));
+    scene_faces_turn(&w->nodes[node], store);
 }
 
 static void names_leave(void *world, int node)
 {
     struct names_world *w = world;
-    faces_close(w->nodes[node].faces);
-    w->nodes[node].faces = NULL;
+    scene_faces_close(&w->nodes[node]);
 }
 
 /* Before the first version a name is a plain topic, and rightly so. */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "kernel/error.h"
+#include "store/error.h"
 #include "support/testenv.h"
 
 static struct testenv t;

@@ -25,7 +25,7 @@
 #define LEDGER(column) "CASE WHEN " column " IS NOT NULL THEN printf('%015d'," column ") END"
 #define SPACE(ns) "(SELECT name FROM main.qp_space WHERE ns=" ns ")"
 #define JOB(ns, job) "(SELECT jid FROM main.qp_job WHERE ns=" ns " AND job=" job ")"
-/* In the one shape (kernel/error.h); rows of an older version have a sentence, or an object with less in it. */
+/* In the one shape (store/error.h); rows of an older version have a sentence, or an object with less in it. */
 #define ERROR(column, activity, address)                                                           \
     "CASE WHEN " column " IS NULL OR (substr(" column ",1,8)='{\"code\":' AND instr(" column       \
     ",'\"address\":')>0) THEN " column " WHEN json_valid(" column ") AND json_type(" column        \

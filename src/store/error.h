@@ -12,10 +12,12 @@
  * Pure functions. Texts are made in the arena. No error is longer than LIMIT_ERROR_TEXT_SIZE: the message is cut, at a
  * character.
  */
-#ifndef QP_KERNEL_ERROR_H
-#define QP_KERNEL_ERROR_H
+#ifndef QP_STORE_ERROR_H
+#define QP_STORE_ERROR_H
 
 #include "base/mem.h"
+
+struct json_writer;
 
 #define ERROR_CODE 500      /* of an error that has none of its own */
 #define ERROR_CODE_LOST 504 /* the lease of a task ran out: its worker did not answer */
@@ -28,7 +30,9 @@ struct error {
     qp_str activity; /* none: the name in `addr` */
 };
 
-/* QP_E_NOMEM. */
+/* As an object in a larger text. It is the only place that writes one. */
+void error_put(struct json_writer *w, const struct error *e);
+/* As a text of its own. QP_E_NOMEM. */
 int error_write(struct arena *a, const struct error *e, qp_str *out_json) QP_MUST_USE;
 
 /* The error that a text tells of, in its one shape. `text` is such an error, another JSON object that has a message (and

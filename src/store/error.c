@@ -1,8 +1,7 @@
 /* error.c - the one shape of an error (see error.h) */
-#include "kernel/error.h"
+#include "store/error.h"
 
 #include "base/json.h"
-#include "kernel/address.h"
 
 qp_str error_cut(qp_str message)
 {
@@ -25,22 +24,37 @@ static void put(struct json_writer *w, const char *key, qp_str text)
     json_put_str(w, text);
 }
 
+/* The name of an activity is its address up to the first comma. */
+static qp_str activity_of(const struct error *e)
+{
+    const char *comma = e->addr.n == 0 ? NULL : memchr(e->addr.p, ',', e->addr.n);
+    if (!str_is_none(e->activity) || comma == NULL) {
+        return str_is_none(e->activity) ? e->addr : e->activity;
+    }
+    return (qp_str){e->addr.p, (size_t)(comma - e->addr.p)};
+}
+
+void error_put(struct json_writer *w, const struct error *e)
+{
+    json_begin_object(w);
+    json_key(w, QP_STR("code"));
+    json_put_i64(w, e->code);
+    put(w, "message", e->message);
+    put(w, "activity", activity_of(e));
+    put(w, "address", e->addr);
+    if (!str_is_none(e->job)) {
+        put(w, "job", e->job);
+    }
+    json_end_object(w);
+}
+
 static int write_fields(struct buf *out, const struct error *e, qp_str message)
 {
+    struct error cut = *e;
     struct json_writer w;
+    cut.message = message;
     json_writer_init(&w, out);
-    json_begin_object(&w);
-    json_key(&w, QP_STR("code"));
-    json_put_i64(&w, e->code);
-    put(&w, "message", message);
-    put(&w, "activity",
-        !str_is_none(e->activity) || str_is_none(e->addr) ? e->activity
-                                                          : address_split(e->addr).name);
-    put(&w, "address", e->addr);
-    if (!str_is_none(e->job)) {
-        put(&w, "job", e->job);
-    }
-    json_end_object(&w);
+    error_put(&w, &cut);
     return json_writer_done(&w);
 }
 
