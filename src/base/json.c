@@ -32,15 +32,18 @@ static void put_number(struct buf *out, qp_str number);
 
 int json_parse(const struct qp_env *env, qp_str text, struct qp_err *err, struct json **out_json)
 {
+    QP_TRY(json_check(env, text, NULL, err));
+    return json_build(env, text, err, out_json);
+}
+
+int json_build(const struct qp_env *env, qp_str text, struct qp_err *err, struct json **out_json)
+{
     const size_t flags = JSON_DECODE_ANY | JSON_ALLOW_NUL;
     json_t *tree = NULL;
     struct buf copy;
     bool changed = false;
-    int rc = json_check(env, text, NULL, err);
+    int rc;
 
-    if (rc != QP_OK) {
-        return rc;
-    }
     buf_init(&copy, env, 0);
     rc = rewrite(text, &copy, &changed);
     if (rc == QP_OK) {

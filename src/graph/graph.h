@@ -24,6 +24,7 @@
 #ifndef QP_GRAPH_GRAPH_H
 #define QP_GRAPH_GRAPH_H
 
+#include "base/json.h"
 #include "graph/mapping.h"
 
 enum activity_type {
@@ -196,7 +197,9 @@ size_t graph_job_key(const struct graph *g, qp_str name);
 /* The rule by which signals of a topic find whom they are for; all rules of a topic are alike in this. */
 const struct hook_rule *app_hook(const struct app *app, qp_str topic);
 
-/* Whether checked JSON is as the schema says: QP_OK, or QP_E_SHAPE with the pointer in the sentence. */
-int schema_check(const struct schema *schema, qp_str json, struct qp_err *err) QP_MUST_USE;
+/* Whether JSON is as the schema says: QP_OK, or QP_E_SHAPE with its pointer, in the sentence, too. JSON_UNCHECKED: codes of
+ * json_check. */
+int schema_check(const struct schema *schema, qp_str json, enum json_trust trust,
+                 struct qp_err *err) QP_MUST_USE;
 
 #endif

@@ -652,14 +652,17 @@ static int check_value(const struct schema *s, const struct json *json, const st
     return rc;
 }
 
-int schema_check(const struct schema *schema, qp_str json, struct qp_err *err)
+int schema_check(const struct schema *schema, qp_str json, enum json_trust trust,
+                 struct qp_err *err)
 {
     struct place whole = {0};
     struct json *tree = NULL;
-    int rc = json_parse(schema->env, json, err, &tree);
-    if (rc == QP_OK) {
-        rc = check_value(schema, tree, &whole, err);
+    int rc;
+    if (trust == JSON_UNCHECKED) {
+        QP_TRY(json_check(schema->env, json, NULL, err));
     }
+    QP_TRY(json_build(schema->env, json, err, &tree));
+    rc = check_value(schema, tree, &whole, err);
     json_free(tree);
     return rc;
 }

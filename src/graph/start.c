@@ -77,9 +77,11 @@ static int check_policy(const struct naming *n, struct qp_err *err)
                          "own: say it there, and leave it out here");
 }
 
+/* The input of a start was checked to be JSON where it came in; that of a call is what a mapping made. */
 static int check_input(const struct graph *g, const struct naming *n, struct qp_err *err)
 {
-    int rc = g->input == NULL ? QP_OK : schema_check(g->input, n->input, err);
+    enum json_trust trust = str_is_none(n->caller) ? JSON_CHECKED : JSON_UNCHECKED;
+    int rc = g->input == NULL ? QP_OK : schema_check(g->input, n->input, trust, err);
     return rc == QP_E_SHAPE ? err_point(err, rc, "/input") : rc;
 }
 

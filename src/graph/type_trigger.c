@@ -59,8 +59,9 @@ static int check_input(struct action *s, bool *out_fails)
 {
     struct qp_err err;
     qp_str error;
-    int rc =
-        s->graph->input == NULL ? QP_OK : schema_check(s->graph->input, s->turn->act->input, &err);
+    int rc = s->graph->input == NULL
+                 ? QP_OK
+                 : schema_check(s->graph->input, s->turn->act->input, JSON_CHECKED, &err);
     *out_fails = rc == QP_E_SHAPE;
     if (!*out_fails) {
         return rc;

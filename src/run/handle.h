@@ -442,12 +442,6 @@ void watches_done(qp *q);
 /* jobs.c: one op in a commit, waited for; what it puts out is in it. */
 int op_do(qp *q, struct op *op, const char *what, struct qp_err *err) QP_MUST_USE;
 
-/* signals.c */
-int signal_check(const qp *q, const struct qp_signal *s, struct qp_err *err) QP_MUST_USE;
-/* The GUID of a signal whose key is known: it stands for (topic, key, id), or is new when there is no id. */
-int signal_guid(qp *q, const struct qp_signal *signal, unsigned char out_guid[UUID_SIZE],
-                struct qp_err *err) QP_MUST_USE;
-
 /* jobs.c: on the driver: the row of an id, as it is committed. */
 int job_row_of(qp *q, struct arena *arena, int64_t ns, qp_str id,
                const struct job_row **out_job) QP_MUST_USE;

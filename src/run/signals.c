@@ -4,6 +4,7 @@
  * that delivers it records it (store/apply_signal.c). If we crash before that commit, the signal is not there, and
  * sending it again sends it; if after it, sending it again is answered with what became of the first.
  */
+#include "run/signals.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "run/handle.h"
@@ -25,28 +26,52 @@ int signal_guid(qp *q, const struct qp_signal *signal, unsigned char out_guid[UU
                        : err_set(err, rc, "signal: no id can be made: the source of chance fails");
 }
 
-int signal_check(const qp *q, const struct qp_signal *s, struct qp_err *err)
+static int given_id_check(qp_str id, const char *what, struct qp_err *err)
 {
-    int rc = name_check(s->topic, "topic", err);
-    rc = rc == QP_OK && !str_is_none(s->key) ? id_check(s->key, "key", err) : rc;
-    rc = rc == QP_OK && !str_is_none(s->id) ? id_check(s->id, "signal id", err) : rc;
-    rc = rc == QP_OK && !str_is_none(s->idem_key) ? id_check(s->idem_key, "idempotency key", err)
-                                                  : rc;
-    if (rc == QP_OK && s->code != 0 && (s->code < 100 || s->code > 599)) {
-        rc = err_set(err, QP_E_INVALID, "code: %d, it is 100 to 599", s->code);
+    return str_is_none(id) ? QP_OK : id_check(id, what, err);
+}
+
+static int payload_check(const qp *q, qp_str payload, enum json_trust trust, struct qp_err *err)
+{
+    int rc;
+    if (payload.n > LIMIT_PAYLOAD_SIZE) {
+        return err_set(err, QP_E_TOO_LARGE, "payload: %zu bytes, the limit is %d", payload.n,
+                       LIMIT_PAYLOAD_SIZE);
     }
-    if (rc == QP_OK && (s->ttl_ms < 0 || s->ttl_ms > LIMIT_TIMER_MS)) {
-        rc = err_set(err, QP_E_INVALID, "ttl_ms: %lld, it is 0 to %lld (ten years)",
-                     (long long)s->ttl_ms, (long long)LIMIT_TIMER_MS);
+    if (trust == JSON_CHECKED) {
+        return QP_OK;
     }
-    if (rc == QP_OK && s->payload.n > LIMIT_PAYLOAD_SIZE) {
-        rc = err_set(err, QP_E_TOO_LARGE, "payload: %zu bytes, the limit is %d", s->payload.n,
-                     LIMIT_PAYLOAD_SIZE);
+    rc = json_check(&q->env, payload, NULL, err);
+    return rc == QP_OK ? QP_OK : err_wrap(err, rc, "payload");
+}
+
+static int numbers_check(const struct qp_signal *s, struct qp_err *err)
+{
+    if (s->code != 0 && (s->code < 100 || s->code > 599)) {
+        (void)err_set(err, QP_E_INVALID, "code: %d, it is 100 to 599", s->code);
+        return err_point(err, QP_E_INVALID, "/code");
     }
-    if (rc == QP_OK) {
-        rc = json_check(&q->env, s->payload, NULL, err);
-        rc = rc == QP_OK ? QP_OK : err_wrap(err, rc, "payload");
+    if (s->ttl_ms < 0 || s->ttl_ms > LIMIT_TIMER_MS) {
+        return err_set(err, QP_E_INVALID, "ttl_ms: %lld, it is 0 to %lld (ten years)",
+                       (long long)s->ttl_ms, (long long)LIMIT_TIMER_MS);
     }
+    return QP_OK;
+}
+
+static int parts_check(const qp *q, const struct qp_signal *s, enum json_trust trust,
+                       struct qp_err *err)
+{
+    QP_TRY(name_check(s->topic, "topic", err));
+    QP_TRY(given_id_check(s->key, "key", err));
+    QP_TRY(given_id_check(s->id, "signal id", err));
+    QP_TRY(given_id_check(s->idem_key, "idempotency key", err));
+    QP_TRY(numbers_check(s, err));
+    return payload_check(q, s->payload, trust, err);
+}
+
+int signal_check(const qp *q, const struct qp_signal *s, enum json_trust trust, struct qp_err *err)
+{
+    int rc = parts_check(q, s, trust, err);
     return rc == QP_OK ? QP_OK : err_wrap(err, rc, "signal");
 }
 
@@ -121,20 +146,32 @@ static void sending_withdrawn(qp *q, struct call *c)
     sending_answered(q->engine, &s->request.command, QP_E_TIMEOUT, call_late_text());
 }
 
-static int sending_prepare(qp *q, struct sending *s, struct qp_err *err)
+static int sending_prepare(qp *q, struct sending *s, enum json_trust trust, struct qp_err *err)
 {
     s->call = (struct call){.run = sending_run, .q = q};
-    QP_TRY(signal_check(q, &s->signal, err));
+    QP_TRY(signal_check(q, &s->signal, trust, err));
     QP_TRY(space_number(q, s->signal.ns, &s->ns, err));
     return signal_guid(q, &s->signal, s->guid, err);
+}
+
+static int send_now(qp *q, const struct qp_signal *signal, enum json_trust trust,
+                    struct qp_err *err)
+{
+    struct sending s = {.signal = *signal};
+    QP_TRY(sending_prepare(q, &s, trust, err));
+    return call_do(q, &s.call, err);
 }
 
 int qp_signal_send(qp *q, const struct qp_signal *signal, struct qp_err *err)
 {
     ENTER(q, signal != NULL, err);
-    struct sending s = {.signal = *signal};
-    int rc = sending_prepare(q, &s, err);
-    return rc == QP_OK ? call_do(q, &s.call, err) : rc;
+    return send_now(q, signal, JSON_UNCHECKED, err);
+}
+
+int signal_send(qp *q, const struct qp_signal *signal, enum json_trust trust, struct qp_err *err)
+{
+    ENTER(q, signal != NULL, err);
+    return send_now(q, signal, trust, err);
 }
 
 static qp_str keep(char **place, qp_str text)
@@ -160,7 +197,7 @@ int qp_signal_send_async(qp *q, const struct qp_signal *signal, struct qp_err *e
     }
     s->signal = *signal;
     s->async = true;
-    rc = sending_prepare(q, s, err);
+    rc = sending_prepare(q, s, JSON_UNCHECKED, err);
     s->call.withdrawn = sending_withdrawn;
     if (rc == QP_OK) {
         place = (char *)(s + 1);

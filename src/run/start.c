@@ -10,6 +10,8 @@
 #include "base/json.h"
 #include "kernel/retry.h"
 #include "run/handle.h"
+#include "run/signals.h"
+#include "run/start.h"
 #include "run/stats.h"
 
 /* One start, from the check to the answer. A blocking one stands on the caller's stack; an async one
@@ -118,21 +120,26 @@ static int ids_check(const struct qp_start *start, struct qp_err *err)
     return given_id_check(start->idem_key, "idempotency key", err);
 }
 
-static int input_check(const qp *q, const struct qp_start *start, struct qp_err *err)
+static int input_check(const qp *q, const struct qp_start *start, enum json_trust trust,
+                       struct qp_err *err)
 {
     int rc;
     if (start->input.n > LIMIT_PAYLOAD_SIZE) {
         return err_set(err, QP_E_TOO_LARGE, "input: %zu bytes, the limit is %d", start->input.n,
                        LIMIT_PAYLOAD_SIZE);
     }
+    if (trust == JSON_CHECKED) {
+        return QP_OK;
+    }
     rc = json_check(&q->env, start->input, NULL, err);
     return rc == QP_OK ? QP_OK : err_wrap(err, rc, "input");
 }
 
 /* The signal that commits with it. */
-static int start_signal_check(const qp *q, const struct qp_signal *signal, struct qp_err *err)
+static int start_signal_check(const qp *q, const struct qp_signal *signal, enum json_trust trust,
+                              struct qp_err *err)
 {
-    QP_TRY(signal_check(q, signal, err));
+    QP_TRY(signal_check(q, signal, trust, err));
     return !str_is_none(signal->key)
                ? QP_OK
                : err_set(err, QP_E_INVALID,
@@ -140,7 +147,8 @@ static int start_signal_check(const qp *q, const struct qp_signal *signal, struc
                          "qp_signal_send reads it from the payload");
 }
 
-static int start_check(const qp *q, const struct qp_start *start, struct qp_err *err)
+static int start_check(const qp *q, const struct qp_start *start, enum json_trust trust,
+                       struct qp_err *err)
 {
     QP_TRY(topic_check(start->topic, err));
     if (start->topic.p[0] == '.') {
@@ -153,9 +161,9 @@ static int start_check(const qp *q, const struct qp_start *start, struct qp_err 
     QP_TRY(policy_check(&start->retry, err));
     QP_TRY(attributes_check(start, err));
     if (start->signal != NULL) {
-        QP_TRY(start_signal_check(q, start->signal, err));
+        QP_TRY(start_signal_check(q, start->signal, trust, err));
     }
-    return input_check(q, start, err);
+    return input_check(q, start, trust, err);
 }
 
 /* The id that was given, or a new one. */
@@ -439,7 +447,7 @@ static int start_prepare(qp *q, struct starting *s, struct qp_err *err)
 
 static int start_now(qp *q, struct starting *s, char out_id[QP_ID_SIZE], struct qp_err *err)
 {
-    int rc = start_check(q, &s->start, err);
+    int rc = start_check(q, &s->start, JSON_UNCHECKED, err);
     rc = rc == QP_OK ? start_prepare(q, s, err) : rc;
     if (rc != QP_OK) {
         return err_wrap(err, rc, "start");
@@ -532,10 +540,11 @@ static struct starting *starting_copy(qp *q, const struct qp_start *start)
     return s;
 }
 
-static int start_later(qp *q, const struct qp_start *start, struct qp_err *err)
+static int start_later(qp *q, const struct qp_start *start, enum json_trust trust,
+                       struct qp_err *err)
 {
     struct starting *s;
-    int rc = start_check(q, start, err);
+    int rc = start_check(q, start, trust, err);
     if (rc != QP_OK) {
         return err_wrap(err, rc, "start");
     }
@@ -557,7 +566,13 @@ static int start_later(qp *q, const struct qp_start *start, struct qp_err *err)
 int qp_job_start_async(qp *q, const struct qp_start *start, struct qp_err *err)
 {
     ENTER(q, start != NULL, err);
-    return start_later(q, start, err);
+    return start_later(q, start, JSON_UNCHECKED, err);
+}
+
+int start_async(qp *q, const struct qp_start *start, enum json_trust trust, struct qp_err *err)
+{
+    ENTER(q, start != NULL, err);
+    return start_later(q, start, trust, err);
 }
 
 /* ------------------------------------------------------------------------------- of a task's output */
@@ -591,7 +606,7 @@ int qp_task_start(qp_task *t, const struct qp_start *start, struct qp_err *err)
         return err_set(err, QP_E_LIMIT, "start: a task starts at most %d jobs with its output",
                        LIMIT_TASK_STARTS);
     }
-    rc = start_check(q, start, err);
+    rc = start_check(q, start, JSON_UNCHECKED, err);
     if (rc != QP_OK) {
         return err_wrap(err, rc, "start");
     }

@@ -8,6 +8,8 @@
 #include <stdio.h>
 
 #include "run/show.h"
+#include "run/signals.h"
+#include "run/start.h"
 #include "server/fields.h"
 #include "server/handlers.h"
 #include "server/idempotency.h"
@@ -143,7 +145,7 @@ static void start_submit(struct api_call *c, struct starting *s, struct qp_start
     start->ns = c->ns;
     start->idem_key = idempotency_text(c);
     start->idem_body = str_is_none(start->idem_key) ? QP_NONE : c->body;
-    rc = qp_job_start_async(api_engine(c->api), start, &err);
+    rc = start_async(api_engine(c->api), start, JSON_CHECKED, &err);
     if (rc != QP_OK) {
         api_fail(c, rc, &err);
     }
@@ -563,7 +565,7 @@ static void send_signal(struct api_call *c, const struct qp_signal *wanted)
     signal.payload = str_is_none(signal.payload) ? QP_STR("null") : signal.payload;
     signal.idem_key = idempotency_text(c);
     signal.idem_body = c->body;
-    rc = qp_signal_send(api_engine(c->api), &signal, &err);
+    rc = signal_send(api_engine(c->api), &signal, JSON_CHECKED, &err);
     if (rc == QP_E_CONFLICT && !str_is_none(c->idempotency_key)) {
         refuse_other(c);
         return;
@@ -606,13 +608,12 @@ void handle_signal(struct api_call *c)
     if (!BODY_READ(c, Signal, c->body, "", &body)) {
         return;
     }
-    if (raw_has(c->body, "code") && (body.code < 100 || body.code > 599)) {
-        api_refuse(c, PROBLEM_BAD_FIELD, "/code", "it is 100 to 599");
-        return;
+    if (raw_has(c->body, "code") && body.code == 0) {
+        body.code = -1; /* 0 is no code: it stands for none, and one was given */
     }
     send_signal(c, &(struct qp_signal){.topic = body.topic,
                                        .key = body.key,
-                                       .code = (int)body.code,
+                                       .code = clamp_int(body.code),
                                        .payload = body.payload,
                                        .id = body.id,
                                        .ttl_ms = body.ttl});

@@ -92,7 +92,7 @@ static void values(void **state)
         int rc;
         assert_non_null(s);
         assert_int_equal(report.count, 0);
-        rc = schema_check(s, str_from(cases[i].json), &err);
+        rc = schema_check(s, str_from(cases[i].json), JSON_UNCHECKED, &err);
         if (cases[i].refusal == NULL && rc != QP_OK) {
             fail_msg("%s refuses %s: %s", cases[i].schema, cases[i].json, err.text);
         } else if (cases[i].refusal != NULL) {
@@ -170,7 +170,8 @@ static void edges(void **state)
     struct qp_err err = {0};
     const struct schema *s;
     (void)state;
-    assert_int_equal(schema_check(compile("{}"), QP_STR("{"), &err), QP_E_MALFORMED);
+    assert_int_equal(schema_check(compile("{}"), QP_STR("{"), JSON_UNCHECKED, &err),
+                     QP_E_MALFORMED);
     buf_init(&schema, &at_world.env, 0);
     buf_init(&json, &at_world.env, 0);
     for (int i = 0; i < LIMIT_YAML_DEPTH - 1; i++) {
@@ -186,7 +187,7 @@ static void edges(void **state)
     buf_byte(&schema, '\0');
     s = compile(schema.p);
     assert_int_equal(report.count, 0);
-    assert_int_equal(schema_check(s, buf_slice(&json), &err), QP_E_SHAPE);
+    assert_int_equal(schema_check(s, buf_slice(&json), JSON_UNCHECKED, &err), QP_E_SHAPE);
     assert_memory_equal(err.text, "'/0/0/0/0/", 10);
     buf_done(&schema);
     buf_done(&json);
