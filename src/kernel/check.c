@@ -42,14 +42,14 @@ struct teller {
 
 static int check_name(struct check *c);
 static void check_all(struct check *c, struct teller *t);
-static int rules_check(qp_str rules, struct qp_err *err);
+static int rules_check(const struct check_options *options, struct qp_err *err);
 
 int check_run(struct store *s, const struct check_options *options, void *context,
               qp_check_visit visit, struct qp_check_result *out_result, struct qp_err *err)
 {
     struct check c = {.store = s, .options = options, .err = err};
     struct teller t = {context, visit, {0}, options->limit};
-    int rc = rules_check(options->rules, err);
+    int rc = rules_check(options, err);
     if (rc != QP_OK || options->limit < 0) {
         return rc != QP_OK ? rc : err_set(err, QP_E_INVALID, "the limit is a positive number");
     }
@@ -92,8 +92,24 @@ static bool rule_is_asked(const struct check *c, const struct check_rule *rule)
     return str_is_none(c->options->rules) || rule_is_named(c->options->rules, rule->name);
 }
 
-static int rules_check_one(qp_str name, struct qp_err *err)
+static bool is_face_rule(const struct faces *faces, qp_str name)
 {
+    for (size_t i = 0; faces != NULL && i < faces->count; i++) {
+        const struct face_rule *r = faces->all[i].face->rules;
+        for (; r != NULL && r->name != NULL; r++) {
+            if (name.n > 0 && rule_is_named(name, r->name)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static int rules_check_one(const struct faces *faces, qp_str name, struct qp_err *err)
+{
+    if (is_face_rule(faces, name)) {
+        return QP_OK;
+    }
     for (size_t i = 0; i < check_rule_count; i++) {
         if (name.n > 0 && rule_is_named(name, check_rules[i].name)) {
             return QP_OK;
@@ -103,15 +119,16 @@ static int rules_check_one(qp_str name, struct qp_err *err)
                    CHECK_ECHO(name));
 }
 
-static int rules_check(qp_str rules, struct qp_err *err)
+static int rules_check(const struct check_options *options, struct qp_err *err)
 {
+    qp_str rules = options->rules;
     int rc = QP_OK;
     for (size_t from = 0; !str_is_none(rules) && rc == QP_OK && from <= rules.n;) {
         size_t to = from;
         while (to < rules.n && rules.p[to] != ',') {
             to++;
         }
-        rc = rules_check_one((qp_str){rules.p + from, to - from}, err);
+        rc = rules_check_one(options->faces, (qp_str){rules.p + from, to - from}, err);
         from = to + 1;
     }
     return rc;
@@ -516,6 +533,37 @@ static void ask_rules(struct check *c, bool whole_store)
     }
 }
 
+static void ask_face_rule(struct check *c, const struct faced *of, const struct face_rule *r)
+{
+    struct sight sight = {c->store, &c->arena, c->job, c->err};
+    struct check_rule *rule = ARENA_NEW(&c->arena, struct check_rule); /* as long as its findings */
+    qp_str wrong = QP_NONE;
+    if (rule == NULL) {
+        c->rc = err_set(c->err, QP_E_NOMEM, "check: out of memory");
+        return;
+    }
+    *rule = (struct check_rule){.name = r->name, .severity = r->severity, .next = r->next};
+    c->rule = rule;
+    if (!rule_is_asked(c, rule)) {
+        return;
+    }
+    c->rc = r->ask(of->state, &sight, &wrong);
+    if (c->rc == QP_OK && !str_is_none(wrong)) {
+        found(c, "", "%.*s", CHECK_ECHO(wrong));
+    }
+}
+
+/* What the job's own kind asks of it. */
+static void ask_face(struct check *c)
+{
+    const struct faces *faces = c->options->faces;
+    const struct faced *of = faces == NULL ? NULL : faces_of(faces, c->job->kind);
+    const struct face_rule *r = of == NULL ? NULL : of->face->rules;
+    for (; r != NULL && r->name != NULL && c->rc == QP_OK; r++) {
+        ask_face_rule(c, of, r);
+    }
+}
+
 /* Its retention time is over: rows may be gone already, and its own goes last. */
 static bool is_fading(const struct check *c, const struct job_row *job)
 {
@@ -530,6 +578,7 @@ static void check_one(struct check *c, struct teller *t, struct walk *w, const s
     }
     load_job(c, w, job);
     ask_rules(c, false);
+    ask_face(c);
     tell(c, t);
     t->result.jobs++;
 }

@@ -13,7 +13,7 @@
 #ifndef QP_KERNEL_CHECK_H
 #define QP_KERNEL_CHECK_H
 
-#include "store/store.h"
+#include "kernel/face.h"
 
 struct check_options {
     qp_str namespace_name; /* none: all */
@@ -21,6 +21,7 @@ struct check_options {
     qp_str rules;          /* names or groups, by commas: "A1,S"; none: all */
     int64_t limit;         /* findings after which it stops; 0: LIMIT_CHECK_FINDINGS */
     int64_t max_tries;     /* of a message, for M5; 0: any number */
+    const struct faces *faces; /* whose rules are asked, too; NULL: none */
 };
 
 /* QP_OK: it was checked, and out_result says what was found. QP_E_INVALID: no such rule.

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernel/turn.h"
+#include "kernel/face.h"
 
 /* ---------------------------------------------------------------------------------------- fan-out */
 
@@ -325,6 +325,7 @@ int delete_version(struct bundle *b, const struct op_app_delete *op, qp_str vers
 
 /* A page of jobs, until one is open and needs the version. */
 struct needing {
+    const struct faces *faces;
     qp_str version;
     int64_t last;
     size_t count;
@@ -337,7 +338,7 @@ static int see_need(void *context, const void *row)
     const struct job_row *job = row;
     n->count++;
     n->last = job->job;
-    n->needed = n->needed || (job->state == JOB_OPEN && str_equal(job->version, n->version));
+    n->needed = n->needed || faces_need(n->faces, job, n->version);
     return QP_OK;
 }
 
@@ -361,12 +362,12 @@ static int collect_row(struct bundle *b, int64_t ns, const struct collect *c,
     return QP_OK;
 }
 
-int collect_page(struct bundle *b, const struct msg_row *m)
+int collect_page(struct bundle *b, const struct msg_row *m, const struct faces *faces)
 {
     struct collect c;
     struct job_row place = {.ns = m->ns};
     struct op op = {.kind = OP_app_collect};
-    struct needing need = {0};
+    struct needing need = {.faces = faces};
     struct scan scan = {.table = TABLE_job,
                         .index = -1,
                         .prefix = &place,

@@ -9,6 +9,8 @@
 
 #include "store/store.h"
 
+struct faces;
+
 /* A signal to all that wait at a topic (H12): those that were registered when it was sent, up to
  * `snapshot` in the order of registrations and messages; `key` and `seq` are the last that was looked at. */
 struct fanout {
@@ -55,8 +57,9 @@ int collect_payload(struct arena *a, const struct collect *collect,
 int collect_parse(qp_str payload, struct collect *out_collect) QP_MUST_USE;
 /* The version is hidden, and a message in the same bundle does the rest. `version` is its name. */
 int delete_version(struct bundle *b, const struct op_app_delete *op, qp_str version) QP_MUST_USE;
-/* One page of a COLLECT message, likewise. */
-int collect_page(struct bundle *b, const struct msg_row *message) QP_MUST_USE;
+/* One page of a COLLECT message, likewise; what jobs need is their faces' to say (face.h); NULL: as by default. */
+int collect_page(struct bundle *b, const struct msg_row *message,
+                 const struct faces *faces) QP_MUST_USE;
 
 /* Jobs whose time is over, LIMIT_RETENTION_JOBS of them: one that is open is sent its END, of one that
  * is finished LIMIT_SWEEP_ROWS rows go. Jobs that somebody works on are passed over. out_more: come again at

@@ -114,7 +114,7 @@ static int work(struct delivery *d, struct bundle *b)
     case MESSAGE_DESCEND:
         return descend_page(b, d->row);
     case MESSAGE_COLLECT:
-        return collect_page(b, d->row);
+        return collect_page(b, d->row, d->engine->kernel.faces);
     case MESSAGE_START:
     case MESSAGE_RESULT:
         return work_outside(d, b);

@@ -45,6 +45,7 @@ struct task {
     qp_str topic;
     qp_str jid;
     qp_str workflow;
+    int64_t kind; /* of its job */
     qp_str addr;
     qp_str input;
     qp_str policy;    /* of retries (retry.h) */

@@ -96,6 +96,24 @@ void *faces_state(const struct faces *f, const struct face *face)
     return of->state;
 }
 
+bool faces_need(const struct faces *f, const struct job_row *job, qp_str version)
+{
+    const struct faced *of = f == NULL ? NULL : faces_of(f, job->kind);
+    return of == NULL || of->face->needs == NULL
+               ? job->state == JOB_OPEN && str_equal(job->version, version)
+               : of->face->needs(of->state, job, version);
+}
+
+void faces_stats(const struct faces *f, void *context, face_number number)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        const struct faced *of = &f->all[i];
+        if (of->face->stats != NULL) {
+            of->face->stats(of->state, context, number);
+        }
+    }
+}
+
 /* ------------------------------------------------------------------------------------------- turns */
 
 void faces_changed(struct faces *f, struct store *s)

@@ -22,6 +22,7 @@
 #ifndef QP_KERNEL_FACE_H
 #define QP_KERNEL_FACE_H
 
+#include "base/json.h"
 #include "base/limits.h"
 #include "kernel/names.h"
 #include "kernel/turn.h"
@@ -52,6 +53,18 @@ struct sight {
     const struct job_row *job;
     struct qp_err *err;
 };
+
+/* One rule of fsck about jobs of one kind. */
+struct face_rule {
+    const char *name; /* for people and --rules; no rule of check_rules.def has it */
+    enum qp_severity severity;
+    const char *next; /* what to do about it */
+    /* A sentence about what is wrong, in the sight's arena; none: the job is in order. */
+    int (*ask)(void *state, const struct sight *sight, qp_str *out_wrong);
+};
+
+/* A number for the metrics: a gauge, in the order in which it is told. */
+typedef void (*face_number)(void *context, const char *name, const char *help, int64_t value);
 
 /* face.name_kind, where it is no kind of rows. */
 #define NAMES_PLAIN (-1) /* every name that is not in the table */
@@ -92,6 +105,24 @@ struct face {
      * does not say. NULL: a signal must name its key (QP_E_NOT_FOUND). */
     int (*signal_key)(void *state, struct bundle *b, const struct op_hook_signal *signal,
                       qp_str version, qp_str *out_key, struct qp_err *err);
+    /* Somebody asks the job to end, cancelled; the turn stands at its trigger, with the GUID of the question, which is
+     * the same every time. *out_ends true, as preset: it ends at once; false: the kind has seen to it, by an answer to
+     * one of its activities (turn_send). A kill is not asked about. NULL: the job ends at once. */
+    int (*cancel)(void *state, struct turn *t, qp_str error, bool *out_ends);
+    /* A job that is a fork of `from`, after its inception and before its first step, in the same commit: rows that it
+     * takes over are copied here. The retry of a job that has ended is a fork, too. Any code refuses the fork. NULL: it
+     * begins at its first step, with the input of `from` or another. */
+    int (*fork)(void *state, struct turn *t, const struct job_row *from, struct qp_err *err);
+    /* What a worker has brought, final or pending, before it counts. QP_E_SHAPE refuses it, with a pointer into it: then
+     * nothing was written, and the task is still the worker's. NULL: every output is good. */
+    int (*result)(void *state, struct turn *t, qp_str output, struct qp_err *err);
+
+    /* On any thread that has a row of a job. */
+
+    /* Whether the job still needs the version. NULL: one that is open needs the version on its row. */
+    bool (*needs)(void *state, const struct job_row *job, qp_str version);
+    /* Its numbers, when metrics are read. NULL: none. */
+    void (*stats)(void *state, void *context, face_number number);
 
     /* In the snapshot of a read, on the reader's thread, with no scan open. Texts live in the sight's arena. */
 
@@ -99,9 +130,17 @@ struct face {
     int (*describe_job)(void *state, const struct sight *sight, struct qp_job_info *info);
     int (*describe_activity)(void *state, const struct sight *sight, const struct act_row *act,
                              struct qp_activity *told);
+    /* A journal entry of the kind's own (turn_event); `kind` is from KERNEL_EVENTS on. */
+    int (*describe_history)(void *state, const struct sight *sight, int64_t kind,
+                            struct qp_event *event);
     /* What the job itself keeps, as members of a JSON object that is begun: `,"data":{..}`. *out_done false: nothing was
      * written. NULL, or not done: its rows of data, each by its name. */
     int (*export_data)(void *state, const struct sight *sight, struct buf *out, bool *out_done);
+    /* What a worker elsewhere gets with a task of this activity beside its input, as members of a JSON object that is
+     * begun. NULL: nothing. */
+    int (*task)(void *state, const struct sight *sight, qp_str address, struct json_writer *w);
+    /* Its part of fsck, ended by a rule without a name. NULL: none. */
+    const struct face_rule *rules;
 };
 
 /* A face with its state. */
@@ -130,6 +169,11 @@ void faces_close(struct faces *f);
 const struct faced *faces_of(const struct faces *f, int64_t kind);
 /* The state of a face that is in the set. */
 void *faces_state(const struct faces *f, const struct face *face);
+
+/* Whether the job still needs the version; one whose kind has no face here as by default. */
+bool faces_need(const struct faces *f, const struct job_row *job, qp_str version);
+/* The numbers of all faces. */
+void faces_stats(const struct faces *f, void *context, face_number number);
 
 /* On the engine's thread before a round, when nothing is being written: names are read again for readers, at once after
  * a look that failed, and now and then where others write (`shared`); each face has its turn. */

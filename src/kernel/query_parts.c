@@ -362,6 +362,17 @@ static int fill_facts(struct parts *p, struct arena *arena, qp_str detail, struc
     return QP_OK;
 }
 
+/* An entry of the job's own kind. */
+static int describe_entry(struct parts *p, struct arena *arena, int64_t kind,
+                          struct qp_event *event)
+{
+    struct sight sight = {p->q->store, arena, p->job, p->err};
+    const struct faced *of = query_face(p->q, p->job);
+    return kind < KERNEL_EVENTS || of == NULL || of->face->describe_history == NULL
+               ? QP_OK
+               : of->face->describe_history(of->state, &sight, kind, event);
+}
+
 static int fill_event(struct parts *p, struct arena *arena, const struct feed_entry *entry,
                       struct qp_event *event, bool *out_found)
 {
@@ -384,7 +395,7 @@ static int fill_event(struct parts *p, struct arena *arena, const struct feed_en
         return fill_facts(p, arena, e->detail, event);
     }
     event->detail = e->detail;
-    return QP_OK;
+    return describe_entry(p, arena, event_kind(e), event);
 }
 
 /* What the row of an entry says. *out_found false: the row is gone. */

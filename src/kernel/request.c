@@ -205,6 +205,40 @@ static int start_name(struct engine *e, struct request_start *r, struct bundle *
     return QP_OK;
 }
 
+/* A fork, while its rows are copied. */
+struct forking {
+    const struct faced *of;
+    const struct job_row *from;
+    struct qp_err err;
+};
+
+static int fork_copy(void *context, struct turn *t)
+{
+    struct forking *f = context;
+    return f->of->face->fork(f->of->state, t, f->from, &f->err);
+}
+
+/* What the new job takes over of the one that it is a fork of, as its kind says. */
+static int start_fork(struct engine *e, struct request_start *r, struct bundle *b,
+                      struct start *start)
+{
+    struct faces *faces = engine_kernel(e)->faces;
+    struct forking fork = {.of = faces == NULL ? NULL : faces_of(faces, start->job.kind)};
+    int rc;
+    if (fork.of == NULL || fork.of->face->fork == NULL || str_is_none(start->job.forked_from)) {
+        return start_job(e, r, b, start);
+    }
+    QP_TRY(job_by_id(b, start->job.ref.ns, start->job.forked_from, &fork.from));
+    start->incepted = fork_copy;
+    start->context = &fork;
+    rc = start_job(e, r, b, start);
+    if (fork.err.text[0] != '\0') {
+        r->why = keep_why(b, &fork.err);
+        r->why_rc = rc;
+    }
+    return rc;
+}
+
 /* What was said before to the same key stands, whatever the name means by now. */
 static int start_decide(struct engine *e, struct command *c, struct bundle *b)
 {
@@ -221,7 +255,7 @@ static int start_decide(struct engine *e, struct command *c, struct bundle *b)
     QP_TRY(keyed_begin(&r->keyed, b));
     QP_TRY(named);
     QP_TRY(start_meets(r, b, &start, &there));
-    QP_TRY(there != NULL ? start_met(r, b, there) : start_job(e, r, b, &start));
+    QP_TRY(there != NULL ? start_met(r, b, there) : start_fork(e, r, b, &start));
     return start_more(r, b);
 }
 
@@ -444,6 +478,25 @@ static int starts_decide(struct engine *e, struct request_result *r, struct bund
     return QP_OK;
 }
 
+/* What was brought is shown to the job's kind before it counts. */
+static int result_check(struct turn *t, struct request_result *r)
+{
+    struct faces *faces = t->kernel->faces;
+    const struct faced *of = faces == NULL ? NULL : faces_of(faces, t->job->kind);
+    struct qp_err err = {0};
+    int rc;
+    r->why = NULL;
+    if (r->kind == RESULT_ERROR || of == NULL || of->face->result == NULL) {
+        return QP_OK;
+    }
+    rc = of->face->result(of->state, t, r->output, &err);
+    if (rc != QP_OK) {
+        r->why = keep_why(t->bundle, &err);
+        r->why_rc = rc;
+    }
+    return rc;
+}
+
 static int result_decide(struct engine *e, struct command *c, struct bundle *b)
 {
     struct request_result *r = (struct request_result *)c;
@@ -458,6 +511,7 @@ static int result_decide(struct engine *e, struct command *c, struct bundle *b)
         return rc;
     }
     r->workflow = t.job->workflow;
+    QP_TRY(result_check(&t, r));
     switch (r->kind) {
     case RESULT_DONE:
         rc = decide_done(&t, r);
@@ -587,6 +641,15 @@ static int end_reason(struct arena *a, qp_str reason, qp_str *out_error)
     return str_is_none(reason) ? QP_OK : error_write(a, &e, out_error);
 }
 
+/* The job's kind may end it in its own way. */
+static int cancel_ask(struct turn *t, qp_str error, bool *out_ends)
+{
+    struct faces *faces = t->kernel->faces;
+    const struct faced *of = faces == NULL ? NULL : faces_of(faces, t->job->kind);
+    return of == NULL || of->face->cancel == NULL ? QP_OK
+                                                  : of->face->cancel(of->state, t, error, out_ends);
+}
+
 static int end_decide(struct engine *e, struct command *c, struct bundle *b)
 {
     struct request_end *r = (struct request_end *)c;
@@ -602,6 +665,13 @@ static int end_decide(struct engine *e, struct command *c, struct bundle *b)
     QP_TRY(step_guid(b, job->owner_guid, QP_STR("end"), &site.guid));
     QP_TRY(turn_init(&t, engine_kernel(e), b, &c->outcome, &site));
     QP_TRY(end_reason(&b->commit->arena, r->error, &error));
+    if (r->state == JOB_CANCELLED) {
+        bool ends = true;
+        QP_TRY(cancel_ask(&t, error, &ends));
+        if (!ends) {
+            return QP_OK;
+        }
+    }
     return turn_end_job(&t, r->state, error, r->descend);
 }
 

@@ -227,7 +227,8 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
                          .priority = m->priority,
                          .act = act,
                          .jid = ((const struct job_row *)job)->jid,
-                         .workflow = ((const struct job_row *)job)->workflow};
+                         .workflow = ((const struct job_row *)job)->workflow,
+                         .kind = ((const struct job_row *)job)->kind};
     o->handed = h;
     return QP_OK;
 }
@@ -331,6 +332,7 @@ static struct task *task_new(struct engine *e, const struct handed *h)
     task->topic = keep(&place, h->topic);
     task->jid = keep(&place, h->jid);
     task->workflow = keep(&place, h->workflow);
+    task->kind = h->kind;
     task->addr = keep(&place, h->act->addr);
     task->input = keep(&place, h->act->input);
     task->policy = keep(&place, h->act->policy);

@@ -113,6 +113,7 @@ struct handed {
     const struct act_row *act;
     qp_str jid;
     qp_str workflow;
+    int64_t kind; /* of the job */
     qp_str topic;
     qp_str guid;
     qp_str progress; /* what the delivery before sent last; none */
@@ -227,6 +228,9 @@ struct start {
         by_message; /* it begins in a later commit, and leaves nothing in the outcome of this one */
     qp_ms
         delay_ms; /* 0: it begins now; else a START message begins it, and it is WAITING until then */
+    /* After its inception, before its first step, in the same commit; NULL: nothing. Not of one that begins later. */
+    int (*incepted)(void *context, struct turn *t);
+    void *context;
 };
 int turn_start(struct turn *t, struct kernel *k, struct bundle *b, struct outcome *outcome,
                const struct start *start) QP_MUST_USE;

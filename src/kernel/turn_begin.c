@@ -153,12 +153,17 @@ static int start_new(struct turn *t, const struct start *start, qp_str body_hash
     if (rc == QP_OK && !str_is_none(start->job.forked_from)) {
         rc = turn_note(t, EVENT_FORKED, &(struct event_facts){.job = start->job.forked_from});
     }
-    rc = rc == QP_OK ? turn_settle(t) : rc;
-    if (rc == QP_OK && t->stepwise) {
+    QP_TRY(rc);
+    QP_TRY(turn_settle(t));
+    if (start->incepted != NULL) {
+        QP_TRY(start->incepted(start->context, t));
+        QP_TRY(bundle_run(t->bundle));
+    }
+    if (t->stepwise) {
         t->outcome->more = true;
         return QP_OK;
     }
-    return rc == QP_OK ? turn_steps(t) : rc;
+    return turn_steps(t);
 }
 
 int turn_start(struct turn *t, struct kernel *k, struct bundle *b, struct outcome *outcome,

@@ -238,7 +238,8 @@ int turn_task(struct turn *t, qp_str topic)
                                   .priority = op->msg_put.priority,
                                   .act = t->act,
                                   .jid = t->job->jid,
-                                  .workflow = t->job->workflow};
+                                  .workflow = t->job->workflow,
+                                  .kind = t->job->kind};
         t->outcome->handed = handed;
     }
     return rc;

@@ -5,6 +5,7 @@
  */
 #include "base/env.h"
 #include "kernel/check.h"
+#include "run/kinds.h"
 
 void qp_check_options_init(struct qp_check_options *options)
 {
@@ -42,6 +43,7 @@ int qp_check(const struct qp_check_options *options, void *context, qp_check_vis
     struct store_options of_store = {.read_only = true, .must_exist = true, .full_check = true};
     struct qp_env env;
     struct store *store = NULL;
+    struct faces *faces = NULL;
     int rc;
     if (options == NULL || out_result == NULL) {
         return err_set(err, QP_E_INVALID,
@@ -63,8 +65,15 @@ int qp_check(const struct qp_check_options *options, void *context, qp_check_vis
     if (rc != QP_OK) {
         return rc;
     }
-    rc =
-        check_run(store, &of_check, context, visit != NULL ? visit : visit_nobody, out_result, err);
+    rc = kinds_open(&(struct face_options){.env = &env, .read_only = true}, NULL, 0, &faces);
+    if (rc == QP_OK) {
+        of_check.faces = faces;
+        rc = check_run(store, &of_check, context, visit != NULL ? visit : visit_nobody, out_result,
+                       err);
+    } else {
+        (void)err_set(err, rc, "qp_check: %s", qp_code_text(rc));
+    }
     (void)store_close(store, NULL); /* nothing was written */
+    faces_close(faces);
     return rc;
 }

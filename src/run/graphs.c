@@ -311,8 +311,7 @@ static int see_need(void *context, const void *row)
 {
     struct deleting *d = context;
     const struct job_row *job = row;
-    if (d->id[0] == '\0' && job->state == JOB_OPEN && job->kind == GRAPH_KIND &&
-        str_equal(job->version, d->name)) {
+    if (d->id[0] == '\0' && faces_need(d->call.q->faces, job, d->name)) {
         copy_name(d->id, job->jid);
     }
     return QP_OK;

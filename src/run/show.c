@@ -314,7 +314,6 @@ void show_audit(struct json_writer *w, const struct audit_entry *e)
 
 void show_task(struct json_writer *w, const struct work_task *t)
 {
-    json_begin_object(w);
     show_text(w, "token", t->token);
     show_text(w, "kind", "activity");
     show_str(w, "job", t->job);
@@ -326,5 +325,4 @@ void show_task(struct json_writer *w, const struct work_task *t)
     show_text(w, "idempotency_key", t->key);
     show_json(w, "input", t->input);
     show_json(w, "progress", t->progress);
-    json_end_object(w);
 }

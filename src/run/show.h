@@ -24,7 +24,7 @@ void show_worker(struct json_writer *w, const struct work_worker *worker);
 /* Without its hash. */
 void show_access(struct json_writer *w, const struct access_token *token);
 void show_audit(struct json_writer *w, const struct audit_entry *entry);
-/* A task of an answer to POST /v1/work. */
+/* A task of an answer to POST /v1/work: its members, in an object that is begun. */
 void show_task(struct json_writer *w, const struct work_task *task);
 
 /* A key and its value, for whoever writes more; none, 0 and NULL are left out. */

@@ -301,6 +301,12 @@ static void tell_desk(qp *q, const struct desk_call *d)
         NULL, 0, d->in_hand);
 }
 
+/* A number of a kind of jobs. */
+static void tell_number(void *context, const char *name, const char *help, int64_t value)
+{
+    set(context, &SPEC(GAUGE, name, help), NULL, 0, value);
+}
+
 /* Under the lock. */
 static int collect(qp *q, struct collecting *c, struct qp_err *err)
 {
@@ -317,6 +323,7 @@ static int collect(qp *q, struct collecting *c, struct qp_err *err)
     tell_desk(q, &d);
     tell_topics(c);
     tell_counted(c);
+    faces_stats(q->faces, c->s, tell_number);
     if (q->path != NULL) {
         file_size(q, "", &SPEC(GAUGE, "quipu_db_bytes", "Size of the file"));
         file_size(q, "-wal", &SPEC(GAUGE, "quipu_wal_bytes", "Size of its log"));

@@ -494,6 +494,9 @@ static void result_answered(struct engine *e, struct command *c, int rc, const c
     (void)e;
     r->rc = rc;
     r->status = status_of(rc, b->result.job_is_over);
+    if (b->result.why != NULL && rc == b->result.why_rc) {
+        why = b->result.why;
+    }
     if (r->status == WORK_REFUSED) {
         pending_why(b, rc, why, r->why);
     }

@@ -29,7 +29,7 @@
 #ifndef QP_RUN_WORK_H
 #define QP_RUN_WORK_H
 
-#include "base/base.h"
+#include "kernel/face.h"
 
 #define WORK_TOKEN_SIZE 160 /* with its NUL */
 
@@ -80,6 +80,8 @@ struct work_task {
     struct work_task *next;
     qp_str job;
     qp_str workflow;
+    struct job_ref ref;     /* of the job */
+    const struct faced *of; /* its kind; NULL: it has no face here */
     qp_str topic;
     qp_str address;
     qp_str input;
@@ -135,6 +137,11 @@ struct work_call {
  * or QP_E_TOO_LARGE with the pointer of the field: "/topics/3". A result or a beat that is at
  * fault is refused alone (WORK_REFUSED, rc, why), and the call goes on. */
 int work_submit(qp *q, struct work_call *call, struct qp_err *err) QP_MUST_USE;
+
+/* What the task's kind gives a worker beside the input (face.h, task), as members of a JSON object that is begun. From
+ * any thread that may wait: it reads the store. work_more.c */
+int work_more(qp *q, const struct work_task *task, struct json_writer *w,
+              struct qp_err *err) QP_MUST_USE;
 
 /* Whoever asked is gone: a call that is not answered yet is answered soon, without tasks. From any thread,
  * also after its answer (then nothing happens) but not after work_done. */

@@ -183,6 +183,8 @@ static void give(void *context, struct task *task)
     }
     told->job = task->jid;
     told->workflow = task->workflow;
+    told->ref = (struct job_ref){task->ref.ns, task->ref.job};
+    told->of = faces_of(q->faces, task->kind);
     told->topic = task->topic;
     told->address = task->addr;
     told->input = task->input;

@@ -61,14 +61,18 @@ static void put_ack(struct json_writer *w, qp_str token, enum work_status status
     json_end_object(w);
 }
 
-static void put_tasks(struct json_writer *w, const struct work_call *work)
+static int put_tasks(struct json_writer *w, const struct working *k, struct qp_err *err)
 {
     json_key(w, QP_STR("tasks"));
     json_begin_array(w);
-    for (const struct work_task *t = work->tasks; t != NULL; t = t->next) {
+    for (const struct work_task *t = k->work.tasks; t != NULL; t = t->next) {
+        json_begin_object(w);
         show_task(w, t);
+        QP_TRY(work_more(api_engine(k->api), t, w, err));
+        json_end_object(w);
     }
     json_end_array(w);
+    return QP_OK;
 }
 
 static void put_acks(struct json_writer *w, const struct work_call *work)
@@ -102,15 +106,20 @@ static void render(struct api_call *c)
 {
     struct working *k = c->kept;
     struct json_writer w;
+    struct qp_err err = {0};
     bool brought = k->work.result_count + k->work.beat_count > 0;
+    int rc;
     if (k->rc != QP_OK && (k->rc != QP_E_CLOSED || brought)) {
-        struct qp_err err;
         api_fail_set(c, err_set(&err, k->rc, "%s", k->why), &err);
         return;
     }
     api_json(c, &w);
     json_begin_object(&w);
-    put_tasks(&w, &k->work);
+    rc = put_tasks(&w, k, &err);
+    if (rc != QP_OK) {
+        api_fail_set(c, rc, &err); /* its tasks go back: the answer says no */
+        return;
+    }
     put_acks(&w, &k->work);
     put_cancels(&w, &k->work);
     json_end_object(&w);

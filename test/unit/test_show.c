@@ -178,7 +178,9 @@ static void test_task(void **state)
                              .deadline = 1000,
                              .token = "w1.x",
                              .key = "abc"};
+    json_begin_object(&w);
     show_task(&w, &task);
+    json_end_object(&w);
     expect("{\"token\":\"w1.x\",\"kind\":\"activity\",\"job\":\"j\",\"workflow\":\"checkout\","
            "\"name\":\"pay\",\"address\":\"run,0,0\",\"attempt\":2,"
            "\"deadline\":\"1970-01-01T00:00:01.000Z\",\"idempotency_key\":\"abc\",\"input\":[1]}");

@@ -1,0 +1,49 @@
+/* work_more.c - what a worker elsewhere gets with a task beside its input, by the kind of its job (see work.h)
+ *
+ * It is read when the answer is written, on the thread that writes it: the engine's thread renders nothing. The claim is
+ * committed by then, so what is read is at least what the task was made by.
+ */
+#include "run/handle.h"
+#include "run/work.h"
+
+struct adding {
+    qp *q;
+    const struct work_task *task;
+    struct json_writer *w;
+};
+
+/* A job that is gone has nothing to say: the result of its task will be stale. */
+static int add_members(const struct adding *a, struct sight *sight)
+{
+    const struct work_task *task = a->task;
+    struct job_row key = {.ns = task->ref.ns, .job = task->ref.job};
+    const void *row = NULL;
+    int rc = store_get(sight->store, sight->arena, TABLE_job, &key, &row, sight->err);
+    if (rc != QP_OK) {
+        return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+    }
+    sight->job = row;
+    return task->of->face->task(task->of->state, sight, task->address, a->w);
+}
+
+static int read_members(void *context, struct store *s, struct qp_err *err)
+{
+    const struct adding *a = context;
+    struct arena arena;
+    struct sight sight = {.store = s, .arena = &arena, .err = err};
+    int end;
+    int rc;
+    QP_TRY(store_snapshot_begin(s, err));
+    arena_init(&arena, &a->q->env, 0);
+    rc = add_members(a, &sight);
+    arena_done(&arena);
+    end = store_snapshot_end(s, rc == QP_OK ? err : NULL);
+    return rc == QP_OK ? end : rc;
+}
+
+int work_more(qp *q, const struct work_task *task, struct json_writer *w, struct qp_err *err)
+{
+    struct adding a = {q, task, w};
+    return task->of == NULL || task->of->face->task == NULL ? QP_OK
+                                                            : reads_do(q, &a, read_members, err);
+}
