@@ -9,7 +9,6 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "kernel/single.h"
 #include "run/handle.h"
 
 const char *qp_verb_word(enum qp_verb verb)
