@@ -232,11 +232,7 @@ static int start_fork(struct engine *e, struct request_start *r, struct bundle *
     start->incepted = fork_copy;
     start->context = &fork;
     rc = start_job(e, r, b, start);
-    if (fork.err.text[0] != '\0') {
-        r->why = keep_why(b, &fork.err);
-        r->why_rc = rc;
-    }
-    return rc;
+    return fork.err.text[0] == '\0' ? rc : keep_refusal(&r->refusal, b, rc, &fork.err);
 }
 
 /* What was said before to the same key stands, whatever the name means by now. */
@@ -485,16 +481,12 @@ static int result_check(struct turn *t, struct request_result *r)
     const struct faced *of = faces == NULL ? NULL : faces_of(faces, t->job->kind);
     struct qp_err err = {0};
     int rc;
-    r->why = NULL;
+    r->refusal = (struct refusal){0};
     if (r->kind == RESULT_ERROR || of == NULL || of->face->result == NULL) {
         return QP_OK;
     }
     rc = of->face->result(of->state, t, r->output, &err);
-    if (rc != QP_OK) {
-        r->why = keep_why(t->bundle, &err);
-        r->why_rc = rc;
-    }
-    return rc;
+    return keep_refusal(&r->refusal, t->bundle, rc, &err);
 }
 
 static int result_decide(struct engine *e, struct command *c, struct bundle *b)

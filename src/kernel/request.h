@@ -91,9 +91,8 @@ struct request_result {
     struct request_start
         *starts;    /* RESULT_DONE: jobs that commit with it, each `by_message`, linked by `also` */
     qp_ms retry_ms; /* after: when it will be tried again; -1: not */
-    const char *why; /* as in request_start: why the job's kind refuses what was brought */
-    int why_rc;
-    qp_str workflow; /* after QP_OK: of its job; until it is answered */
+    struct refusal refusal; /* as in request_start: why the job's kind refuses what was brought */
+    qp_str workflow;        /* after QP_OK: of its job; until it is answered */
     bool
         job_is_over; /* after QP_E_STALE without a task: its job was ended, and not by completing */
 };

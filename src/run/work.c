@@ -494,11 +494,10 @@ static void result_answered(struct engine *e, struct command *c, int rc, const c
     (void)e;
     r->rc = rc;
     r->status = status_of(rc, b->result.job_is_over);
-    if (b->result.why != NULL && rc == b->result.why_rc) {
-        why = b->result.why;
-    }
     if (r->status == WORK_REFUSED) {
-        pending_why(b, rc, why, r->why);
+        pending_why(b, rc, refusal_text(&b->result.refusal, rc, why), r->why);
+        (void)snprintf(r->pointer, sizeof r->pointer, "%s",
+                       refusal_pointer(&b->result.refusal, rc));
     }
     if (rc == QP_OK) {
         stats_attempted(b->state->q, &b->result, hand_since(b->state->q, &b->result.of.ref));

@@ -64,6 +64,8 @@ struct work_result {
     enum work_status status; /* out */
     int rc;                  /* out */
     char why[WORK_WHY_SIZE]; /* out: REFUSED */
+    char pointer
+        [QP_ERR_POINTER_SIZE]; /* out: REFUSED: into the result; empty: about no single field */
 };
 
 /* Still at work on it: the lease begins anew. */

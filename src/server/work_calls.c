@@ -46,7 +46,7 @@ static const char *ack_word(enum work_status status)
 }
 
 static void put_ack(struct json_writer *w, qp_str token, enum work_status status, int rc,
-                    const char *why)
+                    const char *why, const char *pointer)
 {
     json_begin_object(w);
     json_key(w, QP_STR("token"));
@@ -57,6 +57,7 @@ static void put_ack(struct json_writer *w, qp_str token, enum work_status status
         json_key(w, QP_STR("code"));
         json_put_str(w, str_from(qp_code_word(rc)));
         show_text(w, "detail", why);
+        show_text(w, "pointer", pointer[0] == '\0' ? NULL : pointer);
     }
     json_end_object(w);
 }
@@ -81,11 +82,11 @@ static void put_acks(struct json_writer *w, const struct work_call *work)
     json_begin_array(w);
     for (size_t i = 0; i < work->result_count; i++) {
         const struct work_result *r = &work->results[i];
-        put_ack(w, r->token, r->status, r->rc, r->why);
+        put_ack(w, r->token, r->status, r->rc, r->why, r->pointer);
     }
     for (size_t i = 0; i < work->beat_count; i++) {
         const struct work_beat *b = &work->beats[i];
-        put_ack(w, b->token, b->status, b->rc, b->why);
+        put_ack(w, b->token, b->status, b->rc, b->why, "");
     }
     json_end_array(w);
 }

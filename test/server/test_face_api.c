@@ -83,7 +83,7 @@ static void from_start_to_end(enum st_kind kind)
     free(st_expect("POST", "/v1/jobs", "{\"topic\":\"toy\",\"input\":1}", 422, "code"));
     start("bear");
     token = take("bear", "one,");
-    bring(token, "17", "refused", "a toy brings an object");
+    bring(token, "17", "refused", "\"pointer\":\"/output\"");
     bring(token, "{\"b\":2}", "ok", "");
     free(token);
     expect_in("/v1/jobs/bear", "\"data\":{\"b\":2}");

@@ -154,7 +154,9 @@ static int toy_result(void *state, struct turn *t, qp_str output, struct qp_err 
 {
     (void)state;
     (void)t;
-    return is_object(output) ? QP_OK : err_set(err, QP_E_SHAPE, "/output: a toy brings an object");
+    return is_object(output)
+               ? QP_OK
+               : err_point(err, err_set(err, QP_E_SHAPE, "a toy brings an object"), "/output");
 }
 
 static bool toy_needs(void *state, const struct job_row *job, qp_str version)
