@@ -196,6 +196,14 @@
 #define LIMIT_MEASURED_JOBS 100000 /* that one question about measures counts */
 #define LIMIT_SEGMENTS 10000
 
+/* Histories of flows */
+#define LIMIT_LOCATION_COORDINATES 32        /* of one location: how deep branches nest */
+#define LIMIT_LOCATION_ORDINATES 64          /* of one location, in all its coordinates */
+#define LIMIT_ORDINATE 2147483647            /* 2^31 - 1 */
+#define LIMIT_STEP_VERSION 2147483647        /* the n of v(n) and check_version(n) */
+#define LIMIT_EVENT_VERSION 9007199254740991 /* of an event: what branches around it add up to */
+#define LIMIT_LATENT_NAMED 5                 /* events behind the end of the code that are named */
+
 /* Programs that quipu.shell runs */
 #define LIMIT_SHELL_COMMANDS 100 /* on the list */
 #define LIMIT_SHELL_ARGUMENTS 64
