@@ -446,7 +446,7 @@ static struct overlap overlap_of(const struct location *before, const struct loc
     return o;
 }
 
-/* So many zeros and a 1 more. */
+/* Appends `zeros` ordinates 0 and an ordinate 1. */
 static bool extend(struct location *l, uint32_t zeros)
 {
     for (uint32_t i = 0; i < zeros; i++) {

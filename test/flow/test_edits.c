@@ -369,7 +369,7 @@ static void edit_program(struct script *s, enum edit edit)
 
 /* ------------------------------------------------------------------------------------------- runs */
 
-/* Runs the program; both implementations must say the same. Killed after so many writes, if that is above 0. */
+/* Runs the program; both implementations must say the same. `writes` above 0: the run is killed with that write. */
 static struct flowrun run(struct script *s, int64_t writes)
 {
     struct flowrun r = {.flow = &s->flow,
