@@ -237,14 +237,9 @@ static void handle_free(qp *q)
     stats_destroy(q);
     faces_close(q->faces);
     mem_free(&env, q->shell);
-    readers_done(q);
+    readers_done(&q->readers, &env);
     followers_done(&q->followers);
     (void)pthread_mutex_destroy(&q->ready.lock);
-    while (q->spaces != NULL) {
-        struct known_space *space = q->spaces;
-        q->spaces = space->next;
-        mem_free(&env, space);
-    }
     mem_free(&env, q->path);
     pool_done(q);
     (void)pthread_cond_destroy(&q->changed);
@@ -384,7 +379,7 @@ int handle_open(const struct qp_options *options, const struct face *const *more
     rc = rc == QP_OK ? engine_enter(q, options, err) : rc;
     if (rc != QP_OK) {
         engine_abandon(q->engine);
-        readers_close(q);
+        readers_close(&q->readers);
         (void)store_close(q->store, NULL); /* the first failure is the one to report */
         handle_free(q);
         return rc;
@@ -483,7 +478,7 @@ static int close_rest(qp *q, struct qp_err *err)
     while (q->held != NULL) {
         task_drop(q->held);
     }
-    readers_close(q);
+    readers_close(&q->readers);
     closed = store_close(q->store, rc == QP_OK ? err : NULL);
     handle_free(q);
     return rc != QP_OK ? rc : closed;

@@ -23,6 +23,7 @@
 #include "kernel/face.h"
 #include "kernel/request.h"
 #include "run/calls.h"
+#include "run/readers.h"
 #include "run/writer.h"
 
 /* What a public function begins with, before it looks at anything: the one place where a handle is judged. It is
@@ -154,24 +155,6 @@ struct pool {
     struct task_queue given; /* the driver's own: in this round, not yet shown to the threads */
 };
 
-/* Connections for reading (reads.c). */
-struct readers {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    /* under the lock */
-    struct store *free[LIMIT_READERS];
-    size_t free_count;
-    size_t open_count;
-};
-
-/* A namespace whose number is known. */
-struct known_space {
-    struct known_space *next;
-    int64_t ns;
-    size_t size;
-    char name[LIMIT_NAME_SIZE];
-};
-
 #define FOLLOW_SLOTS 1024 /* a power of two */
 
 /* Who follows what (follow.c). */
@@ -254,7 +237,6 @@ struct qp {
     pthread_cond_t changed;
     /* under the lock */
     struct uuid_source uuids;
-    struct known_space *spaces;
     struct call *inbox;
     struct call *last_call;
     struct asker *askers; /* threads that have set a limit */
@@ -283,17 +265,6 @@ int handle_open(const struct qp_options *options, const struct face *const *more
 /* A thread of our own begins, before it does, and ends: after that it knows the handle no more. */
 void threads_add(qp *q, int count);
 void thread_left(qp *q);
-
-/* reads.c: runs `read` with a handle for reading, on this thread; in memory with the engine's own, on the
- * driver. */
-typedef int (*reads_body)(void *context, struct store *s, struct qp_err *err);
-int reads_do(qp *q, void *context, reads_body body, struct qp_err *err) QP_MUST_USE;
-/* The number of a namespace; none: the handle's own. */
-int space_number(qp *q, qp_str name, int64_t *out_ns, struct qp_err *err) QP_MUST_USE;
-int readers_init(struct readers *r);
-/* Before the store is closed: only the last connection to a file leaves no log beside it. */
-void readers_close(qp *q);
-void readers_done(qp *q);
 
 /* start.c: the id that a start gives, or a new one. */
 /* The record of an idempotency key that commits with a request: the hash of what was asked goes to out_hash,
