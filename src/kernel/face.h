@@ -133,6 +133,9 @@ struct face {
     /* A journal entry of the kind's own (turn_event); `kind` is from KERNEL_EVENTS on. */
     int (*describe_history)(void *state, const struct sight *sight, int64_t kind,
                             struct qp_event *event);
+    /* What became of a job, beside what its row says: *out_output holds the row's; *out_ledger is that of its one
+     * activity, else 0. NULL: nothing is added. */
+    int (*outcome)(void *state, const struct sight *sight, qp_str *out_output, int64_t *out_ledger);
     /* What the job itself keeps, as members of a JSON object that is begun: `,"data":{..}`. *out_done false: nothing was
      * written. NULL, or not done: its rows of data, each by its name. */
     int (*export_data)(void *state, const struct sight *sight, struct buf *out, bool *out_done);

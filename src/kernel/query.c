@@ -5,6 +5,7 @@
 
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "store/error.h"
 
 #define ATTRIBUTES_MOST 256 /* that are told of one job */
 #define IDS_SHOWN 3         /* of those that begin alike */
@@ -76,20 +77,29 @@ static int no_job(struct qp_err *err, int rc, qp_str id)
     return err_set(err, rc, "job '%s': %s", shown, qp_code_text(rc));
 }
 
+/* The one look-up of an id: the number of its job. */
+static int job_number(const struct query *q, struct arena *arena, qp_str id, int64_t *out_job,
+                      struct qp_err *err)
+{
+    const void *row = NULL;
+    struct job_name_row name = {.ns = q->ns, .jid = id};
+    int rc = store_get(q->store, arena, TABLE_job_name, &name, &row, err);
+    if (rc != QP_OK) {
+        return rc == QP_E_NOT_FOUND ? no_job(err, rc, id) : rc;
+    }
+    *out_job = ((const struct job_name_row *)row)->job;
+    return QP_OK;
+}
+
 int query_find(const struct query *q, struct arena *arena, qp_str id,
                const struct job_row **out_job, struct qp_err *err)
 {
     const void *row = NULL;
-    struct job_name_row name = {.ns = q->ns, .jid = id};
-    int rc = id_check(id, "job id", err);
-    if (rc != QP_OK) {
-        return rc;
-    }
-    rc = store_get(q->store, arena, TABLE_job_name, &name, &row, err);
-    if (rc == QP_OK) {
-        struct job_row key = {.ns = q->ns, .job = ((const struct job_name_row *)row)->job};
-        rc = store_get(q->store, arena, TABLE_job, &key, &row, err);
-    }
+    struct job_row key = {.ns = q->ns};
+    int rc;
+    QP_TRY(id_check(id, "job id", err));
+    QP_TRY(job_number(q, arena, id, &key.job, err));
+    rc = store_get(q->store, arena, TABLE_job, &key, &row, err);
     if (rc != QP_OK) {
         return rc == QP_E_NOT_FOUND ? no_job(err, rc, id) : rc;
     }
@@ -101,23 +111,16 @@ int query_find(const struct query *q, struct arena *arena, qp_str id,
 static int ended(const struct query *q, struct arena *arena, qp_str id, bool *out_ended,
                  struct qp_err *err)
 {
-    struct job_name_row name = {.ns = q->ns, .jid = id};
     struct job_row key = {.ns = q->ns};
     const void *pointer = &key;
-    const void *row = NULL;
     void *found = NULL;
-    int rc = store_get(q->store, arena, TABLE_job_name, &name, &row, err);
-    if (rc == QP_OK) {
-        key.job = ((const struct job_name_row *)row)->job;
-        rc = store_get_all(q->store, arena, TABLE_job, &pointer, 1, &found, err);
-    }
-    if (rc == QP_E_NOT_FOUND || (rc == QP_OK && found == NULL)) {
+    QP_TRY(job_number(q, arena, id, &key.job, err));
+    QP_TRY(store_get_all(q->store, arena, TABLE_job, &pointer, 1, &found, err));
+    if (found == NULL) {
         return no_job(err, QP_E_NOT_FOUND, id);
     }
-    if (rc == QP_OK) {
-        *out_ended = ((const struct job_row *)found)->closed_at != 0;
-    }
-    return rc;
+    *out_ended = ((const struct job_row *)found)->closed_at != 0;
+    return QP_OK;
 }
 
 int query_ended(const struct query *q, qp_str id, bool *out_ended, struct qp_err *err)
@@ -178,13 +181,11 @@ int query_resolve(const struct query *q, qp_str id_or_prefix, char out_id[QP_ID_
                         .prefix_count = 1,
                         .after = &key,
                         .limit = IDS_SHOWN};
-    const void *row = NULL;
-    int rc = id_check(id_or_prefix, "job id", err);
-    if (rc != QP_OK) {
-        return rc;
-    }
+    int64_t job = 0;
+    int rc;
+    QP_TRY(id_check(id_or_prefix, "job id", err));
     arena_init(&arena, store_env(q->store), 0);
-    rc = store_get(q->store, &arena, TABLE_job_name, &key, &row, err);
+    rc = job_number(q, &arena, id_or_prefix, &job, err);
     arena_done(&arena);
     if (rc == QP_OK) {
         memcpy(out_id, id_or_prefix.p, id_or_prefix.n);
@@ -193,8 +194,8 @@ int query_resolve(const struct query *q, qp_str id_or_prefix, char out_id[QP_ID_
     if (rc != QP_E_NOT_FOUND) {
         return rc;
     }
-    rc = store_scan(q->store, &scan, &alike, each_alike, err);
-    return rc == QP_OK ? only_one(&alike, out_id, err) : rc;
+    QP_TRY(store_scan(q->store, &scan, &alike, each_alike, err));
+    return only_one(&alike, out_id, err);
 }
 
 struct qp_job_info query_info(const struct query *q, const struct job_row *job)
@@ -216,6 +217,79 @@ struct qp_job_info query_info(const struct query *q, const struct job_row *job)
                                 .expire_at = job->expire_at,
                                 .open = job->sem,
                                 .seq = job->seq};
+}
+
+/* ------------------------------------------------------------------------------ what became of a job */
+
+/* In the one shape, also where the row has a sentence: why it was parked, or what an older version wrote. */
+static int job_error(struct arena *arena, const struct job_row *job, qp_str *out_error,
+                     struct qp_err *err)
+{
+    qp_str text = job->parked.p != NULL ? job->parked : job->error;
+    *out_error = text;
+    if (str_is_none(text) || error_has_shape(text)) {
+        return QP_OK;
+    }
+    return error_shape(arena, text, &(struct error){.code = ERROR_CODE}, out_error) == QP_OK
+               ? QP_OK
+               : err_set(err, QP_E_NOMEM, "job: out of memory");
+}
+
+/* What the row says, or the job's kind knows better. */
+static int job_output(const struct query *q, struct arena *arena, struct query_outcome *o,
+                      struct qp_err *err)
+{
+    struct sight sight = {q->store, arena, o->job, err};
+    const struct faced *of = query_face(q, o->job);
+    o->output = o->job->state == JOB_COMPLETED ? o->job->output : QP_NONE;
+    return of == NULL || of->face->outcome == NULL
+               ? QP_OK
+               : of->face->outcome(of->state, &sight, &o->output, &o->ledger);
+}
+
+static int add_failures(void *context, const void *row)
+{
+    *(int64_t *)context += ((const struct act_row *)row)->attempt;
+    return QP_OK;
+}
+
+static int job_failures(const struct query *q, const struct job_row *job, int64_t *out_failures,
+                        struct qp_err *err)
+{
+    struct act_row key = {.ns = job->ns, .job = job->job};
+    struct scan scan = {.table = TABLE_act,
+                        .index = -1,
+                        .prefix = &key,
+                        .prefix_count = 2,
+                        .limit = SIZE_MAX,
+                        .slim = true};
+    *out_failures = 0;
+    return store_scan(q->store, &scan, out_failures, add_failures, err);
+}
+
+static int outcome(const struct query *q, struct arena *arena, qp_str id, struct query_outcome *o,
+                   struct qp_err *err)
+{
+    QP_TRY(query_find(q, arena, id, &o->job, err));
+    QP_TRY(job_output(q, arena, o, err));
+    QP_TRY(job_error(arena, o->job, &o->error, err));
+    return job_failures(q, o->job, &o->failures, err);
+}
+
+int query_outcome(const struct query *q, struct arena *arena, qp_str id,
+                  struct query_outcome *out_outcome, struct qp_err *err)
+{
+    struct query_outcome o = {0};
+    int end;
+    int rc;
+    QP_TRY(store_snapshot_begin(q->store, err));
+    rc = outcome(q, arena, id, &o, err);
+    end = store_snapshot_end(q->store, rc == QP_OK ? err : NULL);
+    if (rc != QP_OK || end != QP_OK) {
+        return rc != QP_OK ? rc : end;
+    }
+    *out_outcome = o;
+    return QP_OK;
 }
 
 /* ------------------------------------------------------------------------------------ all of a job */

@@ -34,6 +34,16 @@ int query_find(const struct query *q, struct arena *arena, qp_str id,
                const struct job_row **out_job, struct qp_err *err) QP_MUST_USE;
 /* Whether it has ended: two rows, without payloads. QP_E_NOT_FOUND. */
 int query_ended(const struct query *q, qp_str id, bool *out_ended, struct qp_err *err) QP_MUST_USE;
+/* What became of a job, all of it at one moment. Texts live in the arena. */
+struct query_outcome {
+    const struct job_row *job;
+    qp_str output; /* of a completed job */
+    qp_str error;  /* in the one shape (kernel/error.h): why it failed, was parked or ended; none */
+    int64_t ledger;   /* of its activity, where its kind has one; else 0 */
+    int64_t failures; /* attempts that failed, of all its activities */
+};
+int query_outcome(const struct query *q, struct arena *arena, qp_str id,
+                  struct query_outcome *out_outcome, struct qp_err *err) QP_MUST_USE;
 /* unserved_topic is the topic at which a task of the job waits; whether it is served is not known here. */
 int query_show(const struct query *q, qp_str id_or_prefix, void *context, qp_job_visit visit,
                struct qp_err *err) QP_MUST_USE;

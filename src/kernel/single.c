@@ -41,22 +41,41 @@ const struct program single_program = {.kind = SINGLE_KIND,
 /* ------------------------------------------------------------------------------------------- face */
 
 /* The output of a single task is that of the response which closed it: it stands once, on that row. */
-static int describe_job(void *state, const struct sight *sight, struct qp_job_info *info)
+static int closing_output(const struct sight *sight, qp_str *out_output)
 {
     const struct job_row *job = sight->job;
     struct guid_row key = {
         .ns = job->ns, .job = job->job, .addr = QP_STR(SINGLE_ADDRESS), .guid = job->closed_by};
     struct guid_row closing = {0};
     int rc;
-    (void)state;
     if (job->state != JOB_COMPLETED || job->output.p != NULL || job->closed_by.p == NULL) {
         return QP_OK;
     }
     rc = store_guid(sight->store, sight->arena, &key, &closing, sight->err);
     if (rc == QP_OK) {
-        info->output = closing.output;
+        *out_output = closing.output;
     }
     return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+}
+
+static int describe_job(void *state, const struct sight *sight, struct qp_job_info *info)
+{
+    (void)state;
+    return closing_output(sight, &info->output);
+}
+
+static int outcome(void *state, const struct sight *sight, qp_str *out_output, int64_t *out_ledger)
+{
+    struct act_row key = {
+        .ns = sight->job->ns, .job = sight->job->job, .addr = QP_STR(SINGLE_ADDRESS)};
+    const void *row = NULL;
+    int rc = store_get(sight->store, sight->arena, TABLE_act, &key, &row, sight->err);
+    (void)state;
+    if (rc != QP_OK && rc != QP_E_NOT_FOUND) {
+        return rc;
+    }
+    *out_ledger = rc == QP_OK ? ((const struct act_row *)row)->ledger : 0;
+    return closing_output(sight, out_output);
 }
 
 static struct program program_of(void *state)
@@ -70,4 +89,5 @@ const struct face single_face = {.kind = SINGLE_KIND,
                                  .name_kind = NAMES_PLAIN,
                                  .hook_kind = NAMES_NONE,
                                  .program = program_of,
-                                 .describe_job = describe_job};
+                                 .describe_job = describe_job,
+                                 .outcome = outcome};

@@ -9,7 +9,9 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "kernel/query.h"
 #include "run/handle.h"
+#include "run/jobs.h"
 
 const char *qp_verb_word(enum qp_verb verb)
 {
@@ -224,10 +226,8 @@ static int acting_retry(qp *q, struct acting *a, const struct job_row *job)
 static int acting_from_job(qp *q, struct acting *a)
 {
     const struct job_row *job = NULL;
-    int rc = job_row_of(q, &a->arena, a->ns, a->action.id, &job);
-    if (rc != QP_OK) {
-        return rc;
-    }
+    struct query query = {.store = q->store, .ns = a->ns};
+    QP_TRY(query_find(&query, &a->arena, a->action.id, &job, NULL));
     return a->action.verb == QP_VERB_FORK ? acting_fork(q, a, job) : acting_retry(q, a, job);
 }
 

@@ -165,6 +165,17 @@ static int join_events(qp *q, struct qp_err *err)
     return QP_OK;
 }
 
+/* Tasks of a job that was ended are not needed any more. */
+static void job_ended(void *context, struct job_ref job, enum job_state state)
+{
+    qp *q = context;
+    if (state != JOB_COMPLETED) {
+        tasks_cancel(q, job);
+        work_cancel(q, job);
+    }
+    follow_job_ended(q, job, state);
+}
+
 static int engine_enter(qp *q, const struct qp_options *options, struct qp_err *err)
 {
     struct engine_options of_engine = {.name = "embedded",
@@ -172,8 +183,8 @@ static int engine_enter(qp *q, const struct qp_options *options, struct qp_err *
                                        .max_deliveries = options->max_deliveries,
                                        .faces = q->faces,
                                        .context = q,
-                                       .ended = watch_job_ended,
-                                       .parked = watch_job_parked,
+                                       .ended = job_ended,
+                                       .parked = follow_job_parked,
                                        .finished = stats_finished,
                                        .settled = work_settled,
                                        .serving = presence_write,
@@ -210,7 +221,7 @@ static int handle_init(qp *q, struct qp_err *err)
     }
     cond_init_monotonic(&q->changed);
     if (pthread_mutex_init(&q->lock, NULL) != 0 || pool_init(&q->pool) != QP_OK ||
-        readers_init(&q->readers) != QP_OK || followers_init(&q->followers) != QP_OK ||
+        readers_init(&q->readers) != QP_OK || follow_init(&q->follow) != QP_OK ||
         ready_init(&q->ready) != QP_OK) {
         (void)close(q->event_fd);
         return err_set(err, QP_E_NOMEM, "qp_open: out of memory");
@@ -232,13 +243,12 @@ static void handle_free(qp *q)
 {
     struct qp_env env = q->env;
     mark_drop(q);
-    watches_done(q);
+    follow_done(q);
     work_free(q);
     stats_destroy(q);
     faces_close(q->faces);
     mem_free(&env, q->shell);
     readers_done(&q->readers, &env);
-    followers_done(&q->followers);
     (void)pthread_mutex_destroy(&q->ready.lock);
     mem_free(&env, q->path);
     pool_done(q);

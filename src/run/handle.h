@@ -23,6 +23,8 @@
 #include "kernel/face.h"
 #include "kernel/request.h"
 #include "run/calls.h"
+#include "run/follow.h"
+#include "run/host.h"
 #include "run/readers.h"
 #include "run/writer.h"
 
@@ -39,36 +41,6 @@ int handle_enter(qp *q, bool complete, const char *function, const char *needs, 
 void handle_leave(qp *const *entered);
 /* For functions that return no code: whether they may do anything with it. Async-signal-safe. */
 bool handle_is_ours(const qp *q);
-
-/* Waits for the end of a job. */
-struct watch {
-    struct watch *next;
-    struct job_ref job;
-    void (*ended)(qp *q, struct watch *w, enum job_state state);
-    void (*parked)(qp *q, struct watch *w); /* it does not end by itself; NULL: the watch goes on */
-    void (*drop)(qp *q,
-                 struct watch *w); /* the engine closes before the job has ended; may be NULL */
-};
-
-/* All watches, by job; owned by the driver. */
-struct watches {
-    struct watch **slots; /* a power of two of lists */
-    size_t slot_count;
-    size_t count;
-};
-
-/* A qp_tx on its way into a commit, and the code that it returned last: the engine's own code for a refusal,
- * QP_E_ABORTED, says nothing of that. */
-struct host_tx {
-    qp_tx tx;
-    void *context;
-    int code;
-};
-/* host.c: the callback that the engine gets, with a struct host_tx. */
-int host_run(void *host, void *native);
-/* Why a commit with it was refused, in `text` where it was by its code; else `why`. */
-#define HOST_TEXT_SIZE 96
-const char *host_why(const struct host_tx *h, int rc, const char *why, char text[HOST_TEXT_SIZE]);
 
 /* Serves a topic, all of it the driver's:
  *
@@ -155,17 +127,6 @@ struct pool {
     struct task_queue given; /* the driver's own: in this round, not yet shown to the threads */
 };
 
-#define FOLLOW_SLOTS 1024 /* a power of two */
-
-/* Who follows what (follow.c). */
-struct followers {
-    pthread_mutex_t lock;
-    qp_follower *slots[FOLLOW_SLOTS + 1]; /* under the lock */
-    atomic_size_t count;
-    int64_t position; /* the driver's: of the feed, where others write; < 0: not known */
-    qp_ms look_at;    /* the driver's; 0: nobody needs to look */
-};
-
 /* What the driver has noted of whether the store can be written (ready.c). */
 struct ready {
     pthread_mutex_t lock;
@@ -214,8 +175,7 @@ struct qp {
     struct desk *work;   /* workers elsewhere */
     struct stats *stats;
     struct faces *faces; /* of all kinds of jobs (kernel/face.h) */
-    struct watches watches;
-    struct followers followers;
+    struct follow follow;
     struct ready ready;
     qp_task *unsent;    /* results that a commit has failed for */
     int64_t unanswered; /* results that the engine has */
@@ -394,30 +354,5 @@ int topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count,
                   struct qp_err *err) QP_MUST_USE;
 void work_settled(void *context, int round);
 void work_cancel(qp *q, struct job_ref job);
-
-/* follow.c; on the driver but for init and done. */
-int followers_init(struct followers *f);
-void followers_done(struct followers *f);
-void follow_journaled(void *context, const struct feed_entry *entry);
-void follow_ended(qp *q, struct job_ref job);
-void follow_turn(qp *q);
-qp_ms follow_due(const qp *q);
-
-/* watch.c */
-int watch_add(qp *q, struct watch *w) QP_MUST_USE;
-void watch_remove(qp *q, struct watch *w);
-void watch_job_ended(void *context, struct job_ref job, enum job_state state);
-void watch_job_parked(void *context, struct job_ref job);
-void watches_done(qp *q);
-
-/* jobs.c: one op in a commit, waited for; what it puts out is in it. */
-int op_do(qp *q, struct op *op, const char *what, struct qp_err *err) QP_MUST_USE;
-
-/* jobs.c: on the driver: the row of an id, as it is committed. */
-int job_row_of(qp *q, struct arena *arena, int64_t ns, qp_str id,
-               const struct job_row **out_job) QP_MUST_USE;
-/* A sentence about a job; the word for the state in which one ended. */
-int job_error(struct qp_err *err, int rc, qp_str id, const char *what, const char *why);
-const char *state_word(enum job_state state);
 
 #endif

@@ -1,4 +1,6 @@
-/* host.c - the host's own writes in a commit, and what they returned (see struct host_tx) */
+/* host.c - the host's own writes in a commit, and single operations (see host.h) */
+#include "run/host.h"
+
 #include <stdio.h>
 
 #include "run/handle.h"
@@ -17,4 +19,51 @@ const char *host_why(const struct host_tx *h, int rc, const char *why, char text
     }
     (void)snprintf(text, HOST_TEXT_SIZE, "%s: it returned %d", qp_code_text(rc), h->code);
     return text;
+}
+
+/* ----------------------------------------------------------------------------- one operation in a commit */
+
+struct executing {
+    struct call call;
+    struct request_op op;
+    struct host_tx host;
+    const char *what;
+};
+
+static void executing_answered(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct request_op *r = (struct request_op *)c;
+    struct executing *x = (struct executing *)((char *)r - offsetof(struct executing, op));
+    char text[HOST_TEXT_SIZE];
+    (void)e;
+    if (rc != QP_OK) {
+        (void)err_set(x->call.err, rc, "%s: %s", x->what, host_why(&x->host, rc, why, text));
+    }
+    call_done(x->call.q, &x->call, rc);
+}
+
+static void executing_run(qp *q, struct call *c)
+{
+    struct executing *x = (struct executing *)c;
+    request_op(&x->op);
+    x->op.command.answer = executing_answered;
+    engine_submit(q->engine, &x->op.command);
+}
+
+int qp_exec(qp *q, qp_tx tx, void *context, struct qp_err *err)
+{
+    ENTER(q, tx != NULL, err);
+    struct executing x = {.call = {.run = executing_run, .q = q},
+                          .host = {.tx = tx, .context = context},
+                          .what = "exec 'host'"};
+    x.op.op = (struct op){.kind = OP_host_call, .host_call = {host_run, &x.host}};
+    return call_do(q, &x.call, err);
+}
+
+int op_do(qp *q, struct op *op, const char *what, struct qp_err *err)
+{
+    struct executing x = {.call = {.run = executing_run, .q = q}, .op.op = *op, .what = what};
+    int rc = call_do(q, &x.call, err);
+    *op = x.op.op;
+    return rc;
 }

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "run/handle.h"
+#include "run/jobs.h"
 
 int signal_guid(qp *q, const struct qp_signal *signal, unsigned char out_guid[UUID_SIZE],
                 struct qp_err *err)

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "kernel/retry.h"
 #include "run/handle.h"
+#include "run/jobs.h"
 #include "run/signals.h"
 #include "run/start.h"
 #include "run/stats.h"
@@ -20,7 +21,7 @@ struct starting {
     struct call call;
     struct starting *next; /* of a task: the next that commits with its output */
     struct request_start request;
-    struct watch watch;
+    struct subscription subscription;
     struct host_tx host;
     struct qp_start start;
     struct op_hook_signal signal;
@@ -207,18 +208,26 @@ static void starting_free(qp *q, struct starting *s)
     mem_free(&q->env, s);
 }
 
-/* The job of an async start has ended: its owner hears of it, and that is all. */
-static void starting_ended(qp *q, struct watch *w, enum job_state state)
+static struct starting *starting_of(struct subscription *s)
 {
-    struct starting *s = (struct starting *)((char *)w - offsetof(struct starting, watch));
-    s->start.ended(s->start.context, state_word(state));
-    starting_free(q, s);
+    return (struct starting *)((char *)s - offsetof(struct starting, subscription));
 }
 
-/* The engine closes, and its owner hears no more. */
-static void starting_dropped(qp *q, struct watch *w)
+/* The job of an async start has ended: its owner is notified, and the start is over. */
+static void starting_ended(struct subscription *subscription, enum follow_event event,
+                           enum job_state state)
 {
-    starting_free(q, (struct starting *)((char *)w - offsetof(struct starting, watch)));
+    struct starting *s = starting_of(subscription);
+    (void)event;
+    s->start.ended(s->start.context, state_word(state));
+    starting_free(s->call.q, s);
+}
+
+/* The engine closes before the job has ended: its owner is not notified. */
+static void starting_dropped(struct subscription *subscription)
+{
+    struct starting *s = starting_of(subscription);
+    starting_free(s->call.q, s);
 }
 
 /* The job was there: under its own number, and perhaps it has ended already. */
@@ -229,14 +238,14 @@ static bool watch_again(qp *q, struct starting *s)
     struct job_row key = {.ns = s->request.job.ns, .job = s->request.job.job};
     bool watching = false;
     arena_init(&arena, &q->env, 0);
-    watch_remove(q, &s->watch);
+    follow_remove(q, &s->subscription);
     if (store_get(q->store, &arena, TABLE_job, &key, &row, NULL) == QP_OK) {
         const struct job_row *job = row;
-        s->watch.job = s->request.job;
+        s->subscription.job = s->request.job;
         if (job->completions > 0) {
             s->start.ended(s->start.context, state_word((enum job_state)job->state));
         } else {
-            watching = watch_add(q, &s->watch) == QP_OK;
+            watching = follow_add(q, &s->subscription) == QP_OK;
         }
     }
     arena_done(&arena);
@@ -278,10 +287,10 @@ static void start_answered_async(qp *q, struct starting *s, int rc, const char *
     if (s->watched && there && other) {
         s->watched = !s->request.keyed.met && watch_again(q, s);
         if (s->request.keyed.met) {
-            watch_remove(q, &s->watch); /* the record says the id, and no more */
+            follow_remove(q, &s->subscription); /* the record says the id, and no more */
         }
     } else if (s->watched && !there) {
-        watch_remove(q, &s->watch);
+        follow_remove(q, &s->subscription);
         s->watched = false;
     }
     if (!s->watched) {
@@ -402,11 +411,13 @@ static int start_run_checked(qp *q, struct starting *s, struct qp_err *err)
     int rc;
     fill_start(s);
     rc = engine_number(q->engine, &ref->job, err);
-    s->watch.job = *ref;
-    s->watch.ended = starting_ended;
-    s->watch.drop = starting_dropped;
+    s->subscription = (struct subscription){.job = *ref,
+                                            .events = FOLLOW_ENDED,
+                                            .once = true,
+                                            .notify = starting_ended,
+                                            .drop = starting_dropped};
     if (rc == QP_OK && s->async && s->start.ended != NULL) {
-        rc = watch_add(q, &s->watch);
+        rc = follow_add(q, &s->subscription);
         s->watched = rc == QP_OK;
     }
     return rc;

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "run/handle.h"
+#include "run/jobs.h"
 #include "run/stats_internal.h"
 
 static const double seconds[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
