@@ -86,6 +86,10 @@ int action_failure(struct action *s, qp_str *out_error) QP_MUST_USE;
  * several a JSON array; none: one of them is undefined. */
 int hook_key(struct action *s, const struct hook_rule *rule, bool expected,
              qp_str *out_key) QP_MUST_USE;
+/* The key that a signal of this payload is for, by the rule of its topic's hooks; none: the payload has not what they are
+ * matched by. */
+int signal_key(struct arena *a, const struct qp_env *env, qp_ms now, const struct hook_rule *rule,
+               qp_str payload, qp_str *out_key) QP_MUST_USE;
 /* The job's data stand on shelves, rows of the job that are JSON objects: "d:0" has the first JOB_SHELF_KEYS keys that the
  * graph's text names, and so on. Which keys there can be is known (graph.job_keys). */
 #define JOB_SHELF_KEYS 64
@@ -115,6 +119,9 @@ int advance_gate(struct action *s, bool live) QP_MUST_USE;
 int action_merge(struct action *s, const struct mapping *m, qp_str base,
                  qp_str *out_json) QP_MUST_USE;
 
+/* Step 1 of what has an output map: what was brought, with the maps of `output` on top. */
+int action_output(struct action *s, qp_str brought, qp_str *out_output) QP_MUST_USE;
+
 /* ------------------------------------------------------------------------------------------ types */
 
 /* What a type does in each step; the contract is that of struct program. NULL: nothing, or what is usual. */
@@ -134,8 +141,5 @@ extern const struct type type_signal;
 extern const struct type type_cycle;
 extern const struct type type_interrupt;
 extern const struct type type_gate;
-
-/* Step 1 of what has an output map: what was brought, with the maps of `output` on top. */
-int action_output(struct action *s, qp_str brought, qp_str *out_output) QP_MUST_USE;
 
 #endif

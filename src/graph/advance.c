@@ -117,6 +117,20 @@ int action_merge(struct action *s, const struct mapping *m, qp_str base, qp_str 
     return rc == QP_OK ? write_json(s, &object, LIMIT_PAYLOAD_SIZE, out_json) : rc;
 }
 
+int action_output(struct action *s, qp_str brought, qp_str *out_output)
+{
+    int rc;
+    *out_output = brought;
+    if (s->activity->output == NULL) {
+        return QP_OK;
+    }
+    s->has_self = true;
+    s->self_output = brought;
+    rc = action_merge(s, s->activity->output, brought, out_output);
+    s->has_self = false;
+    return rc;
+}
+
 /* A shelf as this step leaves it. */
 struct shelf {
     bool used; /* the activity's map has some of its keys */

@@ -7,14 +7,7 @@
 #ifndef QP_GRAPH_FUNCTIONS_H
 #define QP_GRAPH_FUNCTIONS_H
 
-#include "graph/operand.h"
-
-struct call {
-    struct scope *scope;
-    struct value *operands;
-    size_t count;
-    struct value *out;
-};
+#include "graph/call.h"
 
 typedef int (*function_body)(struct call *c);
 
@@ -33,37 +26,10 @@ bool function_space_exists(qp_str space);
 int function_call(const struct function *f, struct scope *s, struct value *operands, size_t count,
                   struct value *out_value) QP_MUST_USE;
 
-/* ------------------------------------------------------------------------- for their bodies */
+/* ------------------------------------------------------------------------------ their bodies */
 
 #define FUNCTION(space, name, body, operands, about) int body(struct call *c);
 #include "graph/functions.def"
 #undef FUNCTION
-
-/* undefined when it was not given. */
-const struct value *call_operand(const struct call *c, size_t index);
-bool call_has(const struct call *c, size_t index); /* it is there, and not undefined */
-int call_open(struct call *c, size_t index) QP_MUST_USE;
-int call_text(struct call *c, size_t index, qp_str *out_text) QP_MUST_USE;
-int call_number(struct call *c, size_t index, double *out_number) QP_MUST_USE;
-/* Without its fraction, NaN being 0, infinities staying; undefined is `fallback`. */
-int call_integer(struct call *c, size_t index, double fallback, double *out_number) QP_MUST_USE;
-/* A position counted from the end where it is negative, then cut to 0 .. count. */
-size_t call_position(double position, size_t count);
-/* Operands 1 and 2 as two such positions, all of it where they are undefined; the second is not before the first. */
-int call_range(struct call *c, size_t count, size_t *out_from, size_t *out_to) QP_MUST_USE;
-/* Arrays among the operands become operands themselves. */
-int call_spread(struct call *c) QP_MUST_USE;
-
-/* The result. All return QP_OK, but for who needs memory. */
-int give(struct call *c, const struct value *v);
-int give_undefined(struct call *c);
-int give_bool(struct call *c, bool truth);
-int give_number(struct call *c, double number);
-int give_integer(struct call *c, int64_t number);
-int give_string(struct call *c, qp_str text); /* which lives as long as the evaluation */
-int give_copy(struct call *c, const char *text, size_t size) QP_MUST_USE;
-/* Some units of a string: half of a pair is a character of its own, and then a copy. */
-int call_cut(struct call *c, qp_str text, size_t first, size_t last, qp_str *out_text) QP_MUST_USE;
-int give_cut(struct call *c, qp_str text, size_t first, size_t last) QP_MUST_USE;
 
 #endif

@@ -20,20 +20,6 @@ static const struct type *type_of(const struct action *s)
     return types[s->activity->type];
 }
 
-int action_output(struct action *s, qp_str brought, qp_str *out_output)
-{
-    int rc;
-    *out_output = brought;
-    if (s->activity->output == NULL) {
-        return QP_OK;
-    }
-    s->has_self = true;
-    s->self_output = brought;
-    rc = action_merge(s, s->activity->output, brought, out_output);
-    s->has_self = false;
-    return rc;
-}
-
 /* Why something cannot be computed: the limit and its value, where it is one. */
 static int broken_error(struct action *s, int rc, const char *undefined, qp_str *out_error)
 {

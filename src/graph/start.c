@@ -1,6 +1,8 @@
 /* start.c - what a start of a graph means (see start.h) */
 #include "graph/start.h"
 
+#include "graph/action.h"
+
 /* The id that the trigger's stats.id makes of the input. */
 static int start_jid(struct library *l, struct bundle *b, const struct graph *g, struct naming *n,
                      struct qp_err *err)

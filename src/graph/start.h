@@ -14,12 +14,7 @@
 int graph_start(struct library *l, struct bundle *b, struct naming *naming,
                 struct qp_err *err) QP_MUST_USE;
 
-/* The key that a signal of this payload is for, by the rule of its topic's hooks; none: the payload has not what they are
- * matched by. */
-int signal_key(struct arena *a, const struct qp_env *env, qp_ms now, const struct hook_rule *rule,
-               qp_str payload, qp_str *out_key) QP_MUST_USE;
-
-/* Likewise in a commit, of the version that has the hook (face.h, signal_key). QP_E_SHAPE: the payload lacks it, and the
+/* The key that a signal is for, by the hooks of a version (face.h, signal_key). QP_E_SHAPE: the payload lacks it, and the
  * sentence says what is wanted. */
 int graph_signal_key(struct library *l, struct bundle *b, const struct op_hook_signal *signal,
                      qp_str version, qp_str *out_key, struct qp_err *err) QP_MUST_USE;

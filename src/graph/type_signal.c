@@ -13,7 +13,7 @@
 
 #include "graph/action.h"
 #include "graph/program.h"
-#include "graph/start.h"
+#include "kernel/face.h"
 
 static int describe(struct action *s, struct op_act_create *row)
 {
