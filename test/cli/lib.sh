@@ -43,6 +43,16 @@ expect() {
     matches "$want_out" "$TMPDIR/out" && matches "$want_err" "$TMPDIR/err"
 }
 
+# eventually COMMAND...: waits until it succeeds, 20 s at most
+eventually() {
+    for _ in $(seq 1000); do
+        "$@" > /dev/null 2>&1 && return 0
+        sleep 0.02
+    done
+    echo "never: $*"
+    return 1
+}
+
 # serve [ARGUMENT...]: a server in ./data, on a port that the system chooses; $url and $server (its process) say where
 serve() {
     : > serve.out

@@ -64,7 +64,7 @@ test_watch() {
     local follow=$!
     COLUMNS=100 script -qec "$quipu watch w -s unix:data/quipu.sock" /dev/null < /dev/null > tree &
     local drawn=$!
-    sleep 0.5
+    eventually [ -s lines ] && eventually [ -s events ] && eventually [ -s tree ] || return 1
     worker echo > /dev/null 2>&1 &
     servers+=("$!")
     wait $plain && wait $follow && wait $drawn || { cat lines talk events tree; return 1; }
@@ -78,7 +78,7 @@ test_watch_across_a_kill() {
     "$quipu" start echo --id w -s unix:data/quipu.sock > /dev/null || return 1
     "$quipu" watch w -s unix:data/quipu.sock > lines 2> talk &
     local watching=$!
-    sleep 0.3
+    eventually [ -s lines ] || return 1
     stop 9
     serve || return 1
     unset address
@@ -88,10 +88,19 @@ test_watch_across_a_kill() {
     [ "$(awk '{ print $1 }' lines | tr '\n' ' ')" = "1 2 3 4 " ] || { cat lines; return 1; }
 }
 
+# interruptible ARGUMENT...: the program with SIGINT as a terminal gives it; the shell lets what it runs behind itself ignore it
+interruptible() {
+    exec env --default-signal=INT "$quipu" "$@"
+}
+
 test_interrupt_and_pipe() {
     "$quipu" start echo --id w --db f.db > /dev/null || return 1
-    env --default-signal=INT timeout --preserve-status -s INT 1 "$quipu" watch w --db f.db > lines 2> talk
-    [ $? -eq 130 ] && [ ! -s talk ] || { echo "exit $?"; cat talk; return 1; }
+    interruptible watch w --db f.db > lines 2> talk &
+    local pid=$! status
+    eventually [ -s lines ] && kill -INT $pid || return 1
+    wait $pid
+    status=$?
+    [ $status -eq 130 ] && [ ! -s talk ] || { echo "exit $status"; cat talk; return 1; }
     (env --default-signal=PIPE "$quipu" help -o markdown 2> talk || true) | head -1 > /dev/null
     [ ! -s talk ]
 }
@@ -106,28 +115,45 @@ test_demo() {
 }
 
 test_demo_on_a_terminal() {
-    (sleep 6; echo) | script -qec "$quipu demo --fast" /dev/null > story || { cat story; return 1; }
+    mkfifo keys
+    script -qec "$quipu demo --fast" /dev/null < keys > story &
+    local pid=$! keyboard
+    exec {keyboard}> keys
+    eventually grep -q 'press Enter to approve' story && echo >&$keyboard
+    wait $pid || { cat story; return 1; }
+    exec {keyboard}>&-
     matches 'press Enter to approve' story && matches 'order-1001 is completed' story
 }
 
-# Who interrupts it leaves nothing behind that runs.
-test_demo_is_interrupted() {
+# The server of a demo is its child.
+has_children() {
+    [ -n "$(ps -o pid= --ppid "$1")" ]
+}
+
+are_gone() {
+    ! ps -o pid= -p "$(echo $1 | tr ' ' ',')"
+}
+
+# ends_alone SIGNAL EXIT: a demo that gets the signal ends with this code, and nothing that it has started goes on
+ends_alone() {
     mkdir tmp
-    TMPDIR=$PWD/tmp "$quipu" demo > story 2>&1 < /dev/null &
-    local pid=$!
-    sleep 4
-    local children
+    TMPDIR=$PWD/tmp interruptible demo > story 2>&1 < /dev/null &
+    local pid=$! children status
+    eventually has_children $pid && eventually grep -q 'order-1001' story || { cat story; return 1; }
     children=$(ps -o pid= --ppid $pid)
-    kill -INT $pid
-    kill -9 $pid 2> /dev/null
+    kill "-$1" $pid
     wait $pid 2> /dev/null
-    [ -n "$children" ] || { cat story; return 1; }
-    for _ in $(seq 40); do
-        ps -o pid= -p "$(echo $children | tr ' ' ',')" > /dev/null || return 0
-        sleep 0.1
-    done
-    echo "still there: $children"
-    return 1
+    status=$?
+    [ $status -eq "$2" ] || { echo "exit $status"; cat story; return 1; }
+    eventually are_gone "$children"
+}
+
+test_demo_is_interrupted() {
+    ends_alone INT 130
+}
+
+test_demo_is_killed() {
+    ends_alone 9 137
 }
 
 run_tests

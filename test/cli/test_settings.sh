@@ -17,8 +17,7 @@ test_defaults() {
     "$quipu" serve --listen 127.0.0.1:0 > serve.out 2> serve.err &
     server=$!
     servers+=("$server")
-    for _ in $(seq 100); do [ ! -S quipu-data/quipu.sock ] || break; sleep 0.05; done
-    sleep 0.2
+    eventually grep -q '^listening on unix' serve.out || return 1
     expect 0 'asked +unix:quipu-data/quipu.sock' '' whoami && expect 0 '' '' ls -q && expect 0 '^a$' '' ls -q --db quipu.db &&
         stop 9
     expect 6 '' 'no server listens there; next: quipu serve' ls

@@ -93,6 +93,11 @@ certificate() {
         -addext subjectAltName=DNS:localhost > /dev/null 2>&1 && cp cert.pem "$1.pem"
 }
 
+# A worker waits at the server for tasks.
+polls() {
+    curl -s --max-time 5 --unix-socket data/quipu.sock http://localhost/v1/workers | grep -q '"waiting":1'
+}
+
 # TLS 1.2 and later; a new certificate is taken on SIGHUP, and whoever waits meanwhile is answered.
 test_tls() {
     certificate first && serve --tls-key key.pem --tls-cert cert.pem || return 1
@@ -102,7 +107,8 @@ test_tls() {
     curl -s --max-time 20 --cacert first.pem -H "Authorization: Bearer $(cat data/admin.token)" -H 'Content-Type: application/json' \
         -d '{"worker":"w","topics":["t"],"wait":"3s"}' "https://localhost:$port/v1/work" > waited &
     waiting=$!
-    sleep 0.5
+    for _ in $(seq 100); do polls && break; sleep 0.05; done
+    polls || return 1
     certificate second && kill -HUP "$server" || return 1
     for _ in $(seq 100); do grep -q 'read again' err && break; sleep 0.05; done
     status 200 --cacert second.pem "https://localhost:$port/livez" || return 1
