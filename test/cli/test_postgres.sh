@@ -46,7 +46,8 @@ until_says() {
 }
 
 # A worker that was killed, with a task in hand and a call that waits, is there until its lease of 30 s is over and then gone: also at
-# the server that it never spoke to. So is its topic, and the task is there for others.
+# the server that it never spoke to. So is its topic; the error of the activity is that of
+# this attempt, and the task is there for others.
 test_killed_worker() {
     local first second worker from token=$PWD/data/admin.token
     serve --store "$place" && first=$url || return 1
@@ -62,6 +63,7 @@ test_killed_worker() {
     kill -9 "$worker" && wait "$worker" 2> /dev/null
     until_says 60 "$second" /v1/workers '!"name":"w1"' && [ $((SECONDS - from)) -ge 29 ] && [ $((SECONDS - from)) -le 45 ] &&
         until_says 5 "$first" /v1/workers '!"name":"w1"' && until_says 10 "$second" /v1/topics '"greet".*"workers":0' &&
+        until_says 20 "$second" /v1/jobs/a/activities '"error":\{"code":504,"message":"the lease ran out' &&
         ask "$second" /v1/work '{"worker":"w2","topics":["greet"],"wait":"20s"}' | grep -q '"job":"a"'
 }
 
