@@ -25,6 +25,7 @@ STORE_TABLES(TEXTS)
 #define COUNT_HOT 0
 #define COUNT_LATER 0
 #define COUNT_SELDOM 0
+#define COUNT_UNUSUAL 0
 #define COUNT_INDEXED 0
 #define COUNT_SUM 0
 #define KEY_COUNT(table, column, kind, role) +COUNT_##role
@@ -45,6 +46,7 @@ STORE_TABLES(COLUMN_PLACES)
 #define IS_NUMBER_HOT 0
 #define IS_NUMBER_LATER 0
 #define IS_NUMBER_SELDOM 0
+#define IS_NUMBER_UNUSUAL 0
 #define IS_NUMBER_INDEXED 0
 #define IS_NUMBER_SUM 0
 #define NUMBER(table, column, kind, role) +IS_NUMBER_##role *PLACE_##table##_##column
@@ -336,13 +338,17 @@ void row_slim(enum table_id table, void *row)
     }
 }
 
+static bool is_none_at_birth(enum column_role role)
+{
+    return role == ROLE_RARE || role == ROLE_LATER || role == ROLE_SELDOM || role == ROLE_UNUSUAL;
+}
+
 bool row_is_plain(enum table_id table, const void *row)
 {
     const struct table *t = &tables[table];
     for (size_t i = t->key_count; i < t->column_count; i++) {
         const struct column *c = &t->columns[i];
-        if ((c->role == ROLE_RARE || c->role == ROLE_LATER || c->role == ROLE_SELDOM) &&
-            !column_is_none(c, row)) {
+        if (is_none_at_birth(c->role) && !column_is_none(c, row)) {
             return false;
         }
     }

@@ -89,6 +89,7 @@ enum column_role {
     ROLE_HOT,
     ROLE_LATER,
     ROLE_SELDOM,
+    ROLE_UNUSUAL,
     ROLE_INDEXED,
     ROLE_SUM,
     ROLE_REV

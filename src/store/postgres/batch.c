@@ -94,7 +94,7 @@ static enum table_statement update_kind(const struct table *t, const void *befor
         if (c->role == ROLE_HOT || c->role == ROLE_LATER || column_equal(c, before, after)) {
             continue;
         }
-        if (c->role != ROLE_SELDOM && c->role != ROLE_INDEXED) {
+        if (c->role != ROLE_SELDOM && c->role != ROLE_UNUSUAL && c->role != ROLE_INDEXED) {
             return STATEMENT_UPDATE_ALL;
         }
         kind = STATEMENT_UPDATE;

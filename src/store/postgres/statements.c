@@ -138,6 +138,7 @@ bool postgres_writes(enum table_statement kind, enum column_role role)
     case ROLE_LATER:
         return kind != STATEMENT_INSERT_PLAIN;
     case ROLE_SELDOM:
+    case ROLE_UNUSUAL:
         return all || kind == STATEMENT_UPDATE;
     case ROLE_INDEXED:
     case ROLE_SUM:

@@ -9,7 +9,7 @@
  *   rows to go    DELETE .. WHERE number IN (SELECT number FROM qp_new_x) AND rev=?
  *
  * Only rows with a number (rows.def) are changed and removed so; others are few. A statement takes
- * only the columns that matter: not what is none in most new rows (RARE, LATER, SELDOM), when it is
+ * only the columns that matter: not what is none in most new rows (RARE, LATER, SELDOM, UNUSUAL), when it is
  * none in these, nor what seldom changes, when it did not. SQLite fills in defaults, or what is there.
  *
  *   I1  qp_new_x has rows only while sqlite_write_all runs: nobody else, a host callback least of
@@ -215,48 +215,55 @@ static int run_over(struct sqlite_provider *p, enum table_id table, enum table_s
     return rc;
 }
 
+/* Rows that one statement changes. */
+struct like_rows {
+    const void *rows[WRITE_ALL_MAX];
+    size_t count;
+};
+
 static int change_all(struct sqlite_provider *p, enum table_id table, enum table_statement kind,
-                      const void *const *rows, size_t count, struct qp_err *err)
+                      const struct like_rows *like, struct qp_err *err)
 {
-    int rc;
-    sqlite3_set_last_insert_rowid(p->db, 0); /* no number is 0 */
-    rc = run_over(p, table, kind, rows, count, err);
-    if (rc == QP_OK && sqlite3_last_insert_rowid(p->db) != 0) {
-        rc = err_set(err, QP_E_CONFLICT, "%s: %s: a row has gone since it was read", p->path,
-                     tables[table].name);
+    if (like->count == 0) {
+        return QP_OK;
     }
-    return rc;
+    sqlite3_set_last_insert_rowid(p->db, 0); /* no number is 0 */
+    QP_TRY(run_over(p, table, kind, like->rows, like->count, err));
+    return sqlite3_last_insert_rowid(p->db) == 0
+               ? QP_OK
+               : err_set(err, QP_E_CONFLICT, "%s: %s: a row has gone since it was read", p->path,
+                         tables[table].name);
 }
 
-/* Those of which only what every step changes did, those with more, and, one by one, those that are
- * other rows under the same key. */
+/* Those of which only what every step changes did, those with more and those with much more, and, one by
+ * one, those that are other rows under the same key. */
 static int write_changes(struct sqlite_provider *p, enum table_id table, const void *const *before,
                          const void *const *after, size_t count, struct qp_err *err)
 {
-    const void *hot[WRITE_ALL_MAX];
-    const void *more[WRITE_ALL_MAX];
-    size_t hot_count = 0;
-    size_t more_count = 0;
-    int rc = QP_OK;
-    for (size_t i = 0; i < count && rc == QP_OK; i++) {
+    struct like_rows hot;
+    struct like_rows more;
+    struct like_rows wide;
+    hot.count = 0; /* the rest needs no value */
+    more.count = 0;
+    wide.count = 0;
+    for (size_t i = 0; i < count; i++) {
         switch ((int)sqlite_update_kind(&tables[table], before[i], after[i])) {
         case STATEMENT_UPDATE_HOT:
-            hot[hot_count++] = after[i];
+            hot.rows[hot.count++] = after[i];
             break;
         case STATEMENT_UPDATE:
-            more[more_count++] = after[i];
+            more.rows[more.count++] = after[i];
+            break;
+        case STATEMENT_UPDATE_WIDE:
+            wide.rows[wide.count++] = after[i];
             break;
         default:
-            rc = sqlite_write(&p->base, table, before[i], after[i], err);
+            QP_TRY(sqlite_write(&p->base, table, before[i], after[i], err));
         }
     }
-    if (rc == QP_OK && hot_count > 0) {
-        rc = change_all(p, table, STATEMENT_CHANGE_HOT, hot, hot_count, err);
-    }
-    if (rc == QP_OK && more_count > 0) {
-        rc = change_all(p, table, STATEMENT_CHANGE, more, more_count, err);
-    }
-    return rc;
+    QP_TRY(change_all(p, table, STATEMENT_CHANGE_HOT, &hot, err));
+    QP_TRY(change_all(p, table, STATEMENT_CHANGE, &more, err));
+    return change_all(p, table, STATEMENT_CHANGE_WIDE, &wide, err);
 }
 
 /* From one row to the next as long as they have the same revision; most were written once. */

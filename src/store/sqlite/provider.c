@@ -450,7 +450,13 @@ static int sqlite_scan(struct provider *base, const struct scan *scan, void *con
                        store_visit visit, struct qp_err *err)
 {
     struct sqlite_provider *p = self(base);
-    size_t place = scan->table == TABLE_job && scan->after != NULL ? place_of_number(scan) : 0;
+    struct scan by_number = *scan;
+    size_t place;
+    if (scan->index == INDEX_job_started && !p->has_starts && scan->prefix_count <= 1) {
+        by_number.index = -1; /* the order is the same: starts.c */
+        scan = &by_number;
+    }
+    place = scan->table == TABLE_job && scan->after != NULL ? place_of_number(scan) : 0;
     return place > scan->prefix_count ? scan_jobs_after(p, scan, place, context, visit, err)
                                       : scan_run(p, scan, context, visit, err);
 }
@@ -466,10 +472,13 @@ enum table_statement sqlite_update_kind(const struct table *t, const void *befor
         if (c->role == ROLE_HOT || c->role == ROLE_LATER || column_equal(c, before, after)) {
             continue;
         }
-        if (c->role != ROLE_SELDOM && c->role != ROLE_INDEXED && c->role != ROLE_SUM) {
+        if (c->role == ROLE_UNUSUAL) {
+            kind = STATEMENT_UPDATE_WIDE;
+        } else if (c->role != ROLE_SELDOM && c->role != ROLE_INDEXED && c->role != ROLE_SUM) {
             return STATEMENT_UPDATE_ALL;
+        } else if (kind != STATEMENT_UPDATE_WIDE) {
+            kind = STATEMENT_UPDATE;
         }
-        kind = STATEMENT_UPDATE;
     }
     return kind;
 }
@@ -505,6 +514,12 @@ static int bind_write(sqlite3_stmt *s, const struct table *t, enum table_stateme
     return code == SQLITE_OK ? bind_row(s, place, t, before) : code;
 }
 
+/* A copy from another store is complete. */
+static bool ends_filling(const struct head_row *before, const struct head_row *after)
+{
+    return before->clean == HEAD_FILLING && after->clean != HEAD_FILLING;
+}
+
 int sqlite_write(struct provider *base, enum table_id table, const void *before, const void *after,
                  struct qp_err *err)
 {
@@ -531,6 +546,9 @@ int sqlite_write(struct provider *base, enum table_id table, const void *before,
     if (rc == QP_OK && sqlite3_changes(p->db) != 1) {
         rc = err_set(err, QP_E_CONFLICT, "%s: %s: the row has changed since it was read", p->path,
                      t->name);
+    }
+    if (rc == QP_OK && table == TABLE_head && after != NULL && ends_filling(before, after)) {
+        rc = sqlite_starts_settle(p, err);
     }
     return rc;
 }

@@ -28,10 +28,12 @@ enum table_statement {
     STATEMENT_INSERT_PLAIN, /* without what is none in most rows that are born */
     STATEMENT_UPDATE_HOT,
     STATEMENT_UPDATE,
-    STATEMENT_UPDATE_ALL, /* a row that went and came again: its fixed columns change, too */
+    STATEMENT_UPDATE_WIDE, /* with what is unusual to change */
+    STATEMENT_UPDATE_ALL,  /* a row that went and came again: its fixed columns change, too */
     STATEMENT_DELETE,
     STATEMENT_CHANGE_HOT, /* as the updates and the deletion, for many rows at once (batch.c) */
     STATEMENT_CHANGE,
+    STATEMENT_CHANGE_WIDE,
     STATEMENT_REMOVE,
     STATEMENT_KINDS
 };
@@ -85,6 +87,7 @@ struct sqlite_provider {
     struct stat watched[SQLITE_WATCHED]; /* as they were opened; does not change after that */
     int wal_pages;
     int64_t schema_version;
+    bool has_starts; /* the index of starts is there (starts.c) */
     struct buf sql;
     struct sqlite_news news[TABLE_COUNT];
     sqlite3_stmt *of_table[TABLE_COUNT][STATEMENT_KINDS];
@@ -112,6 +115,13 @@ int sqlite_bind_column(sqlite3_stmt *s, int place, const struct column *c, const
 int sqlite_news_init(struct sqlite_provider *p, struct qp_err *err) QP_MUST_USE;
 int sqlite_write_all(struct provider *base, enum table_id table, const void *const *before,
                      const void *const *after, size_t count, struct qp_err *err) QP_MUST_USE;
+
+/* starts.c: the index of starts is made when the jobs of the file need it, and looked for when it is
+ * opened. Every other index is always there. */
+#define SQLITE_STARTS_INDEX "CREATE INDEX qp_job_started ON qp_job(ns,created_at)"
+int sqlite_starts_settle(struct sqlite_provider *p, struct qp_err *err) QP_MUST_USE;
+int sqlite_starts_look(struct sqlite_provider *p, struct qp_err *err) QP_MUST_USE;
+bool sqlite_has_index(const struct sqlite_provider *p, int index);
 
 /* backup.c */
 int sqlite_backup(struct provider *base, const char *to, struct qp_err *err) QP_MUST_USE;

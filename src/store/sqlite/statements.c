@@ -56,7 +56,9 @@ static void add_row_condition(struct buf *b, const struct table *t)
 
 bool sqlite_writes(enum table_statement kind, enum column_role role)
 {
-    bool many = kind == STATEMENT_CHANGE_HOT || kind == STATEMENT_CHANGE;
+    bool wide = kind == STATEMENT_UPDATE_WIDE || kind == STATEMENT_CHANGE_WIDE;
+    bool many =
+        kind == STATEMENT_CHANGE_HOT || kind == STATEMENT_CHANGE || kind == STATEMENT_CHANGE_WIDE;
     bool all = kind == STATEMENT_INSERT || kind == STATEMENT_UPDATE_ALL;
     switch (role) {
     case ROLE_HOT:
@@ -65,7 +67,9 @@ bool sqlite_writes(enum table_statement kind, enum column_role role)
     case ROLE_LATER:
         return kind != STATEMENT_INSERT_PLAIN;
     case ROLE_SELDOM:
-        return all || kind == STATEMENT_UPDATE || kind == STATEMENT_CHANGE;
+        return all || wide || kind == STATEMENT_UPDATE || kind == STATEMENT_CHANGE;
+    case ROLE_UNUSUAL:
+        return all || wide;
     case ROLE_INDEXED:
     case ROLE_SUM:
         return kind != STATEMENT_UPDATE_HOT && kind != STATEMENT_CHANGE_HOT;
@@ -91,11 +95,25 @@ static void add_changes(struct buf *b, const struct table *t, enum table_stateme
     buf_text(b, "rev=?");
 }
 
-/* The columns that a statement takes from the table of rows; the number says which row it is. */
-static void add_taken(struct buf *b, const struct table *t, enum table_statement kind)
+static size_t column_named(const struct table *t, const char *name)
+{
+    size_t i = 0;
+    while (strcmp(t->columns[i].name, name) != 0) {
+        i++;
+        QP_ASSERT(i < t->column_count); /* the schema was checked */
+    }
+    return i;
+}
+
+/* The columns that a statement takes from the table of rows; the number says which row it is. They come in
+ * the order of the file's table (`whole`), where columns of later migrations stand behind `rev`: SQLite takes
+ * rows that bring all columns in this order as they are, and puts others together once more. */
+static void add_taken(struct buf *b, const struct table *t, enum table_statement kind,
+                      sqlite3_stmt *whole)
 {
     const char *comma = "";
-    for (size_t i = 0; i < t->column_count; i++) {
+    for (int place = 0; place < sqlite3_column_count(whole); place++) {
+        size_t i = column_named(t, sqlite3_column_name(whole, place));
         if (sqlite_writes(kind, t->columns[i].role) || (t->number > 0 && i == t->number)) {
             buf_printf(b, "%s\"%s\"", comma, t->columns[i].name);
             comma = ",";
@@ -103,20 +121,22 @@ static void add_taken(struct buf *b, const struct table *t, enum table_statement
     }
 }
 
-static void add_insert(struct buf *b, const struct table *t, enum table_statement kind)
+static void add_insert(struct buf *b, const struct table *t, enum table_statement kind,
+                       sqlite3_stmt *whole)
 {
     buf_printf(b, "INSERT OR FAIL INTO qp_%s(", t->name);
-    add_taken(b, t, kind);
+    add_taken(b, t, kind, whole);
     buf_text(b, ") SELECT ");
-    add_taken(b, t, kind);
+    add_taken(b, t, kind, whole);
     buf_printf(b, " FROM qp_new_%s", t->name);
 }
 
 /* The row is there, so the insertion becomes an update of it: SQLite does that for row after row with
  * one cursor, where UPDATE .. FROM would first put all of them into a table of its own. */
-static void add_change(struct buf *b, const struct table *t, enum table_statement kind)
+static void add_change(struct buf *b, const struct table *t, enum table_statement kind,
+                       sqlite3_stmt *whole)
 {
-    add_insert(b, t, kind);
+    add_insert(b, t, kind, whole);
     buf_printf(b, " WHERE true ON CONFLICT(\"%s\") DO UPDATE SET ", t->columns[t->number].name);
     for (size_t i = 0; i < t->column_count; i++) {
         const char *name = t->columns[i].name;
@@ -128,7 +148,8 @@ static void add_change(struct buf *b, const struct table *t, enum table_statemen
     buf_printf(b, " WHERE qp_%s.rev=excluded.rev-1", t->name);
 }
 
-static void write_table_text(struct buf *b, const struct table *t, enum table_statement kind)
+static void write_table_text(struct buf *b, const struct table *t, enum table_statement kind,
+                             sqlite3_stmt *whole)
 {
     switch (kind) {
     case STATEMENT_LOAD:
@@ -139,10 +160,11 @@ static void write_table_text(struct buf *b, const struct table *t, enum table_st
         break;
     case STATEMENT_INSERT:
     case STATEMENT_INSERT_PLAIN:
-        add_insert(b, t, kind);
+        add_insert(b, t, kind, whole);
         break;
     case STATEMENT_UPDATE_HOT:
     case STATEMENT_UPDATE:
+    case STATEMENT_UPDATE_WIDE:
     case STATEMENT_UPDATE_ALL:
         buf_printf(b, "UPDATE qp_%s SET ", t->name);
         add_changes(b, t, kind);
@@ -154,7 +176,8 @@ static void write_table_text(struct buf *b, const struct table *t, enum table_st
         break;
     case STATEMENT_CHANGE_HOT:
     case STATEMENT_CHANGE:
-        add_change(b, t, kind);
+    case STATEMENT_CHANGE_WIDE:
+        add_change(b, t, kind, whole);
         break;
     case STATEMENT_REMOVE:
         buf_printf(b, "DELETE FROM qp_%s WHERE \"%s\" IN (SELECT \"%s\" FROM qp_new_%s) AND rev=?",
@@ -165,16 +188,33 @@ static void write_table_text(struct buf *b, const struct table *t, enum table_st
     }
 }
 
+static int prepare_text(struct sqlite_provider *p, sqlite3_stmt **out, struct qp_err *err)
+{
+    return buf_rc(&p->sql) != QP_OK ? err_set(err, buf_rc(&p->sql), "prepare: out of memory")
+                                    : prepare(p, buf_slice(&p->sql), out, err);
+}
+
+static int prepare_for_table(struct sqlite_provider *p, const struct table *t,
+                             enum table_statement kind, sqlite3_stmt **out, struct qp_err *err)
+{
+    sqlite3_stmt *whole = NULL;
+    int rc;
+    buf_reset(&p->sql);
+    buf_printf(&p->sql, "SELECT * FROM qp_%s", t->name);
+    QP_TRY(prepare_text(p, &whole, err));
+    buf_reset(&p->sql);
+    write_table_text(&p->sql, t, kind, whole);
+    rc = prepare_text(p, out, err);
+    (void)sqlite3_finalize(whole); /* it never ran */
+    return rc;
+}
+
 int sqlite_table_statement(struct sqlite_provider *p, enum table_id table,
                            enum table_statement kind, sqlite3_stmt **out, struct qp_err *err)
 {
     int rc = QP_OK;
     if (p->of_table[table][kind] == NULL) {
-        buf_reset(&p->sql);
-        write_table_text(&p->sql, &tables[table], kind);
-        rc = buf_rc(&p->sql) != QP_OK
-                 ? err_set(err, buf_rc(&p->sql), "prepare: out of memory")
-                 : prepare(p, buf_slice(&p->sql), &p->of_table[table][kind], err);
+        rc = prepare_for_table(p, &tables[table], kind, &p->of_table[table][kind], err);
     }
     if (rc == QP_OK) {
         *out = p->of_table[table][kind];
@@ -237,13 +277,13 @@ static bool is_one_row(const struct table *t, const struct scan *scan,
 }
 
 static void write_scan_text(struct buf *b, const struct scan *scan,
-                            const struct index_columns *order)
+                            const struct index_columns *order, bool has_index)
 {
     const struct table *t = &tables[scan->table];
     buf_text(b, "SELECT ");
     add_columns(b, t);
     buf_printf(b, " FROM qp_%s", t->name);
-    if (scan->index >= 0) {
+    if (has_index) {
         buf_printf(b, " INDEXED BY qp_%s", indexes[scan->index].name);
     } else if (t->number > 0) {
         buf_printf(b, " INDEXED BY sqlite_autoindex_qp_%s_1", t->name); /* of its key */
@@ -306,14 +346,9 @@ int sqlite_scan_statement(struct sqlite_provider *p, const struct scan *scan, sq
     QP_ASSERT(shape < SCAN_SHAPES && scan->prefix_count <= order.count);
     QP_ASSERT(scan->after == NULL || scan->prefix_count < order.count);
     if (p->scans[shape] == NULL) {
-        int rc;
         buf_reset(&p->sql);
-        write_scan_text(&p->sql, scan, &order);
-        rc = buf_rc(&p->sql) != QP_OK ? err_set(err, buf_rc(&p->sql), "prepare: out of memory")
-                                      : prepare(p, buf_slice(&p->sql), &p->scans[shape], err);
-        if (rc != QP_OK) {
-            return rc;
-        }
+        write_scan_text(&p->sql, scan, &order, sqlite_has_index(p, scan->index));
+        QP_TRY(prepare_text(p, &p->scans[shape], err));
     }
     code = bind_scan(p->scans[shape], scan, &order);
     if (code != SQLITE_OK) {
