@@ -1,15 +1,18 @@
 /* bench_latency.c - how long jobs take whose functions take 1 ms and 10 ms, on 4 threads
  *
- * SQLite, synchronous=FULL, in $TMPDIR. A fixed number of jobs is in flight; a function sleeps for its time. Each job has
- * two times:
+ * SQLite, synchronous=FULL, in $TMPDIR. A function sleeps for its time. Each job has two times:
  *
  *   job      from its start to its end, with what waits before it
  *   result   from the return of its function to its end: what the engine adds
  *
- * With many in flight the first is bound by the threads (in flight x time / 4); the second is the engine's alone. In the
- * last rows every hundredth job has priority 0 and the others 9: the times are those of priority 0.
+ * In a closed loop a fixed number of jobs is in flight, and the start is when the caller starts the job. With many in
+ * flight the first time is bound by the threads (in flight x time / 4); the second is the engine's alone. In the last
+ * rows every hundredth job has priority 0 and the others 9: the times are those of priority 0.
  *
- * BENCH_SMOKE=1 only shows that it runs.
+ * In an open loop jobs arrive at a fixed rate, a part of what the threads can do, whether earlier ones have ended or not,
+ * and the start is when the job is on disk.
+ *
+ * BENCH_LOOP=open or BENCH_LOOP=closed runs one of them. BENCH_SMOKE=1 only shows that it runs.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -34,6 +37,8 @@ struct load {
     int64_t function_us;
     bool urgent;
     int64_t jobs;
+    int64_t in_flight; /* of a closed loop */
+    int64_t rate;      /* of an open loop, per second; 0: it is a closed one */
     pthread_mutex_t lock;
     pthread_cond_t over;
     int64_t started;
@@ -62,7 +67,21 @@ static void on_ended(void *context, const char *status)
         (void)pthread_cond_signal(&l->over);
     }
     (void)pthread_mutex_unlock(&l->lock);
-    start_next(l);
+    if (l->rate == 0) {
+        start_next(l);
+    }
+}
+
+static void on_started(void *context, int code, const char *id)
+{
+    struct job *job = context;
+    (void)id;
+    if (code != QP_OK) {
+        die("start", qp_code_text(code));
+    }
+    if (job->load->rate > 0) {
+        job->from = now_s();
+    }
 }
 
 static void start_next(struct load *l)
@@ -86,6 +105,7 @@ static void start_next(struct load *l)
                                               .input = str_from(input),
                                               .priority = l->urgent && !is_urgent(l, i) ? 9 : 0,
                                               .context = job,
+                                              .started = on_started,
                                               .ended = on_ended},
                            &err) != QP_OK) {
         die("start", err.text);
@@ -101,7 +121,23 @@ static int work(void *context, qp_task *task)
     return qp_task_output(task, QP_STR("1"));
 }
 
-static void load_run(struct load *l, const char *path, int64_t in_flight)
+/* Jobs arrive at their times; should this thread be late, those that are due come at once. */
+static void arrive(struct load *l)
+{
+    struct timespec at;
+    (void)clock_gettime(CLOCK_MONOTONIC, &at);
+    for (int64_t i = 0; i < l->jobs; i++) {
+        (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+        start_next(l);
+        at.tv_nsec += 1000000000 / l->rate;
+        if (at.tv_nsec >= 1000000000) {
+            at.tv_sec++;
+            at.tv_nsec -= 1000000000;
+        }
+    }
+}
+
+static void load_run(struct load *l, const char *path)
 {
     struct qp_options options;
     struct qp_err err;
@@ -117,7 +153,10 @@ static void load_run(struct load *l, const char *path, int64_t in_flight)
         qp_start_threads(l->q, THREADS, &err) != QP_OK) {
         die("open", err.text);
     }
-    for (int64_t i = 0; i < in_flight; i++) {
+    if (l->rate > 0) {
+        arrive(l);
+    }
+    for (int64_t i = 0; i < l->in_flight; i++) {
         start_next(l);
     }
     (void)pthread_mutex_lock(&l->lock);
@@ -145,7 +184,7 @@ static void print_times(double *times, int64_t count)
 }
 
 /* Of those that count: all, or the urgent ones. */
-static void print_row(const struct load *l, int64_t in_flight)
+static void print_row(const struct load *l)
 {
     double *job = calloc((size_t)l->jobs, sizeof *job);
     double *result = calloc((size_t)l->jobs, sizeof *result);
@@ -159,8 +198,8 @@ static void print_row(const struct load *l, int64_t in_flight)
             result[count++] = l->of[i].to - l->of[i].returned;
         }
     }
-    printf("%8lld %9lld %9s", (long long)(l->function_us / 1000), (long long)in_flight,
-           l->urgent ? "0 of 9" : "all 0");
+    printf("%8lld %9lld %9s", (long long)(l->function_us / 1000),
+           (long long)(l->rate > 0 ? l->rate : l->in_flight), l->urgent ? "0 of 9" : "all 0");
     print_times(job, count);
     print_times(result, count);
     printf("\n");
@@ -170,26 +209,67 @@ static void print_row(const struct load *l, int64_t in_flight)
     free(l->of);
 }
 
-int main(void)
+static const int64_t times_us[] = {1000, 10000};
+
+static void print_head(const char *what)
 {
-    static const int64_t times_us[] = {1000, 10000};
-    static const int64_t in_flight[] = {4, 40, 400};
-    bool smoke = getenv("BENCH_SMOKE") != NULL;
-    struct place place;
-    place_make(&place);
-    printf("%8s %9s %9s %9s %9s %9s %9s\n", "function", "in flight", "priority", "job p50",
-           "job p99", "res. p50", "res. p99");
+    printf("%8s %9s %9s %9s %9s %9s %9s\n", "function", what, "priority", "job p50", "job p99",
+           "res. p50", "res. p99");
     printf("%8s %9s %9s %9s %9s %9s %9s\n", "ms", "", "", "ms", "ms", "ms", "ms");
+}
+
+static void run_one(struct load *l, const struct place *place)
+{
+    load_run(l, place->path);
+    print_row(l);
+}
+
+static int64_t jobs_of(size_t time)
+{
+    return (time == 0 ? 8000 : 2000) / (getenv("BENCH_SMOKE") != NULL ? 10 : 1);
+}
+
+static void closed_loops(const struct place *place)
+{
+    static const int64_t in_flight[] = {4, 40, 400};
+    print_head("in flight");
     for (int urgent = 0; urgent < 2; urgent++) {
         for (size_t t = 0; t < ARRAY_COUNT(times_us); t++) {
             for (size_t i = urgent == 0 ? 0 : 2; i < ARRAY_COUNT(in_flight); i++) {
                 struct load l = {.function_us = times_us[t],
                                  .urgent = urgent != 0,
-                                 .jobs = (t == 0 ? 8000 : 2000) * (urgent + 1) / (smoke ? 10 : 1)};
-                load_run(&l, place.path, in_flight[i]);
-                print_row(&l, in_flight[i]);
+                                 .in_flight = in_flight[i],
+                                 .jobs = jobs_of(t) * (urgent + 1)};
+                run_one(&l, place);
             }
         }
+    }
+}
+
+static void open_loops(const struct place *place)
+{
+    static const int64_t percent[] = {50, 80};
+    print_head("per s");
+    for (size_t t = 0; t < ARRAY_COUNT(times_us); t++) {
+        for (size_t i = 0; i < ARRAY_COUNT(percent); i++) {
+            struct load l = {.function_us = times_us[t],
+                             .rate = THREADS * 1000000 / times_us[t] * percent[i] / 100,
+                             .jobs = jobs_of(t)};
+            run_one(&l, place);
+        }
+    }
+}
+
+int main(void)
+{
+    const char *loop = getenv("BENCH_LOOP");
+    struct place place;
+    place_make(&place);
+    if (loop == NULL || strcmp(loop, "closed") == 0) {
+        closed_loops(&place);
+    }
+    if (loop == NULL || strcmp(loop, "open") == 0) {
+        open_loops(&place);
     }
     place_remove(&place);
     return 0;
