@@ -7,15 +7,6 @@
 #include "base/time.h"
 #include "cli/cli.h"
 
-const char *option_text(const char *name, char out_text[OPTION_TEXT_SIZE])
-{
-    (void)snprintf(out_text, OPTION_TEXT_SIZE, "--%s", name); /* names are short */
-    for (char *p = out_text; *p != '\0'; p++) {
-        *p = (char)(*p == '_' ? '-' : *p);
-    }
-    return out_text;
-}
-
 /* The option that is typed so; OPTION_COUNT: none. *out_value: what stands behind its = sign, or
  * NULL. */
 static enum option find_option(const struct cli *c, const char *typed, const char **out_value)

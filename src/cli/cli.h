@@ -69,12 +69,21 @@ struct command {
     int flags;
     const char *summary; /* one line, lower case, no full stop */
     const char *about;
-    int (*run)(struct cli *c);
 };
 const struct command *command_at(size_t index); /* NULL past the end */
 /* By its words, or by the arguments that begin with them; *out_used: how many arguments its words
  * are. */
 const struct command *command_find(int argc, char *const *argv, int *out_used);
+/* Walks over the paragraphs and examples of `about`: false past the end. An example is without its
+ * "$ ". */
+struct about_walk {
+    const char *rest;
+    const char *text;
+    int size;
+    bool is_example;
+};
+bool about_each(struct about_walk *w);
+
 /* The words that are nearest to what was typed. */
 const char *command_nearest(const char *typed);
 bool command_takes(const struct command *command, enum option option);
@@ -106,8 +115,9 @@ struct cli {
     bool config_read;
     bool settled;
     struct qp_env env;
-    struct arena arena; /* until the command ends */
-    struct ask *ask;    /* opened by the first question */
+    struct arena arena;             /* until the command ends */
+    struct ask *ask;                /* opened by the first question */
+    int (*open_ask)(struct cli *c); /* how (ask_open.c) */
 };
 
 static inline bool cli_has(const struct cli *c, enum option option)

@@ -23,20 +23,6 @@ static void print_option(FILE *out, enum option option)
     }
 }
 
-bool about_each(struct about_walk *w)
-{
-    size_t n = strcspn(w->rest, "\n");
-    if (*w->rest == '\0') {
-        return false;
-    }
-    w->is_example = strncmp(w->rest, "$ ", 2) == 0;
-    w->text = w->rest + (w->is_example ? 2 : 0);
-    w->size = (int)(n - (w->is_example ? 2 : 0));
-    w->rest += n;
-    w->rest += *w->rest == '\n';
-    return true;
-}
-
 /* A paragraph in lines that fit a terminal. */
 static void print_wrapped(FILE *out, const char *text, int size)
 {

@@ -9,16 +9,6 @@
 void help_list(FILE *out);
 void help_command(FILE *out, const struct command *command);
 
-/* Walks over the paragraphs and examples of `about`: false past the end. An example is without its
- * "$ ". */
-struct about_walk {
-    const char *rest;
-    const char *text;
-    int size;
-    bool is_example;
-};
-bool about_each(struct about_walk *w);
-
 /* The two manuals (manual.c). */
 void manual_man(FILE *out);
 void manual_markdown(FILE *out);

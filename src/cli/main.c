@@ -3,7 +3,6 @@
  * A name that is not there is answered with the nearest one that is. The program fails when its
  * output could not be written: a script that redirects to a full disk must notice.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,13 @@
 #include "cli/help.h"
 
 static int run(const struct command *command, int argc, char **argv);
+
+/* What each row of commands.def does; in the order of command_at. */
+static int (*const functions[])(struct cli *c) = {
+#define COMMAND(function, words, arguments, options, flags, summary, about) command_##function,
+#include "cli/commands.def"
+#undef COMMAND
+};
 
 int main(int argc, char **argv)
 {
@@ -41,40 +47,6 @@ int main(int argc, char **argv)
     return status;
 }
 
-/* Some bytes of the arena: without them a program of a few kilobytes cannot go on, and nobody can
- * help. */
-static char *room_for(struct cli *c, size_t size)
-{
-    char *room = arena_bytes(&c->arena, size);
-    if (room == NULL) {
-        (void)fputs("quipu: out of memory\n", stderr);
-        exit(EXIT_ERROR);
-    }
-    return room;
-}
-
-const char *cli_text(struct cli *c, const char *format, ...)
-{
-    va_list arguments;
-    char *text;
-    int size;
-    va_start(arguments, format);
-    size = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
-    QP_ASSERT(size >= 0);
-    text = room_for(c, (size_t)size + 1);
-    va_start(arguments, format);
-    (void)vsnprintf(text, (size_t)size + 1, format, arguments); /* there is room */
-    va_end(arguments);
-    return text;
-}
-
-char *cli_copy(struct cli *c, const char *text)
-{
-    size_t size = strlen(text) + 1;
-    return memcpy(room_for(c, size), text, size);
-}
-
 /* --help among the arguments, wherever it stands. */
 static bool wants_help(int argc, char **argv)
 {
@@ -94,7 +66,7 @@ static int run_parsed(struct cli *c, int argc, char **argv)
     env_complete(&c->env);
     arena_init(&c->arena, &c->env, 0);
     status = status == EXIT_OK ? cli_parse(c, argc, argv, room) : status;
-    status = status == EXIT_OK ? c->command->run(c) : status;
+    status = status == EXIT_OK ? functions[c->command - command_at(0)](c) : status;
     ask_close(c);
     arena_done(&c->arena);
     free(room);
@@ -108,6 +80,6 @@ static int run(const struct command *command, int argc, char **argv)
         help_command(stdout, command);
         return EXIT_OK;
     }
-    c = (struct cli){.command = command};
+    c = (struct cli){.command = command, .open_ask = ask_open};
     return run_parsed(&c, argc, argv);
 }

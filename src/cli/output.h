@@ -62,6 +62,8 @@ int64_t member_number(const struct json *object, const char *key);
 
 /* Text without anything that could control a terminal: good UTF-8 as it is, all else as \xNN. */
 void print_safe(FILE *out, qp_str text);
+/* The same, cut after `most` columns, about; returns how many there are. */
+size_t print_cut(FILE *out, qp_str text, size_t most);
 /* A value as one line: strings without quotes, all else as JSON. NULL: nothing. Its width in
  * columns, about. */
 size_t print_value(FILE *out, const struct json *value);

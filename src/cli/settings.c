@@ -58,15 +58,6 @@ static void set_flag(struct cli *c, enum option option, bool truth, const char *
     }
 }
 
-const char *cli_named(struct cli *c, enum option option)
-{
-    const char *origin = c->origins[option];
-    char text[OPTION_TEXT_SIZE];
-    (void)option_text(option_at(option)->name, text);
-    return origin == NULL || strcmp(origin, text) == 0 ? cli_text(c, "%s", text)
-                                                       : cli_text(c, "%s (%s)", text, origin);
-}
-
 /* ----------------------------------------------------------------------------------- variables */
 
 /* "QUIPU_DATA_DIR" of "data_dir". */

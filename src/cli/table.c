@@ -11,7 +11,7 @@ static const struct option_row options[] = {
 
 static const struct command commands[] = {
 #define COMMAND(function, words, arguments, options, flags, summary, about)                        \
-    {words, arguments, options, flags, summary, about, command_##function},
+    {words, arguments, options, flags, summary, about},
 #include "cli/commands.def"
 #undef COMMAND
 };
@@ -151,4 +151,18 @@ bool command_takes(const struct command *command, enum option option)
         p += *p == ' ';
     }
     return false;
+}
+
+bool about_each(struct about_walk *w)
+{
+    size_t n = strcspn(w->rest, "\n");
+    if (*w->rest == '\0') {
+        return false;
+    }
+    w->is_example = strncmp(w->rest, "$ ", 2) == 0;
+    w->text = w->rest + (w->is_example ? 2 : 0);
+    w->size = (int)(n - (w->is_example ? 2 : 0));
+    w->rest += n;
+    w->rest += *w->rest == '\n';
+    return true;
 }

@@ -16,56 +16,6 @@
 #include "server/fields.h"
 #include "server/idempotency.h"
 
-qp *api_engine(const struct api *api)
-{
-    return api->options.engine;
-}
-
-const struct qp_env *api_env(const struct api *api)
-{
-    return api->options.env;
-}
-
-const struct api_options *api_options(const struct api *api)
-{
-    return &api->options;
-}
-
-struct idempotency *api_idempotency(struct api *api)
-{
-    return api->idempotency;
-}
-
-struct auth *api_auth(struct api *api)
-{
-    return api->auth;
-}
-
-atomic_int *api_streams(struct api *api)
-{
-    return &api->streams;
-}
-
-bool api_hold(struct api *api, size_t size)
-{
-    size_t most = api->options.bodies_size > 0 ? api->options.bodies_size : LIMIT_BODIES_SIZE;
-    bool room = atomic_fetch_add(&api->held, size) + size <= most;
-    if (!room) {
-        atomic_fetch_sub(&api->held, size);
-    }
-    return room;
-}
-
-void api_let_go(struct api *api, size_t size)
-{
-    atomic_fetch_sub(&api->held, size);
-}
-
-bool api_is_draining(const struct api *api)
-{
-    return atomic_load(&api->draining);
-}
-
 /* ---------------------------------------------------------------------------------- open, close */
 
 static void api_free(struct api *api)
@@ -327,6 +277,21 @@ static bool check_dry_scope(struct api_call *c)
            has_scope(c, asks_for_dry_run(c) ? SCOPE_READ : c->route->scope);
 }
 
+/* False: the call is refused, since its key is malformed or being answered. */
+static bool take_key(struct api_call *c)
+{
+    struct qp_err err;
+    int rc = idempotency_begin(c->api->idempotency, c, &err);
+    if (rc == QP_E_INVALID || rc == QP_E_TOO_LARGE) {
+        api_refuse(c, PROBLEM_BAD_REQUEST, NULL, "%s", err.text);
+    } else if (rc == QP_E_BUSY) {
+        api_refuse(c, PROBLEM_IDEMPOTENCY_BUSY, NULL, "%s", err.text);
+    } else if (rc != QP_OK) {
+        api_fail(c, rc, NULL);
+    }
+    return rc == QP_OK;
+}
+
 /* Who asks is known. */
 static void authorized(struct api_call *c)
 {
@@ -343,7 +308,7 @@ static void authorized(struct api_call *c)
     if ((c->route->flags & ROUTE_REPEATS) == 0) {
         c->idempotency_key = QP_NONE;
     }
-    if (str_is_none(c->idempotency_key) || idempotency_begin(c->api->idempotency, c)) {
+    if (str_is_none(c->idempotency_key) || take_key(c)) {
         dispatch(c);
     }
 }
@@ -419,11 +384,19 @@ static void admitted(struct api_call *c, int rc)
     c->stranger = is_stranger(rc);
 }
 
+/* Once per call: before its body, where its carrier asks so early. */
+static void find_route(struct api_call *c)
+{
+    if (!c->routed) {
+        c->routed = true;
+        c->route = route_find(c->method, c->path, c->parts, &c->allow);
+    }
+}
+
 bool api_admit(struct api_call *c)
 {
-    const char *allow = NULL;
     int rc;
-    c->route = route_find(c->method, c->path, c->parts, &allow);
+    find_route(c);
     c->stranger = needs_token(c);
     if (!c->stranger || c->route == NULL || c->route->scope == SCOPE_OPEN) {
         return true; /* nobody is asked for a token */
@@ -450,25 +423,26 @@ static void admit_who(struct api_call *c)
     admit_end(c, auth_ask(c->api->auth, c->authorization, &c->who));
 }
 
+static void admit_not(struct api_call *c)
+{
+    admit_end(c, QP_E_BUSY);
+}
+
 void api_admit_later(struct api_call *c)
 {
+    c->not_run = admit_not;
     due_start(c);
     if (!crew_call(c, admit_who)) {
-        admit_end(c, QP_E_BUSY);
+        admit_not(c);
     }
 }
 
-/* No thread had time for it: nothing of it was done. */
-void api_refuse_waiting(struct api_call *c)
+static void refuse_waiting(struct api_call *c)
 {
-    if (c->run == admit_who) {
-        admit_end(c, QP_E_BUSY);
-    } else {
-        api_fail(c, QP_E_TIMEOUT,
-                 &(struct qp_err){.code = QP_E_TIMEOUT,
-                                  .text = "no thread was free in time: nothing was "
-                                          "done, try again"});
-    }
+    api_fail(c, QP_E_TIMEOUT,
+             &(struct qp_err){.code = QP_E_TIMEOUT,
+                              .text = "no thread was free in time: nothing was "
+                                      "done, try again"});
 }
 
 /* An id of the caller's when it is a decent one, else a new one. */
@@ -503,19 +477,18 @@ static bool decode_parts(struct api_call *c)
 
 void api_begin(struct api_call *c)
 {
-    const char *allow = NULL;
     api_identify(c);
     c->stranger = needs_token(c);
-    c->route = route_find(c->method, c->path, c->parts, &allow);
-    if (c->route == NULL && allow == NULL) {
+    find_route(c);
+    if (c->route == NULL && c->allow == NULL) {
         api_refuse(c, PROBLEM_UNKNOWN_ROUTE, NULL, "nothing is at this address");
     } else if (c->route == NULL) {
-        c->allow = allow;
-        api_refuse(c, PROBLEM_METHOD, NULL, "it takes %s", allow);
+        api_refuse(c, PROBLEM_METHOD, NULL, "it takes %s", c->allow);
     } else if (api_is_draining(c->api) && c->route->scope != SCOPE_OPEN) {
         c->close_after = true;
         api_refuse(c, PROBLEM_DRAINING, NULL, "the server is shutting down");
     } else if (decode_parts(c)) {
+        c->not_run = refuse_waiting;
         if (c->route->scope != SCOPE_OPEN) {
             due_start(c);
         }

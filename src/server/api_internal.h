@@ -2,6 +2,7 @@
  *
  *   api.c     from a call to its handler
  *   crew.c    the threads on which handlers that wait for the store run
+ *   due.c     calls with a deadline, in lists
  *   times.c   times of kept calls, deadlines of all: the clock's thread
  *
  * Locks: `lock` guards the queue of the crew, `clock_lock` the lists of times. Neither is held while a handler or a
@@ -16,7 +17,7 @@
 #include "run/handle.h"
 #include "server/api.h"
 
-/* Lists of calls with a deadline (times.c). */
+/* Lists of calls with a deadline (due.c). */
 enum { DUE_NONE, DUE_WAITING, DUE_IN_HAND, DUE_SHORT, DUE_LISTS };
 
 struct api {
@@ -65,8 +66,12 @@ bool crew_call(struct api_call *c, void (*run)(struct api_call *c)) QP_MUST_USE;
 /* Takes a job back that no thread has begun; false: one has, or it was not there. */
 bool crew_take_back(struct api *api, struct crew_job *job) QP_MUST_USE;
 
-/* api.c: no thread had time for the call: nothing of it was done. */
-void api_refuse_waiting(struct api_call *c);
+/* due.c, under the clock's lock: when the clock should look at a call (INT64_MAX: at none), later than it is due by
+ * DUE_LOOK_US while it waits: then those of about the same time are over as well, and what they have asked of the engine. */
+#define DUE_LOOK_US INT64_C(100000)
+void due_link(struct api *api, struct api_call *c, int list, int64_t at_us);
+void due_unlink(struct api *api, struct api_call *c);
+int64_t due_look_us(const struct api_call *c);
 
 /* times.c: the clock's thread. */
 void *clock_main(void *context);

@@ -112,7 +112,8 @@ struct api_call {
     struct api *api;
     const struct api_carrier *carrier;
     struct crew_job job;
-    void (*run)(struct api_call *c);
+    void (*run)(struct api_call *c);     /* on the crew */
+    void (*not_run)(struct api_call *c); /* no thread had time for it: nothing of it was done */
 
     /* the request */
     enum api_method method;
@@ -132,6 +133,7 @@ struct api_call {
     char request_id[LIMIT_REQUEST_ID_SIZE + 1];
 
     /* what api_begin has made of it */
+    bool routed; /* its route was looked for */
     const struct route *route;
     qp_str parts[CALL_PARTS]; /* what stands at the {places} of the path, decoded */
     struct principal who;

@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "base/omap.h"
-#include "server/api.h"
+#include "server/route.h"
 
 struct idempotency {
     const struct qp_env *env;
@@ -47,16 +47,13 @@ static void guid_of(const struct api_call *c, unsigned char out_guid[LIMIT_GUID_
     hash_guid(place, sizeof place, c->idempotency_key.p, c->idempotency_key.n, out_guid);
 }
 
-bool idempotency_begin(struct idempotency *all, struct api_call *c)
+int idempotency_begin(struct idempotency *all, struct api_call *c, struct qp_err *err)
 {
     qp_str key = {(const char *)c->idempotency_guid, LIMIT_GUID_SIZE};
-    struct qp_err err;
     bool busy;
-    int rc = id_check(c->idempotency_key, "Idempotency-Key", &err);
-    if (rc != QP_OK) {
-        api_refuse(c, PROBLEM_BAD_REQUEST, NULL, "%s", err.text);
-        return false;
-    }
+    int rc = QP_OK;
+    QP_ASSERT(!c->in_flight && c->route != NULL);
+    QP_TRY(id_check(c->idempotency_key, "Idempotency-Key", err));
     guid_of(c, c->idempotency_guid);
     (void)pthread_mutex_lock(&all->lock);
     busy = omap_get(&all->busy, key) != NULL;
@@ -65,13 +62,10 @@ bool idempotency_begin(struct idempotency *all, struct api_call *c)
     }
     (void)pthread_mutex_unlock(&all->lock);
     if (busy) {
-        api_refuse(c, PROBLEM_IDEMPOTENCY_BUSY, NULL,
-                   "the first request with this key is not answered yet");
-    } else if (rc != QP_OK) {
-        api_fail(c, rc, NULL);
+        return err_set(err, QP_E_BUSY, "the first request with this key is not answered yet");
     }
-    c->in_flight = !busy && rc == QP_OK;
-    return c->in_flight;
+    c->in_flight = rc == QP_OK;
+    return rc == QP_OK ? QP_OK : err_set(err, rc, "Idempotency-Key: out of memory");
 }
 
 void idempotency_end(struct idempotency *all, struct api_call *c)

@@ -17,8 +17,9 @@ struct idempotency;
 int idempotency_create(const struct qp_env *env, struct idempotency **out_all) QP_MUST_USE;
 void idempotency_destroy(struct idempotency *all);
 
-/* False: the call is refused, since its key is malformed or being answered. */
-bool idempotency_begin(struct idempotency *all, struct api_call *c);
+/* The key is the call's until idempotency_end. QP_E_BUSY: another call with it is being answered; codes of id_check: it is
+ * malformed. */
+int idempotency_begin(struct idempotency *all, struct api_call *c, struct qp_err *err) QP_MUST_USE;
 void idempotency_end(struct idempotency *all, struct api_call *c);
 
 /* The key as the store gets it: of this caller, namespace and route, and for no other. None when
