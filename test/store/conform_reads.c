@@ -339,6 +339,33 @@ static void test_ends(void **state)
     conform_put(f, 100, 9);
 }
 
+/* Proves that jobs are found in the order of their starts when numbers are not in that order: a job that another one calls
+ * gets a number beyond the block from which later starts take theirs. */
+static void test_by_start(void **state)
+{
+    static const int64_t numbers[] = {8, 9, 5};
+    struct storetest *f = *state;
+    struct job_row prefix = {.ns = NS};
+    struct scan scan = {.table = TABLE_job,
+                        .index = INDEX_job_started,
+                        .prefix = &prefix,
+                        .prefix_count = 1,
+                        .limit = SIZE_MAX};
+    struct arena arena;
+    struct found found = {.table = TABLE_job, .arena = &arena};
+    arena_init(&arena, &f->t.env, 0);
+    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
+        conform_job(f, numbers[i]);
+        testenv_advance_ms(&f->t, 5);
+    }
+    scan_into(f, &scan, &found);
+    assert_int_equal(found.count, ARRAY_COUNT(numbers));
+    for (size_t i = 0; i < found.count; i++) {
+        assert_int_equal(((const struct job_row *)found.rows[i])->job, numbers[i]);
+    }
+    arena_done(&arena);
+}
+
 static bool is_due_to_jobs(struct storetest *f)
 {
     struct qp_err err = {0};
@@ -408,7 +435,8 @@ static void test_same_everywhere(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    CONFORM(test_by_key), CONFORM(test_by_index),    CONFORM(test_slim),
-    CONFORM(test_ends),   CONFORM(test_due_to_jobs), CONFORM(test_same_everywhere),
+    CONFORM(test_by_key),   CONFORM(test_by_index),    CONFORM(test_slim),
+    CONFORM(test_ends),     CONFORM(test_due_to_jobs), CONFORM(test_same_everywhere),
+    CONFORM(test_by_start),
 };
 CONFORM_TOPIC(reads);

@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include "store/copy.h"
 #include "store/sqlite/sqlite_internal.h"
 #include "support/storetest.h"
 
@@ -18,14 +17,6 @@ static sqlite3 *open_beside(void)
     sqlite3 *db = NULL;
     assert_int_equal(sqlite3_open_v2(f.path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
     return db;
-}
-
-static void execute(const char *sql)
-{
-    sqlite3 *db = NULL;
-    assert_int_equal(sqlite3_open(f.path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
 static const struct column *column_named(const struct table *d, const char *name, size_t *out_at)
@@ -73,8 +64,7 @@ static void test_columns_are_those_of_rows_def(void **state)
     storetest_done(&f);
 }
 
-/* No table or index of ours is unknown to rows.def, and none is missing but that of starts, which a new
- * file does not need. */
+/* No table or index of ours is unknown to rows.def, and none is missing. */
 static void test_nothing_else_is_there(void **state)
 {
     sqlite3 *db;
@@ -91,7 +81,7 @@ static void test_nothing_else_is_there(void **state)
         SQLITE_OK);
     assert_int_equal(sqlite3_step(s), SQLITE_ROW);
     assert_int_equal(sqlite3_column_int(s, 0), TABLE_COUNT);
-    assert_int_equal(sqlite3_column_int(s, 1), INDEX_COUNT - 1);
+    assert_int_equal(sqlite3_column_int(s, 1), INDEX_COUNT);
     (void)sqlite3_finalize(s);
     (void)sqlite3_close(db);
     storetest_done(&f);
@@ -121,9 +111,7 @@ static void test_scans_walk_their_index(void **state)
     struct qp_err err;
     (void)state;
     storetest_init(&f, STORETEST_SQLITE, 1);
-    execute(SQLITE_STARTS_INDEX);
-    p = (struct sqlite_provider){
-        .base.env = &f.t.env, .db = open_beside(), .path = f.path, .has_starts = true};
+    p = (struct sqlite_provider){.base.env = &f.t.env, .db = open_beside(), .path = f.path};
     buf_init(&p.sql, &f.t.env, 0);
     for (int of = 0; of < TABLE_COUNT + INDEX_COUNT; of++) {
         int index = of < TABLE_COUNT ? -1 : of - TABLE_COUNT;
@@ -158,19 +146,26 @@ static void test_scans_walk_their_index(void **state)
 /* The file as the first version made it: without what came with the migrations since. */
 static void make_version_1(void)
 {
-    execute("DROP TABLE qp_app; DROP TABLE qp_app_topic; DROP TABLE qp_definition;"
-            "DROP INDEX qp_msg_pending; DROP INDEX qp_hook_wait_job;"
-            "CREATE INDEX qp_hook_wait_job ON qp_hook_wait(ns,job);"
-            "DROP INDEX qp_job_status;"
-            "DROP INDEX qp_attr_value;"
-            "ALTER TABLE qp_job DROP COLUMN retries;"
-            "ALTER TABLE qp_job DROP COLUMN waits;"
-            "ALTER TABLE qp_act DROP COLUMN waits;"
-            "ALTER TABLE qp_attr DROP COLUMN started;"
-            "ALTER TABLE qp_node DROP COLUMN serving;"
-            "CREATE INDEX qp_job_status ON qp_job(ns,status) WHERE status NOT IN (0,5);"
-            "CREATE INDEX qp_attr_value ON qp_attr(ns,name,\"value\");"
-            "PRAGMA user_version=1");
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(f.path, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(db,
+                     "DROP TABLE qp_app; DROP TABLE qp_app_topic; DROP TABLE qp_definition;"
+                     "DROP INDEX qp_msg_pending; DROP INDEX qp_hook_wait_job;"
+                     "CREATE INDEX qp_hook_wait_job ON qp_hook_wait(ns,job);"
+                     "DROP INDEX qp_job_started; DROP INDEX qp_job_status;"
+                     "DROP INDEX qp_attr_value;"
+                     "ALTER TABLE qp_job DROP COLUMN retries;"
+                     "ALTER TABLE qp_job DROP COLUMN waits;"
+                     "ALTER TABLE qp_act DROP COLUMN waits;"
+                     "ALTER TABLE qp_attr DROP COLUMN started;"
+                     "ALTER TABLE qp_node DROP COLUMN serving;"
+                     "CREATE INDEX qp_job_status ON qp_job(ns,status) WHERE status NOT IN (0,5);"
+                     "CREATE INDEX qp_attr_value ON qp_attr(ns,name,\"value\");"
+                     "PRAGMA user_version=1",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
 /* A file of the first version is what it was and more when it is opened: what is in it stays, what is
@@ -207,122 +202,6 @@ static void test_version_1_is_migrated(void **state)
     storetest_done(&f);
 }
 
-/* ------------------------------------------------------------------------------- the order of starts */
-
-static void start_job(struct storetest *at, int64_t number)
-{
-    char id[32];
-    struct op op = {.kind = OP_job_create,
-                    .job_create = {.ref = {STORE_NS_DEFAULT, number}, .workflow = QP_STR("w")}};
-    (void)snprintf(id, sizeof id, "job-%lld", (long long)number);
-    op.job_create.jid = str_from(id);
-    testenv_advance_ms(&at->t, 5);
-    assert_int_equal(storetest_op(at, &op), QP_OK);
-}
-
-/* Of one node only 8 and 9; of two nodes, which take their numbers from blocks, 8, 9 and 5. */
-static void start_jobs(struct storetest *at, bool two_nodes)
-{
-    start_job(at, 8);
-    start_job(at, 9);
-    if (two_nodes) {
-        start_job(at, 5);
-    }
-}
-
-static int note_number(void *context, const void *row)
-{
-    char *out = context;
-    size_t n = strlen(out);
-    (void)snprintf(out + n, 32 - n, "%lld ", (long long)((const struct job_row *)row)->job);
-    return QP_OK;
-}
-
-static void assert_starts(const char *forwards, const char *behind_8)
-{
-    struct job_row prefix = {.ns = STORE_NS_DEFAULT};
-    const struct job_row *job_8 =
-        storetest_row(&f, TABLE_job, &(struct job_row){.ns = STORE_NS_DEFAULT, .job = 8});
-    struct job_row after = *job_8;
-    struct scan scan = {.table = TABLE_job,
-                        .index = INDEX_job_started,
-                        .prefix = &prefix,
-                        .prefix_count = 1,
-                        .limit = SIZE_MAX};
-    char out[32] = "";
-    struct qp_err err;
-    assert_int_equal(store_scan(f.s, &scan, out, note_number, &err), QP_OK);
-    assert_string_equal(out, forwards);
-    out[0] = '\0';
-    scan.after = &after;
-    assert_int_equal(store_scan(f.s, &scan, out, note_number, &err), QP_OK);
-    assert_string_equal(out, behind_8);
-}
-
-static int64_t starts_indexes(void)
-{
-    sqlite3 *db = open_beside();
-    sqlite3_stmt *s;
-    int64_t count;
-    assert_int_equal(
-        sqlite3_prepare_v2(db, "SELECT count(*) FROM sqlite_schema WHERE name='qp_job_started'", -1,
-                           &s, NULL),
-        SQLITE_OK);
-    assert_int_equal(sqlite3_step(s), SQLITE_ROW);
-    count = sqlite3_column_int64(s, 0);
-    (void)sqlite3_finalize(s);
-    (void)sqlite3_close(db);
-    return count;
-}
-
-static void assert_in_order_of_starts(bool two_nodes)
-{
-    for (int opened = 0; opened < 2; opened++) {
-        assert_starts(two_nodes ? "8 9 5 " : "8 9 ", two_nodes ? "9 5 " : "9 ");
-        assert_int_equal(starts_indexes(), two_nodes ? 1 : 0);
-        storetest_reopen(&f);
-    }
-}
-
-/* Jobs are found in the order of their starts: in a file whose numbers are in that order by these, with no
- * index; in one that an older version has moved here from several nodes by an index, which the
- * migration makes. */
-static void test_starts_of_an_older_file(void **state)
-{
-    (void)state;
-    for (int two_nodes = 0; two_nodes < 2; two_nodes++) {
-        struct store_options options = {.path = f.path};
-        struct qp_err err = {0};
-        storetest_init(&f, STORETEST_SQLITE, 1);
-        start_jobs(&f, two_nodes != 0);
-        assert_int_equal(store_close(f.s, &err), QP_OK);
-        make_version_1();
-        assert_int_equal(store_open(&f.t.env, &options, &f.s, &err), QP_OK);
-        assert_in_order_of_starts(two_nodes != 0);
-        storetest_done(&f);
-    }
-}
-
-/* The same of a file that a copy has filled, which makes the index if it is needed. */
-static void test_starts_of_a_copy(void **state)
-{
-    static struct storetest from;
-    (void)state;
-    for (int two_nodes = 0; two_nodes < 2; two_nodes++) {
-        struct copy_options options;
-        struct copy_progress progress;
-        struct qp_err err = {0};
-        storetest_init(&from, STORETEST_MEMORY, 1);
-        storetest_init(&f, STORETEST_SQLITE, 1);
-        start_jobs(&from, two_nodes != 0);
-        options = (struct copy_options){.from = from.s, .to = f.s, .to_name = "file"};
-        assert_int_equal(store_copy(&options, &progress, &err), QP_OK);
-        assert_in_order_of_starts(two_nodes != 0);
-        storetest_done(&f);
-        storetest_done(&from);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,8 +209,6 @@ int main(void)
         cmocka_unit_test(test_nothing_else_is_there),
         cmocka_unit_test(test_scans_walk_their_index),
         cmocka_unit_test(test_version_1_is_migrated),
-        cmocka_unit_test(test_starts_of_an_older_file),
-        cmocka_unit_test(test_starts_of_a_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

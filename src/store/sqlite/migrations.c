@@ -249,6 +249,7 @@ static const char *const migration_5[] = {
     " GROUP BY ns,workflow,status",
     "DROP INDEX qp_job_status",
     "CREATE INDEX qp_job_status ON qp_job(ns,status,created_at) WHERE status NOT IN (0,5)",
+    "CREATE INDEX qp_job_started ON qp_job(ns,created_at)",
     "DROP INDEX qp_attr_value",
     "CREATE INDEX qp_attr_value ON qp_attr(ns,name,\"value\",started)",
     NULL,

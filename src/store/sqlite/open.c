@@ -260,8 +260,6 @@ static void disconnect(struct sqlite_provider *p)
 
 /* ----------------------------------------------------------------------------------- migrations */
 
-#define STARTS_SCHEMA 5 /* since it lists go by the starts of jobs */
-
 static int migrate_step(struct opening *o, int64_t from)
 {
     struct sqlite_provider *p = o->p;
@@ -271,9 +269,6 @@ static int migrate_step(struct opening *o, int64_t from)
                    (long long)(from + 1)); /* fits */
     for (size_t i = 0; rc == QP_OK && sqlite_migrations[from][i] != NULL; i++) {
         rc = sqlite_exec(p, sqlite_migrations[from][i], o->err);
-    }
-    if (rc == QP_OK && from + 1 == STARTS_SCHEMA) {
-        rc = sqlite_starts_settle(p, o->err);
     }
     rc = rc == QP_OK ? sqlite_exec(p, version, o->err) : rc;
     rc = rc == QP_OK ? FP("migrate.before") : rc;
@@ -565,7 +560,7 @@ static int check_schema(struct opening *o)
 {
     sqlite3_stmt *s;
     int64_t head = 0;
-    int rc = sqlite_starts_look(o->p, o->err);
+    int rc = QP_OK;
     for (int i = 0; i < TABLE_COUNT && rc == QP_OK; i++) {
         rc = sqlite_table_statement(o->p, (enum table_id)i, STATEMENT_LOAD, &s, o->err);
     }

@@ -450,13 +450,7 @@ static int sqlite_scan(struct provider *base, const struct scan *scan, void *con
                        store_visit visit, struct qp_err *err)
 {
     struct sqlite_provider *p = self(base);
-    struct scan by_number = *scan;
-    size_t place;
-    if (scan->index == INDEX_job_started && !p->has_starts && scan->prefix_count <= 1) {
-        by_number.index = -1; /* the order is the same: starts.c */
-        scan = &by_number;
-    }
-    place = scan->table == TABLE_job && scan->after != NULL ? place_of_number(scan) : 0;
+    size_t place = scan->table == TABLE_job && scan->after != NULL ? place_of_number(scan) : 0;
     return place > scan->prefix_count ? scan_jobs_after(p, scan, place, context, visit, err)
                                       : scan_run(p, scan, context, visit, err);
 }
@@ -514,12 +508,6 @@ static int bind_write(sqlite3_stmt *s, const struct table *t, enum table_stateme
     return code == SQLITE_OK ? bind_row(s, place, t, before) : code;
 }
 
-/* A copy from another store is complete. */
-static bool ends_filling(const struct head_row *before, const struct head_row *after)
-{
-    return before->clean == HEAD_FILLING && after->clean != HEAD_FILLING;
-}
-
 int sqlite_write(struct provider *base, enum table_id table, const void *before, const void *after,
                  struct qp_err *err)
 {
@@ -546,9 +534,6 @@ int sqlite_write(struct provider *base, enum table_id table, const void *before,
     if (rc == QP_OK && sqlite3_changes(p->db) != 1) {
         rc = err_set(err, QP_E_CONFLICT, "%s: %s: the row has changed since it was read", p->path,
                      t->name);
-    }
-    if (rc == QP_OK && table == TABLE_head && after != NULL && ends_filling(before, after)) {
-        rc = sqlite_starts_settle(p, err);
     }
     return rc;
 }

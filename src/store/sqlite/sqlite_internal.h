@@ -87,7 +87,6 @@ struct sqlite_provider {
     struct stat watched[SQLITE_WATCHED]; /* as they were opened; does not change after that */
     int wal_pages;
     int64_t schema_version;
-    bool has_starts; /* the index of starts is there (starts.c) */
     struct buf sql;
     struct sqlite_news news[TABLE_COUNT];
     sqlite3_stmt *of_table[TABLE_COUNT][STATEMENT_KINDS];
@@ -115,13 +114,6 @@ int sqlite_bind_column(sqlite3_stmt *s, int place, const struct column *c, const
 int sqlite_news_init(struct sqlite_provider *p, struct qp_err *err) QP_MUST_USE;
 int sqlite_write_all(struct provider *base, enum table_id table, const void *const *before,
                      const void *const *after, size_t count, struct qp_err *err) QP_MUST_USE;
-
-/* starts.c: the index of starts is made when the jobs of the file need it, and looked for when it is
- * opened. Every other index is always there. */
-#define SQLITE_STARTS_INDEX "CREATE INDEX qp_job_started ON qp_job(ns,created_at)"
-int sqlite_starts_settle(struct sqlite_provider *p, struct qp_err *err) QP_MUST_USE;
-int sqlite_starts_look(struct sqlite_provider *p, struct qp_err *err) QP_MUST_USE;
-bool sqlite_has_index(const struct sqlite_provider *p, int index);
 
 /* backup.c */
 int sqlite_backup(struct provider *base, const char *to, struct qp_err *err) QP_MUST_USE;

@@ -277,13 +277,13 @@ static bool is_one_row(const struct table *t, const struct scan *scan,
 }
 
 static void write_scan_text(struct buf *b, const struct scan *scan,
-                            const struct index_columns *order, bool has_index)
+                            const struct index_columns *order)
 {
     const struct table *t = &tables[scan->table];
     buf_text(b, "SELECT ");
     add_columns(b, t);
     buf_printf(b, " FROM qp_%s", t->name);
-    if (has_index) {
+    if (scan->index >= 0) {
         buf_printf(b, " INDEXED BY qp_%s", indexes[scan->index].name);
     } else if (t->number > 0) {
         buf_printf(b, " INDEXED BY sqlite_autoindex_qp_%s_1", t->name); /* of its key */
@@ -347,7 +347,7 @@ int sqlite_scan_statement(struct sqlite_provider *p, const struct scan *scan, sq
     QP_ASSERT(scan->after == NULL || scan->prefix_count < order.count);
     if (p->scans[shape] == NULL) {
         buf_reset(&p->sql);
-        write_scan_text(&p->sql, scan, &order, sqlite_has_index(p, scan->index));
+        write_scan_text(&p->sql, scan, &order);
         QP_TRY(prepare_text(p, &p->scans[shape], err));
     }
     code = bind_scan(p->scans[shape], scan, &order);
