@@ -223,16 +223,22 @@ static int start_fork(struct engine *e, struct request_start *r, struct bundle *
                       struct start *start)
 {
     struct faces *faces = engine_kernel(e)->faces;
-    struct forking fork = {.of = faces == NULL ? NULL : faces_of(faces, start->job.kind)};
+    const struct faced *of = faces == NULL ? NULL : faces_of(faces, start->job.kind);
+    struct forking *fork;
     int rc;
-    if (fork.of == NULL || fork.of->face->fork == NULL || str_is_none(start->job.forked_from)) {
+    if (of == NULL || of->face->fork == NULL || str_is_none(start->job.forked_from)) {
         return start_job(e, r, b, start);
     }
-    QP_TRY(job_by_id(b, start->job.ref.ns, start->job.forked_from, &fork.from));
+    fork = ARENA_NEW(&b->commit->arena, struct forking);
+    if (fork == NULL) {
+        return QP_E_NOMEM;
+    }
+    *fork = (struct forking){.of = of};
+    QP_TRY(job_by_id(b, start->job.ref.ns, start->job.forked_from, &fork->from));
     start->incepted = fork_copy;
-    start->context = &fork;
+    start->context = fork;
     rc = start_job(e, r, b, start);
-    return fork.err.text[0] == '\0' ? rc : keep_refusal(&r->refusal, b, rc, &fork.err);
+    return fork->err.text[0] == '\0' ? rc : keep_refusal(&r->refusal, b, rc, &fork->err);
 }
 
 /* What was said before to the same key stands, whatever the name means by now. */
