@@ -10,6 +10,7 @@
 
 #include "kernel/query.h"
 #include "run/handle.h"
+#include "run/loop.h"
 
 /* ------------------------------------------------------------------------------------------- tokens */
 
@@ -207,7 +208,7 @@ static void line_answered(struct engine *e, struct command *c, int rc, const cha
         log_write(&q->env, QP_LOG_ERROR, LOG_MSG("a line of the audit was not written"),
                   LOG_STR("action", l->op.op.audit_add.action), LOG_TEXT("why", why));
     }
-    call_left(q, &l->call);
+    call_left(&q->driver, &l->call);
     mem_free(&q->env, l);
 }
 
@@ -256,7 +257,7 @@ int audit_put(qp *q, const struct audit *audit, struct qp_err *err)
     keep(&place, &add.detail);
     l->call = (struct call){.run = line_run, .withdrawn = line_withdrawn, .q = q};
     l->op.op = (struct op){.kind = OP_audit_add, .audit_add = add};
-    rc = call_queue(q, &l->call, err);
+    rc = call_queue(&q->driver, &l->call, err);
     if (rc != QP_OK) {
         mem_free(&q->env, l);
     }

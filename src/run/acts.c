@@ -10,8 +10,11 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "kernel/query.h"
+#include "run/enter.h"
 #include "run/handle.h"
+#include "run/ids.h"
 #include "run/jobs.h"
+#include "run/loop.h"
 
 const char *qp_verb_word(enum qp_verb verb)
 {
@@ -86,8 +89,7 @@ static int action_check(qp *q, const struct qp_action *a, struct qp_err *err)
 static int new_id(qp *q, struct acting *a, struct qp_err *err)
 {
     bool forks = a->action.verb == QP_VERB_FORK || a->action.verb == QP_VERB_RETRY;
-    struct qp_start like = {.id = a->action.new_id};
-    return forks ? start_id(q, &like, a->id, err) : QP_OK;
+    return forks ? ids_of_job(q, a->action.new_id, a->id, err) : QP_OK;
 }
 
 static int acting_prepare(qp *q, struct acting *a, struct qp_err *err)
@@ -319,7 +321,7 @@ static void ended_here(struct acting *a, int rc, const char *why)
         (void)job_error(a->call.err, rc, a->action.id, a->what, why);
         (void)err_point(a->call.err, rc, "%s", refusal_pointer(&a->start.refusal, rc));
     }
-    call_done(a->call.q, &a->call, rc);
+    call_done(&a->call.q->driver, &a->call, rc);
 }
 
 /* The id of the answer: that of the new job, or of the job itself. */
@@ -343,7 +345,7 @@ static int act_do(qp *q, const struct qp_action *action, const char *what, char 
     if (rc != QP_OK) {
         return err_wrap(err, rc, "%s", what);
     }
-    rc = call_do(q, &a.call, err);
+    rc = call_do(&q->driver, &a.call, err);
     if (rc == QP_OK && out_id != NULL) {
         answer_id(&a, out_id);
     }
@@ -402,7 +404,7 @@ int qp_job_retry(qp *q, qp_str id, struct qp_err *err)
                        .ended = ended_here};
     int rc = id_check(id, "job id", err);
     arena_init(&a.arena, &q->env, 0);
-    return rc == QP_OK ? call_do(q, &a.call, err) : err_wrap(err, rc, "retry");
+    return rc == QP_OK ? call_do(&q->driver, &a.call, err) : err_wrap(err, rc, "retry");
 }
 
 /* ------------------------------------------------------------------------------------------- async */
@@ -412,7 +414,7 @@ static void ended_async(struct acting *a, int rc, const char *why)
     qp *q = a->call.q;
     char id[QP_ID_SIZE];
     rc = outcome(a, rc, &why);
-    call_left(q, &a->call);
+    call_left(&q->driver, &a->call);
     answer_id(a, id);
     if (a->action.done != NULL) {
         a->action.done(a->action.context, rc, id, rc == QP_OK ? "" : why);
@@ -474,7 +476,7 @@ int qp_job_act_async(qp *q, const struct qp_action *action, struct qp_err *err)
         return err_set(err, QP_E_NOMEM, "%s: out of memory", qp_verb_word(action->verb));
     }
     rc = acting_prepare(q, a, err);
-    rc = rc == QP_OK ? call_queue(q, &a->call, err) : rc;
+    rc = rc == QP_OK ? call_queue(&q->driver, &a->call, err) : rc;
     if (rc != QP_OK) {
         mem_free(&q->env, a);
     }
@@ -520,7 +522,7 @@ static void bulk_ended(struct acting *a, int rc, const char *why)
         if (b->call.rc != QP_OK) {
             (void)err_set(b->call.err, b->call.rc, "%s", qp_code_text(b->call.rc));
         }
-        call_done(b->call.q, &b->call, b->call.rc);
+        call_done(&b->call.q->driver, &b->call, b->call.rc);
     }
 }
 
@@ -559,7 +561,7 @@ static int bulk_page(qp *q, struct bulk *b, struct qp_err *err)
                            .limit = (int64_t)b->capacity};
     int rc = qp_job_list(q, &list, b, bulk_take, b->result.cursor, err);
     rc = rc == QP_OK ? bulk_prepare(q, b, err) : rc;
-    rc = rc == QP_OK && b->count > 0 ? call_do(q, &b->call, err) : rc;
+    rc = rc == QP_OK && b->count > 0 ? call_do(&q->driver, &b->call, err) : rc;
     for (size_t i = 0; i < b->count && rc == QP_OK && b->what->acted != NULL; i++) {
         b->what->acted(b->what->context, str_from(b->ids[i]), b->acts[i].call.rc);
     }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "run/enter.h"
 #include "run/handle.h"
 
 struct backup {

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "run/enter.h"
 #include "run/handle.h"
 
 /* A member, or what it is otherwise. */

@@ -2,10 +2,7 @@
  *
  * If we crash, nothing is lost that was answered: a call is answered after its commit.
  */
-#include "run/handle.h"
-
-/* A thread that has set no limit looks this often whether the store is away. */
-#define LOOK_US (500 * INT64_C(1000))
+#include "run/calls.h"
 
 bool call_may_move(enum call_stage from, enum call_stage to)
 {
@@ -32,38 +29,33 @@ const char *call_late_text(void)
     return "the store has not answered in time: nothing was done, try again";
 }
 
-static int64_t now_us(const qp *q)
-{
-    return q->env.monotonic_us(q->env.context);
-}
-
 /* --------------------------------------------------------------------------------------- askers */
 
-void asker_add(qp *q, struct asker *c)
+void asker_add(struct driver *d, struct asker *c)
 {
     c->thread = pthread_self();
-    (void)pthread_mutex_lock(&q->lock);
-    c->next = q->askers;
-    q->askers = c;
-    (void)pthread_mutex_unlock(&q->lock);
+    (void)pthread_mutex_lock(&d->lock);
+    c->next = d->askers;
+    d->askers = c;
+    (void)pthread_mutex_unlock(&d->lock);
 }
 
-void asker_remove(qp *q, struct asker *c)
+void asker_remove(struct driver *d, struct asker *c)
 {
-    struct asker **link = &q->askers;
-    (void)pthread_mutex_lock(&q->lock);
+    struct asker **link = &d->askers;
+    (void)pthread_mutex_lock(&d->lock);
     while (*link != c) {
         QP_ASSERT(*link != NULL);
         link = &(*link)->next;
     }
     *link = c->next;
-    (void)pthread_mutex_unlock(&q->lock);
+    (void)pthread_mutex_unlock(&d->lock);
 }
 
 /* Under the lock. */
-static int64_t limit_of_thread(const qp *q)
+static int64_t limit_of_thread(const struct driver *d)
 {
-    for (const struct asker *c = q->askers; c != NULL; c = c->next) {
+    for (const struct asker *c = d->askers; c != NULL; c = c->next) {
         if (pthread_equal(c->thread, pthread_self()) != 0) {
             return atomic_load(&c->until_us);
         }
@@ -71,54 +63,54 @@ static int64_t limit_of_thread(const qp *q)
     return 0;
 }
 
-int64_t asker_until_us(qp *q)
+int64_t asker_until_us(struct driver *d)
 {
     int64_t until;
-    (void)pthread_mutex_lock(&q->lock);
-    until = limit_of_thread(q);
-    (void)pthread_mutex_unlock(&q->lock);
+    (void)pthread_mutex_lock(&d->lock);
+    until = limit_of_thread(d);
+    (void)pthread_mutex_unlock(&d->lock);
     return until;
 }
 
-void calls_limit(qp *q, qp_ms within_ms)
+void calls_limit(struct driver *d, qp_ms within_ms)
 {
-    (void)pthread_mutex_lock(&q->lock);
-    q->calls_ms = within_ms;
-    (void)pthread_mutex_unlock(&q->lock);
+    (void)pthread_mutex_lock(&d->lock);
+    d->calls_ms = within_ms;
+    (void)pthread_mutex_unlock(&d->lock);
 }
 
 /* ----------------------------------------------------------------------------------------- inbox */
 
 /* Under the lock. `limit_us` 0: none. */
-static void inbox_add(qp *q, struct call *c, int64_t limit_us)
+static void inbox_add(struct driver *d, struct call *c, int64_t limit_us)
 {
     call_move(c, CALL_QUEUED);
     c->next = NULL;
     c->firm = limit_us > 0;
-    c->until_us = c->firm ? limit_us : now_us(q) + LIMIT_CALL_MS * INT64_C(1000);
-    if (q->inbox == NULL) {
-        q->inbox = c;
+    c->until_us = c->firm ? limit_us : driver_now_us(d) + LIMIT_CALL_MS * INT64_C(1000);
+    if (d->inbox == NULL) {
+        d->inbox = c;
     } else {
-        q->last_call->next = c;
+        d->last_call->next = c;
     }
-    q->last_call = c;
+    d->last_call = c;
 }
 
 /* Under the lock: takes the call at *link out of the inbox. `before` is the one in front of it. */
-static struct call *inbox_take(qp *q, struct call **link, struct call *before)
+static struct call *inbox_take(struct driver *d, struct call **link, struct call *before)
 {
     struct call *c = *link;
     *link = c->next;
-    q->last_call = q->last_call == c ? before : q->last_call;
+    d->last_call = d->last_call == c ? before : d->last_call;
     c->next = NULL;
     return c;
 }
 
-struct call *calls_take(qp *q, bool all)
+struct call *calls_take(struct driver *d, bool all)
 {
     struct call *taken = NULL;
     struct call **end = &taken;
-    struct call **link = &q->inbox;
+    struct call **link = &d->inbox;
     struct call *before = NULL;
     while (*link != NULL) {
         if (!all && !(*link)->local) {
@@ -126,77 +118,76 @@ struct call *calls_take(qp *q, bool all)
             link = &before->next;
             continue;
         }
-        *end = inbox_take(q, link, before);
+        *end = inbox_take(d, link, before);
         call_move(*end, CALL_TAKEN);
         end = &(*end)->next;
     }
     return taken;
 }
 
-static bool is_over(const qp *q, const struct call *c, int64_t now)
+bool call_is_over(const struct driver *d, const struct call *c)
 {
-    return c->stage == CALL_QUEUED && (c->waited || c->withdrawn != NULL) && now >= c->until_us &&
-           (c->firm || q->away);
+    return c->stage == CALL_QUEUED && (c->waited || c->withdrawn != NULL) && (c->firm || d->away) &&
+           driver_now_us(d) >= c->until_us;
 }
 
-void calls_expire(qp *q, enum calls_which which)
+void calls_expire(struct driver *d, enum calls_which which)
 {
     struct call *gone = NULL;
     struct call **end = &gone;
     struct call **link;
     struct call *before = NULL;
-    int64_t now = now_us(q);
-    (void)pthread_mutex_lock(&q->lock);
-    link = &q->inbox;
+    (void)pthread_mutex_lock(&d->lock);
+    link = &d->inbox;
     while (*link != NULL) {
         struct call *c = *link;
-        if (!is_over(q, c, now) && (which == CALLS_OVER || c->withdrawn == NULL)) {
+        if (!call_is_over(d, c) && (which == CALLS_OVER || c->withdrawn == NULL)) {
             before = c;
             link = &c->next;
             continue;
         }
-        (void)inbox_take(q, link, before);
+        (void)inbox_take(d, link, before);
         call_move(c, CALL_WITHDRAWN);
         if (c->waited) {
-            (void)pthread_cond_broadcast(&q->changed);
+            (void)pthread_cond_broadcast(&d->changed);
         } else {
             *end = c;
             end = &c->next;
         }
     }
-    (void)pthread_mutex_unlock(&q->lock);
+    (void)pthread_mutex_unlock(&d->lock);
     while (gone != NULL) {
         struct call *c = gone;
         gone = c->next;
-        c->withdrawn(q, c);
+        c->withdrawn(c->q, c);
     }
 }
 
 /* ----------------------------------------------------------------------------------------- calls */
 
-int call_put(qp *q, struct call *c)
+int call_put(struct driver *d, struct call *c)
 {
     int rc = QP_OK;
-    (void)pthread_mutex_lock(&q->lock);
-    if (q->engine == NULL) {
+    (void)pthread_mutex_lock(&d->lock);
+    if (d->engine == NULL) {
         rc = QP_E_READONLY;
-    } else if (q->sealed) {
+    } else if (d->sealed) {
         rc = QP_E_CLOSED;
-    } else if (q->failed != QP_OK) {
-        rc = q->failed;
-    } else if (q->waiting_count >= LIMIT_COMMANDS) {
+    } else if (d->failed != QP_OK) {
+        rc = d->failed;
+    } else if (d->waiting_count >= LIMIT_COMMANDS) {
         rc = QP_E_LIMIT;
     } else {
-        q->waiting_count++;
-        call_post(q, c);
+        d->waiting_count++;
+        call_post(d, c);
     }
-    (void)pthread_mutex_unlock(&q->lock);
+    (void)pthread_mutex_unlock(&d->lock);
     return rc;
 }
 
-int call_queue(qp *q, struct call *c, struct qp_err *err)
+int call_queue(struct driver *d, struct call *c, struct qp_err *err)
 {
-    int rc = call_put(q, c);
+    int rc = call_put(d, c);
     switch (rc) {
     case QP_OK:
         return QP_OK;
@@ -211,102 +202,34 @@ int call_queue(qp *q, struct call *c, struct qp_err *err)
     }
 }
 
-void call_post(qp *q, struct call *c)
+void call_post(struct driver *d, struct call *c)
 {
-    inbox_add(q, c, q->calls_ms > 0 ? now_us(q) + q->calls_ms * 1000 : 0);
-    kick(q);
+    inbox_add(d, c, d->calls_ms > 0 ? driver_now_us(d) + d->calls_ms * 1000 : 0);
+    driver_kick(d);
 }
 
-void call_left(qp *q, struct call *c)
+void call_ask(struct driver *d, struct call *c)
 {
-    (void)pthread_mutex_lock(&q->lock);
-    QP_ASSERT(q->waiting_count > 0);
-    q->waiting_count--;
+    c->waited = true;
+    inbox_add(d, c, limit_of_thread(d));
+}
+
+void call_left(struct driver *d, struct call *c)
+{
+    (void)pthread_mutex_lock(&d->lock);
+    QP_ASSERT(d->waiting_count > 0);
+    d->waiting_count--;
     if (c->stage != CALL_WITHDRAWN) {
         call_move(c, CALL_DONE);
     }
-    (void)pthread_mutex_unlock(&q->lock);
+    (void)pthread_mutex_unlock(&d->lock);
 }
 
-void call_done(qp *q, struct call *c, int rc)
+void call_done(struct driver *d, struct call *c, int rc)
 {
-    (void)pthread_mutex_lock(&q->lock);
+    (void)pthread_mutex_lock(&d->lock);
     c->rc = rc;
     call_move(c, CALL_DONE);
-    q->answered = true;
-    (void)pthread_mutex_unlock(&q->lock);
-}
-
-bool am_driver(const qp *q)
-{
-    return q->driven && pthread_equal(q->driver, pthread_self()) != 0;
-}
-
-/* One turn for a call of ours. Under the lock, which is released meanwhile. A failure of the store is told to
- * every command that it concerns, ours among them; while the store is away we sleep until the next try. */
-static void turn_for(qp *q, const struct call *c, bool nested)
-{
-    bool busy;
-    struct qp_err err;
-    if (!nested) {
-        q->driven = true;
-        q->driver = pthread_self();
-    }
-    (void)pthread_mutex_unlock(&q->lock);
-    (void)loop_turn(q, false, &busy, &err);
-    if (q->away) { /* only the driver sets it, and that is us */
-        drive_sleep(q, c->until_us);
-    }
-    (void)pthread_mutex_lock(&q->lock);
-    if (!nested) {
-        q->driven = false;
-        (void)pthread_cond_broadcast(&q->changed);
-    }
-}
-
-/* Under the lock: the call is in the inbox, or the driver has it. */
-static bool is_open(const struct call *c)
-{
-    return c->stage == CALL_QUEUED || c->stage == CALL_TAKEN;
-}
-
-/* Under the lock, which is released meanwhile, until something was answered or the call should be looked at. */
-static void await_driver(qp *q, const struct call *c)
-{
-    int64_t look = now_us(q) + LOOK_US;
-    wait_driven(q, c->firm && c->stage == CALL_QUEUED && c->until_us < look ? c->until_us : look);
-}
-
-int call_do(qp *q, struct call *c, struct qp_err *err)
-{
-    bool nested;
-    bool late;
-    if (q->engine == NULL) {
-        return err_set(err, QP_E_READONLY, "the store was opened for reading only");
-    }
-    c->err = err;
-    c->waited = true;
-    (void)pthread_mutex_lock(&q->lock);
-    nested = am_driver(q);
-    if (nested && q->in_engine) {
-        (void)pthread_mutex_unlock(&q->lock);
-        return err_set(err, QP_E_INVALID,
-                       "called from a callback of the engine, where nothing may wait");
-    }
-    inbox_add(q, c, limit_of_thread(q));
-    while (is_open(c)) {
-        if (nested || !q->driven) {
-            turn_for(q, c, nested);
-        } else {
-            await_driver(q, c);
-        }
-        if (is_over(q, c, now_us(q))) {
-            (void)pthread_mutex_unlock(&q->lock);
-            calls_expire(q, CALLS_OVER);
-            (void)pthread_mutex_lock(&q->lock);
-        }
-    }
-    late = c->stage == CALL_WITHDRAWN;
-    (void)pthread_mutex_unlock(&q->lock);
-    return late ? err_set(err, QP_E_TIMEOUT, "%s", call_late_text()) : c->rc;
+    d->answered = true;
+    (void)pthread_mutex_unlock(&d->lock);
 }

@@ -10,6 +10,7 @@
  * written as text.
  */
 #include "kernel/query.h"
+#include "run/enter.h"
 #include "run/handle.h"
 #include "run/show.h"
 

@@ -5,7 +5,9 @@
 #include "run/follow.h"
 
 #include "kernel/query.h"
+#include "run/enter.h"
 #include "run/handle.h"
+#include "run/loop.h"
 
 /* Between two looks of a thread at a job that another process may end. */
 #define FOLLOW_LOOK_MS 200
@@ -285,10 +287,10 @@ static void wait_notified(struct subscription *s, enum follow_event event, enum 
         (struct follow_wait *)((char *)s - offsetof(struct follow_wait, subscription));
     (void)event;
     (void)state;
-    (void)pthread_mutex_lock(&w->q->lock);
+    (void)pthread_mutex_lock(&w->q->driver.lock);
     w->notified = true;
-    w->q->answered = true;
-    (void)pthread_mutex_unlock(&w->q->lock);
+    w->q->driver.answered = true;
+    (void)pthread_mutex_unlock(&w->q->driver.lock);
 }
 
 int follow_wait_begin(qp *q, struct job_ref job, struct follow_wait *w)
@@ -310,10 +312,10 @@ int follow_wait_do(struct follow_wait *w, int64_t until_us, struct qp_err *err)
     qp *q = w->q;
     int64_t look = q->env.monotonic_us(q->env.context) + FOLLOW_LOOK_MS * INT64_C(1000);
     bool looks = q->shared && (until_us < 0 || look < until_us);
-    int rc = wait_until(q, &w->notified, looks ? look : until_us, err);
-    (void)pthread_mutex_lock(&q->lock);
+    int rc = loop_wait(&q->driver, &w->notified, looks ? look : until_us, err);
+    (void)pthread_mutex_lock(&q->driver.lock);
     w->notified = false; /* a later event than the read that comes now is notified again */
-    (void)pthread_mutex_unlock(&q->lock);
+    (void)pthread_mutex_unlock(&q->driver.lock);
     return rc == QP_E_TIMEOUT && looks ? QP_OK : rc;
 }
 
@@ -379,9 +381,7 @@ int qp_follow_begin(qp *q, const struct qp_follow *follow, qp_follower **out_fol
         mem_free(&q->env, new);
         return err_set(err, QP_E_NOMEM, "follow: out of memory");
     }
-    (void)pthread_mutex_lock(&q->lock);
-    kick(q); /* from now on the driver listens, and looks where others write */
-    (void)pthread_mutex_unlock(&q->lock);
+    driver_wake(&q->driver); /* from now on it listens, and looks where others write */
     *out_follower = new;
     return QP_OK;
 }

@@ -15,6 +15,8 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "kernel/chores.h"
+#include "run/enter.h"
+#include "run/loop.h"
 
 /* ------------------------------------------------------------------------------------------ deploying */
 
@@ -177,7 +179,7 @@ static void deploy_answered(struct engine *e, struct command *c, int rc, const c
         faces_changed(q->faces,
                       q->store); /* it is committed: what fails from here on is not its failure */
     }
-    call_done(q, &d->call, rc);
+    call_done(&q->driver, &d->call, rc);
 }
 
 static void deploy_run(qp *q, struct call *c)
@@ -200,7 +202,7 @@ static int deploy_do(qp *q, struct deploying *d, qp_str ns, struct qp_deployed *
 {
     int rc = space_number(q, ns, &d->ns, err);
     d->call = (struct call){.run = deploy_run, .q = q};
-    rc = rc == QP_OK ? call_do(q, &d->call, err) : rc;
+    rc = rc == QP_OK ? call_do(&q->driver, &d->call, err) : rc;
     if (rc == QP_OK && out_deployed != NULL) {
         copy_name(d->deployed.app, d->name);
         copy_name(d->deployed.version, d->version);
@@ -367,7 +369,7 @@ static void delete_answered(struct engine *e, struct command *c, int rc, const c
     } else {
         faces_changed(d->call.q->faces, d->call.q->store);
     }
-    call_done(d->call.q, &d->call, rc);
+    call_done(&d->call.q->driver, &d->call, rc);
 }
 
 static void delete_run(qp *q, struct call *c)
@@ -387,7 +389,7 @@ static int delete_unneeded(qp *q, struct deleting *d, struct qp_err *err)
                        "delete '%.*s': job '%s' has begun with it, and has not ended",
                        STR_ARG(d->name), d->id);
     }
-    return call_do(q, &d->call, err);
+    return call_do(&q->driver, &d->call, err);
 }
 
 int qp_app_delete(qp *q, qp_str ns, qp_str app, qp_str version, struct qp_err *err)

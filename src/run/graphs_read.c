@@ -6,6 +6,7 @@
 
 #include "graph/diff.h"
 #include "graph/measures.h"
+#include "run/enter.h"
 #include "run/graphs.h"
 #include "run/show.h"
 

@@ -3,7 +3,9 @@
 
 #include <stdio.h>
 
+#include "run/enter.h"
 #include "run/handle.h"
+#include "run/loop.h"
 
 int host_run(void *host, void *native)
 {
@@ -39,7 +41,7 @@ static void executing_answered(struct engine *e, struct command *c, int rc, cons
     if (rc != QP_OK) {
         (void)err_set(x->call.err, rc, "%s: %s", x->what, host_why(&x->host, rc, why, text));
     }
-    call_done(x->call.q, &x->call, rc);
+    call_done(&x->call.q->driver, &x->call, rc);
 }
 
 static void executing_run(qp *q, struct call *c)
@@ -57,13 +59,13 @@ int qp_exec(qp *q, qp_tx tx, void *context, struct qp_err *err)
                           .host = {.tx = tx, .context = context},
                           .what = "exec 'host'"};
     x.op.op = (struct op){.kind = OP_host_call, .host_call = {host_run, &x.host}};
-    return call_do(q, &x.call, err);
+    return call_do(&q->driver, &x.call, err);
 }
 
 int op_do(qp *q, struct op *op, const char *what, struct qp_err *err)
 {
     struct executing x = {.call = {.run = executing_run, .q = q}, .op.op = *op, .what = what};
-    int rc = call_do(q, &x.call, err);
+    int rc = call_do(&q->driver, &x.call, err);
     *op = x.op.op;
     return rc;
 }

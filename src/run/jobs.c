@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "kernel/query.h"
+#include "run/enter.h"
 #include "run/handle.h"
 
 const char *state_word(enum job_state state)

@@ -15,14 +15,14 @@
  * If we crash, a function runs again unless its result is committed: at most those that are running, and those that
  * returned during the last commit.
  */
-#include "run/handle.h"
-#include "run/stats.h"
+#include "run/pool.h"
 
-/* So long the driver runs functions before it commits what they brought. */
-#define RUN_HERE_US 10000
+#include "base/mem.h"
+#include "run/task.h"
 
-int pool_init(struct pool *p)
+int pool_init(struct pool *p, const struct qp_env *env, struct pool_hooks hooks)
 {
+    *p = (struct pool){.env = env, .hooks = hooks};
     if (pthread_mutex_init(&p->lock, NULL) != 0) {
         return QP_E_NOMEM;
     }
@@ -103,16 +103,13 @@ static qp_task *queue_take_of(struct task_queue *from, const struct worker *w)
 
 /* --------------------------------------------------------------------------------- to and from threads */
 
-void pool_give(void *context, struct task *task)
+void pool_give(struct pool *p, qp_task *task)
 {
-    struct worker *w = context;
-    stats_handed(w->q, task);
-    queue_add(&w->q->pool.given, task_make(w->q, w, task));
+    queue_add(&p->given, task);
 }
 
-void pool_flush(qp *q)
+void pool_flush(struct pool *p)
 {
-    struct pool *p = &q->pool;
     if (p->given.count == 0) {
         return;
     }
@@ -123,32 +120,6 @@ void pool_flush(qp *q)
         (void)pthread_cond_signal(&p->work);
     }
     (void)pthread_mutex_unlock(&p->lock);
-}
-
-void pool_finish(qp *q, qp_task *task)
-{
-    qp_task *before = atomic_load(&q->finished);
-    do {
-        task->next = before;
-    } while (!atomic_compare_exchange_weak(&q->finished, &before, task));
-    if (before == NULL) { /* else the event is set, or about to be */
-        (void)pthread_mutex_lock(&q->lock);
-        kick(q);
-        (void)pthread_mutex_unlock(&q->lock);
-    }
-}
-
-qp_task *pool_finished(qp *q)
-{
-    qp_task *rest = atomic_exchange(&q->finished, NULL);
-    qp_task *first = NULL;
-    while (rest != NULL) {
-        qp_task *t = rest;
-        rest = t->next;
-        t->next = first;
-        first = t;
-    }
-    return first;
 }
 
 /* A task for a thread that has none; NULL: the pool is being stopped. */
@@ -168,20 +139,13 @@ static qp_task *wait_for_task(struct pool *p)
     return task;
 }
 
-/* A task that its function has detached comes back by a call of its own, if at all. */
-static void run_one(qp *q, struct pool_slot *slot, qp_task *task)
+static void run_one(struct pool *p, struct pool_slot *slot, qp_task *task)
 {
     bool ours;
     atomic_store(&slot->now, task->worker);
-    ours = task_run(task);
+    ours = p->hooks.run(task);
     atomic_store(&slot->now, NULL);
-    if (ours) {
-        pool_finish(q, task);
-    } else if (atomic_load(&q->leaving_count) > 0) {
-        (void)pthread_mutex_lock(&q->lock);
-        kick(q);
-        (void)pthread_mutex_unlock(&q->lock);
-    }
+    p->hooks.ran(p->hooks.context, ours ? task : NULL);
 }
 
 /* A slot of this thread's own. */
@@ -197,14 +161,15 @@ static struct pool_slot *slot_take(struct pool *p)
 
 static void *thread_main(void *context)
 {
-    qp *q = context;
-    struct pool_slot *slot = slot_take(&q->pool);
-    qp_task *task = wait_for_task(&q->pool);
+    struct pool *p = context;
+    struct pool_slot *slot = slot_take(p);
+    struct pool_hooks hooks = p->hooks;
+    qp_task *task = wait_for_task(p);
     while (task != NULL) {
-        run_one(q, slot, task);
-        task = wait_for_task(&q->pool);
+        run_one(p, slot, task);
+        task = wait_for_task(p);
     }
-    thread_left(q);
+    hooks.thread_ended(hooks.context); /* the pool may be gone when it returns */
     return NULL;
 }
 
@@ -220,18 +185,8 @@ static qp_task *take_here(struct pool *p)
     return task;
 }
 
-static bool is_wanted_elsewhere(qp *q, int64_t until_us)
+qp_task *pool_take_of(struct pool *p, const struct worker *w)
 {
-    bool stop;
-    (void)pthread_mutex_lock(&q->lock);
-    stop = q->stop || q->closing;
-    (void)pthread_mutex_unlock(&q->lock);
-    return stop || q->env.monotonic_us(q->env.context) >= until_us;
-}
-
-qp_task *pool_take_of(qp *q, const struct worker *w)
-{
-    struct pool *p = &q->pool;
     qp_task *task;
     (void)pthread_mutex_lock(&p->lock);
     task = queue_take_of(&p->waiting, w);
@@ -239,9 +194,8 @@ qp_task *pool_take_of(qp *q, const struct worker *w)
     return task;
 }
 
-bool pool_runs(qp *q, const struct worker *w)
+bool pool_runs(struct pool *p, const struct worker *w)
 {
-    struct pool *p = &q->pool;
     bool runs = atomic_load(&p->here.now) == w;
     (void)pthread_mutex_lock(&p->lock);
     for (int i = 0; i < p->slot_count && !runs; i++) {
@@ -252,17 +206,9 @@ bool pool_runs(qp *q, const struct worker *w)
 }
 
 /* The worker of a function that this thread runs is there as long as the function runs. */
-bool pool_is_inside(qp *q, qp_str topic)
+const struct worker *pool_inside(struct pool *p, bool driver)
 {
-    struct pool *p = &q->pool;
-    const struct worker *w = NULL;
-    bool driver;
-    (void)pthread_mutex_lock(&q->lock);
-    driver = am_driver(q);
-    (void)pthread_mutex_unlock(&q->lock);
-    if (driver) {
-        w = atomic_load(&p->here.now);
-    }
+    const struct worker *w = driver ? atomic_load(&p->here.now) : NULL;
     (void)pthread_mutex_lock(&p->lock);
     for (int i = 0; i < p->slot_count && !driver && w == NULL; i++) {
         if (pthread_equal(p->slots[i].self, pthread_self()) != 0) {
@@ -270,12 +216,11 @@ bool pool_is_inside(qp *q, qp_str topic)
         }
     }
     (void)pthread_mutex_unlock(&p->lock);
-    return w != NULL && str_equal(w->service.topic, topic);
+    return w;
 }
 
-size_t pool_waiting(qp *q)
+size_t pool_waiting(struct pool *p)
 {
-    struct pool *p = &q->pool;
     size_t count;
     (void)pthread_mutex_lock(&p->lock);
     count = p->thread_count > 0 ? p->waiting.count : 0;
@@ -283,98 +228,103 @@ size_t pool_waiting(qp *q)
     return count;
 }
 
-void pool_run_here(qp *q)
+bool pool_run_here(struct pool *p)
 {
-    int64_t until_us = q->env.monotonic_us(q->env.context) + RUN_HERE_US;
-    qp_task *task = take_here(&q->pool);
-    while (task != NULL) {
-        run_one(q, &q->pool.here, task);
-        task = is_wanted_elsewhere(q, until_us) ? NULL : take_here(&q->pool);
+    qp_task *task = take_here(p);
+    if (task == NULL) {
+        return false;
     }
+    run_one(p, &p->here, task);
+    return true;
 }
 
 /* ----------------------------------------------------------------------------------- start and stop */
 
-static void slots_free(qp *q)
+static void slots_free(struct pool *p)
 {
-    mem_free(&q->env, q->pool.threads);
-    mem_free(&q->env, q->pool.slots);
-    q->pool.threads = NULL;
-    q->pool.slots = NULL;
+    mem_free(p->env, p->threads);
+    mem_free(p->env, p->slots);
+    p->threads = NULL;
+    p->slots = NULL;
 }
 
-int pool_start(qp *q, int threads, struct qp_err *err)
+/* Threads that will not begin. */
+static void refused(struct pool *p, int count)
 {
-    struct pool *p = &q->pool;
+    for (int i = 0; i < count; i++) {
+        p->hooks.thread_ended(p->hooks.context);
+    }
+}
+
+static void count_set(struct pool *p, int count)
+{
+    (void)pthread_mutex_lock(&p->lock);
+    p->thread_count = count;
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+int pool_start(struct pool *p, int threads, void (*thread_ended)(void *context), struct qp_err *err)
+{
+    QP_ASSERT(p->threads == NULL && threads >= 0);
+    p->hooks.thread_ended = thread_ended;
     if (threads == 0) {
         return QP_OK;
     }
-    p->threads = mem_alloc(&q->env, (size_t)threads * sizeof *p->threads);
-    p->slots = mem_alloc(&q->env, (size_t)threads * sizeof *p->slots);
+    p->threads = mem_alloc(p->env, (size_t)threads * sizeof *p->threads);
+    p->slots = mem_alloc(p->env, (size_t)threads * sizeof *p->slots);
     if (p->threads == NULL || p->slots == NULL) {
-        slots_free(q);
+        slots_free(p);
+        refused(p, threads);
         return err_set(err, QP_E_NOMEM, "start threads: out of memory");
     }
-    /* Set first: threads read it. */
-    (void)pthread_mutex_lock(&p->lock);
-    p->thread_count = threads;
-    (void)pthread_mutex_unlock(&p->lock);
-    threads_add(q, threads);
+    count_set(p, threads); /* first: threads read it */
     for (int i = 0; i < threads; i++) {
-        if (pthread_create(&p->threads[i], NULL, thread_main, q) != 0) {
-            (void)pthread_mutex_lock(&p->lock);
-            p->thread_count = i;
-            (void)pthread_mutex_unlock(&p->lock);
-            threads_add(q, i - threads);
-            pool_stop(q);
+        if (pthread_create(&p->threads[i], NULL, thread_main, p) != 0) {
+            count_set(p, i);
+            refused(p, threads - i);
+            pool_stop(p);
             return err_set(err, QP_E_LIMIT, "start threads: the system refuses another thread");
         }
     }
     return QP_OK;
 }
 
-void pool_ask(qp *q)
+void pool_ask(struct pool *p)
 {
-    struct pool *p = &q->pool;
     (void)pthread_mutex_lock(&p->lock);
     atomic_store(&p->stopping, true);
     (void)pthread_cond_broadcast(&p->work);
     (void)pthread_mutex_unlock(&p->lock);
 }
 
-void pool_detach(qp *q)
+void pool_detach(struct pool *p)
 {
-    struct pool *p = &q->pool;
     for (int i = 0; i < p->thread_count; i++) {
         (void)pthread_detach(p->threads[i]);
     }
 }
 
-void pool_forget(qp *q)
+void pool_forget(struct pool *p)
 {
-    struct pool *p = &q->pool;
     (void)pthread_mutex_lock(&p->lock);
     p->thread_count = 0;
     p->slot_count = 0;
     atomic_store(&p->stopping, false);
     (void)pthread_mutex_unlock(&p->lock);
-    slots_free(q);
+    slots_free(p);
 }
 
-/* After it the pool is as if it had never been started: functions may run on the driver. */
-void pool_stop(qp *q)
+void pool_stop(struct pool *p)
 {
-    struct pool *p = &q->pool;
-    pool_ask(q);
+    pool_ask(p);
     for (int i = 0; i < p->thread_count; i++) {
         (void)pthread_join(p->threads[i], NULL);
     }
-    pool_forget(q);
+    pool_forget(p);
 }
 
-bool pool_has_thread(qp *q)
+bool pool_has_thread(struct pool *p)
 {
-    struct pool *p = &q->pool;
     bool found = false;
     (void)pthread_mutex_lock(&p->lock);
     for (int i = 0; i < p->thread_count && !found; i++) {
@@ -384,20 +334,18 @@ bool pool_has_thread(qp *q)
     return found;
 }
 
-qp_task *pool_rest(qp *q)
+qp_task *pool_rest(struct pool *p)
 {
-    struct pool *p = &q->pool;
     qp_task *rest;
-    pool_flush(q);
+    pool_flush(p);
     (void)pthread_mutex_lock(&p->lock);
     rest = queue_take(&p->waiting);
     (void)pthread_mutex_unlock(&p->lock);
     return rest;
 }
 
-void pool_done(qp *q)
+void pool_done(struct pool *p)
 {
-    struct pool *p = &q->pool;
     QP_ASSERT(p->threads == NULL);
     (void)pthread_cond_destroy(&p->work);
     (void)pthread_mutex_destroy(&p->lock);

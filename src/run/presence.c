@@ -6,7 +6,9 @@
 #include "run/presence.h"
 
 #include "base/json.h"
-#include "run/work_internal.h"
+#include "run/loop.h"
+#include "run/remote_topics.h"
+#include "run/remote_workers.h"
 
 /* A worker as it was told by one process or by several. */
 struct present {
@@ -111,16 +113,16 @@ static void each_here(qp *q, qp_ms now, void *context,
                       void (*each)(void *context, int64_t ns, const struct work_worker *w,
                                    qp_ms until, qp_ms left_at))
 {
-    for (const struct worker *worker = q->workers; worker != NULL; worker = worker->next) {
+    for (const struct worker *worker = q->tasks.workers; worker != NULL; worker = worker->next) {
         struct work_worker told = {.ns = str_from(q->ns_name),
                                    .topics = &worker->service.topic,
                                    .topic_count = 1,
                                    .in_hand = worker->service.whole - worker->service.room};
         each(context, worker->service.ns, &told, 0, 0);
     }
-    for (struct omap_node *n = omap_seek(&q->work->workers, QP_STR("")); n != NULL;
+    for (struct omap_node *n = omap_seek(&q->remote->workers, QP_STR("")); n != NULL;
          n = omap_next(n)) {
-        const struct remote *r = omap_value(n);
+        const struct remote_worker *r = omap_value(n);
         qp_str topics[LIMIT_WORK_TOPICS];
         struct work_worker told = {.ns = r->ns_name,
                                    .name = r->name,
@@ -137,8 +139,8 @@ static void each_here(qp *q, qp_ms now, void *context,
             topics[i] = str_from(r->topics + at);
             at += topics[i].n + 1;
         }
-        if (r->left_at > 0 || remote_until(r) >= now) {
-            each(context, r->ns, &told, r->waiting > 0 ? 0 : remote_until(r), r->left_at);
+        if (r->left_at > 0 || remote_worker_until(r) >= now) {
+            each(context, r->ns, &told, r->waiting > 0 ? 0 : remote_worker_until(r), r->left_at);
         }
     }
 }
@@ -159,7 +161,7 @@ static void gather_run(qp *q, struct call *c)
     p->epoch = engine_kernel(q->engine)->epoch;
     p->now = store_now(q->store);
     each_here(q, p->now, p, gather_here);
-    call_done(q, c, p->rc);
+    call_done(&q->driver, c, p->rc);
 }
 
 /* --------------------------------------------------------------------------------- what a row says */
@@ -296,7 +298,7 @@ static int gather_others(void *context, struct store *s, struct qp_err *err)
 static int gather(struct presence *p, struct qp_err *err)
 {
     p->call = (struct call){.run = gather_run, .q = p->q, .local = true};
-    QP_TRY(call_do(p->q, &p->call, err));
+    QP_TRY(call_do(&p->q->driver, &p->call, err));
     return p->q->shared ? reads_do(p->q, p, gather_others, err) : QP_OK;
 }
 
@@ -367,10 +369,10 @@ static void serving_run(qp *q, struct call *c)
 {
     struct serving *s = (struct serving *)c;
     for (size_t i = 0; i < s->count; i++) {
-        const struct work_topic *t = topic_find(q->work, s->ns, s->topics[i].name);
+        const struct work_topic *t = topic_find(q->remote, s->ns, s->topics[i].name);
         s->topics[i].served_at = t == NULL ? 0 : t->served_at;
     }
-    call_done(q, c, QP_OK);
+    call_done(&q->driver, c, QP_OK);
 }
 
 int topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count, struct qp_err *err)
@@ -390,7 +392,7 @@ int topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count, stru
     for (size_t i = 0; i < count && rc == QP_OK; i++) {
         rc = omap_put(&wanted, topics[i].name, &topics[i], NULL);
     }
-    (void)call_do(q, &s.call, NULL); /* late: then nothing is known of them */
+    (void)call_do(&q->driver, &s.call, NULL); /* late: then nothing is known of them */
     rc = rc == QP_OK ? gather(&p, NULL) : rc;
     count_workers(&p, &wanted); /* what is not known is not served */
     omap_done(&wanted);
@@ -400,18 +402,9 @@ int topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count, stru
 
 /* ----------------------------------------------------------------------------------------- when it is written */
 
-void presence_touch(qp *q)
-{
-    struct desk *w = q->work;
-    qp_ms next = w->presence_written + LIMIT_PRESENCE_MS;
-    if (q->shared && w->presence_at == 0) {
-        w->presence_at = next > 1 ? next : 1;
-    }
-}
-
 void presence_turn(qp *q, qp_ms now)
 {
-    struct desk *w = q->work;
+    struct remote *w = q->remote;
     if (w->presence_at > 0 && now >= w->presence_at) {
         w->presence_at = 0;
         w->presence_written = now;
@@ -421,5 +414,5 @@ void presence_turn(qp *q, qp_ms now)
 
 qp_ms presence_due(const qp *q)
 {
-    return q->work->presence_at > 0 ? q->work->presence_at : INT64_MAX;
+    return q->remote->presence_at > 0 ? q->remote->presence_at : INT64_MAX;
 }

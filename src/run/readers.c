@@ -9,6 +9,7 @@
 #include "base/cond.h"
 #include "kernel/query.h"
 #include "run/handle.h"
+#include "run/loop.h"
 
 /* ---------------------------------------------------------------------------------------- readers */
 
@@ -66,7 +67,7 @@ static bool reader_await(const qp *q, struct readers *r, int64_t until_us)
 static int reader_take(qp *q, struct store **out_store, struct qp_err *err)
 {
     struct readers *r = &q->readers;
-    int64_t until_us = asker_until_us(q);
+    int64_t until_us = asker_until_us(&q->driver);
     bool in_time = true;
     struct store *s = NULL;
     (void)pthread_mutex_lock(&r->lock);
@@ -85,10 +86,11 @@ static int reader_take(qp *q, struct store **out_store, struct qp_err *err)
 /* Whether a driver that runs has found the database away. Where none runs, only a read can find out that it is back. */
 static bool is_away(qp *q)
 {
+    struct driver *d = &q->driver;
     bool away;
-    (void)pthread_mutex_lock(&q->lock);
-    away = q->running && q->away;
-    (void)pthread_mutex_unlock(&q->lock);
+    (void)pthread_mutex_lock(&d->lock);
+    away = d->running && d->away;
+    (void)pthread_mutex_unlock(&d->lock);
     return away;
 }
 
@@ -149,28 +151,18 @@ struct reading_call {
 static void reading_run(qp *q, struct call *c)
 {
     struct reading_call *r = (struct reading_call *)c;
-    call_done(q, c, r->body(r->context, q->store, c->err));
-}
-
-/* A callback of the engine may not wait. */
-static bool in_callback(qp *q)
-{
-    bool inside;
-    (void)pthread_mutex_lock(&q->lock);
-    inside = am_driver(q) && q->in_engine;
-    (void)pthread_mutex_unlock(&q->lock);
-    return inside;
+    call_done(&q->driver, c, r->body(r->context, q->store, c->err));
 }
 
 int reads_do(qp *q, void *context, reads_body body, struct qp_err *err)
 {
     struct reading_call r = {
         .call = {.run = reading_run, .q = q}, .context = context, .body = body};
-    if (in_callback(q)) {
+    if (driver_in_callback(&q->driver)) {
         return err_set(err, QP_E_INVALID,
                        "called from a callback of the engine, where nothing may wait");
     }
-    return q->path == NULL ? call_do(q, &r.call, err) : read_here(q, context, body, err);
+    return q->path == NULL ? call_do(&q->driver, &r.call, err) : read_here(q, context, body, err);
 }
 
 /* ------------------------------------------------------------------------------------- namespaces */
@@ -230,7 +222,8 @@ int space_number(qp *q, qp_str name, int64_t *out_ns, struct qp_err *err)
         return QP_OK;
     }
     /* In a callback the store is ours, and what was committed can be read. */
-    rc = in_callback(q) ? read_space(&r, q->store, err) : reads_do(q, &r, read_space, err);
+    rc = driver_in_callback(&q->driver) ? read_space(&r, q->store, err)
+                                        : reads_do(q, &r, read_space, err);
     if (rc != QP_OK) {
         return rc;
     }

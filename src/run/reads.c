@@ -5,7 +5,9 @@
 #include <stdio.h>
 
 #include "kernel/query.h"
+#include "run/enter.h"
 #include "run/handle.h"
+#include "run/presence.h"
 
 /* ------------------------------------------------------------------------------------- namespaces */
 

@@ -12,12 +12,20 @@
  *
  * If we crash here, a number that nobody uses was reserved, or a lease was renewed.
  */
+#include "run/ready.h"
+
 #include "base/log.h"
+#include "run/drive.h"
 #include "run/handle.h"
 
 int ready_init(struct ready *r)
 {
     return pthread_mutex_init(&r->lock, NULL) == 0 ? QP_OK : QP_E_NOMEM;
+}
+
+void ready_done(struct ready *r)
+{
+    (void)pthread_mutex_destroy(&r->lock);
 }
 
 static int64_t now_us(const qp *q)
@@ -43,7 +51,7 @@ int ready_now(qp *q, struct qp_err *err)
 {
     int64_t silent = atomic_load(&q->ready.silent_us);
     int rc = ready_code(q);
-    if (!handle_alive(q)) {
+    if (!drive_is_alive(q)) {
         return err_set(err, QP_E_CLOSED, "the engine has stopped");
     }
     if (rc != QP_OK) {
@@ -55,14 +63,12 @@ int ready_now(qp *q, struct qp_err *err)
     return QP_OK;
 }
 
-int handle_ready(qp *q, struct qp_err *err)
+int ready_check(qp *q, struct qp_err *err)
 {
     QP_TRY(ready_now(q, err));
     if (is_older(q, atomic_load(&q->ready.committed_us), LIMIT_READY_MS) &&
         !atomic_exchange(&q->ready.asked, true)) {
-        (void)pthread_mutex_lock(&q->lock);
-        kick(q);
-        (void)pthread_mutex_unlock(&q->lock);
+        driver_wake(&q->driver);
     }
     return QP_OK;
 }
@@ -85,7 +91,7 @@ void ready_prove(qp *q)
     struct ready *r = &q->ready;
     bool asked = atomic_exchange(&r->asked, false) &&
                  is_older(q, atomic_load(&r->committed_us), LIMIT_READY_MS);
-    if ((ready_code(q) == QP_OK && !asked) || r->proving || q->failed != QP_OK) {
+    if ((ready_code(q) == QP_OK && !asked) || r->proving || q->driver.failed != QP_OK) {
         return;
     }
     r->proof = (struct request_op){0};

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "run/access.h"
+#include "run/presence.h"
 #include "run/work.h"
 
 void show_job(struct json_writer *w, const struct qp_job_info *job);

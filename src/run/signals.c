@@ -5,10 +5,14 @@
  * sending it again sends it; if after it, sending it again is answered with what became of the first.
  */
 #include "run/signals.h"
+
 #include "base/hash.h"
 #include "base/json.h"
+#include "run/enter.h"
 #include "run/handle.h"
+#include "run/ids.h"
 #include "run/jobs.h"
+#include "run/loop.h"
 
 int signal_guid(qp *q, const struct qp_signal *signal, unsigned char out_guid[UUID_SIZE],
                 struct qp_err *err)
@@ -20,9 +24,7 @@ int signal_guid(qp *q, const struct qp_signal *signal, unsigned char out_guid[UU
         hash_guid(place, sizeof place, signal->id.p, signal->id.n, out_guid);
         return QP_OK;
     }
-    (void)pthread_mutex_lock(&q->lock);
-    rc = uuid_next(&q->uuids, &q->env, out_guid);
-    (void)pthread_mutex_unlock(&q->lock);
+    rc = ids_next(&q->ids, &q->env, out_guid);
     return rc == QP_OK ? QP_OK
                        : err_set(err, rc, "signal: no id can be made: the source of chance fails");
 }
@@ -106,10 +108,10 @@ static void sending_answered(struct engine *e, struct command *c, int rc, const 
         } else if (rc != QP_OK) {
             (void)job_error(s->call.err, rc, s->signal.key, "signal", why);
         }
-        call_done(q, &s->call, rc);
+        call_done(&q->driver, &s->call, rc);
         return;
     }
-    call_left(q, &s->call);
+    call_left(&q->driver, &s->call);
     if (s->signal.sent != NULL) {
         s->signal.sent(s->signal.context, rc, rc == QP_OK ? "" : why);
     }
@@ -160,7 +162,7 @@ static int send_now(qp *q, const struct qp_signal *signal, enum json_trust trust
 {
     struct sending s = {.signal = *signal};
     QP_TRY(sending_prepare(q, &s, trust, err));
-    return call_do(q, &s.call, err);
+    return call_do(&q->driver, &s.call, err);
 }
 
 int qp_signal_send(qp *q, const struct qp_signal *signal, struct qp_err *err)
@@ -208,7 +210,7 @@ int qp_signal_send_async(qp *q, const struct qp_signal *signal, struct qp_err *e
         s->signal.id = keep(&place, signal->id);
         s->signal.idem_key = keep(&place, signal->idem_key);
         s->signal.idem_body = keep(&place, signal->idem_body);
-        rc = call_queue(q, &s->call, err);
+        rc = call_queue(&q->driver, &s->call, err);
     }
     if (rc != QP_OK) {
         mem_free(&q->env, s);

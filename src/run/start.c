@@ -4,15 +4,19 @@
  * If we crash before the commit, there is no job, no record of its idempotency key and no signal; if after
  * it, there is all of it, and whoever asks again is told so.
  */
+#include "run/start.h"
+
 #include <stdio.h>
 
 #include "base/hash.h"
 #include "base/json.h"
 #include "kernel/retry.h"
+#include "run/enter.h"
 #include "run/handle.h"
+#include "run/ids.h"
 #include "run/jobs.h"
+#include "run/loop.h"
 #include "run/signals.h"
-#include "run/start.h"
 #include "run/stats.h"
 
 /* One start, from the check to the answer. A blocking one stands on the caller's stack; an async one
@@ -167,27 +171,6 @@ static int start_check(const qp *q, const struct qp_start *start, enum json_trus
     return input_check(q, start, trust, err);
 }
 
-/* The id that was given, or a new one. */
-int start_id(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE], struct qp_err *err)
-{
-    unsigned char uuid[UUID_SIZE];
-    int rc;
-    if (!str_is_none(start->id)) {
-        memcpy(out_id, start->id.p, start->id.n);
-        out_id[start->id.n] = '\0';
-        return QP_OK;
-    }
-    (void)pthread_mutex_lock(&q->lock);
-    rc = uuid_next(&q->uuids, &q->env, uuid);
-    (void)pthread_mutex_unlock(&q->lock);
-    if (rc != QP_OK) {
-        return err_set(err, rc, "no id can be made: the source of chance fails");
-    }
-    uuid_format(uuid, out_id);
-    out_id[UUID_TEXT_SIZE] = '\0';
-    return QP_OK;
-}
-
 /* None, when all of it is the default: then nothing needs to be kept. */
 static qp_str start_policy(struct starting *s)
 {
@@ -270,7 +253,7 @@ static void start_answered_async(qp *q, struct starting *s, int rc, const char *
 {
     bool there = rc == QP_OK || rc == QP_E_EXISTS;
     bool other = rc == QP_E_EXISTS || s->request.keyed.taken[0] != '\0';
-    call_left(q, &s->call);
+    call_left(&q->driver, &s->call);
     take_id(s);
     if (s->start.started != NULL) {
         s->start.started(s->start.context, there ? QP_OK : rc, s->id);
@@ -329,7 +312,7 @@ static void start_answered(struct engine *e, struct command *c, int rc, const ch
         (void)job_error(s->call.err, rc, str_from(s->id), "start", why);
         (void)err_point(s->call.err, rc, "%s", refusal_pointer(&s->request.refusal, rc));
     }
-    call_done(q, &s->call, rc);
+    call_done(&q->driver, &s->call, rc);
 }
 
 /* The signal that commits with it. */
@@ -349,18 +332,6 @@ static void fill_signal(struct starting *s)
         .has_id = !str_is_none(signal->id),
         .ttl_ms = signal->ttl_ms > 0 ? signal->ttl_ms : LIMIT_SIGNAL_TTL_MS};
     s->request.signal = &s->signal;
-}
-
-struct op_idem_put idem_record(int64_t ns, qp_str key, qp_str body, qp_str answer,
-                               unsigned char out_hash[LIMIT_GUID_SIZE])
-{
-    hash_guid("body", 4, body.p, body.n, out_hash);
-    return (struct op_idem_put){.ns = ns,
-                                .key = key,
-                                .body_hash = {(const char *)out_hash, LIMIT_GUID_SIZE},
-                                .status = 201,
-                                .answer = answer,
-                                .ttl_ms = LIMIT_IDEM_MS};
 }
 
 /* The record of the idempotency key: its answer is the id. */
@@ -449,7 +420,7 @@ static void start_withdrawn(qp *q, struct call *c)
 static int start_prepare(qp *q, struct starting *s, struct qp_err *err)
 {
     int rc = space_number(q, s->start.ns, &s->ns, err);
-    rc = rc == QP_OK ? start_id(q, &s->start, s->id, err) : rc;
+    rc = rc == QP_OK ? ids_of_job(q, s->start.id, s->id, err) : rc;
     if (rc == QP_OK && s->start.signal != NULL) {
         rc = signal_guid(q, s->start.signal, s->signal_guid, err);
     }
@@ -465,7 +436,7 @@ static int start_now(qp *q, struct starting *s, char out_id[QP_ID_SIZE], struct 
     }
     s->call.run = start_run;
     s->call.q = q;
-    rc = call_do(q, &s->call, err);
+    rc = call_do(&q->driver, &s->call, err);
     if (rc == QP_OK && out_id != NULL) {
         memcpy(out_id, s->id, sizeof s->id);
     }
@@ -566,7 +537,7 @@ static int start_later(qp *q, const struct qp_start *start, enum json_trust trus
     s->call = (struct call){.run = start_run, .withdrawn = start_withdrawn, .q = q};
     s->async = true;
     rc = start_prepare(q, s, err);
-    rc = rc == QP_OK ? call_queue(q, &s->call, err) : rc;
+    rc = rc == QP_OK ? call_queue(&q->driver, &s->call, err) : rc;
     if (rc != QP_OK) {
         starting_free(q, s);
         return err_wrap(err, rc, "start");
@@ -592,7 +563,7 @@ int start_async(qp *q, const struct qp_start *start, enum json_trust trust, stru
 static void derive_id(const qp_task *t, char out_id[QP_ID_SIZE])
 {
     char key[QP_TASK_KEY_SIZE];
-    qp_task_key(t, key);
+    task_key(t->task, key);
     (void)snprintf(out_id, QP_ID_SIZE, "%s-%lld", key, (long long)t->start_count + 1);
 }
 

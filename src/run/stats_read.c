@@ -11,8 +11,10 @@
 
 #include "kernel/query.h"
 #include "run/handle.h"
+#include "run/loop.h"
+#include "run/presence.h"
+#include "run/remote.h"
 #include "run/stats_internal.h"
-#include "run/work_internal.h"
 
 #define SPACES 64
 
@@ -265,7 +267,7 @@ static void file_size(qp *q, const char *suffix, const struct metric_spec *spec)
     }
 }
 
-struct desk_call {
+struct remote_call {
     struct call call;
     int64_t waiting;
     int64_t workers;
@@ -274,20 +276,20 @@ struct desk_call {
     qp_ms now;
 };
 
-static void desk_run(qp *q, struct call *c)
+static void remote_run(qp *q, struct call *c)
 {
-    struct desk_call *d = (struct desk_call *)c;
+    struct remote_call *d = (struct remote_call *)c;
     struct store_info info;
     store_info(q->store, &info);
-    d->waiting = (int64_t)q->work->heap_count;
-    d->workers = (int64_t)q->work->workers.count;
-    d->in_hand = (int64_t)q->work->in_hand.count;
+    d->waiting = (int64_t)q->remote->heap_count;
+    d->workers = (int64_t)q->remote->workers.count;
+    d->in_hand = (int64_t)q->remote->in_hand.count;
     d->backend = info.provider;
     d->now = store_now(q->store);
-    call_done(q, c, QP_OK);
+    call_done(&q->driver, c, QP_OK);
 }
 
-static void tell_desk(qp *q, const struct desk_call *d)
+static void tell_remote(qp *q, const struct remote_call *d)
 {
     qp_str labels[] = {QP_STR("version"), QP_STR(QP_VERSION), QP_STR("backend"),
                        str_from(d->backend)};
@@ -310,9 +312,9 @@ static void tell_number(void *context, const char *name, const char *help, int64
 /* Under the lock. */
 static int collect(qp *q, struct collecting *c, struct qp_err *err)
 {
-    struct desk_call d = {.call = {.run = desk_run, .q = q, .local = true}};
+    struct remote_call d = {.call = {.run = remote_run, .q = q, .local = true}};
     int64_t now = q->env.monotonic_us(q->env.context);
-    int rc = call_do(q, &d.call, err);
+    int rc = call_do(&q->driver, &d.call, err);
     c->now = d.now;
     c->counts = !c->s->counted || now - c->s->counted_us >= LIMIT_STATS_KEEP_MS * 1000LL;
     rc = rc == QP_OK ? reads_do(q, c, read_store, err) : rc;
@@ -320,7 +322,7 @@ static int collect(qp *q, struct collecting *c, struct qp_err *err)
         gauge_drop(&c->s->parked);
         return rc;
     }
-    tell_desk(q, &d);
+    tell_remote(q, &d);
     tell_topics(c);
     tell_counted(c);
     faces_stats(q->faces, c->s, tell_number);

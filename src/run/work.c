@@ -4,125 +4,19 @@
  *   I2  it is answered only when nothing of it is in the engine, and no round has promised it a task
  *   I3  a parked one is in the heap of deadlines, and nothing else looks at it
  */
-#include "run/presence.h"
-#include "run/work_internal.h"
+#include "run/work.h"
 
 #include <stdio.h>
 
-#include "base/json.h"
+#include "run/loop.h"
+#include "run/presence.h"
+#include "run/remote.h"
+#include "run/remote_topics.h"
+#include "run/remote_workers.h"
 #include "run/stats.h"
+#include "run/work_check.h"
+#include "run/work_token.h"
 #include "store/error.h"
-
-/* ------------------------------------------------------------------------------------------ checks */
-
-static int range_check(int64_t value, int64_t most, const char *pointer, struct qp_err *err)
-{
-    if (value >= 0 && value <= most) {
-        return QP_OK;
-    }
-    (void)err_set(err, QP_E_INVALID, "%s must be between 0 and %lld, got %lld", pointer + 1,
-                  (long long)most, (long long)value);
-    return err_point(err, QP_E_INVALID, "%s", pointer);
-}
-
-/* An id of the call itself. */
-static int own_id_check(qp_str id, const char *pointer, struct qp_err *err)
-{
-    int rc = id_check(id, pointer + 1, err);
-    return rc == QP_OK ? QP_OK : err_point(err, rc, "%s", pointer);
-}
-
-static int topics_check(const struct work_call *c, struct qp_err *err)
-{
-    QP_TRY(range_check((int64_t)c->topic_count, LIMIT_WORK_TOPICS, "/topics", err));
-    for (size_t i = 0; i < c->topic_count; i++) {
-        int rc = topic_check(c->topics[i], err);
-        if (rc != QP_OK) {
-            return err_point(err, rc, "/topics/%zu", i);
-        }
-    }
-    if (c->want > 0 && c->topic_count == 0) {
-        (void)err_set(err, QP_E_INVALID, "a call that wants tasks must name at least one topic");
-        return err_point(err, QP_E_INVALID, "/topics");
-    }
-    return QP_OK;
-}
-
-static int json_is_good(const qp *q, const char *field, qp_str json, size_t most,
-                        struct qp_err *err)
-{
-    int rc;
-    if (str_is_none(json)) {
-        return QP_OK;
-    }
-    rc = json.n > most ? err_set(err, QP_E_TOO_LARGE, "%zu bytes, the limit is %zu", json.n, most)
-                       : json_check(&q->env, json, NULL, err);
-    return rc == QP_OK ? QP_OK : err_wrap(err, rc, "%s", field);
-}
-
-static int result_check(const qp *q, const struct work_result *r, struct qp_err *err)
-{
-    QP_TRY(json_is_good(q, "output", r->output, LIMIT_PAYLOAD_SIZE, err));
-    if ((unsigned)r->kind > WORK_ERROR) {
-        return err_set(err, QP_E_INVALID, "status: success, pending or error");
-    }
-    if (r->kind == WORK_ERROR && r->code != 0 && (r->code < 400 || r->code > 599)) {
-        return err_set(err, QP_E_INVALID, "code: it is 400 to 599, got %lld", (long long)r->code);
-    }
-    if (utf8_valid_prefix(r->message) < r->message.n) {
-        return err_set(err, QP_E_INVALID, "error: not valid UTF-8");
-    }
-    return r->pending_index >= 0 && r->pending_index <= LIMIT_LEG2_ENTRIES
-               ? QP_OK
-               : err_set(err, QP_E_INVALID, "index: it is 1 to %d", LIMIT_LEG2_ENTRIES);
-}
-
-static void why_set(char out_why[WORK_WHY_SIZE], int rc, const struct qp_err *err)
-{
-    (void)snprintf(out_why, WORK_WHY_SIZE, "%.*s", WORK_WHY_SIZE - 1,
-                   err->text[0] != '\0' ? err->text : qp_code_text(rc));
-}
-
-/* What is wrong with one result or beat is its own affair: it is refused, and the others are taken. A call that was
- * refused for one of them would come again, with the same one, without end. */
-static void brought_check(const qp *q, struct work_call *c)
-{
-    struct qp_err err = {0};
-    for (size_t i = 0; i < c->result_count; i++) {
-        struct work_result *r = &c->results[i];
-        r->rc = result_check(q, r, &err);
-        r->status = r->rc == QP_OK ? WORK_OK : WORK_REFUSED;
-        if (r->rc != QP_OK) {
-            why_set(r->why, r->rc, &err);
-        }
-    }
-    for (size_t i = 0; i < c->beat_count; i++) {
-        struct work_beat *b = &c->beats[i];
-        b->rc = json_is_good(q, "progress", b->progress, LIMIT_PROGRESS_SIZE, &err);
-        b->status = b->rc == QP_OK ? WORK_OK : WORK_REFUSED;
-        if (b->rc != QP_OK) {
-            why_set(b->why, b->rc, &err);
-        }
-    }
-}
-
-static int counts_check(const struct work_call *c, struct qp_err *err)
-{
-    QP_TRY(range_check((int64_t)c->result_count, LIMIT_WORK_RESULTS, "/results", err));
-    return range_check((int64_t)c->beat_count, LIMIT_WORK_RESULTS, "/beats", err);
-}
-
-static int call_check(const struct work_call *c, struct qp_err *err)
-{
-    QP_TRY(own_id_check(c->worker, "/worker", err));
-    if (!str_is_none(c->build)) {
-        QP_TRY(own_id_check(c->build, "/build", err));
-    }
-    QP_TRY(range_check(c->want, LIMIT_WORK_TASKS, "/want", err));
-    QP_TRY(range_check(c->wait_ms, LIMIT_WORK_WAIT_MS, "/wait", err));
-    QP_TRY(topics_check(c, err));
-    return counts_check(c, err);
-}
 
 /* ------------------------------------------------------------------------------- any thread: in and out */
 
@@ -163,7 +57,7 @@ static struct work_state *state_make(qp *q, struct work_call *c, int64_t ns)
 {
     size_t brought = c->result_count + c->beat_count;
     struct work_state *s =
-        mem_alloc(&q->env, sizeof *s + (c->want > 0 ? c->topic_count : 0) * sizeof s->seats[0]);
+        mem_alloc(&q->env, sizeof *s + (c->want > 0 ? c->topic_count : 0) * sizeof s->waiters[0]);
     if (s == NULL) {
         return NULL;
     }
@@ -171,7 +65,7 @@ static struct work_state *state_make(qp *q, struct work_call *c, int64_t ns)
     s->of = c;
     s->ns = ns;
     s->left = c->want;
-    s->seat_count = c->want > 0 ? c->topic_count : 0;
+    s->waiter_count = c->want > 0 ? c->topic_count : 0;
     s->brought = brought > 0 ? mem_alloc(&q->env, brought * sizeof *s->brought) : NULL;
     if (brought > 0 && s->brought == NULL) {
         mem_free(&q->env, s);
@@ -188,20 +82,20 @@ static void work_withdrawn(qp *q, struct call *c);
 /* Into the inbox, if there is room for one more call. */
 static int work_post(qp *q, struct work_state *s, struct qp_err *err)
 {
-    struct desk *w = q->work;
+    struct remote *w = q->remote;
     int rc = QP_OK;
-    (void)pthread_mutex_lock(&q->lock);
-    if (w->refusing || q->sealed) {
+    (void)pthread_mutex_lock(&q->driver.lock);
+    if (w->refusing || q->driver.sealed) {
         rc = QP_E_CLOSED;
-    } else if (q->failed != QP_OK) {
-        rc = q->failed;
+    } else if (q->driver.failed != QP_OK) {
+        rc = q->driver.failed;
     } else if (w->call_count >= LIMIT_WORK_CALLS) {
         rc = QP_E_LIMIT;
     } else {
         w->call_count++;
-        call_post(q, &s->run);
+        call_post(&q->driver, &s->run);
     }
-    (void)pthread_mutex_unlock(&q->lock);
+    (void)pthread_mutex_unlock(&q->driver.lock);
     switch (rc) {
     case QP_OK:
         return QP_OK;
@@ -218,14 +112,13 @@ int work_submit(qp *q, struct work_call *call, struct qp_err *err)
 {
     struct work_state *s;
     int64_t ns = 0;
-    int rc = q->engine == NULL
-                 ? err_set(err, QP_E_READONLY, "the store was opened for reading only")
-                 : call_check(call, err);
-    rc = rc == QP_OK ? space_number(q, call->ns, &ns, err) : rc;
-    if (rc != QP_OK) {
-        return rc;
+    int rc;
+    if (q->engine == NULL) {
+        return err_set(err, QP_E_READONLY, "the store was opened for reading only");
     }
-    brought_check(q, call);
+    QP_TRY(work_check(call, err));
+    QP_TRY(space_number(q, call->ns, &ns, err));
+    work_check_brought(q, call);
     s = state_make(q, call, ns);
     if (s == NULL) {
         return err_set(err, QP_E_NOMEM, "work: out of memory");
@@ -249,8 +142,8 @@ static void abort_run(qp *q, struct call *c)
     struct work_state *s = (struct work_state *)((char *)c - offsetof(struct work_state, abort));
     (void)q;
     s->aborted = true;
-    seats_leave(s); /* nobody promises it anything from now on */
-    work_wake(s);
+    waiters_remove(s); /* nobody promises it anything from now on */
+    remote_wake(s);
 }
 
 void work_abort(qp *q, struct work_call *call)
@@ -259,13 +152,13 @@ void work_abort(qp *q, struct work_call *call)
     if (s == NULL) {
         return;
     }
-    (void)pthread_mutex_lock(&q->lock);
+    (void)pthread_mutex_lock(&q->driver.lock);
     if (!s->abort_queued) {
         s->abort_queued = true;
         s->abort = (struct call){.run = abort_run, .q = q, .local = true};
-        call_post(q, &s->abort);
+        call_post(&q->driver, &s->abort);
     }
-    (void)pthread_mutex_unlock(&q->lock);
+    (void)pthread_mutex_unlock(&q->driver.lock);
 }
 
 static void done_run(qp *q, struct call *c)
@@ -274,7 +167,7 @@ static void done_run(qp *q, struct call *c)
     for (const struct work_task *t = s->tasks; t != NULL && s->given_back; t = t->next) {
         const struct task *task = (const struct task *)(const void *)t - 1;
         hand_drop(q, &task->ref);
-        work_give_back(q, &task->ref, NULL);
+        remote_give_back(q, &task->ref, NULL);
     }
     state_free(s);
 }
@@ -296,173 +189,24 @@ void work_done(qp *q, struct work_call *call, enum work_end end)
     if (s == NULL) {
         return;
     }
-    QP_ASSERT(s->phase == PHASE_ANSWERED);
+    QP_ASSERT(s->stage == POLL_ANSWERED);
     cancels_free(q, call);
     call->state = NULL;
     call->tasks = NULL;
-    (void)pthread_mutex_lock(&q->lock);
+    (void)pthread_mutex_lock(&q->driver.lock);
     s->given_back = end == WORK_GIVEN_BACK && s->tasks != NULL;
     driver = s->given_back || s->abort_queued;
     if (driver) {
         s->done = (struct call){.run = done_run, .q = q, .local = true};
-        call_post(q, &s->done);
+        call_post(&q->driver, &s->done);
     }
-    (void)pthread_mutex_unlock(&q->lock);
+    (void)pthread_mutex_unlock(&q->driver.lock);
     if (!driver) {
         state_free(s);
     }
 }
 
-/* ---------------------------------------------------------------------------------- lists of the driver */
-
-static struct work_state **list_of(struct desk *w, const struct work_state *s)
-{
-    return s->phase == PHASE_PARKED ? &w->parked : &w->busy;
-}
-
-static void list_add(struct desk *w, struct work_state *s)
-{
-    struct work_state **list = list_of(w, s);
-    s->previous = NULL;
-    s->next = *list;
-    if (*list != NULL) {
-        (*list)->previous = s;
-    }
-    *list = s;
-}
-
-static void list_remove(struct desk *w, struct work_state *s)
-{
-    if (s->previous != NULL) {
-        s->previous->next = s->next;
-    } else {
-        *list_of(w, s) = s->next;
-    }
-    if (s->next != NULL) {
-        s->next->previous = s->previous;
-    }
-}
-
-static void heap_set(struct desk *w, size_t i, struct work_state *s)
-{
-    w->heap[i] = s;
-    s->heap_index = i;
-}
-
-static void heap_up(struct desk *w, size_t i)
-{
-    struct work_state *s = w->heap[i];
-    while (i > 0 && w->heap[(i - 1) / 2]->deadline > s->deadline) {
-        heap_set(w, i, w->heap[(i - 1) / 2]);
-        i = (i - 1) / 2;
-    }
-    heap_set(w, i, s);
-}
-
-static void heap_down(struct desk *w, size_t i)
-{
-    struct work_state *s = w->heap[i];
-    size_t child = 2 * i + 1;
-    while (child < w->heap_count) {
-        child +=
-            child + 1 < w->heap_count && w->heap[child + 1]->deadline < w->heap[child]->deadline;
-        if (w->heap[child]->deadline >= s->deadline) {
-            break;
-        }
-        heap_set(w, i, w->heap[child]);
-        i = child;
-        child = 2 * i + 1;
-    }
-    heap_set(w, i, s);
-}
-
-/* False: no memory. */
-static bool heap_add(qp *q, struct work_state *s)
-{
-    struct desk *w = q->work;
-    if (w->heap_count == w->heap_capacity) {
-        size_t capacity = w->heap_capacity == 0 ? 64 : w->heap_capacity * 2;
-        struct work_state **heap = mem_resize(&q->env, w->heap, capacity * sizeof *heap);
-        if (heap == NULL) {
-            return false;
-        }
-        w->heap = heap;
-        w->heap_capacity = capacity;
-    }
-    heap_set(w, w->heap_count++, s);
-    heap_up(w, s->heap_index);
-    return true;
-}
-
-static void heap_remove(struct desk *w, struct work_state *s)
-{
-    struct work_state *last = w->heap[--w->heap_count];
-    size_t i = s->heap_index;
-    QP_ASSERT(w->heap[i] == s);
-    if (last != s) {
-        heap_set(w, i, last);
-        heap_up(w, i);
-        heap_down(w, last->heap_index);
-    }
-}
-
-void work_wake(struct work_state *s)
-{
-    struct desk *w = s->q->work;
-    if (s->phase != PHASE_PARKED) {
-        return; /* it is looked at anyway, or was answered */
-    }
-    list_remove(w, s);
-    heap_remove(w, s);
-    if (s->worker != NULL && s->worker->parked == s) {
-        s->worker->parked = NULL;
-    }
-    s->phase = PHASE_BUSY;
-    list_add(w, s);
-}
-
 /* ------------------------------------------------------------------------------------ what was brought */
-
-struct returning {
-    struct request_op op;
-    qp *q;
-    struct work_state *state;
-    unsigned char guid[LIMIT_GUID_SIZE];
-};
-
-/* Whatever the answer: what was not given back is ready when its lease is over. */
-static void returned(struct engine *e, struct command *c, int rc, const char *why)
-{
-    struct returning *r = (struct returning *)c;
-    (void)e;
-    (void)rc;
-    (void)why;
-    r->q->unanswered--;
-    if (r->state != NULL) {
-        r->state->unanswered--;
-    }
-    mem_free(&r->q->env, r);
-}
-
-void work_give_back(qp *q, const struct msg_ref *ref, struct work_state *state)
-{
-    struct returning *r = mem_alloc(&q->env, sizeof *r);
-    if (r == NULL) {
-        return; /* its lease ends */
-    }
-    r->q = q;
-    r->state = state;
-    memcpy(r->guid, ref->guid.p, sizeof r->guid);
-    r->op.op = (struct op){.kind = OP_msg_retry, .msg_retry = {.ref = *ref, .untry = true}};
-    r->op.op.msg_retry.ref.guid = (qp_str){(const char *)r->guid, sizeof r->guid};
-    request_op(&r->op);
-    r->op.command.answer = returned;
-    q->unanswered++;
-    if (state != NULL) {
-        state->unanswered++;
-    }
-    engine_submit(q->engine, &r->op.command);
-}
 
 static enum work_status status_of(int rc, bool over)
 {
@@ -505,7 +249,7 @@ static void result_answered(struct engine *e, struct command *c, int rc, const c
     if (r->status != WORK_REFUSED && (rc != QP_OK || r->kind != WORK_PENDING)) {
         hand_drop(b->state->q, &b->result.of.ref);
     }
-    b->state->q->unanswered--;
+    b->state->q->driver.unanswered--;
     b->state->unanswered--;
 }
 
@@ -522,7 +266,7 @@ static void beat_answered(struct engine *e, struct command *c, int rc, const cha
     } else if (b->of_beat->status != WORK_REFUSED) {
         hand_drop(q, &b->beat.ref);
     }
-    q->unanswered--;
+    q->driver.unanswered--;
     b->state->unanswered--;
 }
 
@@ -571,7 +315,7 @@ static void brought_submit(struct work_state *s, struct brought *b)
         request_beat(&b->beat);
         b->command.answer = beat_answered;
     }
-    s->q->unanswered++;
+    s->q->driver.unanswered++;
     s->unanswered++;
     engine_submit(s->q->engine, &b->command);
 }
@@ -581,14 +325,14 @@ static void brought_submit(struct work_state *s, struct brought *b)
 /* One call less. A peer that is not there any more was not seen, and one that left has said its last word. */
 static void worker_rests(struct work_state *s)
 {
-    struct desk *w = s->q->work;
-    struct remote *r = s->worker;
+    struct remote *w = s->q->remote;
+    struct remote_worker *r = s->worker;
     qp_ms until;
     r->waiting--;
     if (!s->aborted && r->left_at == 0) {
         r->seen_at = store_now(s->q->store);
     }
-    until = remote_until(r);
+    until = remote_worker_until(r);
     if (until < INT64_MAX && (w->sweep_at == 0 || until < w->sweep_at)) {
         w->sweep_at = until + 1;
     }
@@ -597,18 +341,17 @@ static void worker_rests(struct work_state *s)
 static void work_answer(struct work_state *s, int rc)
 {
     qp *q = s->q;
-    struct desk *w = q->work;
+    struct remote *w = q->remote;
     struct work_call *of = s->of;
-    seats_leave(s);
-    list_remove(w, s);
+    waiters_remove(s);
     if (s->worker != NULL) {
         worker_rests(s);
         hand_tell_cancels(s);
     }
-    (void)pthread_mutex_lock(&q->lock);
+    (void)pthread_mutex_lock(&q->driver.lock);
     w->call_count--;
-    (void)pthread_mutex_unlock(&q->lock);
-    s->phase = PHASE_ANSWERED;
+    (void)pthread_mutex_unlock(&q->driver.lock);
+    remote_answered(s);
     of->tasks = s->tasks;
     of->task_count = s->task_count;
     of->answer(of->context, of, rc, rc == QP_OK ? "" : qp_code_text(rc));
@@ -619,11 +362,10 @@ static void work_withdrawn(qp *q, struct call *c)
 {
     struct work_state *s = (struct work_state *)c;
     struct work_call *of = s->of;
-    QP_ASSERT(s->phase == PHASE_QUEUED);
-    (void)pthread_mutex_lock(&q->lock);
-    q->work->call_count--;
-    (void)pthread_mutex_unlock(&q->lock);
-    s->phase = PHASE_ANSWERED;
+    (void)pthread_mutex_lock(&q->driver.lock);
+    q->remote->call_count--;
+    (void)pthread_mutex_unlock(&q->driver.lock);
+    remote_withdrawn(s);
     of->answer(of->context, of, QP_E_TIMEOUT, call_late_text());
 }
 
@@ -631,12 +373,11 @@ static void work_withdrawn(qp *q, struct call *c)
 static void work_run(qp *q, struct call *c)
 {
     struct work_state *s = (struct work_state *)c;
-    struct desk *w = q->work;
+    struct remote *w = q->remote;
     int rc;
-    s->phase = PHASE_BUSY;
-    list_add(w, s);
+    remote_busy(s);
     s->deadline = store_now(q->store) + s->of->wait_ms;
-    s->worker = remote_of(s);
+    s->worker = remote_worker_of(s);
     rc = s->worker == NULL ? QP_E_LIMIT : QP_OK;
     if (rc == QP_OK) {
         s->worker->waiting++;
@@ -645,9 +386,9 @@ static void work_run(qp *q, struct call *c)
         brought_submit(s, &s->brought[i]);
     }
     if (rc == QP_OK && s->of->leave) {
-        remote_leave(s);
+        remote_worker_leave(s);
     } else if (rc == QP_OK && s->of->want > 0) {
-        rc = seats_take(s);
+        rc = waiters_add(s);
     }
     if (rc != QP_OK || w->shut) {
         s->aborted = true;
@@ -676,19 +417,6 @@ static bool has_news(const struct work_state *s, qp_ms now)
     }
     return c->result_count > 0 || c->want == 0 || c->leave || now >= s->deadline ||
            s->worker->cancels != NULL;
-}
-
-static void park(struct work_state *s)
-{
-    struct desk *w = s->q->work;
-    if (!heap_add(s->q, s)) {
-        work_answer(s, QP_E_NOMEM);
-        return;
-    }
-    list_remove(w, s);
-    s->phase = PHASE_PARKED;
-    list_add(w, s);
-    s->worker->parked = s;
 }
 
 /* Of a call that gets no tasks. Where there was no room for it, its owner should wait a while and not ask again at
@@ -747,37 +475,37 @@ static void work_look(struct work_state *s, qp_ms now)
         work_answer(s, fault_code(s, now));
     } else if (is_hopeless(ready_code(s->q))) {
         work_answer(s, QP_OK); /* what it brought was taken */
-    } else if (!seats_hope(s)) {
+    } else if (!waiters_hope(s)) {
         if (has_news(s, now)) {
             work_answer(s, QP_OK);
-        } else {
-            park(s);
+        } else if (!remote_park(s)) {
+            work_answer(s, QP_E_NOMEM);
         }
     }
 }
 
 void work_turn(qp *q)
 {
-    struct desk *w = q->work;
+    struct remote *w = q->remote;
     qp_ms now = store_now(q->store);
     struct work_state *next;
     int store = ready_code(q);
     while (w->heap_count > 0 && (w->heap[0]->deadline <= now || is_hopeless(store))) {
-        work_wake(w->heap[0]);
+        remote_wake(w->heap[0]);
     }
     for (struct work_state *s = w->busy; s != NULL; s = next) {
         next = s->next;
         work_look(s, now);
     }
     if (w->sweep_at > 0 && now >= w->sweep_at) {
-        w->sweep_at = remotes_sweep(q, now);
+        w->sweep_at = remote_workers_sweep(q, now);
     }
     presence_turn(q, now);
 }
 
 qp_ms work_due(const qp *q)
 {
-    const struct desk *w = q->work;
+    const struct remote *w = q->remote;
     qp_ms at = w->heap_count > 0 ? w->heap[0]->deadline : INT64_MAX;
     at = presence_due(q) < at ? presence_due(q) : at;
     return w->sweep_at > 0 && w->sweep_at < at ? w->sweep_at : at;
@@ -787,25 +515,17 @@ qp_ms work_due(const qp *q)
 
 int work_init(qp *q)
 {
-    struct desk *w = mem_alloc(&q->env, sizeof *w);
-    if (w == NULL) {
-        return QP_E_NOMEM;
-    }
-    omap_init(&w->topics, &q->env);
-    omap_init(&w->workers, &q->env);
-    omap_init(&w->in_hand, &q->env);
-    q->work = w;
-    return QP_OK;
+    return remote_init(q);
 }
 
 /* On the driver: nobody is given anything any more, and all are answered as soon as they can be. */
-static void shut(struct desk *w)
+static void shut(struct remote *w)
 {
     w->shut = true;
     while (w->parked != NULL) {
         struct work_state *s = w->parked;
         s->aborted = true;
-        work_wake(s);
+        remote_wake(s);
     }
     for (struct work_state *s = w->busy; s != NULL; s = s->next) {
         s->aborted = true;
@@ -814,8 +534,8 @@ static void shut(struct desk *w)
 
 static void shut_run(qp *q, struct call *c)
 {
-    shut(q->work);
-    call_done(q, c, QP_OK);
+    shut(q->remote);
+    call_done(&q->driver, c, QP_OK);
 }
 
 void work_shut(qp *q)
@@ -824,15 +544,15 @@ void work_shut(qp *q)
     if (q->engine == NULL) {
         return;
     }
-    (void)pthread_mutex_lock(&q->lock);
-    q->work->refusing = true;
-    (void)pthread_mutex_unlock(&q->lock);
-    (void)call_do(q, &c, NULL); /* it cannot fail */
+    (void)pthread_mutex_lock(&q->driver.lock);
+    q->remote->refusing = true;
+    (void)pthread_mutex_unlock(&q->driver.lock);
+    (void)call_do(&q->driver, &c, NULL); /* it cannot fail */
 }
 
 bool work_close(qp *q)
 {
-    struct desk *w = q->work;
+    struct remote *w = q->remote;
     if (!w->shut) {
         shut(w);
     }
@@ -842,9 +562,9 @@ bool work_close(qp *q)
 /* What the store would not settle is answered all the same. */
 void work_end(qp *q, int rc)
 {
-    struct desk *w = q->work;
+    struct remote *w = q->remote;
     while (w->parked != NULL) {
-        work_wake(w->parked);
+        remote_wake(w->parked);
     }
     while (w->busy != NULL) {
         work_answer(w->busy, rc);
@@ -853,16 +573,10 @@ void work_end(qp *q, int rc)
 
 void work_free(qp *q)
 {
-    struct desk *w = q->work;
-    if (w == NULL) {
+    if (q->remote == NULL) {
         return;
     }
-    remotes_done(q);
-    for (struct omap_node *n = omap_seek(&w->topics, QP_STR("")); n != NULL; n = omap_next(n)) {
-        mem_free(&q->env, omap_value(n));
-    }
-    omap_done(&w->topics);
-    mem_free(&q->env, w->heap);
-    mem_free(&q->env, w);
-    q->work = NULL;
+    remote_workers_done(q);
+    remote_topics_done(q);
+    remote_done(q);
 }

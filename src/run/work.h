@@ -140,11 +140,6 @@ struct work_call {
  * fault is refused alone (WORK_REFUSED, rc, why), and the call goes on. */
 int work_submit(qp *q, struct work_call *call, struct qp_err *err) QP_MUST_USE;
 
-/* What the task's kind gives a worker beside the input (face.h, task), as members of a JSON object that is begun. From
- * any thread that may wait: it reads the store. work_more.c */
-int work_more(qp *q, const struct work_task *task, struct json_writer *w,
-              struct qp_err *err) QP_MUST_USE;
-
 /* Whoever asked is gone: a call that is not answered yet is answered soon, without tasks. From any thread,
  * also after its answer (then nothing happens) but not after work_done. */
 void work_abort(qp *q, struct work_call *call);
@@ -158,21 +153,14 @@ void work_done(qp *q, struct work_call *call, enum work_end end);
  * call must be done before qp_close. */
 void work_shut(qp *q);
 
-/* A worker that is present (presence.h), or a function of a process. */
-struct work_worker {
-    qp_str ns;
-    qp_str name; /* of functions: none */
-    qp_str build;
-    qp_str caller;
-    const qp_str *topics;
-    size_t topic_count;
-    int64_t in_hand; /* tasks */
-    int64_t waiting; /* calls that are parked */
-    qp_ms since;     /* its first call */
-    qp_ms seen_at;   /* its last */
-};
-typedef int (*work_visit)(void *context, const struct work_worker *worker);
-/* Of a namespace (none: the handle's own), in no order; those of all processes that share the store. */
-int work_list(qp *q, qp_str ns, void *context, work_visit visit, struct qp_err *err) QP_MUST_USE;
+/* For the handle, on the driver: workers elsewhere. work_turn after each round; work_due: when one is due by itself, by
+ * the store's clock; work_close: nothing more is handed out, true while a call is to be answered; work_end: all are,
+ * whatever is missing. */
+int work_init(qp *q) QP_MUST_USE;
+void work_turn(qp *q);
+qp_ms work_due(const qp *q);
+bool work_close(qp *q);
+void work_end(qp *q, int rc);
+void work_free(qp *q);
 
 #endif

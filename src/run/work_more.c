@@ -1,10 +1,11 @@
-/* work_more.c - what a worker elsewhere gets with a task beside its input, by the kind of its job (see work.h)
+/* work_more.c - what a worker elsewhere gets with a task beside its input, by the kind of its job (see work_more.h)
  *
  * It is read when the answer is written, on the thread that writes it: the engine's thread renders nothing. The claim is
  * committed by then, so what is read is at least what the task was made by.
  */
+#include "run/work_more.h"
+
 #include "run/handle.h"
-#include "run/work.h"
 
 struct adding {
     qp *q;

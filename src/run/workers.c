@@ -1,11 +1,14 @@
 /* workers.c - who serves a topic: functions that are given tasks, and callers that claim them by hand */
-#include "run/handle.h"
-#include "run/presence.h"
+#include "run/workers.h"
 
-/* The names that begin so are the engine's: nobody else starts, claims or serves them. */
+#include "run/enter.h"
+#include "run/handle.h"
+#include "run/loop.h"
+#include "run/remote.h"
+
 static struct worker *worker_find(const qp *q, qp_str topic)
 {
-    struct worker *w = q->workers;
+    struct worker *w = q->tasks.workers;
     while (w != NULL && !str_equal(w->service.topic, topic)) {
         w = w->next;
     }
@@ -28,10 +31,10 @@ static struct worker *worker_make(qp *q, const struct qp_worker *worker)
                          .lease_ms = worker->lease_ms,
                          .room = worker->in_hand > 0 ? worker->in_hand : LIMIT_TASKS_IN_HAND,
                          .context = w,
-                         .give = pool_give,
+                         .give = tasks_give,
                          .extra_size = sizeof(struct qp_task)};
-    w->next = q->workers;
-    q->workers = w;
+    w->next = q->tasks.workers;
+    q->tasks.workers = w;
     return w;
 }
 
@@ -71,9 +74,9 @@ static void adding_run(qp *q, struct call *c)
     }
     if (rc == QP_OK) {
         engine_serve(q->engine, &w->service);
-        presence_touch(q);
+        remote_changed(q);
     }
-    call_done(q, c, rc);
+    call_done(&q->driver, c, rc);
 }
 
 int qp_worker_add(qp *q, const struct qp_worker *worker, struct qp_err *err)
@@ -81,7 +84,7 @@ int qp_worker_add(qp *q, const struct qp_worker *worker, struct qp_err *err)
     ENTER(q, worker != NULL, err);
     struct adding a = {.call = {.run = adding_run, .q = q, .local = true}, .worker = worker};
     int rc = worker_check(worker, err);
-    return rc == QP_OK ? call_do(q, &a.call, err) : err_wrap(err, rc, "worker");
+    return rc == QP_OK ? call_do(&q->driver, &a.call, err) : err_wrap(err, rc, "worker");
 }
 
 /* ------------------------------------------------------------------------------------- removal */
@@ -104,18 +107,18 @@ static void removing_run(qp *q, struct call *c)
     qp_str topic = ((struct removing *)c)->topic;
     struct worker *w = worker_find(q, topic);
     if (w == NULL) {
-        call_done(q, c,
+        call_done(&q->driver, c,
                   err_set(c->err, QP_E_NOT_FOUND, "remove: the topic '%.*s' has no worker",
                           STR_ARG(topic)));
         return;
     }
-    worker_unlink(&q->workers, w);
-    w->next = q->leaving;
-    q->leaving = w;
+    worker_unlink(&q->tasks.workers, w);
+    w->next = q->tasks.leaving;
+    q->tasks.leaving = w;
     w->removal = c;
     w->service.room = INT64_MIN / 2; /* nothing more */
-    (void)atomic_fetch_add(&q->leaving_count, 1);
-    presence_touch(q);
+    (void)atomic_fetch_add(&q->tasks.leaving_count, 1);
+    remote_changed(q);
 }
 
 /* Whether the engine, a function or a commit has anything of it. What is detached is its owner's. */
@@ -126,35 +129,29 @@ static bool is_at_work(qp *q, const struct worker *w)
             return true;
         }
     }
-    for (const qp_task *t = q->held; t != NULL; t = t->next_held) {
+    for (const qp_task *t = q->tasks.held; t != NULL; t = t->next_held) {
         if (t->worker == w && !atomic_load(&t->detached)) {
             return true;
         }
     }
-    return pool_runs(q, w);
-}
-
-static void worker_forget(struct worker *w)
-{
-    qp *q = w->q;
-    worker_unlink(&q->leaving, w);
-    mem_free(&q->env, w);
+    return pool_runs(&q->tasks.pool, w);
 }
 
 /* On its way out for as long as functions run, or commits are under way. */
 static void worker_leave(qp *q, struct worker *w)
 {
-    for (qp_task *t = pool_take_of(q, w); t != NULL; t = pool_take_of(q, w)) {
+    for (qp_task *t = pool_take_of(&q->tasks.pool, w); t != NULL;
+         t = pool_take_of(&q->tasks.pool, w)) {
         task_give_back(t, TASK_NOT_BEGUN);
     }
     if (is_at_work(q, w)) {
         return;
     }
     engine_unserve(q->engine, &w->service);
-    call_done(q, w->removal, QP_OK);
+    call_done(&q->driver, w->removal, QP_OK);
     w->removal = NULL;
     w->removed = true;
-    (void)atomic_fetch_sub(&q->leaving_count, 1);
+    (void)atomic_fetch_sub(&q->tasks.leaving_count, 1);
     if (w->tasks == 0) {
         worker_forget(w);
     }
@@ -163,7 +160,7 @@ static void worker_leave(qp *q, struct worker *w)
 void workers_turn(qp *q)
 {
     struct worker *next;
-    for (struct worker *w = q->leaving; w != NULL; w = next) {
+    for (struct worker *w = q->tasks.leaving; w != NULL; w = next) {
         next = w->next;
         if (!w->removed) {
             worker_leave(q, w);
@@ -171,12 +168,11 @@ void workers_turn(qp *q)
     }
 }
 
-void worker_task_ended(struct worker *w)
+/* Whether this thread runs a function of the topic. */
+static bool is_inside(qp *q, qp_str topic)
 {
-    w->tasks--;
-    if (w->removed && w->tasks == 0) {
-        worker_forget(w);
-    }
+    const struct worker *w = pool_inside(&q->tasks.pool, driver_is_this_thread(&q->driver));
+    return w != NULL && str_equal(w->service.topic, topic);
 }
 
 int qp_worker_remove(qp *q, qp_str topic, struct qp_err *err)
@@ -187,13 +183,13 @@ int qp_worker_remove(qp *q, qp_str topic, struct qp_err *err)
     if (rc != QP_OK) {
         return err_wrap(err, rc, "remove");
     }
-    if (pool_is_inside(q, topic)) {
+    if (is_inside(q, topic)) {
         return err_set(err, QP_E_INVALID,
                        "remove: called inside a function of the topic '%.*s', which it would wait "
                        "for",
                        STR_ARG(topic));
     }
-    return call_do(q, &r.call, err);
+    return call_do(&q->driver, &r.call, err);
 }
 
 /* -------------------------------------------------------------------------------- claims by hand */
@@ -209,7 +205,7 @@ struct claiming {
 static void give_by_hand(void *context, struct task *task)
 {
     struct claiming *c = context;
-    task->service = &c->call.q->by_hand;
+    task->service = &c->call.q->tasks.by_hand;
     c->task = task_make(c->call.q, NULL, task);
 }
 
@@ -224,7 +220,7 @@ static void claim_answered(struct engine *e, struct command *c, int rc, const ch
     } else if (rc != QP_OK) {
         (void)err_set(claiming->call.err, rc, "claim: %s", why);
     }
-    call_done(claiming->call.q, &claiming->call, rc);
+    call_done(&claiming->call.q->driver, &claiming->call, rc);
 }
 
 static void claim_run(qp *q, struct call *c)
@@ -246,7 +242,7 @@ int qp_task_claim(qp *q, qp_str topic, qp_task **out_task, struct qp_err *err)
                                      .give = give_by_hand,
                                      .extra_size = sizeof(struct qp_task)}};
     int rc = topic_check(topic, err);
-    rc = rc == QP_OK ? call_do(q, &c.call, err) : err_wrap(err, rc, "claim");
+    rc = rc == QP_OK ? call_do(&q->driver, &c.call, err) : err_wrap(err, rc, "claim");
     if (rc == QP_OK) {
         *out_task = c.task;
     }

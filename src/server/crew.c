@@ -3,6 +3,7 @@
  * A queue, first in, first out, and as many threads as were asked for. What a thread asks of the engine has the limit of the
  * request that it works for (run/calls.h).
  */
+#include "run/calls.h"
 #include "server/api_internal.h"
 
 bool crew_put(struct api *api, struct crew_job *job)
@@ -95,7 +96,7 @@ static void *crew_main(void *context)
 {
     struct api *api = context;
     struct asker asker = {0};
-    asker_add(api->options.engine, &asker);
+    asker_add(&api->options.engine->driver, &asker);
     (void)pthread_mutex_lock(&api->lock);
     while (!api->stop || api->first != NULL) {
         struct crew_job *job = api->first;
@@ -116,7 +117,7 @@ static void *crew_main(void *context)
         }
     }
     (void)pthread_mutex_unlock(&api->lock);
-    asker_remove(api->options.engine, &asker);
+    asker_remove(&api->options.engine->driver, &asker);
     return NULL;
 }
 

@@ -31,7 +31,7 @@ void handle_readyz(struct api_call *c)
         api_refuse(c, PROBLEM_DRAINING, NULL, "the server is shutting down");
         return;
     }
-    rc = handle_ready(api_engine(c->api), &err);
+    rc = ready_check(api_engine(c->api), &err);
     if (rc != QP_OK) {
         api_refuse(c, PROBLEM_NOT_READY, NULL, "%s", qp_code_text(rc));
         return;

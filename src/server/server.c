@@ -10,6 +10,8 @@
 
 #include "base/log.h"
 #include "run/access.h"
+#include "run/calls.h"
+#include "run/drive.h"
 #include "run/handle.h"
 #include "run/stats.h"
 
@@ -219,7 +221,7 @@ static int open_engine(struct server *s, struct qp_err *err)
     options.accept_loss = s->options.accept_loss;
     rc = handle_open(&options, s->options.faces, s->options.face_count, &s->engine, err);
     if (rc == QP_OK) {
-        calls_limit(s->engine, LIMIT_CALL_MS);
+        calls_limit(&s->engine->driver, LIMIT_CALL_MS);
         rc = open_workers(s, err);
     }
     return rc;
@@ -331,7 +333,7 @@ static void close_old(struct server *s, qp_ms within_ms)
 
 void server_tidy(struct server *s)
 {
-    handle_watch(s->engine);
+    drive_watch_store(s->engine);
     if (has_old(s)) {
         close_old(s, 0);
     }
@@ -443,7 +445,7 @@ bool server_close(struct server *s)
 {
     struct qp_err err = {0};
     bool good;
-    if (s->engine != NULL && !handle_alive(s->engine)) {
+    if (s->engine != NULL && !drive_is_alive(s->engine)) {
         s->options.drain_ms = LIMIT_DRAIN_DEAD_MS; /* what waits for it is not answered any more */
     }
     good = close_https(s);
@@ -488,5 +490,5 @@ struct api *server_api(const struct server *s)
 
 bool server_alive(const struct server *s)
 {
-    return handle_alive(s->engine);
+    return drive_is_alive(s->engine);
 }

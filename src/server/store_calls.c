@@ -2,9 +2,9 @@
 #include <stdio.h>
 
 #include "run/access.h"
+#include "run/presence.h"
 #include "run/show.h"
 #include "run/sql.h"
-#include "run/work.h"
 #include "server/fields.h"
 #include "server/handlers.h"
 

@@ -1,6 +1,7 @@
 /* times.c - times of kept calls, and what the clock does about deadlines (see api.h, due.c) */
 #include <time.h>
 
+#include "run/calls.h"
 #include "server/api_internal.h"
 
 /* How much later than LIMIT_CALL_MS a call in hand is given up. */
@@ -65,7 +66,7 @@ static void dues_look(struct api *api)
     }
     (void)pthread_mutex_unlock(&api->clock_lock);
     if (moved) {
-        calls_expire(api->options.engine, CALLS_OVER);
+        calls_expire(&api->options.engine->driver, CALLS_OVER);
     }
     moved = ready_now(api->options.engine, NULL) == QP_OK;
     (void)pthread_mutex_lock(&api->clock_lock);

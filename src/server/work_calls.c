@@ -13,6 +13,7 @@
 #include "run/handle.h"
 #include "run/show.h"
 #include "run/work.h"
+#include "run/work_more.h"
 #include "server/fields.h"
 #include "server/handlers.h"
 

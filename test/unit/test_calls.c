@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "run/handle.h"
+#include "run/loop.h"
 #include "support/runtest.h"
 
 /* Every edge of the table, legal or not. */
@@ -36,10 +37,10 @@ struct stuck {
 static void *drive(void *context)
 {
     struct stuck *s = context;
-    drive_begin(s->q);
+    driver_begin(&s->q->driver);
     rt_add(&s->step, 1);
     rt_await(&s->step, 2);
-    drive_end(s->q);
+    driver_end(&s->q->driver);
     return NULL;
 }
 
@@ -79,13 +80,13 @@ static void test_waiting(void **state)
         s.q = rt_open(rt_place);
         assert_int_equal(pthread_create(&thread, NULL, drive, &s), 0);
         rt_await(&s.step, 1);
-        asker_add(s.q, &me);
+        asker_add(&s.q->driver, &me);
         from = in_ms(s.q, 0);
         atomic_store(&me.until_us, in_ms(s.q, 50));
         assert_int_equal(qp_job_start(s.q, &start, NULL, &err), QP_E_TIMEOUT);
         assert_string_equal(err.text, call_late_text());
         assert_true(in_ms(s.q, 0) - from >= 50 * 1000);
-        asker_remove(s.q, &me);
+        asker_remove(&s.q->driver, &me);
         rt_add(&s.step, 1);
         (void)pthread_join(thread, NULL);
         assert_int_equal(exists(s.q, "a"), QP_E_NOT_FOUND);
@@ -120,17 +121,17 @@ static void test_async(void **state)
     (void)state;
     rt_begin(RT_VIRTUAL);
     s.q = rt_open(NULL);
-    calls_limit(s.q, LIMIT_CALL_MS);
+    calls_limit(&s.q->driver, LIMIT_CALL_MS);
     start.answered = answered;
     start.context = &a;
     assert_int_equal(pthread_create(&thread, NULL, drive, &s), 0);
     rt_await(&s.step, 1);
     assert_int_equal(qp_job_start_async(s.q, &start, &err), QP_OK);
     testenv_advance_ms(&rt, LIMIT_CALL_MS - 1);
-    calls_expire(s.q, CALLS_OVER);
+    calls_expire(&s.q->driver, CALLS_OVER);
     assert_int_equal(rt_value(&a.count), 0);
     testenv_advance_ms(&rt, 1);
-    calls_expire(s.q, CALLS_OVER);
+    calls_expire(&s.q->driver, CALLS_OVER);
     assert_int_equal(rt_value(&a.count), 1);
     assert_int_equal(a.code, QP_E_TIMEOUT);
     rt_add(&s.step, 1);

@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "base/mem.h"
 #include "run/handle.h"
+#include "run/loop.h"
 #include "support/runtest.h"
 
 static struct qp_start start_of(const char *id)

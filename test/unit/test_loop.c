@@ -14,6 +14,7 @@
 #include "base/failpoint.h"
 #include "base/mem.h"
 #include "run/handle.h"
+#include "run/loop.h"
 #include "support/runtest.h"
 
 static bool is_readable(const qp *q)

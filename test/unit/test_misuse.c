@@ -410,9 +410,9 @@ static int stop_under_the_lock(qp *unused)
     (void)unused;
     stopped = rt_open(NULL);
     (void)sigaction(SIGUSR1, &action, NULL);
-    (void)pthread_mutex_lock(&stopped->lock);
+    (void)pthread_mutex_lock(&stopped->driver.lock);
     (void)raise(SIGUSR1);
-    (void)pthread_mutex_unlock(&stopped->lock);
+    (void)pthread_mutex_unlock(&stopped->driver.lock);
     rc = qp_run(stopped, &err); /* it has been stopped already */
     return rc == QP_OK && qp_close(stopped, &err) == QP_OK ? 0 : 1;
 }
@@ -482,9 +482,9 @@ static void test_after_fork(void **state)
         }
         rt_start(q, "a");
         assert_int_equal(qp_task_claim(q, QP_STR("work"), &inherited, &err), QP_OK);
-        (void)pthread_mutex_lock(&q->lock);
+        (void)pthread_mutex_lock(&q->driver.lock);
         in_child(use_inherited, q);
-        (void)pthread_mutex_unlock(&q->lock);
+        (void)pthread_mutex_unlock(&q->driver.lock);
         assert_int_equal(qp_task_complete(inherited, QP_STR("1"), &err), QP_OK);
         rt_expect(q, "a", "completed", "1");
         rt_close(q);
@@ -538,7 +538,7 @@ static int visit_until_sealed(void *context, const struct qp_job_info *job)
     struct beside *b = context;
     (void)job;
     rt_add(&b->begun, 1);
-    while (!atomic_load(&b->q->sealed)) {
+    while (!atomic_load(&b->q->driver.sealed)) {
         (void)usleep(1000);
     }
     return QP_OK;

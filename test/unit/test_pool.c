@@ -19,6 +19,7 @@
 #include "base/failpoint.h"
 #include "base/mem.h"
 #include "run/handle.h"
+#include "run/loop.h"
 #include "support/faultvfs.h"
 #include "support/runtest.h"
 
@@ -274,11 +275,11 @@ struct group {
 static size_t inbox_count(qp *q)
 {
     size_t count = 0;
-    (void)pthread_mutex_lock(&q->lock);
-    for (const struct call *c = q->inbox; c != NULL; c = c->next) {
+    (void)pthread_mutex_lock(&q->driver.lock);
+    for (const struct call *c = q->driver.inbox; c != NULL; c = c->next) {
         count++;
     }
-    (void)pthread_mutex_unlock(&q->lock);
+    (void)pthread_mutex_unlock(&q->driver.lock);
     return count;
 }
 
@@ -325,8 +326,8 @@ static void test_group_commit(void **state)
         rt_expect(g.q, "g15", "running", NULL);
         if (threads) {
             qp_stop(g.q); /* so that this thread may look */
-            assert_int_equal(pthread_join(g.q->thread, NULL), 0);
-            g.q->thread_started = false;
+            assert_int_equal(pthread_join(g.q->driver.thread, NULL), 0);
+            g.q->driver.thread_started = false;
         }
         store_info(g.q->store, &after);
         assert_in_range(after.commits - before.commits, 2, 6); /* for 15 calls */
@@ -354,7 +355,7 @@ static int stay(void *context, qp_task *task)
 static size_t held(qp *q)
 {
     size_t count = 0;
-    for (const qp_task *t = q->held; t != NULL; t = t->next_held) {
+    for (const qp_task *t = q->tasks.held; t != NULL; t = t->next_held) {
         count++;
     }
     return count;
@@ -520,7 +521,7 @@ static void close_or_open(void *context, int index)
         QP_ASSERT(qp_close(c->q, NULL) == QP_OK);
         return;
     }
-    while (!atomic_load(&c->q->pool.stopping)) { /* it is there: it waits for the function */
+    while (!atomic_load(&c->q->tasks.pool.stopping)) { /* it is there: it waits for the function */
         (void)sched_yield();
     }
     rt_add(&c->bound->open, 1);
@@ -637,10 +638,10 @@ static void test_closing_with_results_and_calls(void **state)
         }
         while (phase == 0 && started < MANY) {
             bool busy;
-            assert_int_equal(loop_turn(q, false, &busy, &err), QP_OK);
+            assert_int_equal(loop_turn(&q->driver, false, &busy, &err), QP_OK);
         }
         if (phase == 0) {
-            pool_run_here(q); /* the functions have run, and nothing is committed */
+            tasks_run_here(q); /* the functions have run, and nothing is committed */
         }
     }
     rt_close(q);
@@ -834,9 +835,9 @@ static void test_a_full_disk(void **state)
     rt_add(&b.open, 1);
     do {
         assert_int_equal(qp_job_start(q, &other, NULL, &err), QP_E_FULL);
-        (void)pthread_mutex_lock(&q->lock);
-        failures = q->finished != NULL;
-        (void)pthread_mutex_unlock(&q->lock);
+        (void)pthread_mutex_lock(&q->driver.lock);
+        failures = q->tasks.finished != NULL;
+        (void)pthread_mutex_unlock(&q->driver.lock);
     } while (failures != 0);
     assert_int_equal(qp_exec(q, heal, NULL, &err), QP_OK);
     rt_wait(q, "a", "completed");

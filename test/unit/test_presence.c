@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "run/handle.h"
+#include "run/presence.h"
 #include "run/work.h"
 #include "support/pgserver.h"
 #include "support/runtest.h"

@@ -31,16 +31,16 @@ static void asks_seldom(void **state)
     testenv_advance_ms(&rt, LIMIT_READY_MS);
     before = commits(q);
     for (int i = 0; i < 100; i++) {
-        assert_int_equal(handle_ready(q, NULL), QP_OK);
+        assert_int_equal(ready_check(q, NULL), QP_OK);
     }
     assert_int_equal(commits(q), before);
     for (int i = 0; i < 100; i++) {
         rt_poll(q);
-        assert_int_equal(handle_ready(q, NULL), QP_OK);
+        assert_int_equal(ready_check(q, NULL), QP_OK);
     }
     assert_int_equal(commits(q), before + 1);
     testenv_advance_ms(&rt, LIMIT_READY_MS + 1);
-    assert_int_equal(handle_ready(q, NULL), QP_OK);
+    assert_int_equal(ready_check(q, NULL), QP_OK);
     rt_poll(q);
     assert_int_equal(commits(q), before + 2);
     rt_close(q);
@@ -78,7 +78,7 @@ static void tells_a_full_disk(void **state)
     q = rt_open(rt_path);
     assert_int_equal(qp_exec(q, fill, &fault, &err), QP_E_FULL);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(handle_ready(q, &err), QP_E_FULL);
+        assert_int_equal(ready_check(q, &err), QP_E_FULL);
         testenv_advance_ms(&rt, 200);
         assert_int_equal(qp_poll(q, &err), QP_E_FULL); /* it tries, and fails */
     }
@@ -86,7 +86,7 @@ static void tells_a_full_disk(void **state)
     faultvfs_heal();
     testenv_advance_ms(&rt, 200);
     rt_poll(q);
-    assert_int_equal(handle_ready(q, &err), QP_OK);
+    assert_int_equal(ready_check(q, &err), QP_OK);
     assert_int_equal(lines_with("the disk is full"), 1);
     assert_int_equal(lines_with("can be written again"), 1);
     rt_close(q);

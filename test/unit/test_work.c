@@ -19,6 +19,7 @@
 
 #include "kernel/engine_internal.h"
 #include "run/handle.h"
+#include "run/presence.h"
 #include "run/work.h"
 #include "support/runtest.h"
 

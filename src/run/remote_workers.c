@@ -1,110 +1,10 @@
-/* work_hand.c - workers elsewhere, what they have in hand, and the tokens of it (see work.h)
+/* remote_workers.c - workers elsewhere, and what they have in hand (see remote_workers.h)
  *
- * What is known here is for people, for `leave`, and for telling a worker early that nobody needs its task any
- * more. The truth is the message's row: its lease, and the token of its claim. So after a crash nothing
- * is missing but such early words.
+ * What is known here is for people, for `leave`, and for cancelling a task early at a worker whose job has ended. The
+ * truth is the message's row: its lease, and the token of its claim. So after a crash nothing is missing but such early
+ * notice.
  */
-#include "run/work_internal.h"
-
-#include <stdio.h>
-
-#include "base/hash.h"
-#include "run/presence.h"
-
-/* ------------------------------------------------------------------------------------------- tokens */
-
-#define TOKEN_PREFIX "w1."
-
-static void hex_write(const unsigned char *bytes, size_t size, char *out)
-{
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < size; i++) {
-        out[2 * i] = digits[bytes[i] >> 4];
-        out[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    out[2 * size] = '\0';
-}
-
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static bool hex_read(qp_str *rest, unsigned char *out, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        int high = 2 * i < rest->n ? hex_digit(rest->p[2 * i]) : -1;
-        int low = 2 * i + 1 < rest->n ? hex_digit(rest->p[2 * i + 1]) : -1;
-        if (high < 0 || low < 0) {
-            return false;
-        }
-        out[i] = (unsigned char)(high << 4 | low);
-    }
-    *rest = (qp_str){rest->p + 2 * size, rest->n - 2 * size};
-    return true;
-}
-
-static bool number_read(qp_str *rest, int64_t *out_number)
-{
-    uint64_t number = 0;
-    size_t i = 0;
-    for (; i < rest->n && rest->p[i] >= '0' && rest->p[i] <= '9' && i < 19; i++) {
-        number = number * 10 + (uint64_t)(rest->p[i] - '0');
-    }
-    if (i == 0 || i == rest->n || rest->p[i] != '.' || number > INT64_MAX) {
-        return false;
-    }
-    *rest = (qp_str){rest->p + i + 1, rest->n - i - 1};
-    *out_number = (int64_t)number;
-    return true;
-}
-
-void token_write(const struct work_caller *caller, const struct msg_ref *ref,
-                 char out_token[WORK_TOKEN_SIZE])
-{
-    unsigned char mark[HASH_KEYED_SIZE];
-    char guid[2 * LIMIT_GUID_SIZE + 1];
-    int n;
-    QP_ASSERT(ref->guid.n == LIMIT_GUID_SIZE);
-    hex_write((const unsigned char *)ref->guid.p, LIMIT_GUID_SIZE, guid);
-    n = snprintf(out_token, WORK_TOKEN_SIZE, TOKEN_PREFIX "%lld.%lld.%lld.%s", (long long)ref->ns,
-                 (long long)ref->job, (long long)ref->token, guid);
-    QP_ASSERT(n > 0 && (size_t)n + 1 + 2 * sizeof mark < WORK_TOKEN_SIZE);
-    hash_keyed(caller->key.p, caller->key.n, out_token, (size_t)n, mark);
-    out_token[n] = '.';
-    hex_write(mark, sizeof mark, out_token + n + 1);
-}
-
-bool token_read(const struct work_caller *caller, qp_str token, struct msg_ref *out_ref,
-                unsigned char out_guid[LIMIT_GUID_SIZE])
-{
-    qp_str rest = token;
-    struct msg_ref ref = {0};
-    unsigned char mark[HASH_KEYED_SIZE];
-    unsigned char told[HASH_KEYED_SIZE];
-    size_t signed_size;
-    if (rest.n < sizeof TOKEN_PREFIX ||
-        memcmp(rest.p, TOKEN_PREFIX, sizeof TOKEN_PREFIX - 1) != 0) {
-        return false;
-    }
-    rest = (qp_str){rest.p + sizeof TOKEN_PREFIX - 1, rest.n - (sizeof TOKEN_PREFIX - 1)};
-    if (!number_read(&rest, &ref.ns) || !number_read(&rest, &ref.job) ||
-        !number_read(&rest, &ref.token) || !hex_read(&rest, out_guid, LIMIT_GUID_SIZE)) {
-        return false;
-    }
-    signed_size = token.n - rest.n;
-    if (rest.n == 0 || rest.p[0] != '.') {
-        return false;
-    }
-    rest = (qp_str){rest.p + 1, rest.n - 1};
-    if (!hex_read(&rest, told, sizeof told) || rest.n > 0) {
-        return false;
-    }
-    hash_keyed(caller->key.p, caller->key.n, token.p, signed_size, mark);
-    ref.guid = (qp_str){(const char *)out_guid, LIMIT_GUID_SIZE};
-    *out_ref = ref;
-    return hash_equal(mark, told, sizeof mark);
-}
+#include "run/remote_workers.h"
 
 /* ------------------------------------------------------------------------------------------ workers */
 
@@ -131,13 +31,13 @@ static qp_str worker_key(const struct work_state *s, char out_key[WORKER_KEY_SIZ
     return (qp_str){out_key, 9 + caller + c->worker.n};
 }
 
-static struct remote *remote_make(struct work_state *s, qp_str key)
+static struct remote_worker *worker_make(struct work_state *s, qp_str key)
 {
     qp *q = s->q;
     qp_str ns_name = str_is_none(s->of->ns) ? str_from(q->ns_name) : s->of->ns;
-    struct remote *r = mem_alloc(&q->env, sizeof *r + key.n + ns_name.n);
+    struct remote_worker *r = mem_alloc(&q->env, sizeof *r + key.n + ns_name.n);
     char *text;
-    if (r == NULL || omap_put(&q->work->workers, key, r, NULL) != QP_OK) {
+    if (r == NULL || omap_put(&q->remote->workers, key, r, NULL) != QP_OK) {
         mem_free(&q->env, r);
         return NULL;
     }
@@ -150,12 +50,12 @@ static struct remote *remote_make(struct work_state *s, qp_str key)
     r->name = (qp_str){text + key.n - s->of->worker.n, s->of->worker.n};
     r->caller = (qp_str){text + 8, key.n - 9 - s->of->worker.n};
     r->since = store_now(q->store);
-    presence_touch(q);
+    remote_changed(q);
     return r;
 }
 
 /* What it serves, for people: kept as it was told last. Without memory, as it was before. */
-static void note_topics(qp *q, struct remote *r, const struct work_call *c)
+static void note_topics(qp *q, struct remote_worker *r, const struct work_call *c)
 {
     const struct qp_env *env = &q->env;
     size_t size = 0;
@@ -180,10 +80,10 @@ static void note_topics(qp *q, struct remote *r, const struct work_call *c)
     r->topics = topics;
     r->topics_size = size;
     r->topic_count = c->topic_count;
-    presence_touch(q);
+    remote_changed(q);
 }
 
-static void note_build(struct remote *r, const struct work_call *c, const struct qp_env *env)
+static void note_build(struct remote_worker *r, const struct work_call *c, const struct qp_env *env)
 {
     char *build;
     if (c->build.n == 0 || (r->build != NULL && str_equal(str_from(r->build), c->build))) {
@@ -197,24 +97,24 @@ static void note_build(struct remote *r, const struct work_call *c, const struct
     }
 }
 
-struct remote *remote_of(struct work_state *s)
+struct remote_worker *remote_worker_of(struct work_state *s)
 {
-    struct desk *w = s->q->work;
+    struct remote *w = s->q->remote;
     char text[WORKER_KEY_SIZE];
     qp_str key = worker_key(s, text);
-    struct remote *r = omap_get(&w->workers, key);
+    struct remote_worker *r = omap_get(&w->workers, key);
     if (r == NULL && w->workers.count >= LIMIT_WORKERS) {
-        (void)remotes_sweep(s->q, store_now(s->q->store)); /* what is due next is known */
+        (void)remote_workers_sweep(s->q, store_now(s->q->store)); /* what is due next is known */
     }
     if (r == NULL && w->workers.count < LIMIT_WORKERS) {
-        r = remote_make(s, key);
+        r = worker_make(s, key);
     }
     if (r != NULL) {
         r->seen_at = store_now(s->q->store);
         if (r->left_at > 0 && !s->of->leave) {
             r->left_at = 0;
             r->since = r->seen_at;
-            presence_touch(s->q);
+            remote_changed(s->q);
         }
         note_topics(s->q, r, s->of);
         note_build(r, s->of, &s->q->env);
@@ -267,7 +167,7 @@ static void hand_unlink(struct in_hand *h)
 static void hand_free(qp *q, struct in_hand *h)
 {
     char key[HAND_KEY_SIZE];
-    (void)omap_delete(&q->work->in_hand, hand_key(&h->ref, key)); /* it is h */
+    (void)omap_delete(&q->remote->in_hand, hand_key(&h->ref, key)); /* it is h */
     hand_unlink(h);
     mem_free(&q->env, h);
 }
@@ -276,12 +176,12 @@ void hand_add(struct work_state *s, const struct task *task, const char *token, 
 {
     qp *q = s->q;
     char key[HAND_KEY_SIZE];
-    struct in_hand *h = omap_get(&q->work->in_hand, hand_key(&task->ref, key));
+    struct in_hand *h = omap_get(&q->remote->in_hand, hand_key(&task->ref, key));
     if (h != NULL) {
         hand_free(q, h); /* of a claim whose lease is over */
     }
     h = mem_alloc(&q->env, sizeof *h);
-    if (h == NULL || omap_put(&q->work->in_hand, hand_key(&task->ref, key), h, NULL) != QP_OK) {
+    if (h == NULL || omap_put(&q->remote->in_hand, hand_key(&task->ref, key), h, NULL) != QP_OK) {
         mem_free(&q->env, h);
         return;
     }
@@ -298,7 +198,7 @@ void hand_add(struct work_state *s, const struct task *task, const char *token, 
 static struct in_hand *hand_find(qp *q, const struct msg_ref *ref)
 {
     char key[HAND_KEY_SIZE];
-    struct in_hand *h = omap_get(&q->work->in_hand, hand_key(ref, key));
+    struct in_hand *h = omap_get(&q->remote->in_hand, hand_key(ref, key));
     return h != NULL && h->ref.token == ref->token ? h : NULL;
 }
 
@@ -328,7 +228,7 @@ void hand_give_back(struct work_state *s)
 {
     while (s->worker->tasks != NULL) {
         struct in_hand *h = s->worker->tasks;
-        work_give_back(s->q, &h->ref, s);
+        remote_give_back(s->q, &h->ref, s);
         hand_free(s->q, h);
     }
 }
@@ -338,12 +238,12 @@ void work_cancel(qp *q, struct job_ref job)
 {
     char key[16];
     struct omap_node *n;
-    if (q->work->in_hand.count == 0) {
+    if (q->remote->in_hand.count == 0) {
         return;
     }
     put_number(key, job.ns);
     put_number(key + 8, job.job);
-    n = omap_seek(&q->work->in_hand, (qp_str){key, sizeof key});
+    n = omap_seek(&q->remote->in_hand, (qp_str){key, sizeof key});
     for (; n != NULL && memcmp(omap_key(n).p, key, sizeof key) == 0; n = omap_next(n)) {
         struct in_hand *h = omap_value(n);
         if (!h->cancelled) {
@@ -351,7 +251,7 @@ void work_cancel(qp *q, struct job_ref job)
             h->cancelled = true;
             hand_link(h);
             if (h->worker->parked != NULL) {
-                work_wake(h->worker->parked);
+                remote_wake(h->worker->parked);
             }
         }
     }
@@ -376,7 +276,7 @@ void hand_tell_cancels(struct work_state *s)
 
 /* ---------------------------------------------------------------------------------------- forgetting */
 
-static void remote_free(qp *q, struct remote *r)
+static void worker_free(qp *q, struct remote_worker *r)
 {
     while (r->tasks != NULL) {
         hand_free(q, r->tasks);
@@ -389,19 +289,19 @@ static void remote_free(qp *q, struct remote *r)
     mem_free(&q->env, r);
 }
 
-qp_ms remote_until(const struct remote *r)
+qp_ms remote_worker_until(const struct remote_worker *r)
 {
     return r->waiting > 0 ? INT64_MAX : r->seen_at + LIMIT_WORK_LEASE_MS;
 }
 
-void remote_leave(struct work_state *s)
+void remote_worker_leave(struct work_state *s)
 {
     hand_give_back(s);
     s->worker->left_at = store_now(s->q->store);
-    presence_touch(s->q);
+    remote_changed(s->q);
 }
 
-static void hands_sweep(qp *q, const struct remote *r, qp_ms now)
+static void hands_sweep(qp *q, const struct remote_worker *r, qp_ms now)
 {
     struct in_hand *after;
     for (struct in_hand *h = r->tasks; h != NULL; h = after) {
@@ -414,20 +314,20 @@ static void hands_sweep(qp *q, const struct remote *r, qp_ms now)
 
 /* Tasks whose lease is over, and workers whose own is. One that left is known for as long, so that the other nodes are
  * told. */
-qp_ms remotes_sweep(qp *q, qp_ms now)
+qp_ms remote_workers_sweep(qp *q, qp_ms now)
 {
-    struct desk *w = q->work;
+    struct remote *w = q->remote;
     struct omap_node *n = omap_seek(&w->workers, QP_STR(""));
     qp_ms next_at = 0;
     while (n != NULL) {
-        struct remote *r = omap_value(n);
+        struct remote_worker *r = omap_value(n);
         struct omap_node *next = omap_next(n);
-        qp_ms until = remote_until(r);
+        qp_ms until = remote_worker_until(r);
         hands_sweep(q, r, now);
         if (until < now) {
             (void)omap_delete(&w->workers, r->key); /* it is r */
-            remote_free(q, r);
-            presence_touch(q);
+            worker_free(q, r);
+            remote_changed(q);
         } else if (until < INT64_MAX && (next_at == 0 || until < next_at)) {
             next_at = until + 1;
         }
@@ -436,11 +336,11 @@ qp_ms remotes_sweep(qp *q, qp_ms now)
     return next_at;
 }
 
-void remotes_done(qp *q)
+void remote_workers_done(qp *q)
 {
-    struct desk *w = q->work;
+    struct remote *w = q->remote;
     for (struct omap_node *n = omap_seek(&w->workers, QP_STR("")); n != NULL; n = omap_next(n)) {
-        remote_free(q, omap_value(n));
+        worker_free(q, omap_value(n));
     }
     omap_done(&w->workers);
     omap_done(&w->in_hand);

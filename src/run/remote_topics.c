@@ -1,16 +1,21 @@
-/* work_seats.c - topics that workers elsewhere ask for, and who waits at each (see work.h)
+/* remote_topics.c - topics that workers elsewhere ask for, and the calls that wait at each (see remote_topics.h)
  *
  * A topic is a service of the engine whose places are those of the calls that wait there. A call waits at all its
  * topics with the same places: whichever round promises it a task, at whichever topic, takes one of them.
  *
- *   I1  a seat is listed while its call has a place that is neither used nor promised
+ *   I1  a waiter is listed while its call has a place that is neither used nor promised
  *   I2  lists are in order of waiting; who was promised a task goes to the end of that list (work.h, I4)
  *   I3  what a round has promised is over when it is: used, or free again
  *   I4  a promise is a number in memory. A peer is asked only after the commit, when there is a task for it; if it has
  *       gone, the first call that waits there gets the task; without one, the task goes back with the try that it had
  */
+#include "run/remote_topics.h"
+
+#include "run/ids.h"
+#include "run/remote_workers.h"
 #include "run/stats.h"
-#include "run/work_internal.h"
+#include "run/work_token.h"
+#include "store/error.h"
 
 #define KEY_SIZE (8 + LIMIT_NAME_SIZE)
 
@@ -25,7 +30,7 @@ static qp_str topic_key(int64_t ns, qp_str name, char out_key[KEY_SIZE])
     return (qp_str){out_key, 8 + name.n};
 }
 
-struct work_topic *topic_find(const struct desk *w, int64_t ns, qp_str name)
+struct work_topic *topic_find(const struct remote *w, int64_t ns, qp_str name)
 {
     char key[KEY_SIZE];
     return omap_get(&w->topics, topic_key(ns, name, key));
@@ -33,36 +38,36 @@ struct work_topic *topic_find(const struct desk *w, int64_t ns, qp_str name)
 
 /* ------------------------------------------------------------------------------------------- seats */
 
-static void seat_list(struct seat *seat)
+static void waiter_list(struct waiter *waiter)
 {
-    struct work_topic *t = seat->topic;
-    seat->listed = true;
-    seat->next = NULL;
-    seat->previous = t->last;
+    struct work_topic *t = waiter->topic;
+    waiter->listed = true;
+    waiter->next = NULL;
+    waiter->previous = t->last;
     if (t->last != NULL) {
-        t->last->next = seat;
+        t->last->next = waiter;
     } else {
-        t->first = seat;
+        t->first = waiter;
     }
-    t->last = seat;
+    t->last = waiter;
 }
 
-static void seat_unlist(struct seat *seat)
+static void waiter_unlist(struct waiter *waiter)
 {
-    struct work_topic *t = seat->topic;
-    if (!seat->listed) {
+    struct work_topic *t = waiter->topic;
+    if (!waiter->listed) {
         return;
     }
-    seat->listed = false;
-    if (seat->previous != NULL) {
-        seat->previous->next = seat->next;
+    waiter->listed = false;
+    if (waiter->previous != NULL) {
+        waiter->previous->next = waiter->next;
     } else {
-        t->first = seat->next;
+        t->first = waiter->next;
     }
-    if (seat->next != NULL) {
-        seat->next->previous = seat->previous;
+    if (waiter->next != NULL) {
+        waiter->next->previous = waiter->previous;
     } else {
-        t->last = seat->previous;
+        t->last = waiter->previous;
     }
 }
 
@@ -76,15 +81,15 @@ static int64_t free_places(const struct work_state *s)
 }
 
 /* The call waits at all its topics, or, when it has no place left, at none. */
-static void seats_update(struct work_state *s)
+static void waiters_update(struct work_state *s)
 {
-    bool has = free_places(s) > 0 && !s->aborted && s->phase != PHASE_ANSWERED;
-    for (size_t i = 0; i < s->seat_count; i++) {
-        struct seat *seat = &s->seats[i];
-        if (seat->topic != NULL && has && !seat->listed) {
-            seat_list(seat);
-        } else if (seat->topic != NULL && !has) {
-            seat_unlist(seat);
+    bool has = free_places(s) > 0 && !s->aborted && s->stage != POLL_ANSWERED;
+    for (size_t i = 0; i < s->waiter_count; i++) {
+        struct waiter *waiter = &s->waiters[i];
+        if (waiter->topic != NULL && has && !waiter->listed) {
+            waiter_list(waiter);
+        } else if (waiter->topic != NULL && !has) {
+            waiter_unlist(waiter);
         }
     }
 }
@@ -95,16 +100,17 @@ static int64_t places(void *context, int64_t most)
 {
     const struct work_topic *t = context;
     int64_t sum = 0;
-    for (const struct seat *seat = t->first; seat != NULL && sum < most; seat = seat->next) {
-        sum += free_places(seat->state);
+    for (const struct waiter *waiter = t->first; waiter != NULL && sum < most;
+         waiter = waiter->next) {
+        sum += free_places(waiter->state);
     }
-    return t->q->work->shut ? 0 : sum < most ? sum : most;
+    return t->q->remote->shut ? 0 : sum < most ? sum : most;
 }
 
 /* Who has waited for long may have gone, and nobody would tell us. */
 static bool is_there(const struct work_state *s)
 {
-    return s->phase != PHASE_PARKED || s->of->there == NULL || s->of->there(s->of->context);
+    return s->stage != POLL_PARKED || s->of->there == NULL || s->of->there(s->of->context);
 }
 
 /* Whether it takes a task now. One that has gone is answered. */
@@ -115,8 +121,8 @@ static bool takes(struct work_state *s)
     }
     if (!is_there(s)) {
         s->aborted = true;
-        seats_update(s);
-        work_wake(s);
+        waiters_update(s);
+        remote_wake(s);
     }
     return !s->aborted;
 }
@@ -125,20 +131,20 @@ static bool takes(struct work_state *s)
 static void *promise(void *context, int round, qp_str *out_worker)
 {
     struct work_topic *t = context;
-    struct seat *seat = t->q->work->shut ? NULL : t->first;
+    struct waiter *waiter = t->q->remote->shut ? NULL : t->first;
     struct work_state *s;
-    if (seat == NULL) {
+    if (waiter == NULL) {
         return NULL;
     }
-    s = seat->state;
+    s = waiter->state;
     if (s->promised[round] == 0) {
-        s->next_promised[round] = t->q->work->promised[round];
-        t->q->work->promised[round] = s;
+        s->next_promised[round] = t->q->remote->promised[round];
+        t->q->remote->promised[round] = s;
     }
     s->promised[round]++;
-    seat_unlist(seat);
-    seat_list(seat);
-    seats_update(s);
+    waiter_unlist(waiter);
+    waiter_list(waiter);
+    waiters_update(s);
     *out_worker = s->of->worker;
     return s;
 }
@@ -146,12 +152,12 @@ static void *promise(void *context, int round, qp_str *out_worker)
 void work_settled(void *context, int round)
 {
     qp *q = context;
-    struct work_state *s = q->work->promised[round];
-    q->work->promised[round] = NULL;
+    struct work_state *s = q->remote->promised[round];
+    q->remote->promised[round] = NULL;
     while (s != NULL) {
         struct work_state *next = s->next_promised[round];
         s->promised[round] = 0;
-        seats_update(s);
+        waiters_update(s);
         s = next;
     }
 }
@@ -162,7 +168,7 @@ static struct work_state *taker_of(struct work_topic *t, struct work_state *coun
 {
     struct work_state *s = counted;
     while (!takes(s)) {
-        if (t->q->work->shut || t->first == NULL || t->first->state->worker != counted->worker) {
+        if (t->q->remote->shut || t->first == NULL || t->first->state->worker != counted->worker) {
             return NULL;
         }
         s = t->first->state; /* each look takes one that does not take out of the list */
@@ -177,7 +183,7 @@ static void give(void *context, struct task *task)
     struct work_task *told = (struct work_task *)(void *)(task + 1);
     qp *q = t->q;
     if (s == NULL) {
-        work_give_back(q, &task->ref, task->seat);
+        remote_give_back(q, &task->ref, task->seat);
         task_free(&q->env, task);
         return;
     }
@@ -197,10 +203,10 @@ static void give(void *context, struct task *task)
     s->tasks = told;
     s->task_count++;
     s->left--;
-    seats_update(s);
+    waiters_update(s);
     hand_add(s, task, told->token, told->deadline);
     stats_handed(q, task);
-    work_wake(s);
+    remote_wake(s);
 }
 
 /* ------------------------------------------------------------------------------------------- topics */
@@ -208,7 +214,7 @@ static void give(void *context, struct task *task)
 /* Makes room: the first one that nobody waits at. */
 static void topic_forget_one(qp *q)
 {
-    struct desk *w = q->work;
+    struct remote *w = q->remote;
     for (struct omap_node *n = omap_seek(&w->topics, QP_STR("")); n != NULL; n = omap_next(n)) {
         struct work_topic *t = omap_value(n);
         if (t->waiting == 0) {
@@ -222,7 +228,7 @@ static void topic_forget_one(qp *q)
 
 static struct work_topic *topic_make(qp *q, int64_t ns, qp_str name)
 {
-    struct desk *w = q->work;
+    struct remote *w = q->remote;
     char key[KEY_SIZE];
     struct work_topic *t;
     if (w->topics.count >= LIMIT_WORK_STREAMS) {
@@ -250,19 +256,19 @@ static struct work_topic *topic_make(qp *q, int64_t ns, qp_str name)
 /* Whether the call sits at the topic already: a topic that is named twice has its places once. */
 static bool sits_at(const struct work_state *s, const struct work_topic *t)
 {
-    for (size_t i = 0; i < s->seat_count; i++) {
-        if (s->seats[i].topic == t) {
+    for (size_t i = 0; i < s->waiter_count; i++) {
+        if (s->waiters[i].topic == t) {
             return true;
         }
     }
     return false;
 }
 
-int seats_take(struct work_state *s)
+int waiters_add(struct work_state *s)
 {
     const struct work_call *c = s->of;
-    for (size_t i = 0; i < s->seat_count; i++) {
-        struct work_topic *t = topic_find(s->q->work, s->ns, c->topics[i]);
+    for (size_t i = 0; i < s->waiter_count; i++) {
+        struct work_topic *t = topic_find(s->q->remote, s->ns, c->topics[i]);
         t = t != NULL ? t : topic_make(s->q, s->ns, c->topics[i]);
         if (t == NULL) {
             return QP_E_LIMIT;
@@ -270,34 +276,43 @@ int seats_take(struct work_state *s)
         if (sits_at(s, t)) {
             continue;
         }
-        s->seats[i].state = s;
-        s->seats[i].topic = t;
+        s->waiters[i].state = s;
+        s->waiters[i].topic = t;
         t->waiting++;
         t->served_at = store_now(s->q->store);
     }
-    seats_update(s);
+    waiters_update(s);
     return QP_OK;
 }
 
-void seats_leave(struct work_state *s)
+void waiters_remove(struct work_state *s)
 {
-    for (size_t i = 0; i < s->seat_count; i++) {
-        struct seat *seat = &s->seats[i];
-        if (seat->topic != NULL) {
-            seat_unlist(seat);
-            seat->topic->waiting--;
-            seat->topic->served_at = store_now(s->q->store);
-            seat->topic = NULL;
+    for (size_t i = 0; i < s->waiter_count; i++) {
+        struct waiter *waiter = &s->waiters[i];
+        if (waiter->topic != NULL) {
+            waiter_unlist(waiter);
+            waiter->topic->waiting--;
+            waiter->topic->served_at = store_now(s->q->store);
+            waiter->topic = NULL;
         }
     }
 }
 
-bool seats_hope(const struct work_state *s)
+bool waiters_hope(const struct work_state *s)
 {
-    for (size_t i = 0; i < s->seat_count; i++) {
-        if (s->seats[i].listed && s->seats[i].topic->service.hungry) {
+    for (size_t i = 0; i < s->waiter_count; i++) {
+        if (s->waiters[i].listed && s->waiters[i].topic->service.hungry) {
             return true;
         }
     }
     return false;
+}
+
+void remote_topics_done(qp *q)
+{
+    struct remote *w = q->remote;
+    for (struct omap_node *n = omap_seek(&w->topics, QP_STR("")); n != NULL; n = omap_next(n)) {
+        mem_free(&q->env, omap_value(n));
+    }
+    omap_done(&w->topics);
 }

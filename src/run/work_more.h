@@ -1,0 +1,12 @@
+/* work_more.h - what a worker elsewhere gets with a task beside its input, by the kind of its job */
+#ifndef QP_RUN_WORK_MORE_H
+#define QP_RUN_WORK_MORE_H
+
+#include "run/work.h"
+
+/* What the task's kind gives a worker beside the input (face.h, task), as members of a JSON object that is begun. From
+ * any thread that may wait: it reads the store. */
+int work_more(qp *q, const struct work_task *task, struct json_writer *w,
+              struct qp_err *err) QP_MUST_USE;
+
+#endif
