@@ -255,7 +255,7 @@ int audit_put(qp *q, const struct audit *audit, struct qp_err *err)
     keep(&place, &add.target);
     keep(&place, &add.outcome);
     keep(&place, &add.detail);
-    l->call = (struct call){.run = line_run, .withdrawn = line_withdrawn, .q = q};
+    l->call = (struct call){.execute = line_run, .withdrawn = line_withdrawn, .q = q};
     l->op.op = (struct op){.kind = OP_audit_add, .audit_add = add};
     rc = call_queue(&q->driver, &l->call, err);
     if (rc != QP_OK) {

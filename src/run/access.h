@@ -1,7 +1,7 @@
 /* access.h - records of access tokens, and of who did what
  *
  * The library keeps the records; making secrets, comparing them, and knowing what a role may do is up to
- * whoever serves the store to others. Of a secret only a hash comes here.
+ * the server. Of a secret only a hash comes here.
  *
  *   I1  an id is given once; what a record says never changes, but for when it was revoked and last used
  *   I2  the audit only grows

@@ -184,7 +184,7 @@ static struct request_keyed acting_keyed(struct acting *a)
     return keyed;
 }
 
-/* A new job from this one. A custom id goes to whoever takes its place. */
+/* A new job from this one. A custom id goes to the job that takes its place. */
 static int acting_fork(qp *q, struct acting *a, const struct job_row *job)
 {
     qp_str input = QP_NONE;
@@ -212,7 +212,7 @@ static int acting_fork(qp *q, struct acting *a, const struct job_row *job)
     return rc;
 }
 
-/* Goes on where it stands, or, when it has ended, begins anew. */
+/* Goes on where it stands, or, when it has ended, begins again. */
 static int acting_retry(qp *q, struct acting *a, const struct job_row *job)
 {
     if (job->closed_by.p != NULL) {
@@ -338,8 +338,10 @@ static void answer_id(const struct acting *a, char out_id[QP_ID_SIZE])
 static int act_do(qp *q, const struct qp_action *action, const char *what, char out_id[QP_ID_SIZE],
                   struct qp_err *err)
 {
-    struct acting a = {
-        .call = {.run = acting_run, .q = q}, .action = *action, .what = what, .ended = ended_here};
+    struct acting a = {.call = {.execute = acting_run, .q = q},
+                       .action = *action,
+                       .what = what,
+                       .ended = ended_here};
     int rc = action_check(q, action, err);
     rc = rc == QP_OK ? acting_prepare(q, &a, err) : rc;
     if (rc != QP_OK) {
@@ -393,11 +395,11 @@ static void unpark_run(qp *q, struct call *c)
     acting_submit(a);
 }
 
-/* Of a parked job alone: whoever calls it does not expect another job. */
+/* Of a parked job alone: its caller does not expect another job. */
 int qp_job_retry(qp *q, qp_str id, struct qp_err *err)
 {
     ENTER(q, true, err);
-    struct acting a = {.call = {.run = unpark_run, .q = q},
+    struct acting a = {.call = {.execute = unpark_run, .q = q},
                        .action = {.id = id, .verb = QP_VERB_RETRY},
                        .ns = q->ns,
                        .what = "retry",
@@ -449,7 +451,7 @@ static struct acting *acting_copy(qp *q, const struct qp_action *action)
         return NULL;
     }
     place = (char *)(a + 1);
-    a->call = (struct call){.run = acting_run, .withdrawn = acting_withdrawn, .q = q};
+    a->call = (struct call){.execute = acting_run, .withdrawn = acting_withdrawn, .q = q};
     a->action = *action;
     a->action.ns = keep(&place, action->ns);
     a->action.id = keep(&place, action->id);
@@ -584,7 +586,7 @@ int qp_job_act_all(qp *q, const struct qp_bulk *bulk, struct qp_bulk_result *out
                    struct qp_err *err)
 {
     ENTER(q, bulk != NULL && out_result != NULL, err);
-    struct bulk b = {.call = {.run = bulk_run, .q = q},
+    struct bulk b = {.call = {.execute = bulk_run, .q = q},
                      .what = bulk,
                      .capacity = (size_t)(bulk->limit > 0 ? bulk->limit : LIMIT_LIST_DEFAULT)};
     int rc = bulk_check(bulk, err);

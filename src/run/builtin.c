@@ -207,7 +207,7 @@ static void close_one(int *fd)
     }
 }
 
-/* The program's ends and ours. Its input is a socket: who writes to one that nobody reads can be spared the signal. */
+/* The program's ends and ours. Its input is a socket: a write to one that has no reader can go without the signal. */
 static int pipes_open(int theirs[3], struct running *r)
 {
     int pairs[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};

@@ -29,7 +29,7 @@ enum call_stage { CALL_NEW, CALL_QUEUED, CALL_TAKEN, CALL_DONE, CALL_WITHDRAWN, 
 struct call {
     struct call *next;
     /* On the driver, before a round: reads, or submits a command whose answer ends the call. */
-    void (*run)(qp *q, struct call *c);
+    void (*execute)(qp *q, struct call *c);
     /* Of a call that no thread waits for: it was withdrawn. On any thread, without a lock. NULL: it is kept
      * until the driver takes it. */
     void (*withdrawn)(qp *q, struct call *c);

@@ -28,7 +28,7 @@ static bool is_unfinished(qp *q)
 }
 
 /* What the workers have finished, and what was asked for, is committed before we go; what fails then is
- * done again by whoever opens the file next. */
+ * done again by the next process that opens the file. */
 static void commit_finished(qp *q)
 {
     int failures = 0;
@@ -97,7 +97,7 @@ void threads_add(qp *q, int count)
     (void)pthread_mutex_unlock(&q->driver.lock);
 }
 
-/* qp_close_within has answered: what fails here is done again by the next who opens the store. A handle that calls of other
+/* qp_close_within has answered: what fails here is done again by the next process that opens the store. A handle that calls of other
  * threads still use, which must not be, is left to them. */
 static void orphan_close(qp *q)
 {

@@ -102,7 +102,7 @@ static int turn_until_stopped(struct driver *d, struct writer *writer, struct qp
 }
 
 /* Until qp_stop, or the store fails. The caller has set `running`. `writer` may be NULL. */
-static int run(struct driver *d, struct writer *writer, struct qp_err *err)
+static int drive(struct driver *d, struct writer *writer, struct qp_err *err)
 {
     int rc;
     int left;
@@ -147,7 +147,7 @@ int qp_run(qp *q, struct qp_err *err)
 {
     ENTER(q, true, err);
     int rc = may_drive(&q->driver, true, err);
-    return rc == QP_OK ? run(&q->driver, NULL, err) : err_wrap(err, rc, "run");
+    return rc == QP_OK ? drive(&q->driver, NULL, err) : err_wrap(err, rc, "run");
 }
 
 void qp_stop(qp *q)
@@ -245,7 +245,7 @@ static void *thread_main(void *context)
     qp *q = context;
     struct driver *d = &q->driver;
     struct qp_err err;
-    int rc = run(d, &d->writer, &err);
+    int rc = drive(d, &d->writer, &err);
     writer_stop(&d->writer);
     if (rc != QP_OK) {
         log_write(d->env, QP_LOG_ERROR, LOG_MSG("the engine has stopped"),

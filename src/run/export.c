@@ -100,7 +100,7 @@ static int see_data(void *context, qp_str name, qp_str value)
     return rc == QP_OK ? flush(x) : rc;
 }
 
-/* So many at a time that their payloads fit into a buffer. */
+/* As many at a time that their payloads fit into a buffer. */
 #define ACTIVITIES_PER_PAGE 8
 
 static int export_activities(struct exporting *x, struct qp_err *err)

@@ -48,7 +48,7 @@ static int enter_namespace(qp *q, const char *name, struct qp_err *err)
     return rc == QP_E_EXISTS ? QP_OK : rc;
 }
 
-/* Whoever has the store for itself needs no lease: it is over when another opens it. */
+/* A process that has the store for itself needs no lease: it is over when another opens it. */
 static qp_ms run_lease_ms(const qp *q, const struct qp_options *options)
 {
     return !q->shared ? 0 : options->lease_ms > 0 ? options->lease_ms : LIMIT_RUN_LEASE_MS;

@@ -55,7 +55,7 @@ static void executing_run(qp *q, struct call *c)
 int qp_exec(qp *q, qp_tx tx, void *context, struct qp_err *err)
 {
     ENTER(q, tx != NULL, err);
-    struct executing x = {.call = {.run = executing_run, .q = q},
+    struct executing x = {.call = {.execute = executing_run, .q = q},
                           .host = {.tx = tx, .context = context},
                           .what = "exec 'host'"};
     x.op.op = (struct op){.kind = OP_host_call, .host_call = {host_run, &x.host}};
@@ -64,7 +64,7 @@ int qp_exec(qp *q, qp_tx tx, void *context, struct qp_err *err)
 
 int op_do(qp *q, struct op *op, const char *what, struct qp_err *err)
 {
-    struct executing x = {.call = {.run = executing_run, .q = q}, .op.op = *op, .what = what};
+    struct executing x = {.call = {.execute = executing_run, .q = q}, .op.op = *op, .what = what};
     int rc = call_do(&q->driver, &x.call, err);
     *op = x.op.op;
     return rc;

@@ -9,7 +9,7 @@
 /* After a failure that may pass, the next try; while the store is away, a little later each time. */
 #define AGAIN_MS 100
 #define AGAIN_MOST_MS 1000
-/* Nobody sleeps longer: the wall clock, by which timers go, may have been set forward. */
+/* No sleep is longer: the wall clock, by which timers go, may have been set forward. */
 #define SLEEP_MOST_MS (60 * 1000)
 /* A thread that has set no limit looks this often whether the store is away. */
 #define LOOK_US (500 * INT64_C(1000))
@@ -38,7 +38,7 @@ static void run_arrived(struct driver *d)
     while (calls != NULL) {
         struct call *c = calls;
         calls = c->next;
-        c->run(c->q, c);
+        c->execute(c->q, c);
     }
 }
 
@@ -81,7 +81,7 @@ static void note_turn(struct driver *d, int rc, bool committed)
     }
 }
 
-/* Whoever waits for an answer, and whoever wants to know how long to sleep. */
+/* For threads that wait for an answer, and hosts that ask how long to sleep. */
 void loop_publish(struct driver *d, bool busy)
 {
     qp_ms at = due_at(d);
@@ -244,7 +244,7 @@ int loop_wait(struct driver *d, const bool *flag, int64_t until_us, struct qp_er
 
 /* ------------------------------------------------------------------------------------- calls that wait */
 
-/* One turn for a call of ours. Under the lock, which is released meanwhile. A failure of the store is told to
+/* One turn for a call of ours. Under the lock, which is released meanwhile. A failure of the store answers
  * every command that it concerns, ours among them; while the store is away we sleep until the next try. */
 static void turn_for(struct driver *d, const struct call *c, bool nested)
 {

@@ -297,7 +297,7 @@ static int gather_others(void *context, struct store *s, struct qp_err *err)
 /* Of all processes, one entry per worker. */
 static int gather(struct presence *p, struct qp_err *err)
 {
-    p->call = (struct call){.run = gather_run, .q = p->q, .local = true};
+    p->call = (struct call){.execute = gather_run, .q = p->q, .local = true};
     QP_TRY(call_do(&p->q->driver, &p->call, err));
     return p->q->shared ? reads_do(p->q, p, gather_others, err) : QP_OK;
 }
@@ -364,7 +364,7 @@ struct serving {
     size_t count;
 };
 
-/* When somebody last asked this process. */
+/* When a worker last asked this process. */
 static void serving_run(qp *q, struct call *c)
 {
     struct serving *s = (struct serving *)c;
@@ -377,7 +377,7 @@ static void serving_run(qp *q, struct call *c)
 
 int topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count, struct qp_err *err)
 {
-    struct serving s = {.call = {.run = serving_run, .q = q, .local = true},
+    struct serving s = {.call = {.execute = serving_run, .q = q, .local = true},
                         .ns = ns,
                         .topics = topics,
                         .count = count};

@@ -69,7 +69,7 @@ static int query_do(qp *q, qp_str ns, struct space_query *sq, struct qp_err *err
     return rc == QP_OK ? reads_do(q, sq, read_query, err) : rc;
 }
 
-/* A job whose task waits somewhere is read twice: who serves the topic is known to the driver, and nobody waits
+/* A job whose task waits somewhere is read twice: which workers serve the topic is known to the driver, and no thread waits
  * for that with a reader in hand. */
 struct showing {
     void *context;
@@ -79,7 +79,7 @@ struct showing {
     bool again;
 };
 
-/* A task that waits where somebody asks for tasks does not need to be told of. */
+/* A task that waits where a worker asks for tasks is not unserved. */
 static bool is_served(const qp *q, const struct qp_topic *topic)
 {
     return q->engine == NULL || topic->workers > 0 ||

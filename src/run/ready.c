@@ -1,16 +1,16 @@
 /* ready.c - whether the store can be written, by what the driver has seen of it
  *
- *   I1  who asks is answered from what was noted, and waits for nothing: neither for the store nor for the driver
+ *   I1  a caller that asks is answered from what was noted, and waits for nothing: neither for the store nor for the driver
  *   I2  a turn that cannot write notes why; a commit, or where the database was away the connection, takes it back.
  *       Each of the two is logged once
  *   I3  a driver that works with the store for longer than LIMIT_READY_STALL_MS says that the store does not answer. A
  *       turn that fails does not end that time, so the next one, which may wait again, does not start it again
  *
  * While something is noted the driver tries a tiny commit with every turn, so that it knows of the end of it without
- * anybody who writes. It does the same when somebody asks and the last commit is long ago: a disk on which nothing
+ * a caller that writes. It does the same when a caller asks and the last commit is long ago: a disk on which nothing
  * was written for a while may be full.
  *
- * If we crash here, a number that nobody uses was reserved, or a lease was renewed.
+ * If we crash here, a number that is never used was reserved, or a lease was renewed.
  */
 #include "run/ready.h"
 

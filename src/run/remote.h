@@ -91,7 +91,7 @@ struct brought {
 };
 
 struct work_state {
-    struct call run;
+    struct call submission;
     struct call abort;
     struct call done;
     qp *q;

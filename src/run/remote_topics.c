@@ -107,7 +107,7 @@ static int64_t places(void *context, int64_t most)
     return t->q->remote->shut ? 0 : sum < most ? sum : most;
 }
 
-/* Who has waited for long may have gone, and nobody would tell us. */
+/* The peer of a call that has waited for long may have gone without a word. */
 static bool is_there(const struct work_state *s)
 {
     return s->stage != POLL_PARKED || s->of->there == NULL || s->of->there(s->of->context);
@@ -211,7 +211,7 @@ static void give(void *context, struct task *task)
 
 /* ------------------------------------------------------------------------------------------- topics */
 
-/* Makes room: the first one that nobody waits at. */
+/* Makes room: the first one at which no call waits. */
 static void topic_forget_one(qp *q)
 {
     struct remote *w = q->remote;

@@ -17,7 +17,7 @@ static void put_number(char *out, int64_t number)
     }
 }
 
-/* The caller's id comes first, so that nobody is taken for another's worker. */
+/* The caller's id comes first, so that no worker is taken for that of another caller. */
 static qp_str worker_key(const struct work_state *s, char out_key[WORKER_KEY_SIZE])
 {
     const struct work_call *c = s->of;
@@ -233,7 +233,6 @@ void hand_give_back(struct work_state *s)
     }
 }
 
-/* The job was ended: whoever works on it hears of that with the next answer, which comes now if it can. */
 void work_cancel(qp *q, struct job_ref job)
 {
     char key[16];

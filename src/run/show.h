@@ -28,7 +28,7 @@ void show_audit(struct json_writer *w, const struct audit_entry *entry);
 /* A task of an answer to POST /v1/work: its members, in an object that is begun. */
 void show_task(struct json_writer *w, const struct work_task *task);
 
-/* A key and its value, for whoever writes more; none, 0 and NULL are left out. */
+/* A key and its value, for callers that write more; none, 0 and NULL are left out. */
 void show_str(struct json_writer *w, const char *key, qp_str text);
 void show_text(struct json_writer *w, const char *key, const char *text);
 void show_time(struct json_writer *w, const char *key, qp_ms at);

@@ -151,7 +151,7 @@ static void sending_withdrawn(qp *q, struct call *c)
 
 static int sending_prepare(qp *q, struct sending *s, enum json_trust trust, struct qp_err *err)
 {
-    s->call = (struct call){.run = sending_run, .q = q};
+    s->call = (struct call){.execute = sending_run, .q = q};
     QP_TRY(signal_check(q, &s->signal, trust, err));
     QP_TRY(space_number(q, s->signal.ns, &s->ns, err));
     return signal_guid(q, &s->signal, s->guid, err);

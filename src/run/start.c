@@ -2,7 +2,7 @@
  *
  * A start is checked on the caller's thread, decided and committed on the driver's, and answered after that.
  * If we crash before the commit, there is no job, no record of its idempotency key and no signal; if after
- * it, there is all of it, and whoever asks again is told so.
+ * it, there is all of it, and a caller that asks again gets the same answer.
  */
 #include "run/start.h"
 
@@ -434,7 +434,7 @@ static int start_now(qp *q, struct starting *s, char out_id[QP_ID_SIZE], struct 
     if (rc != QP_OK) {
         return err_wrap(err, rc, "start");
     }
-    s->call.run = start_run;
+    s->call.execute = start_run;
     s->call.q = q;
     rc = call_do(&q->driver, &s->call, err);
     if (rc == QP_OK && out_id != NULL) {
@@ -534,7 +534,7 @@ static int start_later(qp *q, const struct qp_start *start, enum json_trust trus
     if (s == NULL) {
         return err_set(err, QP_E_NOMEM, "start: out of memory");
     }
-    s->call = (struct call){.run = start_run, .withdrawn = start_withdrawn, .q = q};
+    s->call = (struct call){.execute = start_run, .withdrawn = start_withdrawn, .q = q};
     s->async = true;
     rc = start_prepare(q, s, err);
     rc = rc == QP_OK ? call_queue(&q->driver, &s->call, err) : rc;

@@ -9,13 +9,9 @@
 #include "base/metrics.h"
 #include "kernel/request.h"
 
-/* The registry of the handle: whoever serves it may add families of its own. It lives as long as the
+/* The registry of the handle: the server may add families of its own. It lives as long as the
  * handle. NULL: the handle is for reading only. */
 struct metrics *stats_registry(qp *q);
-
-/* Reads the states of the store into their gauges; then metrics_text tells all. Not in the engine's
- * callbacks. */
-int stats_collect(qp *q, struct qp_err *err) QP_MUST_USE;
 
 /* For the handle itself, on the driver. */
 struct stats;
@@ -25,7 +21,7 @@ void stats_started(qp *q, qp_str workflow, qp_str input);
 void stats_finished(void *context, const struct outcome *outcome, qp_ms now);
 /* Tasks that are handed out: how long they were ready. */
 void stats_handed(qp *q, const struct task *task);
-/* A result that was committed, of a task that was handed out at `since` (0: nobody knows). While it is answered. */
+/* A result that was committed, of a task that was handed out at `since` (0: not known). While it is answered. */
 void stats_attempted(qp *q, const struct request_result *result, qp_ms since);
 /* A round that has committed; its numbers before and after. */
 void stats_round(qp *q, int64_t duration_us, const struct engine_stats *before,

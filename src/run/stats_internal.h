@@ -1,6 +1,6 @@
 /* stats_internal.h - the numbers of an engine, between who counts and who reads (see stats.h)
  *
- * The series that are used often are the driver's; gauges are whoever's that holds the lock.
+ * The series that are used often are the driver's; gauges belong to the thread that holds the lock.
  */
 #ifndef QP_RUN_STATS_INTERNAL_H
 #define QP_RUN_STATS_INTERNAL_H

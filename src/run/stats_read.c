@@ -1,8 +1,8 @@
-/* stats_read.c - gauges of what is, read from the store when somebody asks (see stats.h)
+/* stats_read.c - gauges of what is, read from the store when they are asked for (see stats.h)
  *
  * Nothing here is proportional to a backlog: jobs and topics are counted by the store as they change, the oldest
  * task of a topic is the first of an index, and what has to be counted row by row (timers, parked jobs) is counted
- * up to LIMIT_STATS_ROWS, once in LIMIT_STATS_KEEP_MS however often somebody asks.
+ * up to LIMIT_STATS_ROWS, once in LIMIT_STATS_KEEP_MS however often they are asked for.
  *
  * If we crash here, nothing has happened.
  */
@@ -15,6 +15,7 @@
 #include "run/presence.h"
 #include "run/remote.h"
 #include "run/stats_internal.h"
+#include "run/stats_read.h"
 
 #define SPACES 64
 
@@ -68,7 +69,7 @@ static void gauge_add(struct stats *s, struct gauges *g, const struct metric_spe
     g->all[i].value += value;
 }
 
-/* All at once, and what was not added to is 0; then it begins anew. */
+/* All at once, and what was not added to is 0; then it begins again. */
 static void gauge_tell(struct gauges *g)
 {
     for (size_t i = 0; i < g->count; i++) {
@@ -312,7 +313,7 @@ static void tell_number(void *context, const char *name, const char *help, int64
 /* Under the lock. */
 static int collect(qp *q, struct collecting *c, struct qp_err *err)
 {
-    struct remote_call d = {.call = {.run = remote_run, .q = q, .local = true}};
+    struct remote_call d = {.call = {.execute = remote_run, .q = q, .local = true}};
     int64_t now = q->env.monotonic_us(q->env.context);
     int rc = call_do(&q->driver, &d.call, err);
     c->now = d.now;

@@ -15,7 +15,7 @@ static qp *engine_of(const qp_task *t)
 
 /* -------------------------------------------------------------------- calls that a task makes */
 
-/* A command that somebody waits for. */
+/* A command that a thread waits for. */
 struct task_call {
     struct call call;
     struct request_result result;
@@ -97,7 +97,7 @@ static void run_beat(qp *q, struct call *c)
 int qp_task_pending(qp_task *t, qp_str json, struct qp_err *err)
 {
     ENTER(engine_of(t), true, err);
-    struct task_call tc = {.call = {.run = run_result, .q = t->q},
+    struct task_call tc = {.call = {.execute = run_result, .q = t->q},
                            .task = t,
                            .result = {.task = t->task,
                                       .kind = RESULT_PENDING,
@@ -112,7 +112,7 @@ int qp_task_pending(qp_task *t, qp_str json, struct qp_err *err)
 int qp_task_heartbeat(qp_task *t, struct qp_err *err)
 {
     ENTER(engine_of(t), true, err);
-    struct task_call tc = {.call = {.run = run_op, .q = t->q}, .task = t};
+    struct task_call tc = {.call = {.execute = run_op, .q = t->q}, .task = t};
     qp_ms lease_ms = t->task->service->lease_ms;
     if (lease_ms > 0) {
         tc.op.op = (struct op){.kind = OP_msg_extend,
@@ -127,7 +127,7 @@ int qp_task_progress(qp_task *t, qp_str json, struct qp_err *err)
 {
     ENTER(engine_of(t), true, err);
     struct task_call tc = {
-        .call = {.run = run_beat, .q = t->q},
+        .call = {.execute = run_beat, .q = t->q},
         .task = t,
         .beat = {.ref = t->task->ref, .lease_ms = t->task->service->lease_ms, .progress = json}};
     int rc = json.n > LIMIT_PROGRESS_SIZE
@@ -163,7 +163,8 @@ static int by_hand_check(const qp_task *t, const char *function, struct qp_err *
 static int end_by_hand(struct task_call *tc, struct qp_err *err)
 {
     qp *q = tc->task->q;
-    struct task_call drop = {.call = {.run = run_drop, .q = q, .local = true}, .task = tc->task};
+    struct task_call drop = {.call = {.execute = run_drop, .q = q, .local = true},
+                             .task = tc->task};
     int rc = call_do(&q->driver, &tc->call, err);
     if (rc == QP_OK || rc == QP_E_STALE) {
         (void)call_do(&q->driver, &drop.call, NULL); /* it cannot fail */
@@ -175,7 +176,7 @@ int qp_task_complete(qp_task *t, qp_str output, struct qp_err *err)
 {
     ENTER(engine_of(t), true, err);
     QP_TRY(by_hand_check(t, __func__, err));
-    struct task_call tc = {.call = {.run = run_result, .q = t->q},
+    struct task_call tc = {.call = {.execute = run_result, .q = t->q},
                            .task = t,
                            .result = {.task = t->task,
                                       .kind = RESULT_DONE,
@@ -198,7 +199,7 @@ int qp_task_error(qp_task *t, const struct qp_failure *failure, struct qp_err *e
 {
     ENTER(engine_of(t), failure != NULL, err);
     QP_TRY(by_hand_check(t, __func__, err));
-    struct task_call tc = {.call = {.run = run_result, .q = t->q}, .task = t};
+    struct task_call tc = {.call = {.execute = run_result, .q = t->q}, .task = t};
     (void)task_keep_error(t, failure);
     t->failed = true;
     task_result_fill(t);
@@ -212,7 +213,7 @@ int qp_task_retry(qp_task *t, qp_ms delay_ms, struct qp_err *err)
     ENTER(engine_of(t), true, err);
     QP_TRY(by_hand_check(t, __func__, err));
     struct task_call tc = {
-        .call = {.run = run_op, .q = t->q},
+        .call = {.execute = run_op, .q = t->q},
         .task = t,
         .op.op = {.kind = OP_msg_retry, .msg_retry = {.ref = t->task->ref, .delay_ms = delay_ms}}};
     return end_by_hand(&tc, err);

@@ -18,13 +18,14 @@
 /* On a thread, or as driver: its function has returned, and the driver commits what it brought. */
 static void task_finish(qp_task *task)
 {
-    struct tasks *all = &task->q->tasks;
+    qp *q = task->q; /* once it is added, the task is the driver's */
+    struct tasks *all = &q->tasks;
     qp_task *before = atomic_load(&all->finished);
     do {
         task->next = before;
     } while (!atomic_compare_exchange_weak(&all->finished, &before, task));
     if (before == NULL) { /* else the event is set, or about to be */
-        driver_wake(&task->q->driver);
+        driver_wake(&q->driver);
     }
 }
 

@@ -93,7 +93,7 @@ static int work_post(qp *q, struct work_state *s, struct qp_err *err)
         rc = QP_E_LIMIT;
     } else {
         w->call_count++;
-        call_post(&q->driver, &s->run);
+        call_post(&q->driver, &s->submission);
     }
     (void)pthread_mutex_unlock(&q->driver.lock);
     switch (rc) {
@@ -123,7 +123,7 @@ int work_submit(qp *q, struct work_call *call, struct qp_err *err)
     if (s == NULL) {
         return err_set(err, QP_E_NOMEM, "work: out of memory");
     }
-    s->run = (struct call){.run = work_run, .withdrawn = work_withdrawn, .q = q};
+    s->submission = (struct call){.execute = work_run, .withdrawn = work_withdrawn, .q = q};
     call->state = s;
     call->tasks = NULL;
     call->task_count = 0;
@@ -142,7 +142,7 @@ static void abort_run(qp *q, struct call *c)
     struct work_state *s = (struct work_state *)((char *)c - offsetof(struct work_state, abort));
     (void)q;
     s->aborted = true;
-    waiters_remove(s); /* nobody promises it anything from now on */
+    waiters_remove(s); /* no round promises it anything from now on */
     remote_wake(s);
 }
 
@@ -155,7 +155,7 @@ void work_abort(qp *q, struct work_call *call)
     (void)pthread_mutex_lock(&q->driver.lock);
     if (!s->abort_queued) {
         s->abort_queued = true;
-        s->abort = (struct call){.run = abort_run, .q = q, .local = true};
+        s->abort = (struct call){.execute = abort_run, .q = q, .local = true};
         call_post(&q->driver, &s->abort);
     }
     (void)pthread_mutex_unlock(&q->driver.lock);
@@ -197,7 +197,7 @@ void work_done(qp *q, struct work_call *call, enum work_end end)
     s->given_back = end == WORK_GIVEN_BACK && s->tasks != NULL;
     driver = s->given_back || s->abort_queued;
     if (driver) {
-        s->done = (struct call){.run = done_run, .q = q, .local = true};
+        s->done = (struct call){.execute = done_run, .q = q, .local = true};
         call_post(&q->driver, &s->done);
     }
     (void)pthread_mutex_unlock(&q->driver.lock);
@@ -518,7 +518,7 @@ int work_init(qp *q)
     return remote_init(q);
 }
 
-/* On the driver: nobody is given anything any more, and all are answered as soon as they can be. */
+/* On the driver: no call gets a task any more, and all are answered as soon as they can be. */
 static void shut(struct remote *w)
 {
     w->shut = true;
@@ -540,7 +540,7 @@ static void shut_run(qp *q, struct call *c)
 
 void work_shut(qp *q)
 {
-    struct call c = {.run = shut_run, .q = q, .local = true};
+    struct call c = {.execute = shut_run, .q = q, .local = true};
     if (q->engine == NULL) {
         return;
     }

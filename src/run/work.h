@@ -1,8 +1,8 @@
 /* work.h - workers that are elsewhere: tasks for them, and what they bring
  *
  * A worker in another process, in any language, makes one call after the other (POST /v1/work): it brings
- * results and beats, and asks for tasks. Such a call is a WORK_CALL here. Whoever has it fills it in,
- * submits it, and hears of it on the thread that drives the engine:
+ * results and beats, and asks for tasks. Such a call is a WORK_CALL here. Its owner fills it in,
+ * submits it, and is answered on the thread that drives the engine:
  *
  *   work_submit --> (queued) --> results, beats committed --> tasks claimed --> answer
  *                                                     \--> PARKED --> tasks, a cancel, or the time
@@ -11,7 +11,7 @@
  *   I2  what it brought is committed, or refused, before it is answered
  *   I3  a task in its answer is leased to it: claimed in a commit that is on disk, with a lease of
  *       LIMIT_WORK_LEASE_MS
- *   I4  of several that are parked at a topic whoever has waited longest is given a task first, and one
+ *   I4  of several that are parked at a topic the one that has waited longest gets a task first, and one
  *       at a time in turn, so that as many are woken as there are tasks
  *   I5  a parked call is this struct in a list per topic: it costs no thread and asks nothing of the store
  *
@@ -19,7 +19,7 @@
  * tasks that are ready then; so is one with a beat that was not taken. Others wait for wait_ms.
  *
  * Tokens. A task's token names its message, the claim, and who it was given to: a keyed hash over all
- * of them stands in it, by the key of the caller. So nobody else can answer it, whoever has seen it; a later
+ * of them stands in it, by the key of the caller. So no other caller can answer it, even one that has seen it; a later
  * claim of the same task makes it stale; and it outlives this process, as the lease does.
  *
  * If we crash, leases go on: a worker that comes back with its result before the end of the lease
@@ -34,7 +34,7 @@
 #define WORK_TOKEN_SIZE 160 /* with its NUL */
 
 /* Who calls: `id` names it, for lists and the audit; `key` is a secret of the server's own, another
- * one for every caller: who is called must not be able to make the token of a task (none where nobody needs a
+ * one for every caller: who is called must not be able to make the token of a task (none where no caller needs a
  * token). */
 struct work_caller {
     qp_str id;
@@ -44,7 +44,7 @@ struct work_caller {
 enum work_status {
     WORK_OK,
     WORK_STALE,     /* it is not this caller's task any more: nothing happened */
-    WORK_CANCELLED, /* as STALE, and its job was ended: nobody needs it */
+    WORK_CANCELLED, /* as STALE, and its job was ended: it is not needed */
     WORK_REFUSED /* what was brought is at fault, and rc says how: the task is still the caller's */
 };
 
@@ -68,7 +68,7 @@ struct work_result {
         [QP_ERR_POINTER_SIZE]; /* out: REFUSED: into the result; empty: about no single field */
 };
 
-/* Still at work on it: the lease begins anew. */
+/* Still at work on it: the lease is renewed. */
 struct work_beat {
     qp_str token;
     qp_str progress; /* JSON of at most LIMIT_PROGRESS_SIZE bytes, for people; none: as it was */
@@ -140,7 +140,7 @@ struct work_call {
  * fault is refused alone (WORK_REFUSED, rc, why), and the call goes on. */
 int work_submit(qp *q, struct work_call *call, struct qp_err *err) QP_MUST_USE;
 
-/* Whoever asked is gone: a call that is not answered yet is answered soon, without tasks. From any thread,
+/* The peer is gone: a call that is not answered yet is answered soon, without tasks. From any thread,
  * also after its answer (then nothing happens) but not after work_done. */
 void work_abort(qp *q, struct work_call *call);
 

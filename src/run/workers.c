@@ -82,7 +82,7 @@ static void adding_run(qp *q, struct call *c)
 int qp_worker_add(qp *q, const struct qp_worker *worker, struct qp_err *err)
 {
     ENTER(q, worker != NULL, err);
-    struct adding a = {.call = {.run = adding_run, .q = q, .local = true}, .worker = worker};
+    struct adding a = {.call = {.execute = adding_run, .q = q, .local = true}, .worker = worker};
     int rc = worker_check(worker, err);
     return rc == QP_OK ? call_do(&q->driver, &a.call, err) : err_wrap(err, rc, "worker");
 }
@@ -178,7 +178,7 @@ static bool is_inside(qp *q, qp_str topic)
 int qp_worker_remove(qp *q, qp_str topic, struct qp_err *err)
 {
     ENTER(q, true, err);
-    struct removing r = {.call = {.run = removing_run, .q = q, .local = true}, .topic = topic};
+    struct removing r = {.call = {.execute = removing_run, .q = q, .local = true}, .topic = topic};
     int rc = topic_check(topic, err);
     if (rc != QP_OK) {
         return err_wrap(err, rc, "remove");
@@ -201,7 +201,7 @@ struct claiming {
     qp_task *task;
 };
 
-/* The task goes to whoever asked for it, and outlives the asking. */
+/* The task goes to the caller that asked for it, and outlives the call. */
 static void give_by_hand(void *context, struct task *task)
 {
     struct claiming *c = context;
@@ -234,7 +234,7 @@ static void claim_run(qp *q, struct call *c)
 int qp_task_claim(qp *q, qp_str topic, qp_task **out_task, struct qp_err *err)
 {
     ENTER(q, out_task != NULL, err);
-    struct claiming c = {.call = {.run = claim_run, .q = q},
+    struct claiming c = {.call = {.execute = claim_run, .q = q},
                          .request = {.service = &c.service, .want = 1},
                          .service = {.ns = q->ns,
                                      .topic = topic,

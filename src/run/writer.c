@@ -1,7 +1,7 @@
 /* writer.c - a thread that writes commits (see writer.h)
  *
- *   I1  one piece of work at a time: whoever gives the next one has seen the end of the last
- *   I2  `busy` falls under the lock, so nobody sleeps over it
+ *   I1  one piece of work at a time: the engine gives the next one after the end of the last
+ *   I2  `busy` falls under the lock, so no thread misses it and sleeps
  */
 #include "run/writer.h"
 

@@ -3,6 +3,7 @@
 
 #include "run/handle.h"
 #include "run/stats.h"
+#include "run/stats_read.h"
 #include "server/handlers.h"
 
 static void answer_health(struct api_call *c, const char *status)

@@ -14,6 +14,7 @@
 #include "run/drive.h"
 #include "run/handle.h"
 #include "run/stats.h"
+#include "run/stats_read.h"
 
 #define PATH_SIZE 4096
 #define TLS_FILE_SIZE ((size_t)256 * 1024)

@@ -15,6 +15,7 @@
 
 #include "run/access.h"
 #include "run/stats.h"
+#include "run/stats_read.h"
 #include "run/work.h"
 #include "support/runtest.h"
 

@@ -97,6 +97,42 @@ static void test_waiting(void **state)
     }
 }
 
+/* Jobs are read beside the engine: while its driver does nothing, a caller that was answered reads its own last write,
+ * and a wait for a job that has ended returns. The store in memory is the driver's own, so it is left out. */
+static void test_reading(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < rt_kinds(); kind++) {
+        struct stuck s = {.step = RT_COUNT_INIT};
+        struct asker me = {0};
+        struct qp_start start = start_of("a");
+        struct qp_err err = {0};
+        struct qp_job job;
+        pthread_t thread;
+        if (kind == RT_MEMORY) {
+            continue;
+        }
+        rt_begin_on(kind);
+        s.q = rt_open(rt_place);
+        assert_int_equal(qp_job_start(s.q, &start, NULL, &err), QP_OK);
+        assert_int_equal(qp_job_cancel(s.q, QP_STR("a"), NULL, &err), QP_OK);
+        assert_int_equal(pthread_create(&thread, NULL, drive, &s), 0);
+        rt_await(&s.step, 1);
+        asker_add(&s.q->driver, &me);
+        atomic_store(&me.until_us, in_ms(s.q, 2000));
+        assert_int_equal(qp_job_get(s.q, QP_STR("a"), &job, &err), QP_OK);
+        assert_string_equal(job.status, "cancelled");
+        qp_job_done(s.q, &job);
+        assert_int_equal(qp_job_wait(s.q, QP_STR("a"), 2000, &job, &err), QP_OK);
+        qp_job_done(s.q, &job);
+        asker_remove(&s.q->driver, &me);
+        rt_add(&s.step, 1);
+        (void)pthread_join(thread, NULL);
+        rt_close(s.q);
+        rt_end();
+    }
+}
+
 struct answers {
     struct rt_count count;
     int code;
@@ -146,6 +182,7 @@ static void test_async(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_moves), cmocka_unit_test(test_waiting),
+                                       cmocka_unit_test(test_reading),
                                        cmocka_unit_test(test_async)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "run/stats.h"
+#include "run/stats_read.h"
 #include "run/work.h"
 #include "support/runtest.h"
 
