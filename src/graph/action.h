@@ -1,6 +1,6 @@
 /* action.h - one step of a graph's activity: where it is, what it can read, what it may do
  *
- * A step stands on a turn of the kernel (kernel/turn.h) and knows which activity of which graph the turn is about. The
+ * A step stands on a turn of the kernel (kernel/program.h) and knows which activity of which graph the turn is about. The
  * types (type_*.c) say what an activity does in each of its steps; what they share is here:
  *
  *   state.c     references: what an activity can see of others, by its own path
@@ -31,7 +31,7 @@
 #define QP_GRAPH_ACTION_H
 
 #include "graph/library.h"
-#include "kernel/turn.h"
+#include "kernel/program.h"
 
 /* act_row.kind */
 enum act_kind {

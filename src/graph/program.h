@@ -3,7 +3,7 @@
 #define QP_GRAPH_PROGRAM_H
 
 #include "graph/library.h"
-#include "kernel/turn.h"
+#include "kernel/program.h"
 
 #define GRAPH_KIND 1 /* job_row.kind */
 

@@ -70,7 +70,7 @@ static int call_child(struct action *s, qp_str purpose, qp_ms delay_ms)
                             .delay_ms = delay_ms};
     struct qp_err err;
     qp_str jid = QP_NONE;
-    int rc = faces_start(s->turn->kernel->faces, s->turn->bundle, &name, &err);
+    int rc = faces_start(turn_faces(s->turn), s->turn->bundle, &name, &err);
     if (rc == QP_E_SHAPE || rc == QP_E_INVALID) {
         return refuse(s, &call, 422, err.text);
     }

@@ -31,8 +31,8 @@ static int rule_of(struct action *s, qp_str topic, const struct hook_rule **out_
     struct meaning meaning;
     int64_t ns = s->turn->job->ns;
     *out_rule = app_hook(s->graph->app, topic);
-    QP_TRY(names_find(s->turn->kernel->faces->names, s->turn->bundle, action_arena(s), ns,
-                      NAME_HOOK, topic, &meaning));
+    QP_TRY(names_find(turn_faces(s->turn)->names, s->turn->bundle, action_arena(s), ns, NAME_HOOK,
+                      topic, &meaning));
     if (meaning.kind != GRAPH_KIND) {
         return QP_OK;
     }

@@ -3,6 +3,7 @@
 
 #include "graph/action.h"
 #include "kernel/ledger.h"
+#include "kernel/message.h"
 
 /* What is known of one activity. */
 struct sight {

@@ -14,7 +14,7 @@
 #define QP_GRAPH_VIEW_H
 
 #include "graph/library.h"
-#include "kernel/turn.h"
+#include "kernel/program.h"
 
 enum activity_digit {
     DIGIT_SKIPPED = '3',

@@ -1,4 +1,4 @@
-/* arrive.c - where several ways meet: arrivals at a gate, counted by its scope (see turn.h)
+/* arrive.c - where several ways meet: arrivals at a gate, counted by its scope (see program.h)
  *
  *   I1  the scope of a gate follows from its address, so that all who arrive mean the same one
  *   I2  whoever finds no scope opens it and spawns the gate, in one bundle: a scope has its gate, and a gate

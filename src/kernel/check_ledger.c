@@ -4,7 +4,7 @@
  * What an obligation is, for S4, stands in check_work.h.
  */
 #include "kernel/check_work.h"
-#include "kernel/turn.h"
+#include "kernel/message.h"
 
 static bool is_trigger(const struct act_row *act)
 {

@@ -11,6 +11,7 @@
  */
 #include "kernel/check_internal.h"
 #include "kernel/single.h"
+#include "kernel/turn.h"
 #include "store/memory.h"
 #include "store/provider.h"
 

@@ -1,7 +1,8 @@
 /* check_work.c - what a job of the kernel still has to do (see check_work.h) */
 #include "kernel/check_work.h"
 
-#include "kernel/turn.h"
+#include "kernel/message.h"
+#include "kernel/program.h"
 #include "store/event.h"
 
 bool job_took_its_turn(const struct check *c)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "kernel/face.h"
+#include "kernel/message.h"
 
 /* ---------------------------------------------------------------------------------------- fan-out */
 

@@ -1,6 +1,6 @@
 /* face.h - what one kind of job adds to the system beside its program
  *
- * The kernel runs a PROGRAM (turn.h): how a job of one kind moves. What everything else must know about the kind is
+ * The kernel runs a PROGRAM (program.h): how a job of one kind moves. What everything else must know about the kind is
  * its FACE: one const table of functions, in the kind's own layer, with a state that `open` makes. The faces of a
  * handle are a small array, struct faces; run/kinds.c is the one list of them. Nothing above the kinds branches on a
  * kind: it looks up the face of the job's kind, or of the name, and calls it.
@@ -25,7 +25,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "kernel/names.h"
-#include "kernel/turn.h"
+#include "kernel/program.h"
 
 /* What a start means: the question, then the answer. */
 struct naming {

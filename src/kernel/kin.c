@@ -1,4 +1,4 @@
-/* kin.c - jobs that have to do with others: calls, their answers, ends that go further (see turn.h)
+/* kin.c - jobs that have to do with others: calls, their answers, ends that go further (see program.h)
  *
  *   I1  a call's job and the digit that proves the call are one commit: whoever awaits has somebody to wait for
  *   I2  the GUID of the answer follows from the call, and stands on the called job: whatever answers it, and

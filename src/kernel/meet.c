@@ -1,4 +1,4 @@
-/* meet.c - where programs wait for signals, and send them (see turn.h)
+/* meet.c - where programs wait for signals, and send them (see program.h)
  *
  *   I1  a signal's GUID follows from its sender, its topic and its key: a step that runs again sends nothing
  *       that is not recognised

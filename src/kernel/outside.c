@@ -7,7 +7,8 @@
 #include "kernel/outside.h"
 
 #include "base/json.h"
-#include "kernel/turn.h"
+#include "kernel/message.h"
+#include "kernel/step.h"
 
 bool outside_is(const struct msg_row *m)
 {

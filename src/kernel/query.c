@@ -5,6 +5,7 @@
 
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "kernel/message.h"
 #include "store/error.h"
 
 #define ATTRIBUTES_MOST 256 /* that are told of one job */

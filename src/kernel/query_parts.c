@@ -14,8 +14,8 @@
  *              there is none; of the answer that closed the job: how the job ended.
  */
 #include "kernel/ledger.h"
+#include "kernel/message.h"
 #include "kernel/query.h"
-#include "kernel/turn.h"
 #include "store/event.h"
 
 /* What a page needs of one job. */

@@ -3,8 +3,8 @@
  * Lanes know how many messages of a topic and limit key are ready and held. A topic is the sum of its
  * lanes; the oldest of its ready messages is looked for at the head of each, in at most LANES_LOOKED.
  */
+#include "kernel/message.h"
 #include "kernel/query.h"
-#include "kernel/turn.h"
 
 #define LANES_LOOKED 100
 

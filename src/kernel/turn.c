@@ -340,7 +340,7 @@ static int leg1_program(struct turn *t)
     return t->waits ? act_waits(t, ACT_WAITS) : QP_OK;
 }
 
-/* Categories A and C: the work of Leg1 and the digit that proves it. */
+/* Without a GUID: the work of Leg1 and the digit that proves it. */
 static int leg1_do(struct turn *t)
 {
     bool preseed = t->act->cyclic == CYCLIC_PIVOT;
@@ -365,7 +365,7 @@ static int leg1_replayed(struct turn *t)
     return rc == QP_OK ? turn_late(t) : rc;
 }
 
-/* The whole Leg1 of category A or C in one: the row is born with the digits. */
+/* The whole Leg1 without a GUID in one: the row is born with the digits. */
 static int leg1_fused(struct turn *t, const struct op_act_create *row)
 {
     struct op op = {.kind = OP_act_create, .act_create = *row};

@@ -1,4 +1,4 @@
-/* turn_internal.h - what the files behind turn.h share: turn.c, turn_use.c, turn_begin.c, arrive.c, kin.c, meet.c */
+/* turn_internal.h - what the files behind program.h and turn.h share: turn.c, turn_use.c, turn_begin.c, arrive.c, kin.c, meet.c */
 #ifndef QP_KERNEL_TURN_INTERNAL_H
 #define QP_KERNEL_TURN_INTERNAL_H
 

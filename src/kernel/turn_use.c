@@ -1,4 +1,4 @@
-/* turn_use.c - what a program can read and do in its turn (see turn.h)
+/* turn_use.c - what a program can read and do in its turn (see program.h)
  *
  * Everything is an op of the turn's bundle, and commits with the digit that proves it (turn.c).
  *
@@ -13,6 +13,11 @@
 struct arena *turn_arena(struct turn *t)
 {
     return &t->bundle->commit->arena;
+}
+
+struct faces *turn_faces(struct turn *t)
+{
+    return t->kernel->faces;
 }
 
 /* ------------------------------------------------------------------------------------------ reads */

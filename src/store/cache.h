@@ -2,10 +2,14 @@
  *
  * Every row in it is a copy of what is committed, or is on its way to be: it is filled when all ops of
  * a commit are done, from what that commit loaded and made of it, and cleared should the commit
- * fail. A commit that begins takes its rows from here before it asks the provider. That is right only
- * while nobody else writes: a provider says so
- * (provider.exclusive), and the store has no cache otherwise. docs/adr/0008 says why, and what
- * happens if a row in it were wrong.
+ * fail. A commit takes its rows from here before it asks the provider. That is right
+ *
+ *   - for every row, while no other handle writes (provider.exclusive);
+ *   - where others write (provider.shared), for the rows of a job whose own row, read and locked by this commit, has
+ *     the revision that the cache knows: whoever changes one of them changes the job's (txn_expect, txn_touch).
+ *
+ * A provider that is neither has no cache, and a reader has none. docs/adr/0008 says why, and what happens if a row
+ * in it were wrong.
  *
  * It owns its rows and its memory, which is bounded: see cache_create. A row that is not in it is
  * simply not known; so whoever is in doubt clears it, and memory that runs out is no error. Not

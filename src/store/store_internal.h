@@ -7,7 +7,7 @@
 struct store {
     struct qp_env env;
     struct provider *provider;
-    struct cache *cache;  /* NULL: others write, too */
+    struct cache *cache;  /* NULL: this handle has none (cache.h) */
     int64_t clock_us;     /* store time; its milliseconds were given out */
     int64_t clock_set_us; /* monotonic time at which it was that */
     int64_t slack_us; /* monotonic time since the wall agreed with it, or since it was used up */

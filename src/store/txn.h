@@ -11,8 +11,8 @@
  * back to its mark. Nothing of it was told to the provider, or if it was (a scan flushes first),
  * the next flush writes the former row again.
  *
- * Where nobody else writes, rows that the last commits knew come from the store's cache (cache.h)
- * instead of the provider, and go back to it when all ops are done (txn_keep).
+ * Rows that the last commits knew come from the store's cache instead of the provider, where that is
+ * right (cache.h), and go back to it when all ops are done (txn_keep).
  *
  * All memory is the commit's arena: rows die together, when the commit is done.
  */

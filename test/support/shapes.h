@@ -14,7 +14,7 @@
 #ifndef QP_TEST_SHAPES_H
 #define QP_TEST_SHAPES_H
 
-#include "kernel/turn.h"
+#include "kernel/program.h"
 
 #define SHAPE_TOPICS_MAX 3
 #define SHAPE_TEXT_SIZE 4096

@@ -1,6 +1,8 @@
 /* singlejob.c - see singlejob.h */
 #include "support/singlejob.h"
 
+#include "kernel/message.h"
+
 /* The worker's activity, its Leg1 fused into the trigger's commit, and its task. */
 static int start_worker(struct bundle *b, const struct singlejob_start *s, qp_str task)
 {

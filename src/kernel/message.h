@@ -1,0 +1,44 @@
+/* message.h - the kinds of messages that the kernel puts into streams
+ *
+ * A message's row says which activity of which job it is for, and what it asks for there: its kind. Kinds stand in rows
+ * of every store, so they keep their numbers.
+ */
+#ifndef QP_KERNEL_MESSAGE_H
+#define QP_KERNEL_MESSAGE_H
+
+#include "store/rows.h"
+
+/* What a message asks for: msg_row.kind. Those that the store makes itself (a signal, a scope's
+ * edge, a key that came free) are ANSWER. */
+enum message_kind {
+    MESSAGE_ANSWER, /* Leg2 of an activity: a response, a timer, a signal, a key, an edge */
+    MESSAGE_ENTER,  /* Leg1 of an activity */
+    MESSAGE_CYCLE,  /* Leg2 of an ancestor, which brings its obligation along */
+    MESSAGE_TASK,   /* for a worker; its stream is the worker's topic */
+    MESSAGE_END,    /* the job ends now: payload is the reason, code an end_code */
+    MESSAGE_FANOUT, /* a signal to all that wait, one page at a time */
+    MESSAGE_SWEEP,  /* what a closed job still waits for goes, one page at a time */
+    /* Put by an application, in a transaction of its own (outside.h). */
+    MESSAGE_START,   /* a job that has its row and its id, and nothing else yet; its input */
+    MESSAGE_SIGNAL,  /* a signal to (topic, key) */
+    MESSAGE_RESULT,  /* the response to a task: as ANSWER */
+    MESSAGE_DESCEND, /* the jobs that an ended one has called end, one page at a time */
+    MESSAGE_COLLECT, /* the text of a deleted version goes when no open job needs it, one page at a time */
+    MESSAGE_KINDS
+};
+
+/* What an END message says: the state, and whether the jobs that this one has called end with it. */
+#define END_DESCENDS 16
+static_assert(JOB_STATES <= END_DESCENDS, "a state and the mark are told apart");
+static inline int64_t end_code(enum job_state state, bool descend)
+{
+    return (int64_t)state + (descend ? END_DESCENDS : 0);
+}
+/* They stand as numbers in the functions of the schema (store/postgres/functions.c). */
+static_assert(MESSAGE_TASK == 3 && MESSAGE_START == 7 && MESSAGE_SIGNAL == 8 && MESSAGE_RESULT == 9,
+              "kinds keep their numbers");
+
+/* The stream that engines serve. Topics of users have no such name. */
+#define ENGINE_TOPIC QP_STR("quipu:engine")
+
+#endif

@@ -1,0 +1,248 @@
+/* program.h - a kind of job as a program: what the kernel asks it, and what it may call in a turn
+ *
+ * A PROGRAM is what a layer above the kernel says about its jobs: what an activity is, what Leg1
+ * and each step do. The kernel does the rest, for all programs alike: entry marks, digits, order
+ * of steps, children, the semaphore, the end of a job.
+ *
+ *   message or command -> turn -> describe, enter              Leg1 without a GUID: A, and C that cycles
+ *                                 describe, work, spawn        Leg1 with one: B, and C that does not
+ *                                 work, spawn, complete        Leg2, per GUID
+ *
+ * A turn runs inside the transaction that commits it (commit_decided). So what it reads is what
+ * stands there when it commits, and it may run twice: a program's function decides by what it reads
+ * through the turn and changes nothing but the turn. It must not depend on which steps run together:
+ * step 2 reads what step 1 has stored, not what it has seen.
+ *
+ * A program reads the fields of its turn and calls the functions of this header; how the engine begins and ends
+ * turns is turn.h, which no program includes. What a function puts out lives as long as the commit. Threads: the
+ * engine's own.
+ */
+#ifndef QP_KERNEL_PROGRAM_H
+#define QP_KERNEL_PROGRAM_H
+
+#include "kernel/address.h"
+#include "kernel/step.h"
+#include "store/event.h"
+
+struct faces;
+struct kernel;
+struct outcome;
+struct child;
+struct visit;
+struct turn;
+
+/* act_row.cyclic */
+enum cyclic {
+    CYCLIC_NO,
+    CYCLIC_OPEN, /* takes answers as long as its job is open */
+    CYCLIC_PIVOT /* is re-entered by cycles: its first plane is that of Leg1 (H14) */
+};
+
+/* Step 1's result: what the GUID's row keeps. */
+struct work {
+    int64_t code;
+    qp_str output;
+};
+
+struct program {
+    int64_t kind; /* of its jobs: job_row.kind */
+    const char *name;
+    void *context;
+    bool leaves_nothing; /* a job that ends in its turn has no timer, hook or key left */
+    /* What the activity at t->site.addr is: category, cyclic, kind, topic, policy, input. Asked once; then its row
+     * says it. */
+    int (*describe)(struct turn *t, struct op_act_create *out_row);
+    /* The work of a Leg1 without a GUID: what it waits for (turn_task, turn_timer, ...), or where it
+     * goes (turn_cycle). */
+    int (*enter)(struct turn *t);
+    /* Before the entry of an answer: whether another one, which is still to come, has won. Then this one brings
+     * nothing. What is written here commits with the entry. NULL: the first that comes wins. */
+    int (*yields)(struct turn *t, bool *out_yields);
+    /* Step 1. *out_work is what the message brought. NULL: that is kept. */
+    int (*work)(struct turn *t, struct work *out_work);
+    /* Step 2, of the trigger too: turn_child for each child. *out_spawn is preset: n is counted
+     * afterwards, and delta follows from it unless `given`. NULL: no children; an answer with an
+     * error code ends the job as failed. */
+    int (*spawn)(struct turn *t, struct spawn *out_spawn);
+    /* Step 3: the job's output. NULL: that of the activity that closed it stays where it is. */
+    int (*complete)(struct turn *t, struct complete *out_complete);
+};
+
+struct turn {
+    struct kernel
+        *kernel; /* the engine's, as are bundle, program, outcome, stepwise, entered and depth */
+    struct bundle *bundle;
+    const struct program *program;
+    struct outcome *outcome;
+    const struct job_row *job;
+    const struct act_row *act; /* NULL: Leg1 has not entered */
+    struct site site;
+    struct address at; /* site.addr, taken apart */
+    qp_str parent_guid;
+    struct guid_row guid; /* of Leg2, and of a Leg1 that has one; as it stands */
+    bool has_guid;
+    int64_t code; /* what the message brought */
+    qp_str payload;
+    bool stepwise;
+    bool entered; /* stepwise: this delivery has left its entry mark */
+    int depth;    /* of fused turns */
+    /* what the program says in one step */
+    struct child *children;
+    struct child *last_child;
+    int64_t child_count;
+    struct visit
+        *visits; /* gates where it arrives; those that it spawns are among the children too */
+    bool ends;   /* the job, out of its turn */
+    enum job_state end_state;
+    qp_str end_error;
+    bool descends; /* and the jobs that it has called with it */
+    bool waits; /* the step made something that the activity waits for: a timer, a hook, a child */
+};
+
+/* Where a job's trigger is. */
+#define TRIGGER_ADDRESS QP_STR("trigger,0")
+
+/* Reads: rows as they stand in this turn. NULL: there is none. */
+int turn_act(struct turn *t, qp_str addr, const struct act_row **out_act) QP_MUST_USE;
+int turn_data(struct turn *t, qp_str name, const struct data_row **out_data) QP_MUST_USE;
+struct arena *turn_arena(struct turn *t);
+/* What names mean in this turn's commit (face.h); NULL: every kind is said where it is used. */
+struct faces *turn_faces(struct turn *t);
+/* The plane that this turn's GUID runs in. */
+int turn_plane(struct turn *t, qp_str *out_dad) QP_MUST_USE;
+
+/* Leg1: what the activity waits for. The purpose keeps several apart. */
+int turn_task(struct turn *t, qp_str topic) QP_MUST_USE;
+int turn_timer(struct turn *t, qp_str purpose, qp_ms delay_ms) QP_MUST_USE;
+int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep) QP_MUST_USE;
+/* Any step: the activity waits at no hook any more. For one that something else ends, a timer for example: a
+ * signal that comes now is for the next who waits. *out_waited is false when it did not wait any more: then what was
+ * signalled is on its way. */
+int turn_hook_close(struct turn *t, bool *out_waited) QP_MUST_USE;
+/* Whether a signal that leaves the activity waiting (CODE_PENDING) is still on its way to it, other than this one. */
+int turn_hook_pending(struct turn *t, bool *out_pending) QP_MUST_USE;
+int turn_key(struct turn *t, const struct op_key_acquire *key, int64_t *out_token) QP_MUST_USE;
+/* Leg1: the activity waits for other ways of its job, as a gate does. turn_timer, turn_hook and turn_call say it of
+ * themselves. Its job is `waiting` when all that it still has to do waits like this (store/rows.h, job_word). */
+void turn_wait(struct turn *t);
+/* Leg1 of category C: the ancestor at this depth is entered again. */
+int turn_cycle(struct turn *t, qp_str ancestor, int64_t depth, qp_str input) QP_MUST_USE;
+
+/* Leg1: another job is called, which begins with a message of its own; when it ends, the activity gets an answer:
+ * its output, or as code and payload the error {"code","message","job"} of one that did not complete. */
+struct call_job {
+    qp_str workflow;
+    qp_str
+        jid; /* none: one is made, the same whenever this call is made again; so it is where an earlier call of this
+                 * activity has the id */
+    int64_t kind;
+    qp_str version;
+    qp_str input; /* JSON */
+    qp_str policy;
+    qp_str purpose; /* keeps several calls of one activity apart */
+    bool detached;  /* nobody waits for it: it answers nobody, and does not end with this job */
+    qp_ms delay_ms;
+    qp_ms expire_ms; /* from now; 0: never */
+    qp_str *out_jid; /* NULL, or where its id goes; none: it was refused */
+};
+/* An id that somebody else has is refused, and so is an input above LIMIT_PAYLOAD_SIZE: the activity itself gets
+ * an answer, with the error and its code 409 or 413. */
+int turn_call(struct turn *t, const struct call_job *call) QP_MUST_USE;
+
+/* The GUID of something outside of the job. GUIDs within a job are its own: they follow from addresses, or from
+ * what a sender gave, and another job may well have the same. */
+int turn_guid(struct turn *t, qp_str purpose, qp_str *out_guid) QP_MUST_USE;
+
+/* Any step: more that commits with it. */
+int turn_op(struct turn *t, const struct op *op) QP_MUST_USE;
+int turn_data_put(struct turn *t, qp_str name, qp_str value) QP_MUST_USE;
+/* An answer to another activity of the same job, which brings no obligation. */
+int turn_send(struct turn *t, qp_str addr, qp_str purpose, int64_t code,
+              qp_str payload) QP_MUST_USE;
+/* A journal entry of this activity; kind: from KERNEL_EVENTS on, the program's own. */
+int turn_event(struct turn *t, int64_t kind, qp_str detail) QP_MUST_USE;
+
+/* Journal entries of the kernel: event_row.kind (store/event.h), whose facts say the rest. They stand as numbers in the
+ * views of SQL (store/sqlite/sql.c). */
+enum kernel_event {
+    EVENT_FAILED = 1, /* an attempt of a worker: attempt, worker, error; until: the next one */
+    EVENT_WAITS = 2,  /* for a signal, a time, or both: topic, key; until */
+    EVENT_CALLED = 3, /* another job: topic, job; until: when it begins, if that is later */
+    EVENT_FORKED = 4, /* this job was made from another: job */
+    KERNEL_EVENTS = 100
+};
+/* One of them, about this activity; EVENT_FORKED: about the job. */
+int turn_note(struct turn *t, enum kernel_event kind, const struct event_facts *facts) QP_MUST_USE;
+/* An activity waits: at a hook (topic none: at none), until a time (delay_ms 0: without end). */
+int turn_note_wait(struct turn *t, qp_str topic, qp_str key, qp_ms delay_ms) QP_MUST_USE;
+
+/* The code of an answer after which others will come: who waits goes on waiting. */
+#define CODE_PENDING 202
+
+/* A signal to whoever waits at (topic, key), delivered or kept in this commit. */
+struct turn_signal {
+    qp_str topic;
+    qp_str key;
+    qp_str payload;
+    int64_t code; /* 0: 200 */
+    qp_ms ttl_ms; /* how long it is kept when nobody waits; 0: not at all */
+    bool out_delivered;
+    bool out_kept;
+    bool out_full; /* nobody waits, and no more is kept for this key: nothing was sent */
+};
+int turn_signal(struct turn *t, struct turn_signal *signal) QP_MUST_USE;
+
+/* A signal to all that wait at the topic now; with an attribute: to those whose job has it with this value. */
+struct turn_signal_all {
+    qp_str topic;
+    qp_str payload;
+    int64_t code; /* 0: 200 */
+    qp_str attribute;
+    qp_str value;
+};
+int turn_signal_all(struct turn *t, const struct turn_signal_all *signal) QP_MUST_USE;
+
+/* The job that awaits this one is answered now, and hears nothing more of it: its end has the same GUID. */
+int turn_answer_parent(struct turn *t, int64_t code, qp_str payload) QP_MUST_USE;
+/* Another job of the namespace ends, out of its turn; nothing happens when there is none, or it is closed. */
+int turn_end_other(struct turn *t, qp_str jid, enum job_state state, qp_str error,
+                   bool descend) QP_MUST_USE;
+
+/* Step 2: one child more, one generation below, by its name, with its input. */
+int turn_child(struct turn *t, qp_str name, qp_str input) QP_MUST_USE;
+/* Step 2: arrives at a gate, an activity that waits until all `ways` to it have arrived, or will not be
+ * taken any more. It owns a scope of the semaphore: whoever is the first to say something of it spawns the gate
+ * with its input and opens the scope at `ways`, and when that falls to 0 the gate gets an answer. One step may
+ * arrive at several gates, and several times at one.
+ *
+ * delta  how the count moves: -k: so many ways end here; k: so many more come to be (another round of
+ *        a cycle, a pending reply); 0: nothing happens
+ * live   one of those that end here brings something. Whether anybody did is for the gate to know: what its
+ *        own input says of the first, or that the job has data of the name ARRIVED_LIVE and its address
+ * any    the first live one is enough: the scope closes with it, and what comes later moves nothing */
+struct arrival {
+    qp_str addr;
+    int64_t ways;
+    int64_t delta;
+    bool live;
+    bool any;
+    qp_str input;
+};
+#define ARRIVED_LIVE "live:"
+int turn_arrive(struct turn *t, const struct arrival *arrival) QP_MUST_USE;
+
+/* Step 2 without children: an answer with an error code ends the job as failed. */
+int turn_spawn_nothing(struct turn *t);
+
+/* One failed attempt more on the activity's row, with its error in the one shape (error.h). Every answer of code >= 400
+ * is counted by step 1; this is for attempts that are no answers, and for errors of step 2. */
+int turn_failed(struct turn *t, int64_t code, qp_str error) QP_MUST_USE;
+
+/* Step 2: all children and arrivals that were named are taken back. */
+void turn_forget(struct turn *t);
+
+/* Step 2: the job ends here, through the one completion path; and the jobs that it has called with it. */
+void turn_fail(struct turn *t, enum job_state state, qp_str error);
+void turn_descend(struct turn *t);
+
+#endif
