@@ -88,8 +88,9 @@ size_t rows_seek(const struct check_rows *rows, const void *key, rows_order orde
 /* A row by its key, in `scratch`; NULL when there is none, or when c->rc says why it is not known.
  * */
 const void *check_get(struct check *c, enum table_id table, const void *key);
-/* The message of the loaded job with this GUID, or NULL. */
+/* The message of the loaded job with this GUID, or NULL; and the order in which they are kept. */
 const struct msg_row *check_message(const struct check *c, qp_str guid);
+int rows_by_guid(const void *a, const void *b);
 
 /* The rows of the loaded job, as pointers of their own type. */
 #define EACH_ROW(c, table, var)                                                                    \

@@ -9,44 +9,6 @@
 
 /* ------------------------------------------------------------------------------------------ queues */
 
-/* At the end of the queue. */
-void commands_add(struct engine *e, struct command *c)
-{
-    c->next = NULL;
-    if (e->last_command == NULL || e->commands == NULL) {
-        e->commands = c;
-    } else {
-        e->last_command->next = c;
-    }
-    e->last_command = c;
-    e->command_count++;
-}
-
-void engine_submit(struct engine *e, struct command *c)
-{
-    c->engine = e;
-    c->again = false;
-    commands_add(e, c);
-}
-
-void batch_add(struct engine *e, struct delivery *d)
-{
-    d->next = NULL;
-    if (e->batch == NULL) {
-        e->batch = d;
-    } else {
-        e->last_delivery->next = d;
-    }
-    e->last_delivery = d;
-}
-
-void batch_put_back(struct engine *e, struct delivery *d)
-{
-    d->next = e->batch;
-    e->last_delivery = e->batch == NULL ? d : e->last_delivery;
-    e->batch = d;
-}
-
 static struct command *take_commands(struct engine *e, size_t most)
 {
     struct command *first = e->commands;
@@ -102,31 +64,6 @@ static struct delivery *take_batch(struct engine *e)
 }
 
 /* ------------------------------------------------------------------------------------------ decide */
-
-/* What the ops have put out is taken before they go. A task that was not born claimed waits in
- * its stream. */
-int outcome_seal(struct outcome *o, struct bundle *b)
-{
-    struct handed **link = &o->handed;
-    QP_TRY(bundle_run(b));
-    while (*link != NULL) {
-        struct handed *h = *link;
-        h->token = h->put != NULL ? h->put->out_token : h->token;
-        h->put = NULL;
-        if (h->token == 0) {
-            *link = h->next;
-        } else {
-            link = &h->next;
-        }
-    }
-    return QP_OK;
-}
-
-bool outcome_later(struct outcome *o, const struct bundle *b)
-{
-    *o = (struct outcome){.later = b->commit->arena.total >= LIMIT_ROUND_SIZE};
-    return o->later;
-}
 
 static int command_decide(void *context, struct bundle *b)
 {

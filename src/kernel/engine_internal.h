@@ -112,11 +112,11 @@ static inline const char *commit_text(const struct commit *c, int rc)
     return c->err.text[0] != '\0' ? c->err.text : qp_code_text(rc);
 }
 
-/* collect.c: at the end of the queue; at the end of the batch, or its front. */
+/* queue.c: at the end of the queue; at the end of the batch, or its front. */
 void commands_add(struct engine *e, struct command *c);
 void batch_add(struct engine *e, struct delivery *d);
 void batch_put_back(struct engine *e, struct delivery *d);
-/* The first of a round: a suspect alone, or what is due and whatever else there is; further commands; and what is
+/* collect.c: the first of a round: a suspect alone, or what is due and whatever else there is; further commands; and what is
  * ready, last, so that it sees what this round has put. */
 void round_collect(struct round *r);
 void round_join(struct round *r, size_t most);
@@ -128,7 +128,11 @@ int round_failed(struct round *r, int rc, struct qp_err *err) QP_MUST_USE;
 /* Answers every command of a list. */
 void commands_fail(struct engine *e, struct command *first, int rc, const char *why);
 
-/* collect.c: carries out the bundle, and takes what the outcome needs of it. */
+/* engine_op.c: what is decided is committed, and will be answered by the next round: an op of its own stands on
+ * nothing that may still fail. */
+void rounds_commit(struct engine *e);
+
+/* outcome.c: carries out the bundle, and takes what the outcome needs of it. */
 int outcome_seal(struct outcome *o, struct bundle *b) QP_MUST_USE;
 /* Begins an outcome. True: the commit is as large as it should be, and this one is left for the next. */
 bool outcome_later(struct outcome *o, const struct bundle *b);

@@ -11,8 +11,9 @@ static const char *const op_points[OP_COUNT] = {
 
 int apply_op(struct txn *t, struct op *op)
 {
-    int rc = FP(op_points[op->kind]);
+    int rc;
     QP_ASSERT(op->kind < OP_COUNT);
+    rc = FP(op_points[op->kind]);
     if (t->rc != QP_OK) {
         return t->rc; /* of the commit that this one stands on */
     }

@@ -28,13 +28,15 @@ static inline int error_check(qp_str error)
     return error.n > LIMIT_ERROR_TEXT_SIZE ? QP_E_TOO_LARGE : QP_OK;
 }
 
-/* apply_job.c: a job's row; its status, after what it follows from has changed; one journal entry more. */
+/* apply_status.c: a job's row; its status, after what it follows from has changed; one journal entry more. */
 struct journal {
     int64_t seq;
     int64_t pos;
     int64_t at;
 };
 int job_find(struct txn *t, struct job_ref ref, struct job_row **out_job) QP_MUST_USE;
+/* How many jobs of this workflow have a status: n more, or fewer. */
+int counter_add(struct txn *t, const struct job_row *job, int64_t status, int64_t n) QP_MUST_USE;
 int job_word_update(struct txn *t, struct job_row *job) QP_MUST_USE;
 int job_state_close(struct txn *t, struct job_row *job, qp_str guid, int64_t state) QP_MUST_USE;
 /* addr and guid say where the entry's row is, as in struct feed_entry. */

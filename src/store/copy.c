@@ -32,8 +32,6 @@
 #include "base/failpoint.h"
 #include "store/apply.h"
 
-#define ACTION_MOVED QP_STR("moved")
-
 struct copy {
     const struct copy_options *options;
     struct store *reader;
@@ -108,28 +106,6 @@ int store_copy(const struct copy_options *options, struct copy_progress *out_pro
 
 /* -------------------------------------------------------------------------------- may it be done? */
 
-static int target_row(void *context, const void *row)
-{
-    const struct audit_row *audit = row;
-    char *name = context;
-    if (str_equal(audit->action, ACTION_MOVED)) { /* the last one counts */
-        (void)snprintf(name, LIMIT_STORE_NAME_SIZE, "%.*s", STR_ARG(audit->target));
-    }
-    return QP_OK;
-}
-
-int copy_target(struct store *s, char out_name[LIMIT_STORE_NAME_SIZE], struct qp_err *err)
-{
-    struct audit_row of_system = {.ns = 0};
-    struct scan scan = {.table = TABLE_audit,
-                        .index = -1,
-                        .prefix = &of_system,
-                        .prefix_count = 1,
-                        .limit = SIZE_MAX};
-    out_name[0] = '\0';
-    return store_scan(s, &scan, out_name, target_row, err);
-}
-
 struct live {
     qp_ms now;
     char name[LIMIT_LOG_ECHO_SIZE];
@@ -181,7 +157,7 @@ int copy_allowed(struct store *from, struct store *reader, const char *to_name, 
             err, QP_E_CONFLICT,
             "the source: is half of a copy that was cut off; move the store it came from");
     }
-    rc = rc == QP_OK && head.clean == HEAD_MOVED ? copy_target(reader, target, err) : rc;
+    rc = rc == QP_OK && head.clean == HEAD_MOVED ? store_moved_to(reader, target, err) : rc;
     if (rc == QP_OK && head.clean == HEAD_MOVED && strcmp(target, to_name) != 0) {
         return refuse_moved(target, err);
     }

@@ -51,8 +51,4 @@ int store_copy(const struct copy_options *options, struct copy_progress *out_pro
 int copy_allowed(struct store *from, struct store *reader, const char *to_name,
                  struct qp_err *err) QP_MUST_USE;
 
-/* Where a store that was moved says that it went; "" when it does not say. */
-int copy_target(struct store *s, char out_name[LIMIT_STORE_NAME_SIZE],
-                struct qp_err *err) QP_MUST_USE;
-
 #endif

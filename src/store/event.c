@@ -123,3 +123,11 @@ int event_read(const struct qp_env *env, struct arena *arena, qp_str json,
     *out_facts = facts;
     return QP_OK;
 }
+
+int64_t status_of_state(int64_t state)
+{
+    static const int64_t words[JOB_STATES] = {STATUS_RUNNING, STATUS_COMPLETED, STATUS_FAILED,
+                                              STATUS_CANCELLED, STATUS_INTERRUPTED};
+    QP_ASSERT(state >= JOB_OPEN && state < JOB_STATES);
+    return words[state];
+}

@@ -24,6 +24,7 @@
 #include "base/failpoint.h"
 
 static void bundle_begin(struct txn *t, struct bundle *b);
+static int reach(struct txn *t);
 
 static void bundles_fail(struct commit *c, int rc, bool only_done)
 {
@@ -156,6 +157,7 @@ static int commit_start(struct store *s, struct commit *c)
         return rc;
     }
     c->txn->begun = s->writer == NULL;
+    c->txn->reach = reach;
     c->txn->hash_seed = s->hash_seed;
     c->txn->cache = s->cache;
     rc = commit_expect(c);
@@ -218,7 +220,7 @@ static int bundle_host_calls(struct store *s, struct commit *c, struct bundle *b
     struct provider *p = s->provider;
     struct op_place place;
     size_t index = 0;
-    int rc = store_reach(s, c->txn);
+    int rc = c->txn->begun ? QP_OK : reach(c->txn);
     int end;
     rc = rc == QP_OK ? p->calls->host_begin(p, &c->err) : rc;
     /* It has the connection: what it may do there is not ours to know. */
@@ -653,11 +655,11 @@ void store_settle(struct store *s)
     }
 }
 
-int store_reach(struct store *s, struct txn *t)
+/* txn.reach: the commit before this one is through, and the provider's transaction begins. */
+static int reach(struct txn *t)
 {
-    if (t->begun) {
-        return QP_OK;
-    }
+    struct store *s = t->store;
+    QP_ASSERT(!t->begun);
     store_settle(s);
     if (t->rc == QP_OK) {
         t->rc = s->provider->calls->begin(s->provider, t->err);

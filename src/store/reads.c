@@ -7,6 +7,8 @@
  */
 #include "store/store_internal.h"
 
+#include <stdio.h>
+
 #include "base/failpoint.h"
 #include "store/feed.h"
 
@@ -358,4 +360,26 @@ void store_info(const struct store *s, struct store_info *out_info)
         .commits = s->commits,
         .rows_written = s->rows_written,
     };
+}
+
+static int target_row(void *context, const void *row)
+{
+    const struct audit_row *audit = row;
+    char *name = context;
+    if (str_equal(audit->action, ACTION_MOVED)) { /* the last one counts */
+        (void)snprintf(name, LIMIT_STORE_NAME_SIZE, "%.*s", STR_ARG(audit->target));
+    }
+    return QP_OK;
+}
+
+int store_moved_to(struct store *s, char out_name[LIMIT_STORE_NAME_SIZE], struct qp_err *err)
+{
+    struct audit_row of_system = {.ns = 0};
+    struct scan scan = {.table = TABLE_audit,
+                        .index = -1,
+                        .prefix = &of_system,
+                        .prefix_count = 1,
+                        .limit = SIZE_MAX};
+    out_name[0] = '\0';
+    return store_scan(s, &scan, out_name, target_row, err);
 }

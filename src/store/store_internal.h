@@ -1,4 +1,4 @@
-/* store_internal.h - a store handle, as store.c, execute.c and reads.c know it */
+/* store_internal.h - a store handle, as store.c, state.c, clock.c, execute.c and reads.c know it */
 #ifndef QP_STORE_STORE_INTERNAL_H
 #define QP_STORE_STORE_INTERNAL_H
 
@@ -25,6 +25,10 @@ struct store {
     bool owns_mark; /* may keep the clean-shutdown marker: not where handles share the store */
     bool marks;     /* keeps it: not in a store that was moved, or is half of a copy */
 };
+
+/* clock.c: begins with the wall; and is never behind a time that was committed. */
+void clock_begin(struct store *s);
+void clock_heed(struct store *s, qp_ms committed);
 
 /* What is known of rows may not be so: the cache, and the number of definitions. */
 void store_forget(struct store *s);

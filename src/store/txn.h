@@ -80,7 +80,9 @@ struct txn {
     struct txn_entry *changed_first[TABLE_COUNT]; /* by table, in order of the first change */
     struct txn_entry *changed_last[TABLE_COUNT];
     struct txn_undo *undo;
-    bool begun;            /* the provider's transaction is (store_reach) */
+    bool begun; /* the provider's transaction is */
+    int (*reach)(
+        struct txn *t); /* before the provider is asked for anything, while it is not: begins it */
     struct txn_mark start; /* before the first bundle */
     struct txn_mark bundle_mark;
     struct buf feed; /* the journal entries of this commit (feed.h) */
@@ -185,10 +187,6 @@ bool txn_is_dirty(const struct txn *t);
  * QP_E_CORRUPT. */
 int txn_corrupt(struct txn *t, enum table_id table, const char *what);
 
-/* execute.c: before the provider is asked for anything: the commit before this one is through, and the
- * provider's transaction has begun. */
-int store_reach(struct store *s, struct txn *t) QP_MUST_USE;
-
 /* A transaction without bundles (store.c): `change` makes of the rows what it likes, or writes rows
  * as they are through t->provider; then they are flushed and committed. Another code than QP_OK
  * takes all of it back. The cache forgets what it knows. */
@@ -203,6 +201,11 @@ int64_t store_serial(struct store *s);
 int64_t *store_definitions(struct store *s);
 /* The head row as it stands. */
 int store_head(struct provider *p, struct head_row *out_head, struct qp_err *err) QP_MUST_USE;
+/* reads.c: where a store that was moved says that it went, by the last of its audit entries with this action; "" when
+ * it does not say. */
+#define ACTION_MOVED QP_STR("moved")
+int store_moved_to(struct store *s, char out_name[LIMIT_STORE_NAME_SIZE],
+                   struct qp_err *err) QP_MUST_USE;
 /* The head row says this now: where the clock stands, and whether closing has to mark it. */
 void store_heed(struct store *s, const struct head_row *head);
 

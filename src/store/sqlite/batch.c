@@ -235,6 +235,28 @@ static int change_all(struct sqlite_provider *p, enum table_id table, enum table
                          tables[table].name);
 }
 
+/* Which update: the one of the columns that change with every step, when no other did. A row that
+ * was deleted and made again in one commit is another row under the same key: all of it changes. */
+static enum table_statement update_kind(const struct table *t, const void *before,
+                                        const void *after)
+{
+    enum table_statement kind = STATEMENT_UPDATE_HOT;
+    for (size_t i = t->key_count; i < t->column_count - 1; i++) {
+        const struct column *c = &t->columns[i];
+        if (c->role == ROLE_HOT || c->role == ROLE_LATER || column_equal(c, before, after)) {
+            continue;
+        }
+        if (c->role == ROLE_UNUSUAL) {
+            kind = STATEMENT_UPDATE_WIDE;
+        } else if (c->role != ROLE_SELDOM && c->role != ROLE_INDEXED && c->role != ROLE_SUM) {
+            return STATEMENT_UPDATE_ALL;
+        } else if (kind != STATEMENT_UPDATE_WIDE) {
+            kind = STATEMENT_UPDATE;
+        }
+    }
+    return kind;
+}
+
 /* Those of which only what every step changes did, those with more and those with much more, and, one by
  * one, those that are other rows under the same key. */
 static int write_changes(struct sqlite_provider *p, enum table_id table, const void *const *before,
@@ -247,7 +269,7 @@ static int write_changes(struct sqlite_provider *p, enum table_id table, const v
     more.count = 0;
     wide.count = 0;
     for (size_t i = 0; i < count; i++) {
-        switch ((int)sqlite_update_kind(&tables[table], before[i], after[i])) {
+        switch ((int)update_kind(&tables[table], before[i], after[i])) {
         case STATEMENT_UPDATE_HOT:
             hot.rows[hot.count++] = after[i];
             break;
@@ -325,6 +347,69 @@ int sqlite_write_all(struct provider *base, enum table_id table, const void *con
     }
     for (size_t i = 0; i < count && rc == QP_OK; i++) {
         rc = sqlite_write(base, table, before[i], after == NULL ? NULL : after[i], err);
+    }
+    return rc;
+}
+
+/* ----------------------------------------------------------------------------------------- one row */
+
+static int bind_changes(sqlite3_stmt *s, const struct table *t, enum table_statement kind,
+                        const void *after, int *place)
+{
+    int code = SQLITE_OK;
+    for (size_t i = 0; i < t->column_count && code == SQLITE_OK; i++) {
+        if (sqlite_writes(kind, t->columns[i].role)) {
+            code = sqlite_bind_column(s, (*place)++, &t->columns[i], after);
+        }
+    }
+    return code;
+}
+
+/* What add_row_condition compares. */
+static int bind_row(sqlite3_stmt *s, int place, const struct table *t, const void *before)
+{
+    int count = t->number > 0 ? 1 : (int)t->key_count;
+    int code = t->number > 0 ? sqlite_bind_column(s, place, &t->columns[t->number], before)
+                             : sqlite_bind_key(s, place, t, before);
+    return code == SQLITE_OK
+               ? sqlite_bind_column(s, place + count, &t->columns[t->column_count - 1], before)
+               : code;
+}
+
+static int bind_write(sqlite3_stmt *s, const struct table *t, enum table_statement kind,
+                      const void *before, const void *after)
+{
+    int place = 1;
+    int code = after != NULL ? bind_changes(s, t, kind, after, &place) : SQLITE_OK;
+    return code == SQLITE_OK ? bind_row(s, place, t, before) : code;
+}
+
+int sqlite_write(struct provider *base, enum table_id table, const void *before, const void *after,
+                 struct qp_err *err)
+{
+    struct sqlite_provider *p = sqlite_self(base);
+    const struct table *t = &tables[table];
+    enum table_statement kind;
+    sqlite3_stmt *s;
+    int code;
+    int rc;
+    if (before == NULL) {
+        return sqlite_write_all(base, table, NULL, &after, 1, err);
+    }
+    kind = after == NULL ? STATEMENT_DELETE : update_kind(t, before, after);
+    rc = sqlite_table_statement(p, table, kind, &s, err);
+    if (rc != QP_OK) {
+        return rc;
+    }
+    code = bind_write(s, t, kind, before, after);
+    if (table == TABLE_head && after != NULL) {
+        p->head_rev = ((const struct head_row *)after)->rev;
+    }
+    rc = code == SQLITE_OK ? sqlite_run(p, s, err, "write a row")
+                           : sqlite_fail(p, code, err, "bind a row");
+    if (rc == QP_OK && sqlite3_changes(p->db) != 1) {
+        rc = err_set(err, QP_E_CONFLICT, "%s: %s: the row has changed since it was read", p->path,
+                     t->name);
     }
     return rc;
 }

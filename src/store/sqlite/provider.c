@@ -18,90 +18,12 @@
 
 #include "store/sqlite/sqlite_internal.h"
 
-static struct sqlite_provider *self(struct provider *base)
-{
-    return (struct sqlite_provider *)base;
-}
-
-/* SQLite's code as ours. */
-static int code_of(int code)
-{
-    switch (code) {
-    case SQLITE_IOERR_FSYNC:
-    case SQLITE_IOERR_DIR_FSYNC:
-        return QP_E_FSYNC;
-    case SQLITE_IOERR_NOMEM:
-        return QP_E_NOMEM;
-    case SQLITE_CONSTRAINT_PRIMARYKEY:
-    case SQLITE_CONSTRAINT_UNIQUE:
-        return QP_E_CONFLICT; /* a row appeared since it was read */
-    default:
-        break;
-    }
-    switch (code & 0xff) {
-    case SQLITE_NOMEM:
-        return QP_E_NOMEM;
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-    case SQLITE_PROTOCOL:
-        return QP_E_BUSY;
-    case SQLITE_FULL:
-        return QP_E_FULL;
-    case SQLITE_IOERR:
-    case SQLITE_CANTOPEN:
-        return QP_E_IO;
-    case SQLITE_READONLY:
-    case SQLITE_PERM:
-        return QP_E_READONLY;
-    case SQLITE_CORRUPT:
-    case SQLITE_SCHEMA:
-        return QP_E_CORRUPT;
-    case SQLITE_NOTADB:
-        return QP_E_FOREIGN;
-    case SQLITE_TOOBIG:
-        return QP_E_TOO_LARGE;
-    case SQLITE_INTERRUPT:
-        return QP_E_TIMEOUT;
-    default:
-        return QP_E_INTERNAL;
-    }
-}
-
-int sqlite_fail(struct sqlite_provider *p, int code, struct qp_err *err, const char *what)
-{
-    int extended = p->db != NULL ? sqlite3_extended_errcode(p->db) : code;
-    int rc = code_of((extended & 0xff) == (code & 0xff) ? extended : code);
-    if (rc == QP_E_FSYNC || rc == QP_E_CORRUPT) {
-        p->base.failure =
-            rc; /* wherever it came from: a statement, a commit, a checkpoint, a read */
-    }
-    return err_set(err, rc, "%s: %s: %s", p->path, what,
-                   p->db != NULL ? sqlite3_errmsg(p->db) : sqlite3_errstr(code));
-}
-
-int sqlite_fail_as(int code, struct qp_err *err, const char *what)
-{
-    if (err != NULL) {
-        err->code = code; /* the detail is of this failure, and err_wrap keeps it */
-    }
-    return err_wrap(err, code, "%s", what);
-}
-
-/* Runs a statement that returns no rows, and resets it. */
-static int run(struct sqlite_provider *p, sqlite3_stmt *s, struct qp_err *err, const char *what)
-{
-    int code = sqlite3_step(s);
-    int rc = code == SQLITE_DONE ? QP_OK : sqlite_fail(p, code, err, what);
-    (void)sqlite3_reset(s); /* repeats the step's error */
-    return rc;
-}
-
 static int run_plain(struct sqlite_provider *p, enum plain_statement kind, struct qp_err *err,
                      const char *what)
 {
     sqlite3_stmt *s;
     int rc = sqlite_plain_statement(p, kind, &s, err);
-    return rc == QP_OK ? run(p, s, err, what) : rc;
+    return rc == QP_OK ? sqlite_run(p, s, err, what) : rc;
 }
 
 /* Between transactions, whoever comes finds the connection in order. SQLite's locks do not survive
@@ -124,7 +46,7 @@ static int check_ready(struct sqlite_provider *p, struct qp_err *err)
 
 static int sqlite_begin(struct provider *base, struct qp_err *err)
 {
-    struct sqlite_provider *p = self(base);
+    struct sqlite_provider *p = sqlite_self(base);
     int rc = check_ready(p, err);
     QP_ASSERT(!p->active);
     p->head_rev = 0;
@@ -135,43 +57,13 @@ static int sqlite_begin(struct provider *base, struct qp_err *err)
 
 static void sqlite_rollback(struct provider *base)
 {
-    struct sqlite_provider *p = self(base);
+    struct sqlite_provider *p = sqlite_self(base);
     /* SQLite rolls back by itself after some errors; the second rollback would only complain. */
     if (p->active && sqlite3_get_autocommit(p->db) == 0) {
         (void)run_plain(p, PLAIN_ROLLBACK, NULL,
                         "rollback"); /* without memory it waits: see check_ready */
     }
     p->active = false;
-}
-
-int sqlite_wal_grew(void *context, sqlite3 *db, const char *name, int pages)
-{
-    struct sqlite_provider *p = context;
-    (void)db;
-    (void)name;
-    p->wal_pages = pages;
-    return SQLITE_OK;
-}
-
-/* Moves the log into the file. PASSIVE: it never waits for readers, and takes what it can. */
-int sqlite_checkpoint(struct sqlite_provider *p, struct qp_err *err)
-{
-    int pages = -1;
-    int moved = -1;
-    int code = sqlite3_wal_checkpoint_v2(p->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &moved);
-    int rc;
-    p->wal_pages = 0;
-    if (code == SQLITE_OK && pages >= 0 && pages == moved) {
-        sqlite_file_keep(p);
-    }
-    if (code == SQLITE_OK || code == SQLITE_BUSY) {
-        return QP_OK;
-    }
-    rc = sqlite_fail(p, code, err, "checkpoint");
-    if (rc == QP_E_FSYNC || rc == QP_E_CORRUPT) {
-        return rc;
-    }
-    return QP_OK; /* no room or no luck: the log has it all, and the next checkpoint tries again */
 }
 
 /* Now and then: nothing is answered for long that goes to a file without a name. */
@@ -187,7 +79,7 @@ static int watch_sometimes(struct sqlite_provider *p, struct qp_err *err)
 
 static int sqlite_commit(struct provider *base, struct qp_err *err)
 {
-    struct sqlite_provider *p = self(base);
+    struct sqlite_provider *p = sqlite_self(base);
     int rc = watch_sometimes(p, err);
     if (rc != QP_OK) {
         return rc;
@@ -233,7 +125,7 @@ static int shrink(struct sqlite_provider *p, struct qp_err *err)
 /* A transaction that only reads: the first read takes the snapshot. */
 static int sqlite_snapshot(struct provider *base, bool begin, struct qp_err *err)
 {
-    struct sqlite_provider *p = self(base);
+    struct sqlite_provider *p = sqlite_self(base);
     int rc;
     if (!begin) {
         rc = p->active ? run_plain(p, PLAIN_COMMIT, err, "end of a snapshot") : QP_OK;
@@ -248,7 +140,7 @@ static int sqlite_snapshot(struct provider *base, bool begin, struct qp_err *err
 
 static int sqlite_idle(struct provider *base, struct qp_err *err)
 {
-    struct sqlite_provider *p = self(base);
+    struct sqlite_provider *p = sqlite_self(base);
     int rc = check_ready(p, err);
     if (rc != QP_OK || base->read_only) {
         return rc;
@@ -323,19 +215,10 @@ static int check_row(struct sqlite_provider *p, enum table_id table, const void 
                    p->path, tables[table].name);
 }
 
-static int bind_key(sqlite3_stmt *s, int place, const struct table *t, const void *row)
-{
-    int code = SQLITE_OK;
-    for (size_t i = 0; i < t->key_count && code == SQLITE_OK; i++) {
-        code = sqlite_bind_column(s, place + (int)i, &t->columns[i], row);
-    }
-    return code;
-}
-
 static int sqlite_load(struct provider *base, struct arena *arena, enum table_id table,
                        const void *key, void **out_row, struct qp_err *err)
 {
-    struct sqlite_provider *p = self(base);
+    struct sqlite_provider *p = sqlite_self(base);
     const struct table *t = &tables[table];
     sqlite3_stmt *s;
     void *row = NULL;
@@ -345,7 +228,7 @@ static int sqlite_load(struct provider *base, struct arena *arena, enum table_id
     if (rc != QP_OK) {
         return rc;
     }
-    code = bind_key(s, 1, t, key);
+    code = sqlite_bind_key(s, 1, t, key);
     code = code == SQLITE_OK ? sqlite3_step(s) : code;
     if (code == SQLITE_ROW) {
         row = arena_alloc(arena, t->row_size);
@@ -449,93 +332,10 @@ static size_t place_of_number(const struct scan *scan)
 static int sqlite_scan(struct provider *base, const struct scan *scan, void *context,
                        store_visit visit, struct qp_err *err)
 {
-    struct sqlite_provider *p = self(base);
+    struct sqlite_provider *p = sqlite_self(base);
     size_t place = scan->table == TABLE_job && scan->after != NULL ? place_of_number(scan) : 0;
     return place > scan->prefix_count ? scan_jobs_after(p, scan, place, context, visit, err)
                                       : scan_run(p, scan, context, visit, err);
-}
-
-/* Which update: the one of the columns that change with every step, when no other did. A row that
- * was deleted and made again in one commit is another row under the same key: all of it changes. */
-enum table_statement sqlite_update_kind(const struct table *t, const void *before,
-                                        const void *after)
-{
-    enum table_statement kind = STATEMENT_UPDATE_HOT;
-    for (size_t i = t->key_count; i < t->column_count - 1; i++) {
-        const struct column *c = &t->columns[i];
-        if (c->role == ROLE_HOT || c->role == ROLE_LATER || column_equal(c, before, after)) {
-            continue;
-        }
-        if (c->role == ROLE_UNUSUAL) {
-            kind = STATEMENT_UPDATE_WIDE;
-        } else if (c->role != ROLE_SELDOM && c->role != ROLE_INDEXED && c->role != ROLE_SUM) {
-            return STATEMENT_UPDATE_ALL;
-        } else if (kind != STATEMENT_UPDATE_WIDE) {
-            kind = STATEMENT_UPDATE;
-        }
-    }
-    return kind;
-}
-
-static int bind_changes(sqlite3_stmt *s, const struct table *t, enum table_statement kind,
-                        const void *after, int *place)
-{
-    int code = SQLITE_OK;
-    for (size_t i = 0; i < t->column_count && code == SQLITE_OK; i++) {
-        if (sqlite_writes(kind, t->columns[i].role)) {
-            code = sqlite_bind_column(s, (*place)++, &t->columns[i], after);
-        }
-    }
-    return code;
-}
-
-/* What add_row_condition compares. */
-static int bind_row(sqlite3_stmt *s, int place, const struct table *t, const void *before)
-{
-    int count = t->number > 0 ? 1 : (int)t->key_count;
-    int code = t->number > 0 ? sqlite_bind_column(s, place, &t->columns[t->number], before)
-                             : bind_key(s, place, t, before);
-    return code == SQLITE_OK
-               ? sqlite_bind_column(s, place + count, &t->columns[t->column_count - 1], before)
-               : code;
-}
-
-static int bind_write(sqlite3_stmt *s, const struct table *t, enum table_statement kind,
-                      const void *before, const void *after)
-{
-    int place = 1;
-    int code = after != NULL ? bind_changes(s, t, kind, after, &place) : SQLITE_OK;
-    return code == SQLITE_OK ? bind_row(s, place, t, before) : code;
-}
-
-int sqlite_write(struct provider *base, enum table_id table, const void *before, const void *after,
-                 struct qp_err *err)
-{
-    struct sqlite_provider *p = self(base);
-    const struct table *t = &tables[table];
-    enum table_statement kind;
-    sqlite3_stmt *s;
-    int code;
-    int rc;
-    if (before == NULL) {
-        return sqlite_write_all(base, table, NULL, &after, 1, err);
-    }
-    kind = after == NULL ? STATEMENT_DELETE : sqlite_update_kind(t, before, after);
-    rc = sqlite_table_statement(p, table, kind, &s, err);
-    if (rc != QP_OK) {
-        return rc;
-    }
-    code = bind_write(s, t, kind, before, after);
-    if (table == TABLE_head && after != NULL) {
-        p->head_rev = ((const struct head_row *)after)->rev;
-    }
-    rc =
-        code == SQLITE_OK ? run(p, s, err, "write a row") : sqlite_fail(p, code, err, "bind a row");
-    if (rc == QP_OK && sqlite3_changes(p->db) != 1) {
-        rc = err_set(err, QP_E_CONFLICT, "%s: %s: the row has changed since it was read", p->path,
-                     t->name);
-    }
-    return rc;
 }
 
 /* ------------------------------------------------------------------------------- host callbacks */
@@ -583,7 +383,7 @@ int sqlite_authorize(void *context, int action, const char *a, const char *b, co
 
 static int sqlite_host_begin(struct provider *base, struct qp_err *err)
 {
-    struct sqlite_provider *p = self(base);
+    struct sqlite_provider *p = sqlite_self(base);
     int rc = run_plain(p, PLAIN_SAVEPOINT, err, "begin a host call");
     sqlite3_stmt *unused;
     /* Prepared before the callback's time, since the authorizer would refuse them during it. */
@@ -603,7 +403,7 @@ int sqlite_may_commit(void *context)
 
 static int sqlite_host_end(struct provider *base, bool keep, struct qp_err *err)
 {
-    struct sqlite_provider *p = self(base);
+    struct sqlite_provider *p = sqlite_self(base);
     int rc = QP_OK;
     p->in_host = false;
     if (sqlite3_get_autocommit(p->db) != 0) {
@@ -618,7 +418,7 @@ static int sqlite_host_end(struct provider *base, bool keep, struct qp_err *err)
 
 static void *sqlite_native(struct provider *base)
 {
-    return self(base)->db;
+    return sqlite_self(base)->db;
 }
 
 static bool sqlite_in_place(const struct provider *base)

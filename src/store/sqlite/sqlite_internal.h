@@ -94,6 +94,11 @@ struct sqlite_provider {
     sqlite3_stmt *scans[SCAN_SHAPES];
 };
 
+static inline struct sqlite_provider *sqlite_self(struct provider *base)
+{
+    return (struct sqlite_provider *)base;
+}
+
 /* statements.c: prepared at first use, from the descriptors of rows.h; texts never contain a
  * value. */
 int sqlite_table_statement(struct sqlite_provider *p, enum table_id table,
@@ -108,10 +113,17 @@ void sqlite_statements_done(struct sqlite_provider *p);
 bool sqlite_writes(enum table_statement kind, enum column_role role);
 /* Binds one column of a row at a place; SQLITE_OK or SQLite's code. */
 int sqlite_bind_column(sqlite3_stmt *s, int place, const struct column *c, const void *row);
+/* The same for all columns of the key, from a place on. */
+int sqlite_bind_key(sqlite3_stmt *s, int place, const struct table *t, const void *row);
+/* Runs a statement that returns no rows, and resets it. */
+int sqlite_run(struct sqlite_provider *p, sqlite3_stmt *s, struct qp_err *err,
+               const char *what) QP_MUST_USE;
 
 /* batch.c: the tables of rows to be written, for a connection that writes; and the writing of
  * them. */
 int sqlite_news_init(struct sqlite_provider *p, struct qp_err *err) QP_MUST_USE;
+int sqlite_write(struct provider *base, enum table_id table, const void *before, const void *after,
+                 struct qp_err *err) QP_MUST_USE;
 int sqlite_write_all(struct provider *base, enum table_id table, const void *const *before,
                      const void *const *after, size_t count, struct qp_err *err) QP_MUST_USE;
 
@@ -144,27 +156,27 @@ int sqlite_watch(struct sqlite_provider *p, struct qp_err *err) QP_MUST_USE;
 /* whole.c: every page that the header counts is in the file or in its log. */
 int sqlite_check_whole(struct sqlite_provider *p, struct qp_err *err) QP_MUST_USE;
 
-/* open.c */
+/* connection.c: opens p->db and makes its settings; closes it. */
+int sqlite_connect(struct sqlite_provider *p, const struct store_options *options, const char *path,
+                   int flags, struct qp_err *err) QP_MUST_USE;
+void sqlite_disconnect(struct sqlite_provider *p);
 void sqlite_provider_close(struct provider *base);
+/* The hook of the log; moves the log into the file, as far as no reader needs it. */
+int sqlite_wal_grew(void *context, sqlite3 *db, const char *name, int pages);
+int sqlite_checkpoint(struct sqlite_provider *p, struct qp_err *err);
 int sqlite_exec(struct sqlite_provider *p, const char *sql, struct qp_err *err);
 /* The first column of the first row: as a number, or as text into `text` when given. */
 int sqlite_query(struct sqlite_provider *p, const char *sql, int64_t *out_number, char *text,
                  size_t text_size, struct qp_err *err) QP_MUST_USE;
 /* provider.c */
 extern const struct provider_calls sqlite_calls;
-int sqlite_write(struct provider *base, enum table_id table, const void *before, const void *after,
-                 struct qp_err *err) QP_MUST_USE;
-/* Which update a change needs. */
-enum table_statement sqlite_update_kind(const struct table *t, const void *before,
-                                        const void *after);
+/* fail.c: SQLite's code as ours, with a sentence. A failed fsync, or damage, ends the handle. */
 int sqlite_fail(struct sqlite_provider *p, int code, struct qp_err *err, const char *what);
 /* What failed has been told, but it means something else to the caller: another code, and words
  * before the detail. */
 int sqlite_fail_as(int code, struct qp_err *err, const char *what);
-int sqlite_checkpoint(struct sqlite_provider *p, struct qp_err *err);
 int sqlite_authorize(void *context, int action, const char *a, const char *b, const char *database,
                      const char *trigger);
 int sqlite_may_commit(void *context);
-int sqlite_wal_grew(void *context, sqlite3 *db, const char *name, int pages);
 
 #endif

@@ -373,3 +373,21 @@ void sqlite_statements_done(struct sqlite_provider *p)
         (void)sqlite3_finalize(p->scans[k]); /* likewise */
     }
 }
+
+int sqlite_bind_key(sqlite3_stmt *s, int place, const struct table *t, const void *row)
+{
+    int code = SQLITE_OK;
+    for (size_t i = 0; i < t->key_count && code == SQLITE_OK; i++) {
+        code = sqlite_bind_column(s, place + (int)i, &t->columns[i], row);
+    }
+    return code;
+}
+
+/* Runs a statement that returns no rows, and resets it. */
+int sqlite_run(struct sqlite_provider *p, sqlite3_stmt *s, struct qp_err *err, const char *what)
+{
+    int code = sqlite3_step(s);
+    int rc = code == SQLITE_DONE ? QP_OK : sqlite_fail(p, code, err, what);
+    (void)sqlite3_reset(s); /* repeats the step's error */
+    return rc;
+}

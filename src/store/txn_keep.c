@@ -1,0 +1,50 @@
+/* txn_keep.c - what the cache will know of the rows of a commit (see txn.h) */
+#include "store/txn_internal.h"
+
+#define AHEAD 8 /* entries between asking for memory and using it: see txn_keep */
+
+/* True for a row that the cache does not know as it will be. A row may change where it is, but not
+ * without another op. */
+static bool is_news(const struct txn_entry *e)
+{
+    return (e->keep || e->current != e->stored) &&
+           (e->told != e->current || e->told_serial != e->op_serial || e->told_serial == 0);
+}
+
+static void entry_keep(struct txn *t, struct txn_entry *e)
+{
+    struct cache_key key = {e->table, e->hash, e->key};
+    /* A job that others may have worked on meanwhile: of its other rows the cache knows what was. */
+    bool may = !t->provider->shared || txn_follows_job[e->table] ||
+               (e->table == TABLE_job && (e->born || e->known));
+    if (!is_news(e)) {
+        return;
+    }
+    txn_revise(e);
+    if (e->current != NULL && may) {
+        cache_put(t->cache, &key, e->current, e->born);
+    } else {
+        cache_forget(t->cache, &key);
+    }
+    e->told = e->current;
+    e->told_serial = e->op_serial;
+}
+
+/* A thousand bundles leave entries all over the memory, and the cache's places for them are all over
+ * it too: both are asked for some entries ahead. */
+void txn_keep(struct txn *t)
+{
+    const struct txn_entry *ahead = t->first;
+    size_t lead = 0;
+    if (t->cache == NULL) {
+        return;
+    }
+    cache_begin(t->cache);
+    for (struct txn_entry *e = t->first; e != NULL; e = e->next) {
+        for (; ahead != NULL && lead < AHEAD; ahead = ahead->next, lead++) {
+            cache_expect(t->cache, ahead->hash, is_news(ahead) ? ahead->current : NULL);
+        }
+        entry_keep(t, e);
+        lead--;
+    }
+}
