@@ -51,7 +51,7 @@ static void count_outcomes(struct round *r)
 
 static void note_outcome(struct engine *e, const struct outcome *o)
 {
-    e->stats.buried += o->buried;
+    e->stats.dead_letters += o->dead_letters;
     if (o->ended.job != 0 && e->options.ended != NULL) {
         e->options.ended(e->options.context, o->ended, o->ended_state);
     }
@@ -130,8 +130,8 @@ static void take_claimed(struct round *r)
     if (r->claimed->rc != QP_OK) {
         return;
     }
-    e->hungry = r->claim->out_more || r->claim->out_count == (size_t)r->claim->want;
-    e->looked = e->looked || !e->hungry;
+    e->wants_messages = r->claim->out_more || r->claim->out_count == (size_t)r->claim->want;
+    e->looked = e->looked || !e->wants_messages;
     for (size_t i = 0; i < r->claim->out_count; i++) {
         struct delivery *d = delivery_new(e, r->claim->out_messages[i], r->tries[i]);
         if (d == NULL) {
@@ -148,7 +148,7 @@ static void take_served(struct round *r)
     if (r->serving != NULL && r->serving->rc == QP_OK) {
         /* Known only now: a look that was not committed has found nothing. */
         for (struct service *s = e->services; s != NULL; s = s->next) {
-            s->hungry = s->hungry && !s->drained;
+            s->wants_messages = s->wants_messages && !s->drained;
         }
         serve_hand_out(e, r->served.handed);
         count_outcome(e, &r->served);
@@ -198,7 +198,8 @@ static void note_ready(const struct round *r)
 {
     struct engine *e = r->engine;
     qp_ms due = r->commit.due_at;
-    e->hungry = e->hungry || (r->commit.ready_topics & topic_bit(ENGINE_TOPIC)) != 0;
+    e->wants_messages =
+        e->wants_messages || (r->commit.ready_topics & topic_bit(ENGINE_TOPIC)) != 0;
     if (r->commit.ready_count > 0) {
         serve_look_again(e, r->commit.ready_topics);
     }

@@ -317,7 +317,7 @@ static void ask_rules(struct check *c, bool whole_store)
     for (size_t i = 0; i < check_rule_count && c->rc == QP_OK; i++) {
         c->rule = &check_rules[i];
         if (c->rule->whole_store == whole_store && rule_is_asked(c, c->rule)) {
-            c->rule->run(c);
+            c->rule->ask(c);
         }
     }
 }

@@ -54,7 +54,7 @@ struct check_rule {
     bool whole_store;
     const char *text;
     const char *next;
-    void (*run)(struct check *c);
+    void (*ask)(struct check *c);
 };
 
 extern const struct check_rule check_rules[];

@@ -300,12 +300,12 @@ static int build_timer(struct world *w, int64_t number)
 
 static int build_parked(struct world *w, int64_t number)
 {
-    struct op ops[] = {{.kind = OP_msg_bury, .msg_bury = {.error = QP_STR("no")}},
+    struct op ops[] = {{.kind = OP_msg_dead_letter, .msg_dead_letter = {.error = QP_STR("no")}},
                        {.kind = OP_job_set,
                         .job_set = {.ref = world_ref(number),
                                     .what = JOB_SET_PARKED,
                                     .parked = QP_STR("dead letter")}}};
-    int rc = world_claim(w, number, &ops[0].msg_bury.ref);
+    int rc = world_claim(w, number, &ops[0].msg_dead_letter.ref);
     return rc == QP_OK ? world_ops(w, ops, ARRAY_COUNT(ops)) : rc;
 }
 

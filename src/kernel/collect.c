@@ -195,7 +195,7 @@ void round_claim(struct round *r)
     if (serve_is_wanted(e)) {
         r->serving = commit_decided(&r->commit, "serve", serve_decide, r);
     }
-    if (e->hungry && e->batch == NULL) {
+    if (e->wants_messages && e->batch == NULL) {
         r->claimed = commit_decided(&r->commit, "claim", claim_decide, r);
     }
 }

@@ -165,14 +165,16 @@ static void note_parked(struct bundle *b, const struct job_row *job, const char 
     }
 }
 
-int message_bury(struct bundle *b, const struct msg_row *m, const char *why, struct outcome *o)
+int message_dead_letter(struct bundle *b, const struct msg_row *m, const char *why,
+                        struct outcome *o)
 {
     const void *job = NULL;
-    struct op bury = {.kind = OP_msg_bury, .msg_bury = {.ref = ref_of(m), .error = str_from(why)}};
+    struct op dead = {.kind = OP_msg_dead_letter,
+                      .msg_dead_letter = {.ref = ref_of(m), .error = str_from(why)}};
     struct op park = {
         .kind = OP_job_set,
         .job_set = {.ref = {m->ns, m->job}, .what = JOB_SET_PARKED, .parked = str_from(why)}};
-    int rc = step_op(b, &bury);
+    int rc = step_op(b, &dead);
     rc = rc == QP_OK ? bundle_get(b, TABLE_job, &(struct job_row){.ns = m->ns, .job = m->job}, &job)
                      : rc;
     if (rc == QP_OK && job != NULL && ((const struct job_row *)job)->closed_by.p == NULL) {
@@ -204,7 +206,7 @@ static int decide_poison(struct delivery *d, struct bundle *b)
                           ? "it came from outside, and is not JSON or not what the functions write"
                           : "delivered too often without an answer: it may crash the engine";
     int rc = d->failure == QP_E_CEILING ? escalate(b, d->row, why) : QP_OK;
-    return rc == QP_OK ? message_bury(b, d->row, why, &d->outcome) : rc;
+    return rc == QP_OK ? message_dead_letter(b, d->row, why, &d->outcome) : rc;
 }
 
 /* min(5 min, 0.5 s x 1.5^n), give or take a quarter. */
@@ -260,7 +262,7 @@ static bool is_hopeless(const struct delivery *d, int rc)
     return rc == QP_E_CEILING || (rc == QP_E_MALFORMED && outside_is(d->row));
 }
 
-/* It failed: next round it goes back, or it is buried. */
+/* It failed: next round it goes back, or it becomes a dead letter. */
 static bool delivery_failed(struct delivery *d, int rc)
 {
     struct engine *e = d->engine;
@@ -286,7 +288,7 @@ bool delivery_after(struct delivery *d, int rc)
         return true;
     }
     e->stats.late += d->outcome.late;
-    e->stats.buried += d->state == DELIVERY_POISON;
+    e->stats.dead_letters += d->state == DELIVERY_POISON;
     d->entered = d->begun;
     d->begun = true;
     return d->state == DELIVERY_WORK && d->outcome.more;

@@ -43,7 +43,7 @@ static void engine_setup(struct engine *e, const struct engine_options *o)
     e->feed_at = store_now(o->store) + LIMIT_FEED_LOOK_MS;
     e->options.elsewhere = o->elsewhere > 0 ? o->elsewhere : ELSEWHERE_MIN;
     e->last_number = -1;
-    e->hungry = true;
+    e->wants_messages = true;
     e->kernel = (struct kernel){.programs = e->programs,
                                 .program_count = programs_take(e, o),
                                 .faces = o->faces,
@@ -152,7 +152,7 @@ static int run_again(struct engine *e, struct qp_err *err)
 
 static bool has_work(const struct engine *e, qp_ms now)
 {
-    return e->commands != NULL || e->batch != NULL || e->hungry || now >= e->wake_at ||
+    return e->commands != NULL || e->batch != NULL || e->wants_messages || now >= e->wake_at ||
            now >= e->renew_at || serve_is_wanted(e);
 }
 
@@ -175,7 +175,7 @@ static int look_around(struct engine *e, qp_ms now, struct qp_err *err)
     }
     rc = store_due(e->store, &e->wake_at, err);
     if (rc == QP_OK) {
-        e->hungry = true;
+        e->wants_messages = true;
         serve_look_again(e, UINT64_MAX);
         e->look_at = engine_is_alone(e) ? INT64_MAX : now + LIMIT_LOOK_MS;
     }
@@ -247,7 +247,7 @@ static void round_open(struct engine *e, qp_ms now)
 /* Claims, and what is due, go by what is stored, and a suspect must not draw others into its fall. */
 static bool must_be_alone(const struct engine *e, qp_ms now)
 {
-    return e->batch != NULL || e->hungry || now >= e->wake_at || now >= e->feed_at ||
+    return e->batch != NULL || e->wants_messages || now >= e->wake_at || now >= e->feed_at ||
            now >= e->renew_at || serve_is_wanted(e);
 }
 

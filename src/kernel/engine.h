@@ -80,7 +80,7 @@ struct service {
     int64_t whole;                   /* room when nothing is in hand */
     bool held_back;                  /* a task that has one try left waits until it can be alone */
     bool drained;                    /* nothing more was in the stream, in that round */
-    bool hungry;                     /* there may be something in the stream */
+    bool wants_messages;             /* there may be something in the stream */
     uint64_t bit;                    /* of its topic: topic_bit */
     struct service *next;
     struct service *next_in_slot;
@@ -191,7 +191,7 @@ struct engine_stats {
     int64_t bundles;  /* in these commits */
     int64_t late;     /* messages that came when all was over */
     int64_t suspects; /* deliveries that went step by step */
-    int64_t buried;
+    int64_t dead_letters;
     int64_t stale;      /* answers of tasks and messages that were no longer ours */
     int64_t runs_ended; /* of others, that this one has taken over */
     int64_t leases;     /* of tasks, that have ended without a word */

@@ -13,7 +13,7 @@
  *   (stream) ------> WORK ------------------------> (gone)
  *                    |  |  failed                        retry
  *                    |  +---------> FAILED -------------------> (stream, later)
- *                    |  too often, or at a ceiling       bury
+ *                    |  too often, or at a ceiling       dead
  *                    +------------> POISON --------------------> (dead letter, job parked)
  */
 enum delivery_state { DELIVERY_WORK, DELIVERY_FAILED, DELIVERY_POISON };
@@ -81,7 +81,7 @@ struct engine {
     qp_ms wake_at;       /* nothing is due before */
     qp_ms look_at;       /* what others have put is looked for */
     qp_ms feed_at;       /* with a round that there is anyway: whether the feed is too long */
-    bool hungry;         /* there may be messages in the engine's stream */
+    bool wants_messages; /* there may be messages in the engine's stream */
     bool looked;         /* and what runs that are over left there was claimed */
     bool over;           /* the run was ended by somebody else: a new one must be entered */
     bool alternate;      /* the last round was a suspect's */
@@ -144,8 +144,8 @@ int delivery_decide(void *context, struct bundle *b) QP_MUST_USE;
 /* True: it stays in the batch for another round. */
 bool delivery_after(struct delivery *d, int rc);
 /* A dead letter, and its job parked. */
-int message_bury(struct bundle *b, const struct msg_row *m, const char *why,
-                 struct outcome *o) QP_MUST_USE;
+int message_dead_letter(struct bundle *b, const struct msg_row *m, const char *why,
+                        struct outcome *o) QP_MUST_USE;
 
 /* serve.c: tasks for workers. What a round has promised is over. */
 void serve_settled(struct engine *e, struct round *r);

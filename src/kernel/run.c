@@ -43,7 +43,7 @@ int run_end(struct engine *e, int64_t epoch, enum node_state state, struct qp_er
         }
     } while (rc == QP_OK && adopt.msg_adopt.out_more);
     rc = rc == QP_OK ? engine_op(e, &over, err) : rc;
-    e->hungry = true;
+    e->wants_messages = true;
     e->looked = false;
     serve_look_again(e, UINT64_MAX);
     return rc == QP_E_STALE ? QP_OK : rc; /* somebody else was faster: it is over */

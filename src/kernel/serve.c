@@ -7,8 +7,8 @@
  *
  *   I1  a task is handed out after the commit in which it was claimed for us, and once per claim
  *   I2  no more than `room` tasks of a service are in hand
- *   I3  a task that was delivered `max_deliveries` times without an answer is buried; its last try is
- *       made alone, so that it is not buried for what others did
+ *   I3  a task that was delivered `max_deliveries` times without an answer becomes a dead letter; its last try is
+ *       made alone, so that it is not blamed for what others did
  *   I4  a decision counts places and does no I/O: it may be made again, and an open transaction waits for no peer. The
  *       receiver is chosen after the commit; if there is none, the task goes back as if it had not been claimed
  *   I5  while a stream may have tasks for a service, a newborn task goes there too: the claim at the end of the
@@ -29,7 +29,7 @@ static struct service **slot_of(struct engine *e, qp_str topic)
 void engine_serve(struct engine *e, struct service *s)
 {
     struct service **slot = slot_of(e, s->topic);
-    s->hungry = true;
+    s->wants_messages = true;
     s->pushes = s->places == NULL;
     s->whole = s->room;
     s->bit = topic_bit(s->topic);
@@ -111,7 +111,7 @@ void *serve_reserve(void *context, int64_t ns, qp_str topic, struct reservation 
     struct engine *e = context;
     promises_begin(e);
     for (struct service *s = *slot_of(e, topic); s != NULL; s = s->next_in_slot) {
-        if (str_equal(s->topic, topic) && (s->ns == 0 || s->ns == ns) && !s->hungry &&
+        if (str_equal(s->topic, topic) && (s->ns == 0 || s->ns == ns) && !s->wants_messages &&
             places_of(s) > 0 && place_promise(e, s, out_reserved)) {
             return s;
         }
@@ -123,7 +123,7 @@ void *serve_reserve(void *context, int64_t ns, qp_str topic, struct reservation 
 
 /* The last try of a task is made alone: nothing of its service is in anybody's hands, or will be after
  * this round, and no message that may kill us is still to come. So whoever kills us every time is
- * buried, and not all who were in hand with it. */
+ * a dead letter, and not all tasks that were in hand with it. */
 static bool may_be_alone(const struct engine *e, const struct service *s)
 {
     for (const struct delivery *d = e->batch; d != NULL; d = d->next) {
@@ -195,7 +195,7 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
         return rc;
     }
     if (act == NULL || job == NULL) {
-        return message_bury(b, m, "its activity is not there", o);
+        return message_dead_letter(b, m, "its activity is not there", o);
     }
     suspicion = m->tries - 1 - ((const struct act_row *)act)->attempt;
     if (suspicion > 0 && suspicion == e->options.max_deliveries - 1 && s->pushes &&
@@ -204,9 +204,9 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
         return task_give_back(b, m);
     }
     if (suspicion >= e->options.max_deliveries) {
-        o->buried++;
-        return message_bury(b, m, "delivered too often without an answer: it may crash its worker",
-                            o);
+        o->dead_letters++;
+        return message_dead_letter(
+            b, m, "delivered too often without an answer: it may crash its worker", o);
     }
     if (s->promise != NULL) {
         QP_TRY(place_name(e, b, s, m, &h->seat));
@@ -260,7 +260,7 @@ int engine_claim(struct engine *e, struct bundle *b, struct service *s, int64_t 
 
 static bool wants_tasks(const struct engine *e, const struct service *s)
 {
-    return (s->hungry || (s->held_back && may_be_alone(e, s))) && places_of(s) > 0;
+    return (s->wants_messages || (s->held_back && may_be_alone(e, s))) && places_of(s) > 0;
 }
 
 int serve_claim(struct engine *e, struct bundle *b, struct outcome *o)
@@ -289,7 +289,7 @@ bool serve_is_wanted(const struct engine *e)
 void serve_look_again(struct engine *e, uint64_t topics)
 {
     for (struct service *s = e->services; s != NULL; s = s->next) {
-        s->hungry = s->hungry || (s->bit & topics) != 0;
+        s->wants_messages = s->wants_messages || (s->bit & topics) != 0;
     }
 }
 

@@ -190,7 +190,7 @@ static int do_spawn(struct turn *t)
     if (spawn.ends) {
         rc = end_error(t);
         rc = rc == QP_OK ? job_end(t->bundle, &t->site, t->end_state, t->end_error) : rc;
-        rc = rc == QP_OK && t->descends ? kin_descend(t) : rc;
+        rc = rc == QP_OK && t->descends ? children_end(t) : rc;
     }
     if (rc == QP_OK) {
         rc = is_trigger_open(t) ? step_open(t->bundle, &t->site, spawn.n)
@@ -233,7 +233,7 @@ static int do_complete(struct turn *t)
     int rc = t->program->complete == NULL ? QP_OK : t->program->complete(t, &complete);
     rc = rc == QP_OK ? step_complete(t->bundle, &t->site, &complete) : rc;
     rc = rc == QP_OK ? turn_settle(t) : rc;
-    rc = rc == QP_OK ? kin_answer(t) : rc;
+    rc = rc == QP_OK ? parent_answer(t) : rc;
     rc = rc == QP_OK && !(complete.clean && t->job->state == JOB_COMPLETED) ? sweep(t) : rc;
     t->outcome->ended = t->site.ref;
     t->outcome->ended_state = (enum job_state)t->job->state;

@@ -59,7 +59,7 @@ struct outcome {
     enum job_state ended_state;
     qp_str ended_workflow;
     qp_ms ended_since;         /* when it was started */
-    int64_t buried;            /* tasks that became dead letters */
+    int64_t dead_letters;      /* tasks that became dead letters */
     struct parked_job *parked; /* and the jobs that this has parked */
     bool late;                 /* the job was over, or the activity: nothing was done */
     bool more;                 /* stepwise: there are steps left */

@@ -1,4 +1,4 @@
-/* turn_internal.h - what the files behind program.h and turn.h share: turn.c, turn_use.c, turn_begin.c, arrive.c, kin.c, meet.c */
+/* turn_internal.h - what the files behind program.h and turn.h share: turn.c, turn_use.c, turn_begin.c, arrive.c, child_jobs.c, meet.c */
 #ifndef QP_KERNEL_TURN_INTERNAL_H
 #define QP_KERNEL_TURN_INTERNAL_H
 
@@ -41,9 +41,9 @@ int start_by_message(struct turn *t, const struct start *start,
 int arrivals_open(struct turn *t) QP_MUST_USE;
 int arrivals_move(struct turn *t) QP_MUST_USE;
 
-/* kin.c: the job has ended: whoever awaits it hears of it. */
-int kin_answer(struct turn *t) QP_MUST_USE;
+/* child_jobs.c: the job has ended: the job that awaits it is answered. */
+int parent_answer(struct turn *t) QP_MUST_USE;
 /* The job ends in this step, and those that it called with it. */
-int kin_descend(struct turn *t) QP_MUST_USE;
+int children_end(struct turn *t) QP_MUST_USE;
 
 #endif

@@ -301,7 +301,7 @@ void waiters_remove(struct work_state *s)
 bool waiters_hope(const struct work_state *s)
 {
     for (size_t i = 0; i < s->waiter_count; i++) {
-        if (s->waiters[i].listed && s->waiters[i].topic->service.hungry) {
+        if (s->waiters[i].listed && s->waiters[i].topic->service.wants_messages) {
             return true;
         }
     }

@@ -534,7 +534,7 @@ int apply_msg_retry(struct txn *t, struct op_msg_retry *op)
                             : msg_release(t, m);
 }
 
-int apply_msg_bury(struct txn *t, struct op_msg_bury *op)
+int apply_msg_dead_letter(struct txn *t, struct op_msg_dead_letter *op)
 {
     struct msg_row *m;
     int rc = msg_fenced(t, &op->ref, &m);

@@ -383,7 +383,7 @@ struct op_msg_retry {
 
 /* A dead letter: kept, claimed by nobody. Belongs into one bundle with a job_set that parks the job
  * (fsck M7). */
-struct op_msg_bury {
+struct op_msg_dead_letter {
     struct msg_ref ref;
     qp_str error;
 };

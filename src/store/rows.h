@@ -44,7 +44,7 @@ enum act_wait { ACT_BUSY, ACT_WAITS, ACT_RETRIES, ACT_WAIT_COUNT };
  *      | delay    wake |  |    lease ended, adopted     |  | put, born held
  *      +--> DELAYED ---+  |                             |  +--------------- (none)
  *      |       ^----------|-----------------------------+ retry with a delay
- *      | job paused       | resume                      | bury
+ *      | job paused       | resume                      | dead letter
  *      +----> ASIDE ------+              DEAD <---------+      DEAD --revive--> READY
  */
 enum msg_state { MSG_NONE, MSG_READY, MSG_DELAYED, MSG_HELD, MSG_ASIDE, MSG_DEAD, MSG_STATES };

@@ -39,8 +39,10 @@ struct shape_case {
     int64_t stride; /* of kills in the check lane */
 };
 
-static const struct shape_case cases[] = {
-    {&shape_tree, "7", 15}, {&shape_flow, "0", 21}, {&shape_carto, "36", 45}, {&shape_kin, "9", 9}};
+static const struct shape_case cases[] = {{&shape_tree, "7", 15},
+                                          {&shape_flow, "0", 21},
+                                          {&shape_carto, "36", 45},
+                                          {&shape_children, "9", 9}};
 
 static void begin(const struct shape_case *c, enum storetest_kind kind, bool stepwise)
 {
@@ -67,7 +69,7 @@ static int64_t check_every(enum storetest_kind kind)
         return 1;
     }
     if (kind == STORETEST_POSTGRES) {
-        return run.stepwise ? 97 : run.shape == &shape_kin ? 3 : 17; /* which is short */
+        return run.stepwise ? 97 : run.shape == &shape_children ? 3 : 17; /* which is short */
     }
     return !run.stepwise ? 1 : run.shape == &shape_carto ? 29 : 5;
 }

@@ -40,7 +40,7 @@
 static const struct {
     const struct shape *shape;
     const char *input;
-} jobs[] = {{&shape_tree, "7"}, {&shape_flow, "0"}, {&shape_carto, "150"}, {&shape_kin, "9"}};
+} jobs[] = {{&shape_tree, "7"}, {&shape_flow, "0"}, {&shape_carto, "150"}, {&shape_children, "9"}};
 
 static char dir[256];
 static char path[320]; /* or the URL */

@@ -15,7 +15,7 @@ struct shapes_world {
 static void shapes_create(void *world, struct sim *sim, struct sim_random *r)
 {
     static const struct shape *const shapes[] = {&shape_tree, &shape_flow, &shape_carto,
-                                                 &shape_kin};
+                                                 &shape_children};
     static const char *const names[] = {"shape.tree", "shape.flow", "shape.carto", "shape.kin"};
     struct shapes_world *w = world;
     int64_t which = random_below(r, ARRAY_COUNT(shapes));
@@ -59,7 +59,7 @@ static bool shapes_verify(void *world, struct sim *sim, char out_text[SCENE_TEXT
     const struct shapes_world *w = world;
     char expected[SHAPE_TEXT_SIZE];
     /* Those of a kin are of the jobs that it calls. */
-    int64_t tasks = w->shape == &shape_kin ? 0 : w->shape->task_count(w->input);
+    int64_t tasks = w->shape == &shape_children ? 0 : w->shape->task_count(w->input);
     struct scene_end end;
     scene_outcome(sim, "shape", &end);
     w->shape->expect(w->input, expected);

@@ -311,7 +311,7 @@ static void test_paused_is_aside(void **state)
         assert_int_equal(next(f), i);
     }
     DO(f, OP(msg_put, .ref = JOB(100), .guid = G(6), .topic = TOPIC, .holder = epoch));
-    DO(f, OP(msg_bury, .ref = HELD(4)));
+    DO(f, OP(msg_dead_letter, .ref = HELD(4)));
     DO(f, OP(job_pause, .ref = JOB(100)));
     DO(f, OP(msg_retry, .ref = HELD(3)), OP(msg_revive, .ref = MSG(100, 4, 0)),
        OP(msg_retry, .ref = HELD(5), .delay_ms = 20), OP(msg_adopt, .epoch = epoch, .limit = 10));

@@ -182,7 +182,7 @@ static struct op with_token(int which, struct msg_ref ref)
     case 3:
         return OP(msg_retry, .ref = ref);
     default:
-        return OP(msg_bury, .ref = ref);
+        return OP(msg_dead_letter, .ref = ref);
     }
 }
 
@@ -346,7 +346,7 @@ static void test_dead_letter(void **state)
     (void)REFUSED(f, QP_E_CONFLICT, OP(msg_revive, .ref = MSG(100, 1, 0)));
     (void)conform_claim(f, NS, 1, 1000, NULL);
     (void)REFUSED(f, QP_E_CONFLICT, OP(msg_revive, .ref = HELD(1)));
-    DO(f, OP(msg_bury, .ref = HELD(1), .error = QP_STR("poison")),
+    DO(f, OP(msg_dead_letter, .ref = HELD(1), .error = QP_STR("poison")),
        OP(job_set, .ref = JOB(100), .what = JOB_SET_PARKED, .parked = QP_STR("dead letter")));
     m = conform_msg_row(f, 100, 1);
     assert_int_equal(m->state, MSG_DEAD);

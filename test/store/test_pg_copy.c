@@ -370,7 +370,7 @@ static void jobs_in_flight_come_to_the_same_end(void **state)
     static const struct shape_case shapes[] = {{&shape_tree, "5", 10},
                                                {&shape_flow, "0", 15},
                                                {&shape_carto, "8", 20},
-                                               {&shape_kin, "9", 10}};
+                                               {&shape_children, "9", 10}};
     for (size_t i = 0; i < ARRAY_COUNT(shapes); i++) {
         for (size_t way = 0; way < ARRAY_COUNT(ways); way++) {
             struct shape_case c = shapes[i];

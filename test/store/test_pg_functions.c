@@ -965,7 +965,7 @@ static void test_malformed_messages(void **state)
     assert_int_equal(sql_count(app, "SELECT count(*) FROM quipu.msg WHERE state=5"),
                      ARRAY_COUNT(signals) + 2);
     assert_int_equal(storetest_count(&x.f, TABLE_hook_sig), 0);
-    assert_int_equal(engine_stats(x.e).buried, ARRAY_COUNT(signals) + 2);
+    assert_int_equal(engine_stats(x.e).dead_letters, ARRAY_COUNT(signals) + 2);
     assert_int_equal(job_is("bad", JOB_OPEN)->status, STATUS_PARKED);
     assert_int_equal(job_is("worse", JOB_OPEN)->status, STATUS_PARKED);
     assert_int_equal(enginetest_end(&x, "bad", JOB_CANCELLED), QP_OK);

@@ -462,7 +462,7 @@ static void execute(struct graphrun *r)
     }
     if (r->kills == kills) { /* else its place went with its engine */
         task->service->room++;
-        task->service->hungry = true;
+        task->service->wants_messages = true;
     }
     graphrun_forget(r, task);
 }

@@ -505,7 +505,7 @@ static void make_msg_retry(struct opgen *g, struct op_msg_retry *op)
     op->untry = opgen_chance(g, 30);
 }
 
-static void make_msg_bury(struct opgen *g, struct op_msg_bury *op)
+static void make_msg_dead_letter(struct opgen *g, struct op_msg_dead_letter *op)
 {
     op->ref = claim_of(g, msg_is_held);
     op->error = ONE_OF(g, texts);

@@ -206,7 +206,7 @@ void opworld_prepare(struct store *s, struct testenv *t, struct opworld *w)
     read_tokens(s, w);
     commit_reset(&c);
     b = commit_bundle(&c, "prepare");
-    ADD(b, msg_bury, .ref = held_message(w, 25), .error = QP_STR("dead"));
+    ADD(b, msg_dead_letter, .ref = held_message(w, 25), .error = QP_STR("dead"));
     run(s, &c);
     commit_done(&c);
     testenv_advance_ms(t, 2 * DUE_MS);
@@ -295,7 +295,7 @@ static void fill_message(const struct opworld *w, struct op *op)
         SET(msg_extend, .ref = held_message(w, 21), .lease_ms = 2 * LEASE_MS);
         SET(msg_ack, .ref = held_message(w, 22));
         SET(msg_retry, .ref = held_message(w, 23), .delay_ms = DUE_MS, .error = QP_STR("error"));
-        SET(msg_bury, .ref = held_message(w, 24), .error = QP_STR("error"));
+        SET(msg_dead_letter, .ref = held_message(w, 24), .error = QP_STR("error"));
         SET(msg_revive, .ref = held_message(w, 25));
         SET(msg_adopt, .epoch = w->epoch, .limit = 10);
         SET(lane_limit, .ns = STORE_NS_DEFAULT, .topic = QP_STR("ready"), .limit_key = QP_STR("*"),

@@ -124,7 +124,7 @@ static void call_forget(struct shaperun_call *c)
     }
     *link = c->next;
     c->task->service->room++;
-    c->task->service->hungry = true;
+    c->task->service->wants_messages = true;
     task_free(r->env, c->task);
     mem_free(r->env, c);
 }

@@ -37,7 +37,7 @@ struct shape {
 extern const struct shape shape_tree;
 extern const struct shape shape_flow;
 extern const struct shape shape_carto;
-extern const struct shape shape_kin;
+extern const struct shape shape_children;
 
 /* What a worker of this name earns; never 0. */
 int64_t shape_value(qp_str name);

@@ -147,7 +147,7 @@ struct shape_case {
 static const struct shape_case shapes[] = {{&shape_tree, "7", 21},
                                            {&shape_flow, "0", 25},
                                            {&shape_carto, "20", 51},
-                                           {&shape_kin, "9", 11}};
+                                           {&shape_children, "9", 11}};
 
 static int visit_error(void *context, const struct qp_finding *finding)
 {

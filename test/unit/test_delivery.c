@@ -131,7 +131,7 @@ static void test_only_what_was_begun_counts(void **state)
         }
         enginetest_settle(&x);
         assert_int_equal(x.ended, COUNT);
-        assert_int_equal(engine_stats(x.e).buried, 0);
+        assert_int_equal(engine_stats(x.e).dead_letters, 0);
         enginetest_done(&x);
     }
 }
@@ -155,7 +155,7 @@ static void test_unknown_kind(void **state)
         enginetest_wait(&x, 2000);
     }
     assert_int_equal(enginetest_message(&x, 0)->state, MSG_DEAD);
-    assert_int_equal(engine_stats(x.e).buried, 1);
+    assert_int_equal(engine_stats(x.e).dead_letters, 1);
     assert_int_equal(x.ended, COUNT);
     enginetest_done(&x);
 }

@@ -615,7 +615,7 @@ static void ceiling(void)
     letter = enginetest_message(&x, x.job);
     assert_int_equal(letter->state, MSG_DEAD);
     assert_int_equal(job()->status, STATUS_PARKED);
-    assert_int_equal(engine_stats(x.e).buried, 1);
+    assert_int_equal(engine_stats(x.e).dead_letters, 1);
     /* it is escalated for good: whoever tries again is told the same again */
     request_unpark(&unpark);
     assert_int_equal(enginetest_ask(&x, &unpark.command), QP_OK);
@@ -668,7 +668,7 @@ static void test_H7_leg2_ceiling(void **state)
     }
     assert_digits("l,0,0", "001100000000002 000011000000001 000011000000002");
     assert_non_null(job()->parked.p);
-    assert_int_equal(engine_stats(x.e).buried, 1);
+    assert_int_equal(engine_stats(x.e).dead_letters, 1);
     enginetest_done(&x);
 }
 

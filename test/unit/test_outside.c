@@ -181,7 +181,7 @@ static void test_end_before_begin(void **state)
 }
 
 /* A START or RESULT that is not JSON is a dead letter after one delivery, and its job is parked. */
-static void malformed_is_buried(void)
+static void malformed_is_a_dead_letter(void)
 {
     int64_t job = reserve();
     write_start(job, "a", "{\"n\":");
@@ -189,16 +189,16 @@ static void malformed_is_buried(void)
     enginetest_settle(&x);
     assert_int_equal(enginetest_message(&x, job)->state, MSG_DEAD);
     assert_int_equal(enginetest_job(&x, job)->status, STATUS_PARKED);
-    assert_int_equal(engine_stats(x.e).buried, 1);
+    assert_int_equal(engine_stats(x.e).dead_letters, 1);
     enginetest_check(&x);
     assert_int_equal(enginetest_end(&x, "a", JOB_CANCELLED), QP_OK);
     assert_null(enginetest_message(&x, job));
 }
 
-static void test_malformed_is_buried(void **state)
+static void test_malformed_is_a_dead_letter(void **state)
 {
     (void)state;
-    on_each(malformed_is_buried);
+    on_each(malformed_is_a_dead_letter);
 }
 
 static void write_signal(unsigned guid, const char *payload)
@@ -250,7 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signal_parse),     cmocka_unit_test(test_start_is_resumed),
-        cmocka_unit_test(test_end_before_begin), cmocka_unit_test(test_malformed_is_buried),
+        cmocka_unit_test(test_end_before_begin), cmocka_unit_test(test_malformed_is_a_dead_letter),
         cmocka_unit_test(test_signals_arrive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

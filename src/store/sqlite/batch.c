@@ -405,7 +405,7 @@ int sqlite_write(struct provider *base, enum table_id table, const void *before,
     if (table == TABLE_head && after != NULL) {
         p->head_rev = ((const struct head_row *)after)->rev;
     }
-    rc = code == SQLITE_OK ? sqlite_run(p, s, err, "write a row")
+    rc = code == SQLITE_OK ? sqlite_execute(p, s, err, "write a row")
                            : sqlite_fail(p, code, err, "bind a row");
     if (rc == QP_OK && sqlite3_changes(p->db) != 1) {
         rc = err_set(err, QP_E_CONFLICT, "%s: %s: the row has changed since it was read", p->path,

@@ -23,7 +23,7 @@ static int run_plain(struct sqlite_provider *p, enum plain_statement kind, struc
 {
     sqlite3_stmt *s;
     int rc = sqlite_plain_statement(p, kind, &s, err);
-    return rc == QP_OK ? sqlite_run(p, s, err, what) : rc;
+    return rc == QP_OK ? sqlite_execute(p, s, err, what) : rc;
 }
 
 /* Between transactions, whoever comes finds the connection in order. SQLite's locks do not survive

@@ -116,8 +116,8 @@ int sqlite_bind_column(sqlite3_stmt *s, int place, const struct column *c, const
 /* The same for all columns of the key, from a place on. */
 int sqlite_bind_key(sqlite3_stmt *s, int place, const struct table *t, const void *row);
 /* Runs a statement that returns no rows, and resets it. */
-int sqlite_run(struct sqlite_provider *p, sqlite3_stmt *s, struct qp_err *err,
-               const char *what) QP_MUST_USE;
+int sqlite_execute(struct sqlite_provider *p, sqlite3_stmt *s, struct qp_err *err,
+                   const char *what) QP_MUST_USE;
 
 /* batch.c: the tables of rows to be written, for a connection that writes; and the writing of
  * them. */

@@ -384,7 +384,7 @@ int sqlite_bind_key(sqlite3_stmt *s, int place, const struct table *t, const voi
 }
 
 /* Runs a statement that returns no rows, and resets it. */
-int sqlite_run(struct sqlite_provider *p, sqlite3_stmt *s, struct qp_err *err, const char *what)
+int sqlite_execute(struct sqlite_provider *p, sqlite3_stmt *s, struct qp_err *err, const char *what)
 {
     int code = sqlite3_step(s);
     int rc = code == SQLITE_DONE ? QP_OK : sqlite_fail(p, code, err, what);

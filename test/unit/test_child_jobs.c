@@ -1,4 +1,4 @@
-/* test_kin.c - jobs that call others, answer them, and end with them
+/* test_child_jobs.c - jobs that call others, answer them, and end with them
  *
  * One program, whose jobs differ by their workflow:
  *

@@ -1,9 +1,9 @@
-/* kin.c - jobs that have to do with others: calls, their answers, ends that go further (see program.h)
+/* child_jobs.c - jobs that call other jobs: the call, its answer, and ends that include the called jobs (see program.h)
  *
- *   I1  a call's job and the digit that proves the call are one commit: whoever awaits has somebody to wait for
+ *   I1  a call's job and the digit that proves the call are one commit: the job that is awaited exists
  *   I2  the GUID of the answer follows from the call, and stands on the called job: whatever answers it, and
  *       however often, the parent is answered once
- *   I3  a call whose id is taken by somebody else is answered at once: nobody waits for ever (H3)
+ *   I3  a call whose id another job has is answered at once, so the caller does not wait without end (H3)
  *   I4  the message that ends the called jobs is put by the commit that closes their parent
  *
  *     parent   Leg1 ---- call: job row, START ---->  child   trigger, ..., step 3
@@ -225,7 +225,7 @@ static int answer_error(struct turn *t)
 }
 
 /* The output of a job that has none of its own is that of the activity that closed it: this one. */
-int kin_answer(struct turn *t)
+int parent_answer(struct turn *t)
 {
     const struct job_row *job = t->job;
     if (job->parent_guid.p == NULL) {
@@ -258,7 +258,7 @@ int turn_end_other(struct turn *t, qp_str jid, enum job_state state, qp_str erro
     return rc == QP_OK ? turn_op(t, &op) : rc;
 }
 
-int kin_descend(struct turn *t)
+int children_end(struct turn *t)
 {
     struct op op = {.kind = OP_msg_put,
                     .msg_put = {.ref = {t->site.ref.ns, 0},

@@ -1,4 +1,4 @@
-/* shape_kin.c - a program of jobs that call others (see shapes.h)
+/* shape_children.c - a program of jobs that call others (see shapes.h)
  *
  *   kin        trigger -- a0, a1, a2: each calls a kin-low, and arrives at the gate with what it was answered;
  *                 |       the last one brings nothing
@@ -26,7 +26,7 @@ static bool is_caller(const struct turn *t)
     return t->at.name.n == 2 && t->at.name.p[0] == 'a';
 }
 
-static int kin_describe(struct turn *t, struct op_act_create *row)
+static int children_describe(struct turn *t, struct op_act_create *row)
 {
     row->category = is(t, "end") ? 'B' : 'A';
     row->topic = is(t, "work") ? QP_STR("kin") : QP_NONE;
@@ -41,7 +41,7 @@ static int call(struct turn *t, qp_str workflow, qp_str jid, int64_t input)
     return rc == QP_OK ? turn_call(t, &call) : rc;
 }
 
-static int kin_enter(struct turn *t)
+static int children_enter(struct turn *t)
 {
     int64_t input = shape_number(t->act->input);
     if (is_caller(t)) {
@@ -69,7 +69,7 @@ static int end_idle(struct turn *t)
                        : rc;
 }
 
-static int kin_work(struct turn *t, struct work *work)
+static int children_work(struct turn *t, struct work *work)
 {
     int rc = shape_add(t, "steps", 1);
     if (rc == QP_OK && (is_caller(t) || is(t, "work"))) {
@@ -96,7 +96,7 @@ static int spawn_first(struct turn *t)
     return rc;
 }
 
-static int kin_spawn(struct turn *t, struct spawn *spawn)
+static int children_spawn(struct turn *t, struct spawn *spawn)
 {
     (void)spawn;
     if (t->act->category == 'D') {
@@ -115,7 +115,7 @@ static int kin_spawn(struct turn *t, struct spawn *spawn)
     return is(t, "gate") ? turn_child(t, QP_STR("end"), t->act->input) : QP_OK;
 }
 
-static int kin_complete(struct turn *t, struct complete *complete)
+static int children_complete(struct turn *t, struct complete *complete)
 {
     int64_t sum = 0;
     int64_t steps = 0;
@@ -130,21 +130,21 @@ static int kin_complete(struct turn *t, struct complete *complete)
                : shape_print(t, &complete->output, "%lld", (long long)sum);
 }
 
-static const struct program kin_program = {.kind = 104,
-                                           .name = "kin",
-                                           .describe = kin_describe,
-                                           .enter = kin_enter,
-                                           .work = kin_work,
-                                           .spawn = kin_spawn,
-                                           .complete = kin_complete};
+static const struct program children_program = {.kind = 104,
+                                                .name = "kin",
+                                                .describe = children_describe,
+                                                .enter = children_enter,
+                                                .work = children_work,
+                                                .spawn = children_spawn,
+                                                .complete = children_complete};
 
-static void kin_execute(qp_str addr, qp_str input, char out_text[SHAPE_TEXT_SIZE])
+static void children_execute(qp_str addr, qp_str input, char out_text[SHAPE_TEXT_SIZE])
 {
     (void)snprintf(out_text, SHAPE_TEXT_SIZE, "%lld",
                    (long long)(shape_value(addr) + shape_number(input)));
 }
 
-static void kin_expect(int64_t input, char out_text[SHAPE_TEXT_SIZE])
+static void children_expect(int64_t input, char out_text[SHAPE_TEXT_SIZE])
 {
     int64_t sum = CODE_ENDED;
     for (int64_t i = 0; i < CALLS; i++) {
@@ -153,15 +153,15 @@ static void kin_expect(int64_t input, char out_text[SHAPE_TEXT_SIZE])
     (void)snprintf(out_text, SHAPE_TEXT_SIZE, "sum %lld steps %d", (long long)sum, CALLS + 3);
 }
 
-static int64_t kin_tasks(int64_t input)
+static int64_t children_tasks(int64_t input)
 {
     (void)input;
     return CALLS;
 }
 
-const struct shape shape_kin = {.program = &kin_program,
-                                .topics = {"kin"},
-                                .input = "9",
-                                .execute = kin_execute,
-                                .expect = kin_expect,
-                                .task_count = kin_tasks};
+const struct shape shape_children = {.program = &children_program,
+                                     .topics = {"kin"},
+                                     .input = "9",
+                                     .execute = children_execute,
+                                     .expect = children_expect,
+                                     .task_count = children_tasks};
