@@ -4,7 +4,7 @@
  *   txn_expect.c  reads the rows of whole jobs       txn_flush.c    writes what has changed
  *   txn_scan.c    reads ranges                       txn_keep.c     tells the cache
  */
-#include "store/txn_internal.h"
+#include "store/txn_entry.h"
 
 #define SLOTS_MIN 256
 

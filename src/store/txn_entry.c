@@ -3,7 +3,7 @@
  * An entry is looked for in the commit's own table first, then in the store's cache where that may be asked, then at
  * the provider. A row that cannot exist is not asked for at all.
  */
-#include "store/txn_internal.h"
+#include "store/txn_entry.h"
 
 #include "base/hash.h"
 

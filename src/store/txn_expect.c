@@ -3,7 +3,7 @@
  * A job whose row is the one that the cache knows needs nothing more: all its rows are as the cache has them. The rows
  * of other jobs come with the same question, as far as they are few.
  */
-#include "store/txn_internal.h"
+#include "store/txn_entry.h"
 
 #include <stdlib.h>
 

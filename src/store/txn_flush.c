@@ -1,5 +1,6 @@
 /* txn_flush.c - from the rows of a commit to the provider: each changed row once (see txn.h) */
-#include "store/txn_internal.h"
+#include "store/txn_flush.h"
+#include "store/txn_entry.h"
 
 #include "base/failpoint.h"
 

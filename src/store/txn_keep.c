@@ -1,5 +1,5 @@
 /* txn_keep.c - what the cache will know of the rows of a commit (see txn.h) */
-#include "store/txn_internal.h"
+#include "store/txn_entry.h"
 
 #define AHEAD 8 /* entries between asking for memory and using it: see txn_keep */
 

@@ -1,6 +1,6 @@
 /* txn_number.c - what a commit counts: definitions, numbers of a series, journal entries (see txn.h) */
 #include "store/feed.h"
-#include "store/txn_internal.h"
+#include "store/txn_entry.h"
 
 void txn_define(struct txn *t)
 {

@@ -2,7 +2,8 @@
  *
  * The provider looks into its indexes, so what has changed in a table is written before the table is scanned.
  */
-#include "store/txn_internal.h"
+#include "store/txn_entry.h"
+#include "store/txn_flush.h"
 
 struct gather {
     struct txn *t;

@@ -4,7 +4,7 @@
  * there is no file, and the next creation removes what was left. Every migration is one transaction together with its
  * number: if we crash in one, the next open goes on with it.
  */
-#include "store/sqlite/opening.h"
+#include "store/sqlite/create.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  *
  * No check writes to the file. Each refuses it with a sentence that names the file, what is wrong, and what to do.
  */
-#include "store/sqlite/opening.h"
+#include "store/sqlite/inspect.h"
 
 #include <stdio.h>
 

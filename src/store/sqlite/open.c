@@ -29,7 +29,8 @@
 
 #include "base/failpoint.h"
 #include "base/log.h"
-#include "store/sqlite/opening.h"
+#include "store/sqlite/create.h"
+#include "store/sqlite/inspect.h"
 
 /* A file that is not there yet gets its whole name too: SQLite takes a relative one like "file:x" or "file::memory:" for
  * something else. Without a directory it stays as it is, and the directory is complained about later. */

@@ -1,10 +1,9 @@
-/* txn_internal.h - what the files behind txn.h share: txn.c, txn_entry.c, txn_expect.c, txn_scan.c, txn_number.c,
- * txn_flush.c, txn_keep.c
+/* txn_entry.h - the rows that a transaction knows, for the files behind txn.h
  *
  * Each function answers NULL, or the code of t->rc, when the commit cannot go on.
  */
-#ifndef QP_STORE_TXN_INTERNAL_H
-#define QP_STORE_TXN_INTERNAL_H
+#ifndef QP_STORE_TXN_ENTRY_H
+#define QP_STORE_TXN_ENTRY_H
 
 #include "store/txn.h"
 
@@ -23,10 +22,6 @@ struct txn_slot *txn_slot_of(struct txn *t, enum table_id table, const void *key
 struct txn_entry *txn_entry_new(struct txn *t, enum table_id table, uint64_t hash);
 /* The entry of a row, from wherever the row is known. */
 struct txn_entry *txn_entry_load(struct txn *t, enum table_id table, const void *key);
-
-/* txn_flush.c: the same for one table as txn_flush and txn_touch do for all. */
-int txn_table_flush(struct txn *t, enum table_id table) QP_MUST_USE;
-int txn_table_touch(struct txn *t, enum table_id table) QP_MUST_USE;
 
 /* Before the provider is asked for anything: its transaction has begun. */
 static inline int txn_reach(struct txn *t)
