@@ -6,10 +6,13 @@
  *       that was created, since SQLite syncs the directory with it; that sync makes all deletions
  *       before it durable as well
  *   I3  after the stop no call changes anything
+ *   I4  counts, the fault and the stop are under `disk_lock`: threads that read have connections of their own. Images are not,
+ *       so a test that records uses one thread
  */
 #include "support/faultvfs.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -67,6 +70,17 @@ static struct {
     struct image *images;
 } disk;
 
+static pthread_mutex_t disk_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int64_t read_locked(const int64_t *number)
+{
+    int64_t value;
+    (void)pthread_mutex_lock(&disk_lock);
+    value = *number;
+    (void)pthread_mutex_unlock(&disk_lock);
+    return value;
+}
+
 /* ------------------------------------------------------------------------- counting and failing */
 
 const char *faultvfs_kind_name(enum fault_kind kind)
@@ -78,45 +92,55 @@ const char *faultvfs_kind_name(enum fault_kind kind)
 
 int64_t faultvfs_count(enum fault_kind kind)
 {
-    return disk.counts[kind];
+    return read_locked(&disk.counts[kind]);
 }
 
 int64_t faultvfs_changes(void)
 {
-    return disk.changes;
+    return read_locked(&disk.changes);
 }
 
 void faultvfs_fail(const struct fault *fault)
 {
+    (void)pthread_mutex_lock(&disk_lock);
     disk.fault = *fault;
     disk.fault_calls = 0;
     disk.failures = 0;
+    (void)pthread_mutex_unlock(&disk_lock);
 }
 
 int64_t faultvfs_failures(void)
 {
-    return disk.failures;
+    return read_locked(&disk.failures);
 }
 
 void faultvfs_heal(void)
 {
+    (void)pthread_mutex_lock(&disk_lock);
     disk.fault = (struct fault){0};
+    (void)pthread_mutex_unlock(&disk_lock);
 }
 
 void faultvfs_stop_at(int64_t n)
 {
+    (void)pthread_mutex_lock(&disk_lock);
     disk.stop_at = n;
     disk.changes = 0;
     disk.stopped = false;
+    (void)pthread_mutex_unlock(&disk_lock);
 }
 
 bool faultvfs_stopped(void)
 {
-    return disk.stopped;
+    bool stopped;
+    (void)pthread_mutex_lock(&disk_lock);
+    stopped = disk.stopped;
+    (void)pthread_mutex_unlock(&disk_lock);
+    return stopped;
 }
 
-/* SQLITE_OK, or the code that this call fails with. */
-static int call(enum fault_kind kind)
+/* Under the lock. */
+static int call_locked(enum fault_kind kind)
 {
     const struct fault *f = &disk.fault;
     disk.counts[kind]++;
@@ -134,15 +158,27 @@ static int call(enum fault_kind kind)
     return f->code;
 }
 
+/* SQLITE_OK, or the code that this call fails with. */
+static int call(enum fault_kind kind)
+{
+    int code;
+    (void)pthread_mutex_lock(&disk_lock);
+    code = call_locked(kind);
+    (void)pthread_mutex_unlock(&disk_lock);
+    return code;
+}
+
 /* A call that changes the disk has been made. At the last one the power goes, and nobody hears how
  * it ended. */
 static int changed(int code)
 {
+    (void)pthread_mutex_lock(&disk_lock);
     disk.changes++;
     if (disk.stop_at > 0 && disk.changes >= disk.stop_at) {
         disk.stopped = true;
-        return SQLITE_IOERR;
+        code = SQLITE_IOERR;
     }
+    (void)pthread_mutex_unlock(&disk_lock);
     return code;
 }
 
@@ -359,7 +395,7 @@ static int file_sync(sqlite3_file *base, int flags)
 static int file_size(sqlite3_file *base, sqlite3_int64 *out_size)
 {
     sqlite3_file *real = self(base)->real;
-    return disk.stopped ? SQLITE_IOERR_FSTAT : real->pMethods->xFileSize(real, out_size);
+    return faultvfs_stopped() ? SQLITE_IOERR_FSTAT : real->pMethods->xFileSize(real, out_size);
 }
 
 static int file_lock(sqlite3_file *base, int lock)
@@ -502,8 +538,8 @@ static int disk_delete(sqlite3_vfs *vfs, const char *path, int sync_directory)
 static int disk_access(sqlite3_vfs *vfs, const char *path, int flags, int *out_answer)
 {
     (void)vfs;
-    return disk.stopped ? SQLITE_IOERR_ACCESS
-                        : disk.real->xAccess(disk.real, path, flags, out_answer);
+    return faultvfs_stopped() ? SQLITE_IOERR_ACCESS
+                              : disk.real->xAccess(disk.real, path, flags, out_answer);
 }
 
 static int disk_full_path(sqlite3_vfs *vfs, const char *path, int size, char *out_path)

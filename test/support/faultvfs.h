@@ -15,8 +15,8 @@
  * gone, one that was deleted may be back. What was synced is never touched: not even its neighbours
  * in a sector, which is SQLite's own assumption (powersafe overwrite).
  *
- * Busy handlers do not really sleep under this VFS. Its state is the process's: one test at a time,
- * one thread.
+ * Busy handlers do not really sleep under this VFS. Its state is the process's: one test at a time;
+ * one thread, where it records.
  */
 #ifndef QP_TEST_FAULTVFS_H
 #define QP_TEST_FAULTVFS_H
