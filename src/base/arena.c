@@ -201,7 +201,7 @@ static struct arena_block *block_create(struct arena *a, size_t need, size_t wis
 static size_t next_block_size(const struct arena *a)
 {
     if (a->block == NULL) {
-        return ARENA_FIRST_SIZE;
+        return a->first > 0 ? a->first : ARENA_FIRST_SIZE;
     }
     return a->block->size >= ARENA_BLOCK_SIZE / 2 ? ARENA_BLOCK_SIZE : a->block->size * 2;
 }

@@ -26,6 +26,7 @@ struct arena {
     size_t used;  /* bytes used in `block` */
     size_t total; /* bytes in all blocks */
     size_t limit; /* total may not pass this */
+    size_t first; /* wished size of the first block; 0: the usual one */
 };
 
 /* limit 0 means LIMIT_ARENA_SIZE. Init allocates nothing and cannot fail. */

@@ -78,10 +78,11 @@ int signal_check(const qp *q, const struct qp_signal *s, enum json_trust trust, 
     return rc == QP_OK ? QP_OK : err_wrap(err, rc, "signal");
 }
 
-/* One signal on its way. A blocking one stands on the caller's stack; an async one is a block of its own,
- * with copies of its texts behind it. */
+/* One signal on its way. A blocking one stands on the caller's stack; an async one in an arena of its own,
+ * with copies of its texts. */
 struct sending {
     struct call call;
+    struct arena arena; /* of an async one: itself, and its texts */
     struct request_signal request;
     struct qp_signal signal;
     int64_t ns;
@@ -89,6 +90,12 @@ struct sending {
     unsigned char guid[UUID_SIZE];
     unsigned char idem_hash[LIMIT_GUID_SIZE];
 };
+
+static void sending_free(struct sending *s)
+{
+    struct arena arena = s->arena; /* it stands in there itself */
+    arena_done(&arena);
+}
 
 static void sending_answered(struct engine *e, struct command *c, int rc, const char *why)
 {
@@ -115,7 +122,7 @@ static void sending_answered(struct engine *e, struct command *c, int rc, const 
     if (s->signal.sent != NULL) {
         s->signal.sent(s->signal.context, rc, rc == QP_OK ? "" : why);
     }
-    mem_free(&q->env, s);
+    sending_free(s);
 }
 
 static void sending_run(qp *q, struct call *c)
@@ -149,10 +156,9 @@ static void sending_withdrawn(qp *q, struct call *c)
     sending_answered(q->engine, &s->request.command, QP_E_TIMEOUT, call_late_text());
 }
 
-static int sending_prepare(qp *q, struct sending *s, enum json_trust trust, struct qp_err *err)
+static int sending_prepare(qp *q, struct sending *s, struct qp_err *err)
 {
     s->call = (struct call){.execute = sending_run, .q = q};
-    QP_TRY(signal_check(q, &s->signal, trust, err));
     QP_TRY(space_number(q, s->signal.ns, &s->ns, err));
     return signal_guid(q, &s->signal, s->guid, err);
 }
@@ -161,7 +167,8 @@ static int send_now(qp *q, const struct qp_signal *signal, enum json_trust trust
                     struct qp_err *err)
 {
     struct sending s = {.signal = *signal};
-    QP_TRY(sending_prepare(q, &s, trust, err));
+    QP_TRY(signal_check(q, signal, trust, err));
+    QP_TRY(sending_prepare(q, &s, err));
     return call_do(&q->driver, &s.call, err);
 }
 
@@ -177,43 +184,47 @@ int signal_send(qp *q, const struct qp_signal *signal, enum json_trust trust, st
     return send_now(q, signal, trust, err);
 }
 
-static qp_str keep(char **place, qp_str text)
+/* With copies of its texts. NULL: no memory. */
+static struct sending *sending_copy(qp *q, const struct qp_signal *signal)
 {
-    qp_str copy = {text.p == NULL ? NULL : *place, text.n};
-    if (text.n > 0) {
-        memcpy(*place, text.p, text.n);
-        *place += text.n;
+    struct arena arena;
+    struct sending *s;
+    arena_init(&arena, &q->env, 0);
+    s = ARENA_NEW(&arena, struct sending);
+    if (s == NULL) {
+        return NULL;
     }
-    return copy;
+    s->arena = arena;
+    s->signal = *signal;
+    s->async = true;
+    qp_str *const texts[] = {&s->signal.topic, &s->signal.key,      &s->signal.payload,
+                             &s->signal.id,    &s->signal.idem_key, &s->signal.idem_body};
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
+        if (!arena_copy(&s->arena, *texts[i], texts[i])) {
+            sending_free(s);
+            return NULL;
+        }
+    }
+    return s;
 }
 
 int qp_signal_send_async(qp *q, const struct qp_signal *signal, struct qp_err *err)
 {
     ENTER(q, signal != NULL, err);
-    size_t size = signal->topic.n + signal->key.n + signal->payload.n + signal->id.n +
-                  signal->idem_key.n + signal->idem_body.n;
-    struct sending *s = mem_alloc(&q->env, sizeof *s + size + 1);
-    char *place;
+    struct sending *s;
     int rc;
+    QP_TRY(signal_check(q, signal, JSON_UNCHECKED, err));
+    s = sending_copy(q, signal);
     if (s == NULL) {
         return err_set(err, QP_E_NOMEM, "signal: out of memory");
     }
-    s->signal = *signal;
-    s->async = true;
-    rc = sending_prepare(q, s, JSON_UNCHECKED, err);
+    rc = sending_prepare(q, s, err);
     s->call.withdrawn = sending_withdrawn;
     if (rc == QP_OK) {
-        place = (char *)(s + 1);
-        s->signal.topic = keep(&place, signal->topic);
-        s->signal.key = keep(&place, signal->key);
-        s->signal.payload = keep(&place, signal->payload);
-        s->signal.id = keep(&place, signal->id);
-        s->signal.idem_key = keep(&place, signal->idem_key);
-        s->signal.idem_body = keep(&place, signal->idem_body);
         rc = call_queue(&q->driver, &s->call, err);
     }
     if (rc != QP_OK) {
-        mem_free(&q->env, s);
+        sending_free(s);
     }
     return rc;
 }

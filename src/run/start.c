@@ -20,9 +20,10 @@
 #include "run/stats.h"
 
 /* One start, from the check to the answer. A blocking one stands on the caller's stack; an async one
- * is a block of memory of its own, with copies of its texts. */
+ * in an arena of its own, with copies of its texts. */
 struct starting {
     struct call call;
+    struct arena arena;    /* of an async one: itself, and its texts */
     struct starting *next; /* of a task: the next that commits with its output */
     struct request_start request;
     struct subscription subscription;
@@ -186,9 +187,10 @@ static qp_str start_policy(struct starting *s)
     return (qp_str){s->policy, retry_format(&policy, s->policy)};
 }
 
-static void starting_free(qp *q, struct starting *s)
+static void starting_free(struct starting *s)
 {
-    mem_free(&q->env, s);
+    struct arena arena = s->arena; /* it stands in there itself */
+    arena_done(&arena);
 }
 
 static struct starting *starting_of(struct subscription *s)
@@ -203,14 +205,14 @@ static void starting_ended(struct subscription *subscription, enum follow_event 
     struct starting *s = starting_of(subscription);
     (void)event;
     s->start.ended(s->start.context, state_word(state));
-    starting_free(s->call.q, s);
+    starting_free(s);
 }
 
 /* The engine closes before the job has ended: its owner is not notified. */
 static void starting_dropped(struct subscription *subscription)
 {
     struct starting *s = starting_of(subscription);
-    starting_free(s->call.q, s);
+    starting_free(s);
 }
 
 /* The job was there: under its own number, and perhaps it has ended already. */
@@ -277,7 +279,7 @@ static void start_answered_async(qp *q, struct starting *s, int rc, const char *
         s->watched = false;
     }
     if (!s->watched) {
-        starting_free(q, s);
+        starting_free(s);
     }
 }
 
@@ -419,18 +421,17 @@ static void start_withdrawn(qp *q, struct call *c)
 /* What must be found before it is queued. */
 static int start_prepare(qp *q, struct starting *s, struct qp_err *err)
 {
-    int rc = space_number(q, s->start.ns, &s->ns, err);
-    rc = rc == QP_OK ? ids_of_job(q, s->start.id, s->id, err) : rc;
-    if (rc == QP_OK && s->start.signal != NULL) {
-        rc = signal_guid(q, s->start.signal, s->signal_guid, err);
-    }
-    return rc;
+    QP_TRY(space_number(q, s->start.ns, &s->ns, err));
+    QP_TRY(ids_of_job(q, s->start.id, s->id, err));
+    return s->start.signal == NULL ? QP_OK : signal_guid(q, s->start.signal, s->signal_guid, err);
 }
 
 static int start_now(qp *q, struct starting *s, char out_id[QP_ID_SIZE], struct qp_err *err)
 {
     int rc = start_check(q, &s->start, JSON_UNCHECKED, err);
-    rc = rc == QP_OK ? start_prepare(q, s, err) : rc;
+    if (rc == QP_OK) {
+        rc = start_prepare(q, s, err);
+    }
     if (rc != QP_OK) {
         return err_wrap(err, rc, "start");
     }
@@ -452,72 +453,67 @@ int qp_job_start(qp *q, const struct qp_start *start, char out_id[QP_ID_SIZE], s
 
 /* ---------------------------------------------------------------------------------------- copies */
 
-/* Every text of a start, one after the other. */
-static void each_text(struct starting *s, struct qp_signal *signal, struct qp_attribute *attributes,
-                      void *context, void (*visit)(void *context, qp_str *text))
+static bool keep_texts(struct arena *arena, qp_str *const *texts, size_t count)
 {
-    struct qp_start *start = &s->start;
-    qp_str *texts[] = {&start->topic,     &start->input,    &start->ns,       &start->custom_id,
-                       &start->limit_key, &start->idem_key, &start->idem_body};
-    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
-        visit(context, texts[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (!arena_copy(arena, *texts[i], texts[i])) {
+            return false;
+        }
     }
-    for (size_t i = 0; i < start->attribute_count; i++) {
-        visit(context, &attributes[i].name);
-        visit(context, &attributes[i].value);
-    }
-    if (signal != NULL) {
-        visit(context, &signal->topic);
-        visit(context, &signal->key);
-        visit(context, &signal->payload);
-        visit(context, &signal->id);
-    }
+    return true;
 }
 
-static void add_size(void *context, qp_str *text)
+static bool keep_attributes(struct starting *s)
 {
-    *(size_t *)context += text->n;
-}
-
-static void move_text(void *context, qp_str *text)
-{
-    char **place = context;
-    if (text->n > 0) {
-        memcpy(*place, text->p, text->n);
-        text->p = *place;
-        *place += text->n;
+    size_t count = s->start.attribute_count;
+    struct qp_attribute *list = arena_alloc(&s->arena, count * sizeof *list + 1);
+    QP_ASSERT(count <= LIMIT_START_ATTRIBUTES);
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        if (!arena_copy(&s->arena, s->start.attributes[i].name, &list[i].name) ||
+            !arena_copy(&s->arena, s->start.attributes[i].value, &list[i].value)) {
+            return false;
+        }
     }
+    s->start.attributes = list;
+    return list != NULL;
 }
 
-/* A copy with all that it points to, in one block. */
+static bool keep_signal(struct starting *s)
+{
+    struct qp_signal *signal;
+    if (s->start.signal == NULL) {
+        return true;
+    }
+    signal = ARENA_NEW(&s->arena, struct qp_signal);
+    if (signal == NULL) {
+        return false;
+    }
+    *signal = *s->start.signal;
+    s->start.signal = signal;
+    return keep_texts(
+        &s->arena, (qp_str *const[]){&signal->topic, &signal->key, &signal->payload, &signal->id},
+        4);
+}
+
+/* A copy with all that it points to, in an arena of its own, in which it stands itself. NULL: no memory. */
 static struct starting *starting_copy(qp *q, const struct qp_start *start)
 {
-    struct starting sum = {.start = *start};
-    struct qp_signal signal = start->signal != NULL ? *start->signal : (struct qp_signal){0};
-    struct qp_attribute attributes[LIMIT_START_ATTRIBUTES];
-    size_t list_size = start->attribute_count * sizeof *attributes;
-    size_t size = sizeof sum + sizeof signal + list_size;
+    struct arena arena;
     struct starting *s;
-    char *place;
-    QP_ASSERT(start->attribute_count <= LIMIT_START_ATTRIBUTES);
-    if (list_size > 0) {
-        memcpy(attributes, start->attributes, list_size);
-    }
-    each_text(&sum, start->signal != NULL ? &signal : NULL, attributes, &size, add_size);
-    s = mem_alloc(&q->env, size);
+    arena_init(&arena, &q->env, 0);
+    s = ARENA_NEW(&arena, struct starting);
     if (s == NULL) {
         return NULL;
     }
+    s->arena = arena;
     s->start = *start;
-    place = (char *)(s + 1) + sizeof signal + list_size;
-    each_text(s, start->signal != NULL ? &signal : NULL, attributes, &place, move_text);
-    if (start->signal != NULL) {
-        memcpy(s + 1, &signal, sizeof signal);
-        s->start.signal = (const struct qp_signal *)(s + 1);
-    }
-    if (list_size > 0) {
-        memcpy((char *)(s + 1) + sizeof signal, attributes, list_size);
-        s->start.attributes = (const struct qp_attribute *)((char *)(s + 1) + sizeof signal);
+    qp_str *const texts[] = {&s->start.topic,     &s->start.input,     &s->start.ns,
+                             &s->start.custom_id, &s->start.limit_key, &s->start.idem_key,
+                             &s->start.idem_body};
+    if (!keep_texts(&s->arena, texts, ARRAY_COUNT(texts)) || !keep_attributes(s) ||
+        !keep_signal(s)) {
+        starting_free(s);
+        return NULL;
     }
     return s;
 }
@@ -537,9 +533,11 @@ static int start_later(qp *q, const struct qp_start *start, enum json_trust trus
     s->call = (struct call){.execute = start_run, .withdrawn = start_withdrawn, .q = q};
     s->async = true;
     rc = start_prepare(q, s, err);
-    rc = rc == QP_OK ? call_queue(&q->driver, &s->call, err) : rc;
+    if (rc == QP_OK) {
+        rc = call_queue(&q->driver, &s->call, err);
+    }
     if (rc != QP_OK) {
-        starting_free(q, s);
+        starting_free(s);
         return err_wrap(err, rc, "start");
     }
     return QP_OK;
@@ -604,7 +602,7 @@ int qp_task_start(qp_task *t, const struct qp_start *start, struct qp_err *err)
     }
     rc = start_prepare(q, s, err);
     if (rc != QP_OK) {
-        starting_free(q, s);
+        starting_free(s);
         return err_wrap(err, rc, "start");
     }
     s->start.id = str_from(s->id);
@@ -644,6 +642,6 @@ void task_starts_free(qp_task *t)
     while (t->starts != NULL) {
         struct starting *s = t->starts;
         t->starts = s->next;
-        starting_free(t->q, s);
+        starting_free(s);
     }
 }

@@ -31,6 +31,21 @@ static void api_free(struct api *api)
     mem_free(api->options.env, api);
 }
 
+/* What was opened is given back by crew_stop and api_free; the clock is the last. */
+static int open_parts(struct api *api, struct qp_err *err)
+{
+    const struct api_options *o = &api->options;
+    if (auth_create(o->engine, o->env, o->token_rate, &api->auth) != QP_OK ||
+        idempotency_create(o->env, &api->idempotency) != QP_OK) {
+        return err_set(err, QP_E_NOMEM, "out of memory");
+    }
+    QP_TRY(crew_start(api, err));
+    if (pthread_create(&api->clock, NULL, clock_main, api) != 0) {
+        return err_set(err, QP_E_LIMIT, "the system refuses another thread");
+    }
+    return QP_OK;
+}
+
 int api_open(const struct api_options *options, struct api **out_api, struct qp_err *err)
 {
     struct api *api = mem_alloc(options->env, sizeof *api);
@@ -46,12 +61,7 @@ int api_open(const struct api_options *options, struct api **out_api, struct qp_
     (void)pthread_cond_init(&api->work, NULL);
     cond_init_monotonic(&api->idle);
     cond_init_monotonic(&api->clock_changed);
-    rc = auth_create(options->engine, options->env, options->token_rate, &api->auth);
-    rc = rc == QP_OK ? idempotency_create(options->env, &api->idempotency) : rc;
-    rc = rc == QP_OK ? crew_start(api, err) : err_set(err, rc, "out of memory");
-    if (rc == QP_OK && pthread_create(&api->clock, NULL, clock_main, api) != 0) {
-        rc = err_set(err, QP_E_LIMIT, "the system refuses another thread");
-    }
+    rc = open_parts(api, err);
     if (rc != QP_OK) {
         crew_stop(api);
         api_free(api);

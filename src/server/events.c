@@ -7,77 +7,49 @@
  * who comes back with Last-Event-ID misses nothing and sees nothing twice. While nothing
  * happens, nothing is asked of the store.
  *
- *   I1  at most one fill is queued or going on
+ *   I1  at most one fill is queued or going on (kept.h)
  *   I2  once `closed`, the carrier is never woken, and a last fill takes everything apart
  *   I3  no more than STREAM_HIGH_SIZE is read ahead of a slow reader
  */
-#include <pthread.h>
 #include <stdio.h>
 
 #include "run/show.h"
 #include "server/handlers.h"
+#include "server/kept.h"
 
 #define STREAM_PAGE 50
 #define STREAM_HIGH_SIZE ((size_t)256 * 1024)
 #define STREAM_MOST_SIZE ((size_t)160 * 1024 * 1024)
 
 struct events {
+    struct kept kept;
     struct api_stream stream;
-    struct crew_job job;
-    struct timing timing;
-    struct api *api;
     qp_follower *follower;
     struct buf scratch; /* the crew's: one event */
     int64_t after;      /* likewise: the last that was read */
     bool one_job;
-    pthread_mutex_t lock;
+    const char *ns;
+    const char *text; /* the job's id, or the filter */
     /* under the lock */
     struct buf out;
     size_t sent;
-    bool queued;
-    bool again;
     bool closed;
     bool ended;
-    int users;
-    char ns[LIMIT_NAME_SIZE + 1];
-    char text[]; /* the job's id, or the filter */
 };
 
-static void fill(struct crew_job *job);
+static void fill(struct crew_job *turn);
 
-static void events_free(struct events *e)
+static struct events *events_of(struct api_stream *s)
 {
-    atomic_fetch_sub(api_streams(e->api), 1);
-    (void)pthread_mutex_destroy(&e->lock);
+    return (struct events *)((char *)s - offsetof(struct events, stream));
+}
+
+static void events_done(struct kept *k)
+{
+    struct events *e = (struct events *)k;
+    atomic_fetch_sub(api_streams(k->api), 1);
     buf_done(&e->out);
     buf_done(&e->scratch);
-    mem_free(api_env(e->api), e);
-}
-
-static void leave(struct events *e)
-{
-    bool last;
-    (void)pthread_mutex_lock(&e->lock);
-    last = --e->users == 0;
-    (void)pthread_mutex_unlock(&e->lock);
-    if (last) {
-        events_free(e);
-    }
-}
-
-/* Under the lock: somebody should fill; true: put it on the crew. */
-static bool claim_fill(struct events *e)
-{
-    bool put = !e->queued;
-    e->again = true;
-    e->queued = true;
-    return put;
-}
-
-static void put_fill(struct events *e)
-{
-    e->job = (struct crew_job){.run = fill, .must = true};
-    QP_ASSERT(crew_put(e->api, &e->job));
 }
 
 /* Under the lock. */
@@ -93,32 +65,32 @@ static void changed(void *context)
 {
     struct events *e = context;
     bool put;
-    (void)pthread_mutex_lock(&e->lock);
-    put = claim_fill(e);
-    (void)pthread_mutex_unlock(&e->lock);
+    (void)pthread_mutex_lock(&e->kept.lock);
+    put = kept_claim(&e->kept);
+    (void)pthread_mutex_unlock(&e->kept.lock);
     if (put) {
-        put_fill(e);
+        kept_put(&e->kept, fill);
     }
 }
 
 /* On the clock's thread: a sign of life; and the end, when the server goes. */
 static void tick(struct timing *t)
 {
-    struct events *e = (struct events *)((char *)t - offsetof(struct events, timing));
+    struct events *e = (struct events *)kept_of_timing(t);
     bool over;
-    (void)pthread_mutex_lock(&e->lock);
-    over = e->closed || api_is_draining(e->api);
+    (void)pthread_mutex_lock(&e->kept.lock);
+    over = e->closed || api_is_draining(e->kept.api);
     e->ended = e->ended || over;
     if (!over && e->out.n == e->sent) {
         buf_text(&e->out, ": ping\n\n");
     }
     wake(e);
     if (!over) {
-        timing_start(e->api, &e->timing, LIMIT_STREAM_PING_MS, tick);
+        kept_start(&e->kept, LIMIT_STREAM_PING_MS, tick);
     }
-    (void)pthread_mutex_unlock(&e->lock);
+    (void)pthread_mutex_unlock(&e->kept.lock);
     if (over) {
-        leave(e);
+        kept_leave(&e->kept);
     }
 }
 
@@ -126,11 +98,11 @@ static void tick(struct timing *t)
 
 static long stream_read(struct api_stream *s, char *out, size_t size)
 {
-    struct events *e = (struct events *)s;
+    struct events *e = events_of(s);
     size_t n;
     bool put = false;
     bool ended;
-    (void)pthread_mutex_lock(&e->lock);
+    (void)pthread_mutex_lock(&e->kept.lock);
     n = e->out.n - e->sent;
     n = n < size ? n : size;
     if (n > 0) {
@@ -140,26 +112,26 @@ static long stream_read(struct api_stream *s, char *out, size_t size)
     if (n > 0 && e->sent == e->out.n) {
         buf_reset(&e->out);
         e->sent = 0;
-        put = !e->ended && claim_fill(e); /* there may be more where that came from */
+        put = !e->ended && kept_claim(&e->kept); /* there may be more where that came from */
     }
     ended = e->ended;
-    (void)pthread_mutex_unlock(&e->lock);
+    (void)pthread_mutex_unlock(&e->kept.lock);
     if (put) {
-        put_fill(e);
+        kept_put(&e->kept, fill);
     }
     return n > 0 ? (long)n : ended ? -1 : 0;
 }
 
 static void stream_close(struct api_stream *s)
 {
-    struct events *e = (struct events *)s;
+    struct events *e = events_of(s);
     bool put;
-    (void)pthread_mutex_lock(&e->lock);
+    (void)pthread_mutex_lock(&e->kept.lock);
     e->closed = true;
-    put = claim_fill(e);
-    (void)pthread_mutex_unlock(&e->lock);
+    put = kept_claim(&e->kept);
+    (void)pthread_mutex_unlock(&e->kept.lock);
     if (put) {
-        put_fill(e);
+        kept_put(&e->kept, fill);
     }
 }
 
@@ -194,11 +166,11 @@ static int event_visit(void *context, const struct qp_event *event)
         return rc;
     }
     e->after = e->one_job ? event->seq : event->pos;
-    (void)pthread_mutex_lock(&e->lock);
+    (void)pthread_mutex_lock(&e->kept.lock);
     buf_printf(&e->out, "id: %lld\nevent: %s\n", (long long)e->after, event->kind);
     put_data(&e->out, buf_slice(&e->scratch));
     rc = buf_rc(&e->out);
-    (void)pthread_mutex_unlock(&e->lock);
+    (void)pthread_mutex_unlock(&e->kept.lock);
     return rc;
 }
 
@@ -213,9 +185,9 @@ static int ending_visit(void *context, const struct qp_job_info *job)
     struct ending *x = context;
     struct events *e = x->events;
     if (job->closed_at != 0 && job->seq <= e->after) {
-        (void)pthread_mutex_lock(&e->lock);
+        (void)pthread_mutex_lock(&e->kept.lock);
         buf_printf(&e->out, "event: end\ndata: {\"status\":\"%s\"}\n\n", job->status);
-        (void)pthread_mutex_unlock(&e->lock);
+        (void)pthread_mutex_unlock(&e->kept.lock);
         x->over = true;
     }
     return QP_OK;
@@ -226,19 +198,19 @@ static int ending_visit(void *context, const struct qp_job_info *job)
 static int begin_again(struct events *e)
 {
     int64_t position = 0;
-    int rc = qp_feed_position(api_engine(e->api), &position, NULL);
+    int rc = qp_feed_position(api_engine(e->kept.api), &position, NULL);
     if (rc == QP_OK) {
         e->after = position;
-        (void)pthread_mutex_lock(&e->lock);
+        (void)pthread_mutex_lock(&e->kept.lock);
         buf_printf(&e->out, "id: %lld\nevent: reset\ndata: {}\n\n", (long long)position);
-        (void)pthread_mutex_unlock(&e->lock);
+        (void)pthread_mutex_unlock(&e->kept.lock);
     }
     return rc;
 }
 
 static int read_page(struct events *e, bool *out_more, bool *out_over)
 {
-    qp *q = api_engine(e->api);
+    qp *q = api_engine(e->kept.api);
     qp_str ns = str_from(e->ns);
     struct ending x = {.events = e};
     int rc;
@@ -259,47 +231,45 @@ static int read_page(struct events *e, bool *out_more, bool *out_over)
 
 static void take_apart(struct events *e)
 {
-    qp_follow_end(api_engine(e->api), e->follower);
-    if (timing_stop(e->api, &e->timing)) {
-        leave(e);
-    }
-    leave(e);
+    qp_follow_end(api_engine(e->kept.api), e->follower);
+    kept_stop(&e->kept);
+    kept_leave(&e->kept);
 }
 
 /* Whether there is room for another page, and a reason for it. Under the lock. */
 static bool goes_on(struct events *e, bool more)
 {
     bool room = e->out.n - e->sent < STREAM_HIGH_SIZE;
-    return e->closed || (!e->ended && room && (more || e->again));
+    return e->closed || (!e->ended && room && (more || e->kept.again));
 }
 
 /* On the crew: a page, and another one if there is more. When the reader is slow, it goes on
  * when he has read. */
-static void fill(struct crew_job *job)
+static void fill(struct crew_job *turn)
 {
-    struct events *e = (struct events *)((char *)job - offsetof(struct events, job));
+    struct events *e = (struct events *)kept_of_turn(turn);
     bool more = false;
     bool over = false;
     bool closed;
     bool put;
     int rc;
-    (void)pthread_mutex_lock(&e->lock);
+    (void)pthread_mutex_lock(&e->kept.lock);
     closed = e->closed;
-    e->again = false;
-    (void)pthread_mutex_unlock(&e->lock);
+    e->kept.again = false;
+    (void)pthread_mutex_unlock(&e->kept.lock);
     if (closed) {
         take_apart(e);
         return;
     }
     rc = read_page(e, &more, &over);
-    (void)pthread_mutex_lock(&e->lock);
+    (void)pthread_mutex_lock(&e->kept.lock);
     e->ended = e->ended || over || rc != QP_OK;
     put = goes_on(e, more);
-    e->queued = put;
+    e->kept.queued = put;
     wake(e);
-    (void)pthread_mutex_unlock(&e->lock);
+    (void)pthread_mutex_unlock(&e->kept.lock);
     if (put) {
-        put_fill(e);
+        kept_put(&e->kept, fill);
     }
 }
 
@@ -312,24 +282,26 @@ bool wants_events(const struct api_call *c)
            memmem(c->accept.p, c->accept.n, type, sizeof type - 1) != NULL;
 }
 
+/* NULL: no memory. */
 static struct events *events_make(struct api_call *c, qp_str text, bool one_job)
 {
-    struct events *e = mem_alloc(api_env(c->api), sizeof *e + text.n + 1);
+    struct events *e = kept_make(c->api, sizeof *e);
     if (e == NULL) {
         return NULL;
     }
     e->stream = (struct api_stream){.call = c, .read = stream_read, .close = stream_close};
-    e->api = c->api;
     e->one_job = one_job;
-    e->users = 2; /* the carrier, and the timing */
     buf_init(&e->out, api_env(c->api), STREAM_MOST_SIZE);
     buf_init(&e->scratch, api_env(c->api), STREAM_MOST_SIZE);
-    (void)pthread_mutex_init(&e->lock, NULL);
-    (void)snprintf(e->ns, sizeof e->ns, "%.*s", STR_ARG(c->ns));
-    if (text.n > 0) {
-        memcpy(e->text, text.p, text.n);
-    }
     atomic_fetch_add(api_streams(c->api), 1);
+    e->kept.done = events_done;
+    e->kept.queued = true; /* the first page */
+    e->ns = kept_text(&e->kept, c->ns);
+    e->text = kept_text(&e->kept, text);
+    if (e->ns == NULL || e->text == NULL) {
+        kept_drop(&e->kept);
+        return NULL;
+    }
     return e;
 }
 
@@ -369,21 +341,20 @@ static void begin(struct api_call *c, qp_str text, bool one_job, int64_t after)
                                    .context = e,
                                    .changed = changed};
         e->after = after;
-        e->queued = true;
         rc = qp_follow_begin(api_engine(c->api), &follow, &e->follower, &err);
     }
     if (rc != QP_OK) {
         if (e != NULL) {
-            events_free(e);
+            kept_drop(&e->kept);
         }
         api_fail(c, rc, &err);
         return;
     }
-    timing_start(e->api, &e->timing, LIMIT_STREAM_PING_MS, tick);
+    kept_start(&e->kept, LIMIT_STREAM_PING_MS, tick);
     c->stream = &e->stream;
     c->status = 200;
     c->content_type_out = "text/event-stream";
-    put_fill(e); /* before the answer: after it the stream may be gone */
+    kept_put(&e->kept, fill); /* before the answer: after it the stream may be gone */
     api_answer(c);
 }
 
@@ -415,7 +386,9 @@ void follow_jobs(struct api_call *c, qp_str where)
     int64_t position = 0;
     int64_t after;
     int rc = qp_job_count(api_engine(c->api), c->ns, where, QP_COUNT_ESTIMATE, &count, &err);
-    rc = rc == QP_OK ? qp_feed_position(api_engine(c->api), &position, &err) : rc;
+    if (rc == QP_OK) {
+        rc = qp_feed_position(api_engine(c->api), &position, &err);
+    }
     if (rc != QP_OK) {
         api_fail(c, rc, &err);
         return;

@@ -263,11 +263,23 @@ static int open_files(struct server *s, struct qp_err *err)
     if ((o->tls_key == NULL) != (o->tls_certificate == NULL)) {
         return err_set(err, QP_E_INVALID, "TLS needs both a key and a certificate");
     }
-    if (rc == QP_OK && o->tls_key != NULL) {
-        rc = read_file(s->env, o->tls_key, &s->tls_key, err);
-        rc = rc == QP_OK ? read_file(s->env, o->tls_certificate, &s->tls_certificate, err) : rc;
+    if (rc != QP_OK || o->tls_key == NULL) {
+        return rc;
     }
-    return rc;
+    QP_TRY(read_file(s->env, o->tls_key, &s->tls_key, err));
+    return read_file(s->env, o->tls_certificate, &s->tls_certificate, err);
+}
+
+/* In this order: nothing listens to a peer before all else is there. What was opened is closed by server_close. */
+static int open_parts(struct server *s, struct qp_err *err)
+{
+    QP_TRY(open_files(s, err));
+    QP_TRY(open_listeners(s, err));
+    QP_TRY(check_exposure(s, err));
+    QP_TRY(open_engine(s, err));
+    QP_TRY(open_api(s, err));
+    QP_TRY(first_token(s, err));
+    return open_https(s, err);
 }
 
 int server_open(const struct server_options *options, struct server **out_server,
@@ -281,13 +293,7 @@ int server_open(const struct server_options *options, struct server **out_server
     s->options = *options;
     s->env = options->env;
     set_defaults(s);
-    rc = open_files(s, err);
-    rc = rc == QP_OK ? open_listeners(s, err) : rc;
-    rc = rc == QP_OK ? check_exposure(s, err) : rc;
-    rc = rc == QP_OK ? open_engine(s, err) : rc;
-    rc = rc == QP_OK ? open_api(s, err) : rc;
-    rc = rc == QP_OK ? first_token(s, err) : rc;
-    rc = rc == QP_OK ? open_https(s, err) : rc;
+    rc = open_parts(s, err);
     if (rc != QP_OK) {
         (void)server_close(s); /* nobody was served */
         return rc;

@@ -3,66 +3,37 @@
  * Nobody sleeps here: a kept call follows its job (qp_follow). Whenever that has changed, the crew asks whether it has
  * ended, and nothing else; the job is read once, for the answer, when it has or the call's time is over.
  *
- *   I1  at most one look is queued or going on; a change meanwhile makes it look again
- *   I2  the struct goes when neither the call nor its timing needs it any more
+ * A look is a turn of what is kept (kept.h): at most one is queued or going on, and a change meanwhile makes it look again.
  */
-#include <pthread.h>
-#include <stdio.h>
-
 #include "run/show.h"
 #include "server/handlers.h"
+#include "server/kept.h"
 
 struct waiting {
-    struct crew_job job;
-    struct timing timing;
-    struct api *api;
+    struct kept kept;
     struct api_call *call;
     qp_follower *follower;
-    pthread_mutex_t lock;
+    const char *ns;
+    const char *id;
     /* under the lock */
-    bool queued;
-    bool again;
     bool late;
     bool over;
-    int users;
-    char ns[LIMIT_NAME_SIZE + 1];
-    char id[QP_ID_SIZE];
 };
 
-static void look(struct crew_job *job);
-
-static void waiting_free(struct waiting *w)
-{
-    (void)pthread_mutex_destroy(&w->lock);
-    mem_free(api_env(w->api), w);
-}
-
-/* One user less. */
-static void leave(struct waiting *w)
-{
-    bool last;
-    (void)pthread_mutex_lock(&w->lock);
-    last = --w->users == 0;
-    (void)pthread_mutex_unlock(&w->lock);
-    if (last) {
-        waiting_free(w);
-    }
-}
+static void look(struct crew_job *turn);
 
 /* Somebody should look. */
 static void poke(struct waiting *w, bool late)
 {
     bool put = false;
-    (void)pthread_mutex_lock(&w->lock);
+    (void)pthread_mutex_lock(&w->kept.lock);
     w->late = w->late || late;
-    w->again = true;
-    if (!w->queued && !w->over) {
-        w->queued = put = true;
+    if (!w->over) {
+        put = kept_claim(&w->kept);
     }
-    (void)pthread_mutex_unlock(&w->lock);
+    (void)pthread_mutex_unlock(&w->kept.lock);
     if (put) {
-        w->job = (struct crew_job){.run = look, .must = true};
-        QP_ASSERT(crew_put(w->api, &w->job));
+        kept_put(&w->kept, look);
     }
 }
 
@@ -75,9 +46,9 @@ static void changed(void *context)
 /* On the clock's thread. */
 static void too_late(struct timing *t)
 {
-    struct waiting *w = (struct waiting *)((char *)t - offsetof(struct waiting, timing));
+    struct waiting *w = (struct waiting *)kept_of_timing(t);
     poke(w, true);
-    leave(w);
+    kept_leave(&w->kept);
 }
 
 struct reading {
@@ -115,40 +86,39 @@ static void answer_job(struct api_call *c, qp_str ns, qp_str id)
 
 static void stop(struct waiting *w)
 {
-    (void)pthread_mutex_lock(&w->lock);
+    (void)pthread_mutex_lock(&w->kept.lock);
     w->over = true;
-    (void)pthread_mutex_unlock(&w->lock);
-    qp_follow_end(api_engine(w->api), w->follower);
-    if (timing_stop(w->api, &w->timing)) {
-        leave(w);
-    }
+    (void)pthread_mutex_unlock(&w->kept.lock);
+    qp_follow_end(api_engine(w->kept.api), w->follower);
+    kept_stop(&w->kept);
 }
 
 /* Not yet: it is looked at again when it has changed, as it may have meanwhile. */
 static void keep_waiting(struct waiting *w)
 {
     bool put;
-    (void)pthread_mutex_lock(&w->lock);
-    put = w->queued = w->again;
-    (void)pthread_mutex_unlock(&w->lock);
+    (void)pthread_mutex_lock(&w->kept.lock);
+    put = w->kept.queued = w->kept.again;
+    (void)pthread_mutex_unlock(&w->kept.lock);
     if (put) {
-        QP_ASSERT(crew_put(w->api, &w->job));
+        kept_put(&w->kept, look);
     }
 }
 
 /* On the crew. */
-static void look(struct crew_job *job)
+static void look(struct crew_job *turn)
 {
-    struct waiting *w = (struct waiting *)((char *)job - offsetof(struct waiting, job));
+    struct waiting *w = (struct waiting *)kept_of_turn(turn);
     struct qp_err err = {0};
     bool ended = false;
     bool late;
     int rc;
-    (void)pthread_mutex_lock(&w->lock);
-    w->again = false;
+    (void)pthread_mutex_lock(&w->kept.lock);
+    QP_ASSERT(w->kept.queued && !w->over);
+    w->kept.again = false;
     late = w->late;
-    (void)pthread_mutex_unlock(&w->lock);
-    rc = qp_job_ended(api_engine(w->api), str_from(w->ns), str_from(w->id), &ended, &err);
+    (void)pthread_mutex_unlock(&w->kept.lock);
+    rc = qp_job_ended(api_engine(w->kept.api), str_from(w->ns), str_from(w->id), &ended, &err);
     if (rc == QP_OK && !ended && !late) {
         keep_waiting(w);
         return;
@@ -159,21 +129,23 @@ static void look(struct crew_job *job)
     } else {
         api_fail(w->call, rc, &err);
     }
-    leave(w);
+    kept_leave(&w->kept);
 }
 
+/* NULL: no memory. */
 static struct waiting *waiting_make(struct api_call *c, qp_str id)
 {
-    struct waiting *w = mem_alloc(api_env(c->api), sizeof *w);
-    if (w != NULL) {
-        w->api = c->api;
-        w->call = c;
-        w->users = 2; /* the call, and its timing */
-        w->queued = true;
-        w->job = (struct crew_job){.run = look, .must = true};
-        (void)pthread_mutex_init(&w->lock, NULL);
-        (void)snprintf(w->ns, sizeof w->ns, "%.*s", STR_ARG(c->ns));
-        (void)snprintf(w->id, sizeof w->id, "%.*s", STR_ARG(id));
+    struct waiting *w = kept_make(c->api, sizeof *w);
+    if (w == NULL) {
+        return NULL;
+    }
+    w->call = c;
+    w->kept.queued = true; /* the first look */
+    w->ns = kept_text(&w->kept, c->ns);
+    w->id = kept_text(&w->kept, id);
+    if (w->ns == NULL || w->id == NULL) {
+        kept_drop(&w->kept);
+        return NULL;
     }
     return w;
 }
@@ -202,12 +174,12 @@ void wait_for_job(struct api_call *c, qp_str id, qp_ms within_ms)
         &(struct qp_follow){str_from(w->ns), str_from(w->id), .context = w, .changed = changed},
         &w->follower, &err);
     if (rc != QP_OK) {
-        waiting_free(w);
+        kept_drop(&w->kept);
         api_fail(c, rc, &err);
         return;
     }
     due_stop(c); /* what it waits for from here on is the job */
     api_call_settle(c);
-    timing_start(c->api, &w->timing, within_ms, too_late);
-    look(&w->job); /* it may have ended before we followed it */
+    kept_start(&w->kept, within_ms, too_late);
+    look(&w->kept.turn); /* it may have ended before we followed it */
 }

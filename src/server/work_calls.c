@@ -4,10 +4,9 @@
  *           --> rendered on the carrier's --> told, or given back
  *
  * A call that brings nothing may be parked for long, and there may be very many: it is one small
- * block, and gives back body and texts. One that brings results keeps them until they are
+ * arena (kept.h), and gives back body and texts. One that brings results keeps them until they are
  * committed, which is soon.
  */
-#include <pthread.h>
 #include <stdio.h>
 
 #include "run/handle.h"
@@ -16,26 +15,23 @@
 #include "run/work_more.h"
 #include "server/fields.h"
 #include "server/handlers.h"
+#include "server/kept.h"
 
 #define WORK_WAIT_MS (20 * 1000) /* unless the worker says otherwise */
 
-/* A call of a worker. Texts stand behind it, or in the call's body when it brings results. */
+/* A call of a worker. Its time is for the end of the server, and for a store that does not answer: else the engine keeps
+ * the time of the call. What it brings is in the call's arena. */
 struct working {
+    struct kept kept;
     struct work_call work;
-    struct timing
-        timing; /* for the end of the server, and for a store that does not answer: else the
-                             engine keeps the time of the call */
-    struct api *api;
     struct api_call *call;
     int rc;
     char why[LIMIT_LOG_ECHO_SIZE];
     unsigned char key[HASH_KEYED_SIZE]; /* of the caller */
-    pthread_mutex_t lock;
-    bool over;      /* under the lock: work_done comes */
-    bool answered;  /* under the lock: by the engine */
-    bool reprieved; /* under the lock: it was late once, and the store is at work */
-    int users;      /* under the lock: the call, and its timing */
-    qp_str topics[];
+    /* under the lock */
+    bool over;      /* work_done comes */
+    bool answered;  /* by the engine */
+    bool reprieved; /* it was late once, and the store is at work */
 };
 
 /* -------------------------------------------------------------------------------------- answer */
@@ -70,7 +66,7 @@ static int put_tasks(struct json_writer *w, const struct working *k, struct qp_e
     for (const struct work_task *t = k->work.tasks; t != NULL; t = t->next) {
         json_begin_object(w);
         show_task(w, t);
-        QP_TRY(work_more(api_engine(k->api), t, w, err));
+        QP_TRY(work_more(api_engine(k->kept.api), t, w, err));
         json_end_object(w);
     }
     json_end_array(w);
@@ -128,23 +124,6 @@ static void render(struct api_call *c)
     api_json_set(c, &w, 200);
 }
 
-static void working_free(struct working *k)
-{
-    (void)pthread_mutex_destroy(&k->lock);
-    mem_free(api_env(k->api), k);
-}
-
-static void leave(struct working *k)
-{
-    bool last;
-    (void)pthread_mutex_lock(&k->lock);
-    last = --k->users == 0;
-    (void)pthread_mutex_unlock(&k->lock);
-    if (last) {
-        working_free(k);
-    }
-}
-
 /* So long after it should be over: a call that brings something is answered when that is committed. */
 static qp_ms grace_ms(const struct working *k)
 {
@@ -156,23 +135,23 @@ static qp_ms grace_ms(const struct working *k)
  * which gives it back in time. Else the engine has forgotten the time, or is slow. */
 static void too_late(struct timing *t)
 {
-    struct working *k = (struct working *)((char *)t - offsetof(struct working, timing));
-    bool ends = api_is_draining(k->api);
-    bool ready = ready_now(api_engine(k->api), NULL) == QP_OK;
+    struct working *k = (struct working *)kept_of_timing(t);
+    bool ends = api_is_draining(k->kept.api);
+    bool ready = ready_now(api_engine(k->kept.api), NULL) == QP_OK;
     bool open;
     bool again;
-    (void)pthread_mutex_lock(&k->lock);
+    (void)pthread_mutex_lock(&k->kept.lock);
     open = !k->over && !k->answered;
     again = open && ready && !ends && !k->reprieved;
     if (again) {
         k->reprieved = true;
-        timing_start(k->api, t, LIMIT_WAIT_MS, too_late);
+        kept_start(&k->kept, LIMIT_WAIT_MS, too_late);
     } else if (open && (ready || ends || !api_call_late(k->call))) {
-        work_abort(api_engine(k->api), &k->work);
+        work_abort(api_engine(k->kept.api), &k->work);
     }
-    (void)pthread_mutex_unlock(&k->lock);
+    (void)pthread_mutex_unlock(&k->kept.lock);
     if (!again) {
-        leave(k);
+        kept_leave(&k->kept);
     }
 }
 
@@ -182,14 +161,12 @@ static void finished(struct api_call *c, bool told)
 {
     struct working *k = c->kept;
     bool given = told && c->status == 200;
-    (void)pthread_mutex_lock(&k->lock);
+    (void)pthread_mutex_lock(&k->kept.lock);
     k->over = true;
-    (void)pthread_mutex_unlock(&k->lock);
-    work_done(api_engine(k->api), &k->work, given ? WORK_TOLD : WORK_GIVEN_BACK);
-    if (timing_stop(k->api, &k->timing)) {
-        leave(k);
-    }
-    leave(k);
+    (void)pthread_mutex_unlock(&k->kept.lock);
+    work_done(api_engine(k->kept.api), &k->work, given ? WORK_TOLD : WORK_GIVEN_BACK);
+    kept_stop(&k->kept);
+    kept_leave(&k->kept);
 }
 
 /* On the engine's thread. */
@@ -197,9 +174,10 @@ static void answered(void *context, struct work_call *work, int rc, const char *
 {
     struct working *k = context;
     (void)work;
-    (void)pthread_mutex_lock(&k->lock); /* whoever answers in our place has done so, or does not */
+    (void)pthread_mutex_lock(
+        &k->kept.lock); /* whoever answers in our place has done so, or does not */
     k->answered = true;
-    (void)pthread_mutex_unlock(&k->lock);
+    (void)pthread_mutex_unlock(&k->kept.lock);
     k->rc = rc;
     (void)snprintf(k->why, sizeof k->why, "%s", why != NULL ? why : qp_code_text(rc));
     api_answer_by(k->call, render);
@@ -350,53 +328,50 @@ static bool may_serve(struct api_call *c, qp_str topic, size_t index)
     return false;
 }
 
-static qp_str put_text(char **at, qp_str text)
+/* The topics, copied. False: the call is answered, and perhaps gone. */
+static bool read_topics(struct api_call *c, qp_str array, struct working *k)
 {
-    qp_str copy = {*at, text.n};
-    if (str_is_none(text)) {
-        return QP_NONE;
+    struct raw_walk w = {.rest = array};
+    size_t count = readable(count_items(array), LIMIT_WORK_TOPICS);
+    qp_str *topics = arena_alloc(&k->kept.arena, count * sizeof *topics + 1);
+    bool room = topics != NULL;
+    for (size_t i = 0; room && i < count && raw_each(&w); i++) {
+        qp_str topic = QP_NONE;
+        if (!raw_string(c, w.value, &topic)) {
+            room = false; /* it is a string: fields.c has seen to it */
+        } else if (!may_serve(c, topic, i)) {
+            return false;
+        } else {
+            room = arena_copy(&k->kept.arena, topic, &topics[i]);
+        }
     }
-    memcpy(*at, text.p, text.n);
-    *at += text.n;
-    return copy;
+    if (!room) {
+        api_fail(c, QP_E_NOMEM, NULL);
+        return false;
+    }
+    k->work.topics = topics;
+    k->work.topic_count = count_items(array);
+    return true;
 }
 
-/* One block with copies of all that a parked call needs. NULL: the call is refused. */
+/* With copies of all that a parked call needs. NULL: no memory. */
 static struct working *working_make(struct api_call *c, const struct body_Work *body)
 {
-    size_t count = readable(count_items(body->topics), LIMIT_WORK_TOPICS);
-    size_t size = sizeof(struct working) + count * sizeof(qp_str) + body->topics.n +
-                  body->worker.n + body->build.n + c->ns.n + TOKEN_HASH_SIZE + LIMIT_TOKEN_ID_SIZE;
-    const struct qp_env *env = api_env(c->api);
-    struct raw_walk w = {.rest = body->topics};
-    struct working *k;
-    char *at;
-    k = mem_alloc(env, size);
+    struct working *k = kept_make(c->api, sizeof *k);
+    struct arena *arena;
     if (k == NULL) {
-        api_fail(c, QP_E_NOMEM, NULL);
         return NULL;
     }
-    at = (char *)&k->topics[count];
-    k->api = c->api;
+    arena = &k->kept.arena;
     k->call = c;
-    for (size_t i = 0; i < count && raw_each(&w); i++) {
-        qp_str topic = QP_NONE;
-        if (!raw_string(c, w.value, &topic) || !may_serve(c, topic, i)) {
-            mem_free(env, k); /* the call is answered, and perhaps gone */
-            return NULL;
-        }
-        k->topics[i] = put_text(&at, topic);
+    k->work = (struct work_call){
+        .leave = body->leave, .context = k, .answer = answered, .there = is_there};
+    if (!arena_copy(arena, c->ns, &k->work.ns) ||
+        !arena_copy(arena, body->worker, &k->work.worker) ||
+        !arena_copy(arena, body->build, &k->work.build)) {
+        kept_drop(&k->kept);
+        return NULL;
     }
-    k->work = (struct work_call){.ns = put_text(&at, c->ns),
-                                 .worker = put_text(&at, body->worker),
-                                 .build = put_text(&at, body->build),
-                                 .topics = k->topics,
-                                 .topic_count = count_items(body->topics),
-                                 .leave = body->leave,
-                                 .context = k,
-                                 .answer = answered,
-                                 .there = is_there};
-    (void)pthread_mutex_init(&k->lock, NULL);
     return k;
 }
 
@@ -405,7 +380,7 @@ static struct work_caller caller_of(const struct api_call *c, struct working *k)
 {
     static const unsigned char none[TOKEN_HASH_SIZE];
     bool keyed = memcmp(c->who.hash, none, sizeof none) != 0;
-    auth_task_key(api_auth(k->api), &c->who, k->key);
+    auth_task_key(api_auth(k->kept.api), &c->who, k->key);
     return (struct work_caller){.id = str_from(c->who.token),
                                 .key = keyed ? (qp_str){(const char *)k->key, sizeof k->key}
                                              : QP_NONE};
@@ -423,24 +398,21 @@ static void submit(struct api_call *c, struct working *k)
     struct qp_err err = {0};
     int rc;
     k->work.caller = caller_of(c, k);
-    k->users = 2;
     c->kept = k;
     c->finished = finished;
     if (k->work.result_count == 0 && k->work.beat_count == 0) {
         api_call_settle(c);
     }
     due_leave(c);
-    timing_start(k->api, &k->timing, grace_ms(k), too_late);
-    rc = work_submit(api_engine(k->api), &k->work, &err);
+    kept_start(&k->kept, grace_ms(k), too_late);
+    rc = work_submit(api_engine(k->kept.api), &k->work, &err);
     if (rc != QP_OK) {
         c->finished = NULL;
-        (void)pthread_mutex_lock(&k->lock);
+        (void)pthread_mutex_lock(&k->kept.lock);
         k->over = true;
-        (void)pthread_mutex_unlock(&k->lock);
-        if (timing_stop(k->api, &k->timing)) {
-            leave(k);
-        }
-        leave(k);
+        (void)pthread_mutex_unlock(&k->kept.lock);
+        kept_stop(&k->kept);
+        kept_leave(&k->kept);
         api_fail(c, rc, &err);
     }
 }
@@ -458,12 +430,14 @@ void handle_work(struct api_call *c)
     }
     k = working_make(c, &body);
     if (k == NULL) {
+        api_fail(c, QP_E_NOMEM, NULL);
+        return;
+    }
+    if (!read_topics(c, body.topics, k) || !read_results(c, body.results, &k->work) ||
+        !read_beats(c, body.beats, &k->work)) {
+        kept_drop(&k->kept); /* the call is answered, and perhaps gone */
         return;
     }
     read_numbers(c, &body, &k->work);
-    if (!read_results(c, body.results, &k->work) || !read_beats(c, body.beats, &k->work)) {
-        working_free(k); /* the call is answered, and perhaps gone */
-        return;
-    }
     submit(c, k);
 }
