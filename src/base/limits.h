@@ -204,6 +204,14 @@
 #define LIMIT_EVENT_VERSION 9007199254740991 /* of an event: what branches around it add up to */
 #define LIMIT_LATENT_NAMED 5                 /* events behind the end of the code that are named */
 
+/* Flows */
+#define LIMIT_FLOW_COMMANDS 2000 /* of one decision */
+#define LIMIT_FLOW_EVENTS 200000 /* of one history */
+#define LIMIT_FLOW_EVENTS_WARN 50000
+#define LIMIT_FLOW_SIZE (256LL * 1024 * 1024) /* of the inputs and outputs of one history */
+#define LIMIT_FLOW_NAMES 10000                /* of one namespace */
+#define LIMIT_FLOW_LISTEN 100 /* signals that one listen takes, and names that it waits for */
+
 /* Programs that quipu.shell runs */
 #define LIMIT_SHELL_COMMANDS 100 /* on the list */
 #define LIMIT_SHELL_ARGUMENTS 64
