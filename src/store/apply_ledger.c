@@ -143,6 +143,7 @@ int apply_act_create(struct txn *t, struct op_act_create *op)
         .kind = op->kind,
         .category = op->category,
         .cyclic = op->cyclic,
+        .version = op->version,
         .parent_guid = op->parent_guid,
         .topic = op->topic,
         .policy = op->policy,
@@ -158,7 +159,7 @@ int apply_act_create(struct txn *t, struct op_act_create *op)
         return txn_stop(t, QP_E_DONE, 0, there->ledger);
     }
     if (op->addr.n == 0 || op->addr.n > LIMIT_ADDRESS_SIZE || op->ledger < 0 ||
-        op->ledger > LIMIT_LEDGER) {
+        op->ledger > LIMIT_LEDGER || op->version < 0) {
         return QP_E_INVALID;
     }
     if (op->input.n > LIMIT_PAYLOAD_HARD_SIZE) {

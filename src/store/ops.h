@@ -191,6 +191,7 @@ struct op_act_create {
     int64_t kind;
     int64_t category; /* 'A' .. 'D' */
     int64_t cyclic;
+    int64_t version; /* of an event of a flow; 0: it is none */
     qp_str parent_guid;
     qp_str topic;
     qp_str policy;

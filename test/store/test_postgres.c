@@ -799,6 +799,10 @@ static void test_migrated(void **state)
         "ALTER TABLE older.job DROP COLUMN waits, DROP COLUMN retries;"
         "ALTER TABLE older.act DROP COLUMN waits; ALTER TABLE older.node DROP COLUMN serving;"
         "ALTER TABLE older.attr DROP COLUMN started;"
+        "DROP INDEX older.hook_sig_job;"
+        "ALTER TABLE older.act DROP COLUMN version, DROP COLUMN base, DROP COLUMN \"after\";"
+        "ALTER TABLE older.job DROP COLUMN kept; ALTER TABLE older.hook_sig DROP COLUMN job;"
+        "ALTER TABLE older.msg DROP COLUMN limits, DROP COLUMN deadline;"
         "CREATE INDEX attr_value ON older.attr(ns)");
     refused(url, QP_E_UNSUPPORTED, "older", true);
     s = open_with(url, false);
@@ -806,7 +810,7 @@ static void test_migrated(void **state)
     assert_int_equal(commit_ops(s, &put, 1), QP_OK);
     assert_int_equal(store_close(s, NULL), QP_OK);
     assert_int_equal(sql(c, "SELECT count(*) FROM older.app"), 1);
-    assert_int_equal(sql(c, "SELECT version FROM older.meta"), 8);
+    assert_int_equal(sql(c, "SELECT version FROM older.meta"), 9);
     (void)sql(c, "DROP SCHEMA older CASCADE");
     PQfinish(c);
 }

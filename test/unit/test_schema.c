@@ -143,34 +143,52 @@ static void test_scans_walk_their_index(void **state)
     storetest_done(&f);
 }
 
-/* The file as the first version made it: without what came with the migrations since. */
-static void make_version_1(void)
+/* What takes a file back to an older schema: without what came with the migrations since. */
+struct older {
+    const char *says;
+    const char *undo;
+};
+
+static const struct older olders[] = {
+    {"has schema 5, this program reads 6",
+     "DROP INDEX qp_hook_sig_expire; DROP INDEX qp_hook_sig_job;"
+     "CREATE INDEX qp_hook_sig_expire ON qp_hook_sig(expire_at);"
+     "ALTER TABLE qp_act DROP COLUMN version;"
+     "ALTER TABLE qp_act DROP COLUMN base;"
+     "ALTER TABLE qp_act DROP COLUMN \"after\";"
+     "ALTER TABLE qp_job DROP COLUMN kept;"
+     "ALTER TABLE qp_msg DROP COLUMN limits;"
+     "ALTER TABLE qp_msg DROP COLUMN deadline;"
+     "ALTER TABLE qp_hook_sig DROP COLUMN job;"
+     "PRAGMA user_version=5"},
+    {"has schema 1, this program reads 6",
+     "DROP TABLE qp_app; DROP TABLE qp_app_topic; DROP TABLE qp_definition;"
+     "DROP INDEX qp_msg_pending; DROP INDEX qp_hook_wait_job;"
+     "CREATE INDEX qp_hook_wait_job ON qp_hook_wait(ns,job);"
+     "DROP INDEX qp_job_started; DROP INDEX qp_job_status;"
+     "DROP INDEX qp_attr_value;"
+     "ALTER TABLE qp_job DROP COLUMN retries;"
+     "ALTER TABLE qp_job DROP COLUMN waits;"
+     "ALTER TABLE qp_act DROP COLUMN waits;"
+     "ALTER TABLE qp_attr DROP COLUMN started;"
+     "ALTER TABLE qp_node DROP COLUMN serving;"
+     "CREATE INDEX qp_job_status ON qp_job(ns,status) WHERE status NOT IN (0,5);"
+     "CREATE INDEX qp_attr_value ON qp_attr(ns,name,\"value\");"
+     "PRAGMA user_version=1"},
+};
+
+/* The file as version olders[upto] made it. */
+static void make_older(size_t upto)
 {
     sqlite3 *db = NULL;
     assert_int_equal(sqlite3_open(f.path, &db), SQLITE_OK);
-    assert_int_equal(
-        sqlite3_exec(db,
-                     "DROP TABLE qp_app; DROP TABLE qp_app_topic; DROP TABLE qp_definition;"
-                     "DROP INDEX qp_msg_pending; DROP INDEX qp_hook_wait_job;"
-                     "CREATE INDEX qp_hook_wait_job ON qp_hook_wait(ns,job);"
-                     "DROP INDEX qp_job_started; DROP INDEX qp_job_status;"
-                     "DROP INDEX qp_attr_value;"
-                     "ALTER TABLE qp_job DROP COLUMN retries;"
-                     "ALTER TABLE qp_job DROP COLUMN waits;"
-                     "ALTER TABLE qp_act DROP COLUMN waits;"
-                     "ALTER TABLE qp_attr DROP COLUMN started;"
-                     "ALTER TABLE qp_node DROP COLUMN serving;"
-                     "CREATE INDEX qp_job_status ON qp_job(ns,status) WHERE status NOT IN (0,5);"
-                     "CREATE INDEX qp_attr_value ON qp_attr(ns,name,\"value\");"
-                     "PRAGMA user_version=1",
-                     NULL, NULL, NULL),
-        SQLITE_OK);
+    for (size_t i = 0; i <= upto; i++) {
+        assert_int_equal(sqlite3_exec(db, olders[i].undo, NULL, NULL, NULL), SQLITE_OK);
+    }
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
-/* A file of the first version is what it was and more when it is opened: what is in it stays, what is
- * new can be used. Whoever only reads it is told to have it opened for writing once. */
-static void test_version_1_is_migrated(void **state)
+static void check_migration(size_t which)
 {
     struct store_options options = {.path = f.path, .read_only = true};
     struct op data = {.kind = OP_audit_add,
@@ -183,23 +201,32 @@ static void test_version_1_is_migrated(void **state)
     struct store *reader = NULL;
     struct store_info info;
     struct qp_err err = {0};
-    (void)state;
     storetest_init(&f, STORETEST_SQLITE, 1);
     assert_int_equal(storetest_op(&f, &data), QP_OK);
     assert_int_equal(store_close(f.s, &err), QP_OK);
-    make_version_1();
+    make_older(which);
     options.path = f.path;
     assert_int_equal(store_open(&f.t.env, &options, &reader, &err), QP_E_READONLY);
-    assert_non_null(strstr(err.text, "has schema 1, this program reads 5"));
+    assert_non_null(strstr(err.text, olders[which].says));
     options.read_only = false;
     assert_int_equal(store_open(&f.t.env, &options, &f.s, &err), QP_OK);
     store_info(f.s, &info);
-    assert_int_equal(info.schema_version, 5);
+    assert_int_equal(info.schema_version, 6);
     assert_int_equal(storetest_count(&f, TABLE_audit), 1);
     assert_int_equal(storetest_op(&f, &put), QP_OK);
     storetest_reopen(&f);
     assert_int_equal(storetest_count(&f, TABLE_app), 1);
     storetest_done(&f);
+}
+
+/* A file of an older version is what it was and more when it is opened: what is in it stays, what is new can be used. A
+ * reader of such a file is asked to have it opened for writing once. */
+static void test_older_versions_are_migrated(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(olders); i++) {
+        check_migration(i);
+    }
 }
 
 int main(void)
@@ -208,7 +235,7 @@ int main(void)
         cmocka_unit_test(test_columns_are_those_of_rows_def),
         cmocka_unit_test(test_nothing_else_is_there),
         cmocka_unit_test(test_scans_walk_their_index),
-        cmocka_unit_test(test_version_1_is_migrated),
+        cmocka_unit_test(test_older_versions_are_migrated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

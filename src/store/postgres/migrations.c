@@ -239,9 +239,26 @@ static const char *const migration_8[] = {
     NULL,
 };
 
+/* 9: what flows need. An event has a version, a flow knows what its decisions have seen, signals are kept for a job, and
+ * tasks have time limits. */
+static const char *const migration_9[] = {
+    "ALTER TABLE act ADD COLUMN version bigint NOT NULL DEFAULT 0",
+    "ALTER TABLE act ADD COLUMN base bigint NOT NULL DEFAULT 0",
+    "ALTER TABLE act ADD COLUMN \"after\" bigint NOT NULL DEFAULT 0",
+    "ALTER TABLE job ADD COLUMN kept bigint NOT NULL DEFAULT 0",
+    "ALTER TABLE msg ADD COLUMN limits bytea",
+    "ALTER TABLE msg ADD COLUMN deadline bigint NOT NULL DEFAULT 0",
+    "ALTER TABLE hook_sig ADD COLUMN job bigint NOT NULL DEFAULT 0",
+    "DROP INDEX hook_sig_expire",
+    "CREATE INDEX hook_sig_expire ON hook_sig(expire_at,ns,topic,hkey,seq) WHERE expire_at>0",
+    "CREATE INDEX hook_sig_job ON hook_sig(ns,job,topic,hkey,seq) WHERE expire_at=0",
+    NULL,
+};
+
 const char *const *const postgres_migrations[] = {
-    migration_1, postgres_functions,  migration_3, postgres_start_graphs,
-    migration_5, postgres_signal_ids, migration_7, migration_8};
+    migration_1,           postgres_functions, migration_3,
+    postgres_start_graphs, migration_5,        postgres_signal_ids,
+    migration_7,           migration_8,        migration_9};
 /* clang-format on */
 
 const int64_t postgres_schema_version = (int64_t)ARRAY_COUNT(postgres_migrations);

@@ -255,8 +255,24 @@ static const char *const migration_5[] = {
     NULL,
 };
 
-const char *const *const sqlite_migrations[] = {migration_1, migration_2, migration_3, migration_4,
-                                                migration_5};
+/* 6: what flows need. An event has a version, a flow knows what its decisions have seen, signals are kept for a job, and
+ * tasks have time limits. */
+static const char *const migration_6[] = {
+    "ALTER TABLE qp_act ADD COLUMN version INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE qp_act ADD COLUMN base INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE qp_act ADD COLUMN \"after\" INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE qp_job ADD COLUMN kept INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE qp_msg ADD COLUMN limits TEXT",
+    "ALTER TABLE qp_msg ADD COLUMN deadline INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE qp_hook_sig ADD COLUMN job INTEGER NOT NULL DEFAULT 0",
+    "DROP INDEX qp_hook_sig_expire",
+    "CREATE INDEX qp_hook_sig_expire ON qp_hook_sig(expire_at) WHERE expire_at>0",
+    "CREATE INDEX qp_hook_sig_job ON qp_hook_sig(ns,job) WHERE expire_at=0",
+    NULL,
+};
+
+const char *const *const sqlite_migrations[] = {migration_1, migration_2, migration_3,
+                                                migration_4, migration_5, migration_6};
 /* clang-format on */
 
 const int64_t sqlite_schema_version = (int64_t)ARRAY_COUNT(sqlite_migrations);

@@ -84,7 +84,7 @@ static const char *const views[] = {
                                                                 "a.addr") " AS error, nullif(a.code,0) AS code,"
                                                                           " " TIME("a.at") " AS entered_at, " TIME(
                                                                               "a.guid_at") " AS answered_at,"
-                                                                                           " CAST(a.input AS TEXT) AS input, CAST(a.output AS TEXT) AS output"
+                                                                                           " CAST(a.input AS TEXT) AS input, CAST(a.output AS TEXT) AS output, nullif(a.version,0) AS version"
                                                                                            " FROM main.qp_act a LEFT JOIN main.qp_msg m ON m.ns=a.ns AND m.job=a.job AND m.addr=a.addr AND m.kind=3",
 
     /* An entry as it was written (kernel/query_parts.c says what follows from which row): digits of the entry mark and of
