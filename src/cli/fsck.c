@@ -28,8 +28,8 @@ struct fsck {
 };
 
 static int take(struct fsck *f, struct cli *c);
-static int run_selftest(struct fsck *f);
-static int run_check(struct fsck *f);
+static int fsck_selftest(struct fsck *f);
+static int fsck_check(struct fsck *f);
 
 int command_fsck(struct cli *c)
 {
@@ -42,7 +42,7 @@ int command_fsck(struct cli *c)
     if (status != EXIT_OK) {
         return status;
     }
-    return f.selftest ? run_selftest(&f) : run_check(&f);
+    return f.selftest ? fsck_selftest(&f) : fsck_check(&f);
 }
 
 /* ------------------------------------------------------------------------------------ arguments */
@@ -213,7 +213,7 @@ static int fail(const struct qp_err *err, int rc)
     return rc == QP_E_INVALID ? EXIT_USAGE : rc == QP_E_NOT_FOUND ? EXIT_NOT_FOUND : EXIT_ERROR;
 }
 
-static int run_selftest(struct fsck *f)
+static int fsck_selftest(struct fsck *f)
 {
     struct qp_err err = {0};
     int rc = check_selftest(&f->env, &err);
@@ -225,7 +225,7 @@ static int run_selftest(struct fsck *f)
     return EXIT_OK;
 }
 
-static int run_check(struct fsck *f)
+static int fsck_check(struct fsck *f)
 {
     struct qp_check_result result = {0};
     struct qp_err err = {0};

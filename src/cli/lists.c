@@ -168,7 +168,7 @@ int command_parked(struct cli *c)
 /* --------------------------------------------------------------------------------------- others */
 
 /* Of commands without arguments. */
-static int run_list(struct cli *c, const struct list *list)
+static int show_list(struct cli *c, const struct list *list)
 {
     int status = cli_expect(c, 0, 0);
     return status == EXIT_OK ? list_run(c, list) : status;
@@ -181,7 +181,7 @@ int command_topics(struct cli *c)
         {"HELD", "held", false},           {"WORKERS", "workers", false},
         {"OLDEST MS", "oldest_ms", false}, {"SERVED", "served_at", true},
     };
-    return run_list(
+    return show_list(
         c, &(struct list){"/v1/topics", "", columns, ARRAY_COUNT(columns), "name", false, NULL});
 }
 
@@ -192,7 +192,7 @@ int command_workers(struct cli *c)
         {"IN HAND", "in_hand", false}, {"WAITING", "waiting", true}, {"TOKEN", "caller", true},
         {"SINCE", "since", true},      {"SEEN", "seen_at", false},
     };
-    return run_list(
+    return show_list(
         c, &(struct list){"/v1/workers", "", columns, ARRAY_COUNT(columns), "name", true, NULL});
 }
 
@@ -200,7 +200,7 @@ int command_namespaces_ls(struct cli *c)
 {
     static const struct table_column columns[] = {{"NAME", "name", false},
                                                   {"CREATED", "created_at", false}};
-    return run_list(
+    return show_list(
         c, &(struct list){"/v1/namespaces", "", columns, ARRAY_COUNT(columns), "name", true, NULL});
 }
 
@@ -218,7 +218,7 @@ int command_tokens_ls(struct cli *c)
         {"REVOKED", "revoked_at", false},
         {"USED", "used_at", false},
     };
-    return run_list(
+    return show_list(
         c, &(struct list){"/v1/tokens", "", columns, ARRAY_COUNT(columns), "id", false, NULL});
 }
 
@@ -228,6 +228,6 @@ int command_audit(struct cli *c)
         {"AT", "at", false},         {"ACTOR", "actor", false},     {"ACTION", "action", false},
         {"TARGET", "target", false}, {"OUTCOME", "outcome", false}, {"DETAIL", "detail", true},
     };
-    return run_list(c, &(struct list){"/v1/audit", cli_has(c, OPT_global) ? "store=1" : "", columns,
-                                      ARRAY_COUNT(columns), "id", false, NULL});
+    return show_list(c, &(struct list){"/v1/audit", cli_has(c, OPT_global) ? "store=1" : "",
+                                       columns, ARRAY_COUNT(columns), "id", false, NULL});
 }

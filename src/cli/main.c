@@ -58,7 +58,7 @@ static bool wants_help(int argc, char **argv)
     return false;
 }
 
-static int run_parsed(struct cli *c, int argc, char **argv)
+static int execute_parsed(struct cli *c, int argc, char **argv)
 {
     const char **room = calloc((size_t)argc + 1, sizeof *room);
     int status = room == NULL ? cli_fail(c, EXIT_ERROR, "out of memory") : EXIT_OK;
@@ -81,5 +81,5 @@ static int run(const struct command *command, int argc, char **argv)
         return EXIT_OK;
     }
     c = (struct cli){.command = command, .open_ask = ask_open};
-    return run_parsed(&c, argc, argv);
+    return execute_parsed(&c, argc, argv);
 }

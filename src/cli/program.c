@@ -68,7 +68,7 @@ static bool read_back(int fd, struct buf *out, size_t most)
 }
 
 /* Its exit code; -1: it could not be started, or died by a signal. */
-static int run_program(const char *program, qp_task *task, const int fds[3])
+static int execute_program(const char *program, qp_task *task, const int fds[3])
 {
     int status = 0;
     pid_t pid = fork();
@@ -125,7 +125,7 @@ static int work(void *context, qp_task *task)
     good = good && write(fds[0], input.p, input.n) == (ssize_t)input.n;
     if (good) {
         (void)lseek(fds[0], 0, SEEK_SET);
-        rc = answer(w, task, run_program(w->program, task, fds), fds);
+        rc = answer(w, task, execute_program(w->program, task, fds), fds);
     }
     for (int i = 0; i < 3; i++) {
         if (fds[i] >= 0) {

@@ -20,36 +20,36 @@
  * replaces. What is undefined is left as it was. */
 static int merge(struct action *s, const struct mapping *m, struct value *onto);
 
-static struct value *field_of(struct value *object, qp_str key)
+static struct value *member_of(struct value *object, qp_str key)
 {
     for (size_t i = 0; i < object->count; i++) {
-        if (str_equal(object->fields[i].key, key)) {
-            return object->fields[i].value;
+        if (str_equal(object->members[i].key, key)) {
+            return object->members[i].value;
         }
     }
     return NULL;
 }
 
-/* Room for twice as many fields, so that n of them cost n. */
+/* Room for twice as many members, so that n of them cost n. */
 static int fields_grow(struct action *s, struct value *object)
 {
     size_t capacity = 2 * object->count + 8;
     struct room *room = ARENA_NEW(action_arena(s), struct room);
-    struct field *fields = arena_alloc(action_arena(s), capacity * sizeof *fields);
-    if (room == NULL || fields == NULL) {
+    struct member *members = arena_alloc(action_arena(s), capacity * sizeof *members);
+    if (room == NULL || members == NULL) {
         return QP_E_NOMEM;
     }
     if (object->count > 0) {
-        memcpy(fields, object->fields, object->count * sizeof *fields);
+        memcpy(members, object->members, object->count * sizeof *members);
     }
     *room = (struct room){.used = object->count, .capacity = capacity};
-    object->fields = fields;
+    object->members = members;
     object->room = room;
     return QP_OK;
 }
 
-/* One field more than there are. */
-static int field_add(struct action *s, struct value *object, qp_str key, struct value **out_value)
+/* One member more than there are. */
+static int member_add(struct action *s, struct value *object, qp_str key, struct value **out_value)
 {
     const struct room *room = object->room;
     bool fits = room != NULL && room->used == object->count && room->used < room->capacity;
@@ -58,14 +58,14 @@ static int field_add(struct action *s, struct value *object, qp_str key, struct 
     if (rc != QP_OK || *out_value == NULL) {
         return QP_E_NOMEM;
     }
-    object->fields[object->count++] = (struct field){key, *out_value};
+    object->members[object->count++] = (struct member){key, *out_value};
     object->room->used = object->count;
     return QP_OK;
 }
 
 static int merge_entry(struct action *s, const struct mapping *m, qp_str key, struct value *object)
 {
-    struct value *there = field_of(object, key);
+    struct value *there = member_of(object, key);
     struct value value = {.kind = VALUE_UNDEFINED};
     int rc = QP_OK;
     if (mapping_is_map(m)) {
@@ -77,7 +77,7 @@ static int merge_entry(struct action *s, const struct mapping *m, qp_str key, st
     if (rc != QP_OK || value.kind == VALUE_UNDEFINED) {
         return rc;
     }
-    rc = there == NULL ? field_add(s, object, key, &there) : QP_OK;
+    rc = there == NULL ? member_add(s, object, key, &there) : QP_OK;
     if (rc == QP_OK) {
         *there = value;
     }

@@ -38,8 +38,8 @@ struct values {
 };
 
 static int evaluate(struct evaluation *e, const struct mapping *m, struct value *out_value);
-static int run_pipe(struct evaluation *e, const struct mapping *m, const struct values *seed,
-                    struct value *out_value);
+static int evaluate_pipe(struct evaluation *e, const struct mapping *m, const struct values *seed,
+                         struct value *out_value);
 
 int find_in_text(void *context, const struct reference *r, struct value *out_value)
 {
@@ -169,7 +169,7 @@ static int evaluate_map(struct evaluation *e, const struct mapping *m, struct va
     for (size_t i = 0; rc == QP_OK && i < m->count; i++) {
         rc = evaluate(e, m->entries[i].mapping, &v.at[i]);
         if (rc == QP_OK && v.at[i].kind != VALUE_UNDEFINED) {
-            object.fields[object.count++] = (struct field){m->entries[i].key, &v.at[i]};
+            object.members[object.count++] = (struct member){m->entries[i].key, &v.at[i]};
             rc = set_depth(e->scope, &object, &v.at[i]);
         }
     }
@@ -219,7 +219,7 @@ static int evaluate(struct evaluation *e, const struct mapping *m, struct value 
     case MAPPING_CALL:
         return function_call(m->function, e->scope, NULL, 0, out_value);
     case MAPPING_PIPE:
-        return run_pipe(e, m, NULL, out_value);
+        return evaluate_pipe(e, m, NULL, out_value);
     case MAPPING_MAP:
         return evaluate_map(e, m, out_value);
     case MAPPING_LIST:
@@ -234,8 +234,8 @@ static int evaluate(struct evaluation *e, const struct mapping *m, struct value 
 /* ---------------------------------------------------------------------------------------- rows */
 
 /* A row's values: the function's result, when it has one, then its cells. */
-static int run_cells(struct evaluation *e, const struct row *row, const struct values *before,
-                     struct values *out_values)
+static int evaluate_cells(struct evaluation *e, const struct row *row, const struct values *before,
+                          struct values *out_values)
 {
     size_t first = row->function != NULL;
     struct values v;
@@ -259,7 +259,7 @@ static int reduce_item(struct evaluation *e, const struct row *row, struct frame
     struct evaluation inner = {.scope = e->scope, .frame = f, .memos = e->memos};
     struct value seed = f->output;
     struct value result;
-    int rc = run_pipe(&inner, row->pipe, &(struct values){&seed, 1}, &result);
+    int rc = evaluate_pipe(&inner, row->pipe, &(struct values){&seed, 1}, &result);
 
     if (rc == QP_OK) {
         f->output = result;
@@ -271,8 +271,8 @@ static void frame_move(struct frame *f, size_t index)
 {
     f->index = (struct value){.kind = VALUE_INT, .integer = (int64_t)index};
     if (f->input.kind == VALUE_OBJECT) {
-        f->key = (struct value){.kind = VALUE_STRING, .text = f->input.fields[index].key};
-        f->item = *f->input.fields[index].value;
+        f->key = (struct value){.kind = VALUE_STRING, .text = f->input.members[index].key};
+        f->item = *f->input.members[index].value;
     } else {
         f->key = f->index;
         f->item = *f->input.items[index];
@@ -280,8 +280,8 @@ static void frame_move(struct frame *f, size_t index)
 }
 
 /* What is no collection has no items: the first value is the result. */
-static int run_reduce(struct evaluation *e, const struct row *row, const struct values *before,
-                      struct values *out_values)
+static int evaluate_reduce(struct evaluation *e, const struct row *row, const struct values *before,
+                           struct values *out_values)
 {
     struct frame f = {.input = before->at[0]};
     struct values v;
@@ -321,8 +321,8 @@ static int queue_begin(struct evaluation *e, const struct mapping *m, struct val
     return rc;
 }
 
-static int run_row(struct evaluation *e, const struct row *row, struct values *queue,
-                   struct values *before)
+static int evaluate_row(struct evaluation *e, const struct row *row, struct values *queue,
+                        struct values *before)
 {
     const struct values *from = queue->count > 0 ? queue : before;
     int rc;
@@ -332,15 +332,15 @@ static int run_row(struct evaluation *e, const struct row *row, struct values *q
         queue->count += rc == QP_OK;
         return rc;
     }
-    rc =
-        row->kind == ROW_CELLS ? run_cells(e, row, from, before) : run_reduce(e, row, from, before);
+    rc = row->kind == ROW_CELLS ? evaluate_cells(e, row, from, before)
+                                : evaluate_reduce(e, row, from, before);
     queue->count = 0;
     return rc;
 }
 
 /* The value is the first of the last row. */
-static int run_pipe(struct evaluation *e, const struct mapping *m, const struct values *seed,
-                    struct value *out_value)
+static int evaluate_pipe(struct evaluation *e, const struct mapping *m, const struct values *seed,
+                         struct value *out_value)
 {
     struct values before = {0};
     struct values queue = {0};
@@ -350,7 +350,7 @@ static int run_pipe(struct evaluation *e, const struct mapping *m, const struct 
         before = *seed;
     }
     for (size_t i = 0; rc == QP_OK && i < m->count; i++) {
-        rc = run_row(e, &m->rows[i], &queue, &before);
+        rc = evaluate_row(e, &m->rows[i], &queue, &before);
     }
     if (rc == QP_OK) {
         *out_value = before.at[0];

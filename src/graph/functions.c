@@ -66,7 +66,7 @@ int function_call(const struct function *f, struct scope *s, struct value *opera
                   struct value *out_value)
 {
     struct value result = {.kind = VALUE_UNDEFINED};
-    struct call c = {.scope = s, .operands = operands, .count = count, .out = &result};
+    struct args args = {.scope = s, .operands = operands, .count = count, .out = &result};
     int rc;
 
     s->steps++;
@@ -75,7 +75,7 @@ int function_call(const struct function *f, struct scope *s, struct value *opera
     }
     rc = prepare(s, operands, count);
     if (rc == QP_OK) {
-        rc = f->body(&c);
+        rc = f->body(&args);
     }
     if (rc == QP_OK) {
         *out_value = result;

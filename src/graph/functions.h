@@ -1,15 +1,15 @@
 /* functions.h - the functions of mappings: {@math.add} and the others, from one table
  *
  * functions.def has them all. A function gets its operands with scalars opened: what is raw is an array or an object, and
- * is opened by who looks into it (call_open), so that passing one on costs nothing. Its result is undefined until it
+ * is opened by who looks into it (args_open), so that passing one on costs nothing. Its result is undefined until it
  * gives one. Where ECMAScript would throw, it stays so.
  */
 #ifndef QP_GRAPH_FUNCTIONS_H
 #define QP_GRAPH_FUNCTIONS_H
 
-#include "graph/call.h"
+#include "graph/args.h"
 
-typedef int (*function_body)(struct call *c);
+typedef int (*function_body)(struct args *args);
 
 struct function {
     const char *space;
@@ -28,7 +28,7 @@ int function_call(const struct function *f, struct scope *s, struct value *opera
 
 /* ------------------------------------------------------------------------------ their bodies */
 
-#define FUNCTION(space, name, body, operands, about) int body(struct call *c);
+#define FUNCTION(space, name, body, operands, about) int body(struct args *args);
 #include "graph/functions.def"
 #undef FUNCTION
 

@@ -5,17 +5,17 @@
 #include "graph/text.h"
 
 /* The first operand as an array; false: it is none, and the result stays undefined. */
-static bool take_array(struct call *c, const struct value **out_array, int *out_rc)
+static bool take_array(struct args *args, const struct value **out_array, int *out_rc)
 {
-    *out_rc = call_open(c, 0);
-    *out_array = call_operand(c, 0);
+    *out_rc = args_open(args, 0);
+    *out_array = args_operand(args, 0);
     return *out_rc == QP_OK && (*out_array)->kind == VALUE_ARRAY;
 }
 
-static int give_part(struct call *c, const struct value *array, size_t first, size_t last)
+static int give_part(struct args *args, const struct value *array, size_t first, size_t last)
 {
     struct value part;
-    int rc = array_begin(c->scope, last - first, &part);
+    int rc = array_begin(args->scope, last - first, &part);
 
     for (size_t i = first; rc == QP_OK && i < last; i++) {
         part.items[i - first] = array->items[i];
@@ -26,44 +26,44 @@ static int give_part(struct call *c, const struct value *array, size_t first, si
     part.count = last - first;
     part.room->used = part.count;
     part.depth = array->depth;
-    return give(c, &part);
+    return give(args, &part);
 }
 
-int array_get(struct call *c)
+int array_get(struct args *args)
 {
     double index = 0;
-    int rc = call_open(c, 0);
-    const struct value *v = call_operand(c, 0);
+    int rc = args_open(args, 0);
+    const struct value *v = args_operand(args, 0);
 
-    if (rc == QP_OK && call_has(c, 1)) {
-        rc = call_number(c, 1, &index);
+    if (rc == QP_OK && args_has(args, 1)) {
+        rc = args_number(args, 1, &index);
     }
     if (rc != QP_OK || index != trunc(index)) {
         return rc;
     }
     if (v->kind == VALUE_STRING) {
         return index < 0 || index >= (double)text_units(v->text)
-                   ? give_undefined(c)
-                   : give_cut(c, v->text, (size_t)index, (size_t)index + 1);
+                   ? give_undefined(args)
+                   : give_cut(args, v->text, (size_t)index, (size_t)index + 1);
     }
     if (v->kind != VALUE_ARRAY || index < 0 || index >= (double)v->count) {
         return QP_OK;
     }
-    return give(c, v->items[(size_t)index]);
+    return give(args, v->items[(size_t)index]);
 }
 
-int array_length(struct call *c)
+int array_length(struct args *args)
 {
-    int rc = call_open(c, 0);
-    const struct value *v = call_operand(c, 0);
+    int rc = args_open(args, 0);
+    const struct value *v = args_operand(args, 0);
 
     if (rc != QP_OK) {
         return rc;
     }
     if (v->kind == VALUE_STRING) {
-        return give_integer(c, (int64_t)text_units(v->text));
+        return give_integer(args, (int64_t)text_units(v->text));
     }
-    return v->kind == VALUE_ARRAY ? give_integer(c, (int64_t)v->count) : QP_OK;
+    return v->kind == VALUE_ARRAY ? give_integer(args, (int64_t)v->count) : QP_OK;
 }
 
 static int append_all(struct scope *s, struct value *to, const struct value *v)
@@ -79,78 +79,78 @@ static int append_all(struct scope *s, struct value *to, const struct value *v)
     return rc;
 }
 
-int array_concat(struct call *c)
+int array_concat(struct args *args)
 {
     const struct value *array;
     struct value joined;
     int rc;
 
-    if (!take_array(c, &array, &rc)) {
+    if (!take_array(args, &array, &rc)) {
         return rc;
     }
     joined = *array;
-    for (size_t i = 1; rc == QP_OK && i < c->count; i++) {
-        rc = call_open(c, i);
+    for (size_t i = 1; rc == QP_OK && i < args->count; i++) {
+        rc = args_open(args, i);
         if (rc == QP_OK) {
-            rc = append_all(c->scope, &joined, &c->operands[i]);
+            rc = append_all(args->scope, &joined, &args->operands[i]);
         }
     }
-    return rc == QP_OK ? give(c, &joined) : rc;
+    return rc == QP_OK ? give(args, &joined) : rc;
 }
 
-int array_push(struct call *c)
+int array_push(struct args *args)
 {
     const struct value *array;
     struct value longer;
     int rc;
 
-    if (!take_array(c, &array, &rc)) {
+    if (!take_array(args, &array, &rc)) {
         return rc;
     }
     longer = *array;
-    for (size_t i = 1; rc == QP_OK && i < c->count; i++) {
-        rc = array_append(c->scope, &longer, &c->operands[i]);
+    for (size_t i = 1; rc == QP_OK && i < args->count; i++) {
+        rc = array_append(args->scope, &longer, &args->operands[i]);
     }
-    return rc == QP_OK ? give(c, &longer) : rc;
+    return rc == QP_OK ? give(args, &longer) : rc;
 }
 
-int array_unshift(struct call *c)
+int array_unshift(struct args *args)
 {
     const struct value *array;
     int rc;
 
-    if (!take_array(c, &array, &rc)) {
+    if (!take_array(args, &array, &rc)) {
         return rc;
     }
-    return give_integer(c, (int64_t)(array->count + c->count - 1));
+    return give_integer(args, (int64_t)(array->count + args->count - 1));
 }
 
-static int is_item(struct call *c, const struct value *array, size_t index, bool *out_same)
+static int is_item(struct args *args, const struct value *array, size_t index, bool *out_same)
 {
-    return operand_same(c->scope, array->items[index], call_operand(c, 1), out_same);
+    return operand_same(args->scope, array->items[index], args_operand(args, 1), out_same);
 }
 
-int array_index_of(struct call *c)
+int array_index_of(struct args *args)
 {
     const struct value *array;
     double from = 0;
     bool same = false;
     int rc;
 
-    if (!take_array(c, &array, &rc)) {
+    if (!take_array(args, &array, &rc)) {
         return rc;
     }
-    rc = call_integer(c, 2, 0, &from);
-    for (size_t i = call_position(from, array->count); rc == QP_OK && i < array->count; i++) {
-        rc = is_item(c, array, i, &same);
+    rc = args_integer(args, 2, 0, &from);
+    for (size_t i = args_position(from, array->count); rc == QP_OK && i < array->count; i++) {
+        rc = is_item(args, array, i, &same);
         if (rc == QP_OK && same) {
-            return give_integer(c, (int64_t)i);
+            return give_integer(args, (int64_t)i);
         }
     }
-    return rc == QP_OK ? give_integer(c, -1) : rc;
+    return rc == QP_OK ? give_integer(args, -1) : rc;
 }
 
-int array_last_index_of(struct call *c)
+int array_last_index_of(struct args *args)
 {
     const struct value *array;
     double from = 0;
@@ -158,21 +158,21 @@ int array_last_index_of(struct call *c)
     double i;
     int rc;
 
-    if (!take_array(c, &array, &rc)) {
+    if (!take_array(args, &array, &rc)) {
         return rc;
     }
     i = (double)array->count - 1;
-    if (c->count > 2) { /* also when it is undefined, which is then 0 */
-        rc = call_integer(c, 2, 0, &from);
+    if (args->count > 2) { /* also when it is undefined, which is then 0 */
+        rc = args_integer(args, 2, 0, &from);
         i = from < 0 ? from + (double)array->count : from < i ? from : i;
     }
     for (; rc == QP_OK && i >= 0; i--) {
-        rc = is_item(c, array, (size_t)i, &same);
+        rc = is_item(args, array, (size_t)i, &same);
         if (rc == QP_OK && same) {
-            return give_integer(c, (int64_t)i);
+            return give_integer(args, (int64_t)i);
         }
     }
-    return rc == QP_OK ? give_integer(c, -1) : rc;
+    return rc == QP_OK ? give_integer(args, -1) : rc;
 }
 
 static void build_item(struct build *b, const struct value *item)
@@ -189,19 +189,19 @@ static void build_item(struct build *b, const struct value *item)
     build_add(b, text);
 }
 
-int array_join(struct call *c)
+int array_join(struct args *args)
 {
-    struct build b = {.scope = c->scope};
+    struct build b = {.scope = args->scope};
     const struct value *array;
     qp_str separator = QP_STR(",");
     qp_str text;
     int rc;
 
-    if (!take_array(c, &array, &rc)) {
+    if (!take_array(args, &array, &rc)) {
         return rc;
     }
-    if (call_has(c, 1)) {
-        rc = call_text(c, 1, &separator);
+    if (args_has(args, 1)) {
+        rc = args_text(args, 1, &separator);
     }
     for (size_t i = 0; rc == QP_OK && i < array->count && b.rc == QP_OK; i++) {
         if (i > 0) {
@@ -212,62 +212,62 @@ int array_join(struct call *c)
     if (rc == QP_OK) {
         rc = build_done(&b, &text);
     }
-    return rc == QP_OK ? give_string(c, text) : rc;
+    return rc == QP_OK ? give_string(args, text) : rc;
 }
 
-int array_pop(struct call *c)
+int array_pop(struct args *args)
 {
     const struct value *array;
     int rc;
 
-    if (!take_array(c, &array, &rc) || array->count == 0) {
+    if (!take_array(args, &array, &rc) || array->count == 0) {
         return rc;
     }
-    return give(c, array->items[array->count - 1]);
+    return give(args, array->items[array->count - 1]);
 }
 
-int array_shift(struct call *c)
+int array_shift(struct args *args)
 {
     const struct value *array;
     int rc;
 
-    if (!take_array(c, &array, &rc) || array->count == 0) {
+    if (!take_array(args, &array, &rc) || array->count == 0) {
         return rc;
     }
-    return give(c, array->items[0]);
+    return give(args, array->items[0]);
 }
 
-int array_reverse(struct call *c)
+int array_reverse(struct args *args)
 {
     const struct value *array;
     int rc;
 
-    if (!take_array(c, &array, &rc)) {
+    if (!take_array(args, &array, &rc)) {
         return rc;
     }
-    rc = give_part(c, array, 0, array->count);
+    rc = give_part(args, array, 0, array->count);
     for (size_t i = 0; rc == QP_OK && i < array->count; i++) {
-        c->out->items[i] = array->items[array->count - 1 - i];
+        args->out->items[i] = array->items[array->count - 1 - i];
     }
     return rc;
 }
 
-int array_slice(struct call *c)
+int array_slice(struct args *args)
 {
     const struct value *array;
     size_t from;
     size_t to;
     int rc;
 
-    if (!take_array(c, &array, &rc)) {
+    if (!take_array(args, &array, &rc)) {
         return rc;
     }
-    rc = call_range(c, array->count, &from, &to);
-    return rc == QP_OK ? give_part(c, array, from, to) : rc;
+    rc = args_range(args, array->count, &from, &to);
+    return rc == QP_OK ? give_part(args, array, from, to) : rc;
 }
 
 /* What would be removed. Without a count everything behind is; without anything nothing is. */
-int array_splice(struct call *c)
+int array_splice(struct args *args)
 {
     const struct value *array;
     double first;
@@ -276,24 +276,24 @@ int array_splice(struct call *c)
     double left;
     int rc;
 
-    if (!take_array(c, &array, &rc)) {
+    if (!take_array(args, &array, &rc)) {
         return rc;
     }
-    rc = call_integer(c, 1, 0, &first);
+    rc = args_integer(args, 1, 0, &first);
     if (rc != QP_OK) {
         return rc;
     }
-    from = call_position(first, array->count);
+    from = args_position(first, array->count);
     left = (double)(array->count - from);
-    count = c->count < 2 ? 0 : left;
-    if (c->count > 2) {
-        rc = call_integer(c, 2, 0, &count);
+    count = args->count < 2 ? 0 : left;
+    if (args->count > 2) {
+        rc = args_integer(args, 2, 0, &count);
     }
     if (rc != QP_OK) {
         return rc;
     }
     count = count < 0 ? 0 : count > left ? left : count;
-    return give_part(c, array, from, from + (size_t)count);
+    return give_part(args, array, from, from + (size_t)count);
 }
 
 /* -------------------------------------------------------------------------------------- sorting */
@@ -340,28 +340,28 @@ static int sort_keys(struct scope *s, const struct value *array, struct sorted *
     return rc;
 }
 
-int array_sort(struct call *c)
+int array_sort(struct args *args)
 {
     const struct value *array;
     struct sorted *keys;
     const void **list;
     int rc;
 
-    if (!take_array(c, &array, &rc)) {
+    if (!take_array(args, &array, &rc)) {
         return rc;
     }
-    keys = scope_room(c->scope, array->count * (sizeof(*keys) + 2 * sizeof(*list)));
+    keys = scope_room(args->scope, array->count * (sizeof(*keys) + 2 * sizeof(*list)));
     if (keys == NULL) {
-        return c->scope->rc;
+        return args->scope->rc;
     }
     list = (const void **)(void *)(keys + array->count);
-    rc = sort_keys(c->scope, array, keys, list);
+    rc = sort_keys(args->scope, array, keys, list);
     if (rc == QP_OK) {
         value_sort(list, list + array->count, array->count, compare_sorted);
-        rc = give_part(c, array, 0, array->count);
+        rc = give_part(args, array, 0, array->count);
     }
     for (size_t i = 0; rc == QP_OK && i < array->count; i++) {
-        c->out->items[i] = ((const struct sorted *)list[i])->item;
+        args->out->items[i] = ((const struct sorted *)list[i])->item;
     }
     return rc;
 }

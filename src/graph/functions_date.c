@@ -28,12 +28,12 @@ static double time_of_text(qp_str text)
 }
 
 /* NaN: it is no date. */
-static double take_time(const struct call *c)
+static double take_time(const struct args *args)
 {
-    const struct value *v = call_operand(c, 0);
+    const struct value *v = args_operand(args, 0);
 
-    if (c->count == 0) {
-        return (double)c->scope->now;
+    if (args->count == 0) {
+        return (double)args->scope->now;
     }
     switch (v->kind) {
     case VALUE_DATE:
@@ -49,38 +49,38 @@ static double take_time(const struct call *c)
     }
 }
 
-int date_now(struct call *c)
+int date_now(struct args *args)
 {
-    return give_integer(c, c->scope->now);
+    return give_integer(args, args->scope->now);
 }
 
-int date_from_iso(struct call *c)
+int date_from_iso(struct args *args)
 {
-    return give(c, &(struct value){.kind = VALUE_DATE, .real = take_time(c)});
+    return give(args, &(struct value){.kind = VALUE_DATE, .real = take_time(args)});
 }
 
-int date_parse_text(struct call *c)
+int date_parse_text(struct args *args)
 {
     qp_str text;
-    int rc = call_text(c, 0, &text);
+    int rc = args_text(args, 0, &text);
 
-    return rc == QP_OK ? give_number(c, date_parse(text)) : rc;
+    return rc == QP_OK ? give_number(args, date_parse(text)) : rc;
 }
 
-int date_value_of(struct call *c)
+int date_value_of(struct args *args)
 {
-    return give_number(c, take_time(c));
+    return give_number(args, take_time(args));
 }
 
 /* A year of two digits is one of the last century. */
-int date_utc(struct call *c)
+int date_utc(struct args *args)
 {
     double fields[DATE_FIELDS] = {NAN, 0, 1};
     double year;
     int rc = QP_OK;
 
-    for (size_t i = 0; rc == QP_OK && i < c->count && i < DATE_FIELDS; i++) {
-        rc = call_number(c, i, &fields[i]);
+    for (size_t i = 0; rc == QP_OK && i < args->count && i < DATE_FIELDS; i++) {
+        rc = args_number(args, i, &fields[i]);
     }
     if (rc != QP_OK) {
         return rc;
@@ -89,27 +89,27 @@ int date_utc(struct call *c)
     if (year >= 0 && year <= 99) {
         fields[DATE_YEAR] = 1900 + year;
     }
-    return give_number(c, date_make(fields));
+    return give_number(args, date_make(fields));
 }
 
 /* -------------------------------------------------------------------------------------- getting */
 
-static int give_field(struct call *c, enum date_field field)
+static int give_field(struct args *args, enum date_field field)
 {
     double fields[DATE_FIELDS + 1];
-    double time = take_time(c);
+    double time = take_time(args);
 
     if (isnan(time)) {
-        return give_number(c, NAN);
+        return give_number(args, NAN);
     }
     date_split(time, fields);
-    return give_number(c, fields[field]);
+    return give_number(args, fields[field]);
 }
 
 #define GET(name, field)                                                                           \
-    int date_get_##name(struct call *c)                                                            \
+    int date_get_##name(struct args *args)                                                         \
     {                                                                                              \
-        return give_field(c, field);                                                               \
+        return give_field(args, field);                                                            \
     }
 GET(year, DATE_YEAR)
 GET(month, DATE_MONTH)
@@ -121,35 +121,35 @@ GET(seconds, DATE_SECONDS)
 GET(ms, DATE_MS)
 #undef GET
 
-int date_get_offset(struct call *c)
+int date_get_offset(struct args *args)
 {
-    return give_number(c, isnan(take_time(c)) ? NAN : 0);
+    return give_number(args, isnan(take_time(args)) ? NAN : 0);
 }
 
 /* -------------------------------------------------------------------------------------- setting */
 
 /* Fields from `first` up to `last`, as far as operands were given. Of no date only the year can be set. */
-static int set_fields(struct call *c, enum date_field first, enum date_field last)
+static int set_fields(struct args *args, enum date_field first, enum date_field last)
 {
     double fields[DATE_FIELDS + 1];
-    double time = take_time(c);
-    size_t given = c->count > 1 ? c->count - 1 : 0;
+    double time = take_time(args);
+    size_t given = args->count > 1 ? args->count - 1 : 0;
     int rc = QP_OK;
 
     if (given == 0 || (isnan(time) && first != DATE_YEAR)) {
-        return give_number(c, NAN);
+        return give_number(args, NAN);
     }
     date_split(isnan(time) ? 0 : time, fields);
     for (size_t i = 0; rc == QP_OK && i < given && first + i <= last; i++) {
-        rc = call_number(c, i + 1, &fields[first + i]);
+        rc = args_number(args, i + 1, &fields[first + i]);
     }
-    return rc == QP_OK ? give_number(c, date_make(fields)) : rc;
+    return rc == QP_OK ? give_number(args, date_make(fields)) : rc;
 }
 
 #define SET(name, first, last)                                                                     \
-    int date_set_##name(struct call *c)                                                            \
+    int date_set_##name(struct args *args)                                                         \
     {                                                                                              \
-        return set_fields(c, first, last);                                                         \
+        return set_fields(args, first, last);                                                      \
     }
 SET(year, DATE_YEAR, DATE_DAY)
 SET(month, DATE_MONTH, DATE_DAY)
@@ -160,31 +160,31 @@ SET(seconds, DATE_SECONDS, DATE_MS)
 SET(ms, DATE_MS, DATE_MS)
 #undef SET
 
-int date_set_time(struct call *c)
+int date_set_time(struct args *args)
 {
     double time;
-    int rc = call_number(c, 1, &time);
+    int rc = args_number(args, 1, &time);
 
-    return rc == QP_OK ? give_number(c, date_clip(time)) : rc;
+    return rc == QP_OK ? give_number(args, date_clip(time)) : rc;
 }
 
 /* -------------------------------------------------------------------------------------- writing */
 
-static int give_form(struct call *c, enum date_form form)
+static int give_form(struct args *args, enum date_form form)
 {
     char text[DATE_TEXT_SIZE];
-    double time = take_time(c);
+    double time = take_time(args);
 
     if (isnan(time)) {
-        return give_string(c, QP_STR("Invalid Date"));
+        return give_string(args, QP_STR("Invalid Date"));
     }
-    return give_copy(c, text, date_format(time, form, text));
+    return give_copy(args, text, date_format(time, form, text));
 }
 
 #define FORM(name, form)                                                                           \
-    int date_to_##name(struct call *c)                                                             \
+    int date_to_##name(struct args *args)                                                          \
     {                                                                                              \
-        return give_form(c, form);                                                                 \
+        return give_form(args, form);                                                              \
     }
 FORM(string, DATE_FORM_STRING)
 FORM(date, DATE_FORM_DATE)
@@ -195,29 +195,29 @@ FORM(locale_date, DATE_FORM_LOCALE_DATE)
 FORM(locale_time, DATE_FORM_LOCALE_TIME)
 #undef FORM
 
-int date_to_iso(struct call *c)
+int date_to_iso(struct args *args)
 {
     char text[DATE_ISO_SIZE];
-    double time = take_time(c);
+    double time = take_time(args);
 
-    return isnan(time) ? give_undefined(c) : give_copy(c, text, date_iso(time, text));
+    return isnan(time) ? give_undefined(args) : give_copy(args, text, date_iso(time, text));
 }
 
-int date_to_json(struct call *c)
+int date_to_json(struct args *args)
 {
-    return isnan(take_time(c)) ? symbol_null(c) : date_to_iso(c);
+    return isnan(take_time(args)) ? symbol_null(args) : date_to_iso(args);
 }
 
 /* The ISO form without its punctuation, but for the point. */
-int date_to_isox(struct call *c)
+int date_to_isox(struct args *args)
 {
     char text[DATE_ISO_SIZE];
-    double time = take_time(c);
+    double time = take_time(args);
     size_t size;
     size_t n = 0;
 
     if (isnan(time)) {
-        return give_undefined(c);
+        return give_undefined(args);
     }
     size = date_iso(time, text);
     for (size_t i = 0; i < size; i++) {
@@ -225,33 +225,33 @@ int date_to_isox(struct call *c)
             text[n++] = text[i];
         }
     }
-    return give_copy(c, text, n);
+    return give_copy(args, text, n);
 }
 
-int date_yyyymmdd(struct call *c)
+int date_yyyymmdd(struct args *args)
 {
-    int rc = date_to_isox(c);
+    int rc = date_to_isox(args);
 
-    if (rc == QP_OK && c->out->kind == VALUE_STRING) {
-        c->out->text.n -= sizeof("hhmmss.mmm") - 1;
+    if (rc == QP_OK && args->out->kind == VALUE_STRING) {
+        args->out->text.n -= sizeof("hhmmss.mmm") - 1;
     }
     return rc;
 }
 
 /* ----------------------------------------------------------------------------------------- cron */
 
-int cron_next_delay(struct call *c)
+int cron_next_delay(struct args *args)
 {
     struct cron cron;
     qp_str text;
-    qp_ms now = c->scope->now;
-    int rc = call_text(c, 0, &text);
+    qp_ms now = args->scope->now;
+    int rc = args_text(args, 0, &text);
 
     if (rc != QP_OK) {
         return rc;
     }
     if (cron_parse(text, &cron, NULL) != QP_OK) {
-        return give_integer(c, -1);
+        return give_integer(args, -1);
     }
-    return give_integer(c, (cron_next(&cron, now) - now + 999) / 1000);
+    return give_integer(args, (cron_next(&cron, now) - now + 999) / 1000);
 }

@@ -8,197 +8,199 @@
 
 /* ---------------------------------------------------------------------------------- conditional */
 
-int conditional_ternary(struct call *c)
+int conditional_ternary(struct args *args)
 {
-    return give(c, call_operand(c, operand_truth(call_operand(c, 0)) ? 1 : 2));
+    return give(args, args_operand(args, operand_truth(args_operand(args, 0)) ? 1 : 2));
 }
 
-int conditional_nullish(struct call *c)
+int conditional_nullish(struct args *args)
 {
     size_t i = 0;
 
-    while (i + 1 < c->count &&
-           (c->operands[i].kind == VALUE_NULL || c->operands[i].kind == VALUE_UNDEFINED)) {
+    while (i + 1 < args->count &&
+           (args->operands[i].kind == VALUE_NULL || args->operands[i].kind == VALUE_UNDEFINED)) {
         i++;
     }
-    return give(c, call_operand(c, i));
+    return give(args, args_operand(args, i));
 }
 
-static int give_equality(struct call *c, bool strict, bool wanted)
+static int give_equality(struct args *args, bool strict, bool wanted)
 {
-    const struct value *a = call_operand(c, 0);
-    const struct value *b = call_operand(c, 1);
+    const struct value *a = args_operand(args, 0);
+    const struct value *b = args_operand(args, 1);
     bool equal = false;
-    int rc = strict ? operand_same(c->scope, a, b, &equal) : operand_equal(c->scope, a, b, &equal);
+    int rc =
+        strict ? operand_same(args->scope, a, b, &equal) : operand_equal(args->scope, a, b, &equal);
 
-    return rc == QP_OK ? give_bool(c, equal == wanted) : rc;
+    return rc == QP_OK ? give_bool(args, equal == wanted) : rc;
 }
 
-int conditional_equality(struct call *c)
+int conditional_equality(struct args *args)
 {
-    return give_equality(c, false, true);
+    return give_equality(args, false, true);
 }
 
-int conditional_inequality(struct call *c)
+int conditional_inequality(struct args *args)
 {
-    return give_equality(c, false, false);
+    return give_equality(args, false, false);
 }
 
-int conditional_strict_equality(struct call *c)
+int conditional_strict_equality(struct args *args)
 {
-    return give_equality(c, true, true);
+    return give_equality(args, true, true);
 }
 
-int conditional_strict_inequality(struct call *c)
+int conditional_strict_inequality(struct args *args)
 {
-    return give_equality(c, true, false);
+    return give_equality(args, true, false);
 }
 
-static int give_order(struct call *c, enum order wanted, bool or_equal)
+static int give_order(struct args *args, enum order wanted, bool or_equal)
 {
     enum order order = ORDER_NONE;
-    int rc = operand_order(c->scope, call_operand(c, 0), call_operand(c, 1), &order);
+    int rc = operand_order(args->scope, args_operand(args, 0), args_operand(args, 1), &order);
 
-    return rc == QP_OK ? give_bool(c, order == wanted || (or_equal && order == ORDER_EQUAL)) : rc;
+    return rc == QP_OK ? give_bool(args, order == wanted || (or_equal && order == ORDER_EQUAL))
+                       : rc;
 }
 
-int conditional_greater(struct call *c)
+int conditional_greater(struct args *args)
 {
-    return give_order(c, ORDER_GREATER, false);
+    return give_order(args, ORDER_GREATER, false);
 }
 
-int conditional_greater_equal(struct call *c)
+int conditional_greater_equal(struct args *args)
 {
-    return give_order(c, ORDER_GREATER, true);
+    return give_order(args, ORDER_GREATER, true);
 }
 
-int conditional_less(struct call *c)
+int conditional_less(struct args *args)
 {
-    return give_order(c, ORDER_LESS, false);
+    return give_order(args, ORDER_LESS, false);
 }
 
-int conditional_less_equal(struct call *c)
+int conditional_less_equal(struct args *args)
 {
-    return give_order(c, ORDER_LESS, true);
+    return give_order(args, ORDER_LESS, true);
 }
 
 /* The first operand whose truth is `wanted`, or the last one. */
-static int give_first(struct call *c, bool wanted)
+static int give_first(struct args *args, bool wanted)
 {
     size_t i = 0;
 
-    while (i + 1 < c->count && operand_truth(&c->operands[i]) != wanted) {
+    while (i + 1 < args->count && operand_truth(&args->operands[i]) != wanted) {
         i++;
     }
-    return give(c, call_operand(c, i));
+    return give(args, args_operand(args, i));
 }
 
-int logical_and(struct call *c)
+int logical_and(struct args *args)
 {
-    return give_first(c, false);
+    return give_first(args, false);
 }
 
-int logical_or(struct call *c)
+int logical_or(struct args *args)
 {
-    return give_first(c, true);
+    return give_first(args, true);
 }
 
 /* ---------------------------------------------------------------------------------------- unary */
 
-int unary_not(struct call *c)
+int unary_not(struct args *args)
 {
-    return give_bool(c, !operand_truth(call_operand(c, 0)));
+    return give_bool(args, !operand_truth(args_operand(args, 0)));
 }
 
-int unary_positive(struct call *c)
+int unary_positive(struct args *args)
 {
     double number;
     int rc;
 
-    if (call_operand(c, 0)->kind == VALUE_INT) {
-        return give(c, call_operand(c, 0));
+    if (args_operand(args, 0)->kind == VALUE_INT) {
+        return give(args, args_operand(args, 0));
     }
-    rc = call_number(c, 0, &number);
-    return rc == QP_OK ? give_number(c, number) : rc;
+    rc = args_number(args, 0, &number);
+    return rc == QP_OK ? give_number(args, number) : rc;
 }
 
-int unary_negative(struct call *c)
+int unary_negative(struct args *args)
 {
-    const struct value *v = call_operand(c, 0);
+    const struct value *v = args_operand(args, 0);
     double number;
     int rc;
 
     if (v->kind == VALUE_INT && v->integer != 0 && v->integer != INT64_MIN) {
-        return give_integer(c, -v->integer);
+        return give_integer(args, -v->integer);
     }
-    rc = call_number(c, 0, &number);
-    return rc == QP_OK ? give_number(c, -number) : rc;
+    rc = args_number(args, 0, &number);
+    return rc == QP_OK ? give_number(args, -number) : rc;
 }
 
 /* --------------------------------------------------------------------------------------- symbol */
 
-int symbol_null(struct call *c)
+int symbol_null(struct args *args)
 {
-    return give(c, &(struct value){.kind = VALUE_NULL});
+    return give(args, &(struct value){.kind = VALUE_NULL});
 }
 
-int symbol_undefined(struct call *c)
+int symbol_undefined(struct args *args)
 {
-    return give_undefined(c);
+    return give_undefined(args);
 }
 
-int symbol_whitespace(struct call *c)
+int symbol_whitespace(struct args *args)
 {
-    return give_string(c, QP_STR(" "));
+    return give_string(args, QP_STR(" "));
 }
 
-int symbol_object(struct call *c)
+int symbol_object(struct args *args)
 {
-    return object_begin(c->scope, 0, c->out);
+    return object_begin(args->scope, 0, args->out);
 }
 
-int symbol_array(struct call *c)
+int symbol_array(struct args *args)
 {
-    return array_begin(c->scope, 0, c->out);
+    return array_begin(args->scope, 0, args->out);
 }
 
-int symbol_infinity(struct call *c)
+int symbol_infinity(struct args *args)
 {
-    return give_number(c, INFINITY);
+    return give_number(args, INFINITY);
 }
 
-int symbol_negative_infinity(struct call *c)
+int symbol_negative_infinity(struct args *args)
 {
-    return give_number(c, -INFINITY);
+    return give_number(args, -INFINITY);
 }
 
-int symbol_nan(struct call *c)
+int symbol_nan(struct args *args)
 {
-    return give_number(c, NAN);
+    return give_number(args, NAN);
 }
 
-int symbol_date(struct call *c)
+int symbol_date(struct args *args)
 {
-    return give(c, &(struct value){.kind = VALUE_DATE, .real = (double)c->scope->now});
+    return give(args, &(struct value){.kind = VALUE_DATE, .real = (double)args->scope->now});
 }
 
 /* ----------------------------------------------------------------------------------------- json */
 
 /* The text was checked nowhere yet; what is none is undefined. */
-int json_parse_text(struct call *c)
+int json_parse_text(struct args *args)
 {
     qp_str text;
-    int rc = call_text(c, 0, &text);
+    int rc = args_text(args, 0, &text);
 
     if (rc != QP_OK) {
         return rc;
     }
-    rc = json_check(c->scope->env, text, NULL, NULL);
+    rc = json_check(args->scope->env, text, NULL, NULL);
     if (rc == QP_E_NOMEM) {
         return rc;
     }
     if (rc == QP_OK) {
-        *c->out = value_raw(text);
+        *args->out = value_raw(text);
     }
     return QP_OK;
 }
@@ -260,21 +262,21 @@ static void put_items(struct stringify *s, const struct value *v)
     build_add(&s->b, QP_STR("]"));
 }
 
-static void put_fields(struct stringify *s, const struct value *v)
+static void put_members(struct stringify *s, const struct value *v)
 {
     bool any = false;
 
     build_add(&s->b, QP_STR("{"));
     s->depth++;
     for (size_t i = 0; i < v->count && s->b.rc == QP_OK; i++) {
-        if (v->fields[i].value->kind != VALUE_UNDEFINED) {
+        if (v->members[i].value->kind != VALUE_UNDEFINED) {
             if (any) {
                 build_add(&s->b, QP_STR(","));
             }
             put_line(s);
-            put_quoted(s, v->fields[i].key);
+            put_quoted(s, v->members[i].key);
             build_add(&s->b, s->indentation.n > 0 ? QP_STR(": ") : QP_STR(":"));
-            put_value(s, v->fields[i].value);
+            put_value(s, v->members[i].value);
             any = true;
         }
     }
@@ -313,42 +315,42 @@ static void put_value(struct stringify *s, const struct value *v)
     if (opened.kind == VALUE_ARRAY) {
         put_items(s, &opened);
     } else if (opened.kind == VALUE_OBJECT) {
-        put_fields(s, &opened);
+        put_members(s, &opened);
     } else {
         put_scalar(s, &opened);
     }
 }
 
 /* Up to ten spaces, or up to ten units of a string. */
-static int take_indentation(struct call *c, size_t index, qp_str *out_text)
+static int take_indentation(struct args *args, size_t index, qp_str *out_text)
 {
-    const struct value *v = call_operand(c, index);
+    const struct value *v = args_operand(args, index);
     double count;
     int rc;
 
     *out_text = QP_STR("");
     if (v->kind == VALUE_STRING) {
-        return call_cut(c, v->text, 0, call_position(10, text_units(v->text)), out_text);
+        return args_cut(args, v->text, 0, args_position(10, text_units(v->text)), out_text);
     }
     if (v->kind != VALUE_INT && v->kind != VALUE_REAL) {
         return QP_OK;
     }
-    rc = call_integer(c, index, 0, &count);
+    rc = args_integer(args, index, 0, &count);
     count = count < 0 ? 0 : count > 10 ? 10 : count;
     *out_text = (qp_str){"          ", (size_t)count};
     return rc;
 }
 
-int json_stringify(struct call *c)
+int json_stringify(struct args *args)
 {
-    struct stringify s = {.b = {.scope = c->scope}};
+    struct stringify s = {.b = {.scope = args->scope}};
     qp_str text;
-    int rc = take_indentation(c, 2, &s.indentation);
+    int rc = take_indentation(args, 2, &s.indentation);
 
-    if (rc != QP_OK || !call_has(c, 0)) {
+    if (rc != QP_OK || !args_has(args, 0)) {
         return rc;
     }
-    put_value(&s, call_operand(c, 0));
+    put_value(&s, args_operand(args, 0));
     rc = build_done(&s.b, &text);
-    return rc == QP_OK ? give_string(c, text) : rc;
+    return rc == QP_OK ? give_string(args, text) : rc;
 }

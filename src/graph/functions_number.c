@@ -8,16 +8,16 @@
 #include "graph/functions.h"
 
 /* An operand as a number of the kind that it is. */
-static int take_number(struct call *c, size_t index, struct value *out_number)
+static int take_number(struct args *args, size_t index, struct value *out_number)
 {
     double number;
     int rc;
 
-    if (call_operand(c, index)->kind == VALUE_INT) {
-        *out_number = *call_operand(c, index);
+    if (args_operand(args, index)->kind == VALUE_INT) {
+        *out_number = *args_operand(args, index);
         return QP_OK;
     }
-    rc = call_number(c, index, &number);
+    rc = args_number(args, index, &number);
     if (rc == QP_OK) {
         *out_number = value_number(number);
     }
@@ -85,46 +85,46 @@ static struct value divide(const struct value *a, const struct value *b)
 }
 
 /* All operands, one after the other, from `first` on, or from the first of them. */
-static int fold(struct call *c, const struct value *first, step next)
+static int fold(struct args *args, const struct value *first, step next)
 {
     struct value result = {.kind = VALUE_REAL, .real = NAN};
     struct value number;
-    int rc = call_spread(c);
+    int rc = args_spread(args);
 
     if (first != NULL) {
         result = *first;
     }
-    for (size_t i = 0; rc == QP_OK && i < c->count; i++) {
-        rc = take_number(c, i, &number);
+    for (size_t i = 0; rc == QP_OK && i < args->count; i++) {
+        rc = take_number(args, i, &number);
         if (rc == QP_OK) {
             result = first == NULL && i == 0 ? number : next(&result, &number);
         }
     }
-    return rc == QP_OK ? give(c, &result) : rc;
+    return rc == QP_OK ? give(args, &result) : rc;
 }
 
-int math_add(struct call *c)
+int math_add(struct args *args)
 {
     struct value zero = integer(0);
 
-    return fold(c, &zero, add);
+    return fold(args, &zero, add);
 }
 
-int math_subtract(struct call *c)
+int math_subtract(struct args *args)
 {
-    return fold(c, NULL, subtract);
+    return fold(args, NULL, subtract);
 }
 
-int math_multiply(struct call *c)
+int math_multiply(struct args *args)
 {
     struct value one = integer(1);
 
-    return fold(c, &one, multiply);
+    return fold(args, &one, multiply);
 }
 
-int math_divide(struct call *c)
+int math_divide(struct args *args)
 {
-    return fold(c, NULL, divide);
+    return fold(args, NULL, divide);
 }
 
 /* 0 is larger than -0. */
@@ -155,69 +155,69 @@ static struct value smaller(const struct value *a, const struct value *b)
     return is_larger(a, b) ? *b : *a;
 }
 
-int math_max(struct call *c)
+int math_max(struct args *args)
 {
     struct value first = value_number(-INFINITY);
 
-    return fold(c, &first, larger);
+    return fold(args, &first, larger);
 }
 
-int math_min(struct call *c)
+int math_min(struct args *args)
 {
     struct value first = value_number(INFINITY);
 
-    return fold(c, &first, smaller);
+    return fold(args, &first, smaller);
 }
 
 /* A long double has room for the square of every double. */
-int math_hypot(struct call *c)
+int math_hypot(struct args *args)
 {
     long double sum = 0;
     bool infinite = false;
     double number;
-    int rc = call_spread(c);
+    int rc = args_spread(args);
 
-    for (size_t i = 0; rc == QP_OK && i < c->count; i++) {
-        rc = call_number(c, i, &number);
+    for (size_t i = 0; rc == QP_OK && i < args->count; i++) {
+        rc = args_number(args, i, &number);
         infinite = infinite || (rc == QP_OK && isinf(number));
         sum += rc == QP_OK ? (long double)number * number : 0;
     }
-    return rc == QP_OK ? give_number(c, infinite ? INFINITY : (double)sqrtl(sum)) : rc;
+    return rc == QP_OK ? give_number(args, infinite ? INFINITY : (double)sqrtl(sum)) : rc;
 }
 
 /* -------------------------------------------------------------------------- functions of one */
 
 /* Of the first operand, whose arrays have been taken apart. */
-static int give_applied(struct call *c, double (*function)(double))
+static int give_applied(struct args *args, double (*function)(double))
 {
     double number;
-    int rc = call_number(c, 0, &number);
+    int rc = args_number(args, 0, &number);
 
-    return rc == QP_OK ? give_number(c, function(number)) : rc;
+    return rc == QP_OK ? give_number(args, function(number)) : rc;
 }
 
-static int apply(struct call *c, double (*function)(double))
+static int apply(struct args *args, double (*function)(double))
 {
-    int rc = call_spread(c);
+    int rc = args_spread(args);
 
-    return rc == QP_OK ? give_applied(c, function) : rc;
+    return rc == QP_OK ? give_applied(args, function) : rc;
 }
 
 /* What an integer is already. */
-static int apply_rounding(struct call *c, double (*function)(double))
+static int apply_rounding(struct args *args, double (*function)(double))
 {
-    int rc = call_spread(c);
+    int rc = args_spread(args);
 
-    if (rc == QP_OK && call_operand(c, 0)->kind == VALUE_INT) {
-        return give(c, call_operand(c, 0));
+    if (rc == QP_OK && args_operand(args, 0)->kind == VALUE_INT) {
+        return give(args, args_operand(args, 0));
     }
-    return rc == QP_OK ? give_applied(c, function) : rc;
+    return rc == QP_OK ? give_applied(args, function) : rc;
 }
 
 #define APPLY(name)                                                                                \
-    int math_##name(struct call *c)                                                                \
+    int math_##name(struct args *args)                                                             \
     {                                                                                              \
-        return apply(c, name);                                                                     \
+        return apply(args, name);                                                                  \
     }
 APPLY(acos)
 APPLY(asin)
@@ -238,9 +238,9 @@ APPLY(tan)
     {                                                                                              \
         return (double)name##l(number);                                                            \
     }                                                                                              \
-    int math_##name(struct call *c)                                                                \
+    int math_##name(struct args *args)                                                             \
     {                                                                                              \
-        return apply(c, name##_rounded);                                                           \
+        return apply(args, name##_rounded);                                                        \
     }
 APPLY_LONG(acosh)
 APPLY_LONG(asinh)
@@ -277,74 +277,74 @@ static double single_of(double number)
     return isnan(number) ? number : (float)number;
 }
 
-int math_abs(struct call *c)
+int math_abs(struct args *args)
 {
-    int rc = call_spread(c);
-    const struct value *v = call_operand(c, 0);
+    int rc = args_spread(args);
+    const struct value *v = args_operand(args, 0);
 
     if (rc == QP_OK && v->kind == VALUE_INT && v->integer != INT64_MIN) {
-        return give_integer(c, v->integer < 0 ? -v->integer : v->integer);
+        return give_integer(args, v->integer < 0 ? -v->integer : v->integer);
     }
-    return rc == QP_OK ? give_applied(c, fabs) : rc;
+    return rc == QP_OK ? give_applied(args, fabs) : rc;
 }
 
-int math_ceil(struct call *c)
+int math_ceil(struct args *args)
 {
-    return apply_rounding(c, ceil);
+    return apply_rounding(args, ceil);
 }
 
-int math_floor(struct call *c)
+int math_floor(struct args *args)
 {
-    return apply_rounding(c, floor);
+    return apply_rounding(args, floor);
 }
 
-int math_round(struct call *c)
+int math_round(struct args *args)
 {
-    return apply_rounding(c, round_up);
+    return apply_rounding(args, round_up);
 }
 
-int math_trunc(struct call *c)
+int math_trunc(struct args *args)
 {
-    return apply_rounding(c, trunc);
+    return apply_rounding(args, trunc);
 }
 
-int math_sign(struct call *c)
+int math_sign(struct args *args)
 {
-    return apply(c, sign_of);
+    return apply(args, sign_of);
 }
 
-int math_fround(struct call *c)
+int math_fround(struct args *args)
 {
-    return apply(c, single_of);
+    return apply(args, single_of);
 }
 
-int math_random(struct call *c)
+int math_random(struct args *args)
 {
     uint64_t bits;
-    int rc = c->scope->env->entropy(c->scope->env->context, &bits, sizeof(bits));
+    int rc = args->scope->env->entropy(args->scope->env->context, &bits, sizeof(bits));
 
-    return rc == QP_OK ? give_number(c, (double)(bits >> 11) * 0x1p-53) : rc;
+    return rc == QP_OK ? give_number(args, (double)(bits >> 11) * 0x1p-53) : rc;
 }
 
 /* ------------------------------------------------------------------------------ functions of two */
 
-static int take_two(struct call *c, double *out_a, double *out_b)
+static int take_two(struct args *args, double *out_a, double *out_b)
 {
-    int rc = call_spread(c);
+    int rc = args_spread(args);
 
     if (rc == QP_OK) {
-        rc = call_number(c, 0, out_a);
+        rc = args_number(args, 0, out_a);
     }
-    return rc == QP_OK ? call_number(c, 1, out_b) : rc;
+    return rc == QP_OK ? args_number(args, 1, out_b) : rc;
 }
 
-int math_atan2(struct call *c)
+int math_atan2(struct args *args)
 {
     double a;
     double b;
-    int rc = take_two(c, &a, &b);
+    int rc = take_two(args, &a, &b);
 
-    return rc == QP_OK ? give_number(c, atan2(a, b)) : rc;
+    return rc == QP_OK ? give_number(args, atan2(a, b)) : rc;
 }
 
 /* A power of integers, if it is one of 64 bits. */
@@ -377,26 +377,26 @@ static double power(double base, double exponent)
     return pow(base, exponent);
 }
 
-int math_pow(struct call *c)
+int math_pow(struct args *args)
 {
     struct value a;
     struct value b;
     int64_t exact;
-    int rc = call_spread(c);
+    int rc = args_spread(args);
 
     if (rc == QP_OK) {
-        rc = take_number(c, 0, &a);
+        rc = take_number(args, 0, &a);
     }
     if (rc == QP_OK) {
-        rc = take_number(c, 1, &b);
+        rc = take_number(args, 1, &b);
     }
     if (rc != QP_OK) {
         return rc;
     }
     if (a.kind == VALUE_INT && b.kind == VALUE_INT && exact_power(a.integer, b.integer, &exact)) {
-        return give_integer(c, exact);
+        return give_integer(args, exact);
     }
-    return give_number(c, power(real_of(&a), real_of(&b)));
+    return give_number(args, power(real_of(&a), real_of(&b)));
 }
 
 /* ------------------------------------------------------------------------------------------ bits */
@@ -416,10 +416,10 @@ static uint32_t bits_of(const struct value *number)
     return (uint32_t)(int64_t)real;
 }
 
-static int take_bits(struct call *c, size_t index, uint32_t *out_bits)
+static int take_bits(struct args *args, size_t index, uint32_t *out_bits)
 {
     struct value number;
-    int rc = take_number(c, index, &number);
+    int rc = take_number(args, index, &number);
 
     if (rc == QP_OK) {
         *out_bits = bits_of(&number);
@@ -427,21 +427,21 @@ static int take_bits(struct call *c, size_t index, uint32_t *out_bits)
     return rc;
 }
 
-static int take_two_bits(struct call *c, uint32_t *out_a, uint32_t *out_b)
+static int take_two_bits(struct args *args, uint32_t *out_a, uint32_t *out_b)
 {
-    int rc = take_bits(c, 0, out_a);
+    int rc = take_bits(args, 0, out_a);
 
-    return rc == QP_OK ? take_bits(c, 1, out_b) : rc;
+    return rc == QP_OK ? take_bits(args, 1, out_b) : rc;
 }
 
 #define BITWISE(name, result)                                                                      \
-    int bitwise_##name(struct call *c)                                                             \
+    int bitwise_##name(struct args *args)                                                          \
     {                                                                                              \
         uint32_t a = 0;                                                                            \
         uint32_t b = 0;                                                                            \
-        int rc = take_two_bits(c, &a, &b);                                                         \
+        int rc = take_two_bits(args, &a, &b);                                                      \
                                                                                                    \
-        return rc == QP_OK ? give_integer(c, (result)) : rc;                                       \
+        return rc == QP_OK ? give_integer(args, (result)) : rc;                                    \
     }
 BITWISE(and, (int32_t)(a &b))
 BITWISE(or, (int32_t)(a | b))
@@ -451,35 +451,35 @@ BITWISE(right, (int32_t)a >> (b & 31))
 BITWISE(right_unsigned, a >> (b & 31))
 #undef BITWISE
 
-int unary_bitwise_not(struct call *c)
+int unary_bitwise_not(struct args *args)
 {
     uint32_t a;
-    int rc = take_bits(c, 0, &a);
+    int rc = take_bits(args, 0, &a);
 
-    return rc == QP_OK ? give_integer(c, (int32_t)~a) : rc;
+    return rc == QP_OK ? give_integer(args, (int32_t)~a) : rc;
 }
 
-int math_clz32(struct call *c)
+int math_clz32(struct args *args)
 {
     uint32_t a = 0;
-    int rc = call_spread(c);
+    int rc = args_spread(args);
 
     if (rc == QP_OK) {
-        rc = take_bits(c, 0, &a);
+        rc = take_bits(args, 0, &a);
     }
-    return rc == QP_OK ? give_integer(c, a == 0 ? 32 : __builtin_clz(a)) : rc;
+    return rc == QP_OK ? give_integer(args, a == 0 ? 32 : __builtin_clz(a)) : rc;
 }
 
-int math_imul(struct call *c)
+int math_imul(struct args *args)
 {
     uint32_t a = 0;
     uint32_t b = 0;
-    int rc = call_spread(c);
+    int rc = args_spread(args);
 
     if (rc == QP_OK) {
-        rc = take_two_bits(c, &a, &b);
+        rc = take_two_bits(args, &a, &b);
     }
-    return rc == QP_OK ? give_integer(c, (int32_t)(a * b)) : rc;
+    return rc == QP_OK ? give_integer(args, (int32_t)(a * b)) : rc;
 }
 
 /* --------------------------------------------------------------------------------------- number */
@@ -489,33 +489,33 @@ static bool is_number(const struct value *v)
     return v->kind == VALUE_INT || v->kind == VALUE_REAL;
 }
 
-int number_is_finite(struct call *c)
+int number_is_finite(struct args *args)
 {
-    const struct value *v = call_operand(c, 0);
+    const struct value *v = args_operand(args, 0);
 
-    return give_bool(c, is_number(v) && isfinite(real_of(v)));
+    return give_bool(args, is_number(v) && isfinite(real_of(v)));
 }
 
-int number_is_integer(struct call *c)
+int number_is_integer(struct args *args)
 {
-    const struct value *v = call_operand(c, 0);
+    const struct value *v = args_operand(args, 0);
 
-    return give_bool(c, is_number(v) && isfinite(real_of(v)) && trunc(real_of(v)) == real_of(v));
+    return give_bool(args, is_number(v) && isfinite(real_of(v)) && trunc(real_of(v)) == real_of(v));
 }
 
-int number_is_nan(struct call *c)
+int number_is_nan(struct args *args)
 {
-    const struct value *v = call_operand(c, 0);
+    const struct value *v = args_operand(args, 0);
 
-    return give_bool(c, v->kind == VALUE_REAL && isnan(v->real));
+    return give_bool(args, v->kind == VALUE_REAL && isnan(v->real));
 }
 
 /* What is left of a number, an integer, when it is divided by 2; -1: it is no integer. */
-static int take_parity(struct call *c, int *out_parity)
+static int take_parity(struct args *args, int *out_parity)
 {
     struct value number;
     double real;
-    int rc = take_number(c, 0, &number);
+    int rc = take_number(args, 0, &number);
 
     if (rc != QP_OK) {
         return rc;
@@ -529,119 +529,119 @@ static int take_parity(struct call *c, int *out_parity)
     return QP_OK;
 }
 
-int number_is_even(struct call *c)
+int number_is_even(struct args *args)
 {
     int parity;
-    int rc = take_parity(c, &parity);
+    int rc = take_parity(args, &parity);
 
-    return rc == QP_OK ? give_bool(c, parity == 0) : rc;
+    return rc == QP_OK ? give_bool(args, parity == 0) : rc;
 }
 
-int number_is_odd(struct call *c)
+int number_is_odd(struct args *args)
 {
     int parity;
-    int rc = take_parity(c, &parity);
+    int rc = take_parity(args, &parity);
 
-    return rc == QP_OK ? give_bool(c, parity == 1) : rc;
+    return rc == QP_OK ? give_bool(args, parity == 1) : rc;
 }
 
-int number_parse_float(struct call *c)
+int number_parse_float(struct args *args)
 {
     qp_str text;
-    int rc = call_text(c, 0, &text);
+    int rc = args_text(args, 0, &text);
 
-    return rc == QP_OK ? give_number(c, number_prefix(text)) : rc;
+    return rc == QP_OK ? give_number(args, number_prefix(text)) : rc;
 }
 
-int number_parse_int(struct call *c)
+int number_parse_int(struct args *args)
 {
     uint32_t radix = 0;
     qp_str text;
-    int rc = call_text(c, 0, &text);
+    int rc = args_text(args, 0, &text);
 
     if (rc == QP_OK) {
-        rc = take_bits(c, 1, &radix);
+        rc = take_bits(args, 1, &radix);
     }
-    return rc == QP_OK ? give_number(c, number_integer_prefix(text, (int32_t)radix)) : rc;
+    return rc == QP_OK ? give_number(args, number_integer_prefix(text, (int32_t)radix)) : rc;
 }
 
 /* The number and how many digits, -1 for a count that is not allowed; false: something failed. */
-static bool take_digits(struct call *c, double least, double *out_number, int *out_digits,
+static bool take_digits(struct args *args, double least, double *out_number, int *out_digits,
                         int *out_rc)
 {
     double digits = 0;
 
-    *out_rc = call_number(c, 0, out_number);
+    *out_rc = args_number(args, 0, out_number);
     if (*out_rc == QP_OK) {
-        *out_rc = call_integer(c, 1, 0, &digits);
+        *out_rc = args_integer(args, 1, 0, &digits);
     }
     *out_digits = digits >= least && digits <= NUMBER_DIGITS ? (int)digits : -1;
     return *out_rc == QP_OK;
 }
 
 /* NaN or an infinity, by its name. */
-static int give_name(struct call *c, double number)
+static int give_name(struct args *args, double number)
 {
     char text[NUMBER_TEXT_SIZE];
 
-    return give_copy(c, text, number_format(number, text));
+    return give_copy(args, text, number_format(number, text));
 }
 
 /* A wrong count is refused before the number is looked at, by this one; by the others behind it. */
-int number_to_fixed(struct call *c)
+int number_to_fixed(struct args *args)
 {
     char text[NUMBER_FIXED_SIZE];
     double number;
     int digits;
     int rc;
 
-    if (!take_digits(c, 0, &number, &digits, &rc) || digits < 0) {
+    if (!take_digits(args, 0, &number, &digits, &rc) || digits < 0) {
         return rc;
     }
     if (!isfinite(number)) {
-        return give_name(c, number);
+        return give_name(args, number);
     }
-    return give_copy(c, text, number_fixed(number, digits, text));
+    return give_copy(args, text, number_fixed(number, digits, text));
 }
 
-int number_to_exponential(struct call *c)
+int number_to_exponential(struct args *args)
 {
     char text[NUMBER_FIXED_SIZE];
     double number;
     int digits;
     int rc;
 
-    if (!take_digits(c, 0, &number, &digits, &rc)) {
+    if (!take_digits(args, 0, &number, &digits, &rc)) {
         return rc;
     }
     if (!isfinite(number)) {
-        return give_name(c, number);
+        return give_name(args, number);
     }
     if (digits < 0) {
         return QP_OK;
     }
-    return give_copy(c, text, number_exponential(number, call_has(c, 1) ? digits : -1, text));
+    return give_copy(args, text, number_exponential(number, args_has(args, 1) ? digits : -1, text));
 }
 
-int number_to_precision(struct call *c)
+int number_to_precision(struct args *args)
 {
     char text[NUMBER_FIXED_SIZE];
     double number;
     int digits;
     int rc;
 
-    if (!call_has(c, 1)) {
-        rc = call_number(c, 0, &number);
-        return rc == QP_OK ? give_name(c, number) : rc;
+    if (!args_has(args, 1)) {
+        rc = args_number(args, 0, &number);
+        return rc == QP_OK ? give_name(args, number) : rc;
     }
-    if (!take_digits(c, 1, &number, &digits, &rc)) {
+    if (!take_digits(args, 1, &number, &digits, &rc)) {
         return rc;
     }
     if (!isfinite(number)) {
-        return give_name(c, number);
+        return give_name(args, number);
     }
     if (digits < 0) {
         return QP_OK;
     }
-    return give_copy(c, text, number_precision(number, digits, text));
+    return give_copy(args, text, number_precision(number, digits, text));
 }

@@ -6,10 +6,10 @@
 #include "graph/text.h"
 
 /* The first operand opened; false: it is null or undefined, of which there is nothing to ask. */
-static bool take_thing(struct call *c, const struct value **out_value, int *out_rc)
+static bool take_thing(struct args *args, const struct value **out_value, int *out_rc)
 {
-    *out_rc = call_open(c, 0);
-    *out_value = call_operand(c, 0);
+    *out_rc = args_open(args, 0);
+    *out_value = args_operand(args, 0);
     return *out_rc == QP_OK && (*out_value)->kind != VALUE_UNDEFINED &&
            (*out_value)->kind != VALUE_NULL;
 }
@@ -28,7 +28,7 @@ static int take_index_key(struct scope *s, size_t index, qp_str *out_key)
     return QP_OK;
 }
 
-static int add_field(struct scope *s, struct value *object, size_t index, const struct value *item)
+static int add_member(struct scope *s, struct value *object, size_t index, const struct value *item)
 {
     qp_str key;
     int rc = take_index_key(s, index, &key);
@@ -41,7 +41,7 @@ static int fields_of_items(struct scope *s, const struct value *array, struct va
     int rc = QP_OK;
 
     for (size_t i = 0; rc == QP_OK && i < array->count; i++) {
-        rc = add_field(s, object, i, array->items[i]);
+        rc = add_member(s, object, i, array->items[i]);
     }
     return rc;
 }
@@ -56,9 +56,9 @@ static int fields_of_units(struct scope *s, qp_str text, struct value *object)
         qp_str shown = size < 4 ? (qp_str){text.p, size} : QP_STR(TEXT_REPLACEMENT);
         struct value item = {.kind = VALUE_STRING, .text = shown};
 
-        rc = add_field(s, object, unit++, &item);
+        rc = add_member(s, object, unit++, &item);
         if (rc == QP_OK && size == 4) { /* two units, and neither is a character */
-            rc = add_field(s, object, unit++, &item);
+            rc = add_member(s, object, unit++, &item);
         }
         text = (qp_str){text.p + size, text.n - size};
     }
@@ -66,7 +66,7 @@ static int fields_of_units(struct scope *s, qp_str text, struct value *object)
 }
 
 /* What a value has of its own, as an object: the items of an array and the units of a string by their indices. */
-static int own_fields(struct scope *s, const struct value *v, struct value *out_object)
+static int own_members(struct scope *s, const struct value *v, struct value *out_object)
 {
     int rc;
 
@@ -95,14 +95,14 @@ static bool has_length(const struct value *v, int64_t *out_length)
 }
 
 /* The operand's value of a key; *out_found says whether there is one. */
-static int find_field(struct call *c, const struct value *v, size_t key_index,
-                      struct value *out_value, bool *out_found)
+static int find_member(struct args *args, const struct value *v, size_t key_index,
+                       struct value *out_value, bool *out_found)
 {
-    struct value fields;
+    struct value members;
     const struct value *found;
     int64_t length = 0;
     qp_str key;
-    int rc = call_text(c, key_index, &key);
+    int rc = args_text(args, key_index, &key);
 
     *out_found = false;
     if (rc == QP_OK && str_equal(key, QP_STR("length")) && has_length(v, &length)) {
@@ -111,12 +111,12 @@ static int find_field(struct call *c, const struct value *v, size_t key_index,
         return QP_OK;
     }
     if (rc == QP_OK) {
-        rc = own_fields(c->scope, v, &fields);
+        rc = own_members(args->scope, v, &members);
     }
     if (rc != QP_OK) {
         return rc;
     }
-    found = value_get(&fields, key);
+    found = value_get(&members, key);
     *out_found = found != NULL;
     if (found != NULL) {
         *out_value = *found;
@@ -125,81 +125,81 @@ static int find_field(struct call *c, const struct value *v, size_t key_index,
 }
 
 /* An object that has not been looked into is searched, not opened. */
-int object_get(struct call *c)
+int object_get(struct args *args)
 {
-    const struct value *v = call_operand(c, 0);
+    const struct value *v = args_operand(args, 0);
     struct value found = {.kind = VALUE_UNDEFINED};
     qp_str key;
     bool any;
-    int rc = v->kind == VALUE_RAW ? call_text(c, 1, &key) : QP_OK;
+    int rc = v->kind == VALUE_RAW ? args_text(args, 1, &key) : QP_OK;
 
     if (rc == QP_OK && v->kind == VALUE_RAW) {
-        found = value_inside(v, &key, 1, &c->scope->looked);
+        found = value_inside(v, &key, 1, &args->scope->looked);
     }
     if (rc != QP_OK || found.kind != VALUE_UNDEFINED) {
-        return rc == QP_OK ? give(c, &found) : rc;
+        return rc == QP_OK ? give(args, &found) : rc;
     }
-    if (!take_thing(c, &v, &rc)) {
+    if (!take_thing(args, &v, &rc)) {
         return rc;
     }
-    rc = find_field(c, v, 1, &found, &any);
-    return rc == QP_OK && any ? give(c, &found) : rc;
+    rc = find_member(args, v, 1, &found, &any);
+    return rc == QP_OK && any ? give(args, &found) : rc;
 }
 
-int object_set(struct call *c)
+int object_set(struct args *args)
 {
     const struct value *v;
     struct value longer;
     qp_str key;
     int rc;
 
-    if (!take_thing(c, &v, &rc) || v->kind != VALUE_OBJECT) {
+    if (!take_thing(args, &v, &rc) || v->kind != VALUE_OBJECT) {
         return rc;
     }
     longer = *v;
-    rc = call_text(c, 1, &key);
+    rc = args_text(args, 1, &key);
     if (rc == QP_OK) {
-        rc = object_put(c->scope, &longer, key, call_operand(c, 2));
+        rc = object_put(args->scope, &longer, key, args_operand(args, 2));
     }
-    return rc == QP_OK ? give(c, &longer) : rc;
+    return rc == QP_OK ? give(args, &longer) : rc;
 }
 
-int object_create(struct call *c)
+int object_create(struct args *args)
 {
     struct value made;
     qp_str key;
-    int rc = object_begin(c->scope, c->count / 2, &made);
+    int rc = object_begin(args->scope, args->count / 2, &made);
 
-    for (size_t i = 0; rc == QP_OK && i < c->count; i += 2) {
-        rc = call_text(c, i, &key);
+    for (size_t i = 0; rc == QP_OK && i < args->count; i += 2) {
+        rc = args_text(args, i, &key);
         if (rc == QP_OK) {
-            rc = object_put(c->scope, &made, key, call_operand(c, i + 1));
+            rc = object_put(args->scope, &made, key, args_operand(args, i + 1));
         }
     }
-    return rc == QP_OK ? give(c, &made) : rc;
+    return rc == QP_OK ? give(args, &made) : rc;
 }
 
-int object_assign(struct call *c)
+int object_assign(struct args *args)
 {
     const struct value *v;
     struct value made;
-    struct value fields;
+    struct value members;
     int rc;
 
-    if (!take_thing(c, &v, &rc) || v->kind != VALUE_OBJECT) {
+    if (!take_thing(args, &v, &rc) || v->kind != VALUE_OBJECT) {
         return rc;
     }
     made = *v;
-    for (size_t i = 1; rc == QP_OK && i < c->count; i++) {
-        rc = call_open(c, i);
+    for (size_t i = 1; rc == QP_OK && i < args->count; i++) {
+        rc = args_open(args, i);
         if (rc == QP_OK) {
-            rc = own_fields(c->scope, &c->operands[i], &fields);
+            rc = own_members(args->scope, &args->operands[i], &members);
         }
-        for (size_t k = 0; rc == QP_OK && k < fields.count; k++) {
-            rc = object_put(c->scope, &made, fields.fields[k].key, fields.fields[k].value);
+        for (size_t k = 0; rc == QP_OK && k < members.count; k++) {
+            rc = object_put(args->scope, &made, members.members[k].key, members.members[k].value);
         }
     }
-    return rc == QP_OK ? give(c, &made) : rc;
+    return rc == QP_OK ? give(args, &made) : rc;
 }
 
 /* ---------------------------------------------------------------------------------------- lists */
@@ -217,7 +217,7 @@ static int make_pair(struct scope *s, const struct value *key, const struct valu
 
 enum listed { LIST_KEYS, LIST_VALUES, LIST_ENTRIES };
 
-static int append_listed(struct scope *s, struct value *list, const struct field *f,
+static int append_listed(struct scope *s, struct value *list, const struct member *f,
                          enum listed listed)
 {
     struct value key = {.kind = VALUE_STRING, .text = f->key};
@@ -231,59 +231,59 @@ static int append_listed(struct scope *s, struct value *list, const struct field
     return array_append(s, list, listed == LIST_KEYS ? &key : f->value);
 }
 
-static int give_list(struct call *c, enum listed listed)
+static int give_list(struct args *args, enum listed listed)
 {
     const struct value *v;
-    struct value fields;
+    struct value members;
     struct value list;
     int rc;
 
-    if (!take_thing(c, &v, &rc)) {
+    if (!take_thing(args, &v, &rc)) {
         return rc;
     }
-    rc = own_fields(c->scope, v, &fields);
+    rc = own_members(args->scope, v, &members);
     if (rc == QP_OK) {
-        rc = array_begin(c->scope, fields.count, &list);
+        rc = array_begin(args->scope, members.count, &list);
     }
-    for (size_t i = 0; rc == QP_OK && i < fields.count; i++) {
-        rc = append_listed(c->scope, &list, &fields.fields[i], listed);
+    for (size_t i = 0; rc == QP_OK && i < members.count; i++) {
+        rc = append_listed(args->scope, &list, &members.members[i], listed);
     }
-    return rc == QP_OK ? give(c, &list) : rc;
+    return rc == QP_OK ? give(args, &list) : rc;
 }
 
-int object_keys(struct call *c)
+int object_keys(struct args *args)
 {
-    return give_list(c, LIST_KEYS);
+    return give_list(args, LIST_KEYS);
 }
 
-int object_values(struct call *c)
+int object_values(struct args *args)
 {
-    return give_list(c, LIST_VALUES);
+    return give_list(args, LIST_VALUES);
 }
 
-int object_entries(struct call *c)
+int object_entries(struct args *args)
 {
-    return give_list(c, LIST_ENTRIES);
+    return give_list(args, LIST_ENTRIES);
 }
 
-int object_names(struct call *c)
+int object_names(struct args *args)
 {
     struct value length = {.kind = VALUE_STRING, .text = QP_STR("length")};
     int64_t unused;
-    int rc = give_list(c, LIST_KEYS);
+    int rc = give_list(args, LIST_KEYS);
 
-    if (rc == QP_OK && has_length(call_operand(c, 0), &unused)) {
-        rc = array_append(c->scope, c->out, &length);
+    if (rc == QP_OK && has_length(args_operand(args, 0), &unused)) {
+        rc = array_append(args->scope, args->out, &length);
     }
     return rc;
 }
 
-int object_symbols(struct call *c)
+int object_symbols(struct args *args)
 {
     const struct value *v;
     int rc;
 
-    return take_thing(c, &v, &rc) ? array_begin(c->scope, 0, c->out) : rc;
+    return take_thing(args, &v, &rc) ? array_begin(args->scope, 0, args->out) : rc;
 }
 
 static int put_pair(struct scope *s, struct value *object, const struct value *item)
@@ -313,26 +313,26 @@ static bool is_pair(const struct value *item)
     return item->kind == VALUE_ARRAY || item->kind == VALUE_RAW;
 }
 
-int object_from_entries(struct call *c)
+int object_from_entries(struct args *args)
 {
     const struct value *v;
     struct value made;
     int rc;
 
-    if (!take_thing(c, &v, &rc) || v->kind != VALUE_ARRAY) {
+    if (!take_thing(args, &v, &rc) || v->kind != VALUE_ARRAY) {
         return rc;
     }
-    rc = object_begin(c->scope, v->count, &made);
+    rc = object_begin(args->scope, v->count, &made);
     for (size_t i = 0; rc == QP_OK && i < v->count; i++) {
         struct value pair = *v->items[i];
 
-        rc = scope_open(c->scope, &pair);
+        rc = scope_open(args->scope, &pair);
         if (rc == QP_OK && !is_pair(&pair)) {
             return QP_OK; /* where ECMAScript throws */
         }
-        rc = rc == QP_OK ? put_pair(c->scope, &made, &pair) : rc;
+        rc = rc == QP_OK ? put_pair(args->scope, &made, &pair) : rc;
     }
-    return rc == QP_OK ? give(c, &made) : rc;
+    return rc == QP_OK ? give(args, &made) : rc;
 }
 
 /* ----------------------------------------------------------------------------------- properties */
@@ -348,7 +348,7 @@ static int put_truth(struct scope *s, struct value *object, const char *key)
     return object_put(s, object, str_from(key), &(struct value){.kind = VALUE_BOOL, .truth = true});
 }
 
-int object_descriptor(struct call *c)
+int object_descriptor(struct args *args)
 {
     const struct value *v;
     struct value found;
@@ -356,24 +356,24 @@ int object_descriptor(struct call *c)
     bool any = false;
     int rc;
 
-    if (!take_thing(c, &v, &rc)) {
+    if (!take_thing(args, &v, &rc)) {
         return rc;
     }
-    rc = find_field(c, v, 1, &found, &any);
+    rc = find_member(args, v, 1, &found, &any);
     if (rc != QP_OK || !any) {
         return rc;
     }
-    rc = object_begin(c->scope, 4, &made);
+    rc = object_begin(args->scope, 4, &made);
     if (rc == QP_OK) {
-        rc = object_put(c->scope, &made, QP_STR("value"), &found);
+        rc = object_put(args->scope, &made, QP_STR("value"), &found);
     }
-    rc = rc == QP_OK ? put_truth(c->scope, &made, "writable") : rc;
-    rc = rc == QP_OK ? put_truth(c->scope, &made, "enumerable") : rc;
-    rc = rc == QP_OK ? put_truth(c->scope, &made, "configurable") : rc;
-    return rc == QP_OK ? give(c, &made) : rc;
+    rc = rc == QP_OK ? put_truth(args->scope, &made, "writable") : rc;
+    rc = rc == QP_OK ? put_truth(args->scope, &made, "enumerable") : rc;
+    rc = rc == QP_OK ? put_truth(args->scope, &made, "configurable") : rc;
+    return rc == QP_OK ? give(args, &made) : rc;
 }
 
-int object_define(struct call *c)
+int object_define(struct args *args)
 {
     static const qp_str path[] = {{"value", 5}};
     const struct value *v;
@@ -382,16 +382,16 @@ int object_define(struct call *c)
     qp_str key;
     int rc;
 
-    if (!take_thing(c, &v, &rc) || v->kind != VALUE_OBJECT || !is_thing(call_operand(c, 2))) {
+    if (!take_thing(args, &v, &rc) || v->kind != VALUE_OBJECT || !is_thing(args_operand(args, 2))) {
         return rc;
     }
     made = *v;
-    item = value_inside(call_operand(c, 2), path, 1, &c->scope->looked);
-    rc = call_text(c, 1, &key);
+    item = value_inside(args_operand(args, 2), path, 1, &args->scope->looked);
+    rc = args_text(args, 1, &key);
     if (rc == QP_OK) {
-        rc = object_put(c->scope, &made, key, &item);
+        rc = object_put(args->scope, &made, key, &item);
     }
-    return rc == QP_OK ? give(c, &made) : rc;
+    return rc == QP_OK ? give(args, &made) : rc;
 }
 
 static bool is_negative_zero(const struct value *v)
@@ -404,67 +404,67 @@ static bool is_nan(const struct value *v)
     return v->kind == VALUE_REAL && isnan(v->real);
 }
 
-int object_is(struct call *c)
+int object_is(struct args *args)
 {
-    const struct value *a = call_operand(c, 0);
-    const struct value *b = call_operand(c, 1);
+    const struct value *a = args_operand(args, 0);
+    const struct value *b = args_operand(args, 1);
     bool same = false;
     int rc;
 
     if (is_nan(a) && is_nan(b)) {
-        return give_bool(c, true);
+        return give_bool(args, true);
     }
-    rc = operand_same(c->scope, a, b, &same);
-    return rc == QP_OK ? give_bool(c, same && is_negative_zero(a) == is_negative_zero(b)) : rc;
+    rc = operand_same(args->scope, a, b, &same);
+    return rc == QP_OK ? give_bool(args, same && is_negative_zero(a) == is_negative_zero(b)) : rc;
 }
 
-int object_same(struct call *c)
+int object_same(struct args *args)
 {
-    return give(c, call_operand(c, 0));
+    return give(args, args_operand(args, 0));
 }
 
-int object_is_fixed(struct call *c)
+int object_is_fixed(struct args *args)
 {
-    return give_bool(c, !is_thing(call_operand(c, 0)));
+    return give_bool(args, !is_thing(args_operand(args, 0)));
 }
 
-int object_is_extensible(struct call *c)
+int object_is_extensible(struct args *args)
 {
-    return give_bool(c, is_thing(call_operand(c, 0)));
+    return give_bool(args, is_thing(args_operand(args, 0)));
 }
 
-int object_has(struct call *c)
+int object_has(struct args *args)
 {
     const struct value *v;
     struct value found;
     bool any = false;
     int rc;
 
-    if (!take_thing(c, &v, &rc)) {
+    if (!take_thing(args, &v, &rc)) {
         return rc;
     }
-    rc = find_field(c, v, 1, &found, &any);
-    return rc == QP_OK ? give_bool(c, any) : rc;
+    rc = find_member(args, v, 1, &found, &any);
+    return rc == QP_OK ? give_bool(args, any) : rc;
 }
 
-int object_is_enumerable(struct call *c)
+int object_is_enumerable(struct args *args)
 {
     int64_t unused;
     qp_str key;
-    int rc = call_text(c, 1, &key);
+    int rc = args_text(args, 1, &key);
 
     if (rc != QP_OK) {
         return rc;
     }
-    rc = object_has(c);
+    rc = object_has(args);
     if (rc == QP_OK && str_equal(key, QP_STR("length")) &&
-        has_length(call_operand(c, 0), &unused)) {
-        return give_bool(c, false);
+        has_length(args_operand(args, 0), &unused)) {
+        return give_bool(args, false);
     }
     return rc;
 }
 
-int object_is_prototype(struct call *c)
+int object_is_prototype(struct args *args)
 {
-    return give_bool(c, false);
+    return give_bool(args, false);
 }

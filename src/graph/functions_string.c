@@ -9,52 +9,52 @@
 #include "graph/text.h"
 
 /* The first operand; false: there is none, or something failed. */
-static bool take_text(struct call *c, qp_str *out_text, int *out_rc)
+static bool take_text(struct args *args, qp_str *out_text, int *out_rc)
 {
-    enum value_kind kind = call_operand(c, 0)->kind;
+    enum value_kind kind = args_operand(args, 0)->kind;
 
     *out_rc = QP_OK;
     if (kind == VALUE_NULL || kind == VALUE_UNDEFINED) {
         return false;
     }
-    *out_rc = call_text(c, 0, out_text);
+    *out_rc = args_text(args, 0, out_text);
     return *out_rc == QP_OK;
 }
 
 /* The first two. The second one is taken for what it is as a string, "undefined" too. */
-static bool take_two(struct call *c, qp_str *out_text, qp_str *out_what, int *out_rc)
+static bool take_two(struct args *args, qp_str *out_text, qp_str *out_what, int *out_rc)
 {
-    if (!take_text(c, out_text, out_rc)) {
+    if (!take_text(args, out_text, out_rc)) {
         return false;
     }
-    *out_rc = call_text(c, 1, out_what);
+    *out_rc = args_text(args, 1, out_what);
     return *out_rc == QP_OK;
 }
 
 /* A position from 0 to the length. */
-static int take_place(struct call *c, size_t index, double fallback, size_t units,
+static int take_place(struct args *args, size_t index, double fallback, size_t units,
                       size_t *out_place)
 {
     double place;
-    int rc = call_integer(c, index, fallback, &place);
+    int rc = args_integer(args, index, fallback, &place);
 
     if (rc == QP_OK) {
-        *out_place = call_position(place < 0 ? 0 : place, units);
+        *out_place = args_position(place < 0 ? 0 : place, units);
     }
     return rc;
 }
 
-int string_concat(struct call *c)
+int string_concat(struct args *args)
 {
-    struct build b = {.scope = c->scope};
+    struct build b = {.scope = args->scope};
     qp_str text;
     int rc = QP_OK;
 
-    for (size_t i = 0; rc == QP_OK && i < c->count; i++) {
-        enum value_kind kind = c->operands[i].kind;
+    for (size_t i = 0; rc == QP_OK && i < args->count; i++) {
+        enum value_kind kind = args->operands[i].kind;
 
         if (kind != VALUE_NULL && kind != VALUE_UNDEFINED) {
-            rc = call_text(c, i, &text);
+            rc = args_text(args, i, &text);
             if (rc == QP_OK) {
                 build_add(&b, text);
             }
@@ -63,43 +63,43 @@ int string_concat(struct call *c)
     if (rc == QP_OK) {
         rc = build_done(&b, &text);
     }
-    return rc == QP_OK ? give_string(c, text) : rc;
+    return rc == QP_OK ? give_string(args, text) : rc;
 }
 
-int string_char_at(struct call *c)
+int string_char_at(struct args *args)
 {
     qp_str text;
     double index;
     int rc;
 
-    if (!take_text(c, &text, &rc)) {
+    if (!take_text(args, &text, &rc)) {
         return rc;
     }
-    rc = call_integer(c, 1, 0, &index);
+    rc = args_integer(args, 1, 0, &index);
     if (rc != QP_OK) {
         return rc;
     }
     if (index < 0 || index >= (double)text_units(text)) {
-        return give_string(c, QP_STR(""));
+        return give_string(args, QP_STR(""));
     }
-    return give_cut(c, text, (size_t)index, (size_t)index + 1);
+    return give_cut(args, text, (size_t)index, (size_t)index + 1);
 }
 
-int string_slice(struct call *c)
+int string_slice(struct args *args)
 {
     qp_str text;
     size_t from;
     size_t to;
     int rc;
 
-    if (!take_text(c, &text, &rc)) {
+    if (!take_text(args, &text, &rc)) {
         return rc;
     }
-    rc = call_range(c, text_units(text), &from, &to);
-    return rc == QP_OK ? give_cut(c, text, from, to) : rc;
+    rc = args_range(args, text_units(text), &from, &to);
+    return rc == QP_OK ? give_cut(args, text, from, to) : rc;
 }
 
-int string_substring(struct call *c)
+int string_substring(struct args *args)
 {
     qp_str text;
     size_t units;
@@ -107,18 +107,18 @@ int string_substring(struct call *c)
     size_t b;
     int rc;
 
-    if (!take_text(c, &text, &rc)) {
+    if (!take_text(args, &text, &rc)) {
         return rc;
     }
     units = text_units(text);
-    rc = take_place(c, 1, 0, units, &a);
+    rc = take_place(args, 1, 0, units, &a);
     if (rc == QP_OK) {
-        rc = take_place(c, 2, (double)units, units, &b);
+        rc = take_place(args, 2, (double)units, units, &b);
     }
     if (rc != QP_OK) {
         return rc;
     }
-    return give_cut(c, text, a < b ? a : b, a < b ? b : a);
+    return give_cut(args, text, a < b ? a : b, a < b ? b : a);
 }
 
 /* ------------------------------------------------------------------------------------ searching */
@@ -136,7 +136,7 @@ static int64_t index_from(qp_str text, qp_str what, size_t unit)
     return at == SIZE_MAX ? -1 : (int64_t)text_units((qp_str){text.p, at});
 }
 
-static int find_text(struct call *c, int64_t *out_index, bool *out_known)
+static int find_text(struct args *args, int64_t *out_index, bool *out_known)
 {
     qp_str text;
     qp_str what;
@@ -144,10 +144,10 @@ static int find_text(struct call *c, int64_t *out_index, bool *out_known)
     int rc;
 
     *out_known = false;
-    if (!take_two(c, &text, &what, &rc)) {
+    if (!take_two(args, &text, &what, &rc)) {
         return rc;
     }
-    rc = take_place(c, 2, 0, text_units(text), &from);
+    rc = take_place(args, 2, 0, text_units(text), &from);
     if (rc == QP_OK) {
         *out_index = index_from(text, what, from);
         *out_known = true;
@@ -155,31 +155,31 @@ static int find_text(struct call *c, int64_t *out_index, bool *out_known)
     return rc;
 }
 
-int string_index_of(struct call *c)
+int string_index_of(struct args *args)
 {
     int64_t index;
     bool known;
-    int rc = find_text(c, &index, &known);
+    int rc = find_text(args, &index, &known);
 
-    return known ? give_integer(c, index) : rc;
+    return known ? give_integer(args, index) : rc;
 }
 
-int string_includes(struct call *c)
+int string_includes(struct args *args)
 {
     int64_t index;
     bool known;
-    int rc = find_text(c, &index, &known);
+    int rc = find_text(args, &index, &known);
 
-    return known ? give_bool(c, index >= 0) : rc;
+    return known ? give_bool(args, index >= 0) : rc;
 }
 
-int string_search(struct call *c)
+int string_search(struct args *args)
 {
-    c->count = c->count > 2 ? 2 : c->count;
-    return string_index_of(c);
+    args->count = args->count > 2 ? 2 : args->count;
+    return string_index_of(args);
 }
 
-int string_last_index_of(struct call *c)
+int string_last_index_of(struct args *args)
 {
     qp_str text;
     qp_str what;
@@ -191,24 +191,24 @@ int string_last_index_of(struct call *c)
     char *scratch;
     int rc;
 
-    if (!take_two(c, &text, &what, &rc)) {
+    if (!take_two(args, &text, &what, &rc)) {
         return rc;
     }
-    rc = call_number(c, 2, &number);
+    rc = args_number(args, 2, &number);
     units = text_units(text);
-    place = isnan(number) ? units : call_position(number < 0 ? 0 : number, units);
-    scratch = scope_room(c->scope, text.n + what.n);
+    place = isnan(number) ? units : args_position(number < 0 ? 0 : number, units);
+    scratch = scope_room(args->scope, text.n + what.n);
     if (rc != QP_OK || scratch == NULL) {
-        return rc != QP_OK ? rc : c->scope->rc;
+        return rc != QP_OK ? rc : args->scope->rc;
     }
     if (what.n == 0) {
-        return give_integer(c, (int64_t)place);
+        return give_integer(args, (int64_t)place);
     }
     at = text_find_last(text, what, text_unit(text, place, &inside), scratch);
-    return give_integer(c, at == SIZE_MAX ? -1 : (int64_t)text_units((qp_str){text.p, at}));
+    return give_integer(args, at == SIZE_MAX ? -1 : (int64_t)text_units((qp_str){text.p, at}));
 }
 
-int string_starts_with(struct call *c)
+int string_starts_with(struct args *args)
 {
     qp_str text;
     qp_str what;
@@ -217,19 +217,19 @@ int string_starts_with(struct call *c)
     bool inside;
     int rc;
 
-    if (!take_two(c, &text, &what, &rc)) {
+    if (!take_two(args, &text, &what, &rc)) {
         return rc;
     }
-    rc = take_place(c, 2, 0, text_units(text), &from);
+    rc = take_place(args, 2, 0, text_units(text), &from);
     if (rc != QP_OK) {
         return rc;
     }
     at = text_unit(text, from, &inside);
-    return give_bool(c, what.n == 0 || (!inside && what.n <= text.n - at &&
-                                        memcmp(text.p + at, what.p, what.n) == 0));
+    return give_bool(args, what.n == 0 || (!inside && what.n <= text.n - at &&
+                                           memcmp(text.p + at, what.p, what.n) == 0));
 }
 
-int string_ends_with(struct call *c)
+int string_ends_with(struct args *args)
 {
     qp_str text;
     qp_str what;
@@ -239,74 +239,74 @@ int string_ends_with(struct call *c)
     bool inside;
     int rc;
 
-    if (!take_two(c, &text, &what, &rc)) {
+    if (!take_two(args, &text, &what, &rc)) {
         return rc;
     }
     units = text_units(text);
-    rc = take_place(c, 2, (double)units, units, &to);
+    rc = take_place(args, 2, (double)units, units, &to);
     if (rc != QP_OK) {
         return rc;
     }
     at = text_unit(text, to, &inside);
-    return give_bool(c, what.n == 0 || (!inside && what.n <= at &&
-                                        memcmp(text.p + at - what.n, what.p, what.n) == 0));
+    return give_bool(args, what.n == 0 || (!inside && what.n <= at &&
+                                           memcmp(text.p + at - what.n, what.p, what.n) == 0));
 }
 
 /* ------------------------------------------------------------------------------------- changing */
 
-static int change_case(struct call *c, bool upper)
+static int change_case(struct args *args, bool upper)
 {
     qp_str text;
     size_t size;
     char *p;
     int rc;
 
-    if (!take_text(c, &text, &rc)) {
+    if (!take_text(args, &text, &rc)) {
         return rc;
     }
     size = text_case(text, upper, NULL);
-    p = scope_text(c->scope, size);
+    p = scope_text(args->scope, size);
     if (p == NULL) {
-        return c->scope->rc;
+        return args->scope->rc;
     }
     (void)text_case(text, upper, p);
-    return give_string(c, (qp_str){p, size});
+    return give_string(args, (qp_str){p, size});
 }
 
-int string_to_lower(struct call *c)
+int string_to_lower(struct args *args)
 {
-    return change_case(c, false);
+    return change_case(args, false);
 }
 
-int string_to_upper(struct call *c)
+int string_to_upper(struct args *args)
 {
-    return change_case(c, true);
+    return change_case(args, true);
 }
 
-static int give_trimmed(struct call *c, bool start, bool end)
+static int give_trimmed(struct args *args, bool start, bool end)
 {
     qp_str text;
     int rc;
 
-    if (!take_text(c, &text, &rc)) {
+    if (!take_text(args, &text, &rc)) {
         return rc;
     }
-    return give_string(c, text_trim(text, start, end));
+    return give_string(args, text_trim(text, start, end));
 }
 
-int string_trim(struct call *c)
+int string_trim(struct args *args)
 {
-    return give_trimmed(c, true, true);
+    return give_trimmed(args, true, true);
 }
 
-int string_trim_start(struct call *c)
+int string_trim_start(struct args *args)
 {
-    return give_trimmed(c, true, false);
+    return give_trimmed(args, true, false);
 }
 
-int string_trim_end(struct call *c)
+int string_trim_end(struct args *args)
 {
-    return give_trimmed(c, false, true);
+    return give_trimmed(args, false, true);
 }
 
 /* The same text so many times; QP_E_LIMIT before anything is taken. */
@@ -324,28 +324,28 @@ static int repeat_text(struct scope *s, qp_str text, size_t count, size_t more, 
     return *out_text == NULL ? s->rc : QP_OK;
 }
 
-int string_repeat(struct call *c)
+int string_repeat(struct args *args)
 {
     qp_str text;
     double count;
     char *p;
     int rc;
 
-    if (!take_text(c, &text, &rc)) {
+    if (!take_text(args, &text, &rc)) {
         return rc;
     }
-    rc = call_integer(c, 1, 0, &count);
+    rc = args_integer(args, 1, 0, &count);
     if (rc != QP_OK || count < 0 || isinf(count)) {
         return rc;
     }
     if (text.n == 0) {
-        return give_string(c, QP_STR(""));
+        return give_string(args, QP_STR(""));
     }
     if (count > LIMIT_JSON_STRING_SIZE) {
-        return SCOPE_REFUSE(c->scope, LIMIT_JSON_STRING_SIZE);
+        return SCOPE_REFUSE(args->scope, LIMIT_JSON_STRING_SIZE);
     }
-    rc = repeat_text(c->scope, text, (size_t)count, 0, &p);
-    return rc == QP_OK ? give_string(c, (qp_str){p, text.n * (size_t)count}) : rc;
+    rc = repeat_text(args->scope, text, (size_t)count, 0, &p);
+    return rc == QP_OK ? give_string(args, (qp_str){p, text.n * (size_t)count}) : rc;
 }
 
 /* The fill, again and again, cut to so many units. */
@@ -364,19 +364,19 @@ static int make_fill(struct scope *s, qp_str fill, size_t units, qp_str *out_tex
     return rc;
 }
 
-static int give_both(struct call *c, qp_str a, qp_str b)
+static int give_both(struct args *args, qp_str a, qp_str b)
 {
-    struct build both = {.scope = c->scope};
+    struct build both = {.scope = args->scope};
     qp_str text;
     int rc;
 
     build_add(&both, a);
     build_add(&both, b);
     rc = build_done(&both, &text);
-    return rc == QP_OK ? give_string(c, text) : rc;
+    return rc == QP_OK ? give_string(args, text) : rc;
 }
 
-static int pad(struct call *c, bool start)
+static int pad(struct args *args, bool start)
 {
     qp_str text;
     qp_str fill = QP_STR(" ");
@@ -384,38 +384,38 @@ static int pad(struct call *c, bool start)
     size_t units;
     int rc;
 
-    if (!take_text(c, &text, &rc)) {
+    if (!take_text(args, &text, &rc)) {
         return rc;
     }
     units = text_units(text);
-    rc = call_integer(c, 1, 0, &length);
-    if (rc == QP_OK && call_has(c, 2)) {
-        rc = call_text(c, 2, &fill);
+    rc = args_integer(args, 1, 0, &length);
+    if (rc == QP_OK && args_has(args, 2)) {
+        rc = args_text(args, 2, &fill);
     }
     if (rc != QP_OK) {
         return rc;
     }
     if (length <= (double)units || fill.n == 0) {
-        return give_string(c, text);
+        return give_string(args, text);
     }
     if (length > LIMIT_JSON_STRING_SIZE) {
-        return SCOPE_REFUSE(c->scope, LIMIT_JSON_STRING_SIZE);
+        return SCOPE_REFUSE(args->scope, LIMIT_JSON_STRING_SIZE);
     }
-    rc = make_fill(c->scope, fill, (size_t)length - units, &fill);
+    rc = make_fill(args->scope, fill, (size_t)length - units, &fill);
     if (rc != QP_OK) {
         return rc;
     }
-    return start ? give_both(c, fill, text) : give_both(c, text, fill);
+    return start ? give_both(args, fill, text) : give_both(args, text, fill);
 }
 
-int string_pad_start(struct call *c)
+int string_pad_start(struct args *args)
 {
-    return pad(c, true);
+    return pad(args, true);
 }
 
-int string_pad_end(struct call *c)
+int string_pad_end(struct args *args)
 {
-    return pad(c, false);
+    return pad(args, false);
 }
 
 /* What stands for one $ sign and what follows: $$, what was found, and what is before and behind it. */
@@ -456,31 +456,31 @@ static void build_replacement(struct build *b, qp_str with, qp_str text, size_t 
     }
 }
 
-int string_replace(struct call *c)
+int string_replace(struct args *args)
 {
-    struct build b = {.scope = c->scope};
+    struct build b = {.scope = args->scope};
     qp_str text;
     qp_str what;
     qp_str with;
     size_t at;
     int rc;
 
-    if (!take_two(c, &text, &what, &rc)) {
+    if (!take_two(args, &text, &what, &rc)) {
         return rc;
     }
-    rc = call_text(c, 2, &with);
+    rc = args_text(args, 2, &with);
     if (rc != QP_OK) {
         return rc;
     }
     at = text_find(text, what, 0);
     if (at == SIZE_MAX) {
-        return give_string(c, text);
+        return give_string(args, text);
     }
     build_add(&b, (qp_str){text.p, at});
     build_replacement(&b, with, text, at, what.n);
     build_add(&b, (qp_str){text.p + at + what.n, text.n - at - what.n});
     rc = build_done(&b, &text);
-    return rc == QP_OK ? give_string(c, text) : rc;
+    return rc == QP_OK ? give_string(args, text) : rc;
 }
 
 /* ------------------------------------------------------------------------------------ splitting */
@@ -525,17 +525,17 @@ static int split_at(struct scope *s, qp_str text, qp_str separator, double most,
 }
 
 /* ToUint32 of the operand: undefined is no limit. */
-static int take_most(struct call *c, size_t index, double *out_most)
+static int take_most(struct args *args, size_t index, double *out_most)
 {
     double most = 4294967295.0;
-    int rc = call_integer(c, index, most, &most);
+    int rc = args_integer(args, index, most, &most);
 
     most = isinf(most) ? 0 : fmod(most, 4294967296.0);
     *out_most = most < 0 ? most + 4294967296.0 : most;
     return rc;
 }
 
-int string_split(struct call *c)
+int string_split(struct args *args)
 {
     struct value list;
     qp_str text;
@@ -543,19 +543,19 @@ int string_split(struct call *c)
     double most;
     int rc;
 
-    if (!take_two(c, &text, &separator, &rc)) {
+    if (!take_two(args, &text, &separator, &rc)) {
         return rc;
     }
-    rc = take_most(c, 2, &most);
+    rc = take_most(args, 2, &most);
     if (rc == QP_OK) {
-        rc = array_begin(c->scope, 0, &list);
+        rc = array_begin(args->scope, 0, &list);
     }
-    if (rc == QP_OK && !call_has(c, 1)) {
-        rc = most > 0 ? append_text(c->scope, &list, text) : QP_OK;
+    if (rc == QP_OK && !args_has(args, 1)) {
+        rc = most > 0 ? append_text(args->scope, &list, text) : QP_OK;
     } else if (rc == QP_OK && separator.n == 0) {
-        rc = split_units(c->scope, text, most, &list);
+        rc = split_units(args->scope, text, most, &list);
     } else if (rc == QP_OK) {
-        rc = split_at(c->scope, text, separator, most, &list);
+        rc = split_at(args->scope, text, separator, most, &list);
     }
-    return rc == QP_OK ? give(c, &list) : rc;
+    return rc == QP_OK ? give(args, &list) : rc;
 }

@@ -147,15 +147,15 @@ static bool all_constant(const struct mapping *m)
 static bool fold_map(struct compiler *k, struct mapping *m)
 {
     struct value *values = room(k, m->count, sizeof(*values));
-    struct field *fields = room(k, m->count, sizeof(*fields));
+    struct member *members = room(k, m->count, sizeof(*members));
 
-    if (values == NULL || fields == NULL) {
+    if (values == NULL || members == NULL) {
         return false;
     }
-    m->literal = (struct value){.kind = VALUE_OBJECT, .fields = fields, .count = m->count};
+    m->literal = (struct value){.kind = VALUE_OBJECT, .members = members, .count = m->count};
     for (size_t i = 0; i < m->count; i++) {
         values[i] = m->entries[i].mapping->literal;
-        fields[i] = (struct field){m->entries[i].key, &values[i]};
+        members[i] = (struct member){m->entries[i].key, &values[i]};
         m->literal.depth = values[i].depth > m->literal.depth ? values[i].depth : m->literal.depth;
     }
     m->literal.depth++;

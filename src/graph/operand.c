@@ -89,7 +89,7 @@ int scope_open(struct scope *s, struct value *v)
     }
     /* A string with escapes was copied; one without stands where it stood. */
     copied = v->kind == VALUE_STRING && (v->text.p < json.p || v->text.p > json.p + json.n);
-    return count_made(s, v->count * (sizeof(struct value) + sizeof(struct field)) +
+    return count_made(s, v->count * (sizeof(struct value) + sizeof(struct member)) +
                              (copied ? v->text.n : 0))
                ? QP_OK
                : s->rc;
@@ -442,12 +442,12 @@ int array_begin(struct scope *s, size_t capacity, struct value *out_array)
 int object_begin(struct scope *s, size_t capacity, struct value *out_object)
 {
     struct room *room;
-    void *fields;
-    int rc = begin(s, capacity, sizeof(struct field), &room, &fields);
+    void *members;
+    int rc = begin(s, capacity, sizeof(struct member), &room, &members);
 
     if (rc == QP_OK) {
         *out_object =
-            (struct value){.kind = VALUE_OBJECT, .fields = fields, .room = room, .depth = 1};
+            (struct value){.kind = VALUE_OBJECT, .members = members, .room = room, .depth = 1};
     }
     return rc;
 }
@@ -484,7 +484,7 @@ static int grow_object(struct scope *s, struct value *v)
         return rc;
     }
     if (v->count > 0) {
-        memcpy(grown.fields, v->fields, v->count * sizeof(*v->fields));
+        memcpy(grown.members, v->members, v->count * sizeof(*v->members));
     }
     grown.count = v->count;
     grown.room->used = v->count;
@@ -532,9 +532,9 @@ static size_t find_key(const struct value *v, qp_str key, size_t *out_looked)
 {
     size_t i = 0;
 
-    *out_looked = v->count * sizeof(struct field);
-    while (i < v->count && !str_equal(v->fields[i].key, key)) {
-        *out_looked += v->fields[i].key.n == key.n ? key.n : 0;
+    *out_looked = v->count * sizeof(struct member);
+    while (i < v->count && !str_equal(v->members[i].key, key)) {
+        *out_looked += v->members[i].key.n == key.n ? key.n : 0;
         i++;
     }
     return i;
@@ -550,10 +550,10 @@ int object_append(struct scope *s, struct value *v, qp_str key, const struct val
     }
     rc = can_grow(v) ? QP_OK : grow_object(s, v);
     if (rc == QP_OK) {
-        rc = keep(s, v, item, &v->fields[v->count].value);
+        rc = keep(s, v, item, &v->members[v->count].value);
     }
     if (rc == QP_OK) {
-        v->fields[v->count++].key = key;
+        v->members[v->count++].key = key;
         v->room->used = v->count;
     }
     return rc;
@@ -570,5 +570,5 @@ int object_put(struct scope *s, struct value *v, qp_str key, const struct value 
         return rc == QP_OK ? object_append(s, v, key, item) : rc;
     }
     rc = grow_object(s, v);
-    return rc == QP_OK ? keep(s, v, item, &v->fields[at].value) : rc;
+    return rc == QP_OK ? keep(s, v, item, &v->members[at].value) : rc;
 }

@@ -45,16 +45,16 @@ enum order { ORDER_NONE, ORDER_LESS, ORDER_EQUAL, ORDER_GREATER };
 int operand_order(struct scope *s, const struct value *a, const struct value *b,
                   enum order *out_order) QP_MUST_USE;
 
-/* An array or object with room for `capacity` items or fields and none in it. */
+/* An array or object with room for `capacity` items or members and none in it. */
 int array_begin(struct scope *s, size_t capacity, struct value *out_array) QP_MUST_USE;
 int object_begin(struct scope *s, size_t capacity, struct value *out_object) QP_MUST_USE;
 /* Another one at its end. *v may become longer in place, which who holds the former *v does not see. QP_E_LIMIT when it
  * would be nested too deep. */
 int array_append(struct scope *s, struct value *v, const struct value *item) QP_MUST_USE;
-/* A field that is known to be new. */
+/* A member that is known to be new. */
 int object_append(struct scope *s, struct value *v, qp_str key,
                   const struct value *item) QP_MUST_USE;
-/* A field anew, or in place of the one of that name: then the object is copied. */
+/* A member, new or in place of the one of that name: then the object is copied. */
 int object_put(struct scope *s, struct value *v, qp_str key, const struct value *item) QP_MUST_USE;
 
 #endif

@@ -334,7 +334,7 @@ static struct value item_at(struct scan s, size_t index)
     return (struct value){.kind = VALUE_UNDEFINED};
 }
 
-static struct value field_at(struct scan s, qp_str key)
+static struct value member_at(struct scan s, qp_str key)
 {
     qp_str quoted;
 
@@ -358,7 +358,7 @@ struct value value_at(qp_str json, const qp_str *path, size_t path_count)
         struct scan s = scan_of(v.text);
 
         if (*s.p == '{') {
-            v = field_at(s, path[i]);
+            v = member_at(s, path[i]);
         } else if (*s.p == '[' && index_of(path[i], &index)) {
             v = item_at(s, index);
         } else {
@@ -371,8 +371,8 @@ struct value value_at(qp_str json, const qp_str *path, size_t path_count)
 const struct value *value_get(const struct value *object, qp_str key)
 {
     for (size_t i = 0; object->kind == VALUE_OBJECT && i < object->count; i++) {
-        if (str_equal(object->fields[i].key, key)) {
-            return object->fields[i].value;
+        if (str_equal(object->members[i].key, key)) {
+            return object->members[i].value;
         }
     }
     return NULL;
@@ -464,17 +464,17 @@ static int open_object(struct arena *a, struct scan s, struct value *v)
     struct value *values = NULL;
     void *list = NULL;
     qp_str quoted;
-    int rc = take_room(a, count, sizeof(struct field), &list, &values);
+    int rc = take_room(a, count, sizeof(struct member), &list, &values);
 
     if (rc != QP_OK) {
         return rc;
     }
-    *v = (struct value){.kind = VALUE_OBJECT, .count = count, .fields = list, .depth = 1};
+    *v = (struct value){.kind = VALUE_OBJECT, .count = count, .members = list, .depth = 1};
     s.p++;
     for (size_t i = 0; rc == QP_OK && next_key(&s, &quoted); i++) {
-        rc = unquote(a, quoted, &v->fields[i].key);
+        rc = unquote(a, quoted, &v->members[i].key);
         values[i] = raw_item(&s);
-        v->fields[i].value = &values[i];
+        v->members[i].value = &values[i];
     }
     return rc;
 }

@@ -32,7 +32,7 @@ enum value_kind {
 
 struct value;
 struct room;
-struct field {
+struct member {
     qp_str key;
     struct value *value;
 };
@@ -44,10 +44,10 @@ struct value {
     double real;
     qp_str text; /* of a string, unescaped; of RAW, JSON */
     size_t count;
-    struct value **items; /* of an array */
-    struct field *fields; /* of an object, in their order */
-    int depth;            /* of an array or object that was made here: how many are nested */
-    struct room *room;    /* of one that can grow where it is; see value_append */
+    struct value **items;   /* of an array */
+    struct member *members; /* of an object, in their order */
+    int depth;              /* of an array or object that was made here: how many are nested */
+    struct room *room;      /* of one that can grow where it is; see value_append */
 };
 
 /* Memory of an array or object behind what its values count. A value that counts all that is used may be followed by a
@@ -71,13 +71,13 @@ struct value value_number(double number);
 size_t value_number_text(const struct value *v, char out_text[NUMBER_TEXT_SIZE]);
 /* How deep the arrays and objects of checked JSON are nested. */
 int value_depth(qp_str json);
-/* The field of an opened object; NULL: there is none. */
+/* The member of an opened object; NULL: there is none. */
 const struct value *value_get(const struct value *object, qp_str key);
 /* The value at a path inside of any value; *looked becomes more by what was gone over. */
 struct value value_inside(const struct value *v, const qp_str *path, size_t path_count,
                           size_t *looked);
 
-/* As JSON: undefined as a field or an item is left out or null, as JSON.stringify has it. QP_E_TOO_LARGE
+/* As JSON: undefined as a member or an item is left out or null, as JSON.stringify has it. QP_E_TOO_LARGE
  * past the buffer's limit. */
 int value_write(struct buf *out, const struct value *v) QP_MUST_USE;
 

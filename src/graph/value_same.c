@@ -71,12 +71,12 @@ static int same_items(struct arena *a, size_t *left, const struct value *x, cons
 
 static int compare_keys(const void *a, const void *b)
 {
-    return str_compare(((const struct field *)a)->key, ((const struct field *)b)->key);
+    return str_compare(((const struct member *)a)->key, ((const struct member *)b)->key);
 }
 
-/* Pointers to the fields, by their keys. */
-static int sorted_fields(struct arena *a, size_t *left, const struct value *v,
-                         const struct field ***out_fields)
+/* Pointers to the members, by their keys. */
+static int sorted_members(struct arena *a, size_t *left, const struct value *v,
+                          const struct member ***out_members)
 {
     const void **list;
 
@@ -88,26 +88,26 @@ static int sorted_fields(struct arena *a, size_t *left, const struct value *v,
         return QP_E_NOMEM;
     }
     for (size_t i = 0; i < v->count; i++) {
-        list[i] = &v->fields[i];
+        list[i] = &v->members[i];
     }
     value_sort(list, list + v->count, v->count, compare_keys);
-    *out_fields = (const struct field **)list;
+    *out_members = (const struct member **)list;
     return QP_OK;
 }
 
-static int same_fields(struct arena *a, size_t *left, const struct value *x, const struct value *y,
-                       bool *out_same)
+static int same_members(struct arena *a, size_t *left, const struct value *x, const struct value *y,
+                        bool *out_same)
 {
-    const struct field **these = NULL;
-    const struct field **those = NULL;
+    const struct member **these = NULL;
+    const struct member **those = NULL;
     bool same = x->count == y->count;
     int rc = QP_OK;
 
     if (same) {
-        rc = sorted_fields(a, left, x, &these);
+        rc = sorted_members(a, left, x, &these);
     }
     if (same && rc == QP_OK) {
-        rc = sorted_fields(a, left, y, &those);
+        rc = sorted_members(a, left, y, &those);
     }
     for (size_t i = 0; rc == QP_OK && same && i < x->count; i++) {
         same = str_equal(these[i]->key, those[i]->key);
@@ -139,7 +139,7 @@ static int open_within(struct arena *a, size_t *left, struct value *v)
         return QP_OK;
     }
     rc = value_open(a, v);
-    if (rc == QP_OK && !is_enough(left, v->count, sizeof(struct value) + sizeof(struct field))) {
+    if (rc == QP_OK && !is_enough(left, v->count, sizeof(struct value) + sizeof(struct member))) {
         rc = QP_E_LIMIT;
     }
     return rc;
@@ -185,7 +185,7 @@ int value_same_within(struct arena *a, size_t *left, const struct value *x, cons
     case VALUE_ARRAY:
         return same_items(a, left, &one, &two, out_same);
     case VALUE_OBJECT:
-        return same_fields(a, left, &one, &two, out_same);
+        return same_members(a, left, &one, &two, out_same);
     case VALUE_STRING:
         *out_same = str_equal(one.text, two.text);
         break;

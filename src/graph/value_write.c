@@ -43,9 +43,9 @@ static int write_object(struct json_writer *w, const struct value *v)
 
     json_begin_object(w);
     for (size_t i = 0; rc == QP_OK && i < v->count; i++) {
-        if (v->fields[i].value->kind != VALUE_UNDEFINED) {
-            json_key(w, v->fields[i].key);
-            rc = write_value(w, v->fields[i].value);
+        if (v->members[i].value->kind != VALUE_UNDEFINED) {
+            json_key(w, v->members[i].key);
+            rc = write_value(w, v->members[i].value);
             rc = rc == QP_OK ? buf_rc(w->out) : rc;
         }
     }

@@ -339,7 +339,7 @@ struct list_call {
     char cursor[QP_CURSOR_SIZE];
 };
 
-static int run_list(void *context, struct listing *l, struct qp_err *err)
+static int read_list(void *context, struct listing *l, struct qp_err *err)
 {
     struct list_call *call = context;
     int rc = query_limit(call->list->limit, &l->limit, err);
@@ -361,7 +361,7 @@ int query_list(const struct query *q, const struct qp_list *list, void *context,
                char out_cursor[QP_CURSOR_SIZE], struct qp_err *err)
 {
     struct list_call call = {.list = list, .context = context, .visit = visit};
-    int rc = with_listing(q, list->where, &call, run_list, err);
+    int rc = with_listing(q, list->where, &call, read_list, err);
     if (rc == QP_OK) {
         memcpy(out_cursor, call.cursor, QP_CURSOR_SIZE);
     }
@@ -424,7 +424,7 @@ static int breathe(struct store *s, struct qp_err *err)
     return rc == QP_OK ? store_snapshot_begin(s, err) : rc;
 }
 
-static int run_count(void *context, struct listing *l, struct qp_err *err)
+static int read_count(void *context, struct listing *l, struct qp_err *err)
 {
     struct count_call *call = context;
     int rc = QP_OK;
@@ -454,7 +454,7 @@ int query_count(const struct query *q, qp_str where, enum qp_count_how how,
                 struct qp_count *out_count, struct qp_err *err)
 {
     struct count_call call = {.how = how};
-    int rc = with_listing(q, where, &call, run_count, err);
+    int rc = with_listing(q, where, &call, read_count, err);
     if (rc == QP_OK) {
         *out_count = call.count;
     }

@@ -218,7 +218,7 @@ static void line_withdrawn(qp *q, struct call *c)
     line_answered(q->engine, &l->op.command, QP_E_TIMEOUT, call_late_text());
 }
 
-static void line_run(qp *q, struct call *c)
+static void line_execute(qp *q, struct call *c)
 {
     struct line *l = (struct line *)c;
     request_op(&l->op);
@@ -255,7 +255,7 @@ int audit_put(qp *q, const struct audit *audit, struct qp_err *err)
     keep(&place, &add.target);
     keep(&place, &add.outcome);
     keep(&place, &add.detail);
-    l->call = (struct call){.execute = line_run, .withdrawn = line_withdrawn, .q = q};
+    l->call = (struct call){.execute = line_execute, .withdrawn = line_withdrawn, .q = q};
     l->op.op = (struct op){.kind = OP_audit_add, .audit_add = add};
     rc = call_queue(&q->driver, &l->call, err);
     if (rc != QP_OK) {

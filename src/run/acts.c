@@ -275,7 +275,7 @@ static int acting_fill(qp *q, struct acting *a)
     return QP_OK;
 }
 
-static void acting_run(qp *q, struct call *c)
+static void acting_execute(qp *q, struct call *c)
 {
     struct acting *a = (struct acting *)c;
     int rc = acting_fill(q, a);
@@ -338,7 +338,7 @@ static void answer_id(const struct acting *a, char out_id[QP_ID_SIZE])
 static int act_do(qp *q, const struct qp_action *action, const char *what, char out_id[QP_ID_SIZE],
                   struct qp_err *err)
 {
-    struct acting a = {.call = {.execute = acting_run, .q = q},
+    struct acting a = {.call = {.execute = acting_execute, .q = q},
                        .action = *action,
                        .what = what,
                        .ended = ended_here};
@@ -386,7 +386,7 @@ int qp_job_resume(qp *q, qp_str id, struct qp_err *err)
     return act_do(q, &(struct qp_action){.id = id, .verb = QP_VERB_RESUME}, "resume", NULL, err);
 }
 
-static void unpark_run(qp *q, struct call *c)
+static void unpark_execute(qp *q, struct call *c)
 {
     struct acting *a = (struct acting *)c;
     (void)q;
@@ -399,7 +399,7 @@ static void unpark_run(qp *q, struct call *c)
 int qp_job_retry(qp *q, qp_str id, struct qp_err *err)
 {
     ENTER(q, true, err);
-    struct acting a = {.call = {.execute = unpark_run, .q = q},
+    struct acting a = {.call = {.execute = unpark_execute, .q = q},
                        .action = {.id = id, .verb = QP_VERB_RETRY},
                        .ns = q->ns,
                        .what = "retry",
@@ -451,7 +451,7 @@ static struct acting *acting_copy(qp *q, const struct qp_action *action)
         return NULL;
     }
     place = (char *)(a + 1);
-    a->call = (struct call){.execute = acting_run, .withdrawn = acting_withdrawn, .q = q};
+    a->call = (struct call){.execute = acting_execute, .withdrawn = acting_withdrawn, .q = q};
     a->action = *action;
     a->action.ns = keep(&place, action->ns);
     a->action.id = keep(&place, action->id);
@@ -528,13 +528,13 @@ static void bulk_ended(struct acting *a, int rc, const char *why)
     }
 }
 
-static void bulk_run(qp *q, struct call *c)
+static void bulk_execute(qp *q, struct call *c)
 {
     struct bulk *b = (struct bulk *)c;
     b->left = b->count;
     b->call.rc = QP_OK;
     for (size_t i = 0, count = b->count; i < count; i++) {
-        acting_run(q, &b->acts[i].call);
+        acting_execute(q, &b->acts[i].call);
     }
 }
 
@@ -586,7 +586,7 @@ int qp_job_act_all(qp *q, const struct qp_bulk *bulk, struct qp_bulk_result *out
                    struct qp_err *err)
 {
     ENTER(q, bulk != NULL && out_result != NULL, err);
-    struct bulk b = {.call = {.execute = bulk_run, .q = q},
+    struct bulk b = {.call = {.execute = bulk_execute, .q = q},
                      .what = bulk,
                      .capacity = (size_t)(bulk->limit > 0 ? bulk->limit : LIMIT_LIST_DEFAULT)};
     int rc = bulk_check(bulk, err);

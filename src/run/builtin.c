@@ -356,7 +356,7 @@ static void end_group(const struct running *r)
     while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR) {}
 }
 
-static int run_program(qp_task *task, const struct asked *a, struct running *r)
+static int execute_program(qp_task *task, const struct asked *a, struct running *r)
 {
     char message[LIMIT_ERROR_TEXT_SIZE];
     int theirs[3];
@@ -392,7 +392,7 @@ static int work_shell(void *context, qp_task *task)
     buf_init(&r.said, &task->q->env, LIMIT_SHELL_OUTPUT_SIZE);
     buf_init(&r.complained, &task->q->env, LIMIT_SHELL_OUTPUT_SIZE);
     rc = ask(context, task, &a);
-    rc = rc == QP_OK ? run_program(task, &a, &r) : rc;
+    rc = rc == QP_OK ? execute_program(task, &a, &r) : rc;
     close_one(&r.in);
     close_one(&r.out);
     close_one(&r.err);

@@ -63,7 +63,7 @@ static void rest(struct driver *d, struct writer *writer)
 
 /* The store has failed for good. All that is in hand is answered with that before the run ends, and what comes later is
  * refused. */
-static void run_failed(struct driver *d, int rc)
+static void driver_failed(struct driver *d, int rc)
 {
     struct qp_err ignored;
     bool busy;
@@ -113,7 +113,7 @@ static int drive(struct driver *d, struct writer *writer, struct qp_err *err)
     rc = rc == QP_OK || loop_may_pass(rc) ? left : rc;
     engine_use_writer(d->engine, NULL);
     if (rc != QP_OK && !loop_may_pass(rc)) {
-        run_failed(d, rc);
+        driver_failed(d, rc);
     }
     d->parts->hand_out(d->owner, false); /* what the last rounds have handed out */
     loop_publish(d, false);

@@ -182,7 +182,7 @@ static void deploy_answered(struct engine *e, struct command *c, int rc, const c
     call_done(&q->driver, &d->call, rc);
 }
 
-static void deploy_run(qp *q, struct call *c)
+static void deploy_execute(qp *q, struct call *c)
 {
     struct deploying *d = (struct deploying *)c;
     d->command =
@@ -201,7 +201,7 @@ static int deploy_do(qp *q, struct deploying *d, qp_str ns, struct qp_deployed *
                      struct qp_err *err)
 {
     int rc = space_number(q, ns, &d->ns, err);
-    d->call = (struct call){.execute = deploy_run, .q = q};
+    d->call = (struct call){.execute = deploy_execute, .q = q};
     rc = rc == QP_OK ? call_do(&q->driver, &d->call, err) : rc;
     if (rc == QP_OK && out_deployed != NULL) {
         copy_name(d->deployed.app, d->name);
@@ -372,7 +372,7 @@ static void delete_answered(struct engine *e, struct command *c, int rc, const c
     call_done(&d->call.q->driver, &d->call, rc);
 }
 
-static void delete_run(qp *q, struct call *c)
+static void delete_execute(qp *q, struct call *c)
 {
     struct deleting *d = (struct deleting *)c;
     d->command =
@@ -396,7 +396,7 @@ int qp_app_delete(qp *q, qp_str ns, qp_str app, qp_str version, struct qp_err *e
 {
     ENTER(q, true, err);
     struct arena arena;
-    struct deleting d = {.call = {.execute = delete_run, .q = q},
+    struct deleting d = {.call = {.execute = delete_execute, .q = q},
                          .op = {.app = app, .version = version}};
     int rc;
     QP_TRY(name_check(app, "app", err));

@@ -7,7 +7,7 @@
 #include "run/handle.h"
 #include "run/loop.h"
 
-int host_run(void *host, void *native)
+int host_call(void *host, void *native)
 {
     struct host_tx *h = host;
     h->code = h->tx(h->context, native);
@@ -25,17 +25,17 @@ const char *host_why(const struct host_tx *h, int rc, const char *why, char text
 
 /* ----------------------------------------------------------------------------- one operation in a commit */
 
-struct executing {
+struct op_call {
     struct call call;
     struct request_op op;
     struct host_tx host;
     const char *what;
 };
 
-static void executing_answered(struct engine *e, struct command *c, int rc, const char *why)
+static void op_answered(struct engine *e, struct command *c, int rc, const char *why)
 {
     struct request_op *r = (struct request_op *)c;
-    struct executing *x = (struct executing *)((char *)r - offsetof(struct executing, op));
+    struct op_call *x = (struct op_call *)((char *)r - offsetof(struct op_call, op));
     char text[HOST_TEXT_SIZE];
     (void)e;
     if (rc != QP_OK) {
@@ -44,27 +44,27 @@ static void executing_answered(struct engine *e, struct command *c, int rc, cons
     call_done(&x->call.q->driver, &x->call, rc);
 }
 
-static void executing_run(qp *q, struct call *c)
+static void op_execute(qp *q, struct call *c)
 {
-    struct executing *x = (struct executing *)c;
+    struct op_call *x = (struct op_call *)c;
     request_op(&x->op);
-    x->op.command.answer = executing_answered;
+    x->op.command.answer = op_answered;
     engine_submit(q->engine, &x->op.command);
 }
 
 int qp_exec(qp *q, qp_tx tx, void *context, struct qp_err *err)
 {
     ENTER(q, tx != NULL, err);
-    struct executing x = {.call = {.execute = executing_run, .q = q},
-                          .host = {.tx = tx, .context = context},
-                          .what = "exec 'host'"};
-    x.op.op = (struct op){.kind = OP_host_call, .host_call = {host_run, &x.host}};
+    struct op_call x = {.call = {.execute = op_execute, .q = q},
+                        .host = {.tx = tx, .context = context},
+                        .what = "exec 'host'"};
+    x.op.op = (struct op){.kind = OP_host_call, .host_call = {host_call, &x.host}};
     return call_do(&q->driver, &x.call, err);
 }
 
 int op_do(qp *q, struct op *op, const char *what, struct qp_err *err)
 {
-    struct executing x = {.call = {.execute = executing_run, .q = q}, .op.op = *op, .what = what};
+    struct op_call x = {.call = {.execute = op_execute, .q = q}, .op.op = *op, .what = what};
     int rc = call_do(&q->driver, &x.call, err);
     *op = x.op.op;
     return rc;

@@ -16,7 +16,7 @@ struct host_tx {
 };
 
 /* The callback that the engine gets, with a struct host_tx. */
-int host_run(void *host, void *native);
+int host_call(void *host, void *native);
 /* Why a commit with it was refused, in `text` where its code was the cause; else `why`. */
 #define HOST_TEXT_SIZE 96
 const char *host_why(const struct host_tx *h, int rc, const char *why, char text[HOST_TEXT_SIZE]);

@@ -32,7 +32,7 @@ static struct call *take_arrived(struct driver *d)
     return calls;
 }
 
-static void run_arrived(struct driver *d)
+static void execute_arrived(struct driver *d)
 {
     struct call *calls = take_arrived(d);
     while (calls != NULL) {
@@ -125,12 +125,12 @@ static int turn_with_store(struct driver *d, bool *out_busy, struct qp_err *err)
     }
     rc = reach(d, err);
     if (rc != QP_OK) {
-        run_arrived(d);
+        execute_arrived(d);
         calls_expire(d, CALLS_OVER);
         return rc;
     }
     d->parts->prepare(d->owner);
-    run_arrived(d);
+    execute_arrived(d);
     d->parts->submit(d->owner);
     return engine_round(d->engine, out_busy, err);
 }

@@ -139,7 +139,7 @@ static qp_task *wait_for_task(struct pool *p)
     return task;
 }
 
-static void run_one(struct pool *p, struct pool_slot *slot, qp_task *task)
+static void execute_one(struct pool *p, struct pool_slot *slot, qp_task *task)
 {
     bool ours;
     atomic_store(&slot->now, task->worker);
@@ -166,7 +166,7 @@ static void *thread_main(void *context)
     struct pool_hooks hooks = p->hooks;
     qp_task *task = wait_for_task(p);
     while (task != NULL) {
-        run_one(p, slot, task);
+        execute_one(p, slot, task);
         task = wait_for_task(p);
     }
     hooks.thread_ended(hooks.context); /* the pool may be gone when it returns */
@@ -234,7 +234,7 @@ bool pool_run_here(struct pool *p)
     if (task == NULL) {
         return false;
     }
-    run_one(p, &p->here, task);
+    execute_one(p, &p->here, task);
     return true;
 }
 

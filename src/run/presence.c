@@ -155,7 +155,7 @@ static void gather_here(void *context, int64_t ns, const struct work_worker *w, 
     }
 }
 
-static void gather_run(qp *q, struct call *c)
+static void gather_execute(qp *q, struct call *c)
 {
     struct presence *p = (struct presence *)c;
     p->epoch = engine_kernel(q->engine)->epoch;
@@ -297,7 +297,7 @@ static int gather_others(void *context, struct store *s, struct qp_err *err)
 /* Of all processes, one entry per worker. */
 static int gather(struct presence *p, struct qp_err *err)
 {
-    p->call = (struct call){.execute = gather_run, .q = p->q, .local = true};
+    p->call = (struct call){.execute = gather_execute, .q = p->q, .local = true};
     QP_TRY(call_do(&p->q->driver, &p->call, err));
     return p->q->shared ? reads_do(p->q, p, gather_others, err) : QP_OK;
 }
@@ -365,7 +365,7 @@ struct serving {
 };
 
 /* When a worker last asked this process. */
-static void serving_run(qp *q, struct call *c)
+static void serving_execute(qp *q, struct call *c)
 {
     struct serving *s = (struct serving *)c;
     for (size_t i = 0; i < s->count; i++) {
@@ -377,7 +377,7 @@ static void serving_run(qp *q, struct call *c)
 
 int topics_served(qp *q, int64_t ns, struct qp_topic *topics, size_t count, struct qp_err *err)
 {
-    struct serving s = {.call = {.execute = serving_run, .q = q, .local = true},
+    struct serving s = {.call = {.execute = serving_execute, .q = q, .local = true},
                         .ns = ns,
                         .topics = topics,
                         .count = count};

@@ -148,7 +148,7 @@ struct reading_call {
     reads_body body;
 };
 
-static void reading_run(qp *q, struct call *c)
+static void reading_execute(qp *q, struct call *c)
 {
     struct reading_call *r = (struct reading_call *)c;
     call_done(&q->driver, c, r->body(r->context, q->store, c->err));
@@ -157,7 +157,7 @@ static void reading_run(qp *q, struct call *c)
 int reads_do(qp *q, void *context, reads_body body, struct qp_err *err)
 {
     struct reading_call r = {
-        .call = {.execute = reading_run, .q = q}, .context = context, .body = body};
+        .call = {.execute = reading_execute, .q = q}, .context = context, .body = body};
     if (driver_in_callback(&q->driver)) {
         return err_set(err, QP_E_INVALID,
                        "called from a callback of the engine, where nothing may wait");

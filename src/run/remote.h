@@ -69,7 +69,7 @@ struct remote_worker {
     qp_ms left_at; /* it said so, and has not called since; 0: no */
 };
 
-/*            work_run              nothing to hope for             task, cancel, time, abort
+/*            work_execute          nothing to hope for             task, cancel, time, abort
  *   QUEUED ------------> BUSY ----------------------------> PARKED ---------------------------> BUSY
  *                         |  all that it brought is answered, and there is something to tell
  *                         +----------------------------------------------------------------> ANSWERED

@@ -125,7 +125,7 @@ static void sending_answered(struct engine *e, struct command *c, int rc, const 
     sending_free(s);
 }
 
-static void sending_run(qp *q, struct call *c)
+static void sending_execute(qp *q, struct call *c)
 {
     struct sending *s = (struct sending *)c;
     const struct qp_signal *signal = &s->signal;
@@ -158,7 +158,7 @@ static void sending_withdrawn(qp *q, struct call *c)
 
 static int sending_prepare(qp *q, struct sending *s, struct qp_err *err)
 {
-    s->call = (struct call){.execute = sending_run, .q = q};
+    s->call = (struct call){.execute = sending_execute, .q = q};
     QP_TRY(space_number(q, s->signal.ns, &s->ns, err));
     return signal_guid(q, &s->signal, s->guid, err);
 }

@@ -372,7 +372,7 @@ static void fill_start(struct starting *s)
     s->request.attributes = from->attributes;
     s->request.attribute_count = from->attribute_count;
     s->host = (struct host_tx){.tx = from->tx, .context = from->tx_context};
-    s->request.host = from->tx == NULL ? NULL : host_run;
+    s->request.host = from->tx == NULL ? NULL : host_call;
     s->request.host_context = &s->host;
     fill_signal(s);
     fill_idem(s);
@@ -396,7 +396,7 @@ static int start_run_checked(qp *q, struct starting *s, struct qp_err *err)
     return rc;
 }
 
-static void start_run(qp *q, struct call *c)
+static void start_execute(qp *q, struct call *c)
 {
     struct starting *s = (struct starting *)c;
     struct qp_err err;
@@ -435,7 +435,7 @@ static int start_now(qp *q, struct starting *s, char out_id[QP_ID_SIZE], struct 
     if (rc != QP_OK) {
         return err_wrap(err, rc, "start");
     }
-    s->call.execute = start_run;
+    s->call.execute = start_execute;
     s->call.q = q;
     rc = call_do(&q->driver, &s->call, err);
     if (rc == QP_OK && out_id != NULL) {
@@ -530,7 +530,7 @@ static int start_later(qp *q, const struct qp_start *start, enum json_trust trus
     if (s == NULL) {
         return err_set(err, QP_E_NOMEM, "start: out of memory");
     }
-    s->call = (struct call){.execute = start_run, .withdrawn = start_withdrawn, .q = q};
+    s->call = (struct call){.execute = start_execute, .withdrawn = start_withdrawn, .q = q};
     s->async = true;
     rc = start_prepare(q, s, err);
     if (rc == QP_OK) {

@@ -277,7 +277,7 @@ struct remote_call {
     qp_ms now;
 };
 
-static void remote_run(qp *q, struct call *c)
+static void remote_execute(qp *q, struct call *c)
 {
     struct remote_call *d = (struct remote_call *)c;
     struct store_info info;
@@ -313,7 +313,7 @@ static void tell_number(void *context, const char *name, const char *help, int64
 /* Under the lock. */
 static int collect(qp *q, struct collecting *c, struct qp_err *err)
 {
-    struct remote_call d = {.call = {.execute = remote_run, .q = q, .local = true}};
+    struct remote_call d = {.call = {.execute = remote_execute, .q = q, .local = true}};
     int64_t now = q->env.monotonic_us(q->env.context);
     int rc = call_do(&q->driver, &d.call, err);
     c->now = d.now;

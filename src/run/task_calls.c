@@ -62,7 +62,7 @@ static void beat_answered(struct engine *e, struct command *c, int rc, const cha
     call_done(&tc->task->q->driver, &tc->call, rc);
 }
 
-static void run_result(qp *q, struct call *c)
+static void result_execute(qp *q, struct call *c)
 {
     struct task_call *tc = (struct task_call *)c;
     int rc = QP_OK;
@@ -78,7 +78,7 @@ static void run_result(qp *q, struct call *c)
     }
 }
 
-static void run_op(qp *q, struct call *c)
+static void op_execute(qp *q, struct call *c)
 {
     struct task_call *tc = (struct task_call *)c;
     tc->op.command.answer = op_answered;
@@ -86,7 +86,7 @@ static void run_op(qp *q, struct call *c)
     engine_submit(q->engine, &tc->op.command);
 }
 
-static void run_beat(qp *q, struct call *c)
+static void beat_execute(qp *q, struct call *c)
 {
     struct task_call *tc = (struct task_call *)c;
     tc->beat.command.answer = beat_answered;
@@ -97,7 +97,7 @@ static void run_beat(qp *q, struct call *c)
 int qp_task_pending(qp_task *t, qp_str json, struct qp_err *err)
 {
     ENTER(engine_of(t), true, err);
-    struct task_call tc = {.call = {.execute = run_result, .q = t->q},
+    struct task_call tc = {.call = {.execute = result_execute, .q = t->q},
                            .task = t,
                            .result = {.task = t->task,
                                       .kind = RESULT_PENDING,
@@ -112,7 +112,7 @@ int qp_task_pending(qp_task *t, qp_str json, struct qp_err *err)
 int qp_task_heartbeat(qp_task *t, struct qp_err *err)
 {
     ENTER(engine_of(t), true, err);
-    struct task_call tc = {.call = {.execute = run_op, .q = t->q}, .task = t};
+    struct task_call tc = {.call = {.execute = op_execute, .q = t->q}, .task = t};
     qp_ms lease_ms = t->task->service->lease_ms;
     if (lease_ms > 0) {
         tc.op.op = (struct op){.kind = OP_msg_extend,
@@ -127,7 +127,7 @@ int qp_task_progress(qp_task *t, qp_str json, struct qp_err *err)
 {
     ENTER(engine_of(t), true, err);
     struct task_call tc = {
-        .call = {.execute = run_beat, .q = t->q},
+        .call = {.execute = beat_execute, .q = t->q},
         .task = t,
         .beat = {.ref = t->task->ref, .lease_ms = t->task->service->lease_ms, .progress = json}};
     int rc = json.n > LIMIT_PROGRESS_SIZE
@@ -140,7 +140,7 @@ int qp_task_progress(qp_task *t, qp_str json, struct qp_err *err)
 /* ---------------------------------------------------------------------------------- by hand */
 
 /* Frees the task on the driver, where the list of those in hand belongs. */
-static void run_drop(qp *q, struct call *c)
+static void drop_execute(qp *q, struct call *c)
 {
     struct task_call *tc = (struct task_call *)c;
     task_end(tc->task);
@@ -163,7 +163,7 @@ static int by_hand_check(const qp_task *t, const char *function, struct qp_err *
 static int end_by_hand(struct task_call *tc, struct qp_err *err)
 {
     qp *q = tc->task->q;
-    struct task_call drop = {.call = {.execute = run_drop, .q = q, .local = true},
+    struct task_call drop = {.call = {.execute = drop_execute, .q = q, .local = true},
                              .task = tc->task};
     int rc = call_do(&q->driver, &tc->call, err);
     if (rc == QP_OK || rc == QP_E_STALE) {
@@ -176,12 +176,12 @@ int qp_task_complete(qp_task *t, qp_str output, struct qp_err *err)
 {
     ENTER(engine_of(t), true, err);
     QP_TRY(by_hand_check(t, __func__, err));
-    struct task_call tc = {.call = {.execute = run_result, .q = t->q},
+    struct task_call tc = {.call = {.execute = result_execute, .q = t->q},
                            .task = t,
                            .result = {.task = t->task,
                                       .kind = RESULT_DONE,
                                       .output = output,
-                                      .host = t->host.tx == NULL ? NULL : host_run,
+                                      .host = t->host.tx == NULL ? NULL : host_call,
                                       .host_context = &t->host}};
     int rc = QP_OK;
     if (str_is_none(output) && t->refused) {
@@ -199,7 +199,7 @@ int qp_task_error(qp_task *t, const struct qp_failure *failure, struct qp_err *e
 {
     ENTER(engine_of(t), failure != NULL, err);
     QP_TRY(by_hand_check(t, __func__, err));
-    struct task_call tc = {.call = {.execute = run_result, .q = t->q}, .task = t};
+    struct task_call tc = {.call = {.execute = result_execute, .q = t->q}, .task = t};
     (void)task_keep_error(t, failure);
     t->failed = true;
     task_result_fill(t);
@@ -213,7 +213,7 @@ int qp_task_retry(qp_task *t, qp_ms delay_ms, struct qp_err *err)
     ENTER(engine_of(t), true, err);
     QP_TRY(by_hand_check(t, __func__, err));
     struct task_call tc = {
-        .call = {.execute = run_op, .q = t->q},
+        .call = {.execute = op_execute, .q = t->q},
         .task = t,
         .op.op = {.kind = OP_msg_retry, .msg_retry = {.ref = t->task->ref, .delay_ms = delay_ms}}};
     return end_by_hand(&tc, err);

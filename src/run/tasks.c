@@ -210,7 +210,7 @@ void task_result_fill(qp_task *t)
                                  .kind = t->failed ? RESULT_ERROR : RESULT_DONE,
                                  .code = t->failed ? t->code : t->reply_code,
                                  .fatal = t->fatal,
-                                 .host = t->failed || t->host.tx == NULL ? NULL : host_run,
+                                 .host = t->failed || t->host.tx == NULL ? NULL : host_call,
                                  .host_context = &t->host};
     r->output = t->output.n > 0 && !t->failed ? buf_slice(&t->output) : QP_STR("null");
     r->error = buf_slice(&t->error);

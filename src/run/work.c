@@ -76,7 +76,7 @@ static struct work_state *state_make(qp *q, struct work_call *c, int64_t ns)
     return s;
 }
 
-static void work_run(qp *q, struct call *c);
+static void work_execute(qp *q, struct call *c);
 static void work_withdrawn(qp *q, struct call *c);
 
 /* Into the inbox, if there is room for one more call. */
@@ -123,7 +123,7 @@ int work_submit(qp *q, struct work_call *call, struct qp_err *err)
     if (s == NULL) {
         return err_set(err, QP_E_NOMEM, "work: out of memory");
     }
-    s->submission = (struct call){.execute = work_run, .withdrawn = work_withdrawn, .q = q};
+    s->submission = (struct call){.execute = work_execute, .withdrawn = work_withdrawn, .q = q};
     call->state = s;
     call->tasks = NULL;
     call->task_count = 0;
@@ -137,7 +137,7 @@ int work_submit(qp *q, struct work_call *call, struct qp_err *err)
     return rc;
 }
 
-static void abort_run(qp *q, struct call *c)
+static void abort_execute(qp *q, struct call *c)
 {
     struct work_state *s = (struct work_state *)((char *)c - offsetof(struct work_state, abort));
     (void)q;
@@ -155,13 +155,13 @@ void work_abort(qp *q, struct work_call *call)
     (void)pthread_mutex_lock(&q->driver.lock);
     if (!s->abort_queued) {
         s->abort_queued = true;
-        s->abort = (struct call){.execute = abort_run, .q = q, .local = true};
+        s->abort = (struct call){.execute = abort_execute, .q = q, .local = true};
         call_post(&q->driver, &s->abort);
     }
     (void)pthread_mutex_unlock(&q->driver.lock);
 }
 
-static void done_run(qp *q, struct call *c)
+static void done_execute(qp *q, struct call *c)
 {
     struct work_state *s = (struct work_state *)((char *)c - offsetof(struct work_state, done));
     for (const struct work_task *t = s->tasks; t != NULL && s->given_back; t = t->next) {
@@ -197,7 +197,7 @@ void work_done(qp *q, struct work_call *call, enum work_end end)
     s->given_back = end == WORK_GIVEN_BACK && s->tasks != NULL;
     driver = s->given_back || s->abort_queued;
     if (driver) {
-        s->done = (struct call){.execute = done_run, .q = q, .local = true};
+        s->done = (struct call){.execute = done_execute, .q = q, .local = true};
         call_post(&q->driver, &s->done);
     }
     (void)pthread_mutex_unlock(&q->driver.lock);
@@ -370,7 +370,7 @@ static void work_withdrawn(qp *q, struct call *c)
 }
 
 /* On the driver, from the inbox. */
-static void work_run(qp *q, struct call *c)
+static void work_execute(qp *q, struct call *c)
 {
     struct work_state *s = (struct work_state *)c;
     struct remote *w = q->remote;
@@ -532,7 +532,7 @@ static void shut(struct remote *w)
     }
 }
 
-static void shut_run(qp *q, struct call *c)
+static void shut_execute(qp *q, struct call *c)
 {
     shut(q->remote);
     call_done(&q->driver, c, QP_OK);
@@ -540,7 +540,7 @@ static void shut_run(qp *q, struct call *c)
 
 void work_shut(qp *q)
 {
-    struct call c = {.execute = shut_run, .q = q, .local = true};
+    struct call c = {.execute = shut_execute, .q = q, .local = true};
     if (q->engine == NULL) {
         return;
     }

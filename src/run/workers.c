@@ -60,7 +60,7 @@ struct adding {
     const struct qp_worker *worker;
 };
 
-static void adding_run(qp *q, struct call *c)
+static void adding_execute(qp *q, struct call *c)
 {
     const struct qp_worker *worker = ((struct adding *)c)->worker;
     struct worker *w = worker_find(q, worker->topic);
@@ -82,7 +82,8 @@ static void adding_run(qp *q, struct call *c)
 int qp_worker_add(qp *q, const struct qp_worker *worker, struct qp_err *err)
 {
     ENTER(q, worker != NULL, err);
-    struct adding a = {.call = {.execute = adding_run, .q = q, .local = true}, .worker = worker};
+    struct adding a = {.call = {.execute = adding_execute, .q = q, .local = true},
+                       .worker = worker};
     int rc = worker_check(worker, err);
     return rc == QP_OK ? call_do(&q->driver, &a.call, err) : err_wrap(err, rc, "worker");
 }
@@ -102,7 +103,7 @@ static void worker_unlink(struct worker **list, const struct worker *w)
     *list = w->next;
 }
 
-static void removing_run(qp *q, struct call *c)
+static void removing_execute(qp *q, struct call *c)
 {
     qp_str topic = ((struct removing *)c)->topic;
     struct worker *w = worker_find(q, topic);
@@ -178,7 +179,8 @@ static bool is_inside(qp *q, qp_str topic)
 int qp_worker_remove(qp *q, qp_str topic, struct qp_err *err)
 {
     ENTER(q, true, err);
-    struct removing r = {.call = {.execute = removing_run, .q = q, .local = true}, .topic = topic};
+    struct removing r = {.call = {.execute = removing_execute, .q = q, .local = true},
+                         .topic = topic};
     int rc = topic_check(topic, err);
     if (rc != QP_OK) {
         return err_wrap(err, rc, "remove");
@@ -223,7 +225,7 @@ static void claim_answered(struct engine *e, struct command *c, int rc, const ch
     call_done(&claiming->call.q->driver, &claiming->call, rc);
 }
 
-static void claim_run(qp *q, struct call *c)
+static void claim_execute(qp *q, struct call *c)
 {
     struct claiming *claiming = (struct claiming *)c;
     request_claim(&claiming->request);
@@ -234,7 +236,7 @@ static void claim_run(qp *q, struct call *c)
 int qp_task_claim(qp *q, qp_str topic, qp_task **out_task, struct qp_err *err)
 {
     ENTER(q, out_task != NULL, err);
-    struct claiming c = {.call = {.execute = claim_run, .q = q},
+    struct claiming c = {.call = {.execute = claim_execute, .q = q},
                          .request = {.service = &c.service, .want = 1},
                          .service = {.ns = q->ns,
                                      .topic = topic,

@@ -106,17 +106,17 @@ void api_close(struct api *api)
 
 /* ---------------------------------------------------------------------------- the way of a call */
 
-static void run_handler(struct api_call *c)
+static void call_endpoint(struct api_call *c)
 {
-    c->route->handle(c);
+    c->route->endpoint(c);
 }
 
 static void dispatch(struct api_call *c)
 {
     if ((c->route->flags & ROUTE_BLOCKS) != 0) {
-        api_later(c, run_handler);
+        api_later(c, call_endpoint);
     } else {
-        c->route->handle(c);
+        c->route->endpoint(c);
     }
 }
 

@@ -219,7 +219,7 @@ static void bulk_run(struct api_call *c, const struct qp_bulk *bulk, const char 
     }
 }
 
-void handle_batch(struct api_call *c)
+void endpoint_batch(struct api_call *c)
 {
     struct body_Bulk body;
     struct qp_bulk bulk = {.ns = c->ns};
@@ -336,7 +336,7 @@ static void batch_answer(struct batch *b)
     api_json_end(b->call, &w, 200);
 }
 
-void handle_batch_show(struct api_call *c)
+void endpoint_batch_show(struct api_call *c)
 {
     struct batch b = {.call = c, .id = c->parts[0], .began = batch_time(c->parts[0])};
     struct qp_err err = {0};

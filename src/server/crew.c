@@ -26,7 +26,7 @@ bool crew_put(struct api *api, struct crew_job *job)
     return room;
 }
 
-static void run_later(struct crew_job *job)
+static void crew_turn(struct crew_job *job)
 {
     struct api_call *c = (struct api_call *)((char *)job - offsetof(struct api_call, job));
     c->run(c);
@@ -35,7 +35,7 @@ static void run_later(struct crew_job *job)
 bool crew_call(struct api_call *c, void (*run)(struct api_call *c))
 {
     c->run = run;
-    c->job.run = run_later;
+    c->job.run = crew_turn;
     c->job.until_us = c->deadline_us;
     return crew_put(c->api, &c->job);
 }

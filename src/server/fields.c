@@ -17,7 +17,7 @@
 #undef FIELD
 #undef SCHEMA_END
 
-static const struct schema schemas[] = {
+static const struct body_schema schemas[] = {
 #define SCHEMA(name, about)                                                                        \
     {#name, about, fields_##name, ARRAY_COUNT(fields_##name), sizeof(struct body_##name)},
 #define FIELD(schema, name, kind, need, item, about)
@@ -28,12 +28,12 @@ static const struct schema schemas[] = {
 #undef SCHEMA_END
 };
 
-const struct schema *schema_at(size_t index)
+const struct body_schema *body_schema_at(size_t index)
 {
     return index < ARRAY_COUNT(schemas) ? &schemas[index] : NULL;
 }
 
-const struct schema *schema_find(const char *name)
+const struct body_schema *body_schema_find(const char *name)
 {
     for (size_t i = 0; i < ARRAY_COUNT(schemas); i++) {
         if (strcmp(schemas[i].name, name) == 0) {
@@ -255,7 +255,7 @@ static const char *kind_words(enum field_kind kind)
 
 /* ------------------------------------------------------------------------------------ objects */
 
-static const struct field *field_of(const struct schema *schema, qp_str key)
+static const struct field *field_of(const struct body_schema *schema, qp_str key)
 {
     for (size_t i = 0; i < schema->count; i++) {
         if (str_equal(key, str_from(schema->fields[i].name))) {
@@ -283,7 +283,7 @@ static void pointer_to(const char *parent, qp_str key, char out[POINTER_SIZE])
     out[n] = '\0';
 }
 
-static bool read_member(struct api_call *c, const struct schema *schema, const char *pointer,
+static bool read_member(struct api_call *c, const struct body_schema *schema, const char *pointer,
                         const struct raw_walk *w, uint64_t *seen, void *out)
 {
     const struct field *f = field_of(schema, w->key);
@@ -304,8 +304,8 @@ static bool read_member(struct api_call *c, const struct schema *schema, const c
     return true;
 }
 
-bool body_read(struct api_call *c, const struct schema *schema, qp_str text, const char *pointer,
-               void *out)
+bool body_read(struct api_call *c, const struct body_schema *schema, qp_str text,
+               const char *pointer, void *out)
 {
     struct raw_walk w = {.rest = text};
     uint64_t seen = 0;

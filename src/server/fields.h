@@ -45,7 +45,7 @@ struct field {
     const char *about;
 };
 
-struct schema {
+struct body_schema {
     const char *name;
     const char *about;
     const struct field *fields;
@@ -63,16 +63,17 @@ struct schema {
 #undef FIELD
 #undef SCHEMA_END
 
-const struct schema *schema_at(size_t index); /* NULL past the end */
-const struct schema *schema_find(const char *name);
+const struct body_schema *body_schema_at(size_t index); /* NULL past the end */
+const struct body_schema *body_schema_find(const char *name);
 
 /* Reads the call's body, or one of its objects at `pointer`, into `out`, a struct of the schema,
  * whose fields are zero, or none, when they are not there. False: the call is refused. `text`
  * was checked by json_check. Texts are in the call's arena or in `text`. */
-bool body_read(struct api_call *c, const struct schema *schema, qp_str text, const char *pointer,
-               void *out);
+bool body_read(struct api_call *c, const struct body_schema *schema, qp_str text,
+               const char *pointer, void *out);
 #define BODY_READ(c, name, text, pointer, out)                                                     \
-    body_read((c), schema_find(#name), (text), (pointer), 1 ? (out) : (struct body_##name *)NULL)
+    body_read((c), body_schema_find(#name), (text), (pointer),                                     \
+              1 ? (out) : (struct body_##name *)NULL)
 
 /* Walks over JSON that was checked:  struct raw_walk w = {.rest = text};  while (raw_each(&w)) {
  * w.key, w.value }. Of an array the keys are none. Keys are as they stand in the text, with

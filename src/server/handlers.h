@@ -5,7 +5,7 @@
 #include "server/api.h"
 
 #define ROUTE(name, method, path, scope, flags, parameters, body, answer, status, summary)         \
-    void handle_##name(struct api_call *c);
+    void endpoint_##name(struct api_call *c);
 #include "server/routes.def"
 #undef ROUTE
 

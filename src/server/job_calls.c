@@ -20,7 +20,7 @@
 /* ------------------------------------------------------------------------------------- start */
 
 /* What of a start has to live until its answer. The library copies everything else. */
-struct starting {
+struct start_call {
     struct api_call *call;
     char workflow[LIMIT_NAME_SIZE + 1];
     char ns[LIMIT_NAME_SIZE + 1];
@@ -35,7 +35,7 @@ struct starting {
 /* On the carrier's thread. */
 static void render_started(struct api_call *c)
 {
-    const struct starting *s = c->kept;
+    const struct start_call *s = c->kept;
     struct json_writer w;
     if (s->code == QP_E_CONFLICT && s->by_key) {
         api_refuse_set(c, PROBLEM_IDEMPOTENCY_OTHER,
@@ -61,14 +61,14 @@ static void render_started(struct api_call *c)
 /* On the crew: the job is there, and its end is waited for. */
 static void start_wait(struct api_call *c)
 {
-    struct starting *s = c->kept;
+    struct start_call *s = c->kept;
     wait_for_job(c, str_from(s->id), s->wait_ms);
 }
 
 /* On the engine's thread, after the commit: nothing may wait here. */
 static void started(void *context, const struct qp_started *what)
 {
-    struct starting *s = context;
+    struct start_call *s = context;
     struct api_call *c = s->call;
     s->code = what->code;
     s->existed = what->existed;
@@ -136,7 +136,7 @@ static bool read_start_signal(struct api_call *c, qp_str text, struct qp_signal 
     return true;
 }
 
-static void start_submit(struct api_call *c, struct starting *s, struct qp_start *start)
+static void start_submit(struct api_call *c, struct start_call *s, struct qp_start *start)
 {
     struct qp_err err;
     int rc;
@@ -157,13 +157,13 @@ static int clamp_int(int64_t number)
     return number < INT_MIN ? INT_MIN : number > INT_MAX ? INT_MAX : (int)number;
 }
 
-void handle_job_start(struct api_call *c)
+void endpoint_job_start(struct api_call *c)
 {
     struct body_JobStart body;
     struct qp_attribute attributes[ATTRIBUTES_READ];
     struct qp_signal signal = {0};
     struct qp_start start = {0};
-    struct starting *s = ARENA_NEW(&c->arena, struct starting);
+    struct start_call *s = ARENA_NEW(&c->arena, struct start_call);
     if (s == NULL) {
         api_fail(c, QP_E_NOMEM, NULL);
         return;
@@ -209,7 +209,7 @@ static int show_visit(void *context, const struct qp_job_info *job)
     return QP_OK;
 }
 
-void handle_job_show(struct api_call *c)
+void endpoint_job_show(struct api_call *c)
 {
     struct showing s = {.call = c};
     struct qp_err err = {0};
@@ -228,7 +228,7 @@ void handle_job_show(struct api_call *c)
     api_json_end(c, &s.w, 200);
 }
 
-void handle_job_result(struct api_call *c)
+void endpoint_job_result(struct api_call *c)
 {
     qp_ms within_ms;
     if (api_duration(c, "wait", LIMIT_WAIT_MS, 0, &within_ms)) {
@@ -328,7 +328,7 @@ static void list_jobs(struct api_call *c, qp_str where)
     list_end(c, &w, cursor, counts ? &count : NULL);
 }
 
-void handle_job_list(struct api_call *c)
+void endpoint_job_list(struct api_call *c)
 {
     if (wants_events(c)) {
         follow_jobs(c, api_parameter(c, "where"));
@@ -337,7 +337,7 @@ void handle_job_list(struct api_call *c)
     }
 }
 
-void handle_parked_list(struct api_call *c)
+void endpoint_parked_list(struct api_call *c)
 {
     list_jobs(c, QP_STR("status=parked"));
 }
@@ -356,7 +356,7 @@ static int activity_visit(void *context, const struct qp_activity *activity)
     return QP_OK;
 }
 
-void handle_job_activities(struct api_call *c)
+void endpoint_job_activities(struct api_call *c)
 {
     struct paging p = {.last = ""};
     struct qp_err err = {0};
@@ -385,7 +385,7 @@ static int event_visit(void *context, const struct qp_event *event)
     return QP_OK;
 }
 
-void handle_job_history(struct api_call *c)
+void endpoint_job_history(struct api_call *c)
 {
     struct paging p = {.last = ""};
     struct qp_err err = {0};
@@ -410,9 +410,9 @@ void handle_job_history(struct api_call *c)
     list_end(c, &p.w, more ? p.last : "", NULL);
 }
 
-void handle_job_events(struct api_call *c)
+void endpoint_job_events(struct api_call *c)
 {
-    handle_job_history(c);
+    endpoint_job_history(c);
 }
 
 /* The whole id of a job that is there; else the call is answered. */
@@ -437,7 +437,7 @@ static int export_write(void *context, qp_str piece)
     return buf_rc(out);
 }
 
-void handle_job_export(struct api_call *c)
+void endpoint_job_export(struct api_call *c)
 {
     struct qp_err err = {0};
     int rc;
@@ -512,32 +512,32 @@ static void act_plainly(struct api_call *c, enum qp_verb verb)
     }
 }
 
-void handle_job_cancel(struct api_call *c)
+void endpoint_job_cancel(struct api_call *c)
 {
     act_with_reason(c, QP_VERB_CANCEL);
 }
 
-void handle_job_kill(struct api_call *c)
+void endpoint_job_kill(struct api_call *c)
 {
     act_with_reason(c, QP_VERB_KILL);
 }
 
-void handle_job_pause(struct api_call *c)
+void endpoint_job_pause(struct api_call *c)
 {
     act_plainly(c, QP_VERB_PAUSE);
 }
 
-void handle_job_resume(struct api_call *c)
+void endpoint_job_resume(struct api_call *c)
 {
     act_plainly(c, QP_VERB_RESUME);
 }
 
-void handle_job_retry(struct api_call *c)
+void endpoint_job_retry(struct api_call *c)
 {
     act_plainly(c, QP_VERB_RETRY);
 }
 
-void handle_job_fork(struct api_call *c)
+void endpoint_job_fork(struct api_call *c)
 {
     struct body_Fork body;
     if (BODY_READ(c, Fork, c->body, "", &body)) {
@@ -546,7 +546,7 @@ void handle_job_fork(struct api_call *c)
     }
 }
 
-void handle_job_delete(struct api_call *c)
+void endpoint_job_delete(struct api_call *c)
 {
     act(c, &(struct qp_action){.verb = QP_VERB_DELETE}, 200);
 }
@@ -589,7 +589,7 @@ static void send_signal(struct api_call *c, const struct qp_signal *wanted)
     api_json_end(c, &w, 202);
 }
 
-void handle_job_signal(struct api_call *c)
+void endpoint_job_signal(struct api_call *c)
 {
     struct body_JobSignal body;
     if (!BODY_READ(c, JobSignal, c->body, "", &body) || !is_job(c)) {
@@ -602,7 +602,7 @@ void handle_job_signal(struct api_call *c)
                                        .ttl_ms = body.ttl});
 }
 
-void handle_signal(struct api_call *c)
+void endpoint_signal(struct api_call *c)
 {
     struct body_Signal body;
     if (!BODY_READ(c, Signal, c->body, "", &body)) {

@@ -18,13 +18,13 @@ static void answer_health(struct api_call *c, const char *status)
 }
 
 /* Whoever gets this answer has seen a thread of ours at work: that is all it says. */
-void handle_livez(struct api_call *c)
+void endpoint_livez(struct api_call *c)
 {
     answer_health(c, "ok");
 }
 
 /* The engine is at work, the store can be written, and we are not about to go. */
-void handle_readyz(struct api_call *c)
+void endpoint_readyz(struct api_call *c)
 {
     struct qp_err err = {0};
     int rc;
@@ -40,7 +40,7 @@ void handle_readyz(struct api_call *c)
     answer_health(c, "ok");
 }
 
-void handle_version(struct api_call *c)
+void endpoint_version(struct api_call *c)
 {
     struct json_writer w;
     api_json(c, &w);
@@ -66,12 +66,12 @@ static void answer_text(struct api_call *c, void (*write)(struct buf *out), cons
     api_answer(c);
 }
 
-void handle_openapi(struct api_call *c)
+void endpoint_openapi(struct api_call *c)
 {
     answer_text(c, openapi_write, "application/json");
 }
 
-void handle_docs(struct api_call *c)
+void endpoint_docs(struct api_call *c)
 {
     answer_text(c, page_write, "text/html; charset=utf-8");
 }
@@ -157,7 +157,7 @@ static void collect(struct crew_job *job)
     leave(k);
 }
 
-void handle_metrics(struct api_call *c)
+void endpoint_metrics(struct api_call *c)
 {
     struct collecting *k = mem_alloc(api_env(c->api), sizeof *k);
     bool limited = api_options(c->api)->limited;

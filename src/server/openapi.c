@@ -84,7 +84,7 @@ static void put_type(struct json_writer *w, const struct field *f)
     }
 }
 
-static void put_required(struct json_writer *w, const struct schema *s)
+static void put_required(struct json_writer *w, const struct body_schema *s)
 {
     json_key(w, QP_STR("required"));
     json_begin_array(w);
@@ -97,7 +97,7 @@ static void put_required(struct json_writer *w, const struct schema *s)
 }
 
 /* A schema of one field `any` is a map: its names are the user's. */
-static void put_schema(struct json_writer *w, const struct schema *s)
+static void put_schema(struct json_writer *w, const struct body_schema *s)
 {
     bool map = s->count == 1 && strcmp(s->fields[0].name, "any") == 0;
     begin(w, s->name);
@@ -288,7 +288,7 @@ static void put_paths(struct json_writer *w)
 
 static void put_components(struct json_writer *w)
 {
-    const struct schema *s;
+    const struct body_schema *s;
     begin(w, "components");
     begin(w, "securitySchemes");
     begin(w, "token");
@@ -297,7 +297,7 @@ static void put_components(struct json_writer *w)
     json_end_object(w);
     json_end_object(w);
     begin(w, "schemas");
-    for (size_t i = 0; (s = schema_at(i)) != NULL; i++) {
+    for (size_t i = 0; (s = body_schema_at(i)) != NULL; i++) {
         put_schema(w, s);
     }
     json_end_object(w);

@@ -214,7 +214,7 @@ static void guest_leaves(struct reception *r, struct guest *g, enum guest_fault 
 
 /* Where the head ends in these bytes: behind an empty line, as the library sees one; 0: it is not whole.
  * Empty lines in front of the first one are skipped there, and make no head. */
-static size_t head_end(const char *p, size_t n, size_t looked_at)
+static size_t head_whole_size(const char *p, size_t n, size_t looked_at)
 {
     const char *end = p + n;
     const char *line = p;
@@ -255,7 +255,7 @@ static bool is_malformed(const char *p, size_t n)
 /* Those bytes of a head are there, and there will be no more of them when `is_last`. */
 static void guest_sent(struct reception *r, struct guest *g, size_t n, bool is_last)
 {
-    size_t size = head_end(r->head, n, g->looked_at);
+    size_t size = head_whole_size(r->head, n, g->looked_at);
     if (is_malformed(r->head, size > 0 ? size : n)) {
         guest_leaves(r, g, GUEST_MALFORMED);
     } else if (size > 0) {

@@ -5,8 +5,8 @@
 
 static const struct route routes[] = {
 #define ROUTE(name, method, path, scope, flags, parameters, body, answer, status, summary)         \
-    {#name, API_##method, path,   SCOPE_##scope, flags,        parameters,                         \
-     body,  answer,       status, summary,       handle_##name},
+    {#name, API_##method, path,   SCOPE_##scope, flags,          parameters,                       \
+     body,  answer,       status, summary,       endpoint_##name},
 #include "server/routes.def"
 #undef ROUTE
 };

@@ -38,7 +38,7 @@ struct route {
     const char *answer;     /* likewise */
     int status;             /* of success */
     const char *summary;
-    void (*handle)(struct api_call *c);
+    void (*endpoint)(struct api_call *c);
 };
 
 const struct route *route_at(size_t index); /* NULL past the end */

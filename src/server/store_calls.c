@@ -77,7 +77,7 @@ static int read_topics(struct page *p, const struct page_wish *wish, bool *out_m
                          out_more, err);
 }
 
-void handle_topic_list(struct api_call *c)
+void endpoint_topic_list(struct api_call *c)
 {
     answer_list(c, (struct page_wish){.ns = c->ns}, read_topics);
 }
@@ -96,7 +96,7 @@ static int read_workers(struct page *p, const struct page_wish *wish, bool *out_
     return work_list(wish->engine, wish->ns, p, worker_visit, err);
 }
 
-void handle_worker_list(struct api_call *c)
+void endpoint_worker_list(struct api_call *c)
 {
     answer_list(c, (struct page_wish){.ns = c->ns}, read_workers);
 }
@@ -120,12 +120,12 @@ static int read_spaces(struct page *p, const struct page_wish *wish, bool *out_m
     return qp_space_list(wish->engine, p, space_visit, err);
 }
 
-void handle_namespace_list(struct api_call *c)
+void endpoint_namespace_list(struct api_call *c)
 {
     answer_list(c, (struct page_wish){0}, read_spaces);
 }
 
-void handle_namespace_create(struct api_call *c)
+void endpoint_namespace_create(struct api_call *c)
 {
     struct body_NamespaceName body;
     struct json_writer w;
@@ -166,12 +166,12 @@ static int read_tokens(struct page *p, const struct page_wish *wish, bool *out_m
     return access_list(wish->engine, wish->cursor, wish->limit, p, token_visit, out_more, err);
 }
 
-void handle_token_list(struct api_call *c)
+void endpoint_token_list(struct api_call *c)
 {
     answer_list(c, (struct page_wish){0}, read_tokens);
 }
 
-void handle_token_create(struct api_call *c)
+void endpoint_token_create(struct api_call *c)
 {
     struct body_TokenWish body;
     const struct qp_env *env = api_env(c->api);
@@ -218,7 +218,7 @@ void handle_token_create(struct api_call *c)
     api_json_end(c, &w, 201);
 }
 
-void handle_token_revoke(struct api_call *c)
+void endpoint_token_revoke(struct api_call *c)
 {
     struct json_writer w;
     struct qp_err err = {0};
@@ -238,7 +238,7 @@ void handle_token_revoke(struct api_call *c)
     api_json_end(c, &w, 200);
 }
 
-void handle_whoami(struct api_call *c)
+void endpoint_whoami(struct api_call *c)
 {
     struct json_writer w;
     api_json(c, &w);
@@ -280,7 +280,7 @@ static int read_audit(struct page *p, const struct page_wish *wish, bool *out_mo
                       out_more, err);
 }
 
-void handle_audit_list(struct api_call *c)
+void endpoint_audit_list(struct api_call *c)
 {
     int64_t store, before;
     if (!api_number(c, "store", 1, 0, &store) || !api_number(c, "cursor", INT64_MAX, 0, &before)) {
@@ -294,7 +294,7 @@ void handle_audit_list(struct api_call *c)
                 read_audit);
 }
 
-void handle_sql(struct api_call *c)
+void endpoint_sql(struct api_call *c)
 {
     struct body_Sql body;
     struct json_writer w;
@@ -316,7 +316,7 @@ void handle_sql(struct api_call *c)
 }
 
 /* A plain name in the one directory for backups: no caller says where on the disk we write. */
-void handle_backup(struct api_call *c)
+void endpoint_backup(struct api_call *c)
 {
     struct body_Backup body;
     const char *directory = api_options(c->api)->backups;

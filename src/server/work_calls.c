@@ -417,7 +417,7 @@ static void submit(struct api_call *c, struct working *k)
     }
 }
 
-void handle_work(struct api_call *c)
+void endpoint_work(struct api_call *c)
 {
     struct body_Work body;
     struct working *k;

@@ -89,7 +89,7 @@ static bool read_activate(struct api_call *c, bool *out_activate)
     return true;
 }
 
-void handle_workflow_deploy(struct api_call *c)
+void endpoint_workflow_deploy(struct api_call *c)
 {
     struct body_Deploy body = {.text = c->body};
     bool activate;
@@ -102,7 +102,7 @@ void handle_workflow_deploy(struct api_call *c)
     deploy(c, body.text, activate || body.activate);
 }
 
-void handle_version_activate(struct api_call *c)
+void endpoint_version_activate(struct api_call *c)
 {
     struct body_Empty body;
     struct qp_deployed deployed;
@@ -119,7 +119,7 @@ void handle_version_activate(struct api_call *c)
     answer_deployed(c, &deployed, true, 200);
 }
 
-void handle_version_delete(struct api_call *c)
+void endpoint_version_delete(struct api_call *c)
 {
     struct json_writer w;
     struct qp_err err = {0};
@@ -153,7 +153,7 @@ static void list_end(struct api_call *c, struct json_writer *w)
     api_json_end(c, w, 200);
 }
 
-void handle_workflow_list(struct api_call *c)
+void endpoint_workflow_list(struct api_call *c)
 {
     struct json_writer w;
     struct qp_err err = {0};
@@ -185,7 +185,7 @@ static int version_visit(void *context, const struct qp_app *app)
     return QP_OK;
 }
 
-void handle_version_list(struct api_call *c)
+void endpoint_version_list(struct api_call *c)
 {
     struct versions v = {.app = c->parts[0]};
     struct qp_err err = {0};
@@ -220,7 +220,7 @@ static bool wants_yaml(const struct api_call *c)
            memmem(c->accept.p, c->accept.n, type, sizeof type - 1) != NULL;
 }
 
-void handle_version_show(struct api_call *c)
+void endpoint_version_show(struct api_call *c)
 {
     struct json_writer w;
     struct qp_err err = {0};
@@ -240,7 +240,7 @@ void handle_version_show(struct api_call *c)
     }
 }
 
-void handle_workflow_diff(struct api_call *c)
+void endpoint_workflow_diff(struct api_call *c)
 {
     qp_str from = api_parameter(c, "from");
     qp_str to = api_parameter(c, "to");
@@ -272,7 +272,7 @@ void handle_workflow_diff(struct api_call *c)
 
 /* ----------------------------------------------------------------------------------------------- measures */
 
-void handle_stats(struct api_call *c)
+void endpoint_stats(struct api_call *c)
 {
     struct qp_measures query = {.ns = c->ns, .topic = api_parameter(c, "topic")};
     struct qp_err err = {0};

@@ -275,7 +275,7 @@ static void openapi_is_the_table(void **state)
 /* An object of an answer has all that its schema requires, and nothing that it does not know. */
 static void check_object(const struct json *object, const char *name)
 {
-    const struct schema *s = schema_find(name);
+    const struct body_schema *s = body_schema_find(name);
     struct json_walk w = {0};
     assert_non_null(s);
     assert_true(json_is(object, JSON_KIND_OBJECT));

@@ -618,7 +618,7 @@ static void test_same_limit(void **state)
     scope.context = &count;
     assert_int_equal(mapping_evaluate(m, &scope, &v), QP_OK);
     assert_true(v.kind == VALUE_BOOL && v.truth);
-    count = LIMIT_MAPPING_SIZE / (sizeof(struct value) + sizeof(struct field)) * 3 / 4;
+    count = LIMIT_MAPPING_SIZE / (sizeof(struct value) + sizeof(struct member)) * 3 / 4;
     assert_int_equal(mapping_evaluate(m, &scope, &v), QP_E_LIMIT);
     assert_string_equal(scope.limit, "LIMIT_MAPPING_SIZE");
     assert_string_equal(scope.error, "a mapping is over its limit: LIMIT_MAPPING_SIZE is 8388608");

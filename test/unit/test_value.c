@@ -19,7 +19,7 @@ static struct value opened(qp_str json)
 
     assert_int_equal(value_open(&at_arena, &v), QP_OK);
     for (size_t i = 0; i < v.count; i++) {
-        struct value *inside = v.kind == VALUE_ARRAY ? v.items[i] : v.fields[i].value;
+        struct value *inside = v.kind == VALUE_ARRAY ? v.items[i] : v.members[i].value;
 
         *inside = opened(inside->text);
     }
@@ -131,9 +131,9 @@ static void test_write_others(void **state)
     struct value infinity = value_number(-INFINITY);
     struct value date = {.kind = VALUE_DATE, .real = 1769850487123.0};
     struct value *items[] = {&undefined, &nan, &infinity, &date};
-    struct field fields[] = {{QP_STR("u"), &undefined}, {QP_STR("d"), &date}};
+    struct member members[] = {{QP_STR("u"), &undefined}, {QP_STR("d"), &date}};
     struct value array = {.kind = VALUE_ARRAY, .items = items, .count = 4};
-    struct value object = {.kind = VALUE_OBJECT, .fields = fields, .count = 2};
+    struct value object = {.kind = VALUE_OBJECT, .members = members, .count = 2};
 
     assert_string_equal(at_written(&array), "[null,null,null,\"2026-01-31T09:08:07.123Z\"]");
     assert_string_equal(at_written(&object), "{\"d\":\"2026-01-31T09:08:07.123Z\"}");

@@ -186,8 +186,8 @@ int sqlite_news_init(struct sqlite_provider *p, struct qp_err *err)
 }
 
 /* Runs a statement over `rows`; it must change each of them. */
-static int run_over(struct sqlite_provider *p, enum table_id table, enum table_statement kind,
-                    const void *const *rows, size_t count, struct qp_err *err)
+static int execute_over(struct sqlite_provider *p, enum table_id table, enum table_statement kind,
+                        const void *const *rows, size_t count, struct qp_err *err)
 {
     struct sqlite_news *news = &p->news[table];
     const struct table *t = &tables[table];
@@ -228,7 +228,7 @@ static int change_all(struct sqlite_provider *p, enum table_id table, enum table
         return QP_OK;
     }
     sqlite3_set_last_insert_rowid(p->db, 0); /* no number is 0 */
-    QP_TRY(run_over(p, table, kind, like->rows, like->count, err));
+    QP_TRY(execute_over(p, table, kind, like->rows, like->count, err));
     return sqlite3_last_insert_rowid(p->db) == 0
                ? QP_OK
                : err_set(err, QP_E_CONFLICT, "%s: %s: a row has gone since it was read", p->path,
@@ -301,7 +301,7 @@ static int remove_all(struct sqlite_provider *p, enum table_id table, const void
         while (to < count && row_i64(rev, rows[to]) == row_i64(rev, rows[from])) {
             to++;
         }
-        rc = run_over(p, table, STATEMENT_REMOVE, rows + from, to - from, err);
+        rc = execute_over(p, table, STATEMENT_REMOVE, rows + from, to - from, err);
         from = to;
     }
     return rc;
@@ -323,10 +323,10 @@ static int write_news(struct sqlite_provider *p, enum table_id table, const void
         }
     }
     if (plain_count > 0) {
-        rc = run_over(p, table, STATEMENT_INSERT_PLAIN, plain, plain_count, err);
+        rc = execute_over(p, table, STATEMENT_INSERT_PLAIN, plain, plain_count, err);
     }
     if (rc == QP_OK && other_count > 0) {
-        rc = run_over(p, table, STATEMENT_INSERT, other, other_count, err);
+        rc = execute_over(p, table, STATEMENT_INSERT, other, other_count, err);
     }
     return rc;
 }
@@ -338,8 +338,9 @@ int sqlite_write_all(struct provider *base, enum table_id table, const void *con
     int rc = QP_OK;
     QP_ASSERT(count <= WRITE_ALL_MAX);
     if (before == NULL) {
-        return tables[table].number > 0 ? write_news(p, table, after, count, err)
-                                        : run_over(p, table, STATEMENT_INSERT, after, count, err);
+        return tables[table].number > 0
+                   ? write_news(p, table, after, count, err)
+                   : execute_over(p, table, STATEMENT_INSERT, after, count, err);
     }
     if (tables[table].number > 0 && count > 1) {
         return after == NULL ? remove_all(p, table, before, count, err)

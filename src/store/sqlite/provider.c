@@ -18,8 +18,8 @@
 
 #include "store/sqlite/sqlite_internal.h"
 
-static int run_plain(struct sqlite_provider *p, enum plain_statement kind, struct qp_err *err,
-                     const char *what)
+static int execute_plain(struct sqlite_provider *p, enum plain_statement kind, struct qp_err *err,
+                         const char *what)
 {
     sqlite3_stmt *s;
     int rc = sqlite_plain_statement(p, kind, &s, err);
@@ -39,7 +39,7 @@ static int check_ready(struct sqlite_provider *p, struct qp_err *err)
                        p->path);
     }
     return sqlite3_get_autocommit(p->db) != 0 ? QP_OK
-                                              : run_plain(p, PLAIN_ROLLBACK, err, "rollback");
+                                              : execute_plain(p, PLAIN_ROLLBACK, err, "rollback");
 }
 
 /* --------------------------------------------------------------------------------- transactions */
@@ -50,7 +50,7 @@ static int sqlite_begin(struct provider *base, struct qp_err *err)
     int rc = check_ready(p, err);
     QP_ASSERT(!p->active);
     p->head_rev = 0;
-    rc = rc == QP_OK ? run_plain(p, PLAIN_BEGIN, err, "begin") : rc;
+    rc = rc == QP_OK ? execute_plain(p, PLAIN_BEGIN, err, "begin") : rc;
     p->active = rc == QP_OK;
     return rc;
 }
@@ -60,8 +60,8 @@ static void sqlite_rollback(struct provider *base)
     struct sqlite_provider *p = sqlite_self(base);
     /* SQLite rolls back by itself after some errors; the second rollback would only complain. */
     if (p->active && sqlite3_get_autocommit(p->db) == 0) {
-        (void)run_plain(p, PLAIN_ROLLBACK, NULL,
-                        "rollback"); /* without memory it waits: see check_ready */
+        (void)execute_plain(p, PLAIN_ROLLBACK, NULL,
+                            "rollback"); /* without memory it waits: see check_ready */
     }
     p->active = false;
 }
@@ -84,7 +84,7 @@ static int sqlite_commit(struct provider *base, struct qp_err *err)
     if (rc != QP_OK) {
         return rc;
     }
-    rc = run_plain(p, PLAIN_COMMIT, err, "commit");
+    rc = execute_plain(p, PLAIN_COMMIT, err, "commit");
     /* Without memory too: SQLite may have written and synced the log before it had none left for
      * the log's index. */
     if (rc == QP_E_IO || rc == QP_E_FSYNC || rc == QP_E_NOMEM) {
@@ -128,12 +128,12 @@ static int sqlite_snapshot(struct provider *base, bool begin, struct qp_err *err
     struct sqlite_provider *p = sqlite_self(base);
     int rc;
     if (!begin) {
-        rc = p->active ? run_plain(p, PLAIN_COMMIT, err, "end of a snapshot") : QP_OK;
+        rc = p->active ? execute_plain(p, PLAIN_COMMIT, err, "end of a snapshot") : QP_OK;
         p->active = false;
         return rc;
     }
     rc = check_ready(p, err);
-    rc = rc == QP_OK ? run_plain(p, PLAIN_SNAPSHOT, err, "snapshot") : rc;
+    rc = rc == QP_OK ? execute_plain(p, PLAIN_SNAPSHOT, err, "snapshot") : rc;
     p->active = rc == QP_OK;
     return rc;
 }
@@ -384,7 +384,7 @@ int sqlite_authorize(void *context, int action, const char *a, const char *b, co
 static int sqlite_host_begin(struct provider *base, struct qp_err *err)
 {
     struct sqlite_provider *p = sqlite_self(base);
-    int rc = run_plain(p, PLAIN_SAVEPOINT, err, "begin a host call");
+    int rc = execute_plain(p, PLAIN_SAVEPOINT, err, "begin a host call");
     sqlite3_stmt *unused;
     /* Prepared before the callback's time, since the authorizer would refuse them during it. */
     rc = rc == QP_OK ? sqlite_plain_statement(p, PLAIN_ROLLBACK_TO, &unused, err) : rc;
@@ -411,9 +411,9 @@ static int sqlite_host_end(struct provider *base, bool keep, struct qp_err *err)
                        p->path);
     }
     if (!keep) {
-        rc = run_plain(p, PLAIN_ROLLBACK_TO, err, "take back a host call");
+        rc = execute_plain(p, PLAIN_ROLLBACK_TO, err, "take back a host call");
     }
-    return rc == QP_OK ? run_plain(p, PLAIN_RELEASE, err, "end a host call") : rc;
+    return rc == QP_OK ? execute_plain(p, PLAIN_RELEASE, err, "end a host call") : rc;
 }
 
 static void *sqlite_native(struct provider *base)
