@@ -102,6 +102,7 @@ static bool undo_push(struct txn *t, struct txn_entry *e)
     t->undo = u;
     e->op_serial = t->op_serial;
     txn_list_changed(t, e);
+    txn_list_news(t, e);
     return true;
 }
 
@@ -226,6 +227,7 @@ void txn_undo_bundle(struct txn *t)
         struct txn_entry *e = t->undo->entry;
         e->current = t->undo->former;
         e->op_serial = t->undo->former_serial;
+        e->told = NULL; /* a flush may have given the former row another revision */
         txn_list_changed(
             t, e); /* a flush may have come between: the former row must be written again */
         t->undo = t->undo->below;

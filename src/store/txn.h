@@ -28,6 +28,8 @@ struct txn_entry {
     bool born;    /* a job that this commit creates: the provider can have no rows of it */
     bool whole;   /* a job of which the cache has a trace of every row */
     bool listed;  /* on the list of changed entries */
+    bool is_news; /* on the list of news */
+    bool is_told; /* the cache was told of it once */
     bool keep;    /* the cache does not know it yet as it is stored */
     bool peeked;  /* read without a lock: it is read again before anybody builds on it */
     bool known;   /* a job whose other rows the cache has as they are: see txn_expect */
@@ -41,6 +43,7 @@ struct txn_entry {
     const void *told;   /* what the cache was told that it will be; see is_news */
     uint64_t told_serial;
     struct txn_entry *next_changed;
+    struct txn_entry *next_news;
 };
 
 /* The hash stands beside the pointer, so that probing does not touch entries that do not fit. */
@@ -79,6 +82,8 @@ struct txn {
     struct txn_entry *last[TABLE_COUNT];          /* asked for last: ops come back to it */
     struct txn_entry *changed_first[TABLE_COUNT]; /* by table, in order of the first change */
     struct txn_entry *changed_last[TABLE_COUNT];
+    struct txn_entry *news_first; /* what may be news for the cache since the last txn_keep */
+    struct txn_entry *news_last;
     struct txn_undo *undo;
     bool begun; /* the provider's transaction is */
     int (*reach)(

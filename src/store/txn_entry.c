@@ -214,6 +214,9 @@ struct txn_entry *txn_entry_load(struct txn *t, enum table_id table, const void 
         e->whole = table == TABLE_job && row != NULL && t->cache != NULL && !t->provider->shared &&
                    cache_is_whole(t->cache, &place);
         t->last[table] = e;
+        if (e->keep) {
+            txn_list_news(t, e);
+        }
     }
     return e;
 }

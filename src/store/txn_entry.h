@@ -23,6 +23,21 @@ struct txn_entry *txn_entry_new(struct txn *t, enum table_id table, uint64_t has
 /* The entry of a row, from wherever the row is known. */
 struct txn_entry *txn_entry_load(struct txn *t, enum table_id table, const void *key);
 
+/* The row changed, or the cache does not know it: the next txn_keep looks at it. */
+static inline void txn_list_news(struct txn *t, struct txn_entry *e)
+{
+    if (e->is_news) {
+        return;
+    }
+    e->is_news = true;
+    if (t->news_last == NULL) {
+        t->news_first = e;
+    } else {
+        t->news_last->next_news = e;
+    }
+    t->news_last = e;
+}
+
 /* Before the provider is asked for anything: its transaction has begun. */
 static inline int txn_reach(struct txn *t)
 {

@@ -46,6 +46,7 @@ static int fetch_row(void *context, enum table_id table, const void *row)
     e->stored = row_copy(t->arena, table, row);
     e->current = e->stored;
     e->keep = true;
+    txn_list_news(t, e);
     if (e->stored == NULL) {
         (void)txn_fail_memory(t); /* rc carries it */
     } else if (table == TABLE_job) {

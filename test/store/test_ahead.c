@@ -66,6 +66,14 @@ static int set_up(void **state)
     return 0;
 }
 
+static int set_up_small(void **state)
+{
+    (void)state;
+    storetest_init(&f, STORETEST_SQLITE_SMALL, 1);
+    assert_true(store_use_writer(f.s, &late_writer));
+    return 0;
+}
+
 static int tear_down(void **state)
 {
     (void)state;
@@ -385,6 +393,87 @@ static void test_a_whole_commit_after_a_failure(void **state)
     commit_done(&first);
 }
 
+/* -------------------------------------------------------------------------- a commit in many parts */
+
+static void decide_part(struct commit *c)
+{
+    assert_int_equal(store_decide(f.s, c), QP_OK);
+    assert_int_equal(c->state, COMMIT_RUNNING);
+    store_prepare(f.s, c);
+}
+
+static void write_parts(struct commit *c)
+{
+    store_write(f.s, c, true);
+    store_settle(f.s);
+    assert_int_equal(c->rc, QP_OK);
+    commit_done(c);
+}
+
+/* The cache is told after each part. In the end it has every row as the file has it: those that two parts
+ * changed, one that a failed bundle touched between them, and the head row, whose clock comes last. */
+static void test_kept_in_parts(void **state)
+{
+    struct commit c;
+    struct bundle *fails;
+    (void)state;
+    testenv_advance_ms(&f.t, 10);
+    commit_init(&c, f.s);
+    add_job(&c);
+    decide_part(&c);
+    (void)add_activity(&c, "0");
+    decide_part(&c);
+    fails = add_activity(&c, "0");
+    decide_part(&c);
+    assert_int_equal(fails->rc, QP_E_DONE);
+    (void)add_activity(&c, "1");
+    decide_part(&c);
+    write_parts(&c);
+    assert_in_range(storetest_cache_check(&f), 5, 6); /* head, job, activities, counter */
+}
+
+#define OTHERS 24 /* jobs: several times what the small cache has room for */
+
+/* More jobs, one part for each: the cache turns meanwhile. */
+static void add_others(struct commit *c)
+{
+    static char names[OTHERS][8];
+    for (int64_t i = 0; i < OTHERS; i++) {
+        struct op *op = bundle_op(commit_bundle(c, "other"), OP_job_create);
+        (void)snprintf(names[i], sizeof names[i], "j%d", (int)i);
+        op->job_create = (struct op_job_create){.ref = {STORE_NS_DEFAULT, 100 + i},
+                                                .jid = str_from(names[i]),
+                                                .workflow = QP_STR("w"),
+                                                .owner_guid = storetest_guid(1),
+                                                .body_hash = storetest_guid(2),
+                                                .fresh = true};
+        decide_part(c);
+    }
+}
+
+/* A job that is born in one part and changes in a later one is as old as its first row: the cache has
+ * dropped what it knew of the activity, and does not take it for absent. */
+static void test_born_in_an_early_part(void **state)
+{
+    struct commit c;
+    struct bundle *again;
+    (void)state;
+    commit_init(&c, f.s);
+    add_job(&c);
+    (void)add_activity(&c, "0");
+    decide_part(&c);
+    add_others(&c);
+    bundle_op(commit_bundle(&c, "set"), OP_job_set)->job_set = (struct op_job_set){.ref = job};
+    decide_part(&c);
+    write_parts(&c);
+    commit_init(&c, f.s);
+    again = add_activity(&c, "0");
+    assert_int_equal(store_commit(f.s, &c), QP_OK);
+    assert_int_equal(again->rc, QP_E_DONE);
+    commit_done(&c);
+    (void)storetest_cache_check(&f);
+}
+
 /* ------------------------------------------------------------------------------------- at random */
 
 static struct storetest model; /* memory, one commit after the other */
@@ -446,6 +535,9 @@ static void turn_begin(struct turn *t, const struct turn *before)
     commit_init(&t->c, f.s);
     opgen_fill(&t->g, &t->c);
     assert_int_equal(store_decide(f.s, &t->c), QP_OK);
+    if (t->g.bundle_count > 1) {
+        store_prepare(f.s, &t->c);
+    }
     t->in_hand = true;
 }
 
@@ -521,6 +613,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_giving_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_whole_commit_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_whole_commit_after_a_failure, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_kept_in_parts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_born_in_an_early_part, set_up_small, tear_down),
         cmocka_unit_test_setup_teardown(test_random_commits, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
