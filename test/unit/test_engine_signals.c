@@ -246,6 +246,44 @@ static void test_H13_signal_twice(void **state)
     enginetest_done(&x);
 }
 
+/* GUIDs of the signals that are kept are of one signal each: two that are the same would be taken for one that was
+ * sent twice. */
+struct kept_guids {
+    char guids[8][LIMIT_GUID_SIZE];
+    size_t count;
+};
+
+static int kept_guid(void *context, const void *row)
+{
+    const struct hook_sig_row *sig = row;
+    struct kept_guids *k = context;
+    assert_true(k->count < ARRAY_COUNT(k->guids));
+    for (size_t i = 0; i < k->count; i++) {
+        assert_memory_not_equal(k->guids[i], sig->guid.p, LIMIT_GUID_SIZE);
+    }
+    memcpy(k->guids[k->count++], sig->guid.p, LIMIT_GUID_SIZE);
+    return QP_OK;
+}
+
+static void expect_kept(size_t count)
+{
+    struct kept_guids k = {.count = 0};
+    struct qp_err err;
+    struct scan all_kept = {.table = TABLE_hook_sig, .index = -1, .limit = SIZE_MAX};
+    assert_int_equal(store_scan(x.f.s, &all_kept, &k, kept_guid, &err), QP_OK);
+    assert_int_equal(k.count, count);
+}
+
+/* One activity signals two topics with the same key, and no job waits at either: two signals are kept. */
+static void test_H13_two_topics_kept(void **state)
+{
+    (void)state;
+    setup(STORETEST_MEMORY, two_topics, both_topics);
+    send_all("s", -1);
+    expect_kept(2);
+    enginetest_done(&x);
+}
+
 /* One activity signals two topics with the same key, and one job waits at both: two signals. */
 static void test_H13_two_topics_one_key(void **state)
 {
@@ -278,6 +316,7 @@ static void test_H13_equal_guids_of_two_jobs(void **state)
         arena_init(&arena, &x.f.t.env, 0);
         assert_int_equal(store_get(x.f.s, &arena, TABLE_hook, &key, &row, &err), QP_OK);
         assert_int_equal(((const struct hook_row *)row)->pending, 2);
+        expect_kept(4); /* each sends at two topics */
         arena_done(&arena);
         enginetest_done(&x);
     }
@@ -430,6 +469,7 @@ int main(void)
         cmocka_unit_test(test_H13_early_from_activity),
         cmocka_unit_test(test_H13_time_to_live),
         cmocka_unit_test(test_H13_signal_twice),
+        cmocka_unit_test(test_H13_two_topics_kept),
         cmocka_unit_test(test_H13_two_topics_one_key),
         cmocka_unit_test(test_H13_equal_guids_of_two_jobs),
         cmocka_unit_test(test_filter),

@@ -190,6 +190,33 @@ static void test_lease(void **state)
     enginetest_done(&x);
 }
 
+/* A start whose task would be held by a run that another node has ended is decided again, in the next run: its
+ * caller asked for a job, and knows nothing of runs. */
+static void test_command_of_an_ended_run(void **state)
+{
+    static const enum node_state over[] = {NODE_ENDING, NODE_DEAD};
+    int64_t ended;
+    struct qp_err err;
+    (void)state;
+    enginetest_init(&x, STORETEST_MEMORY, worker);
+    x.service.room = 2000;
+    x.options.lease_ms = 3000;
+    enginetest_open(&x);
+    second_node(3000);
+    enginetest_settle(&x); /* its lease need not be renewed soon */
+    ended = engine_kernel(x.e)->epoch;
+    for (size_t i = 0; i < ARRAY_COUNT(over); i++) {
+        struct op op = {.kind = OP_node_put, .node_put = {.epoch = ended, .state = over[i]}};
+        assert_int_equal(storetest_op(&x.f, &op), QP_OK);
+    }
+    assert_int_equal(enginetest_start(&x, "job"), QP_OK);
+    assert_true(engine_kernel(x.e)->epoch > ended);
+    assert_int_equal(engine_close(y.e, &err), QP_OK);
+    assert_int_equal(enginetest_work(&x), 1);
+    assert_int_equal(x.ended, 1);
+    enginetest_done(&x);
+}
+
 /* A run without a lease had its store for itself: found where nodes have leases, it came with a copy
  * (store/copy.h), and what it held is taken up. */
 static void test_run_without_lease(void **state)
@@ -295,6 +322,7 @@ int main(void)
         cmocka_unit_test(test_last_try_alone),
         cmocka_unit_test(test_over_holds_nothing),
         cmocka_unit_test(test_lease),
+        cmocka_unit_test(test_command_of_an_ended_run),
         cmocka_unit_test(test_tasks_of_another_node),
         cmocka_unit_test(test_run_without_lease),
         cmocka_unit_test(test_look),
