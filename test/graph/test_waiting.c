@@ -295,19 +295,27 @@ static const char sqlite_before[] = OLD_WORDS(
     "qp_counter") "DROP INDEX qp_job_started; DROP INDEX qp_job_status; DROP INDEX qp_attr_value;"
                   "ALTER TABLE qp_job DROP COLUMN retries; ALTER TABLE qp_job DROP COLUMN waits;"
                   "ALTER TABLE qp_act DROP COLUMN waits; ALTER TABLE qp_attr DROP COLUMN started;"
-                  "ALTER TABLE qp_node DROP COLUMN serving;"
+                  "ALTER TABLE qp_node DROP COLUMN serving; DROP INDEX qp_hook_sig_job;"
+                  "ALTER TABLE qp_act DROP COLUMN version; ALTER TABLE qp_act DROP COLUMN base;"
+                  "ALTER TABLE qp_act DROP COLUMN \"after\"; ALTER TABLE qp_job DROP COLUMN kept;"
+                  "ALTER TABLE qp_msg DROP COLUMN limits; ALTER TABLE qp_msg DROP COLUMN deadline;"
+                  "ALTER TABLE qp_hook_sig DROP COLUMN job;"
                   "CREATE INDEX qp_job_status ON qp_job(ns,status) WHERE status NOT IN (0,5);"
                   "CREATE INDEX qp_attr_value ON qp_attr(ns,name,\"value\");"
                   "PRAGMA user_version=4";
 
 static const char postgres_before[] = "SET search_path TO quipu;" OLD_WORDS(
-    "job", "counter") "DROP INDEX job_started; DROP INDEX job_status; DROP INDEX attr_value;"
-                      "ALTER TABLE job DROP COLUMN retries, DROP COLUMN waits;"
-                      "ALTER TABLE act DROP COLUMN waits; ALTER TABLE attr DROP COLUMN started;"
-                      "ALTER TABLE node DROP COLUMN serving;"
-                      "CREATE INDEX job_status ON job(ns,status,job) WHERE status NOT IN (0,5);"
-                      "CREATE INDEX attr_value ON attr(ns,name,\"value\",job);"
-                      "UPDATE meta SET version=7";
+    "job",
+    "counter") "DROP INDEX job_started; DROP INDEX job_status; DROP INDEX attr_value;"
+               "ALTER TABLE job DROP COLUMN retries, DROP COLUMN waits;"
+               "ALTER TABLE act DROP COLUMN waits; ALTER TABLE attr DROP COLUMN started;"
+               "ALTER TABLE node DROP COLUMN serving; DROP INDEX hook_sig_job;"
+               "ALTER TABLE act DROP COLUMN version, DROP COLUMN base, DROP COLUMN \"after\";"
+               "ALTER TABLE job DROP COLUMN kept; ALTER TABLE hook_sig DROP COLUMN job;"
+               "ALTER TABLE msg DROP COLUMN limits, DROP COLUMN deadline;"
+               "CREATE INDEX job_status ON job(ns,status,job) WHERE status NOT IN (0,5);"
+               "CREATE INDEX attr_value ON attr(ns,name,\"value\",job);"
+               "UPDATE meta SET version=7";
 
 static void make_old(struct storetest *f)
 {
