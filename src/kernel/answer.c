@@ -1,6 +1,6 @@
-/* answer.c - after a round's commit: who is told, who gets what, when to look again (see engine.h)
+/* answer.c - after a round's commit: tasks are handed out, commands are answered, the next look is set (see engine.h)
  *
- * If we crash before a caller is told, what was committed stands, and he asks again: every command is one that may be
+ * If we crash before a command is answered, what was committed stands, and the caller asks again: every command may be
  * asked twice.
  */
 #include "base/failpoint.h"

@@ -36,7 +36,7 @@ struct work_topic *topic_find(const struct remote *w, int64_t ns, qp_str name)
     return omap_get(&w->topics, topic_key(ns, name, key));
 }
 
-/* ------------------------------------------------------------------------------------------- seats */
+/* ----------------------------------------------------------------------------------------- waiters */
 
 static void waiter_list(struct waiter *waiter)
 {

@@ -378,7 +378,8 @@ static void fill_start(struct starting *s)
     fill_idem(s);
 }
 
-static int start_run_checked(qp *q, struct starting *s, struct qp_err *err)
+/* On the driver: the request as the kernel has it, the job's number, and who is notified of its end. */
+static int start_fill(qp *q, struct starting *s, struct qp_err *err)
 {
     struct job_ref *ref = &s->request.start.job.ref;
     int rc;
@@ -400,7 +401,7 @@ static void start_execute(qp *q, struct call *c)
 {
     struct starting *s = (struct starting *)c;
     struct qp_err err;
-    int rc = start_run_checked(q, s, &err);
+    int rc = start_fill(q, s, &err);
     request_start(&s->request);
     s->request.command.answer = start_answered;
     if (rc != QP_OK) {
