@@ -601,6 +601,38 @@ static void print_tree(const struct json *const *activities, size_t count)
     }
 }
 
+/* One page of a job's activities. *cursor is where it begins, "" for the first, and then where the next one begins;
+ * NULL: there is none. */
+static int print_activities_page(struct cli *c, const char *id, struct output_list *list,
+                                 const char **cursor)
+{
+    const struct json *found[LIMIT_PAGE_ROWS] = {NULL};
+    const char *query = cli_text(c, "limit=%d%s%s", LIMIT_PAGE_ROWS,
+                                 **cursor != '\0' ? "&cursor=" : "", cli_encode(c, *cursor));
+    size_t count;
+    struct reply reply;
+    struct json *json = NULL;
+    qp_str next;
+    int status = ask_well(
+        c, &(struct question){.path = job_path(c, id, "/activities"), .query = query}, &reply);
+    *cursor = NULL;
+    if (status == EXIT_OK && json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
+        count = job_activities(json, found, ARRAY_COUNT(found));
+        if (count > 0 && json_get(found[0], QP_STR("type")) != NULL) {
+            print_tree(found, count);
+        } else {
+            output_items(list, found, count);
+        }
+        if (json_as_str(json_get(json, QP_STR("next_cursor")), &next)) {
+            *cursor = cli_text(c, "%.*s", STR_ARG(next));
+        }
+    }
+    json_free(json);
+    reply_done(&reply);
+    return status;
+}
+
+/* However many activities the job has, one page of them is in memory. */
 static int print_activities(struct cli *c, const char *id)
 {
     static const struct table_column columns[] = {
@@ -609,24 +641,12 @@ static int print_activities(struct cli *c, const char *id)
         {"PROGRESS", "progress", false},
     };
     struct output_list list = {.c = c, .columns = columns, .column_count = ARRAY_COUNT(columns)};
-    const struct json *found[LIMIT_PAGE_ROWS] = {NULL};
-    size_t count;
-    struct reply reply;
-    struct json *json = NULL;
-    int status = ask_well(
-        c, &(struct question){.path = job_path(c, id, "/activities"), .query = "limit=1000"},
-        &reply);
-    if (status == EXIT_OK && json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
-        count = job_activities(json, found, ARRAY_COUNT(found));
-        (void)fputc('\n', stdout);
-        if (json_get(found[0], QP_STR("type")) != NULL) {
-            print_tree(found, count);
-        } else {
-            output_items(&list, found, count);
-        }
+    const char *cursor = "";
+    int status = EXIT_OK;
+    (void)fputc('\n', stdout);
+    while (status == EXIT_OK && cursor != NULL) {
+        status = print_activities_page(c, id, &list, &cursor);
     }
-    json_free(json);
-    reply_done(&reply);
     return status;
 }
 

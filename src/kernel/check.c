@@ -247,15 +247,22 @@ static int order_guids(const void *a, const void *b)
     return order != 0 ? order : (i > j) - (i < j);
 }
 
-/* GUIDs that stand on their activity's row are GUIDs like the others. */
+/* GUIDs that stand on their activity's row are GUIDs like the others; their texts are those of that row. */
 static void load_first_guids(struct check *c)
 {
     EACH_ROW(c, act, act)
     {
-        struct guid_row first;
-        if (act_first_guid(act, &first) && c->rc == QP_OK) {
-            rows_take(c, &c->rows[TABLE_guid], TABLE_guid, &first);
+        struct guid_row *first;
+        if (str_is_none(act->guid) || c->rc != QP_OK) {
+            continue;
         }
+        first = ARENA_NEW(&c->arena, struct guid_row);
+        if (first == NULL) {
+            c->rc = err_set(c->err, QP_E_NOMEM, "check: a job is too large for the memory");
+            return;
+        }
+        (void)act_first_guid(act, first);
+        rows_push(c, &c->rows[TABLE_guid], first);
     }
     rows_sort(&c->rows[TABLE_guid], order_guids);
 }

@@ -45,6 +45,26 @@ test_impossible_row_cannot_be_checked() {
     damage row "UPDATE qp_job SET state=77" && expect 1 "" "the file is damaged" fsck "$TMPDIR/row.db"
 }
 
+# A job of 300,000 activities, like its one activity but for address, GUID and place in the journal: fsck and show take
+# at most 256 MiB of addresses for it, and show prints all of them. The short lane has a fifth of it.
+test_large_job() {
+    local most=60000 memory_kib=90000 columns
+    [ "${QP_LANE:-check}" != torture ] || most=300000 memory_kib=262144
+    damage large "UPDATE qp_act SET n=$most, delta=$most WHERE addr='trigger,0'; UPDATE qp_job SET seq=2+2*$most;" || return 1
+    columns=$(sqlite3 "$TMPDIR/large.db" "SELECT group_concat(CASE name
+        WHEN 'addr' THEN '''item,0,''||k' WHEN 'guid' THEN 'CAST(printf(''%016d'',k) AS BLOB)' WHEN 'guid_ledger' THEN '11000000001'
+        WHEN 'seq' THEN '3+2*k' WHEN 'pos' THEN '3+2*k' WHEN 'guid_seq' THEN '4+2*k' WHEN 'guid_pos' THEN '4+2*k'
+        ELSE '\"'||name||'\"' END) FROM pragma_table_info('qp_act')")
+    sqlite3 "$TMPDIR/large.db" "WITH RECURSIVE n(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM n WHERE k<$most-1)
+        INSERT INTO qp_act SELECT $columns FROM n, qp_act WHERE addr='run,0,0'" || return 1
+    (
+        quipu=$build/quipu # a sanitizer needs more addresses than the limit allows
+        ulimit -v $memory_kib
+        expect 0 "" " 0 errors, 0 warnings" fsck "$TMPDIR/large.db" &&
+            expect 0 "^item,0,$((most - 1)) " "" show greet-ada --db "$TMPDIR/large.db"
+    ) && [ "$(grep -c '^item,0,' "$TMPDIR/out")" -eq $((most - 1)) ]
+}
+
 test_json() {
     local head='^\{"findings":\[\{"rule":"S1","severity":"error","namespace":"default","job":"greet-ada",'
     damage json "UPDATE qp_job SET sem=5"
