@@ -29,6 +29,7 @@ struct kernel;
 struct outcome;
 struct child;
 struct visit;
+struct pending_answer;
 struct turn;
 
 /* act_row.cyclic */
@@ -90,6 +91,8 @@ struct turn {
     struct child *children;
     struct child *last_child;
     int64_t child_count;
+    struct pending_answer *answers; /* to other activities, in order */
+    struct pending_answer *last_answer;
     struct visit
         *visits; /* gates where it arrives; those that it spawns are among the children too */
     bool ends;   /* the job, out of its turn */
@@ -125,7 +128,8 @@ int turn_key(struct turn *t, const struct op_key_acquire *key, int64_t *out_toke
 /* Leg1: the activity waits for other ways of its job, as a gate does. turn_timer, turn_hook and turn_call say it of
  * themselves. Its job is `waiting` when all that it still has to do waits like this (store/rows.h, job_word). */
 void turn_wait(struct turn *t);
-/* Leg1 of category C: the ancestor at this depth is entered again. */
+/* Leg1 of category C: the ancestor at this depth is entered again, as by turn_answer_at. The obligation of this activity
+ * goes with it. */
 int turn_cycle(struct turn *t, qp_str ancestor, int64_t depth, qp_str input) QP_MUST_USE;
 
 /* Leg1: another job is called, which begins with a message of its own; when it ends, the activity gets an answer:
@@ -156,7 +160,24 @@ int turn_guid(struct turn *t, qp_str purpose, qp_str *out_guid) QP_MUST_USE;
 /* Any step: more that commits with it. */
 int turn_op(struct turn *t, const struct op *op) QP_MUST_USE;
 int turn_data_put(struct turn *t, qp_str name, qp_str value) QP_MUST_USE;
-/* An answer to another activity of the same job, which brings no obligation. */
+/* An answer to another activity of the same job, or to this one: a Leg2 entry there, by a GUID that follows from this
+ * turn's and the purpose. It brings no obligation, unless the program's spawn says so of both. It is carried out when
+ * this step's digits and children stand: in the same commit, if the target's Leg1 is done and the limits of fusing allow
+ * it, else by a message. A program must not depend on which. If the target is over, or the job closed, it is late and
+ * brings nothing. A step that runs again finds the target's GUID, whose ledger says what is left. */
+struct answer_at {
+    qp_str addr;
+    qp_str purpose;
+    int64_t code;
+    qp_str payload;
+    bool each; /* one step answers several with this purpose: the address is part of the GUID */
+    /* Never a message: it commits with this step, whatever the limits of fusing say, and in a suspect's step too. For
+     * entries whose work and spawn only keep what they got. Its row must be there (QP_E_NOT_FOUND); if its Leg1 is still to
+     * come, that commits here as well. More ops than a bundle may have: QP_E_LIMIT. */
+    bool now;
+};
+int turn_answer_at(struct turn *t, const struct answer_at *answer) QP_MUST_USE;
+/* The usual case of it. */
 int turn_send(struct turn *t, qp_str addr, qp_str purpose, int64_t code,
               qp_str payload) QP_MUST_USE;
 /* A journal entry of this activity; kind: from KERNEL_EVENTS on, the program's own. */
@@ -210,6 +231,12 @@ int turn_end_other(struct turn *t, qp_str jid, enum job_state state, qp_str erro
 
 /* Step 2: one child more, one generation below, by its name, with its input. */
 int turn_child(struct turn *t, qp_str name, qp_str input) QP_MUST_USE;
+/* A child at an address of the program's choice, in two steps. Step 1 makes its row, as `row` says: ledger 0, its parent is
+ * this GUID, no count moves; `describe` is never asked for it. If the address is taken, the step stops with QP_E_DONE. Step
+ * 2 enters it, as turn_child does: n, the GUID of its ENTER and fusing are the same. A row that no step 2 enters owes
+ * nothing. */
+int turn_row(struct turn *t, const struct op_act_create *row) QP_MUST_USE;
+int turn_child_at(struct turn *t, qp_str addr) QP_MUST_USE;
 /* Step 2: arrives at a gate, an activity that waits until all `ways` to it have arrived, or will not be
  * taken any more. It owns a scope of the semaphore: whoever is the first to say something of it spawns the gate
  * with its input and opens the scope at `ways`, and when that falls to 0 the gate gets an answer. One step may
@@ -238,7 +265,7 @@ int turn_spawn_nothing(struct turn *t);
  * is counted by step 1; this is for attempts that are no answers, and for errors of step 2. */
 int turn_failed(struct turn *t, int64_t code, qp_str error) QP_MUST_USE;
 
-/* Step 2: all children and arrivals that were named are taken back. */
+/* Step 2: all children, arrivals and answers that were named are taken back. */
 void turn_forget(struct turn *t);
 
 /* Step 2: the job ends here, through the one completion path; and the jobs that it has called with it. */

@@ -644,8 +644,11 @@ static int cancel_ask(struct turn *t, qp_str error, bool *out_ends)
 {
     struct faces *faces = t->kernel->faces;
     const struct faced *of = faces == NULL ? NULL : faces_of(faces, t->job->kind);
-    return of == NULL || of->face->cancel == NULL ? QP_OK
-                                                  : of->face->cancel(of->state, t, error, out_ends);
+    if (of == NULL || of->face->cancel == NULL) {
+        return QP_OK;
+    }
+    QP_TRY(of->face->cancel(of->state, t, error, out_ends));
+    return turn_answers(t);
 }
 
 static int end_decide(struct engine *e, struct command *c, struct bundle *b)

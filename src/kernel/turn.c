@@ -120,6 +120,86 @@ static int children_publish(struct turn *t)
     return rc == QP_OK ? arrivals_move(t) : rc;
 }
 
+/* --------------------------------------------------------------------------------- answers elsewhere */
+
+static int answer_guid(struct turn *t, const struct answer_at *at, qp_str *out_guid)
+{
+    QP_TRY(step_guid(t->bundle, t->site.guid, at->purpose, out_guid));
+    return at->each ? step_guid(t->bundle, *out_guid, at->addr, out_guid) : QP_OK;
+}
+
+/* A turn on another activity of the job, in the same bundle. */
+static int turn_beside(struct turn *t, const struct site *site, struct turn *out_turn)
+{
+    QP_TRY(turn_init(out_turn, t->kernel, t->bundle, t->outcome, site));
+    out_turn->depth = t->depth + 1;
+    return QP_OK;
+}
+
+/* Leg1 that is still to come, by the GUID that its ENTER has: that finds it done. */
+static int enter_now(struct turn *t, const struct act_row *act)
+{
+    struct turn turn;
+    struct site site = {.ref = t->site.ref, .addr = act->addr};
+    QP_TRY(step_guid(t->bundle, act->parent_guid, act->addr, &site.guid));
+    QP_TRY(turn_beside(t, &site, &turn));
+    turn.parent_guid = act->parent_guid;
+    return turn_enter(&turn);
+}
+
+/* The Leg2 entry. Whether the target was over is not this turn's affair. */
+static int answer_fuse(struct turn *t, const struct pending_answer *a, qp_str guid)
+{
+    struct turn turn;
+    struct site site = {.ref = t->site.ref, .addr = a->at.addr, .guid = guid};
+    QP_TRY(turn_beside(t, &site, &turn));
+    turn.parent_guid = t->site.guid;
+    turn.code = a->at.code;
+    turn.payload = a->at.payload;
+    return turn_answer(&turn);
+}
+
+static int answer_publish(struct turn *t, const struct pending_answer *a)
+{
+    struct op_msg_put put = {
+        .parent_guid = t->site.guid, .code = a->at.code, .payload = a->at.payload};
+    const struct act_row *act = NULL;
+    qp_str guid;
+    QP_TRY(answer_guid(t, &a->at, &guid));
+    QP_TRY(turn_act(t, a->at.addr, &act));
+    if (a->at.now && act == NULL) {
+        return QP_E_NOT_FOUND;
+    }
+    if (a->at.now && !ledger_leg1_is_done(act->ledger)) {
+        QP_TRY(enter_now(t, act));
+        return answer_fuse(t, a, guid);
+    }
+    if (a->at.now || (may_fuse(t) && act != NULL && ledger_leg1_is_done(act->ledger))) {
+        return answer_fuse(t, a, guid);
+    }
+    return turn_put(t, a->kind, a->at.addr, guid, &put);
+}
+
+/* The answers that this step has named, now that its digits and children stand. What they leave in the outcome is this
+ * turn's, but for what is said of the message itself. */
+int turn_answers(struct turn *t)
+{
+    const struct pending_answer *a = t->answers;
+    bool late = t->outcome->late;
+    bool more = t->outcome->more;
+    if (a == NULL) {
+        return QP_OK;
+    }
+    t->answers = t->last_answer = NULL;
+    for (; a != NULL; a = a->next) {
+        QP_TRY(bundle_run(t->bundle));
+        QP_TRY(answer_publish(t, a));
+    }
+    t->outcome->late = late;
+    t->outcome->more = more;
+    return turn_settle(t);
+}
+
 /* ------------------------------------------------------------------------------------------ steps */
 
 /* Step 1, of Leg2 or of a Leg1 with a GUID: there it also completes the leg. */
@@ -302,6 +382,7 @@ int turn_steps(struct turn *t)
             return QP_OK;
         }
         rc = rc == QP_OK ? turn_settle(t) : rc;
+        rc = rc == QP_OK ? turn_answers(t) : rc;
         done = t->stepwise;
     }
     t->outcome->more = rc == QP_OK && step_next(t->guid.ledger) != STEP_ACK;
@@ -346,7 +427,8 @@ static int leg1_do(struct turn *t)
     bool preseed = t->act->cyclic == CYCLIC_PIVOT;
     QP_TRY(leg1_program(t));
     QP_TRY(leg1_done(t->bundle, &t->site, preseed));
-    return turn_settle(t);
+    QP_TRY(turn_settle(t));
+    return turn_answers(t);
 }
 
 /* A self-interrupt is of category C and closes the job, so somebody must own the edge (H9). */
@@ -365,18 +447,43 @@ static int leg1_replayed(struct turn *t)
     return rc == QP_OK ? turn_late(t) : rc;
 }
 
-/* The whole Leg1 without a GUID in one: the row is born with the digits. */
-static int leg1_fused(struct turn *t, const struct op_act_create *row)
+/* The digits of a whole Leg1 without a GUID: the row is born with them, or, where it was made before (turn_row), gets
+ * them. */
+static struct op leg1_whole(const struct turn *t, const struct op_act_create *row)
 {
+    int64_t digits = LEDGER_WAITING + (row->cyclic == CYCLIC_PIVOT ? LEDGER_LEG2_ENTRY : 0);
     struct op op = {.kind = OP_act_create, .act_create = *row};
-    int rc;
+    if (t->act != NULL) {
+        return (struct op){.kind = OP_act_add,
+                           .act_add = {.ref = t->site.ref,
+                                       .addr = t->site.addr,
+                                       .weight = digits,
+                                       .guards = {guard_digit(LEDGER_LEG1_DONE, 0),
+                                                  {.weight = LEDGER_LEG1_ENTRY, .radix = 100}},
+                                       .guard_count = 2,
+                                       .attempt = -1}};
+    }
     op.act_create.ref = t->site.ref;
     op.act_create.addr = t->site.addr;
-    op.act_create.ledger = LEDGER_WAITING + (row->cyclic == CYCLIC_PIVOT ? LEDGER_LEG2_ENTRY : 0);
-    rc = turn_op(t, &op);
-    rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
-    rc = rc == QP_OK ? turn_act(t, t->site.addr, &t->act) : rc;
-    return rc == QP_OK ? leg1_program(t) : rc;
+    op.act_create.ledger = digits;
+    return op;
+}
+
+/* The whole Leg1 without a GUID in one. */
+static int leg1_fused(struct turn *t, const struct op_act_create *row)
+{
+    struct op op = leg1_whole(t, row);
+    QP_TRY(turn_op(t, &op));
+    QP_TRY(bundle_run(t->bundle));
+    QP_TRY(turn_act(t, t->site.addr, &t->act));
+    QP_TRY(leg1_program(t));
+    return turn_answers(t);
+}
+
+/* A row that its parent's step 1 has made, and nothing else: as good as none. */
+static bool is_entered(const struct turn *t)
+{
+    return t->act != NULL && t->act->ledger != 0;
 }
 
 int turn_enter(struct turn *t)
@@ -396,7 +503,7 @@ int turn_enter(struct turn *t)
         return turn_late(t);
     }
     rc = leg1_row(t, &row);
-    if (rc == QP_OK && t->act == NULL && !t->stepwise && !needs_guid(&row)) {
+    if (rc == QP_OK && !is_entered(t) && !t->stepwise && !needs_guid(&row)) {
         return leg1_fused(t, &row);
     }
     if (rc == QP_OK && !t->entered) {

@@ -98,6 +98,8 @@ int turn_init(struct turn *t, struct kernel *k, struct bundle *b, struct outcome
 int turn_enter(struct turn *t) QP_MUST_USE;
 /* Leg2 of the activity, by the GUID of the site; t->code, t->payload are what it brings. */
 int turn_answer(struct turn *t) QP_MUST_USE;
+/* The answers that were named outside of a step (turn_answer_at) are carried out. */
+int turn_answers(struct turn *t) QP_MUST_USE;
 /* The job ends out of its turn; the site's GUID, on the trigger's row, becomes the owner of the edge. With
  * `descend` the jobs that it has called end, too, and those that they have. */
 int turn_end_job(struct turn *t, enum job_state state, qp_str error, bool descend) QP_MUST_USE;

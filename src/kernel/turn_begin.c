@@ -158,6 +158,7 @@ static int start_new(struct turn *t, const struct start *start, qp_str body_hash
     if (start->incepted != NULL) {
         QP_TRY(start->incepted(start->context, t));
         QP_TRY(bundle_run(t->bundle));
+        QP_TRY(turn_answers(t));
     }
     if (t->stepwise) {
         t->outcome->more = true;

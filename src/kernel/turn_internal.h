@@ -10,6 +10,13 @@ struct child {
     qp_str input;
 };
 
+/* An answer that waits until its step stands. */
+struct pending_answer {
+    struct pending_answer *next;
+    struct answer_at at;
+    enum message_kind kind; /* when it becomes a message */
+};
+
 static inline bool job_is_closed(const struct turn *t)
 {
     return t->job->closed_by.p != NULL;
@@ -27,6 +34,9 @@ const struct program *kernel_program(const struct kernel *k, int64_t kind);
 /* A message of this job to an activity of it. */
 int turn_put(struct turn *t, enum message_kind kind, qp_str addr, qp_str guid,
              const struct op_msg_put *more) QP_MUST_USE;
+
+/* One answer more of this step. */
+int answer_add(struct turn *t, const struct answer_at *at, enum message_kind kind) QP_MUST_USE;
 
 /* One child more of this step, at an address of its own choice. */
 int child_add(struct turn *t, qp_str addr, qp_str input) QP_MUST_USE;

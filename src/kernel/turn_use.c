@@ -143,24 +143,40 @@ int turn_key(struct turn *t, const struct op_key_acquire *key, int64_t *out_toke
     return rc;
 }
 
+int answer_add(struct turn *t, const struct answer_at *at, enum message_kind kind)
+{
+    struct pending_answer *a = ARENA_NEW(turn_arena(t), struct pending_answer);
+    if (a == NULL) {
+        return QP_E_NOMEM;
+    }
+    *a = (struct pending_answer){.at = *at, .kind = kind};
+    if (t->last_answer == NULL) {
+        t->answers = a;
+    } else {
+        t->last_answer->next = a;
+    }
+    t->last_answer = a;
+    return QP_OK;
+}
+
+int turn_answer_at(struct turn *t, const struct answer_at *answer)
+{
+    return answer_add(t, answer, MESSAGE_ANSWER);
+}
+
 int turn_send(struct turn *t, qp_str addr, qp_str purpose, int64_t code, qp_str payload)
 {
-    qp_str guid;
-    struct op_msg_put put = {.parent_guid = t->site.guid, .code = code, .payload = payload};
-    int rc = step_guid(t->bundle, t->site.guid, purpose, &guid);
-    return rc == QP_OK ? turn_put(t, MESSAGE_ANSWER, addr, guid, &put) : rc;
+    return turn_answer_at(
+        t, &(struct answer_at){.addr = addr, .purpose = purpose, .code = code, .payload = payload});
 }
 
 int turn_cycle(struct turn *t, qp_str ancestor, int64_t depth, qp_str input)
 {
+    struct answer_at at = {.purpose = QP_STR("cycle"), .code = 200, .payload = input};
     qp_str dad;
-    qp_str addr;
-    qp_str guid;
-    struct op_msg_put put = {.parent_guid = t->site.guid, .code = 200, .payload = input};
-    int rc = dad_ancestor(turn_arena(t), t->at.dad, depth, &dad);
-    rc = rc == QP_OK ? address_make(turn_arena(t), ancestor, dad, &addr) : rc;
-    rc = rc == QP_OK ? step_guid(t->bundle, t->site.guid, QP_STR("cycle"), &guid) : rc;
-    return rc == QP_OK ? turn_put(t, MESSAGE_CYCLE, addr, guid, &put) : rc;
+    QP_TRY(dad_ancestor(turn_arena(t), t->at.dad, depth, &dad));
+    QP_TRY(address_make(turn_arena(t), ancestor, dad, &at.addr));
+    return answer_add(t, &at, MESSAGE_CYCLE);
 }
 
 int turn_guid(struct turn *t, qp_str purpose, qp_str *out_guid)
@@ -196,6 +212,7 @@ int turn_failed(struct turn *t, int64_t code, qp_str error)
 void turn_forget(struct turn *t)
 {
     t->children = t->last_child = NULL;
+    t->answers = t->last_answer = NULL;
     t->visits = NULL;
     t->child_count = 0;
     t->waits = false;
@@ -277,6 +294,20 @@ int turn_child(struct turn *t, qp_str name, qp_str input)
     rc = rc == QP_OK ? dad_below(turn_arena(t), dad, &dad) : rc;
     rc = rc == QP_OK ? address_make(turn_arena(t), name, dad, &addr) : rc;
     return rc == QP_OK ? child_add(t, addr, input) : rc;
+}
+
+int turn_row(struct turn *t, const struct op_act_create *row)
+{
+    struct op op = {.kind = OP_act_create, .act_create = *row};
+    op.act_create.ref = t->site.ref;
+    op.act_create.parent_guid = t->site.guid;
+    op.act_create.ledger = 0;
+    return turn_op(t, &op);
+}
+
+int turn_child_at(struct turn *t, qp_str addr)
+{
+    return child_add(t, addr, QP_NONE);
 }
 
 /* What a program without an opinion does: an error that nobody takes fails the job. */
