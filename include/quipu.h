@@ -95,7 +95,10 @@ enum qp_class {
     X(UNKNOWN_OUTCOME, 28, 504, UNKNOWN, "unknown_outcome",                                        \
       "the commit may or may not have happened")                                                   \
     X(INTERNAL, 29, 500, FATAL, "internal", "internal error")                                      \
-    X(PARKED, 30, 409, CONFLICT, "parked", "the job is parked: a person has to look at it")
+    X(PARKED, 30, 409, CONFLICT, "parked", "the job is parked: a person has to look at it")        \
+    X(SUSPENDED, 31, 503, RETRY, "suspended",                                                      \
+      "the flow waits: its function returns this code and runs again later")                       \
+    X(FAILED, 32, 422, CALLER, "failed", "what the flow asked for has failed")
 
 enum qp_code {
     QP_OK = 0,
@@ -103,6 +106,15 @@ enum qp_code {
     QP_ERROR_TABLE(QP_ERROR_CODE)
 #undef QP_ERROR_CODE
 };
+
+/* Returns the code of a call that failed: for functions that have nothing to free. */
+#define QP_TRY(call)                                                                               \
+    do {                                                                                           \
+        int qp_try_rc = (call);                                                                    \
+        if (qp_try_rc != QP_OK) {                                                                  \
+            return qp_try_rc;                                                                      \
+        }                                                                                          \
+    } while (0)
 
 #define QP_ERR_TEXT_SIZE 512
 #define QP_ERR_POINTER_SIZE 256
@@ -135,6 +147,9 @@ typedef struct qp_str {
 
 #define QP_STR(literal) ((qp_str){"" literal, sizeof(literal) - 1})
 #define QP_NONE ((qp_str){NULL, 0})
+
+/* Whether it is this text; none is no text, not even an empty one. */
+QP_API bool qp_str_is(qp_str s, const char *text);
 
 typedef int64_t
     qp_ms; /* wall time in milliseconds since 1970, UTC, or a duration in milliseconds */
@@ -999,6 +1014,259 @@ QP_API QP_MUST_USE int qp_task_error(qp_task *task, const struct qp_failure *fai
 
 /* Likewise: gives it back, to be claimed again after delay_ms; that is no error. */
 QP_API QP_MUST_USE int qp_task_retry(qp_task *task, qp_ms delay_ms, struct qp_err *err);
+
+/* --------------------------------------------------------------------------------------- flows */
+
+/* A flow is a workflow that is an ordinary function. It calls the functions below, the durable calls; what they do is
+ * recorded as the flow's history, and the function runs again from the top over that history whenever something that it
+ * waits for has happened: after a crash, after a restart, a year later. docs/flows.md begins with an example.
+ *
+ * A DURABLE CALL takes a qp_flow and returns a code. When the history has the call already (replay), the call returns what
+ * is recorded there and does nothing else; each call says what it records. The codes:
+ *
+ *   QP_OK            it is done
+ *   QP_E_SUSPENDED   it has to wait. So has the function: it frees what it holds and returns this code. Until it has
+ *                    returned, every further durable call returns QP_E_SUSPENDED as well
+ *   QP_E_FAILED      what it asked for has failed; qp_flow_error says why. The function may go on with something else, or
+ *                    return this code: then the job has failed with that error
+ *   any other        a mistake in the code, a history that contradicts it, or no memory; further durable calls return the same.
+ *                    The function returns it. Nothing of this run is recorded; the run is repeated, or the job is
+ *                    parked and its error names the call and the location: correct the code and retry the job
+ *
+ * QP_TRY passes all of them up.
+ *
+ * The function has to do the same calls in the same order when it runs again over the same history: it takes decisions from
+ * its input, from what durable calls return, and from qp_now, qp_random and qp_uuid; not from clocks, files, or variables that
+ * other threads change. What it does besides has to go through qp_activity or qp_inline. It holds no lock across a
+ * durable call. A call that is added, removed or exchanged while jobs of the flow are open needs qp_v, qp_removed or
+ * qp_check_version; otherwise the jobs that it concerns are parked, and nothing is written.
+ *
+ * Texts that durable calls give live until the function returns. Texts that are given to them are copied, unless the call says
+ * otherwise. Names are as all names: [A-Za-z0-9._~:-]+, at most 255 bytes. Inputs and outputs are JSON of at most 2 MiB; none
+ * stands for null.
+ *
+ * Threads: a qp_flow belongs to the thread that its function runs on. A durable call from another thread returns
+ * QP_E_INVALID, and the run that it was made for counts as a mistake in the code. */
+typedef struct qp_flow qp_flow;
+
+#define QP_SECONDS(n) ((qp_ms)(n)*1000)
+#define QP_MINUTES(n) ((qp_ms)(n)*60 * 1000)
+#define QP_HOURS(n) ((qp_ms)(n)*3600 * 1000)
+#define QP_DAYS(n) ((qp_ms)(n)*24 * 3600 * 1000)
+
+/* Returns QP_OK, a code that a durable call returned, or a code of its own for a failure that may pass (a file that cannot be
+ * read): then the run is repeated with backoff, 10 times, and the job is parked after that. */
+typedef int (*qp_flow_function)(qp_flow *flow, qp_str input, void *context);
+
+struct qp_flow_kind {
+    qp_str name;               /* that jobs are started with: qp_start.topic */
+    qp_flow_function function; /* thread-safe when there are several threads */
+    void *context;
+    int64_t in_hand; /* runs fetched ahead, at most; 0: 1024 */
+};
+/* From now on this process runs flows of the name, on the threads of its workers. At any time. The first process that adds
+ * a name makes it known to the store, for good: a job that is started with it is a flow. QP_E_EXISTS: this handle has the name;
+ * QP_E_CONFLICT: the name is a graph's topic, or open jobs of one activity have it as theirs; QP_E_LIMIT: there are
+ * 10,000 names in the namespace. */
+QP_API QP_MUST_USE int qp_flow_add(qp *engine, const struct qp_flow_kind *kind, struct qp_err *err);
+
+/* Ends the function: `output` is that of the job, or of the closure, or of qp_inline, whose function this is. Records it
+ * when the function returns QP_OK. A durable call after it, also a second one of this, is a mistake: QP_E_INVALID.
+ * Without it the output is null. A flow that returns while activities, sleeps or listens are open completes when these have
+ * ended; a closure that was begun and waits is not continued then. */
+QP_API QP_MUST_USE int qp_return(qp_flow *flow, qp_str output);
+/* The error of the flow, closure or qp_inline whose function returns QP_E_FAILED, which is what this returns:
+ * `return qp_flow_fail(flow, "no approval within three days")`. Its code is 500. Records nothing by itself. */
+QP_API QP_MUST_USE int qp_flow_fail(qp_flow *flow, const char *message);
+
+/* Why the last call that returned QP_E_FAILED has failed. Texts live until the function returns; without a failure the code is
+ * 0 and the texts are none. */
+struct qp_flow_error {
+    int code;        /* 400 to 599; 408: a timeout; 504: its worker was lost */
+    qp_str message;  /* for people */
+    qp_str name;     /* of what failed */
+    qp_str location; /* "{2, 1}": where it stands in the history; none: qp_flow_fail */
+    qp_str json;     /* all that is known of it, as a JSON object */
+};
+QP_API void qp_flow_error(const qp_flow *flow, struct qp_flow_error *out_error);
+
+/* The id of the job. */
+QP_API qp_str qp_flow_job(const qp_flow *flow);
+
+/* ---- activities and inline code */
+
+/* How an activity is carried out. NULL or zero: the default. */
+struct qp_step {
+    int64_t attempts; /* as in qp_retry: 5 attempts, 1 s, factor 2, 60 s */
+    qp_ms backoff_ms;
+    double factor;
+    qp_ms cap_ms;
+    const int *never;       /* codes of errors that are not tried again, 400 to 599 */
+    size_t never_count;     /* at most 16 */
+    qp_ms start_timeout_ms; /* from schedule to start; 0: none */
+    qp_ms timeout_ms;       /* from start to close, of one attempt; 0: none */
+    qp_ms heartbeat_ms;     /* between two heartbeats of its worker; 0: none */
+    const char *limit_key;  /* as that of qp_start, for this activity; NULL: the job's */
+};
+
+/* A worker of the topic `name` gets the input, and the call waits for its output.
+ * Records: an activity with name and input; then its output, or the error of its last attempt (QP_E_FAILED).
+ * In replay: that output or error. An input that differs from the recorded one is logged as a warning, and the recorded one
+ * counts. out_output may be NULL. */
+QP_API QP_MUST_USE int qp_activity(qp_flow *flow, const char *name, qp_str input,
+                                   const struct qp_step *step, qp_str *out_output);
+
+/* Runs `body` here, in this run of the function, and records what came of it. The body gives its output with qp_return
+ * and its error with qp_flow_fail, on the flow that it is passed; it makes no durable call. It is run at least once: again when
+ * the process dies before the run is recorded. A code other than QP_OK and QP_E_FAILED records nothing, and the run is repeated.
+ * Records: a run with name and output, or error.
+ * In replay: that output or error; the body is not called. out_output may be NULL. */
+typedef int (*qp_flow_body)(qp_flow *flow, void *context);
+QP_API QP_MUST_USE int qp_inline(qp_flow *flow, const char *name, qp_flow_body body, void *context,
+                                 qp_str *out_output);
+
+/* ---- time and signals */
+
+/* Waits, at least this long from now, at most ten years.
+ * Records: a sleep with its end. In replay: returns when that time has come. */
+QP_API QP_MUST_USE int qp_sleep(qp_flow *flow, qp_ms ms);
+/* Likewise until a time, which may have passed. */
+QP_API QP_MUST_USE int qp_sleep_until(qp_flow *flow, qp_ms at);
+
+/* How to listen. NULL or zero: for one signal of one name, as long as it takes. */
+struct qp_listen {
+    qp_ms timeout_ms;          /* 0: none; at most ten years */
+    const char *const *others; /* further names: the oldest signal of any of them is taken */
+    size_t other_count;        /* at most 99 */
+    int limit; /* 0: one signal, and the output is its data. 1 to 100: up to that many, all that are there, the oldest
+                  first, and the output is an array: [{"name":"approved","at":1767225600000,"data":...}] */
+    qp_str *out_name; /* NULL, or the name of the signal; with a limit it is not set */
+};
+/* Waits for a signal to this job (qp_signal_send with its id as the key, or qp_signal_flow). Signals that came before the call
+ * are kept and count, the oldest first; each is received once.
+ * Records: signals with what came; with a timeout a sleep, and the signals when some came in time.
+ * In replay: what came. When the time was over first, *out_data is none (p is NULL). out_data may be NULL. */
+QP_API QP_MUST_USE int qp_listen(qp_flow *flow, const char *name, const struct qp_listen *listen,
+                                 qp_str *out_data);
+
+/* Sends a signal to another flow, by the id of its job. It is sent once, when this run is recorded; when there is no such open
+ * job then, the journal of this one says so.
+ * Records: a signal with name, job and data. In replay: nothing is sent. */
+QP_API QP_MUST_USE int qp_signal_flow(qp_flow *flow, qp_str job, const char *name, qp_str data);
+
+/* ---- several at once */
+
+/* Something that was begun. Zeroed: nothing. */
+typedef struct qp_handle {
+    size_t number;
+} qp_handle;
+
+/* As the calls above, without waiting: they return QP_OK at once, and the handle is for qp_all, qp_any and qp_output. What is
+ * begun and never awaited goes on all the same. */
+QP_API QP_MUST_USE int qp_begin_activity(qp_flow *flow, const char *name, qp_str input,
+                                         const struct qp_step *step, qp_handle *out_handle);
+QP_API QP_MUST_USE int qp_begin_sleep(qp_flow *flow, qp_ms ms, qp_handle *out_handle);
+/* With a timeout it records a branch named `name` around the sleep and the signals. `out_name` of the options is not set: with
+ * several names and a limit the output has the names. */
+QP_API QP_MUST_USE int qp_begin_listen(qp_flow *flow, const char *name,
+                                       const struct qp_listen *listen, qp_handle *out_handle);
+/* Runs the body until it waits or ends. Bodies that are begun share no variables that one of them changes: which one
+ * is ahead may differ from run to run. */
+QP_API QP_MUST_USE int qp_begin_closure(qp_flow *flow, const char *name, qp_flow_body body,
+                                        void *context, qp_handle *out_handle);
+
+/* Waits until all have ended, and returns QP_E_FAILED with the first error in the order of the handles. Records nothing. */
+QP_API QP_MUST_USE int qp_all(qp_flow *flow, const qp_handle *handles, size_t count);
+/* Waits until one has ended: *out_index is the one that ended first, in replay the same one. Whether it has failed is what
+ * qp_output says. Records nothing. */
+QP_API QP_MUST_USE int qp_any(qp_flow *flow, const qp_handle *handles, size_t count,
+                              size_t *out_index);
+/* Waits until it has ended: its output, or QP_E_FAILED. Records nothing. out_output may be NULL. */
+QP_API QP_MUST_USE int qp_output(qp_flow *flow, qp_handle handle, qp_str *out_output);
+
+/* ---- structure */
+
+/* Calls the body with a flow of its own, which it uses instead of this one. What it records stands in a branch of the history.
+ * Returns what the body returns; the output is that of its qp_return.
+ * Records: a branch with its name. In replay: the body is called again, over the history of the branch. */
+QP_API QP_MUST_USE int qp_closure(qp_flow *flow, const char *name, qp_flow_body body, void *context,
+                                  qp_str *out_output);
+
+/* A loop whose rounds stand in branches of their own:
+ *
+ *     struct qp_loop track = {.name = "track", .state = QP_STR("0")};
+ *     while (qp_loop_next(flow, &track)) {
+ *         QP_TRY(qp_activity(flow, "where-is-it", order, NULL, &place));
+ *         if (qp_str_is(place, "\"delivered\"")) {
+ *             qp_loop_break(flow, &track, place);
+ *             continue;
+ *         }
+ *         QP_TRY(qp_sleep(flow, QP_HOURS(6)));
+ *     }
+ *     QP_TRY(track.rc);
+ *
+ * What the next round needs goes through qp_loop_state; of the other variables that the body changes, none is used behind the
+ * round.
+ * A loop that has ended is not entered in replay: state, output and iteration are then the recorded ones. The body is left
+ * by `continue`, by its end, or by returning from the function, not by `break`. */
+struct qp_loop {
+    const char *name;
+    qp_str state;      /* JSON: at first the caller's, then that of qp_loop_state */
+    qp_str output;     /* of qp_loop_break; after the loop */
+    int64_t iteration; /* from 0; after the loop the number of rounds */
+    int rc;            /* why qp_loop_next returned false: QP_OK when the loop was broken */
+    void *memory;      /* of the loop that is running: not to be touched */
+};
+/* Begins the next round, or returns false when the loop was broken and when `rc` is a code.
+ * Records: a loop with name, iteration and state, and a branch for each round. */
+QP_API QP_MUST_USE bool qp_loop_next(qp_flow *flow, struct qp_loop *loop);
+/* The state from now on, copied. Recorded with the loop now and then, and when it ends. */
+QP_API void qp_loop_state(qp_flow *flow, struct qp_loop *loop, qp_str state);
+/* This round is the last one: the next qp_loop_next returns false. Records the output with the end of the loop. */
+QP_API void qp_loop_break(qp_flow *flow, struct qp_loop *loop, qp_str output);
+
+/* ---- changing the code of flows that are running */
+
+/* The same flow for calls that were added in version n of the code, from 1: qp_activity(qp_v(flow, 2), "insure", ...). In a
+ * job that is past the place, the call is inserted into its history when the event that stands there has a lower version;
+ * elsewhere it is appended. n is relative to the branch: what is below a closure or a loop of version 2 has version 2 as
+ * well. n below 1 is a mistake: the next durable call returns QP_E_INVALID. */
+QP_API qp_flow *qp_v(qp_flow *flow, int64_t n);
+
+/* What stands in a history. */
+enum qp_event_type {
+    QP_EVENT_ACTIVITY = 1,
+    QP_EVENT_RUN = 2,     /* qp_inline */
+    QP_EVENT_SLEEP = 3,   /* also that of a listen with a timeout */
+    QP_EVENT_SIGNALS = 4, /* received; names are not compared */
+    QP_EVENT_SIGNAL = 5,  /* sent */
+    QP_EVENT_LOOP = 8,
+    QP_EVENT_BRANCH = 9,  /* a closure, or a listen with a timeout that was begun */
+    QP_EVENT_VERSION = 11 /* qp_check_version */
+};
+/* Stands in the place of a call that the code no longer has, with the same version (qp_v). name NULL: it had none.
+ * Records: nothing in a job that has done the call; elsewhere that it was removed. In replay: that event is passed, with all
+ * below it. */
+QP_API QP_MUST_USE int qp_removed(qp_flow *flow, enum qp_event_type type, const char *name);
+
+/* Lets jobs that are past this place go on with the old code, and others begin with the new: *out_version is the version of
+ * the event that stands here, relative to the branch; `latest`, from 1, when the history ends here.
+ * Records: a version check in the latter case, else nothing. In replay: the same version. */
+QP_API QP_MUST_USE int qp_check_version(qp_flow *flow, int64_t latest, int64_t *out_version);
+
+/* ---- derived, the same in every run, not recorded */
+
+/* The time of what the function has seen last: of the start, of an activity's output, of a signal. */
+QP_API qp_ms qp_now(const qp_flow *flow);
+/* 64 bits that follow from the job's seed, the place in the history and the number of calls there. Not for secrets. */
+QP_API uint64_t qp_random(qp_flow *flow);
+#define QP_UUID_SIZE 37
+QP_API void qp_uuid(qp_flow *flow, char out_uuid[QP_UUID_SIZE]);
+
+/* A line for the log of the handle (qp_env.log), with the job's id. Silent in replay; when a run is repeated it may come
+ * again. Records nothing. */
+QP_API void qp_log(const qp_flow *flow, enum qp_log_level level, const char *format, ...)
+    QP_PRINTF(3, 4);
 
 /* ------------------------------------------------------------------------------------ checking */
 

@@ -18,15 +18,7 @@
 #define QP_ASSERT(condition) ((condition) ? (void)0 : assert_failed(#condition, __FILE__, __LINE__))
 _Noreturn void assert_failed(const char *condition, const char *file, int line);
 
-/* Returns the code of a call that failed. The only macro that hides control flow: it is for functions that have
- * nothing to free. */
-#define QP_TRY(call)                                                                               \
-    do {                                                                                           \
-        int qp_try_rc = (call);                                                                    \
-        if (qp_try_rc != QP_OK) {                                                                  \
-            return qp_try_rc;                                                                      \
-        }                                                                                          \
-    } while (0)
+/* QP_TRY (quipu.h) is the only macro that hides control flow. */
 
 #define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define FALLTHROUGH __attribute__((fallthrough))

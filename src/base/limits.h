@@ -209,8 +209,11 @@
 #define LIMIT_FLOW_EVENTS 200000 /* of one history */
 #define LIMIT_FLOW_EVENTS_WARN 50000
 #define LIMIT_FLOW_SIZE (256LL * 1024 * 1024) /* of the inputs and outputs of one history */
-#define LIMIT_FLOW_NAMES 10000                /* of one namespace */
-#define LIMIT_FLOW_LISTEN 100 /* signals that one listen takes, and names that it waits for */
+#define LIMIT_LOOP_COMMIT                                                                          \
+    20                      /* rounds of a loop, after which its iteration and state are recorded */
+#define LIMIT_STEP_NEVER 16 /* codes of errors that a step does not try again */
+#define LIMIT_FLOW_NAMES 10000 /* of one namespace */
+#define LIMIT_FLOW_LISTEN 100  /* signals that one listen takes, and names that it waits for */
 
 /* Programs that quipu.shell runs */
 #define LIMIT_SHELL_COMMANDS 100 /* on the list */

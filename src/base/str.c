@@ -20,6 +20,11 @@ qp_str str_from(const char *text)
     return text == NULL ? QP_NONE : (qp_str){text, strlen(text)};
 }
 
+bool qp_str_is(qp_str s, const char *text)
+{
+    return s.p != NULL && text != NULL && str_equal(s, str_from(text));
+}
+
 bool str_equal(qp_str a, qp_str b)
 {
     return str_compare(a, b) == 0;

@@ -1,0 +1,141 @@
+/* script_commands.c - the commands of one run, and the JSON of its decision (see script_commands.h) */
+#include "flow/script_commands.h"
+
+static void put_event(struct json_writer *w, const char *op, const struct cursor_found *found)
+{
+    char text[LOCATION_TEXT_SIZE];
+    size_t n = location_print(&found->at, text);
+    json_key(w, QP_STR("op"));
+    json_put_str(w, str_from(op));
+    json_key(w, QP_STR("loc"));
+    json_put_str(w, (qp_str){text, n});
+    json_key(w, QP_STR("v"));
+    json_put_i64(w, found->version);
+}
+
+void command_begin(struct script *s, const char *op, const struct cursor_found *found)
+{
+    QP_ASSERT(found->verdict == CURSOR_NEW || found->verdict == CURSOR_INSERT);
+    buf_reset(&s->text);
+    json_writer_init(&s->writer, &s->text);
+    json_begin_object(&s->writer);
+    put_event(&s->writer, op, found);
+}
+
+/* One decision takes no more: the whole of it is one commit. */
+static int too_many(struct script *s)
+{
+    s->rc = QP_E_LIMIT;
+    s->result = (struct script_result){
+        .kind = SCRIPT_STOPPED,
+        .reason = "decision_too_large",
+        .text = QP_STR(
+            "one run of the flow's function has more than 2000 new steps before it waits; a run "
+            "takes 2000: put an activity, a sleep or a listen between them")};
+    return s->rc;
+}
+static_assert(LIMIT_FLOW_COMMANDS == 2000, "the sentence says so");
+
+static int append(struct script *s, struct command *c)
+{
+    if (s->command_count == LIMIT_FLOW_COMMANDS) {
+        return too_many(s);
+    }
+    s->command_count++;
+    *s->last = c;
+    s->last = &c->next;
+    return QP_OK;
+}
+
+int command_end(struct script *s)
+{
+    struct command *c = ARENA_NEW(s->arena, struct command);
+    json_end_object(&s->writer);
+    if (c == NULL || json_writer_done(&s->writer) != QP_OK ||
+        !arena_copy(s->arena, buf_slice(&s->text), &c->text)) {
+        return script_no_memory(s);
+    }
+    return append(s, c);
+}
+
+int command_loop(struct script *s, struct round *round, qp_str state)
+{
+    if (round->command == NULL) {
+        round->command = ARENA_NEW(s->arena, struct command);
+        if (round->command == NULL) {
+            return script_no_memory(s);
+        }
+        round->command->round = round;
+        QP_TRY(append(s, round->command));
+    }
+    round->command->state = state;
+    round->command->iteration = round->iteration;
+    return QP_OK;
+}
+
+static void write_loop(struct json_writer *w, const struct command *c)
+{
+    json_begin_object(w);
+    put_event(w, "loop", &c->round->found);
+    json_key(w, QP_STR("name"));
+    json_put_str(w, c->round->name);
+    json_key(w, QP_STR("iteration"));
+    json_put_i64(w, c->iteration);
+    json_key(w, QP_STR("state"));
+    json_put_raw(w, c->state);
+    if (c->round->broken) {
+        json_key(w, QP_STR("output"));
+        json_put_raw(w, c->round->output);
+    }
+    json_end_object(w);
+}
+
+static void write_last(struct json_writer *w, const char *op, const char *key, qp_str value)
+{
+    json_begin_object(w);
+    json_key(w, QP_STR("op"));
+    json_put_str(w, str_from(op));
+    json_key(w, str_from(key));
+    json_put_raw(w, value);
+    json_end_object(w);
+}
+
+static void write_commands(struct script *s, struct json_writer *w)
+{
+    for (const struct command *c = s->first; c != NULL; c = c->next) {
+        if (c->round != NULL) {
+            write_loop(w, c);
+        } else {
+            json_put_raw(w, c->text);
+        }
+    }
+}
+
+int commands_write(struct script *s, const char *op, const char *key, qp_str value,
+                   qp_str *out_decision)
+{
+    struct json_writer *w = &s->writer;
+    if (op != NULL && s->command_count == LIMIT_FLOW_COMMANDS) {
+        return too_many(s);
+    }
+    buf_reset(&s->text);
+    json_writer_init(w, &s->text);
+    json_begin_object(w);
+    json_key(w, QP_STR("base"));
+    json_put_i64(w, s->log->base);
+    json_key(w, QP_STR("commands"));
+    json_begin_array(w);
+    write_commands(s, w);
+    if (op != NULL) {
+        write_last(w, op, key, value);
+    }
+    json_end_array(w);
+    if (op == NULL && s->after > 1) {
+        json_key(w, QP_STR("after"));
+        json_put_i64(w, s->after);
+    }
+    json_end_object(w);
+    return json_writer_done(w) == QP_OK && arena_copy(s->arena, buf_slice(&s->text), out_decision)
+               ? QP_OK
+               : script_no_memory(s);
+}
