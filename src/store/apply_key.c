@@ -6,7 +6,8 @@
  *       in order
  *   I3  a token is never given twice, in any key: it comes from the store's own order, so a late
  *       release cannot hit another
- *   I4  a waiter that becomes a holder gets its message in the same commit: no wake-up is lost
+ *   I4  a waiter leaves the queue, as a holder or because all are released, in the commit that puts its message: no wake-up
+ *       is lost
  *
  * If we crash while a key is held, the hold's row says until when: its lease ends (wake) and passes
  * it on. A hold without a lease belongs to a job and goes with the job's sweep.
@@ -67,16 +68,10 @@ static int token_text(struct txn *t, int64_t token, qp_str *out_text)
     return t->rc;
 }
 
-/* A waiter becomes a holder and hears of it. */
-static int grant(struct txn *t, struct key_row *key, const struct key_wait_row *w)
+/* A waiter leaves the queue, and gets its message. */
+static int wake_waiter(struct txn *t, struct key_row *key, const struct key_wait_row *w,
+                       qp_str payload)
 {
-    int64_t token;
-    qp_str payload;
-    int rc = hold_add(t, key, w, &token);
-    rc = rc == QP_OK ? token_text(t, token, &payload) : rc;
-    if (rc != QP_OK) {
-        return rc;
-    }
     if (!PLANT(double_wake)) {
         key->waiting--;
         txn_drop(t, TABLE_key_wait, w);
@@ -93,33 +88,42 @@ static int grant(struct txn *t, struct key_row *key, const struct key_wait_row *
                                               .once = true});
 }
 
-static int grant_waiters(struct txn *t, struct key_row *key)
+/* A waiter becomes a holder; its message has the token. */
+static int grant(struct txn *t, struct key_row *key, const struct key_wait_row *w)
+{
+    int64_t token;
+    qp_str payload;
+    QP_TRY(hold_add(t, key, w, &token));
+    QP_TRY(token_text(t, token, &payload));
+    return wake_waiter(t, key, w, payload);
+}
+
+/* The first waiters of a key that has some. */
+static int first_waiters(struct txn *t, const struct key_row *key, size_t limit,
+                         struct bundle_rows *out_found)
 {
     struct key_wait_row prefix = {.ns = key->ns, .scope = key->scope, .name = key->name};
-    int rc = QP_OK;
-    while (rc == QP_OK && key->waiting > 0 && key->held < key->capacity) {
+    struct scan scan = {
+        .table = TABLE_key_wait, .index = -1, .prefix = &prefix, .prefix_count = 3, .limit = limit};
+    QP_ASSERT(key->waiting > 0);
+    QP_TRY(txn_scan(t, &scan, out_found));
+    return out_found->count > 0 ? QP_OK
+                                : txn_corrupt(t, TABLE_key, "it counts a waiter that is not there");
+}
+
+static int grant_waiters(struct txn *t, struct key_row *key)
+{
+    while (key->waiting > 0 && key->held < key->capacity) {
         struct bundle_rows found;
         const struct key_wait_row *w;
-        rc = txn_scan(t,
-                      &(struct scan){.table = TABLE_key_wait,
-                                     .index = -1,
-                                     .prefix = &prefix,
-                                     .prefix_count = 3,
-                                     .limit = 1},
-                      &found);
-        if (rc != QP_OK) {
-            return rc;
-        }
-        if (found.count == 0) {
-            return txn_corrupt(t, TABLE_key, "it counts a waiter that is not there");
-        }
+        QP_TRY(first_waiters(t, key, 1, &found));
         w = found.rows[0];
         if (w->units > key->capacity - key->held) {
             break; /* the first in the queue does not fit yet: nobody overtakes it */
         }
-        rc = grant(t, key, w);
+        QP_TRY(grant(t, key, w));
     }
-    return rc == QP_OK ? key_tidy(t, key) : rc;
+    return key_tidy(t, key);
 }
 
 int key_hold_remove(struct txn *t, const struct key_hold_row *h)
@@ -285,15 +289,43 @@ int apply_key_extend(struct txn *t, struct op_key_extend *op)
     return QP_OK;
 }
 
+/* One page of waiters goes; the hold with the last of them. */
+static int release_all(struct txn *t, const struct key_hold_row *hold, struct op_key_release *op)
+{
+    struct key_row *key = key_edit(t, hold->ns, hold->scope, hold->name);
+    struct bundle_rows found = {0};
+    if (key == NULL) {
+        return t->rc != QP_OK ? t->rc : txn_corrupt(t, TABLE_key, "a holder or waiter has no key");
+    }
+    if (key->waiting > 0) {
+        QP_TRY(first_waiters(t, key, (size_t)op->limit, &found));
+    }
+    for (size_t i = 0; i < found.count; i++) {
+        QP_TRY(wake_waiter(t, key, found.rows[i], QP_NONE));
+    }
+    op->out_more = key->waiting > 0;
+    return op->out_more ? t->rc : key_hold_remove(t, hold);
+}
+
 int apply_key_release(struct txn *t, struct op_key_release *op)
 {
     const struct key_hold_row *hold =
         txn_get(t, TABLE_key_hold,
                 &(struct key_hold_row){
                     .ns = op->ns, .scope = op->scope, .name = op->name, .token = op->token});
-    int rc = hold == NULL ? apply_missing(t, QP_E_STALE) : key_hold_remove(t, hold);
-    struct key_row *key =
-        PLANT(double_release) && rc == QP_OK ? key_edit(t, op->ns, op->scope, op->name) : NULL;
+    struct key_row *key;
+    int rc;
+    op->out_lost = false;
+    op->out_more = false;
+    if (op->all && op->limit < 1) {
+        return QP_E_INVALID;
+    }
+    if (op->all) {
+        op->out_lost = hold == NULL && t->rc == QP_OK;
+        return hold == NULL ? t->rc : release_all(t, hold, op);
+    }
+    rc = hold == NULL ? apply_missing(t, QP_E_STALE) : key_hold_remove(t, hold);
+    key = PLANT(double_release) && rc == QP_OK ? key_edit(t, op->ns, op->scope, op->name) : NULL;
     if (key != NULL && key->held > 0) {
         key->held--;
         rc = grant_waiters(t, key);

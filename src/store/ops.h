@@ -489,7 +489,13 @@ struct op_key_acquire {
 };
 
 /* Compare: the token holds (else QP_E_STALE). Release wakes, in this commit, all waiters that now
- * fit. */
+ * fit.
+ *
+ * With `all` nobody needs the key any more, since what it guarded is done: up to `limit` waiters, of every job and in the
+ * order in which they came, leave the queue without becoming holders; each gets its message, without a payload, in this
+ * commit. The hold goes with the last of them. out_more: there are others, and the caller comes again with the same token;
+ * until then the key is held, so that a new asker waits. out_lost: the token does not hold, because a lease ended or the
+ * key went on: nothing happens, and that is no error. */
 struct op_key_extend {
     int64_t ns;
     int64_t scope;
@@ -502,6 +508,10 @@ struct op_key_release {
     int64_t scope;
     qp_str name;
     int64_t token;
+    bool all;
+    int64_t limit; /* of `all`: from 1 */
+    bool out_lost;
+    bool out_more;
 };
 
 /* Everything whose time has come by the store's clock, up to `limit` rows: timers and delayed

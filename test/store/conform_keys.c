@@ -124,6 +124,51 @@ static void test_units(void **state)
     assert_true(token_sent(f, 105) > 0);
 }
 
+static struct op release_all(int64_t token, int64_t limit)
+{
+    struct op op = release(token);
+    op.key_release.all = true;
+    op.key_release.limit = limit;
+    return op;
+}
+
+static struct op_key_release released(struct storetest *f, int64_t token, int64_t limit)
+{
+    return conform_run(f, release_all(token, limit), __FILE__, __LINE__).key_release;
+}
+
+/* Proves that a release of all wakes every waiter in order, page by page, without making one a holder; that the key is
+ * held until the last page; and that a token that does not hold changes nothing and is no error. */
+static void test_release_all(void **state)
+{
+    struct storetest *f = *state;
+    struct op_key_release page;
+    int64_t token;
+    jobs(f, 7);
+    token = token_of(f, acquire(100, 1, 1));
+    for (int64_t i = 101; i <= 105; i++) {
+        assert_int_equal(token_of(f, acquire(i, 1, 1)), 0);
+    }
+    page = released(f, token, 2);
+    assert_true(page.out_more && !page.out_lost);
+    assert_non_null(conform_msg_row(f, 101, 101));
+    assert_true(str_is_none(conform_msg_row(f, 102, 102)->payload));
+    assert_null(conform_msg_row(f, 103, 103));
+    assert_int_equal(key_row(f)->held, 1);
+    assert_int_equal(key_row(f)->waiting, 3);
+    assert_int_equal(token_of(f, acquire(106, 1, 1)), 0); /* it comes too, as the last */
+    page = released(f, token, 3);
+    assert_true(page.out_more);
+    assert_null(conform_msg_row(f, 106, 106));
+    page = released(f, token, 3);
+    assert_false(page.out_more || page.out_lost);
+    assert_non_null(conform_msg_row(f, 106, 106));
+    assert_null(key_row(f));
+    page = released(f, token, 3);
+    assert_true(page.out_lost && !page.out_more);
+    (void)REFUSED(f, QP_E_INVALID, release_all(token, 0));
+}
+
 /* Proves that a lease that ends passes the key on, once; the late holder can neither release nor
  * extend. */
 static void test_lease(void **state)
@@ -308,6 +353,7 @@ static const struct CMUnitTest tests[] = {
     CONFORM(test_fifo),
     CONFORM(test_busy),
     CONFORM(test_units),
+    CONFORM(test_release_all),
     CONFORM(test_lease),
     CONFORM(test_extend),
     CONFORM(test_duplicate),

@@ -615,7 +615,10 @@ static void make_key_release(struct opgen *g, struct op_key_release *op)
 {
     struct op_key_extend of;
     make_key_extend(g, &of);
-    *op = (struct op_key_release){of.ns, of.scope, of.name, of.token};
+    *op =
+        (struct op_key_release){.ns = of.ns, .scope = of.scope, .name = of.name, .token = of.token};
+    op->all = opgen_chance(g, 30);
+    op->limit = any_limit(g);
 }
 
 static void make_wake(struct opgen *g, struct op_wake *op)
