@@ -220,7 +220,11 @@ static int begin_activity(qp_flow *f, const char *call, const char *name, qp_str
     struct script *s = f->script;
     struct cursor_step step = {.type = HISTORY_ACTIVITY, .n = f->n};
     struct cursor_found found;
+    struct qp_err err;
     QP_TRY(step_name(f, call, name, &step.name));
+    if (topic_check(step.name, &err) != QP_OK) {
+        return step_refuse(f, call, QP_E_INVALID, &err);
+    }
     QP_TRY(step_json(f, call, "input", input, &input));
     QP_TRY(options == NULL ? QP_OK : check_step(f, call, options));
     QP_TRY(step_take(f, &scope_of(f)->cursor, &step, &found));
