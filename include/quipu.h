@@ -293,12 +293,24 @@ QP_API QP_MUST_USE int qp_work_left(qp *engine, bool *out_left, struct qp_err *e
 
 /* After how many errors an activity has failed, and how long to wait between its attempts: backoff_ms
  * after the first one, `factor` times longer after each further one, cap_ms at most. Zero means the
- * default: 5 attempts, 1 s, factor 2, 60 s. */
+ * default: 5 attempts, 1 s, factor 2, 60 s.
+ *
+ * The last three limit the time of each attempt; 0 means no limit. An attempt that exceeds one has failed with code 408
+ * and is tried again as any error. Its worker's result is stale from then on, and qp_task_is_cancelled is 1.
+ *
+ *   start_timeout_ms   from when the task can be taken until a worker takes it. It begins again with each attempt, and
+ *                      when a paused job is resumed. A worker of this process takes tasks ahead of its threads
+ *   run_timeout_ms     from when a worker takes the task, or its function begins, until it answers
+ *   heartbeat_ms       between two heartbeats (qp_task_heartbeat, qp_task_progress), and before the first. It takes the
+ *                      place of the worker's lease */
 struct qp_retry {
     int64_t attempts; /* 1: no second one */
     qp_ms backoff_ms;
     double factor;
     qp_ms cap_ms;
+    qp_ms start_timeout_ms;
+    qp_ms run_timeout_ms;
+    qp_ms heartbeat_ms;
 };
 
 /* Host writes that belong to a commit of the engine: runs on the thread that commits, inside the
@@ -938,7 +950,7 @@ QP_API QP_MUST_USE int qp_task_heartbeat(qp_task *task, struct qp_err *err);
 QP_API QP_MUST_USE int qp_task_progress(qp_task *task, qp_str json, struct qp_err *err);
 /* What an attempt before sent last; none: nothing. Lives as long as the task. */
 QP_API qp_str qp_task_last_progress(const qp_task *task);
-/* 1: its job has ended; a long function should return. Costs nothing. */
+/* 1: its job has ended, or its lease or a time limit of it is over; a long function should return. Costs nothing. */
 QP_API int qp_task_is_cancelled(const qp_task *task);
 /* 1: the engine is being closed, and waits for this function: a long one should return soon. What it returns is committed as
  * usual; to have the task tried again when the store is opened again, without an error, it calls qp_task_detach,

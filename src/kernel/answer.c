@@ -228,7 +228,6 @@ int round_answer(struct round *r, struct qp_err *err)
         e->feed_at = r->housekeeping.feed_more ? r->now : feed_next(e, r->now);
     }
     if (r->waking != NULL && r->waking->rc == QP_OK) {
-        e->stats.leases += r->wake->out_leases;
         lost_note(e, r->wake);
     }
     note_ready(r);

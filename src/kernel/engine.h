@@ -54,6 +54,7 @@ struct task {
     int64_t failures; /* errors that were reported before */
     int64_t priority; /* 0 is the first */
     qp_ms waited_ms;  /* since its message was put */
+    qp_ms until;      /* when its lease, or the first of its time limits, is over; 0: never */
     unsigned char guid[LIMIT_GUID_SIZE];
 };
 void task_free(const struct qp_env *env, struct task *task);
@@ -125,6 +126,9 @@ struct engine_options {
     void (*finished)(void *context, const struct outcome *outcome, qp_ms now);
     /* A round is over, committed or not, before anybody is given anything; or it is decided again. May be NULL. */
     void (*settled)(void *context, int round);
+    /* After the commit that has reported a lost lease or a time limit (lost.c): the task is no longer its holder's.
+     * May be NULL. */
+    void (*lost)(void *context, const struct msg_ref *task);
     /* What the run says to others about its workers (node_row.serving), in the arena; with every renewal of its lease.
      * May be NULL. */
     int (*serving)(void *context, struct arena *arena, qp_str *out_bytes);
@@ -192,10 +196,11 @@ struct engine_stats {
     int64_t late;     /* messages that came when all was over */
     int64_t suspects; /* deliveries that went step by step */
     int64_t dead_letters;
-    int64_t stale;      /* answers of tasks and messages that were no longer ours */
-    int64_t runs_ended; /* of others, that this one has taken over */
-    int64_t leases;     /* of tasks, that have ended without a word */
-    bool tidies;        /* this one does the housekeeping: the last time it was due, it did */
+    int64_t stale;                 /* answers of tasks and messages that were no longer ours */
+    int64_t runs_ended;            /* of others, that this one has taken over */
+    int64_t leases;                /* of tasks, that have ended without a word */
+    int64_t timeouts[TIME_LIMITS]; /* time limits of tasks that were over */
+    bool tidies; /* this one does the housekeeping: the last time it was due, it did */
 };
 struct engine_stats engine_stats(const struct engine *e);
 

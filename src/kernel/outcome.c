@@ -9,6 +9,7 @@ int outcome_seal(struct outcome *o, struct bundle *b)
     QP_TRY(bundle_run(b));
     while (*link != NULL) {
         struct handed *h = *link;
+        h->until = h->put != NULL ? h->put->out_until : h->until;
         h->token = h->put != NULL ? h->put->out_token : h->token;
         h->put = NULL;
         if (h->token == 0) {

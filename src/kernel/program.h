@@ -114,7 +114,8 @@ struct faces *turn_faces(struct turn *t);
 /* The plane that this turn's GUID runs in. */
 int turn_plane(struct turn *t, qp_str *out_dad) QP_MUST_USE;
 
-/* Leg1: what the activity waits for. The purpose keeps several apart. */
+/* Leg1: what the activity waits for. The purpose keeps several apart. A task has the time limits that the policy of its
+ * activity has, and its limit key; without one, the job's (retry.h). */
 int turn_task(struct turn *t, qp_str topic) QP_MUST_USE;
 int turn_timer(struct turn *t, qp_str purpose, qp_ms delay_ms) QP_MUST_USE;
 int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep) QP_MUST_USE;

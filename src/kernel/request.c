@@ -452,7 +452,7 @@ static int decide_error(struct turn *t, struct request_result *r)
         return rc;
     }
     r->code = r->code >= 400 ? r->code : 500;
-    policy = r->lost ? retry_of_lost(&policy) : policy;
+    policy = r->silent ? retry_of_lost(&policy, r->code) : policy;
     r->retry_ms =
         r->fatal || !retry_is_for(&policy, r->code) ? -1 : retry_delay(&policy, act->attempt + 1);
     QP_TRY(error_answer(t, r));
@@ -549,16 +549,30 @@ static int progress_put(struct bundle *b, const struct request_beat *r, qp_str a
     return step_op(b, &put);
 }
 
+/* The lease begins again, or the beat limit. */
+static int beat_extend(struct bundle *b, struct request_beat *r)
+{
+    struct op *op = bundle_op(b, OP_msg_extend);
+    if (op == NULL) {
+        return b->commit->rc;
+    }
+    op->msg_extend = (struct op_msg_extend){.ref = r->ref, .lease_ms = r->lease_ms};
+    QP_TRY(bundle_run(b));
+    r->until = op->msg_extend.out_until;
+    return QP_OK;
+}
+
 static int beat_decide(struct engine *e, struct command *c, struct bundle *b)
 {
     struct request_beat *r = (struct request_beat *)c;
     const struct msg_row *m = NULL;
-    struct op extend = {.kind = OP_msg_extend,
-                        .msg_extend = {.ref = r->ref, .lease_ms = r->lease_ms}};
     struct op fence = {.kind = OP_msg_fence, .msg_fence = {.ref = r->ref}};
+    bool extends;
     (void)e;
     QP_TRY(message_find(b, &r->ref, &m, &r->job_is_over));
-    QP_TRY(step_op(b, r->lease_ms > 0 ? &extend : &fence));
+    extends = r->lease_ms > 0 || !str_is_none(m->limits);
+    r->until = 0;
+    QP_TRY(extends ? beat_extend(b, r) : step_op(b, &fence));
     return str_is_none(r->progress) ? QP_OK : progress_put(b, r, m->addr);
 }
 

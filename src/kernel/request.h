@@ -79,9 +79,10 @@ struct request_result {
     qp_str error;  /* RESULT_ERROR: a sentence for people */
     qp_str worker; /* the name of the worker that brought it; none: it has none */
     bool fatal;    /* not to be tried again */
-    bool lost;     /* RESULT_ERROR: the engine's own word, that the worker is gone (lost.c) */
+    bool lost;     /* RESULT_ERROR: the engine's own report (lost.c) */
     qp_ms
         lost_until; /* then: the end of the short lease; another one means that a beat was accepted */
+    bool silent;    /* likewise: the worker was silent, so the policy of lost leases applies */
     int64_t
         pending_index; /* from 1: which of the pending results of this task it is; 0: the next. Of a
                         * worker elsewhere: QP_E_CONFLICT, it was there with another output;
@@ -102,9 +103,11 @@ void request_result(struct request_result *r);
 struct request_beat {
     struct command command;
     struct msg_ref ref;
-    qp_ms lease_ms;  /* 0: it has none, and is only looked after */
+    qp_ms lease_ms; /* 0: it has none, and is only looked after, unless the task has a beat limit */
     qp_str progress; /* JSON that is kept with the job; none: what is there stays */
     bool job_is_over;
+    qp_ms
+        until; /* after QP_OK: when its lease, or the first of its time limits, is over; 0: never */
 };
 void request_beat(struct request_beat *r);
 

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "store/error.h"
-
 const struct retry retry_default = {
     .attempts = 5, .backoff_ms = 1000, .factor = 2, .cap_ms = 60 * 1000};
 
@@ -28,37 +26,6 @@ static int number_of(qp_str value, double min, double max, double *out_number, s
     return QP_OK;
 }
 
-static int set_one(struct retry *r, qp_str key, qp_str value, struct qp_err *err)
-{
-    double number = 0;
-    int rc;
-    if (str_equal(key, QP_STR("attempts"))) {
-        rc = number_of(value, 1, 1e9, &number, err);
-        r->attempts = (int64_t)number;
-    } else if (str_equal(key, QP_STR("backoff"))) {
-        rc = number_of(value, 0, (double)LIMIT_TIMER_MS, &number, err);
-        r->backoff_ms = (qp_ms)number;
-    } else if (str_equal(key, QP_STR("factor"))) {
-        rc = number_of(value, 1, 1000, &number, err);
-        r->factor = number;
-    } else if (str_equal(key, QP_STR("cap"))) {
-        rc = number_of(value, 0, (double)LIMIT_TIMER_MS, &number, err);
-        r->cap_ms = (qp_ms)number;
-    } else if (str_equal(key, QP_STR("code"))) {
-        rc = number_of(value, 0, 999, &number, err);
-        r->code = (int64_t)number;
-    } else if (str_equal(key, QP_STR("lost"))) {
-        rc = number_of(value, 1, 1e9, &number, err);
-        r->lost = (int64_t)number;
-    } else {
-        rc = err_set(err, QP_E_INVALID,
-                     "retry policy: no key '%.*s'; there are attempts, backoff, factor, cap, code, "
-                     "lost",
-                     STR_ARG(key));
-    }
-    return rc;
-}
-
 /* What is before the first `mark`, and what is after it. */
 static qp_str cut(qp_str *rest, char mark)
 {
@@ -69,23 +36,107 @@ static qp_str cut(qp_str *rest, char mark)
     return head;
 }
 
+static int set_one(struct retry *r, qp_str key, qp_str value, struct qp_err *err)
+{
+    const struct {
+        const char *key;
+        double min;
+        double max;
+        int64_t *whole; /* NULL: it is the factor */
+    } known[] = {
+        {"attempts", 1, 1e9, &r->attempts}, {"backoff", 0, (double)LIMIT_TIMER_MS, &r->backoff_ms},
+        {"factor", 1, 1000, NULL},          {"cap", 0, (double)LIMIT_TIMER_MS, &r->cap_ms},
+        {"code", 0, 999, &r->code},         {"lost", 1, 1e9, &r->lost}};
+    for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
+        double number = 0;
+        if (!str_equal(key, str_from(known[i].key))) {
+            continue;
+        }
+        QP_TRY(number_of(value, known[i].min, known[i].max, &number, err));
+        *(known[i].whole != NULL ? known[i].whole : &(int64_t){0}) = (int64_t)number;
+        r->factor = known[i].whole == NULL ? number : r->factor;
+        return QP_OK;
+    }
+    return err_set(err, QP_E_INVALID,
+                   "retry policy: no key '%.*s'; there are attempts, backoff, factor, cap, code, "
+                   "lost, start, run, beat, limit",
+                   STR_ARG(key));
+}
+
+/* Where the time limits of a policy begin, or its limit key; at its end: it has neither. */
+static size_t task_part(qp_str policy)
+{
+    qp_str rest = policy;
+    while (rest.n > 0) {
+        size_t at = policy.n - rest.n;
+        qp_str value = cut(&rest, ',');
+        qp_str key = cut(&value, '=');
+        if (str_equal(key, QP_STR("start")) || str_equal(key, QP_STR("run")) ||
+            str_equal(key, QP_STR("beat")) || str_equal(key, QP_STR("limit"))) {
+            return at;
+        }
+    }
+    return policy.n;
+}
+
+void retry_task(qp_str policy, qp_str *out_limits, qp_str *out_limit_key)
+{
+    static const char mark[] = "limit=";
+    size_t mark_n = sizeof mark - 1;
+    size_t from = task_part(policy);
+    size_t end = from;
+    *out_limits = *out_limit_key = QP_NONE;
+    while (end < policy.n &&
+           (policy.n - end < mark_n || memcmp(policy.p + end, mark, mark_n) != 0)) {
+        const char *comma = memchr(policy.p + end, ',', policy.n - end);
+        end = comma == NULL ? policy.n : (size_t)(comma - policy.p) + 1;
+    }
+    if (end > from) {
+        *out_limits = (qp_str){policy.p + from, end - from - (end < policy.n)};
+    }
+    if (end < policy.n) {
+        *out_limit_key = (qp_str){policy.p + end + mark_n, policy.n - end - mark_n};
+    }
+}
+
+/* The limits of tasks, behind the rest. */
+static int set_task(struct retry *r, qp_str policy, struct qp_err *err)
+{
+    qp_str limits;
+    retry_task(policy, &limits, &r->limit_key);
+    if (time_limits_parse(limits, &r->limits) != QP_OK) {
+        return err_set(err, QP_E_INVALID,
+                       "retry policy: '%.*s' must be start, run, beat in this order, each a whole "
+                       "number of milliseconds from 1 to %lld",
+                       STR_ARG(limits), (long long)LIMIT_TIMER_MS);
+    }
+    if (!str_is_none(r->limit_key) && (r->limit_key.n == 0 || r->limit_key.n > LIMIT_ID_SIZE ||
+                                       str_equal(r->limit_key, QP_STR("*")))) {
+        return err_set(err, QP_E_INVALID,
+                       "retry policy: the limit key has %zu bytes; it must have 1 to %d, and '*' "
+                       "stands for all keys",
+                       r->limit_key.n, LIMIT_ID_SIZE);
+    }
+    return QP_OK;
+}
+
 int retry_parse(qp_str text, struct retry *out_retry, struct qp_err *err)
 {
     struct retry r = retry_default;
-    int rc = QP_OK;
-    while (text.n > 0 && rc == QP_OK) {
-        qp_str value = cut(&text, ',');
+    qp_str rest = {text.p, task_part(text)};
+    QP_TRY(set_task(&r, text, err));
+    while (rest.n > 0) {
+        qp_str value = cut(&rest, ',');
         qp_str key = cut(&value, '=');
-        rc = set_one(&r, key, value, err);
+        QP_TRY(set_one(&r, key, value, err));
     }
-    if (rc == QP_OK) {
-        *out_retry = r;
-    }
-    return rc;
+    *out_retry = r;
+    return QP_OK;
 }
 
 size_t retry_format(const struct retry *r, char out_text[RETRY_TEXT_SIZE])
 {
+    char limits[TIME_LIMITS_TEXT_SIZE];
     int n =
         snprintf(out_text, RETRY_TEXT_SIZE, "attempts=%lld,backoff=%lld,factor=%g,cap=%lld",
                  (long long)r->attempts, (long long)r->backoff_ms, r->factor, (long long)r->cap_ms);
@@ -94,6 +145,13 @@ size_t retry_format(const struct retry *r, char out_text[RETRY_TEXT_SIZE])
     }
     if (r->lost != 0) {
         n += snprintf(out_text + n, RETRY_TEXT_SIZE - (size_t)n, ",lost=%lld", (long long)r->lost);
+    }
+    if (time_limits_format(&r->limits, limits) > 0) {
+        n += snprintf(out_text + n, RETRY_TEXT_SIZE - (size_t)n, ",%s", limits);
+    }
+    if (!str_is_none(r->limit_key)) {
+        n += snprintf(out_text + n, RETRY_TEXT_SIZE - (size_t)n, ",limit=%.*s",
+                      STR_ARG(r->limit_key));
     }
     QP_ASSERT(n > 0 && n < RETRY_TEXT_SIZE);
     return (size_t)n;
@@ -104,9 +162,9 @@ bool retry_is_for(const struct retry *r, int64_t code)
     return r->code == 0 || r->code == code;
 }
 
-struct retry retry_of_lost(const struct retry *r)
+struct retry retry_of_lost(const struct retry *r, int64_t code)
 {
-    bool silent = r->lost == 0 && r->code != 0 && r->code != ERROR_CODE_LOST;
+    bool silent = r->lost == 0 && r->code != 0 && r->code != code;
     struct retry lost = *r;
     if (r->lost > 0 || silent) {
         lost.attempts = silent ? retry_default.attempts : r->lost;

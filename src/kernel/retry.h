@@ -1,7 +1,9 @@
-/* retry.h - how often an activity is tried, and how long between
+/* retry.h - how often an activity is tried, how long between, and how long each attempt may take
  *
  * A policy stands as text on the activity's row: "attempts=5,backoff=1000,factor=2,cap=60000,code=500,lost=5", in any
- * order, what is missing is the default. Attempts are those that ended in an error which the worker reported, or by
+ * order, what is missing is the default. Behind them stand the time limits of its tasks, in their order and without a gap
+ * (store/time_limits.h), "start=5000,run=60000,beat=10000", and last the limit key of its tasks, "limit=KEY": all that
+ * follows is the key, which may have commas. Attempts are those that ended in an error which the worker reported, or by
  * the loss of its lease (lost.c), an error of code 504. A delivery that was lost with this process is no attempt: such
  * ones have a limit of their own (serve.c).
  *
@@ -12,7 +14,7 @@
 #ifndef QP_KERNEL_RETRY_H
 #define QP_KERNEL_RETRY_H
 
-#include "base/base.h"
+#include "store/time_limits.h"
 
 struct retry {
     int64_t attempts; /* 1: no second one */
@@ -21,9 +23,11 @@ struct retry {
     qp_ms cap_ms;     /* and no longer than this */
     int64_t code;     /* only for errors of this code; 0: for all */
     int64_t lost;     /* attempts, when one ended by the loss of its lease; 0: as `attempts` */
+    struct time_limits limits; /* of its tasks */
+    qp_str limit_key;          /* of its tasks; none: the job's */
 };
 
-#define RETRY_TEXT_SIZE 128
+#define RETRY_TEXT_SIZE (256 + LIMIT_ID_SIZE)
 
 extern const struct retry retry_default;
 
@@ -34,8 +38,11 @@ size_t retry_format(const struct retry *retry, char out_text[RETRY_TEXT_SIZE]);
 
 /* Whether an error of this code is tried again at all. */
 bool retry_is_for(const struct retry *retry, int64_t code);
-/* The policy when a lease was lost. */
-struct retry retry_of_lost(const struct retry *retry);
+/* The policy when a worker was silent, which is an error of this code: its lease was lost, or its beat limit is over. */
+struct retry retry_of_lost(const struct retry *retry, int64_t code);
+/* What a task needs of a policy that retry_parse has taken before, without reading the rest: its time limits as text, and
+ * its limit key. None: it has none. */
+void retry_task(qp_str policy, qp_str *out_limits, qp_str *out_limit_key);
 /* How long to wait after this many failures, or -1: that was the last attempt. */
 qp_ms retry_delay(const struct retry *retry, int64_t failures);
 

@@ -225,6 +225,7 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
                          .token = m->token,
                          .tries = m->tries,
                          .priority = m->priority,
+                         .until = m->wake_at,
                          .act = act,
                          .jid = ((const struct job_row *)job)->jid,
                          .workflow = ((const struct job_row *)job)->workflow,
@@ -340,6 +341,7 @@ static struct task *task_new(struct engine *e, const struct handed *h)
     task->tries = h->tries;
     task->failures = h->act->attempt;
     task->priority = h->priority;
+    task->until = h->until;
     task->waited_ms = h->message == NULL ? 0 : store_now(e->store) - h->message->at;
     return task;
 }

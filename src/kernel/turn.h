@@ -41,6 +41,7 @@ struct handed {
     int64_t token;
     int64_t tries;
     int64_t priority;
+    qp_ms until; /* when its lease, or the first of its time limits, is over; 0: never */
 };
 
 /* A job that was parked, for the log and for those who wait for its end. Its texts live as long as the commit. */

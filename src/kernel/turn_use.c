@@ -7,6 +7,7 @@
  */
 #include <stdio.h>
 
+#include "kernel/retry.h"
 #include "kernel/turn_internal.h"
 #include "store/error.h"
 
@@ -233,7 +234,10 @@ int turn_task(struct turn *t, qp_str topic)
     struct handed *handed = ARENA_NEW(turn_arena(t), struct handed);
     struct reservation at = {0};
     void *place = t->kernel->reserve(t->kernel->context, t->site.ref.ns, topic, &at);
+    qp_str limits;
+    qp_str limit_key;
     int rc;
+    retry_task(t->act->policy, &limits, &limit_key);
     if (op == NULL || handed == NULL || !arena_copy(turn_arena(t), at.worker, &at.worker)) {
         return QP_E_NOMEM;
     }
@@ -244,7 +248,8 @@ int turn_task(struct turn *t, qp_str topic)
                             .addr = t->site.addr,
                             .parent_guid = t->site.guid,
                             .priority = t->job->priority,
-                            .limit_key = t->job->limit_key,
+                            .limit_key = str_is_none(limit_key) ? t->job->limit_key : limit_key,
+                            .limits = limits,
                             .holder = place != NULL && at.lease_ms == 0 ? t->kernel->epoch : 0,
                             .lease_ms = at.lease_ms,
                             .worker = at.worker};

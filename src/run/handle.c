@@ -77,6 +77,12 @@ static void job_ended(void *context, struct job_ref job, enum job_state state)
     follow_job_ended(q, job, state);
 }
 
+/* A task whose lease or time limit was reported is not its function's any more. */
+static void task_lost(void *context, const struct msg_ref *task)
+{
+    tasks_lost(context, task);
+}
+
 static int engine_enter(qp *q, const struct qp_options *options, struct qp_err *err)
 {
     struct engine_options of_engine = {.name = "embedded",
@@ -88,6 +94,7 @@ static int engine_enter(qp *q, const struct qp_options *options, struct qp_err *
                                        .parked = follow_job_parked,
                                        .finished = stats_finished,
                                        .settled = work_settled,
+                                       .lost = task_lost,
                                        .serving = presence_write,
                                        .journaled = follow_journaled};
     if (work_init(q) != QP_OK || stats_create(q) != QP_OK) {

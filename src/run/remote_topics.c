@@ -196,7 +196,7 @@ static void give(void *context, struct task *task)
     told->input = task->input;
     told->progress = task->progress;
     told->attempt = task->tries;
-    told->deadline = store_now(q->store) + LIMIT_WORK_LEASE_MS;
+    told->deadline = task->until;
     token_write(&s->of->caller, &task->ref, told->token);
     task_key(task, told->key);
     told->next = s->tasks; /* they come the last one first */

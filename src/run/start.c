@@ -44,11 +44,23 @@ struct starting {
 /* What kernel/retry.c reads back. */
 #define RETRY_ATTEMPTS_MOST 1000000000
 
+static int limit_check(const char *name, qp_ms ms, struct qp_err *err)
+{
+    return ms >= 0 && ms <= LIMIT_TIMER_MS
+               ? QP_OK
+               : err_set(err, QP_E_INVALID,
+                         "retry: %s must be between 0 (no limit) and %lld (ten years), got %lld",
+                         name, (long long)LIMIT_TIMER_MS, (long long)ms);
+}
+
 static int policy_check(const struct qp_retry *r, struct qp_err *err)
 {
     bool good = r->attempts >= 0 && r->attempts <= RETRY_ATTEMPTS_MOST && r->backoff_ms >= 0 &&
                 r->backoff_ms <= LIMIT_TIMER_MS && r->cap_ms >= 0 && r->cap_ms <= LIMIT_TIMER_MS &&
                 (r->factor == 0 || (r->factor >= 1 && r->factor <= 1000));
+    QP_TRY(limit_check("start_timeout_ms", r->start_timeout_ms, err));
+    QP_TRY(limit_check("run_timeout_ms", r->run_timeout_ms, err));
+    QP_TRY(limit_check("heartbeat_ms", r->heartbeat_ms, err));
     return good ? QP_OK
                 : err_set(
                       err, QP_E_INVALID,
@@ -177,13 +189,17 @@ static qp_str start_policy(struct starting *s)
 {
     const struct qp_retry *r = &s->start.retry;
     struct retry policy = retry_default;
-    if (r->attempts == 0 && r->backoff_ms == 0 && r->factor == 0 && r->cap_ms == 0) {
+    if (r->attempts == 0 && r->backoff_ms == 0 && r->factor == 0 && r->cap_ms == 0 &&
+        r->start_timeout_ms == 0 && r->run_timeout_ms == 0 && r->heartbeat_ms == 0) {
         return QP_NONE;
     }
     policy.attempts = r->attempts > 0 ? r->attempts : policy.attempts;
     policy.backoff_ms = r->backoff_ms > 0 ? r->backoff_ms : policy.backoff_ms;
     policy.factor = r->factor > 0 ? r->factor : policy.factor;
     policy.cap_ms = r->cap_ms > 0 ? r->cap_ms : policy.cap_ms;
+    policy.limits = (struct time_limits){{[TIME_LIMIT_START] = r->start_timeout_ms,
+                                          [TIME_LIMIT_RUN] = r->run_timeout_ms,
+                                          [TIME_LIMIT_BEAT] = r->heartbeat_ms}};
     return (qp_str){s->policy, retry_format(&policy, s->policy)};
 }
 

@@ -176,6 +176,7 @@ bool task_run(qp_task *t)
     /* It is NULL again, or the task is another owner's, when this returns. */
     /* cppcheck-suppress autoVariables */
     t->out_detached = &detached;
+    t->begun_us = t->q->env.monotonic_us(t->q->env.context);
     atomic_store(&t->begun, true);
     rc = t->worker->work(t->worker->context, t);
     if (detached) {

@@ -55,6 +55,8 @@ struct qp_task {
     qp_ms handed_at;
     qp_ms leased_at; /* when it was claimed, or last renewed */
     atomic_bool begun;
+    int64_t begun_us; /* monotonic; written before `begun` */
+    struct time_limits limits;
     struct buf output;
     struct buf error;
     int code;       /* 0: nothing was said of an error */

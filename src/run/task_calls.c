@@ -114,7 +114,7 @@ int qp_task_heartbeat(qp_task *t, struct qp_err *err)
     ENTER(engine_of(t), true, err);
     struct task_call tc = {.call = {.execute = op_execute, .q = t->q}, .task = t};
     qp_ms lease_ms = t->task->service->lease_ms;
-    if (lease_ms > 0) {
+    if (t->task->until > 0) {
         tc.op.op = (struct op){.kind = OP_msg_extend,
                                .msg_extend = {.ref = t->task->ref, .lease_ms = lease_ms}};
     } else {

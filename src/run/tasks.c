@@ -5,6 +5,7 @@
 #include "run/tasks.h"
 
 #include "base/log.h"
+#include "kernel/retry.h"
 #include "run/handle.h"
 #include "run/start.h"
 #include "run/stats.h"
@@ -138,6 +139,35 @@ void tasks_end_services(qp *q)
 
 /* ------------------------------------------------------------------------------------- in hand */
 
+/* Only a task whose claim has an end can have time limits of its own. */
+static void limits_read(qp_task *t)
+{
+    qp_str limits;
+    qp_str limit_key;
+    if (t->task->until == 0) {
+        return;
+    }
+    retry_task(t->task->policy, &limits, &limit_key);
+    int rc = time_limits_parse(limits, &t->limits);
+    QP_ASSERT(rc == QP_OK);
+}
+
+/* How long a task may wait for a thread before its lease, or a limit of its attempt, is over; 0: without end. */
+static qp_ms renewal_ms(const qp_task *t)
+{
+    qp_ms beat_ms = t->limits.ms[TIME_LIMIT_BEAT];
+    qp_ms run_ms = t->limits.ms[TIME_LIMIT_RUN];
+    qp_ms ms = beat_ms > 0 ? beat_ms : t->task->service->lease_ms;
+    return run_ms > 0 && (ms == 0 || run_ms < ms) ? run_ms : ms;
+}
+
+static void renew_at(qp *q, qp_ms at)
+{
+    if (q->tasks.renew_at == 0 || at < q->tasks.renew_at) {
+        q->tasks.renew_at = at;
+    }
+}
+
 qp_task *task_make(qp *q, struct worker *w, struct task *task)
 {
     qp_task *t = (qp_task *)(task + 1);
@@ -155,12 +185,10 @@ qp_task *task_make(qp *q, struct worker *w, struct task *task)
     if (w != NULL) {
         w->tasks++;
     }
-    if (w != NULL && w->service.lease_ms > 0) {
-        qp_ms at;
-        t->leased_at = t->handed_at;
-        at = t->leased_at + w->service.lease_ms / 3;
-        q->tasks.renew_at =
-            q->tasks.renew_at == 0 || at < q->tasks.renew_at ? at : q->tasks.renew_at;
+    t->leased_at = t->handed_at;
+    limits_read(t);
+    if (w != NULL && renewal_ms(t) > 0) {
+        renew_at(q, t->leased_at + renewal_ms(t) / 3);
     }
     return t;
 }
@@ -196,6 +224,15 @@ void tasks_cancel(qp *q, struct job_ref job)
 {
     for (qp_task *t = q->tasks.held; t != NULL; t = t->next_held) {
         if (t->task->ref.ns == job.ns && t->task->ref.job == job.job) {
+            atomic_store(&t->cancelled, true);
+        }
+    }
+}
+
+void tasks_lost(qp *q, const struct msg_ref *ref)
+{
+    for (qp_task *t = q->tasks.held; t != NULL; t = t->next_held) {
+        if (t->task->ref.token == ref->token && t->task->ref.job == ref->job) {
             atomic_store(&t->cancelled, true);
         }
     }
@@ -339,8 +376,44 @@ static void renew_answered(struct engine *e, struct command *c, int rc, const ch
     }
 }
 
+/* When its attempt began, by the store's clock: when its function did; while that waits for a thread, now. */
+static qp_ms began_at(const qp_task *t, qp_ms now)
+{
+    int64_t us = t->q->env.monotonic_us(t->q->env.context);
+    return atomic_load(&t->begun) ? now - (us - t->begun_us) / 1000 : now;
+}
+
 /* The last renewal may be under way still, in a round that is being written or comes again: then it is
  * left to that, and a task whose result is under way needs none. */
+static bool renews(const qp_task *t, qp_ms now)
+{
+    qp_ms ms = renewal_ms(t);
+    return ms > 0 && !t->renewed_last && !t->submitted && !t->renewing && now - t->leased_at < ms;
+}
+
+/* The first delivery of a function that began at once needs no renewal: its claim was its beginning. */
+static bool began_at_once(const qp_task *t, qp_ms now)
+{
+    return t->task->service->lease_ms == 0 && atomic_load(&t->begun) &&
+           began_at(t, now) - t->leased_at <= renewal_ms(t) / 100;
+}
+
+static void task_renew(qp_task *t, qp_ms now)
+{
+    qp_ms began = began_at(t, now);
+    t->renewing = true;
+    t->leased_at = now;
+    t->renewed_last = atomic_load(&t->begun);
+    t->renew.op =
+        (struct op){.kind = OP_msg_extend,
+                    .msg_extend = {.ref = t->task->ref,
+                                   .lease_ms = t->task->service->lease_ms,
+                                   .begun_at = t->limits.ms[TIME_LIMIT_RUN] > 0 ? began : 0}};
+    request_op(&t->renew);
+    t->renew.command.answer = renew_answered;
+    engine_submit(t->q->engine, &t->renew.command);
+}
+
 void tasks_renew(qp *q, qp_ms now)
 {
     if (q->tasks.renew_at == 0 || now < q->tasks.renew_at) {
@@ -348,22 +421,15 @@ void tasks_renew(qp *q, qp_ms now)
     }
     q->tasks.renew_at = 0;
     for (qp_task *t = q->tasks.held; t != NULL; t = t->next_held) {
-        qp_ms lease_ms = t->task->service->lease_ms;
-        if (lease_ms == 0 || t->renewed_last || t->submitted || t->renewing ||
-            now - t->leased_at >= lease_ms) {
+        if (!renews(t, now) || (t->worker == NULL && t->task->service->lease_ms == 0)) {
             continue; /* none, or up to heartbeats, or over */
         }
-        t->renewing = true;
-        t->leased_at = now;
-        t->renewed_last = atomic_load(&t->begun);
-        t->renew.op = (struct op){.kind = OP_msg_extend,
-                                  .msg_extend = {.ref = t->task->ref, .lease_ms = lease_ms}};
-        request_op(&t->renew);
-        t->renew.command.answer = renew_answered;
-        engine_submit(q->engine, &t->renew.command);
-        if (q->tasks.renew_at == 0 || now + lease_ms / 3 < q->tasks.renew_at) {
-            q->tasks.renew_at = now + lease_ms / 3;
+        if (began_at_once(t, now)) {
+            t->renewed_last = true;
+            continue;
         }
+        task_renew(t, now);
+        renew_at(q, now + renewal_ms(t) / 3);
     }
 }
 

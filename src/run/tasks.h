@@ -70,5 +70,7 @@ void tasks_renew(qp *q, qp_ms now);
 qp_ms tasks_due(const qp *q);
 /* The job was ended: functions that ask are told so. */
 void tasks_cancel(qp *q, struct job_ref job);
+/* A lost lease or a time limit of the task was reported: likewise. */
+void tasks_lost(qp *q, const struct msg_ref *task);
 
 #endif

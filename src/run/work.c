@@ -262,7 +262,7 @@ static void beat_answered(struct engine *e, struct command *c, int rc, const cha
     b->of_beat->status = status_of(rc, b->beat.job_is_over);
     (void)snprintf(b->of_beat->why, WORK_WHY_SIZE, "%s", why);
     if (rc == QP_OK) {
-        hand_extend(q, &b->beat.ref, store_now(q->store) + LIMIT_WORK_LEASE_MS);
+        hand_extend(q, &b->beat.ref, b->beat.until);
     } else if (b->of_beat->status != WORK_REFUSED) {
         hand_drop(q, &b->beat.ref);
     }

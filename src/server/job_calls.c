@@ -98,7 +98,10 @@ static bool read_retry(struct api_call *c, qp_str text, struct qp_retry *out)
     *out = (struct qp_retry){.attempts = body.attempts,
                              .backoff_ms = body.backoff,
                              .factor = body.factor,
-                             .cap_ms = body.cap};
+                             .cap_ms = body.cap,
+                             .start_timeout_ms = body.start_timeout,
+                             .run_timeout_ms = body.timeout,
+                             .heartbeat_ms = body.heartbeat};
     return true;
 }
 

@@ -55,6 +55,11 @@ int msg_move(struct txn *t, struct msg_row *m, enum msg_state state, int64_t wak
 int msg_release(struct txn *t, struct msg_row *m) QP_MUST_USE;
 /* The same for one whose holder is gone. One of `lost_kind` leaves a journal entry of it (ops.h). */
 int msg_give_up(struct txn *t, struct msg_row *m, int64_t lost_kind) QP_MUST_USE;
+/* Which limit of a message is over whose wake_at has come; TIME_LIMIT_NONE: its lease. */
+enum time_limit msg_limit_over(const struct txn *t, const struct msg_row *m);
+/* No worker has claimed it within its start limit: claimed for the engine, for hold_ms; 0: the limit begins again. Of a
+ * paused job it is set aside. */
+int msg_unstarted(struct txn *t, struct msg_row *m, int64_t hold_ms) QP_MUST_USE;
 
 /* apply_signal.c, apply_key.c: a waiter goes; a hold goes and its units pass on. */
 int hook_wait_remove(struct txn *t, const struct hook_wait_row *w) QP_MUST_USE;

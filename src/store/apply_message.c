@@ -5,11 +5,13 @@
  *   I1  lane.ready and lane.held = the number of its READY and HELD messages: msg_move is the only
  *       writer of either
  *   I2  a HELD message has exactly one of wake_at (a lease) and holder (an epoch); a DELAYED one
- *       has wake_at; others none
+ *       has wake_at; others none. Time limits (time_limits.h) add a wake_at: to a READY message the end of its start
+ *       limit, which begins again whenever it becomes READY; to a HELD one the first end of beat and run
  *   I3  token changes with every claim and never otherwise, and no token is given twice, to whatever
  *       message: whoever acts on a message shows the token of its claim
  *   I4  held <= max, where max > 0, for every claim made since max was set; a message that is put into the
- *       hands of a worker at its birth is claimed by that, so it obeys the limit too
+ *       hands of a worker at its birth is claimed by that, so it obeys the limit too. A message that no worker
+ *       started in time is HELD for the engine, which reports it: no worker has it, so its lane is not asked
  *   I5  a commit says for which topics something has become claimable (ready_topics): a message became READY, or
  *       a lane with a limit that has READY ones was given a place back. Claims look again only then
  *
@@ -116,6 +118,51 @@ static int lane_count(struct txn *t, struct lane_row *lane, const struct msg_row
     return lane_tidy(t, lane);
 }
 
+/* What was checked when it was put, and when it was read. */
+static struct time_limits limits_of(const struct msg_row *m)
+{
+    struct time_limits limits = {{0}};
+    if (!str_is_none(m->limits)) {
+        int rc = time_limits_parse(m->limits, &limits);
+        QP_ASSERT(rc == QP_OK);
+    }
+    return limits;
+}
+
+/* Until when a worker must claim it: the limit begins whenever it becomes READY. 0: there is no such limit. */
+static int64_t start_until(const struct txn *t, const struct msg_row *m)
+{
+    qp_ms ms = limits_of(m).ms[TIME_LIMIT_START];
+    return ms > 0 ? t->now + ms : 0;
+}
+
+/* Until when its holder must send a beat: the lease, or the beat limit in its place, and no later than the end of the
+ * attempt. 0: without end. */
+static int64_t held_until(const struct txn *t, const struct msg_row *m, int64_t lease_ms)
+{
+    qp_ms beat_ms = limits_of(m).ms[TIME_LIMIT_BEAT];
+    qp_ms silence_ms = beat_ms > 0 ? beat_ms : lease_ms;
+    int64_t until = silence_ms > 0 ? t->now + silence_ms : 0;
+    return m->deadline > 0 && (until == 0 || m->deadline < until) ? m->deadline : until;
+}
+
+static int64_t attempt_until(const struct msg_row *m, int64_t begun_at)
+{
+    qp_ms run_ms = limits_of(m).ms[TIME_LIMIT_RUN];
+    return run_ms > 0 ? begun_at + run_ms : 0;
+}
+
+enum time_limit msg_limit_over(const struct txn *t, const struct msg_row *m)
+{
+    if (m->state == MSG_READY || m->deadline == DEADLINE_UNSTARTED) {
+        return TIME_LIMIT_START;
+    }
+    if (m->deadline > 0 && m->deadline <= t->now) {
+        return TIME_LIMIT_RUN;
+    }
+    return limits_of(m).ms[TIME_LIMIT_BEAT] > 0 ? TIME_LIMIT_BEAT : TIME_LIMIT_NONE;
+}
+
 static int msg_move_in(struct txn *t, struct lane_row *lane, struct msg_row *m,
                        enum msg_state state, int64_t wake_at, int64_t holder)
 {
@@ -125,8 +172,9 @@ static int msg_move_in(struct txn *t, struct lane_row *lane, struct msg_row *m,
     }
     QP_ASSERT((state == MSG_HELD) == (holder > 0) || wake_at > 0);
     m->state = state;
-    m->wake_at = wake_at;
+    m->wake_at = state == MSG_READY ? start_until(t, m) : wake_at;
     m->holder = holder;
+    m->deadline = state == MSG_HELD ? m->deadline : 0;
     if (state == MSG_NONE) {
         txn_drop(t, TABLE_msg, m);
     }
@@ -153,6 +201,37 @@ static int job_is_paused(struct txn *t, int64_t ns, int64_t job, int64_t owner)
         row = txn_get(t, TABLE_job, &(struct job_row){.ns = ns, .job = job});
     }
     return t->rc != QP_OK ? t->rc : (row != NULL && row->paused != 0);
+}
+
+/* Into the hands of a worker, or of a run: the attempt begins. */
+static int msg_hold(struct txn *t, struct lane_row *lane, struct msg_row *m, int64_t lease_ms,
+                    int64_t holder)
+{
+    m->deadline = attempt_until(m, t->now);
+    return msg_move_in(t, lane, m, MSG_HELD, held_until(t, m, lease_ms), holder);
+}
+
+/* The try is counted, as the failure will be that the engine reports: what is left of the two stays the number of
+ * deliveries without an answer. */
+int msg_unstarted(struct txn *t, struct msg_row *m, int64_t hold_ms)
+{
+    int paused = job_is_paused(t, m->ns, m->job, m->owner);
+    QP_ASSERT(m->state == MSG_READY);
+    if (paused < 0) {
+        return paused;
+    }
+    if (paused) {
+        return msg_move(t, m, MSG_ASIDE, 0, 0);
+    }
+    if (hold_ms == 0) {
+        m->wake_at = start_until(t, m);
+        return QP_OK;
+    }
+    QP_TRY(txn_number(t, SERIES_ORD, 1, &m->token));
+    m->tries++;
+    m->worker = QP_NONE;
+    m->deadline = DEADLINE_UNSTARTED;
+    return msg_move(t, m, MSG_HELD, t->now + hold_ms, 0);
 }
 
 int msg_release(struct txn *t, struct msg_row *m)
@@ -192,6 +271,10 @@ int msg_give_up(struct txn *t, struct msg_row *m, int64_t lost_kind)
 
 static int put_check(const struct op_msg_put *put)
 {
+    struct time_limits limits;
+    if (!str_is_none(put->limits)) {
+        QP_TRY(time_limits_parse(put->limits, &limits));
+    }
     if (put->guid.n != LIMIT_GUID_SIZE || put->topic.n == 0 || put->topic.n > LIMIT_NAME_SIZE ||
         put->limit_key.n > LIMIT_ID_SIZE || str_equal(put->limit_key, QP_STR("*")) ||
         put->priority < 0 || put->priority > LIMIT_PRIORITY || put->addr.n > LIMIT_ADDRESS_SIZE ||
@@ -218,6 +301,7 @@ static struct msg_row msg_new(const struct txn *t, const struct op_msg_put *put,
         .code = put->code,
         .priority = put->priority,
         .limit_key = put->limit_key.n == 0 ? QP_STR("") : put->limit_key,
+        .limits = put->limits.n == 0 ? QP_NONE : put->limits,
         .ord = ord,
         .at = t->now,
     };
@@ -236,8 +320,7 @@ static int msg_born_held(struct txn *t, struct msg_row *m, const struct op_msg_p
     m->token = m->ord; /* from the same series as all tokens */
     m->tries = 1;
     m->worker = put->worker;
-    return msg_move_in(t, lane, m, MSG_HELD, put->lease_ms > 0 ? t->now + put->lease_ms : 0,
-                       put->holder);
+    return msg_hold(t, lane, m, put->lease_ms, put->holder);
 }
 
 /* From nothing into its first state. */
@@ -288,6 +371,7 @@ int msg_insert(struct txn *t, struct op_msg_put *put)
     m = txn_add(t, TABLE_msg, &row);
     rc = m == NULL ? t->rc : msg_place(t, m, put);
     put->out_token = rc == QP_OK ? m->token : 0;
+    put->out_until = rc == QP_OK && m->token > 0 ? m->wake_at : 0;
     return rc;
 }
 
@@ -336,7 +420,7 @@ static int claim_one(struct txn *t, struct claim *c, const struct msg_row *found
     }
     m->tries++;
     m->worker = op->worker;
-    rc = msg_move(t, m, MSG_HELD, op->lease_ms > 0 ? t->now + op->lease_ms : 0, op->holder);
+    rc = msg_hold(t, NULL, m, op->lease_ms, op->holder);
     if (rc == QP_OK) {
         c->messages[op->out_count++] = m;
     }
@@ -499,15 +583,21 @@ int apply_msg_fence(struct txn *t, struct op_msg_fence *op)
 int apply_msg_extend(struct txn *t, struct op_msg_extend *op)
 {
     struct msg_row *m;
-    int rc = msg_fenced(t, &op->ref, &m);
-    if (rc == QP_OK && (op->lease_ms <= 0 || op->lease_ms > LIMIT_LEASE_MS)) {
-        rc = QP_E_INVALID;
+    QP_TRY(msg_fenced(t, &op->ref, &m));
+    if (op->lease_ms < 0 || op->lease_ms > LIMIT_LEASE_MS || op->begun_at < 0 ||
+        op->begun_at > t->now ||
+        (op->lease_ms == 0 && (m->holder == 0 || str_is_none(m->limits)))) {
+        return QP_E_INVALID;
     }
-    if (rc == QP_OK && m->holder == 0) {
-        m->wake_at =
-            t->now + op->lease_ms; /* an epoch's message has no lease of its own to extend */
+    if (op->begun_at > 0) {
+        m->deadline = attempt_until(m, op->begun_at);
     }
-    return rc;
+    if (m->deadline != 0 && m->deadline <= t->now) {
+        return QP_E_STALE; /* it is about to be reported, or was never begun */
+    }
+    m->wake_at = held_until(t, m, m->holder > 0 ? 0 : op->lease_ms); /* an epoch needs no lease */
+    op->out_until = m->wake_at;
+    return QP_OK;
 }
 
 int apply_msg_ack(struct txn *t, struct op_msg_ack *op)

@@ -87,8 +87,9 @@ int apply_node_put(struct txn *t, struct op_node_put *op)
 
 /* ---------------------------------------------------------------------------------- what is due */
 
-/* A message whose holder was silent for too long is told of; one whose time has come is not. */
-static int lease_note(struct txn *t, struct op_wake *op, const struct msg_row *m)
+/* A message whose holder was silent for too long is told of, and one whose time limit is over; a timer is not. */
+static int lease_note(struct txn *t, struct op_wake *op, const struct msg_row *m,
+                      enum time_limit limit)
 {
     if (op->out_lost == NULL) {
         op->out_lost = arena_alloc(t->arena, (size_t)op->limit * sizeof *op->out_lost);
@@ -97,8 +98,34 @@ static int lease_note(struct txn *t, struct op_wake *op, const struct msg_row *m
         t->rc = err_set(t->err, QP_E_NOMEM, "wake: out of memory");
         return t->rc;
     }
-    op->out_lost[op->out_leases++] = m;
+    op->out_lost[op->out_leases++] = (struct lost_message){m, limit};
     return QP_OK;
+}
+
+/* No worker is to blame for a limit of start, and no beat could have moved the end of run. */
+static bool is_settled_later(const struct op_wake *op, const struct msg_row *m,
+                             enum time_limit limit)
+{
+    bool excused =
+        (limit == TIME_LIMIT_NONE || limit == TIME_LIMIT_BEAT) && m->wake_at < op->lost_from;
+    return op->lost_ms > 0 && !excused;
+}
+
+static int wake_ready(struct txn *t, struct op_wake *op, struct msg_row *m)
+{
+    QP_TRY(msg_unstarted(t, m, op->lost_ms));
+    return m->state == MSG_HELD ? lease_note(t, op, m, TIME_LIMIT_START) : QP_OK;
+}
+
+static int wake_held(struct txn *t, struct op_wake *op, struct msg_row *m)
+{
+    enum time_limit limit = msg_limit_over(t, m);
+    QP_TRY(lease_note(t, op, m, limit));
+    if (is_settled_later(op, m, limit)) {
+        m->wake_at = t->now + op->lost_ms;
+        return QP_OK;
+    }
+    return msg_give_up(t, m, op->lost_kind);
 }
 
 static int wake_msg(struct txn *t, struct op_wake *op, const void *row)
@@ -107,15 +134,14 @@ static int wake_msg(struct txn *t, struct op_wake *op, const void *row)
     if (m == NULL) {
         return t->rc;
     }
-    if (m->state != MSG_HELD) {
+    switch (m->state) {
+    case MSG_READY:
+        return wake_ready(t, op, m);
+    case MSG_HELD:
+        return wake_held(t, op, m);
+    default:
         return msg_release(t, m);
     }
-    QP_TRY(lease_note(t, op, m));
-    if (op->lost_ms > 0 && m->wake_at >= op->lost_from) {
-        m->wake_at = t->now + op->lost_ms;
-        return QP_OK;
-    }
-    return msg_give_up(t, m, op->lost_kind);
 }
 
 static int wake_hold(struct txn *t, struct op_wake *op, const void *row)

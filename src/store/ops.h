@@ -8,6 +8,7 @@
 #define QP_STORE_OPS_H
 
 #include "store/rows.h"
+#include "store/time_limits.h"
 
 /* ----------------------------------------------------------------------------------- identities */
 
@@ -328,6 +329,7 @@ struct op_msg_put {
     int64_t code;
     int64_t priority;
     qp_str limit_key; /* none and empty are the same: no limit key */
+    qp_str limits;    /* time limits of a task (time_limits.h); none: it has none */
     int64_t delay_ms;
     int64_t holder;
     int64_t lease_ms;
@@ -335,6 +337,8 @@ struct op_msg_put {
     bool once;
     int64_t
         out_token; /* of a message that was born claimed; else 0: its lane is full, or its job paused */
+    int64_t
+        out_until; /* likewise: when its lease, or the first of its time limits, is over; 0: never */
 };
 
 /* Claims up to `want` messages of a topic: at most `max` held per limit key, keys in rotation; of
@@ -359,7 +363,9 @@ struct op_msg_claim {
  *   fence   nothing moves (a pending completion keeps its task), but for the tries: whoever claims
  *           more than it works on takes back a try, and gives it when it begins; and the name of the
  *           worker, where it is known after the claim only
- *   extend  the lease ends lease_ms from now
+ *   extend  the lease ends lease_ms from now; of a message that has a beat limit, that limit begins again instead. A
+ *           message that a run holds has no lease: if it has time limits, lease_ms may be 0. The end of the attempt stays where it is, unless
+ *           begun_at says that the attempt began later than its claim. QP_E_STALE too when the attempt's time is over
  *   ack     the message is gone
  *   retry   READY again, or DELAYED when delay_ms > 0; error is kept on it; untry gives the try
  *           back */
@@ -371,6 +377,8 @@ struct op_msg_fence {
 struct op_msg_extend {
     struct msg_ref ref;
     int64_t lease_ms;
+    int64_t begun_at; /* 0: nothing new; at most now */
+    int64_t out_until;
 };
 struct op_msg_ack {
     struct msg_ref ref;
@@ -521,16 +529,22 @@ struct op_key_release {
  * while its job is open. out_more: come again at once.
  *
  * lost_ms > 0: a message whose lease ended at lost_from or later is not given back. Its lease is lost_ms from now, with the
- * same token, and who asked settles it. out_lost are all messages whose leases have ended, HELD or given back; they live
- * until the commit is reset. */
+ * same token, and who asked settles it. Time limits of tasks (time_limits.h) likewise: `beat` as a lease; `run` whenever it
+ * ended; a READY message whose start limit is over is claimed for the caller, with a try and DEADLINE_UNSTARTED, whatever its
+ * lane allows. With lost_ms 0 such a message is READY from now on. out_lost are all messages whose leases or limits have
+ * ended, HELD or given back; they live until the commit is reset. */
+struct lost_message {
+    const struct msg_row *message;
+    enum time_limit limit; /* that is over; TIME_LIMIT_NONE: its lease */
+};
 struct op_wake {
     int64_t limit;
     int64_t lost_kind;
     int64_t lost_from;
     int64_t lost_ms;
     int64_t out_count;
-    int64_t out_leases; /* of messages, that have ended */
-    const struct msg_row **out_lost;
+    int64_t out_leases; /* of messages, that have ended, and limits */
+    struct lost_message *out_lost;
     bool out_more;
 };
 

@@ -1,6 +1,8 @@
 /* rows.c - the descriptors made from rows.def, and the generic code over them */
 #include "store/rows.h"
 
+#include "store/time_limits.h"
+
 #define COLUMN(table, column, kind, role)                                                          \
     {#column, KIND_##kind, ROLE_##role, offsetof(struct table##_row, column)},
 #define COLUMNS(table, list)                                                                       \
@@ -226,16 +228,34 @@ int64_t job_word(const struct job_row *job)
     return job->waits > 0 && job->waits == open ? STATUS_WAITING : STATUS_RUNNING;
 }
 
-/* A held message has a lease or a holder, a delayed one a time, the others neither. */
+/* A held message has a lease or a holder, a delayed one a time, the others neither. Time limits give a READY message a
+ * time, and a HELD one with a holder another. */
+static bool msg_times_are_sound(const struct msg_row *r, bool limited)
+{
+    if (r->state == MSG_HELD) {
+        return limited ? r->wake_at > 0 || r->holder > 0 : (r->wake_at > 0) != (r->holder > 0);
+    }
+    if (r->state == MSG_DELAYED) {
+        return r->wake_at > 0 && r->holder == 0;
+    }
+    return (r->wake_at == 0 || (limited && r->state == MSG_READY)) && r->holder == 0;
+}
+
 static bool msg_is_sound(const struct msg_row *r)
 {
+    struct time_limits limits;
+    bool limited = !str_is_none(r->limits);
+    if (limited && time_limits_parse(r->limits, &limits) != QP_OK) {
+        return false;
+    }
+    if (r->deadline < DEADLINE_UNSTARTED || (r->deadline != 0 && r->state != MSG_HELD)) {
+        return false;
+    }
     if (r->state <= MSG_NONE || r->state >= MSG_STATES || r->wake_at < 0 || r->holder < 0 ||
         !count_is_sound(r->token) || !count_is_sound(r->tries)) {
         return false;
     }
-    return r->state == MSG_HELD      ? (r->wake_at > 0) != (r->holder > 0)
-           : r->state == MSG_DELAYED ? r->wake_at > 0 && r->holder == 0
-                                     : r->wake_at == 0 && r->holder == 0;
+    return msg_times_are_sound(r, limited);
 }
 
 static bool lane_is_sound(const struct lane_row *r)

@@ -63,6 +63,9 @@ enum event_kind {
  * record in `idem`. */
 enum signal_mark { SIGNAL_STAYS = 1, SIGNAL_HAS_ID = 2 };
 
+/* msg_row.deadline of a message that no worker claimed within its start limit: held until that is reported. */
+#define DEADLINE_UNSTARTED (-1)
+
 enum msg_owner { OWNER_JOB, OWNER_SCHEDULE, OWNER_SYSTEM };
 
 /* What the head row says of the whole store, in `clean`. CLEAN: its last writer closed it properly.

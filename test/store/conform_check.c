@@ -110,9 +110,13 @@ static void check_messages(const struct all *a)
     EACH(a, msg, m)
     {
         assert_in_range(m->state, MSG_READY, MSG_DEAD);
-        assert_int_equal(m->holder > 0 || m->wake_at > 0,
-                         m->state == MSG_HELD || m->state == MSG_DELAYED);
-        assert_false(m->holder > 0 && m->wake_at > 0);
+        bool limited = !str_is_none(m->limits);
+        assert_true(m->holder > 0 || m->wake_at > 0 ||
+                    (m->state != MSG_HELD && m->state != MSG_DELAYED));
+        assert_true(m->wake_at == 0 || m->state == MSG_HELD || m->state == MSG_DELAYED ||
+                    (limited && m->state == MSG_READY));
+        assert_false(m->holder > 0 && m->wake_at > 0 && !limited);
+        assert_true(m->deadline == 0 || (limited && m->state == MSG_HELD));
         assert_true(m->holder == 0 || m->state == MSG_HELD);
         assert_true(m->tries <= m->token);
     }

@@ -119,6 +119,101 @@ static void test_lost(void **state)
     (void)REFUSED(f, QP_E_INVALID, OP(wake, .limit = 1, .lost_ms = LIMIT_LEASE_MS + 1));
 }
 
+static void put_limited(struct storetest *f, unsigned guid, qp_str limits)
+{
+    DO(f, OP(msg_put, .ref = JOB(100), .guid = G(guid), .topic = TOPIC, .limits = limits));
+}
+
+static const struct msg_row *row(struct storetest *f)
+{
+    return conform_msg_row(f, 100, 1);
+}
+
+/* Proves that a READY message has its start limit, that the claim for the engine gives it a token and a try, that its row
+ * tells why until it is settled, and that the limit begins again whenever the message becomes READY. */
+static void test_start_limit(void **state)
+{
+    struct storetest *f = *state;
+    struct op_wake out;
+    struct msg_ref ref;
+    conform_job(f, 100);
+    put_limited(f, 1, QP_STR("start=300,run=1000"));
+    assert_int_equal(row(f)->wake_at, store_now(f->s) + 300);
+    testenv_advance_ms(&f->t, 299);
+    assert_int_equal(RUN(f, wake, .limit = 10, .lost_ms = 70).out_count, 0);
+    testenv_advance_ms(&f->t, 1);
+    out = RUN(f, wake, .limit = 10, .lost_ms = 70, .lost_from = INT64_MAX);
+    assert_int_equal(out.out_leases, 1);
+    assert_int_equal(row(f)->state, MSG_HELD);
+    assert_int_equal(row(f)->deadline, DEADLINE_UNSTARTED);
+    assert_int_equal(row(f)->tries, 1);
+    assert_int_equal(row(f)->wake_at, store_now(f->s) + 70);
+    ref = (struct msg_ref){NS, 100, G(1), row(f)->token};
+    (void)REFUSED(f, QP_E_STALE, OP(msg_extend, .ref = ref, .lease_ms = 1000));
+    assert_int_equal(conform_claim(f, NS, 1, 1000, NULL), 0);
+    testenv_advance_ms(&f->t, 70);
+    out = RUN(f, wake, .limit = 10, .lost_ms = 70, .lost_from = INT64_MAX);
+    assert_int_equal(out.out_leases, 1); /* it was not settled: told again */
+    assert_int_equal(row(f)->tries, 1);
+    DO(f, OP(msg_retry, .ref = ref));
+    assert_int_equal(row(f)->deadline, 0);
+    assert_int_equal(row(f)->wake_at, store_now(f->s) + 300);
+    DO(f, OP(job_pause, .ref = JOB(100)));
+    testenv_advance_ms(&f->t, 300);
+    assert_int_equal(RUN(f, wake, .limit = 10, .lost_ms = 70).out_leases, 0);
+    assert_int_equal(row(f)->state, MSG_ASIDE);
+    testenv_advance_ms(&f->t, 5000);
+    DO(f, OP(job_resume, .ref = JOB(100), .limit = 10));
+    assert_int_equal(row(f)->wake_at, store_now(f->s) + 300);
+    testenv_advance_ms(&f->t, 300);
+    assert_int_equal(RUN(f, wake, .limit = 10).out_leases, 0); /* nobody would settle it */
+    assert_int_equal(row(f)->state, MSG_READY);
+    assert_int_equal(row(f)->wake_at, store_now(f->s) + 300);
+}
+
+/* Proves that beats move the end of the beat limit, which takes the place of the lease, but not the end of the attempt;
+ * that a beat limit has the excuses of a lease and the end of the attempt has none; and that nothing is extended after it. */
+static void test_run_and_beat_limits(void **state)
+{
+    struct storetest *f = *state;
+    struct msg_ref ref = {NS, 100, G(1), 0};
+    qp_ms begun;
+    conform_job(f, 100);
+    put_limited(f, 1, QP_STR("run=1000,beat=400"));
+    assert_int_equal(row(f)->wake_at, 0);
+    assert_int_equal(conform_claim(f, NS, 1, 60000, NULL), 1);
+    begun = store_now(f->s);
+    ref.token = row(f)->token;
+    assert_int_equal(row(f)->wake_at, begun + 400);
+    assert_int_equal(row(f)->deadline, begun + 1000);
+    testenv_advance_ms(&f->t, 300);
+    assert_int_equal(RUN(f, msg_extend, .ref = ref, .lease_ms = 60000).out_until, begun + 700);
+    testenv_advance_ms(&f->t, 350);
+    assert_int_equal(RUN(f, msg_extend, .ref = ref, .lease_ms = 60000).out_until, begun + 1000);
+    assert_int_equal(
+        RUN(f, msg_extend, .ref = ref, .lease_ms = 1, .begun_at = begun + 100).out_until,
+        begun + 1050);
+    testenv_advance_ms(&f->t, 450);
+    (void)REFUSED(f, QP_E_STALE, OP(msg_extend, .ref = ref, .lease_ms = 60000));
+    assert_int_equal(RUN(f, wake, .limit = 10, .lost_ms = 70, .lost_from = INT64_MAX).out_leases,
+                     1);
+    assert_int_equal(row(f)->wake_at, begun + 1100 + 70);
+    assert_int_equal(row(f)->token, ref.token);
+    DO(f, OP(msg_retry, .ref = ref));
+    assert_int_equal(conform_claim(f, NS, 1, 60000, NULL), 1);
+    testenv_advance_ms(&f->t, 400);
+    assert_int_equal(RUN(f, wake, .limit = 10, .lost_ms = 70, .lost_from = INT64_MAX).out_leases,
+                     1);
+    assert_int_equal(row(f)->state, MSG_READY); /* nobody is blamed for its silence */
+    assert_int_equal(row(f)->deadline, 0);
+    (void)REFUSED(
+        f, QP_E_INVALID,
+        OP(msg_put, .ref = JOB(100), .guid = G(9), .topic = TOPIC, .limits = QP_STR("run=0")));
+    (void)REFUSED(f, QP_E_INVALID,
+                  OP(msg_put, .ref = JOB(100), .guid = G(9), .topic = TOPIC,
+                     .limits = QP_STR("beat=1,run=1")));
+}
+
 /* One of each kind of thing that can be due, at 1000 ms. */
 static void all_kinds(struct storetest *f)
 {
@@ -279,6 +374,8 @@ static const struct CMUnitTest tests[] = {
     CONFORM(test_lease),
     CONFORM(test_batches),
     CONFORM(test_lost),
+    CONFORM(test_start_limit),
+    CONFORM(test_run_and_beat_limits),
     CONFORM(test_all_kinds),
     CONFORM(test_nothing_due),
     CONFORM(test_clock_step),

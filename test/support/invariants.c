@@ -134,11 +134,16 @@ static void check_messages(struct check *c)
     {
         bool leased = m->wake_at > 0;
         bool owned = m->holder > 0;
+        bool limited = !str_is_none(m->limits);
         RULE(c, m->state > MSG_NONE && m->state < MSG_STATES, "msg", msg, m);
-        RULE(c, m->state != MSG_HELD || leased != owned, "msg", msg, m);
-        RULE(c, m->state != MSG_DELAYED || (leased && !owned), "msg", msg, m);
-        RULE(c, m->state == MSG_HELD || m->state == MSG_DELAYED || (!leased && !owned), "msg", msg,
+        RULE(c, m->state != MSG_HELD || (limited ? leased || owned : leased != owned), "msg", msg,
              m);
+        RULE(c, m->state != MSG_DELAYED || (leased && !owned), "msg", msg, m);
+        RULE(c,
+             m->state == MSG_HELD || m->state == MSG_DELAYED ||
+                 ((!leased || (limited && m->state == MSG_READY)) && !owned),
+             "msg", msg, m);
+        RULE(c, m->deadline == 0 || (limited && m->state == MSG_HELD), "msg", msg, m);
         RULE(c, m->ord > 0 && m->ord <= head_of(c->now)->ord, "msg", msg, m);
         RULE(c, m->state != MSG_HELD || m->token > 0, "msg", msg, m);
         RULE(c, m->tries >= 0 && m->tries <= m->token, "msg", msg, m);

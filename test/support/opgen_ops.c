@@ -420,6 +420,13 @@ static void make_first_state(struct opgen *g, struct op_msg_put *op)
     }
 }
 
+/* Good ones, and three that are refused. */
+static const qp_str time_limit_texts[] = {
+    {"start=700", 9},          {"run=900", 7},
+    {"beat=400", 8},           {"start=300,run=2000,beat=600", 27},
+    {"run=1500,beat=500", 17}, {"start=0", 7},
+    {"beat=5,run=5", 12},      {"stop=1", 6}};
+
 static void make_msg_put(struct opgen *g, struct op_msg_put *op)
 {
     uint64_t owner = opgen_below(g, 10);
@@ -437,6 +444,7 @@ static void make_msg_put(struct opgen *g, struct op_msg_put *op)
     op->code = 200;
     op->priority = opgen_chance(g, 2) ? LIMIT_PRIORITY + 1 : (int64_t)opgen_below(g, 3);
     op->limit_key = opgen_chance(g, 2) ? QP_STR("*") : ONE_OF(g, limit_keys);
+    op->limits = opgen_chance(g, 70) ? QP_NONE : ONE_OF(g, time_limit_texts);
     make_first_state(g, op);
     op->once = opgen_chance(g, 40);
 }
@@ -490,6 +498,9 @@ static void make_msg_extend(struct opgen *g, struct op_msg_extend *op)
 {
     op->ref = claim_of(g, msg_is_held);
     op->lease_ms = opgen_chance(g, 5) ? 0 : (int64_t)opgen_below(g, 60000) + 1;
+    op->begun_at = opgen_chance(g, 70)  ? 0
+                   : opgen_chance(g, 5) ? INT64_MAX / 2
+                                        : (int64_t)opgen_below(g, 1000000000) + 1;
 }
 
 static void make_msg_ack(struct opgen *g, struct op_msg_ack *op)
@@ -625,6 +636,7 @@ static void make_wake(struct opgen *g, struct op_wake *op)
 {
     op->limit = any_limit(g);
     op->lost_kind = (int64_t)opgen_below(g, 3);
+    op->lost_ms = opgen_chance(g, 40) ? 500 : 0;
 }
 
 /* ------------------------------------------------------------------------------- what else goes */

@@ -24,6 +24,7 @@ static const struct {
     OUT(guid_enter, ordinal, I64), OUT(guid_enter, ledger, I64),
     OUT(guid_add, ledger, I64),    OUT(sem_move, edge, BOOL),
     OUT(sem_move, count, I64),     OUT(msg_put, token, I64),
+    OUT(msg_put, until, I64),      OUT(msg_extend, until, I64),
     OUT(msg_adopt, count, I64),    OUT(msg_adopt, more, BOOL),
     OUT(msg_adopt, after, MSG),    OUT(hook_open, seq, I64),
     OUT(hook_open, met, BOOL),     OUT(hook_signal, delivered, BOOL),

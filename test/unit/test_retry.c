@@ -15,13 +15,13 @@ static void test_parse(void **state)
         const char *text;
         struct retry retry;
     } cases[] = {
-        {"", {5, 1000, 2, 60000, 0, 0}},
-        {"attempts=3", {3, 1000, 2, 60000, 0, 0}},
-        {"cap=10,backoff=7,factor=1.5,attempts=2", {2, 7, 1.5, 10, 0, 0}},
-        {"attempts=1,attempts=9", {9, 1000, 2, 60000, 0, 0}},
-        {"backoff=0,cap=0,factor=1", {5, 0, 1, 0, 0, 0}},
-        {"lost=7,attempts=1", {1, 1000, 2, 60000, 0, 7}},
-        {"code=500,attempts=2", {2, 1000, 2, 60000, 500, 0}},
+        {"", {5, 1000, 2, 60000, 0, 0, {{0}}, {NULL, 0}}},
+        {"attempts=3", {3, 1000, 2, 60000, 0, 0, {{0}}, {NULL, 0}}},
+        {"cap=10,backoff=7,factor=1.5,attempts=2", {2, 7, 1.5, 10, 0, 0, {{0}}, {NULL, 0}}},
+        {"attempts=1,attempts=9", {9, 1000, 2, 60000, 0, 0, {{0}}, {NULL, 0}}},
+        {"backoff=0,cap=0,factor=1", {5, 0, 1, 0, 0, 0, {{0}}, {NULL, 0}}},
+        {"lost=7,attempts=1", {1, 1000, 2, 60000, 0, 7, {{0}}, {NULL, 0}}},
+        {"code=500,attempts=2", {2, 1000, 2, 60000, 500, 0, {{0}}, {NULL, 0}}},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -51,11 +51,18 @@ static void test_parse(void **state)
 /* What is refused says why, and leaves the result alone. */
 static void test_refused(void **state)
 {
-    static const qp_str cases[] = {
-        {"attempts=0", 10},    {"attempts=", 9},   {"attempts=x", 10},  {"attempts=-1", 11},
-        {"backoff=-1", 10},    {"factor=0.5", 10}, {"factor=nan", 10},  {"cap=1e99", 8},
-        {"tries=3", 7},        {"=3", 2},          {"attempts", 8},     {"attempts=3 ", 11},
-        {"attempts=5\0x", 12}, {",", 1},           {"attempts=inf", 12}};
+    static const qp_str cases[] = {{"attempts=0", 10},    {"attempts=", 9},
+                                   {"attempts=x", 10},    {"attempts=-1", 11},
+                                   {"backoff=-1", 10},    {"factor=0.5", 10},
+                                   {"factor=nan", 10},    {"cap=1e99", 8},
+                                   {"tries=3", 7},        {"=3", 2},
+                                   {"attempts", 8},       {"attempts=3 ", 11},
+                                   {"attempts=5\0x", 12}, {",", 1},
+                                   {"attempts=inf", 12},  {"start=0", 7},
+                                   {"run=1.5", 7},        {"beat=1,run=1", 12},
+                                   {"run=1,cap=5", 11},   {"limit=", 6},
+                                   {"limit=*", 7},        {"run=", 4},
+                                   {"run=1,", 6},         {"beat=99999999999999999999", 25}};
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct retry r = {.attempts = 77};
@@ -95,6 +102,48 @@ static void test_delay(void **state)
     }
 }
 
+/* Proves that the time limits and the limit key of a policy are read, printed again as they were, and given to a task
+ * without the rest. */
+static void test_task_part(void **state)
+{
+    static const struct {
+        const char *text;
+        struct time_limits limits;
+        const char *limits_text; /* NULL: none */
+        const char *limit_key;   /* likewise */
+    } cases[] = {
+        {"", {{0}}, NULL, NULL},
+        {"attempts=1,lost=5", {{0}}, NULL, NULL},
+        {"start=5", {{0, 5}}, "start=5", NULL},
+        {"attempts=2,run=60000", {{0, 0, 60000}}, "run=60000", NULL},
+        {"cap=7,start=1,run=2,beat=3", {{0, 1, 2, 3}}, "start=1,run=2,beat=3", NULL},
+        {"cap=7,limit=k", {{0}}, NULL, "k"},
+        {"beat=3,limit=start=1,limit=x", {{0, 0, 0, 3}}, "beat=3", "start=1,limit=x"},
+        {"start=1,beat=3,limit=a,b", {{0, 1, 0, 3}}, "start=1,beat=3", "a,b"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct retry r;
+        struct retry again;
+        char text[RETRY_TEXT_SIZE];
+        qp_str limits;
+        qp_str limit_key;
+        retry_task(str_from(cases[i].text), &limits, &limit_key);
+        assert_int_equal(str_is_none(limits), cases[i].limits_text == NULL);
+        assert_int_equal(str_is_none(limit_key), cases[i].limit_key == NULL);
+        assert_true(cases[i].limits_text == NULL ||
+                    str_equal(limits, str_from(cases[i].limits_text)));
+        assert_true(cases[i].limit_key == NULL ||
+                    str_equal(limit_key, str_from(cases[i].limit_key)));
+        assert_int_equal(retry_parse(str_from(cases[i].text), &r, NULL), QP_OK);
+        assert_memory_equal(&r.limits, &cases[i].limits, sizeof r.limits);
+        (void)retry_format(&r, text);
+        assert_int_equal(retry_parse(str_from(text), &again, NULL), QP_OK);
+        assert_memory_equal(&again.limits, &r.limits, sizeof r.limits);
+        assert_true(str_equal(again.limit_key, r.limit_key));
+    }
+}
+
 /* Who says nothing of lost leases lets them happen as often as the default does. */
 static void test_lost(void **state)
 {
@@ -106,13 +155,14 @@ static void test_lost(void **state)
                  {"attempts=3", 3},
                  {"attempts=1,lost=5", 5},
                  {"attempts=2,code=500", 5},
-                 {"attempts=2,code=504", 2}};
+                 {"attempts=2,code=504", 2},
+                 {"attempts=2,start=5,run=6,beat=7,limit=a,b", 2}};
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct retry r;
         struct retry lost;
         assert_int_equal(retry_parse(str_from(cases[i].text), &r, NULL), QP_OK);
-        lost = retry_of_lost(&r);
+        lost = retry_of_lost(&r, 504);
         assert_int_equal(lost.attempts, cases[i].attempts);
         assert_true(retry_is_for(&lost, 504));
         assert_int_equal(lost.backoff_ms, r.backoff_ms);
@@ -121,8 +171,8 @@ static void test_lost(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lost), cmocka_unit_test(test_parse),
-                                       cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_delay)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lost), cmocka_unit_test(test_task_part), cmocka_unit_test(test_parse),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_delay)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
