@@ -27,7 +27,10 @@ bool qp_str_is(qp_str s, const char *text)
 
 bool str_equal(qp_str a, qp_str b)
 {
-    return str_compare(a, b) == 0;
+    if (a.n != b.n || str_is_none(a) != str_is_none(b)) {
+        return false;
+    }
+    return a.n == 0 || memcmp(a.p, b.p, a.n) == 0;
 }
 
 int str_compare(qp_str a, qp_str b)
