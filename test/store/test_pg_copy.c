@@ -155,7 +155,29 @@ static void there_and_back(void **state)
     storepair_done(&p);
 }
 
-/* Two handles count in shards of their own: here it is one row again. */
+static bool has_shard_of(struct store *s, struct store *const *others, int64_t count)
+{
+    bool found = false;
+    for (int64_t i = 0; i < count; i++) {
+        found = found || store_provider(others[i])->shard == store_provider(s)->shard;
+    }
+    return found;
+}
+
+/* A handle that counts in a shard that none of the others has. The server's process decides which one it gets, so two
+ * handles may meet in one; then another connection is made. */
+static struct store *open_apart(struct store *const *others, int64_t count)
+{
+    struct store *s = NULL;
+    assert_int_equal(open_beside(p.from.path, false, &s), QP_OK);
+    while (has_shard_of(s, others, count)) {
+        assert_int_equal(store_close(s, NULL), QP_OK);
+        assert_int_equal(open_beside(p.from.path, false, &s), QP_OK);
+    }
+    return s;
+}
+
+/* Three handles count in shards of their own: here it is one row again. */
 static void shards_are_summed(void **state)
 {
     struct counter_row key = {.ns = 1, .workflow = QP_STR("w"), .status = 0};
@@ -164,7 +186,7 @@ static void shards_are_summed(void **state)
     for (int64_t i = 0; i < 3; i++) {
         char jid[8];
         struct commit c;
-        assert_int_equal(open_beside(p.from.path, false, &s[i]), QP_OK);
+        s[i] = open_apart(s, i);
         (void)snprintf(jid, sizeof jid, "j%lld", (long long)i);
         commit_init(&c, s[i]);
         bundle_op(commit_bundle(&c, "test"), OP_job_create)->job_create =
