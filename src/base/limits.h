@@ -71,8 +71,14 @@
 #define LIMIT_WAKE_MESSAGES 1000  /* per sweep of timers and leases */
 #define LIMIT_SWEEP_ROWS 500      /* per retention or clean-up step */
 #define LIMIT_SIGNALS_PENDING_PER_KEY 100
-#define LIMIT_SIGNALS_PENDING_SIZE (1024 * 1024) /* per key, all payloads */
-#define LIMIT_SCAN_SIZE LIMIT_BUNDLE_SIZE        /* an op that reads more comes again */
+#define LIMIT_SIGNALS_PENDING_SIZE (1024 * 1024)   /* per key, all payloads */
+#define LIMIT_SIGNALS_KEPT_PER_JOB 10000           /* of a job that listens for signals by name */
+#define LIMIT_SIGNALS_KEPT_SIZE (64 * 1024 * 1024) /* likewise, all payloads */
+#define LIMIT_LISTEN_NAMES 32                      /* that one activity listens for */
+#define LIMIT_LISTEN_SIGNALS 100                   /* that come at once */
+#define LIMIT_LISTEN_SIZE LIMIT_PAYLOAD_SIZE       /* likewise, all payloads, from the second on */
+#define LIMIT_ENVELOPE_SIZE 2048                   /* what is added to the payload of each */
+#define LIMIT_SCAN_SIZE LIMIT_BUNDLE_SIZE          /* an op that reads more comes again */
 #define LIMIT_LEASE_MS (24LL * 3600 * 1000)
 #define LIMIT_TIMER_MS (3653LL * 24 * 3600 * 1000) /* ten years */
 #define LIMIT_PRIORITY 9                           /* 0 is served first */

@@ -9,7 +9,8 @@
 
 static void scan_all(struct check *c, enum table_id table, void *context, store_visit visit)
 {
-    struct scan all = {.table = table, .index = -1, .limit = SIZE_MAX, .slim = true};
+    bool sized = table == TABLE_hook_sig; /* the sizes of payloads are counted */
+    struct scan all = {.table = table, .index = -1, .limit = SIZE_MAX, .slim = !sized};
     if (c->rc == QP_OK) {
         int rc = store_scan(c->store, &all, context, visit, c->err);
         c->rc = c->rc == QP_OK ? rc : c->rc;
@@ -109,6 +110,7 @@ static void judge_closed(struct check *c, enum table_id table, struct job_ref re
 
 static const struct check_part waiting[] = {
     {TABLE_hook_wait, INDEX_hook_wait_job, "job"},
+    {TABLE_hook_sig, INDEX_hook_sig_job, "job"},
     {TABLE_key_hold, INDEX_key_hold_job, "job"},
     {TABLE_key_wait, INDEX_key_wait_job, "job"},
 };
@@ -336,11 +338,22 @@ static void name_job(struct count *k, int64_t ns, qp_str workflow, int64_t statu
                STR_ARG(workflow), (long long)status);
 }
 
+static void name_kept(struct count *k, int64_t ns, int64_t job)
+{
+    buf_reset(&k->name);
+    buf_printf(&k->name, "namespace %lld: signals kept for job number %lld, and their bytes",
+               (long long)ns, (long long)job);
+}
+
 static void add_job(struct count *k, const void *row)
 {
     const struct job_row *r = row;
     name_job(k, r->ns, r->workflow, r->status);
     tally_add(k, r->ns, 1, 0);
+    if (r->kept != 0 || r->kept_size != 0) {
+        name_kept(k, r->ns, r->job);
+        tally_add(k, r->ns, -r->kept, -r->kept_size);
+    }
 }
 
 static void add_counter(struct count *k, const void *row)
@@ -395,6 +408,10 @@ static void add_hook_sig(struct count *k, const void *row)
     const struct hook_sig_row *r = row;
     name_hook(k, r->ns, r->topic, r->hkey);
     tally_add(k, r->ns, 0, 1);
+    if (r->job > 0) {
+        name_kept(k, r->ns, r->job);
+        tally_add(k, r->ns, 1, (int64_t)r->payload.n);
+    }
 }
 
 static void name_key(struct count *k, int64_t ns, int64_t scope, qp_str name)

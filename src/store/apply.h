@@ -61,9 +61,9 @@ enum time_limit msg_limit_over(const struct txn *t, const struct msg_row *m);
  * paused job it is set aside. */
 int msg_unstarted(struct txn *t, struct msg_row *m, int64_t hold_ms) QP_MUST_USE;
 
-/* apply_signal.c, apply_key.c: a waiter goes; a hold goes and its units pass on. */
+/* apply_hook.c, apply_key.c: a waiter goes; a hold goes and its units pass on. */
 int hook_wait_remove(struct txn *t, const struct hook_wait_row *w) QP_MUST_USE;
-/* apply_signal.c: a kept signal whose time is over goes. Whether a record is of a signal's id, and what becomes of such a
+/* apply_signal.c: a kept signal whose time is over, or whose job has ended, goes. Whether a record is of a signal's id, and what becomes of such a
  * one when it is due: it goes when the job that got the signal has ended long enough ago. */
 int signal_expire(struct txn *t, const struct hook_sig_row *sig) QP_MUST_USE;
 bool signal_record_is(const struct idem_row *record);

@@ -280,6 +280,11 @@ static int sweep_hook_wait(struct txn *t, const void *row)
     return hook_wait_remove(t, row);
 }
 
+static int sweep_hook_sig(struct txn *t, const void *row)
+{
+    return signal_expire(t, row);
+}
+
 static int sweep_key_wait(struct txn *t, const void *row)
 {
     return key_wait_remove(t, row);
@@ -294,6 +299,7 @@ static int sweep_key_hold(struct txn *t, const void *row)
  * message. */
 static const struct sweep sweeps[] = {
     {TABLE_hook_wait, INDEX_hook_wait_job, sweep_hook_wait},
+    {TABLE_hook_sig, INDEX_hook_sig_job, sweep_hook_sig},
     {TABLE_key_wait, INDEX_key_wait_job, sweep_key_wait},
     {TABLE_key_hold, INDEX_key_hold_job, sweep_key_hold},
     {TABLE_msg, -1, sweep_msg},

@@ -18,209 +18,25 @@
  *   (none) --none waits--> kept                                apply_hook_signal
  *   kept --a registration--> delivered                         apply_hook_open
  *   kept --its time is over--> (none)                          signal_expire
- *   delivered --due, its job is open--> delivered              signal_record_due
- *   delivered --LIMIT_IDEM_MS after the end of its job--> (none)   signal_record_due
+ *
+ * The rows of a hook are in apply_hook.c, the records of ids in apply_signal_id.c, signals to one job by name in apply_signal_job.c.
  *
  * If we crash before the commit of either side, that side comes again and meets the other then. The
  * record commits with the message, so that a sender that asks again after a crash gets the answer
  * of the commit that happened.
  */
-#include "store/apply.h"
-
-#include <stdio.h>
+#include "store/apply_signal_job.h"
 
 #include "base/failpoint.h"
-#include "base/hash.h"
-
-static struct hook_row *hook_edit(struct txn *t, int64_t ns, qp_str topic, qp_str key)
-{
-    struct hook_row row = {.ns = ns, .topic = topic, .hkey = key};
-    struct hook_row *hook = txn_edit(t, TABLE_hook, &row);
-    return hook == NULL && t->rc == QP_OK ? txn_add(t, TABLE_hook, &row) : hook;
-}
-
-static int hook_tidy(struct txn *t, const struct hook_row *hook)
-{
-    if (hook->waiting < 0 || hook->pending < 0) {
-        return txn_corrupt(t, TABLE_hook, "it counts fewer than there are");
-    }
-    if (hook->waiting == 0 && hook->pending == 0) {
-        txn_drop(t, TABLE_hook, hook);
-    }
-    return t->rc;
-}
-
-static int hook_check(qp_str topic, qp_str key)
-{
-    return topic.n == 0 || topic.n > LIMIT_NAME_SIZE || key.p == NULL || key.n > LIMIT_ID_SIZE
-               ? QP_E_INVALID
-               : QP_OK;
-}
-
-int hook_wait_remove(struct txn *t, const struct hook_wait_row *w)
-{
-    struct hook_row *hook = hook_edit(t, w->ns, w->topic, w->hkey);
-    if (hook == NULL) {
-        return t->rc;
-    }
-    hook->waiting--;
-    txn_drop(t, TABLE_hook_wait, w);
-    return t->rc != QP_OK ? t->rc : hook_tidy(t, hook);
-}
-
-/* -------------------------------------------------------------------------- ids that were delivered */
-
-/* No idempotency key of a user begins with a space (id_check). */
-#define RECORD_PREFIX " signal:"
-#define RECORD_KEY_SIZE (sizeof RECORD_PREFIX - 1 + 2 * LIMIT_GUID_SIZE)
-
-/* In idem_row.status, where a delivered signal has the number of its job. */
-enum { RECORD_OF_DELETED = 0, RECORD_KEPT = -1 };
-
-/* The key of a signal's record. It lives as long as the commit. */
-static int record_key(struct txn *t, int64_t ns, qp_str guid, struct idem_row *out_key)
-{
-    static const char digits[] = "0123456789abcdef";
-    char *text = arena_bytes(t->arena, RECORD_KEY_SIZE);
-    char *hex;
-    QP_ASSERT(guid.n == LIMIT_GUID_SIZE);
-    if (text == NULL) {
-        t->rc = QP_E_NOMEM;
-        return t->rc;
-    }
-    memcpy(text, RECORD_PREFIX, sizeof RECORD_PREFIX - 1);
-    hex = text + sizeof RECORD_PREFIX - 1;
-    for (size_t i = 0; i < guid.n; i++) {
-        hex[2 * i] = digits[(unsigned char)guid.p[i] >> 4];
-        hex[2 * i + 1] = digits[(unsigned char)guid.p[i] & 15];
-    }
-    *out_key = (struct idem_row){.ns = ns, .ikey = {text, RECORD_KEY_SIZE}};
-    return QP_OK;
-}
-
-/* Kept or delivered: the record of a signal with an id. */
-static int record_add(struct txn *t, const struct hook_sig_row *sig, int64_t status, int64_t until)
-{
-    struct idem_row record;
-    if ((sig->keep & SIGNAL_HAS_ID) == 0) {
-        return QP_OK;
-    }
-    QP_TRY(record_key(t, sig->ns, sig->guid, &record));
-    record.status = status;
-    record.at = t->now;
-    record.expire_at = until;
-    return txn_add(t, TABLE_idem, &record) == NULL ? t->rc : QP_OK;
-}
-
-/* The record of a pending signal, which goes on to be one of a delivered signal, or goes. */
-static int record_edit(struct txn *t, const struct hook_sig_row *sig, struct idem_row **out_record)
-{
-    struct idem_row key;
-    QP_TRY(record_key(t, sig->ns, sig->guid, &key));
-    *out_record = txn_edit(t, TABLE_idem, &key);
-    if (*out_record == NULL) {
-        return t->rc != QP_OK ? t->rc
-                              : txn_corrupt(t, TABLE_hook_sig, "its id is not recorded as kept");
-    }
-    return QP_OK;
-}
-
-bool signal_record_is(const struct idem_row *record)
-{
-    return record->ikey.n == RECORD_KEY_SIZE &&
-           memcmp(record->ikey.p, RECORD_PREFIX, sizeof RECORD_PREFIX - 1) == 0;
-}
-
-/* Decided when it is due, so that neither a delivery nor the end of a job writes more than it must. When a job that was
- * deleted has ended is not known: its records stay one time more, and name no job from then on. */
-int signal_record_due(struct txn *t, const struct idem_row *record)
-{
-    struct job_row key = {.ns = record->ns, .job = record->status};
-    const struct job_row *job = key.job > 0 ? txn_peek(t, TABLE_job, &key) : NULL;
-    bool ended = job != NULL && job->closed_at > 0;
-    int64_t until = (ended ? job->closed_at : t->now) + LIMIT_IDEM_MS;
-    struct idem_row *kept;
-    if (t->rc != QP_OK) {
-        return t->rc;
-    }
-    if (record->status == RECORD_OF_DELETED || until <= t->now) {
-        txn_drop(t, TABLE_idem, record);
-        return t->rc;
-    }
-    kept = txn_edit(t, TABLE_idem, record);
-    if (kept == NULL) {
-        return t->rc;
-    }
-    kept->expire_at = until;
-    kept->status = job == NULL && key.job > 0 ? RECORD_OF_DELETED : kept->status;
-    return QP_OK;
-}
 
 /* -------------------------------------------------------------------------------------- the meeting */
-
-/* The message that a signal becomes. */
-static int signal_send(struct txn *t, const struct hook_wait_row *w, const struct hook_sig_row *sig)
-{
-    char *guid = arena_bytes(t->arena, LIMIT_GUID_SIZE);
-    char seq[24];
-    int n = snprintf(seq, sizeof seq, "%lld", (long long)w->seq);
-    if (guid == NULL) {
-        t->rc = QP_E_NOMEM;
-        return t->rc;
-    }
-    hash_guid(sig->guid.p, sig->guid.n, seq, (size_t)n, (unsigned char *)guid);
-    return msg_insert(t, &(struct op_msg_put){.ref = {w->ns, w->job},
-                                              .guid = {guid, LIMIT_GUID_SIZE},
-                                              .topic = w->msg_topic,
-                                              .addr = w->addr,
-                                              .parent_guid = w->parent_guid,
-                                              .payload = sig->payload,
-                                              .code = sig->code});
-}
-
-/* The first row of one side of a hook, or none. */
-static int first_of(struct txn *t, enum table_id table, const void *prefix, const void **out_row)
-{
-    struct bundle_rows found;
-    int rc =
-        txn_scan(t,
-                 &(struct scan){
-                     .table = table, .index = -1, .prefix = prefix, .prefix_count = 3, .limit = 1},
-                 &found);
-    if (rc == QP_OK) {
-        *out_row = found.count > 0 ? found.rows[0] : NULL;
-    }
-    return rc;
-}
-
-static int wait_add(struct txn *t, struct hook_row *hook, const struct hook_wait_row *w)
-{
-    if (txn_add(t, TABLE_hook_wait, w) == NULL) {
-        return t->rc;
-    }
-    hook->waiting++;
-    return QP_OK;
-}
-
-static int pending_drop(struct txn *t, struct hook_row *hook, const struct hook_sig_row *sig)
-{
-    txn_drop(t, TABLE_hook_sig, sig);
-    hook->pending--;
-    hook->pending_size -= (int64_t)sig->payload.n;
-    return t->rc;
-}
 
 static int pending_deliver(struct txn *t, struct hook_row *hook, const struct hook_wait_row *w,
                            const struct hook_sig_row *sig)
 {
-    QP_TRY(signal_send(t, w, sig));
-    if ((sig->keep & SIGNAL_HAS_ID) != 0) {
-        struct idem_row *record;
-        QP_TRY(record_edit(t, sig, &record));
-        record->status = w->job;
-        record->expire_at = t->now + LIMIT_IDEM_MS;
-    }
-    return pending_drop(t, hook, sig);
+    QP_TRY(signal_message(t, w, sig));
+    QP_TRY(signal_record_delivered(t, sig, w->job));
+    return signal_drop(t, hook, sig);
 }
 
 int signal_expire(struct txn *t, const struct hook_sig_row *sig)
@@ -230,12 +46,8 @@ int signal_expire(struct txn *t, const struct hook_sig_row *sig)
     if (hook == NULL) {
         return t->rc != QP_OK ? t->rc : txn_corrupt(t, TABLE_hook, "a kept signal has no hook");
     }
-    if ((sig->keep & SIGNAL_HAS_ID) != 0) {
-        struct idem_row *record;
-        QP_TRY(record_edit(t, sig, &record));
-        txn_drop(t, TABLE_idem, record);
-    }
-    QP_TRY(pending_drop(t, hook, sig));
+    QP_TRY(signal_record_drop(t, sig));
+    QP_TRY(signal_drop(t, hook, sig));
     return hook_tidy(t, hook);
 }
 
@@ -266,7 +78,7 @@ static int pending_next(struct txn *t, const struct hook_row *hook, int64_t sinc
         return QP_OK;
     }
     if (since == 0) {
-        QP_TRY(first_of(t, TABLE_hook_sig, &prefix, &first));
+        QP_TRY(hook_first(t, TABLE_hook_sig, &prefix, &first));
         *out_sig = first;
         return first != NULL ? QP_OK
                              : txn_corrupt(t, TABLE_hook, "it counts a signal that is not there");
@@ -306,11 +118,11 @@ static int meet_pending(struct txn *t, struct hook_row *hook, const struct hook_
     while (stays && sig != NULL) {
         QP_TRY(pending_deliver(t, hook, w, sig));
         *out_met = true;
-        stays = w->keep != 0 || (sig->keep & SIGNAL_STAYS) != 0;
+        stays = (w->keep & WAIT_STAYS) != 0 || (sig->keep & SIGNAL_STAYS) != 0;
         QP_TRY(pending_next(t, hook, since, &sig));
     }
     if (stays) {
-        QP_TRY(wait_add(t, hook, w));
+        QP_TRY(hook_wait_add(t, hook, w));
     }
     return hook_tidy(t, hook);
 }
@@ -325,21 +137,19 @@ int apply_hook_open(struct txn *t, struct op_hook_open *op)
         .addr = op->addr,
         .parent_guid = op->parent_guid,
         .msg_topic = op->msg_topic,
-        .keep = op->keep,
+        .keep = op->keep ? WAIT_STAYS : 0,
         .at = t->now,
     };
     struct job_row *job;
     struct hook_row *hook;
     int64_t since = 0;
-    int rc = hook_check(op->topic, op->key);
-    if (rc == QP_OK && (op->msg_topic.n == 0 || op->msg_topic.n > LIMIT_NAME_SIZE ||
-                        op->addr.n == 0 || op->addr.n > LIMIT_ADDRESS_SIZE)) {
-        rc = QP_E_INVALID; /* no signal could ever be sent to it */
+    int rc;
+    if (op->name_count > 0) {
+        return signal_listen(t, op);
     }
-    rc = rc == QP_OK ? job_find(t, op->ref, &job) : rc;
-    if (rc != QP_OK) {
-        return rc;
-    }
+    QP_TRY(hook_check(op->topic, op->key, false));
+    QP_TRY(hook_open_check(op));
+    QP_TRY(job_find(t, op->ref, &job));
     hook = hook_edit(t, op->ref.ns, op->topic, op->key);
     /* From the store's own order: a hook that went and came again does not repeat a waiter's
      * number. */
@@ -350,7 +160,7 @@ int apply_hook_open(struct txn *t, struct op_hook_open *op)
     op->out_seq = w.seq;
     op->out_met = false;
     if (hook->pending == 0) {
-        return wait_add(t, hook, &w);
+        return hook_wait_add(t, hook, &w);
     }
     QP_TRY(signals_since(t, job, &since));
     return meet_pending(t, hook, &w, since, &op->out_met);
@@ -381,22 +191,6 @@ static struct hook_sig_row signal_row(const struct txn *t, const struct op_hook_
     };
 }
 
-/* With an id: what its record says of the signal that was sent before. */
-static int repeats_by_id(struct txn *t, struct op_hook_signal *op, const struct hook_sig_row *sig)
-{
-    const struct idem_row *record;
-    struct idem_row key;
-    QP_TRY(record_key(t, sig->ns, sig->guid, &key));
-    record = txn_get(t, TABLE_idem, &key);
-    if (record == NULL) {
-        return t->rc;
-    }
-    op->out_repeats = true;
-    op->out_kept = record->status == RECORD_KEPT;
-    op->out_delivered = !op->out_kept;
-    return QP_OK;
-}
-
 /* Without one it is known only while it is pending. */
 static int repeats_pending(struct txn *t, struct op_hook_signal *op)
 {
@@ -419,12 +213,11 @@ static int signal_repeats(struct txn *t, struct op_hook_signal *op, const struct
         return t->rc;
     }
     if ((sig->keep & SIGNAL_HAS_ID) != 0) {
-        return repeats_by_id(t, op, sig);
+        return signal_record_ask(t, op, sig);
     }
     return hook != NULL && hook->pending > 0 ? repeats_pending(t, op) : QP_OK;
 }
 
-/* No activity waits: the signal does, for a while. */
 /* Kept signals of a key are delivered in the order in which they were kept. Where many write, each takes its numbers from
  * a block of its own, so the number may be lower than that of a signal that another has kept: then it follows that one. */
 static int signal_number(struct txn *t, const struct hook_row *hook, struct hook_sig_row *sig)
@@ -442,6 +235,7 @@ static int signal_number(struct txn *t, const struct hook_row *hook, struct hook
     return QP_OK;
 }
 
+/* No activity waits: the signal does, for a while. */
 static int signal_keep(struct txn *t, struct op_hook_signal *op, struct hook_sig_row *sig)
 {
     struct hook_row *hook = hook_edit(t, op->ns, op->topic, op->key);
@@ -459,22 +253,22 @@ static int signal_keep(struct txn *t, struct op_hook_signal *op, struct hook_sig
     hook->pending_size += (int64_t)op->payload.n;
     hook->pending++;
     op->out_kept = true;
-    return record_add(t, sig, RECORD_KEPT, sig->expire_at + LIMIT_IDEM_MS);
+    return signal_record_add(t, sig, RECORD_KEPT, sig->expire_at + LIMIT_IDEM_MS);
 }
 
 static int signal_deliver(struct txn *t, struct op_hook_signal *op, const struct hook_sig_row *sig,
                           const struct hook_wait_row *w)
 {
-    int rc = signal_send(t, w, sig);
+    int rc = signal_message(t, w, sig);
     if (rc == QP_E_EXISTS) { /* this registration has got it, and stays: it was sent before */
         op->out_repeats = op->out_delivered = true;
         return op->once ? QP_OK : rc;
     }
     QP_TRY(rc);
-    QP_TRY(record_add(t, sig, w->job, t->now + LIMIT_IDEM_MS));
+    QP_TRY(signal_record_add(t, sig, w->job, t->now + LIMIT_IDEM_MS));
     op->out_delivered = true;
     op->out_job = (struct job_ref){w->ns, w->job};
-    return w->keep != 0 || op->keep ? QP_OK : hook_wait_remove(t, w);
+    return (w->keep & WAIT_STAYS) != 0 || op->keep ? QP_OK : hook_wait_remove(t, w);
 }
 
 /* The waiter that the signal is for, or none. */
@@ -490,16 +284,18 @@ static int signal_target(struct txn *t, const struct op_hook_signal *op, const v
                    &(struct hook_row){.ns = op->ns, .topic = op->topic, .hkey = op->key});
     *out_wait = NULL;
     return hook == NULL || hook->waiting == 0 ? t->rc
-                                              : first_of(t, TABLE_hook_wait, &key, out_wait);
+                                              : hook_first(t, TABLE_hook_wait, &key, out_wait);
 }
 
 static int signal_check(const struct op_hook_signal *op)
 {
-    QP_TRY(hook_check(op->topic, op->key));
+    QP_TRY(hook_check(op->topic, op->key, op->to.job > 0));
     if (op->guid.n != LIMIT_GUID_SIZE || op->ttl_ms < 0 || op->ttl_ms > LIMIT_TIMER_MS) {
         return QP_E_INVALID;
     }
-    return op->payload.n > LIMIT_PAYLOAD_HARD_SIZE ? QP_E_TOO_LARGE : QP_OK;
+    return op->payload.n > LIMIT_PAYLOAD_HARD_SIZE - (op->to.job > 0 ? LIMIT_ENVELOPE_SIZE : 0)
+               ? QP_E_TOO_LARGE
+               : QP_OK;
 }
 
 int apply_hook_signal(struct txn *t, struct op_hook_signal *op)
@@ -507,7 +303,11 @@ int apply_hook_signal(struct txn *t, struct op_hook_signal *op)
     struct hook_sig_row sig = signal_row(t, op);
     const void *wait = NULL;
     op->out_delivered = op->out_kept = op->out_repeats = false;
+    op->out_refused = QP_OK;
     QP_TRY(signal_check(op));
+    if (op->to.job > 0) {
+        return signal_to_job(t, op, &sig);
+    }
     QP_TRY(signal_repeats(t, op, &sig));
     if (op->out_repeats) {
         return op->once ? QP_OK : QP_E_EXISTS;

@@ -432,7 +432,14 @@ struct op_lane_limit {
  * the oldest first, until one ends the waiting: it and the registration both without `keep`. If
  * none does, the registration stays. A job that was forked from another, and those that it calls, do not
  * get what was kept before it was started. out_seq identifies the waiter; out_met: at least one signal
- * came. */
+ * came.
+ *
+ * With names the activity listens for signals to its job (op_hook_signal.to): one registration per name, at the topic
+ * `names[i]`, which begins with SIGNAL_NAME_MARK, and the key, which is the job's id. One message ends the waiting, and with it all
+ * registrations of the activity go. Kept signals come first: the oldest of all names, up to `limit` of them (1 to
+ * LIMIT_LISTEN_SIGNALS) and LIMIT_LISTEN_SIZE, become one message, and no registration is made. Its payload is
+ * [{"name":..,"at":ms,"data":..}], also for one signal, and its code is 200. `topic` and `keep` are not used. More than
+ * LIMIT_LISTEN_NAMES, or a name twice: QP_E_INVALID. */
 struct op_hook_open {
     struct job_ref ref;
     qp_str topic;
@@ -441,6 +448,9 @@ struct op_hook_open {
     qp_str parent_guid;
     qp_str msg_topic;
     bool keep;
+    const qp_str *names;
+    size_t name_count;
+    int64_t limit;
     int64_t out_seq;
     bool out_met;
 };
@@ -458,9 +468,16 @@ struct op_hook_close {
  * and out_kept are false). Past LIMIT_SIGNALS_PENDING_PER_KEY: QP_E_LIMIT. With has_id the GUID stands for
  * (topic, key, id) and is remembered when it is delivered, as long as the job that got it is open, and
  * LIMIT_IDEM_MS more. Duplicate GUID, pending here, remembered, or on its way to this waiter: QP_E_EXISTS (with `once`, the bundle goes on
- * and nothing is sent); out_repeats, and what became of the first: out_delivered or out_kept. */
+ * and nothing is sent); out_repeats, and what became of the first: out_delivered or out_kept.
+ *
+ * `to` (job 0: none): the signal is for this job, and reaches the activity of it that listens for the topic, which begins
+ * with SIGNAL_NAME_MARK; the key is the job's id (else QP_E_INVALID). None listens: it is kept as long as the job is open; ttl_ms, seq, code and keep are not used, and
+ * without an id no duplicate is looked for. Compares: the job is there (else QP_E_NOT_FOUND) and open (else QP_E_CLOSED);
+ * with this signal no more than LIMIT_SIGNALS_KEPT_PER_JOB and LIMIT_SIGNALS_KEPT_SIZE are kept for it (else QP_E_LIMIT).
+ * With `once` these codes do not end the bundle: out_refused has the code, and nothing is sent. */
 struct op_hook_signal {
     int64_t ns;
+    struct job_ref to;
     qp_str topic;
     qp_str key;
     qp_str guid;
@@ -474,6 +491,7 @@ struct op_hook_signal {
     bool out_delivered;
     bool out_kept;
     bool out_repeats;
+    int out_refused;
     struct job_ref out_job;
 };
 

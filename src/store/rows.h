@@ -66,6 +66,13 @@ enum signal_mark { SIGNAL_STAYS = 1, SIGNAL_HAS_ID = 2 };
 /* msg_row.deadline of a message that no worker claimed within its start limit: held until that is reported. */
 #define DEADLINE_UNSTARTED (-1)
 
+/* Bits of hook_wait_row.keep. STAYS: the registration stays when a signal comes. GROUP: it goes when a signal comes to any
+ * registration of the same activity that has the bit. ENVELOPE: the message tells the name of the signal (ops.h). */
+enum wait_mark { WAIT_STAYS = 1, WAIT_GROUP = 2, WAIT_ENVELOPE = 4 };
+
+/* With it begins the topic of a signal to one job by name. No topic of a user does. */
+#define SIGNAL_NAME_MARK '@'
+
 enum msg_owner { OWNER_JOB, OWNER_SCHEDULE, OWNER_SYSTEM };
 
 /* What the head row says of the whole store, in `clean`. CLEAN: its last writer closed it properly.

@@ -187,7 +187,7 @@ void conform_forget(struct buf *dump)
 
 /* --------------------------------------------------------------------------------- common moves */
 
-static qp_str jid_of(int64_t number)
+qp_str conform_jid(int64_t number)
 {
     static char jids[IDS_RESERVED][16];
     assert_in_range(number, 0, IDS_RESERVED - 1);
@@ -200,7 +200,7 @@ void conform_job(struct storetest *f, int64_t number)
     qp_str trigger = QP_STR("t");
     qp_str owner = G((unsigned)number);
     DO(f,
-       OP(job_create, .ref = JOB(number), .jid = jid_of(number), .workflow = QP_STR("order"),
+       OP(job_create, .ref = JOB(number), .jid = conform_jid(number), .workflow = QP_STR("order"),
           .owner_guid = owner, .body_hash = QP_STR("body")),
        OP(act_create, .ref = JOB(number), .addr = trigger, .category = 'D',
           .ledger = LEDGER("101100000000001")),

@@ -40,6 +40,7 @@ extern const struct conform_topic conform_messages;
 extern const struct conform_topic conform_lanes;
 extern const struct conform_topic conform_wake;
 extern const struct conform_topic conform_signals;
+extern const struct conform_topic conform_listen;
 extern const struct conform_topic conform_keys;
 extern const struct conform_topic conform_misc;
 extern const struct conform_topic conform_apps;
@@ -132,6 +133,8 @@ struct store_info conform_info(struct storetest *f);
 
 /* A job "job-<number>" of workflow "order" whose trigger "t" has run step 1 (document 20.1); its
  * owner is G(number). */
+/* The id of a test's job. */
+qp_str conform_jid(int64_t number);
 void conform_job(struct storetest *f, int64_t number);
 /* The same, and opened: `count` obligations. */
 void conform_job_open(struct storetest *f, int64_t number, int64_t count);

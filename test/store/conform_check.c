@@ -149,6 +149,24 @@ static void check_hooks(const struct all *a)
     assert_int_equal(counted, a->count[TABLE_hook_wait] + a->count[TABLE_hook_sig]);
 }
 
+/* A job counts the signals that are kept for it. */
+static void check_kept(const struct all *a)
+{
+    EACH(a, job, job)
+    {
+        int64_t count = 0;
+        int64_t size = 0;
+        EACH(a, hook_sig, s)
+        {
+            bool is_its = s->ns == job->ns && s->job == job->job;
+            count += is_its;
+            size += is_its ? (int64_t)s->payload.n : 0;
+        }
+        assert_int_equal(job->kept, count);
+        assert_int_equal(job->kept_size, size);
+    }
+}
+
 static void check_keys(const struct all *a)
 {
     size_t rows = 0;
@@ -336,6 +354,7 @@ void conform_check(struct storetest *f)
     check_lanes(&a);
     check_messages(&a);
     check_hooks(&a);
+    check_kept(&a);
     check_keys(&a);
     check_counters(&a);
     check_names(&a);

@@ -801,7 +801,8 @@ static void test_migrated(void **state)
         "ALTER TABLE older.attr DROP COLUMN started;"
         "DROP INDEX older.hook_sig_job;"
         "ALTER TABLE older.act DROP COLUMN version, DROP COLUMN base, DROP COLUMN \"after\";"
-        "ALTER TABLE older.job DROP COLUMN kept; ALTER TABLE older.hook_sig DROP COLUMN job;"
+        "ALTER TABLE older.job DROP COLUMN kept, DROP COLUMN kept_size, DROP COLUMN kept_seq;"
+        "ALTER TABLE older.hook_sig DROP COLUMN job;"
         "ALTER TABLE older.msg DROP COLUMN limits, DROP COLUMN deadline;"
         "CREATE INDEX attr_value ON older.attr(ns)");
     refused(url, QP_E_UNSUPPORTED, "older", true);

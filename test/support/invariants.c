@@ -185,6 +185,31 @@ static void check_hooks(struct check *c)
     {
         struct hook_row key = {.ns = sig->ns, .topic = sig->topic, .hkey = sig->hkey};
         RULE(c, find(c->now, TABLE_hook, &key) != NULL, "hook", hook_sig, sig);
+        RULE(c, (sig->job > 0) == (sig->expire_at == 0), "hook", hook_sig, sig);
+    }
+}
+
+/* A job counts the signals that are kept for it. No activity listens for a name of which one is kept. */
+static void check_kept(struct check *c)
+{
+    EACH(c, job, job)
+    {
+        int64_t count = 0;
+        int64_t size = 0;
+        EACH(c, hook_sig, sig)
+        {
+            bool is_its = sig->ns == job->ns && sig->job == job->job;
+            count += is_its;
+            size += is_its ? (int64_t)sig->payload.n : 0;
+        }
+        RULE(c, job->kept == count && job->kept_size == size, "kept signals", job, job);
+    }
+    EACH(c, hook_sig, sig)
+    {
+        struct hook_row key = {.ns = sig->ns, .topic = sig->topic, .hkey = sig->hkey};
+        const struct hook_row *hook = find(c->now, TABLE_hook, &key);
+        RULE(c, sig->job == 0 || (hook != NULL && hook->waiting == 0), "kept signals", hook_sig,
+             sig);
     }
 }
 
@@ -595,8 +620,9 @@ void invariants_reset(struct invariants *v)
 const char *invariants_check(struct invariants *v, struct store *s)
 {
     static void (*const checks[])(struct check * c) = {
-        check_lanes, check_messages,   check_hooks,   check_keys,       check_counters,
-        check_jobs,  check_custom_ids, check_journal, check_semaphores, check_ledgers,
+        check_lanes,   check_messages,   check_hooks,   check_kept,
+        check_keys,    check_counters,   check_jobs,    check_custom_ids,
+        check_journal, check_semaphores, check_ledgers,
     };
     struct check c = {.v = v};
     v->now = 1 - v->now;

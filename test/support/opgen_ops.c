@@ -550,6 +550,22 @@ static void make_lane_limit(struct opgen *g, struct op_lane_limit *op)
 
 /* ----------------------------------------------------------------------------- signals and keys */
 
+static const qp_str signal_names[] = {{"@s0", 3}, {"@s1", 3}, {"@s2", 3}};
+
+/* Some listen for signals to their job. By what the op has already: the workloads of fixed seeds stay as they are. */
+static void make_listen(const struct opgen *g, struct op_hook_open *op)
+{
+    const struct job_row *job = job_row_of(g, op->ref);
+    size_t at = (size_t)(op->addr.p[1] - '0'); /* 0 to 3 */
+    if (op->topic.n == 0 || op->addr.n != 2 || op->key.p[1] == '0') {
+        return;
+    }
+    op->names = signal_names + at;
+    op->name_count = op->key.p[1] == '1' ? 1 : ARRAY_COUNT(signal_names) - at;
+    op->limit = op->keep ? 2 : 1;
+    op->key = job == NULL ? op->key : job->jid;
+}
+
 static void make_hook_open(struct opgen *g, struct op_hook_open *op)
 {
     op->ref = job_of(g, job_is_open);
@@ -559,6 +575,7 @@ static void make_hook_open(struct opgen *g, struct op_hook_open *op)
     op->parent_guid = opgen_chance(g, 50) ? QP_NONE : any_guid(g);
     op->msg_topic = ONE_OF(g, topics);
     op->keep = opgen_chance(g, 20);
+    make_listen(g, op);
 }
 
 static void make_hook_close(struct opgen *g, struct op_hook_close *op)
@@ -568,6 +585,21 @@ static void make_hook_close(struct opgen *g, struct op_hook_close *op)
     op->topic = QP_STR("hook");
     op->key = w == NULL ? ONE_OF(g, hook_keys) : w->hkey;
     op->seq = w == NULL || bad(g) ? 999999 : w->seq;
+}
+
+/* Half of them are for one job, by a name; also for one that has ended. */
+static void make_signal_to(const struct opgen *g, struct op_hook_signal *op)
+{
+    size_t pick = op->guid.n == LIMIT_GUID_SIZE ? (size_t)(unsigned char)op->guid.p[9] : 0;
+    const struct job_row *job;
+    if (pick % 2 == 0 || g->seen[TABLE_job].count == 0) {
+        return;
+    }
+    job = g->seen[TABLE_job].rows[pick / 2 % g->seen[TABLE_job].count];
+    op->ns = job->ns;
+    op->to = (struct job_ref){job->ns, job->job};
+    op->topic = signal_names[pick % ARRAY_COUNT(signal_names)];
+    op->key = job->jid;
 }
 
 static void make_hook_signal(struct opgen *g, struct op_hook_signal *op)
@@ -586,6 +618,7 @@ static void make_hook_signal(struct opgen *g, struct op_hook_signal *op)
     /* By the GUID, which stands for an id or does not; the workloads of fixed seeds stay as they are. */
     op->has_id = op->guid.n == LIMIT_GUID_SIZE && op->guid.p[9] % 5 < 2; /* its last digit */
     op->once = op->has_id && op->keep;
+    make_signal_to(g, op);
 }
 
 static void make_key_acquire(struct opgen *g, struct op_key_acquire *op)

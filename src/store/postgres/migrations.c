@@ -246,6 +246,8 @@ static const char *const migration_9[] = {
     "ALTER TABLE act ADD COLUMN base bigint NOT NULL DEFAULT 0",
     "ALTER TABLE act ADD COLUMN \"after\" bigint NOT NULL DEFAULT 0",
     "ALTER TABLE job ADD COLUMN kept bigint NOT NULL DEFAULT 0",
+    "ALTER TABLE job ADD COLUMN kept_size bigint NOT NULL DEFAULT 0",
+    "ALTER TABLE job ADD COLUMN kept_seq bigint NOT NULL DEFAULT 0",
     "ALTER TABLE msg ADD COLUMN limits bytea",
     "ALTER TABLE msg ADD COLUMN deadline bigint NOT NULL DEFAULT 0",
     "ALTER TABLE hook_sig ADD COLUMN job bigint NOT NULL DEFAULT 0",
