@@ -132,3 +132,37 @@ bool hash_equal(const void *a, const void *b, size_t size)
 {
     return CRYPTO_memcmp(a, b, size) == 0;
 }
+
+/* -------------------------------------------------------------------------------------- in pieces */
+
+static_assert(sizeof(SHA256_CTX) <= sizeof(struct hash_stream), "the library's state has room");
+static_assert(HASH_TEXT_SIZE == 2 * SHA256_DIGEST_LENGTH + 1, "two digits per byte");
+
+void hash_stream_init(struct hash_stream *h)
+{
+    SHA256_CTX sha;
+    (void)SHA256_Init(&sha);
+    memcpy(h->room, &sha, sizeof(sha));
+}
+
+void hash_stream_add(struct hash_stream *h, const void *bytes, size_t size)
+{
+    SHA256_CTX sha;
+    memcpy(&sha, h->room, sizeof(sha));
+    (void)SHA256_Update(&sha, bytes, size);
+    memcpy(h->room, &sha, sizeof(sha));
+}
+
+void hash_stream_end(struct hash_stream *h, char out_text[HASH_TEXT_SIZE])
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char whole[SHA256_DIGEST_LENGTH];
+    SHA256_CTX sha;
+    memcpy(&sha, h->room, sizeof(sha));
+    (void)SHA256_Final(whole, &sha);
+    for (size_t i = 0; i < sizeof(whole); i++) {
+        out_text[2 * i] = digits[whole[i] >> 4];
+        out_text[2 * i + 1] = digits[whole[i] & 15];
+    }
+    out_text[HASH_TEXT_SIZE - 1] = '\0';
+}

@@ -20,6 +20,14 @@ void hash_guid(const void *a, size_t a_size, const void *b, size_t b_size,
 #define HASH_KEYED_SIZE 16
 void hash_keyed(const void *key, size_t key_size, const void *bytes, size_t size,
                 unsigned char out_hash[HASH_KEYED_SIZE]);
+/* SHA-256 of what comes in pieces: init, any number of adds, then end, which gives its 64 hexadecimal digits and a NUL. */
+#define HASH_TEXT_SIZE 65
+struct hash_stream {
+    uint64_t room[16]; /* the library's state */
+};
+void hash_stream_init(struct hash_stream *h);
+void hash_stream_add(struct hash_stream *h, const void *bytes, size_t size);
+void hash_stream_end(struct hash_stream *h, char out_text[HASH_TEXT_SIZE]);
 /* Takes as long for any two. */
 bool hash_equal(const void *a, const void *b, size_t size);
 

@@ -221,6 +221,21 @@
 #define LIMIT_FLOW_NAMES 10000 /* of one namespace */
 #define LIMIT_FLOW_LISTEN 100  /* signals that one listen takes, and names that it waits for */
 
+/* Traversals */
+#define LIMIT_CARTO_ITEMS 1000000   /* work items of one request */
+#define LIMIT_CARTO_LEVELS 200      /* from a root down; deeper is the item's error LEVEL_LIMIT */
+#define LIMIT_CARTO_RELATIONS 10000 /* of one package version */
+#define LIMIT_CARTO_EXCLUSIONS 1000 /* of one item */
+#define LIMIT_CARTO_NAME_SIZE 255   /* of a package or a pattern, without its type */
+#define LIMIT_CARTO_NEAREST 3       /* names that an unknown root may have meant */
+#define LIMIT_CARTO_FACT_SIZE (1024 * 1024)
+#define LIMIT_CARTO_UNIVERSE_SIZE (1024 * 1024 * 1024) /* of all facts of a universe, in memory */
+#define LIMIT_DEB_NAME_SIZE 200
+#define LIMIT_DEB_ARCH_SIZE 32
+#define LIMIT_DEB_VERSION_SIZE 255
+#define LIMIT_DEB_EPOCH_DIGITS 9
+#define LIMIT_DEB_STANZA_SIZE (1024 * 1024)
+
 /* Programs that quipu.shell runs */
 #define LIMIT_SHELL_COMMANDS 100 /* on the list */
 #define LIMIT_SHELL_ARGUMENTS 64

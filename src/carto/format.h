@@ -1,0 +1,53 @@
+/* format.h - results as bytes: canonical JSON, JSON lines, tree text
+ *
+ * Formats read the items of a request level by level, in the order of their paths: the `index`-th item of a level, where
+ * indexes of one level are asked for in ascending order. A source of rows keeps one cursor per level; JSON and JSON
+ * lines use one or two levels at a time, the tree all of them. An item stays valid until the next one of its level is
+ * asked for. No tree is built:
+ *
+ *   json    {roots, universe, hash, end: {result, reason}, counts, nodes, edges, errors}. Nodes: the roots in their
+ *           order, then by id. Edges by (from, to, requirement, kind), each once. `hash` is the SHA-256 of the text
+ *           without its member "hash": the same result has the same bytes on every machine. Keeps an index of nodes and
+ *           edges in memory, about 60 bytes and the texts per node, 40 bytes and the requirement per edge.
+ *   jsonl   one line per item in canonical order; keeps one level's parents at a time
+ *   tree    depth first, one line per item; an item that was expanded elsewhere is marked "(deduped)", one of its own
+ *           ancestors "(circular)", one whose relationships the depth limit has cut "(...)", a failed one with its
+ *           error. Keeps one line's ancestors.
+ *
+ * The id of a node is its package URL: pkg:deb/debian/NAME@VERSION, as the type says (format_purl).
+ */
+#ifndef QP_CARTO_FORMAT_H
+#define QP_CARTO_FORMAT_H
+
+#include "carto/stage.h"
+
+struct carto_items {
+    void *context;
+    /* QP_E_NOT_FOUND: the level has no item of this index. */
+    int (*get)(void *context, uint64_t level, size_t index, const struct carto_item **out);
+};
+
+/* What is said of a result beside its items. */
+struct carto_result_head {
+    qp_str universe;
+    const char *reason; /* stage_end */
+    struct carto_counts counts;
+};
+
+/* Gets the text in pieces; a code other than QP_OK ends the format with it. */
+typedef int (*carto_sink)(void *context, const char *bytes, size_t size);
+
+/* The hash alone: what FORMAT records. */
+int format_hash(const struct qp_env *env, const struct carto_items *items,
+                const struct carto_result_head *head, char out_hash[HASH_TEXT_SIZE]) QP_MUST_USE;
+/* QP_E_CORRUPT: `hash` is not what the items give. */
+int format_json(const struct qp_env *env, const struct carto_items *items,
+                const struct carto_result_head *head, qp_str hash, void *context,
+                carto_sink sink) QP_MUST_USE;
+
+/* The package URL of a node. */
+void format_purl(struct buf *out, const struct carto_package *package);
+/* What an item stands for: what it has selected, or its target when nothing could be. */
+struct carto_package format_node(const struct carto_item *item);
+
+#endif
