@@ -45,6 +45,7 @@ struct log_entry {
     int64_t iteration;
     qp_str state;
     bool broken;
+    int64_t seen; /* of a broken one: the base of the decision that ended it */
 };
 
 struct flow_log {

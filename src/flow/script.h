@@ -19,8 +19,8 @@
  *   I3  what is derived (time, random numbers, the order of `any`) depends on answers that were consumed, never on events that
  *       are born complete: their place is not known before they are committed
  *
- * One hazard of I3: a loop that has ended is not entered again, so the time behind it is that of the last answer below it. An
- * activity that a round begins and never awaits moves that time when it is answered later.
+ * A loop that has ended is not entered again. So what it contributes to the time and the order behind it is the last answer
+ * below it that the decision which ended it could see (log_entry.seen), also when the loop did not wait for that answer.
  *
  * The function runs on the thread of the caller. No clock is read and no thread started.
  */

@@ -70,8 +70,8 @@ qp_str qp_flow_job(const qp_flow *f)
 
 /* ------------------------------------------------------------------------------------------- loops */
 
-/* When the last answer came that the history has below the loop. */
-static void measure(const struct script *s, struct round *round)
+/* When the last answer below the loop came, of those that the decision which ended it has seen: the same in every run. */
+static void measure(const struct script *s, struct round *round, int64_t seen)
 {
     const struct history *h = &s->log->history;
     size_t index = round->found.verdict == CURSOR_REPLAY
@@ -82,7 +82,7 @@ static void measure(const struct script *s, struct round *round)
         const struct log_entry *e = &s->log->entries[index];
         bool is_answer =
             h->events[index].type <= HISTORY_SIGNALS && h->events[index].type != HISTORY_RUN;
-        if (is_answer && e->done > round->fed) {
+        if (is_answer && e->done > round->fed && e->done <= seen) {
             round->fed = e->done;
             round->now = e->at;
         }
@@ -103,7 +103,7 @@ static bool loop_replay(qp_flow *f, struct qp_loop *loop, struct round *round)
     loop->output = e->output;
     loop->iteration = e->iteration;
     loop->rc = QP_OK;
-    measure(f->script, round);
+    measure(f->script, round, e->seen);
     leave(f, round);
     return false;
 }
@@ -179,7 +179,7 @@ static int loop_end(qp_flow *f, struct qp_loop *loop, struct round *round)
     }
     loop->output = round->output;
     loop->memory = NULL;
-    measure(f->script, round);
+    measure(f->script, round, f->script->log->base);
     leave(f, round);
     return command_loop(f->script, round, loop->state);
 }

@@ -158,6 +158,7 @@ static void apply_loop(struct fakeflow *f, struct fakerow *row, const struct jso
     row->entry.state = json_text(f, json_get(c, QP_STR("state")));
     if (output != NULL) {
         row->entry.broken = true;
+        row->entry.seen = f->seen;
         row->entry.output = json_text(f, output);
     }
 }
@@ -239,6 +240,8 @@ static void apply(struct fakeflow *f)
     commands = json_get(tree, QP_STR("commands"));
     f->commands = json_count(commands);
     f->after = number_of(tree, "after", 1);
+    f->seen = number_of(tree, "base", -1);
+    assert_true(f->seen >= 0 && f->seen <= f->seq);
     f->seq++;
     for (size_t i = 0; i < f->commands; i++) {
         const struct json *c = json_at(commands, i);
@@ -270,13 +273,18 @@ enum script_kind fake_run_lost(struct fakeflow *f, qp_flow_function function, vo
     return f->result.kind;
 }
 
+void fake_commit(struct fakeflow *f)
+{
+    f->commands = 0;
+    if (f->result.kind <= SCRIPT_FAILED) {
+        apply(f);
+    }
+}
+
 enum script_kind fake_run(struct fakeflow *f, qp_flow_function function, void *context)
 {
     enum script_kind kind = fake_run_lost(f, function, context);
-    f->commands = 0;
-    if (kind <= SCRIPT_FAILED) {
-        apply(f);
-    }
+    fake_commit(f);
     return kind;
 }
 

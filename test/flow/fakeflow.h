@@ -36,7 +36,8 @@ struct fakeflow {
     struct script_result result;
     size_t commands;
     int64_t after;
-    qp_str end; /* return: the output; fail: the error */
+    int64_t seen; /* its base */
+    qp_str end;   /* return: the output; fail: the error */
 };
 
 void fake_init(struct fakeflow *f, struct testenv *t);
@@ -48,6 +49,9 @@ void fake_copy(struct fakeflow *to, const struct fakeflow *from, struct testenv 
 enum script_kind fake_run(struct fakeflow *f, qp_flow_function function, void *context);
 /* The same without the commit, as if the process had died before it. */
 enum script_kind fake_run_lost(struct fakeflow *f, qp_flow_function function, void *context);
+
+/* Commits the decision of that run after all. */
+void fake_commit(struct fakeflow *f);
 
 /* The first open event with this name (NULL: without one) is answered. */
 void fake_answer(struct fakeflow *f, const char *name, int64_t code, const char *output);

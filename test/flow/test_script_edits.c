@@ -55,6 +55,7 @@ struct world {
     int64_t names;
     int64_t version; /* the highest that was ever used */
     bool with_any;
+    bool edited; /* while the flow runs: then inputs and the winner of `any` may change */
     struct step *program;
     struct step **spots[SPOTS_MAX];
     int64_t contexts[SPOTS_MAX];
@@ -202,6 +203,14 @@ static int begin_member(qp_flow *view, const struct step *s, struct body *b, qp_
     }
 }
 
+/* A later run with another winner would contradict the history. */
+static int run_winner(qp_flow *view, const struct step *s, size_t index)
+{
+    char name[32];
+    (void)snprintf(name, sizeof name, "%s-%zu", s->name, index);
+    return qp_activity(view, name, QP_NONE, NULL, NULL);
+}
+
 static int run_several(qp_flow *view, const struct step *s, struct running *r)
 {
     qp_handle handles[4];
@@ -216,7 +225,7 @@ static int run_several(qp_flow *view, const struct step *s, struct running *r)
         QP_TRY(qp_any(view, handles, count, &index));
         QP_TRY(qp_output(view, handles[index], &output));
         add(r, output);
-        return QP_OK;
+        return w.edited ? QP_OK : run_winner(view, s, index);
     }
     QP_TRY(qp_all(view, handles, count));
     for (size_t i = 0; i < count; i++) {
@@ -236,6 +245,18 @@ static int run_removed(qp_flow *view, const struct step *s)
     return qp_removed(view, types[s->op], s->name);
 }
 
+/* Its input is all that was computed so far: a later run that computes something else is warned of. */
+static int run_activity(qp_flow *view, const struct step *s, const struct running *r, qp_str *out)
+{
+    char input[64];
+    if (w.edited) {
+        return qp_activity(view, s->name, QP_NONE, NULL, out);
+    }
+    (void)snprintf(input, sizeof input, "\"%016llx %lld\"", (unsigned long long)r->sum,
+                   (long long)qp_now(view));
+    return qp_activity(view, s->name, str_from(input), NULL, out);
+}
+
 static int run_step(qp_flow *flow, const struct step *s, int64_t context, struct running *r)
 {
     qp_flow *view = qp_v(flow, s->version - context + 1);
@@ -246,7 +267,7 @@ static int run_step(qp_flow *flow, const struct step *s, int64_t context, struct
     }
     switch (s->op) {
     case OP_ACTIVITY:
-        QP_TRY(qp_activity(view, s->name, QP_STR("1"), NULL, &output));
+        QP_TRY(run_activity(view, s, r, &output));
         break;
     case OP_INLINE: {
         char name[16];
@@ -348,23 +369,6 @@ static void must(enum script_kind kind, uint64_t seed)
     }
 }
 
-/* The decision that was lost is made again, to the letter. */
-static void decide(uint64_t seed)
-{
-    char *lost;
-    size_t n;
-    must(fake_run_lost(&f, interpret, w.program), seed);
-    n = f.result.decision.n;
-    lost = malloc(n + 1);
-    assert_non_null(lost);
-    memcpy(lost, f.result.decision.p, n);
-    must(fake_run_lost(&f, interpret, w.program), seed);
-    assert_int_equal(f.result.decision.n, n);
-    assert_memory_equal(f.result.decision.p, lost, n);
-    free(lost);
-    must(fake_run(&f, interpret, w.program), seed);
-}
-
 static void answer_one(void)
 {
     size_t which = below(fake_open_count(&f));
@@ -389,6 +393,26 @@ static void answer_one(void)
     fail_msg("nothing is open");
 }
 
+/* The decision that was lost is made again, to the letter; and an answer may come while it is on its way. */
+static void decide(uint64_t seed)
+{
+    char *lost;
+    size_t n;
+    must(fake_run_lost(&f, interpret, w.program), seed);
+    n = f.result.decision.n;
+    lost = malloc(n + 1);
+    assert_non_null(lost);
+    memcpy(lost, f.result.decision.p, n);
+    must(fake_run_lost(&f, interpret, w.program), seed);
+    assert_int_equal(f.result.decision.n, n);
+    assert_memory_equal(f.result.decision.p, lost, n);
+    free(lost);
+    if (f.result.kind == SCRIPT_WAITS && below(3) == 0 && fake_open_count(&f) > 0) {
+        answer_one();
+    }
+    fake_commit(&f);
+}
+
 static void replay(uint64_t seed)
 {
     fake_copy(&again, &f, &t);
@@ -403,7 +427,9 @@ static void replay(uint64_t seed)
 
 static void run_flow(uint64_t seed, bool edits, uint64_t *out_sum)
 {
+    w.edited = edits;
     fake_init(&f, &t);
+    testenv_log_reset(&t);
     for (int round = 0; !f.over; round++) {
         assert_true(round < 5000);
         if (edits && below(4) == 0 && round < 40) {
@@ -420,6 +446,9 @@ static void run_flow(uint64_t seed, bool edits, uint64_t *out_sum)
     }
     *out_sum = hash_bytes(1, f.end.p, f.end.n);
     replay(seed);
+    if (t.log_size > 0) {
+        fail_msg("seed %llu: %s", (unsigned long long)seed, testenv_log(&t));
+    }
     fake_done(&f);
 }
 
@@ -448,6 +477,19 @@ static void test_any_order_of_answers(void **state)
         run_flow(seed, false, &one);
         run_flow(seed, false, &two);
         assert_int_equal(one, two);
+        arena_done(&w.arena);
+    }
+}
+
+/* The winner of `any` is the same in every later run, and so is all that is derived. */
+static void test_the_first_stays_the_first(void **state)
+{
+    uint64_t first = testenv_seed();
+    (void)state;
+    for (uint64_t seed = first; seed < first + seed_count(); seed++) {
+        uint64_t sum;
+        begin(seed, true);
+        run_flow(seed, false, &sum);
         arena_done(&w.arena);
     }
 }
@@ -486,6 +528,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_any_order_of_answers, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_first_stays_the_first, setup, teardown),
         cmocka_unit_test_setup_teardown(test_edits_of_running_flows, setup, teardown),
     };
     return cmocka_run_group_tests_name("script_edits", tests, NULL, NULL);
