@@ -304,13 +304,25 @@ static int put_attributes(struct cli *c, struct json_writer *w)
     return status;
 }
 
+static bool has_retry(const struct cli *c)
+{
+    static const enum option all[] = {OPT_attempts, OPT_backoff, OPT_start_timeout, OPT_run_timeout,
+                                      OPT_heartbeat};
+    for (size_t i = 0; i < ARRAY_COUNT(all); i++) {
+        if (cli_has(c, all[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int put_retry_and_signal(struct cli *c, struct ask_body *b)
 {
     struct json_writer *w = &b->w;
     int64_t attempts = 0;
     qp_str topic, key;
     int status = cli_number(c, OPT_attempts, 1, 1000000000, &attempts);
-    if (cli_has(c, OPT_attempts) || cli_has(c, OPT_backoff)) {
+    if (has_retry(c)) {
         json_key(w, QP_STR("retry"));
         json_begin_object(w);
         if (attempts > 0) {
@@ -318,6 +330,9 @@ static int put_retry_and_signal(struct cli *c, struct ask_body *b)
             json_put_i64(w, attempts);
         }
         ask_body_text(b, "backoff", c->values[OPT_backoff]);
+        ask_body_text(b, "start_timeout", c->values[OPT_start_timeout]);
+        ask_body_text(b, "timeout", c->values[OPT_run_timeout]);
+        ask_body_text(b, "heartbeat", c->values[OPT_heartbeat]);
         json_end_object(w);
     }
     if (status == EXIT_OK && cli_has(c, OPT_signal)) {
@@ -380,7 +395,9 @@ static int send_start(struct cli *c, const char *id, const char *key, qp_str inp
 
 static int check_durations(struct cli *c)
 {
-    static const enum option all[] = {OPT_delay, OPT_expire, OPT_backoff, OPT_timeout};
+    static const enum option all[] = {OPT_delay,         OPT_expire,      OPT_backoff,
+                                      OPT_start_timeout, OPT_run_timeout, OPT_heartbeat,
+                                      OPT_timeout};
     qp_ms ms;
     int status = EXIT_OK;
     for (size_t i = 0; i < ARRAY_COUNT(all) && status == EXIT_OK; i++) {

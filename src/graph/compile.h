@@ -132,6 +132,8 @@ bool node_code(struct compiler *c, const struct node *node, int64_t *out_code);
 void activities_read(struct making *m);
 void activities_link(struct making *m); /* once all ids are known */
 void retry_read(struct making *m, const struct node *node, struct activity *a);
+/* Of a worker, after its retry: startTimeout, timeout, heartbeat, behind the rest of its policy. */
+void time_limits_read(struct making *m, const struct node *node, struct activity *a);
 void stats_read(struct making *m, const struct node *node, struct activity *a);
 void transitions_read(struct making *m);
 void hooks_read(struct making *m);

@@ -29,6 +29,9 @@ static const struct key {
     {"stats", ON(TRIGGER)},
     {"topic", ON(WORKER) | ON(AWAIT) | ON(SIGNAL) | ON(INTERRUPT)},
     {"retry", ON(WORKER) | ON(AWAIT)},
+    {"startTimeout", ON(WORKER)},
+    {"timeout", ON(WORKER)},
+    {"heartbeat", ON(WORKER)},
     {"await", ON(AWAIT)},
     {"sleep", ON(HOOK)},
     {"hook", ON(HOOK)},
@@ -371,6 +374,9 @@ static void read_sections(struct making *m, const struct node *node, struct acti
     }
     if (retry != NULL && (a->type == ACTIVITY_WORKER || a->type == ACTIVITY_AWAIT)) {
         retry_read(m, retry, a);
+    }
+    if (a->type == ACTIVITY_WORKER) {
+        time_limits_read(m, node, a);
     }
 }
 

@@ -1,10 +1,14 @@
-/* compile_retry.c - the retry key of workers and awaits
+/* compile_retry.c - the retry key of workers and awaits, and the time limits of workers
  *
  * Two forms. {'500': [5]}: five attempts, for errors of that code. {maximumAttempts, backoffCoefficient,
  * initialInterval, maximumInterval}: any error. Intervals are seconds, or texts like "30s". Before attempt k + 1, after k
  * failures, the wait is initialInterval x backoffCoefficient^k, at most maximumInterval. The kernel's policy counts
  * from the first wait on, so its backoff is initialInterval x backoffCoefficient.
+ *
+ * startTimeout, timeout, heartbeat: seconds, or texts like "30s". They stand behind the rest of the policy.
  */
+#include <stdio.h>
+
 #include "base/time.h"
 #include "graph/compile.h"
 #include "kernel/retry.h"
@@ -141,4 +145,54 @@ void retry_read(struct making *m, const struct node *node, struct activity *a)
         read_policy(m->c, node, &p);
     }
     a->policy = policy_text(m->c, &p);
+}
+
+/* ------------------------------------------------------------------------------------- time limits */
+
+static const struct {
+    const char *key;
+    enum time_limit limit;
+} time_keys[] = {{"startTimeout", TIME_LIMIT_START},
+                 {"timeout", TIME_LIMIT_RUN},
+                 {"heartbeat", TIME_LIMIT_BEAT}};
+
+static void read_limit(struct compiler *c, const struct node *node, qp_ms *out_ms)
+{
+    double seconds = 0;
+    qp_ms ms = 0;
+    if (node_as_real(node, &seconds) && seconds * 1000 <= (double)LIMIT_TIMER_MS) {
+        ms = seconds > 0 ? (qp_ms)(seconds * 1000) : 0;
+    } else if (node->kind == NODE_STRING && span_parse(node->text, &ms, NULL) != QP_OK) {
+        ms = 0;
+    }
+    if (ms < 1 || ms > LIMIT_TIMER_MS) {
+        report_add(c->report, "time_limit_wrong", node->line, node->column,
+                   "write a number of seconds, or a text like 30s; leave the key out for no limit",
+                   "'%.*s' must be a time from 1 ms to ten years", STR_ARG(text_shown(node->key)));
+        return;
+    }
+    *out_ms = ms;
+}
+
+void time_limits_read(struct making *m, const struct node *node, struct activity *a)
+{
+    struct time_limits limits = {{0}};
+    char text[RETRY_TEXT_SIZE];
+    char limits_text[TIME_LIMITS_TEXT_SIZE];
+    qp_str before = str_is_none(a->policy) ? POLICY_ONCE : a->policy;
+    int n;
+    for (size_t i = 0; i < ARRAY_COUNT(time_keys); i++) {
+        const struct node *entry = node_get(node, time_keys[i].key);
+        if (entry != NULL) {
+            read_limit(m->c, entry, &limits.ms[time_keys[i].limit]);
+        }
+    }
+    if (time_limits_format(&limits, limits_text) == 0) {
+        return;
+    }
+    n = snprintf(text, sizeof text, "%.*s,%s", STR_ARG(before), limits_text);
+    QP_ASSERT(n > 0 && (size_t)n < sizeof text);
+    if (!arena_copy(m->c->arena, (qp_str){text, (size_t)n}, &a->policy)) {
+        m->c->report->no_memory = true;
+    }
 }

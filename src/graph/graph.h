@@ -87,6 +87,10 @@ struct measure {
     const struct mapping *target;
 };
 
+/* The policy of a worker that says nothing of retries: an error goes to the transitions, a worker that dies is replaced
+ * (kernel/retry.h). */
+#define POLICY_ONCE QP_STR("attempts=1,lost=5")
+
 struct activity {
     qp_str id;
     qp_str title;
@@ -133,8 +137,8 @@ struct activity {
     bool pivot;                      /* cycle: true */
     const struct activity *ancestor; /* of a cycle */
     const struct hook_rule *hook;    /* of a web hook */
-    qp_str policy;                   /* of retries, as kernel/retry.h has it; none: the default */
-    int64_t threshold;               /* statusThreshold; -1: none */
+    qp_str policy;     /* of retries and time limits, as kernel/retry.h has it; none: POLICY_ONCE */
+    int64_t threshold; /* statusThreshold; -1: none */
 
     /* of the trigger: stats */
     const struct mapping *job_id;

@@ -18,7 +18,7 @@ static int describe(struct action *s, struct op_act_create *row)
     const struct activity *x = s->activity;
     int rc = action_topic(s, x->topic, &row->topic);
     row->category = 'A';
-    row->policy = str_is_none(x->policy) ? QP_STR("attempts=1,lost=5") : x->policy;
+    row->policy = str_is_none(x->policy) ? POLICY_ONCE : x->policy;
     rc = rc == QP_OK ? action_json(s, x->input, &row->input) : rc;
     if (rc == QP_OK && str_is_none(row->input)) {
         row->input = QP_STR("{}");

@@ -54,6 +54,12 @@ int stats_create(qp *q)
     s->leases = stats_series(
         s, &SPEC(COUNTER, "quipu_leases_expired_total", "Tasks whose workers were silent too long"),
         NULL, 0);
+    for (enum time_limit l = TIME_LIMIT_START; l < TIME_LIMITS; l++) {
+        qp_str labels[] = {QP_STR("limit"), time_limit_word(l)};
+        s->timeouts[l] = stats_series(
+            s, &SPEC(COUNTER, "quipu_task_timeouts_total", "Time limits of tasks that were over"),
+            labels, 2);
+    }
     s->payload = stats_series(
         s, &SPEC(COUNTER, "quipu_payload_bytes_total", "Inputs of jobs and results of tasks"), NULL,
         0);
@@ -181,6 +187,11 @@ void stats_round(qp *q, int64_t duration_us, const struct engine_stats *before,
     }
     if (after->leases > before->leases) {
         add(s->leases, after->leases - before->leases);
+    }
+    for (enum time_limit l = TIME_LIMIT_START; l < TIME_LIMITS; l++) {
+        if (after->timeouts[l] > before->timeouts[l]) {
+            add(s->timeouts[l], after->timeouts[l] - before->timeouts[l]);
+        }
     }
     if (s->leader != NULL) {
         metric_set(s->leader, after->tidies || !q->shared);

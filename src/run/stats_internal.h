@@ -31,6 +31,7 @@ struct stats {
     struct metric *commit_duration;
     struct metric *commit_size;
     struct metric *leases;
+    struct metric *timeouts[TIME_LIMITS]; /* by the limit; the first is not used */
     struct metric *payload;
     struct metric *leader;
     struct known_series known[KNOWN_SERIES];

@@ -66,6 +66,12 @@ static const char graph[] =
     "      activities: { t9: { type: trigger }, s9: { type: hook, sleep: 3600 },\n"
     "                    w9: { type: worker, topic: do.flaky, retry: { '500': [9] } } }\n"
     "      transitions: { t9: [{ to: s9 }, { to: w9 }] }\n"
+    "    - subscribes: limits\n"
+    "      activities: { tb: { type: trigger }, ub: { type: worker, topic: do.never, startTimeout: 2s },\n"
+    "                    wb: { type: worker, topic: do.next, timeout: 3, heartbeat: 1.5, retry: { '408': [2] } },\n"
+    "                    nb: { type: worker, topic: do.next } }\n"
+    "      transitions: { tb: [{ to: ub }], ub: [{ to: wb, conditions: { code: 408 } }],\n"
+    "                     wb: [{ to: nb, conditions: { code: 408 } }] }\n"
     "    - subscribes: stop\n"
     "      activities: { ta: { type: trigger }, ia: { type: interrupt, target: '{ta.output.data.id}', throw: false } }\n"
     "      transitions: { ta: [{ to: ia }] }\n";
@@ -129,6 +135,19 @@ static void for_a_child(void)
     expect("p", "waiting");
     graphrun_wait(&run, SLEEP_MS);
     expect("p", "completed");
+}
+
+/* A task that no worker takes is an error with code 408, and a transition takes it. */
+static void not_taken(void)
+{
+    start("limits", "l", "{}");
+    graphrun_rest(&run);
+    expect("l", "running");
+    graphrun_wait(&run, 1999);
+    expect("l", "running");
+    graphrun_wait(&run, 1);
+    assert_int_equal(graphrun_act(&run, "l", "ub,0,0")->code, 408);
+    expect("l", "completed");
 }
 
 /* One branch waits, another one runs: the job runs, until all wait. */
@@ -233,7 +252,8 @@ static const struct {
     void (*script)(void);
 } cases[] = {{"hook", at_a_hook},       {"sleep", asleep},      {"child", for_a_child},
              {"branch", in_one_branch}, {"join", at_a_join},    {"cycle", in_cycles},
-             {"retry", between_tries},  {"end", until_it_ends}, {"pause", behind_a_pause}};
+             {"retry", between_tries},  {"end", until_it_ends}, {"pause", behind_a_pause},
+             {"limits", not_taken}};
 
 static void recount(struct graphrun *r)
 {

@@ -544,6 +544,97 @@ static void test_no_lease(void **state)
     on_both(no_lease, 1);
 }
 
+/* ---------------------------------------------------------------------------------- time limits */
+
+struct slow {
+    int calls;
+    int stale_at;     /* the second in which a beat was refused; 0: never */
+    int cancelled_at; /* and in which qp_task_is_cancelled said so */
+};
+
+/* Takes five seconds the first time, with a beat every second. */
+static int be_slow(void *context, qp_task *task)
+{
+    struct slow *s = context;
+    struct qp_err err = {0};
+    if (s->calls++ > 0) {
+        return qp_task_output(task, QP_STR("\"second\""));
+    }
+    for (int i = 1; i <= 5; i++) {
+        testenv_advance_ms(&rt, 1000);
+        if (qp_task_heartbeat(task, &err) == QP_E_STALE && s->stale_at == 0) {
+            s->stale_at = i;
+        }
+        if (qp_task_is_cancelled(task) && s->cancelled_at == 0) {
+            s->cancelled_at = i;
+        }
+    }
+    return qp_task_output(task, QP_STR("\"late\""));
+}
+
+static void limited(qp *q, struct slow *s, struct qp_retry retry)
+{
+    rt_worker(q, "work", be_slow, s);
+    rt_start_with(
+        q, &(struct qp_start){
+               .topic = QP_STR("work"), .id = QP_STR("a"), .input = QP_STR("{}"), .retry = retry});
+    rt_poll(q);
+}
+
+static void runs_too_long(qp *q)
+{
+    struct slow s = {0};
+    limited(q, &s, (struct qp_retry){.run_timeout_ms = 3000, .heartbeat_ms = 1500});
+    assert_int_equal(s.stale_at, 3);
+    assert_in_range(s.cancelled_at, 3, 4);
+    testenv_advance_ms(&rt, 1000);
+    rt_poll(q);
+    assert_int_equal(s.calls, 2);
+    rt_expect(q, "a", "completed", "\"second\"");
+}
+
+static void beats_in_time(qp *q)
+{
+    struct slow s = {0};
+    limited(q, &s, (struct qp_retry){.run_timeout_ms = 6000, .heartbeat_ms = 1001});
+    assert_int_equal(s.stale_at, 0);
+    assert_int_equal(s.cancelled_at, 0);
+    rt_expect(q, "a", "completed", "\"late\"");
+}
+
+/* Proves that a function that runs over its time is told so, that its result is not used, and that the attempt after it is;
+ * and that one that sends its beats in time keeps its task. */
+static void test_time_limits(void **state)
+{
+    (void)state;
+    on_both(runs_too_long, 1);
+    on_both(beats_in_time, 1);
+}
+
+static void never_started(qp *q)
+{
+    struct qp_err err = {0};
+    struct qp_start start = {.topic = QP_STR("work"),
+                             .id = QP_STR("a"),
+                             .input = QP_STR("{}"),
+                             .retry = {.attempts = 1, .start_timeout_ms = 2000}};
+    rt_start_with(q, &start);
+    rt_poll(q);
+    testenv_advance_ms(&rt, 2000);
+    rt_poll(q);
+    rt_expect(q, "a", "failed", NULL);
+    start.retry.heartbeat_ms = -1;
+    assert_int_equal(qp_job_start(q, &start, NULL, &err), QP_E_INVALID);
+    assert_non_null(strstr(err.text, "heartbeat_ms must be between 0 (no limit) and"));
+}
+
+/* Proves that a task that no worker takes fails in time, and that a limit out of its range is refused by name. */
+static void test_start_limit(void **state)
+{
+    (void)state;
+    on_both(never_started, 1);
+}
+
 static void cancelled(qp *q)
 {
     struct holder h = {.beat = true, .end_job = "a"};
@@ -848,6 +939,8 @@ int main(void)
         cmocka_unit_test(test_a_late_result),
         cmocka_unit_test(test_waiting_is_not_silence),
         cmocka_unit_test(test_no_lease),
+        cmocka_unit_test(test_time_limits),
+        cmocka_unit_test(test_start_limit),
         cmocka_unit_test(test_cancelled_while_running),
         cmocka_unit_test(test_topics_and_keys),
         cmocka_unit_test(test_namespaces),
