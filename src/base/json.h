@@ -1,7 +1,8 @@
 /* json.h - reading and writing JSON
  *
- * Three parts: json_check says whether bytes are JSON as we take it, without building anything;
- * struct json is a tree to read from; struct json_writer streams text into a buffer.
+ * Four parts: json_check says whether bytes are JSON as we take it, without building anything;
+ * struct json is a tree to read from; struct raw_walk goes over the text itself; struct json_writer
+ * streams text into a buffer.
  *
  * What is taken is RFC 8259 and nothing beside it, and of what the RFC leaves open the strict
  * side: no key twice in one object, no lone surrogate, no \u0000, no byte order mark, no number
@@ -95,6 +96,28 @@ struct json_walk {
     const struct json *value;
 };
 bool json_each(const struct json *object, struct json_walk *walk);
+
+/* ------------------------------------------------------------------------------------ as it came */
+
+/* Walks over JSON that was checked:  struct raw_walk w = {.rest = text};  while (raw_each(&w)) {
+ * w.key, w.value }. Of an array the keys are none. Keys are as they stand in the text, with
+ * their escapes and without their quotes. */
+struct raw_walk {
+    qp_str rest;
+    qp_str key;
+    qp_str value;
+    size_t index; /* of this item, from 0 */
+    bool object;
+    bool begun;
+};
+bool raw_each(struct raw_walk *w);
+/* The first byte of the value, behind white space; 0: there is none. It says what the value is. */
+char raw_first(qp_str text);
+/* Whether an object has a member of this name: for defaults that are not zero. */
+bool raw_has(qp_str object, const char *name);
+/* The text of a JSON string, unescaped, in the arena or in `value`; false when it is no string, or there is no memory. */
+bool raw_text(const struct qp_env *env, struct arena *arena, qp_str value,
+              qp_str *out_text) QP_MUST_USE;
 
 /* -------------------------------------------------------------------------------------- writing */
 

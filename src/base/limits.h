@@ -219,7 +219,7 @@
     20                      /* rounds of a loop, after which its iteration and state are recorded */
 #define LIMIT_STEP_NEVER 16 /* codes of errors that a step does not try again */
 #define LIMIT_FLOW_NAMES 10000 /* of one namespace */
-#define LIMIT_FLOW_LISTEN 100  /* signals that one listen takes, and names that it waits for */
+#define LIMIT_FLOW_LISTEN 100  /* signals that one listen takes */
 
 /* Traversals */
 #define LIMIT_CARTO_ITEMS 1000000   /* work items of one request */

@@ -75,20 +75,6 @@ bool body_read(struct api_call *c, const struct body_schema *schema, qp_str text
     body_read((c), body_schema_find(#name), (text), (pointer),                                     \
               1 ? (out) : (struct body_##name *)NULL)
 
-/* Walks over JSON that was checked:  struct raw_walk w = {.rest = text};  while (raw_each(&w)) {
- * w.key, w.value }. Of an array the keys are none. Keys are as they stand in the text, with
- * their escapes and without their quotes. */
-struct raw_walk {
-    qp_str rest;
-    qp_str key;
-    qp_str value;
-    size_t index; /* of this item, from 0 */
-    bool object;
-    bool begun;
-};
-bool raw_each(struct raw_walk *w);
-/* Whether an object has a member of this name: for defaults that are not zero. */
-bool raw_has(qp_str object, const char *name);
 /* The text of a JSON string, unescaped; false when it is no string, or there is no memory. */
 bool raw_string(struct api_call *c, qp_str value, qp_str *out_text) QP_MUST_USE;
 
