@@ -1149,7 +1149,7 @@ QP_API QP_MUST_USE int qp_sleep_until(qp_flow *flow, qp_ms at);
 struct qp_listen {
     qp_ms timeout_ms;          /* 0: none; at most ten years */
     const char *const *others; /* further names: the oldest signal of any of them is taken */
-    size_t other_count;        /* at most 99 */
+    size_t other_count;        /* at most 31 */
     int limit; /* 0: one signal, and the output is its data. 1 to 100: up to that many, all that are there, the oldest
                   first, and the output is an array: [{"name":"approved","at":1767225600000,"data":...}] */
     qp_str *out_name; /* NULL, or the name of the signal; with a limit it is not set */

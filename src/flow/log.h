@@ -57,7 +57,6 @@ struct flow_log {
     uint64_t seed;    /* of what is derived: random numbers and ids */
     qp_ms started_at; /* when the job was made */
     int64_t base;     /* the place of the last entry that this decision can see */
-    bool returned;    /* the flow is over: no decision is due */
     size_t size;      /* bytes of inputs and outputs */
 };
 

@@ -53,7 +53,6 @@ int script_run(const struct script_input *input, struct script_result *out_resul
                        .log = input->log,
                        .start = input->now,
                        .thread = pthread_self()};
-    QP_ASSERT(!input->log->returned);
     s.last = &s.first;
     atomic_init(&s.stray, NULL);
     buf_init(&s.text, input->env, 0);

@@ -372,7 +372,7 @@ static int take_listen(const qp_flow *f, const char *name, struct listening *l)
     l->options = l->options == NULL ? &usual : l->options;
     QP_TRY(step_name(f, l->call, name, &l->name));
     QP_TRY(step_range(f, l->call, "other_count", (int64_t)l->options->other_count, 0,
-                      LIMIT_FLOW_LISTEN - 1));
+                      LIMIT_LISTEN_NAMES - 1));
     for (size_t i = 0; i < l->options->other_count; i++) {
         QP_TRY(step_name(f, l->call, l->options->others[i], &other));
     }

@@ -1,0 +1,108 @@
+/* decision.h - what a worker has decided about a flow: read, checked, and as the rows that it makes
+ *
+ *   {"base":41,"commands":[{"op":"activity","loc":"{2}","v":1,"name":"charge","input":{..}}, ..],"after":2}
+ *
+ * The text is JSON that was checked to be JSON. decision_read takes it apart and refuses what is wrong by itself;
+ * decision_check asks about the places that the history has. What is refused has a pointer into the text
+ * ("/commands/3/loc"), and nothing of it is applied: a decision is carried out whole or not at all.
+ *
+ *   op        members                                                          makes
+ *   activity  name, input, retry?, start_timeout?, timeout?, heartbeat?, limit_key?     an activity
+ *   run       name, ok | error                                                 a run, complete
+ *   sleep     until                                                            a sleep
+ *   listen    names, limit?                                                    signals
+ *             names, until, got, limit?                                        a sleep; signals at `got` if some come
+ *   signal    to, name, data                                                   a signal, complete
+ *   branch    name?                                                            a branch, complete
+ *   loop      name, iteration, state, output?                                  a loop, complete; again: its new state
+ *   mark      mark: "removed", of, name? | "version", value?                   a mark, complete
+ *   return    output                                                           the end; nothing behind it
+ *   fail      error                                                            likewise
+ *
+ * All but return and fail have `loc`, the location in its text form, and `v`, the version. Times are milliseconds, and
+ * `until` is a time since 1970. `retry` is {attempts?, backoff?, factor?, cap?, never?:[codes]}.
+ *
+ * Texts are slices of the decision's text or in the arena. Pure but for the arena; any thread.
+ */
+#ifndef QP_FLOW_DECISION_H
+#define QP_FLOW_DECISION_H
+
+#include "base/json.h"
+#include "flow/history.h"
+
+enum flow_op {
+    FLOW_OP_ACTIVITY,
+    FLOW_OP_RUN,
+    FLOW_OP_SLEEP,
+    FLOW_OP_LISTEN,
+    FLOW_OP_SIGNAL,
+    FLOW_OP_BRANCH,
+    FLOW_OP_LOOP,
+    FLOW_OP_MARK,
+    FLOW_OP_RETURN,
+    FLOW_OP_FAIL,
+    FLOW_OPS
+};
+
+/* One command, as the row of its event. */
+struct flow_command {
+    enum flow_op op;
+    qp_str addr; /* of its activity (location.h) */
+    int64_t version;
+    enum history_type type;
+    qp_str name; /* none: it has none */
+    qp_str
+        policy; /* activity: retries and limits; removed: the word of what was removed; else none */
+    qp_str input;
+    qp_str got;   /* listen with a time limit: the address of the signals event; else none */
+    qp_str state; /* loop: what its data row says */
+    bool again;   /* loop: its event is there already (decision_check) */
+};
+
+enum decision_end { DECISION_GOES_ON, DECISION_RETURNS, DECISION_FAILS };
+
+struct decision {
+    int64_t base;
+    int64_t after; /* from 1 */
+    struct flow_command *commands;
+    size_t count; /* without return and fail */
+    enum decision_end end;
+    qp_str value; /* of return its output, of fail its error: JSON */
+};
+
+/* A refusal of a command, or of one of its members (""): QP_E_SHAPE with the pointer. */
+int command_refused(struct qp_err *err, size_t index, const char *member, const char *text);
+
+/* What stands at an address. */
+struct place {
+    bool found;
+    enum history_type type;
+    int64_t version;
+    qp_str name;
+};
+typedef int (*place_look)(void *context, qp_str addr, struct place *out_place);
+
+struct decision_facts {
+    int64_t base;    /* the newest that the flow has */
+    bool returned;   /* the flow has returned: nothing more is decided */
+    void *context;   /* of `look` */
+    place_look look; /* finds what was committed before */
+};
+/* QP_E_SHAPE: refused, with a pointer; the codes of `look`; QP_E_NOMEM. Marks loops that are there already. */
+int decision_check(const struct qp_env *env, struct arena *arena, struct decision *decision,
+                   const struct decision_facts *facts, struct qp_err *err) QP_MUST_USE;
+
+/* What step 1 keeps of a decision for step 2, without inputs: {"seen":41,"after":2,"end":"return","made":["@a1!",..]}.
+ * `made` are the events to be entered. */
+int decision_keep(const struct qp_env *env, struct arena *arena, const struct decision *decision,
+                  qp_str *out_text) QP_MUST_USE;
+struct decision_kept {
+    int64_t seen;
+    int64_t after;
+    enum decision_end end;
+    qp_str error;         /* of one that fails */
+    struct raw_walk made; /* over the JSON texts of addresses, which have no escapes */
+};
+struct decision_kept decision_kept(qp_str text);
+
+#endif

@@ -1,0 +1,70 @@
+/* flow.c - addresses, data names and policies of flows (see flow.h) */
+#include "flow/flow.h"
+
+#include <stdio.h>
+
+/* Two texts as one. */
+static int joined(struct arena *a, qp_str first, qp_str second, qp_str *out_text)
+{
+    char *p = arena_bytes(a, first.n + second.n);
+    if (p == NULL) {
+        return QP_E_NOMEM;
+    }
+    memcpy(p, first.p, first.n);
+    memcpy(p + first.n, second.p, second.n);
+    *out_text = (qp_str){p, first.n + second.n};
+    return QP_OK;
+}
+
+int flow_topic(struct arena *a, qp_str name, qp_str *out_topic)
+{
+    static const char mark = FLOW_TOPIC_MARK;
+    QP_ASSERT(name.n > 0);
+    return joined(a, (qp_str){&mark, 1}, name, out_topic);
+}
+
+int flow_loop_name(struct arena *a, qp_str addr, qp_str *out_name)
+{
+    QP_ASSERT(flow_is_event(addr));
+    return joined(a, QP_STR(FLOW_LOOP), (qp_str){addr.p + 1, addr.n - 1}, out_name);
+}
+
+bool flow_loop_key(qp_str name, qp_str *out_key)
+{
+    size_t n = sizeof FLOW_LOOP - 1;
+    if (name.n <= n || memcmp(name.p, FLOW_LOOP, n) != 0) {
+        return false;
+    }
+    *out_key = (qp_str){name.p + n, name.n - n};
+    return true;
+}
+
+int flow_policy(struct arena *a, uint64_t seed, qp_str *out_policy)
+{
+    char text[sizeof "seed=,0123456789abcdef" + sizeof FLOW_POLICY];
+    int n = snprintf(text, sizeof text, "seed=%016llx,%s", (unsigned long long)seed, FLOW_POLICY);
+    QP_ASSERT(n > 0 && (size_t)n < sizeof text);
+    return arena_copy(a, (qp_str){text, (size_t)n}, out_policy) ? QP_OK : QP_E_NOMEM;
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+uint64_t flow_seed(qp_str policy)
+{
+    const qp_str begin = QP_STR("seed=");
+    uint64_t seed = 0;
+    if (policy.n < begin.n + 16 || memcmp(policy.p, begin.p, begin.n) != 0) {
+        return 0;
+    }
+    for (size_t i = 0; i < 16; i++) {
+        int digit = hex_digit(policy.p[begin.n + i]);
+        if (digit < 0) {
+            return 0;
+        }
+        seed = seed << 4 | (uint64_t)digit;
+    }
+    return seed;
+}

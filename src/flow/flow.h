@@ -1,0 +1,46 @@
+/* flow.h - how a flow stands in the store: addresses, names of its data, columns (ADR 45)
+ *
+ * What the program, the log, the rules and the views of flows agree on. Pure; any thread.
+ */
+#ifndef QP_FLOW_FLOW_H
+#define QP_FLOW_FLOW_H
+
+#include "flow/history.h"
+#include "store/rows.h"
+
+#define FLOW_KIND 2 /* job_row.kind */
+
+/* The flow itself: one cyclic activity, whose entries are decisions. */
+#define FLOW_ADDRESS QP_STR("flow,0,0")
+#define FLOW_ACTIVITY QP_STR("flow")
+
+/* Decisions are tasks of the topic '@' + the flow's name: no topic of users has an '@'. Names of signals are made topics
+ * of hooks in the same way. */
+#define FLOW_TOPIC_MARK '@'
+int flow_topic(struct arena *a, qp_str name, qp_str *out_topic) QP_MUST_USE;
+
+/* Data of the job. A loop's is {"iteration":n,"state":..}, with "output" once it is broken. */
+#define FLOW_RETURN QP_STR("quipu:return")
+#define FLOW_LOOP "quipu:loop:"
+/* The name of a loop's data, by the address of its event; and the part of such a name behind FLOW_LOOP, which is the key of
+ * its location. */
+int flow_loop_name(struct arena *a, qp_str addr, qp_str *out_name) QP_MUST_USE;
+bool flow_loop_key(qp_str data_name, qp_str *out_key);
+
+/* The policy of flow,0,0: "seed=0123456789abcdef," and that of decisions (kernel/retry.h). */
+#define FLOW_POLICY "attempts=10,backoff=1000,factor=2,cap=60000,park=1,deliveries=3"
+int flow_policy(struct arena *a, uint64_t seed, qp_str *out_policy) QP_MUST_USE;
+uint64_t flow_seed(qp_str policy);
+
+/* Whether a row is that of an event: its address is the key of a location. */
+static inline bool flow_is_event(qp_str addr)
+{
+    return addr.n > 0 && addr.p[0] == LOCATION_MARK;
+}
+/* Complete as soon as its row stands: its value is its input. */
+static inline bool flow_is_born_complete(const struct act_row *act)
+{
+    return act->category == 'B';
+}
+
+#endif

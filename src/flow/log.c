@@ -1,0 +1,266 @@
+/* log.c - a flow's rows as the history that a decision sees (see log.h)
+ *
+ * All rows of the scan are those of events, in the order of their locations, then flow,0,0 and trigger,0: nothing else of
+ * a flow's job has an address that sorts behind '@'.
+ */
+#include "flow/log.h"
+
+#include "base/json.h"
+#include "flow/flow.h"
+
+/* While the rows are read. */
+struct reading {
+    struct arena *arena;
+    struct flow_log *log;
+    struct history_event *events;
+    size_t capacity;
+    size_t loop_count;
+    bool has_flow;
+    bool has_trigger;
+    struct qp_err *err;
+};
+
+#define FIRST_CAPACITY 32
+
+static int grow(struct reading *r)
+{
+    size_t count = r->log->history.count;
+    size_t capacity = r->capacity == 0 ? FIRST_CAPACITY : 2 * r->capacity;
+    struct history_event *events;
+    struct log_entry *entries;
+    if (count < r->capacity) {
+        return QP_OK;
+    }
+    events = arena_alloc(r->arena, capacity * sizeof *events);
+    entries = arena_alloc(r->arena, capacity * sizeof *entries);
+    if (events == NULL || entries == NULL) {
+        return QP_E_NOMEM;
+    }
+    if (count > 0) {
+        memcpy(events, r->events, count * sizeof *events);
+        memcpy(entries, r->log->entries, count * sizeof *entries);
+    }
+    r->events = events;
+    r->log->entries = entries;
+    r->capacity = capacity;
+    return QP_OK;
+}
+
+static int keep(struct reading *r, qp_str text, qp_str *out_copy)
+{
+    r->log->size += text.n;
+    return arena_copy(r->arena, text, out_copy) ? QP_OK : QP_E_NOMEM;
+}
+
+/* ---------------------------------------------------------------------------------------- values */
+
+/* What a run has brought: {"ok":..} or {"error":{"code",..}}. */
+static void open_run(struct log_entry *e)
+{
+    struct raw_walk w = {.rest = e->input};
+    e->output = QP_STR("null");
+    if (str_is_none(e->input) || !raw_each(&w)) {
+        return;
+    }
+    e->output = w.value;
+    if (str_equal(w.key, QP_STR("error"))) {
+        struct raw_walk in = {.rest = w.value};
+        e->code = 500;
+        while (raw_each(&in)) {
+            if (str_equal(in.key, QP_STR("code"))) {
+                e->code = (int64_t)real_parse(in.value);
+            }
+        }
+    }
+}
+
+/* An event whose row is all of it. */
+static void entry_born(struct log_entry *e, const struct act_row *act)
+{
+    e->done = act->seq;
+    e->at = act->at;
+    e->code = 200;
+    e->output = QP_STR("null");
+    if (act->kind == HISTORY_RUN) {
+        open_run(e);
+        e->input = QP_NONE;
+    } else if (act->kind == HISTORY_SIGNALS) {
+        e->output = e->input;
+        e->input = QP_NONE;
+    }
+}
+
+/* An event that is answered by its own message; it counts from step 2 on, which gives it its place. */
+static int entry_answered(struct reading *r, struct log_entry *e, const struct act_row *act)
+{
+    if (act->guid_seq == 0) {
+        return QP_OK;
+    }
+    e->done = act->guid_seq;
+    e->at = act->guid_at;
+    e->code = act->code == 0 ? 200 : act->code;
+    e->output = QP_STR("null");
+    return str_is_none(act->output) ? QP_OK : keep(r, act->output, &e->output);
+}
+
+static int entry_fill(struct reading *r, struct log_entry *e, const struct act_row *act)
+{
+    *e = (struct log_entry){.entered_at = act->at, .attempt = act->attempt};
+    QP_TRY(keep(r, act->input, &e->input));
+    if (flow_is_born_complete(act)) {
+        entry_born(e, act);
+        return QP_OK;
+    }
+    return entry_answered(r, e, act);
+}
+
+/* ------------------------------------------------------------------------------------------ rows */
+
+static int bad_row(struct reading *r, const struct act_row *act)
+{
+    return err_set(r->err, QP_E_INVALID, "activity '%.*s' is no event of a flow: kind %lld",
+                   STR_ARG(act->addr), (long long)act->kind);
+}
+
+static int event_fill(struct reading *r, struct history_event *e, const struct act_row *act)
+{
+    qp_str key = {act->addr.p + 1, act->addr.n - 1};
+    *e = (struct history_event){.version = act->version, .type = (enum history_type)act->kind};
+    if (act->kind <= 0 || act->kind >= HISTORY_TYPES) {
+        return bad_row(r, act);
+    }
+    if (e->type == HISTORY_REMOVED && !history_type_of(act->policy, &e->of)) {
+        return bad_row(r, act);
+    }
+    r->loop_count += e->type == HISTORY_LOOP;
+    return arena_copy(r->arena, key, &e->key) && arena_copy(r->arena, act->topic, &e->name)
+               ? QP_OK
+               : QP_E_NOMEM;
+}
+
+static int take_event(struct reading *r, const struct act_row *act)
+{
+    size_t at = r->log->history.count;
+    if (at == LIMIT_FLOW_EVENTS) {
+        return err_set(r->err, QP_E_LIMIT, "the history has more than %d events",
+                       LIMIT_FLOW_EVENTS);
+    }
+    QP_TRY(grow(r));
+    QP_TRY(event_fill(r, &r->events[at], act));
+    QP_TRY(entry_fill(r, &r->log->entries[at], act));
+    r->log->history.count++;
+    return QP_OK;
+}
+
+static int take_row(void *context, const void *row)
+{
+    struct reading *r = context;
+    const struct act_row *act = row;
+    if (flow_is_event(act->addr)) {
+        QP_TRY(take_event(r, act));
+    } else if (str_equal(act->addr, FLOW_ADDRESS)) {
+        r->log->base = act->base;
+        r->log->seed = flow_seed(act->policy);
+        r->has_flow = true;
+    } else if (act->category == 'D') {
+        QP_TRY(keep(r, act->input, &r->log->input));
+        r->has_trigger = true;
+    }
+    return (int64_t)r->log->size <= LIMIT_FLOW_SIZE
+               ? QP_OK
+               : err_set(r->err, QP_E_LIMIT, "the history has more than %lld bytes",
+                         (long long)LIMIT_FLOW_SIZE);
+}
+
+/* ----------------------------------------------------------------------------------------- loops */
+
+static void loop_fill(struct log_entry *e, qp_str value)
+{
+    struct raw_walk w = {.rest = value};
+    while (raw_each(&w)) {
+        if (str_equal(w.key, QP_STR("iteration"))) {
+            e->iteration = (int64_t)real_parse(w.value);
+        } else if (str_equal(w.key, QP_STR("state"))) {
+            e->state = w.value;
+        } else if (str_equal(w.key, QP_STR("output"))) {
+            e->output = w.value;
+            e->broken = true;
+        }
+    }
+}
+
+/* The names of loops' data stand together: QP_E_DONE ends the scan behind them. */
+static int take_loop(void *context, const void *row)
+{
+    struct reading *r = context;
+    const struct data_row *data = row;
+    qp_str key;
+    qp_str value;
+    size_t at;
+    if (!flow_loop_key(data->name, &key)) {
+        return QP_E_DONE;
+    }
+    at = history_seek(&r->log->history, key);
+    if (at == r->log->history.count || !str_equal(r->log->history.events[at].key, key)) {
+        return err_set(r->err, QP_E_INVALID, "'%.*s' is the state of no loop", STR_ARG(data->name));
+    }
+    QP_TRY(keep(r, data->value, &value));
+    loop_fill(&r->log->entries[at], value);
+    return QP_OK;
+}
+
+static int read_loops(struct store *s, struct reading *r, struct job_ref ref)
+{
+    struct data_row first = {.ns = ref.ns, .job = ref.job, .name = QP_STR(FLOW_LOOP)};
+    struct scan scan = {.table = TABLE_data,
+                        .index = -1,
+                        .prefix = &first,
+                        .prefix_count = 2,
+                        .after = &first,
+                        .limit = LIMIT_FLOW_EVENTS};
+    int rc = r->loop_count == 0 ? QP_OK : store_scan(s, &scan, r, take_loop, r->err);
+    return rc == QP_E_DONE ? QP_OK : rc;
+}
+
+/* ------------------------------------------------------------------------------------------- all */
+
+static int read_job(struct store *s, struct reading *r, struct job_ref ref)
+{
+    const void *row = NULL;
+    const struct job_row *job;
+    QP_TRY(store_get(s, r->arena, TABLE_job, &(struct job_row){.ns = ref.ns, .job = ref.job}, &row,
+                     r->err));
+    job = row;
+    r->log->job = job->jid;
+    r->log->workflow = job->workflow;
+    r->log->started_at = job->created_at;
+    return QP_OK;
+}
+
+static int read_events(struct store *s, struct reading *r, struct job_ref ref)
+{
+    struct act_row first = {.ns = ref.ns, .job = ref.job, .addr = LOCATION_FIRST};
+    struct scan scan = {.table = TABLE_act,
+                        .index = -1,
+                        .prefix = &first,
+                        .prefix_count = 2,
+                        .after = &first,
+                        .limit = LIMIT_FLOW_EVENTS + 3};
+    QP_TRY(store_scan(s, &scan, r, take_row, r->err));
+    if (!r->has_flow || !r->has_trigger) {
+        return err_set(r->err, QP_E_NOT_FOUND, "the flow has not begun");
+    }
+    return history_init(&r->log->history, r->events, r->log->history.count, r->err);
+}
+
+int log_read(struct store *s, struct arena *arena, struct job_ref ref, struct flow_log *out_log,
+             struct qp_err *err)
+{
+    struct flow_log log = {0};
+    struct reading r = {.arena = arena, .log = &log, .err = err};
+    QP_TRY(read_job(s, &r, ref));
+    QP_TRY(read_events(s, &r, ref));
+    QP_TRY(read_loops(s, &r, ref));
+    *out_log = log;
+    return QP_OK;
+}
