@@ -1031,7 +1031,7 @@ QP_API QP_MUST_USE int qp_task_retry(qp_task *task, qp_ms delay_ms, struct qp_er
 
 /* A flow is a workflow that is an ordinary function. It calls the functions below, the durable calls; what they do is
  * recorded as the flow's history, and the function runs again from the top over that history whenever something that it
- * waits for has happened: after a crash, after a restart, a year later. docs/flows.md begins with an example.
+ * waits for has happened: after a crash, after a restart, a year later.
  *
  * A DURABLE CALL takes a qp_flow and returns a code. When the history has the call already (replay), the call returns what
  * is recorded there and does nothing else; each call says what it records. The codes:
@@ -1069,18 +1069,6 @@ typedef struct qp_flow qp_flow;
 /* Returns QP_OK, a code that a durable call returned, or a code of its own for a failure that may pass (a file that cannot be
  * read): then the run is repeated with backoff, 10 times, and the job is parked after that. */
 typedef int (*qp_flow_function)(qp_flow *flow, qp_str input, void *context);
-
-struct qp_flow_kind {
-    qp_str name;               /* that jobs are started with: qp_start.topic */
-    qp_flow_function function; /* thread-safe when there are several threads */
-    void *context;
-    int64_t in_hand; /* runs fetched ahead, at most; 0: 1024 */
-};
-/* From now on this process runs flows of the name, on the threads of its workers. At any time. The first process that adds
- * a name makes it known to the store, for good: a job that is started with it is a flow. QP_E_EXISTS: this handle has the name;
- * QP_E_CONFLICT: the name is a graph's topic, or open jobs of one activity have it as theirs; QP_E_LIMIT: there are
- * 10,000 names in the namespace. */
-QP_API QP_MUST_USE int qp_flow_add(qp *engine, const struct qp_flow_kind *kind, struct qp_err *err);
 
 /* Ends the function: `output` is that of the job, or of the closure, or of qp_inline, whose function this is. Records it
  * when the function returns QP_OK. A durable call after it, also a second one of this, is a mistake: QP_E_INVALID.
