@@ -63,7 +63,9 @@ struct program {
     int (*work)(struct turn *t, struct work *out_work);
     /* Step 2, of the trigger too: turn_child for each child. *out_spawn is preset: n is counted
      * afterwards, and delta follows from it unless `given`. NULL: no children; an answer with an
-     * error code ends the job as failed. */
+     * error code ends the job as failed. spawn.notify, when it has an address: the activity there that decides is
+     * notified of this answer, or, with `rests`, this answer is its decision (op_act_notify). If it has something to
+     * decide on now, its next decision is put (turn_decision): all in this commit. */
     int (*spawn)(struct turn *t, struct spawn *out_spawn);
     /* Step 3: the job's output. NULL: that of the activity that closed it stays where it is. */
     int (*complete)(struct turn *t, struct complete *out_complete);
@@ -117,6 +119,17 @@ int turn_plane(struct turn *t, qp_str *out_dad) QP_MUST_USE;
 /* Leg1: what the activity waits for. The purpose keeps several apart. A task has the time limits that the policy of its
  * activity has, and its limit key; without one, the job's (retry.h). */
 int turn_task(struct turn *t, qp_str topic) QP_MUST_USE;
+/* A task for another activity of the job, by a GUID of the program's choice: its result is a Leg2 entry there. It is handed to
+ * a worker of this process like any task that is born. */
+struct task_for {
+    const struct act_row *act;
+    qp_str topic;
+    qp_str guid;
+};
+int turn_task_for(struct turn *t, const struct task_for *task) QP_MUST_USE;
+/* The next decision of an activity: a task on the topic of its row, whose GUID follows from the job and the number of its
+ * Leg2 entries so far. The first is put by its Leg1; all others by the kernel (spawn.notify). At most one is out. */
+int turn_decision(struct turn *t, qp_str addr) QP_MUST_USE;
 int turn_timer(struct turn *t, qp_str purpose, qp_ms delay_ms) QP_MUST_USE;
 int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep) QP_MUST_USE;
 /* Any step: the activity waits at no hook any more. For one that something else ends, a timer for example: a

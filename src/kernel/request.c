@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "base/failpoint.h"
+#include "kernel/engine_internal.h"
 #include "kernel/face.h"
 #include "kernel/query.h"
 #include "kernel/retry.h"
@@ -438,6 +439,38 @@ static int error_answer(struct turn *t, struct request_result *r)
     return error_write(turn_arena(t), &e, &r->output);
 }
 
+/* Why a job is parked, as its row says it: "reason: sentence". */
+static int park_text(struct arena *a, qp_str reason, qp_str sentence, const char **out_text)
+{
+    size_t most = LIMIT_ERROR_TEXT_SIZE - LIMIT_NAME_SIZE - 3;
+    char *text;
+    QP_ASSERT(reason.n > 0 && reason.n <= LIMIT_NAME_SIZE);
+    if (sentence.n > most) {
+        sentence.n = most;
+        sentence.n = utf8_valid_prefix(sentence);
+    }
+    text = arena_bytes(a, reason.n + sentence.n + 3);
+    if (text == NULL) {
+        return QP_E_NOMEM;
+    }
+    (void)snprintf(text, reason.n + sentence.n + 3, "%.*s: %.*s", STR_ARG(reason),
+                   STR_ARG(sentence));
+    *out_text = text;
+    return QP_OK;
+}
+
+/* The task is kept for later, and its failures are counted from the beginning when it comes again. */
+static int decide_park(struct turn *t, struct request_result *r)
+{
+    struct op again = {.kind = OP_act_add, .act_add = {.ref = t->site.ref, .addr = t->site.addr}};
+    const struct msg_row *m = NULL;
+    const char *why = NULL;
+    QP_TRY(message_find(t->bundle, &r->of.ref, &m, &r->job_is_over));
+    QP_TRY(park_text(turn_arena(t), r->reason, r->error, &why));
+    QP_TRY(turn_op(t, &again));
+    return message_dead_letter(t->bundle, m, why, t->outcome);
+}
+
 static int decide_error(struct turn *t, struct request_result *r)
 {
     const struct act_row *act = NULL;
@@ -461,6 +494,10 @@ static int decide_error(struct turn *t, struct request_result *r)
         return try_again(t, r, attempt);
     }
     QP_TRY(attempt_note(t, r, attempt));
+    if (policy.park != 0) {
+        r->reason = QP_STR("decision_failed");
+        return decide_park(t, r);
+    }
     return decide_done(t, r);
 }
 
@@ -488,7 +525,8 @@ static int result_check(struct turn *t, struct request_result *r)
     struct qp_err err = {0};
     int rc;
     r->refusal = (struct refusal){0};
-    if (r->kind == RESULT_ERROR || of == NULL || of->face->result == NULL) {
+    if (r->kind == RESULT_ERROR || r->kind == RESULT_PARK || of == NULL ||
+        of->face->result == NULL) {
         return QP_OK;
     }
     rc = of->face->result(of->state, t, r->output, &err);
@@ -519,6 +557,9 @@ static int result_decide(struct engine *e, struct command *c, struct bundle *b)
         break;
     case RESULT_ERROR:
         rc = decide_error(&t, r);
+        break;
+    case RESULT_PARK:
+        rc = decide_park(&t, r);
         break;
     }
     QP_TRY(rc);

@@ -55,7 +55,10 @@ void request_start(struct request_start *r);
 enum result_kind {
     RESULT_DONE,    /* output */
     RESULT_PENDING, /* output, and the task stays ours: another result will come */
-    RESULT_ERROR    /* code, error: tried again as the policy says, else the activity has failed */
+    RESULT_ERROR,   /* code, error: tried again as the policy says, else the activity has failed */
+    /* reason, error: a person must help. The task becomes a dead letter and its job is parked, in one commit; nothing else
+     * is written: no entry, no digit. request_unpark gives the same task again, request_end ends the job. */
+    RESULT_PARK
 };
 
 /* Which task a result is of: known from the task in hand, or read from its row. */
@@ -76,7 +79,8 @@ struct request_result {
     enum result_kind kind;
     int64_t code;
     qp_str output; /* JSON; of RESULT_ERROR it is made by the decision (error.h) */
-    qp_str error;  /* RESULT_ERROR: a sentence for people */
+    qp_str error;  /* RESULT_ERROR, RESULT_PARK: a sentence for people */
+    qp_str reason; /* RESULT_PARK: a word; job_row.parked is "reason: error" */
     qp_str worker; /* the name of the worker that brought it; none: it has none */
     bool fatal;    /* not to be tried again */
     bool lost;     /* RESULT_ERROR: the engine's own report (lost.c) */

@@ -36,6 +36,23 @@ static qp_str cut(qp_str *rest, char mark)
     return head;
 }
 
+/* "400+404". */
+static int never_of(struct retry *r, qp_str value, struct qp_err *err)
+{
+    bool more = true;
+    for (size_t count = 0; more; count++) {
+        double code = 0;
+        more = value.n > 0 && memchr(value.p, '+', value.n) != NULL;
+        if (count == LIMIT_RETRY_NEVER) {
+            return err_set(err, QP_E_INVALID, "retry policy: never has more than %d codes",
+                           LIMIT_RETRY_NEVER);
+        }
+        QP_TRY(number_of(cut(&value, '+'), 400, 999, &code, err));
+        r->never[count] = (int64_t)code;
+    }
+    return QP_OK;
+}
+
 static int set_one(struct retry *r, qp_str key, qp_str value, struct qp_err *err)
 {
     const struct {
@@ -46,7 +63,11 @@ static int set_one(struct retry *r, qp_str key, qp_str value, struct qp_err *err
     } known[] = {
         {"attempts", 1, 1e9, &r->attempts}, {"backoff", 0, (double)LIMIT_TIMER_MS, &r->backoff_ms},
         {"factor", 1, 1000, NULL},          {"cap", 0, (double)LIMIT_TIMER_MS, &r->cap_ms},
-        {"code", 0, 999, &r->code},         {"lost", 1, 1e9, &r->lost}};
+        {"code", 0, 999, &r->code},         {"lost", 1, 1e9, &r->lost},
+        {"park", 0, 1, &r->park},           {"deliveries", 1, 1e9, &r->deliveries}};
+    if (str_equal(key, QP_STR("never"))) {
+        return never_of(r, value, err);
+    }
     for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
         double number = 0;
         if (!str_equal(key, str_from(known[i].key))) {
@@ -59,7 +80,7 @@ static int set_one(struct retry *r, qp_str key, qp_str value, struct qp_err *err
     }
     return err_set(err, QP_E_INVALID,
                    "retry policy: no key '%.*s'; there are attempts, backoff, factor, cap, code, "
-                   "lost, start, run, beat, limit",
+                   "lost, park, deliveries, never, start, run, beat, limit",
                    STR_ARG(key));
 }
 
@@ -146,6 +167,17 @@ size_t retry_format(const struct retry *r, char out_text[RETRY_TEXT_SIZE])
     if (r->lost != 0) {
         n += snprintf(out_text + n, RETRY_TEXT_SIZE - (size_t)n, ",lost=%lld", (long long)r->lost);
     }
+    if (r->park != 0) {
+        n += snprintf(out_text + n, RETRY_TEXT_SIZE - (size_t)n, ",park=1");
+    }
+    if (r->deliveries != 0) {
+        n += snprintf(out_text + n, RETRY_TEXT_SIZE - (size_t)n, ",deliveries=%lld",
+                      (long long)r->deliveries);
+    }
+    for (size_t i = 0; i < LIMIT_RETRY_NEVER && r->never[i] != 0; i++) {
+        n += snprintf(out_text + n, RETRY_TEXT_SIZE - (size_t)n, "%s%lld", i == 0 ? ",never=" : "+",
+                      (long long)r->never[i]);
+    }
     if (time_limits_format(&r->limits, limits) > 0) {
         n += snprintf(out_text + n, RETRY_TEXT_SIZE - (size_t)n, ",%s", limits);
     }
@@ -159,6 +191,11 @@ size_t retry_format(const struct retry *r, char out_text[RETRY_TEXT_SIZE])
 
 bool retry_is_for(const struct retry *r, int64_t code)
 {
+    for (size_t i = 0; i < LIMIT_RETRY_NEVER && r->never[i] != 0; i++) {
+        if (r->never[i] == code) {
+            return false;
+        }
+    }
     return r->code == 0 || r->code == code;
 }
 

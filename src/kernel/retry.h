@@ -1,9 +1,11 @@
 /* retry.h - how often an activity is tried, how long between, and how long each attempt may take
  *
  * A policy stands as text on the activity's row: "attempts=5,backoff=1000,factor=2,cap=60000,code=500,lost=5", in any
- * order, what is missing is the default. Behind them stand the time limits of its tasks, in their order and without a gap
- * (store/time_limits.h), "start=5000,run=60000,beat=10000", and last the limit key of its tasks, "limit=KEY": all that
- * follows is the key, which may have commas. Attempts are those that ended in an error which the worker reported, or by
+ * order, what is missing is the default. Further keys: "park=1" parks the job after the last attempt, "deliveries=3" is how
+ * often a task is delivered without an answer, "never=400+404" are codes that are not tried again. Behind them stand the time
+ * limits of its tasks, in their order and without a gap (store/time_limits.h), "start=5000,run=60000,beat=10000", and last the
+ * limit key of its tasks, "limit=KEY": all that follows is the key, which may have commas. Attempts are those that ended in an
+ * error which the worker reported, or by
  * the loss of its lease (lost.c), an error of code 504. A delivery that was lost with this process is no attempt: such
  * ones have a limit of their own (serve.c).
  *
@@ -23,11 +25,15 @@ struct retry {
     qp_ms cap_ms;     /* and no longer than this */
     int64_t code;     /* only for errors of this code; 0: for all */
     int64_t lost;     /* attempts, when one ended by the loss of its lease; 0: as `attempts` */
-    struct time_limits limits; /* of its tasks */
-    qp_str limit_key;          /* of its tasks; none: the job's */
+    int64_t park;     /* 1: after the last attempt its job is parked; the activity has no answer */
+    int64_t
+        deliveries; /* without an answer, then its task is a dead letter; 0: as the engine says */
+    int64_t never[LIMIT_RETRY_NEVER]; /* codes that are not tried again; 0: no more */
+    struct time_limits limits;        /* of its tasks */
+    qp_str limit_key;                 /* of its tasks; none: the job's */
 };
 
-#define RETRY_TEXT_SIZE (256 + LIMIT_ID_SIZE)
+#define RETRY_TEXT_SIZE (384 + LIMIT_ID_SIZE)
 
 extern const struct retry retry_default;
 

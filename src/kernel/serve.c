@@ -20,6 +20,7 @@
 #include "base/hash.h"
 #include "kernel/engine_internal.h"
 #include "kernel/query.h"
+#include "kernel/retry.h"
 
 static struct service **slot_of(struct engine *e, qp_str topic)
 {
@@ -173,6 +174,15 @@ static int progress_read(struct bundle *b, const struct msg_row *m, qp_str *out_
     return QP_OK;
 }
 
+/* How often a task is delivered without an answer: its policy may say less than the engine does. Only of one that was
+ * delivered before; the first delivery asks nothing. */
+static int64_t deliveries_of(const struct engine *e, const struct act_row *act)
+{
+    struct retry policy = retry_default;
+    int rc = retry_parse(act->policy, &policy, NULL);
+    return rc == QP_OK && policy.deliveries > 0 ? policy.deliveries : e->options.max_deliveries;
+}
+
 /* A claimed task: for its worker, or, after too many deliveries without an answer, for nobody. Where
  * others write, they wait for their job first and for its messages then: whoever has messages in hand
  * does not wait for a job. What is needed of it here does not change while its task waits. */
@@ -180,6 +190,7 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
                      const struct msg_row *m)
 {
     int64_t suspicion;
+    int64_t most;
     struct handed *h = ARENA_NEW(&b->commit->arena, struct handed);
     const void *act = NULL;
     const void *job = NULL;
@@ -198,12 +209,13 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
         return message_dead_letter(b, m, "its activity is not there", o);
     }
     suspicion = m->tries - 1 - ((const struct act_row *)act)->attempt;
-    if (suspicion > 0 && suspicion == e->options.max_deliveries - 1 && s->pushes &&
+    most = suspicion > 0 ? deliveries_of(e, act) : e->options.max_deliveries;
+    if (suspicion > 0 && suspicion == most - 1 && s->pushes &&
         (!may_be_alone(e, s) || o->handed != NULL)) {
         s->held_back = true;
         return task_give_back(b, m);
     }
-    if (suspicion >= e->options.max_deliveries) {
+    if (suspicion >= most) {
         o->dead_letters++;
         return message_dead_letter(
             b, m, "delivered too often without an answer: it may crash its worker", o);

@@ -104,6 +104,8 @@ struct spawn {
     bool given; /* delta is what it says, not what follows from n */
     bool pending;
     bool ends; /* this GUID ends the job out of its turn: step 3 finalizes, not step 2 (H4) */
+    struct op_act_notify
+        notify; /* addr none: no notification; its ref and out_task are not the caller's */
     enum job_state close_state;
 };
 int step_spawn(struct bundle *b, const struct site *site, const struct spawn *spawn) QP_MUST_USE;

@@ -202,6 +202,13 @@ int turn_answers(struct turn *t)
 
 /* ------------------------------------------------------------------------------------------ steps */
 
+/* What has failed before this entry came does not count for the next. */
+static int attempts_forget(struct turn *t)
+{
+    return turn_op(
+        t, &(struct op){.kind = OP_act_add, .act_add = {.ref = t->site.ref, .addr = t->site.addr}});
+}
+
 /* Step 1, of Leg2 or of a Leg1 with a GUID: there it also completes the leg. */
 static int do_work(struct turn *t)
 {
@@ -209,8 +216,9 @@ static int do_work(struct turn *t)
     struct work work = {.code = answers ? t->code : 0, .output = t->payload};
     int rc = t->program->work == NULL ? QP_OK : t->program->work(t, &work);
     rc = rc == QP_OK && work.code >= 400 ? turn_failed(t, work.code, work.output) : rc;
-    if (rc != QP_OK) {
-        return rc;
+    QP_TRY(rc);
+    if (answers && t->act->cyclic == CYCLIC_OPEN && work.code < 400 && t->act->attempt > 0) {
+        QP_TRY(attempts_forget(t)); /* each entry has its own */
     }
     return answers ? step_work(t->bundle, &t->site, work.code, work.output)
                    : leg1_work(t->bundle, &t->site, work.code, work.output,
@@ -242,6 +250,23 @@ static int end_error(struct turn *t)
     return str_is_none(t->end_error) && t->end_state != JOB_FAILED
                ? QP_OK
                : error_shape(turn_arena(t), t->end_error, &e, &t->end_error);
+}
+
+/* After the compound primitive, which gives this GUID its journal entry: the activity that decides can see it. */
+static int notify(struct turn *t, const struct spawn *spawn)
+{
+    struct op *op;
+    if (str_is_none(spawn->notify.addr)) {
+        return QP_OK;
+    }
+    op = bundle_op(t->bundle, OP_act_notify);
+    if (op == NULL) {
+        return t->bundle->commit->rc;
+    }
+    op->act_notify = spawn->notify;
+    op->act_notify.ref = t->site.ref;
+    QP_TRY(bundle_run(t->bundle));
+    return op->act_notify.out_task ? turn_decision(t, spawn->notify.addr) : QP_OK;
 }
 
 /* Step 2: what the program wants, the compound primitive, the children. */
@@ -276,8 +301,10 @@ static int do_spawn(struct turn *t)
         rc = is_trigger_open(t) ? step_open(t->bundle, &t->site, spawn.n)
                                 : step_spawn(t->bundle, &t->site, &spawn);
     }
-    rc = rc == QP_OK ? bundle_run(t->bundle) : rc;
-    return rc == QP_OK ? children_publish(t) : rc;
+    QP_TRY(rc);
+    QP_TRY(bundle_run(t->bundle));
+    QP_TRY(notify(t, &spawn));
+    return children_publish(t);
 }
 
 /* What the job still waits for goes; what is more than one page has a message of its own. */

@@ -228,24 +228,23 @@ void turn_descend(struct turn *t)
 
 /* The task goes to a worker at once when one has a place and its lane allows it, else into the stream: which it is
  * says the op (outcome_seal). */
-int turn_task(struct turn *t, qp_str topic)
+int turn_task_for(struct turn *t, const struct task_for *task)
 {
     struct op *op = bundle_op(t->bundle, OP_msg_put);
     struct handed *handed = ARENA_NEW(turn_arena(t), struct handed);
     struct reservation at = {0};
-    void *place = t->kernel->reserve(t->kernel->context, t->site.ref.ns, topic, &at);
+    void *place = t->kernel->reserve(t->kernel->context, t->site.ref.ns, task->topic, &at);
     qp_str limits;
     qp_str limit_key;
-    int rc;
-    retry_task(t->act->policy, &limits, &limit_key);
+    retry_task(task->act->policy, &limits, &limit_key);
     if (op == NULL || handed == NULL || !arena_copy(turn_arena(t), at.worker, &at.worker)) {
         return QP_E_NOMEM;
     }
     op->msg_put =
         (struct op_msg_put){.ref = t->site.ref,
                             .kind = MESSAGE_TASK,
-                            .topic = topic,
-                            .addr = t->site.addr,
+                            .topic = task->topic,
+                            .addr = task->act->addr,
                             .parent_guid = t->site.guid,
                             .priority = t->job->priority,
                             .limit_key = str_is_none(limit_key) ? t->job->limit_key : limit_key,
@@ -253,23 +252,44 @@ int turn_task(struct turn *t, qp_str topic)
                             .holder = place != NULL && at.lease_ms == 0 ? t->kernel->epoch : 0,
                             .lease_ms = at.lease_ms,
                             .worker = at.worker};
-    rc = step_guid(t->bundle, t->site.guid, QP_STR("task"), &op->msg_put.guid);
-    if (rc == QP_OK && place != NULL) {
+    op->msg_put.guid = task->guid;
+    if (place != NULL) {
         *handed = (struct handed){.next = t->outcome->handed,
                                   .place = place,
                                   .seat = at.seat,
                                   .put = &op->msg_put,
-                                  .topic = topic,
+                                  .topic = task->topic,
                                   .guid = op->msg_put.guid,
                                   .tries = 1,
                                   .priority = op->msg_put.priority,
-                                  .act = t->act,
+                                  .act = task->act,
                                   .jid = t->job->jid,
                                   .workflow = t->job->workflow,
                                   .kind = t->job->kind};
         t->outcome->handed = handed;
     }
-    return rc;
+    return QP_OK;
+}
+
+int turn_task(struct turn *t, qp_str topic)
+{
+    struct task_for task = {.act = t->act, .topic = topic};
+    QP_TRY(step_guid(t->bundle, t->site.guid, QP_STR("task"), &task.guid));
+    return turn_task_for(t, &task);
+}
+
+int turn_decision(struct turn *t, qp_str addr)
+{
+    char number[32];
+    struct task_for task = {0};
+    int n;
+    QP_TRY(turn_act(t, addr, &task.act));
+    QP_ASSERT(task.act != NULL);
+    n = snprintf(number, sizeof number, "decide %lld",
+                 (long long)ledger_leg2_entries(task.act->ledger));
+    QP_TRY(step_guid(t->bundle, t->job->owner_guid, (qp_str){number, (size_t)n}, &task.guid));
+    task.topic = task.act->topic;
+    return turn_task_for(t, &task);
 }
 
 /* --------------------------------------------------------------------------------------- children */

@@ -144,12 +144,24 @@ static int keep_name(void *context, const struct qp_space *space)
     return QP_OK;
 }
 
+/* The word before a sentence, "decision_failed: ..", or all of a text that begins with no word: sentences of jobs must not
+ * become values of a label. */
+static qp_str parked_reason(qp_str parked)
+{
+    const char *colon = str_is_none(parked) ? NULL : memchr(parked.p, ':', parked.n);
+    qp_str word = {parked.p, colon == NULL ? parked.n : (size_t)(colon - parked.p)};
+    if (str_is_none(parked)) {
+        return QP_STR("");
+    }
+    return word.n > 0 && memchr(word.p, ' ', word.n) == NULL ? word : parked;
+}
+
 static int each_parked(void *context, const void *row)
 {
     struct collecting *c = context;
     const struct job_row *job = row;
     qp_str labels[] = {QP_STR("workflow"), job->workflow, QP_STR("reason"),
-                       str_is_none(job->parked) ? QP_STR("") : job->parked};
+                       parked_reason(job->parked)};
     gauge_add(c->s, &c->s->parked,
               &SPEC(GAUGE, "quipu_parked_jobs", "Jobs that need a person, and why"), labels, 4, 1);
     return QP_OK;

@@ -206,6 +206,50 @@ int apply_act_add(struct txn *t, struct op_act_add *op)
     return job_word_update(t, job);
 }
 
+/* Something has happened that it can see: whether it decides on it now. */
+static bool notify_wakes(struct act_row *act, const struct op_act_notify *op)
+{
+    if (act->waits != ACT_WAITS) {
+        return false; /* a decision is out: its rest compares `base` */
+    }
+    if (!op->urgent && act->after > 1) {
+        act->after--;
+        return false;
+    }
+    return true;
+}
+
+int apply_act_notify(struct txn *t, struct op_act_notify *op)
+{
+    struct act_row *act = act_edit(t, op->ref, op->addr);
+    struct job_row *job;
+    enum act_wait waits;
+    op->out_task = false;
+    if (act == NULL) {
+        return apply_missing(t, QP_E_NOT_FOUND);
+    }
+    QP_TRY(job_find(t, op->ref, &job));
+    if (act->cyclic == 0 || op->seen < 0 || op->after < 0) {
+        return QP_E_INVALID;
+    }
+    if (!str_is_none(job->closed_by) || act->escalated != 0) {
+        return QP_OK;
+    }
+    waits = (enum act_wait)act->waits;
+    if (op->rests) {
+        op->out_task = act->base > op->seen;
+        waits = op->out_task ? ACT_BUSY : ACT_WAITS;
+        act->after = op->out_task ? 0 : op->after;
+    } else {
+        act->base = job->seq;
+        op->out_task = notify_wakes(act, op);
+        waits = op->out_task ? ACT_BUSY : waits;
+        act->after = op->out_task ? 0 : act->after;
+    }
+    QP_TRY(act_wait_set(t, act, waits));
+    return job_word_update(t, job);
+}
+
 /* The activity's next ordinal, below the ceiling; with no ceiling, ordinal 0 and the counter
  * stays. */
 static int ordinal_take(struct txn *t, const struct op_guid_enter *op, struct act_row *act,

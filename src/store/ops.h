@@ -219,6 +219,28 @@ struct op_act_add {
     int64_t out_ledger;
 };
 
+/* Of an activity that decides (a flow's): something that it can see has happened, or it has decided and rests. It has
+ * one decision out, or it waits for the next notification; only the op that changes the one into the other says so
+ * (out_task), and its caller puts the decision's task in the same bundle.
+ *
+ *   rests false  base becomes the job's last journal sequence. It waits, and the notification is urgent or the last that it
+ *                waits for (`after`): it is busy, out_task. It waits for others still: one less. A decision is out: nothing more
+ *   rests true   it has decided on all up to `seen`. If base is behind that, it stays busy, out_task; so a notification that
+ *                came meanwhile is never waited for again. Else it waits for `after` notifications, 0 being 1
+ *
+ * The caller gives `after` no larger than the number of works that are open: the op does not know them. Compares: the row is
+ * there (else QP_E_NOT_FOUND) and cyclic, `after` and `seen` are not negative (else QP_E_INVALID). On a closed job, and on
+ * an activity that was escalated, nothing happens. No journal entry. */
+struct op_act_notify {
+    struct job_ref ref;
+    qp_str addr;
+    bool rests;
+    int64_t seen;
+    int64_t after;
+    bool urgent;
+    bool out_task;
+};
+
 /* Leg2 entry (H8): the GUID's row is born with the activity's next ordinal, and the activity's
  * counter moves, in one; a GUID that is there already moves nothing. ordinal_ceiling 0 seeds
  * ordinal 0 and moves no counter (Leg1 GUIDs of categories B, C, D). Compares: the activity is

@@ -309,6 +309,58 @@ static void test_fifteen_digits(void **state)
     }
 }
 
+static struct op notify(bool rests, int64_t seen, int64_t after)
+{
+    return OP(act_notify, .ref = JOB(100), .addr = QP_STR("f"), .rests = rests, .seen = seen,
+              .after = after);
+}
+
+/* Proves that an activity that decides is out or waits, and that only the change from one to the other says so: what it has
+ * seen is not decided on again, what it has not seen is, `after` counts plain notifications, and an urgent one ends it. On a closed job no decision follows. */
+static void test_act_notify(void **state)
+{
+    static const struct {
+        bool rests;
+        bool urgent;
+        bool out_task;
+        int64_t seen; /* of a rest: before or after the entry that was made last */
+        int64_t after;
+        enum act_wait waits;
+    } cases[] = {
+        {false, false, false, 0, 0, ACT_BUSY}, /* a decision is out */
+        {true, false, true, 0, 0, ACT_BUSY},   /* and has not seen this */
+        {true, false, false, 1000, 0, ACT_WAITS}, {false, false, true, 0, 0, ACT_BUSY},
+        {true, false, false, 1000, 2, ACT_WAITS}, {false, false, false, 0, 0, ACT_WAITS},
+        {false, false, true, 0, 0, ACT_BUSY},     {true, false, false, 1000, 9, ACT_WAITS},
+        {false, true, true, 0, 0, ACT_BUSY},      {true, false, false, 1000, 1, ACT_WAITS},
+    };
+    struct storetest *f = *state;
+    struct act_row key = {.ns = NS, .job = 100, .addr = QP_STR("f")};
+    struct op op = notify(false, 0, 0);
+    conform_job(f, 100);
+    create(f, 0);
+    assert_int_equal(storetest_op(f, &op), QP_E_NOT_FOUND);
+    DO(f, OP(act_create, .ref = JOB(100), .addr = QP_STR("f"), .category = 'A', .cyclic = 1));
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        op = notify(cases[i].rests, cases[i].seen, cases[i].after);
+        op.act_notify.urgent = cases[i].urgent;
+        assert_int_equal(storetest_op(f, &op), QP_OK);
+        assert_int_equal(op.act_notify.out_task, cases[i].out_task);
+        assert_int_equal(((const struct act_row *)storetest_row(f, TABLE_act, &key))->waits,
+                         cases[i].waits);
+    }
+    op = notify(true, -1, 0);
+    assert_int_equal(storetest_op(f, &op), QP_E_INVALID);
+    op = notify(true, 0, -1);
+    assert_int_equal(storetest_op(f, &op), QP_E_INVALID);
+    op = OP(act_notify, .ref = JOB(100), .addr = ADDR);
+    assert_int_equal(storetest_op(f, &op), QP_E_INVALID); /* it is not cyclic */
+    DO(f, OP(job_close, .ref = JOB(100), .guid = G(1), .state = JOB_CANCELLED));
+    op = notify(false, 0, 0); /* it waits, and its job is over: no decision */
+    assert_int_equal(storetest_op(f, &op), QP_OK);
+    assert_false(op.act_notify.out_task);
+}
+
 /* Proves what act_add writes beside the digit: attempt and error when they are given, and
  * escalation once (H7). */
 static void test_act_add_extras(void **state)
@@ -437,6 +489,7 @@ static const struct CMUnitTest tests[] = {
     CONFORM(test_ordinals),
     CONFORM(test_fifteen_digits),
     CONFORM(test_act_add_extras),
+    CONFORM(test_act_notify),
     CONFORM(test_escalate_completed),
     CONFORM(test_guid_enter_rest),
     CONFORM(test_guid_add_rest),

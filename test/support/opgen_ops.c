@@ -299,6 +299,15 @@ static void make_act_add(struct opgen *g, struct op_act_add *op)
     op->escalate = opgen_chance(g, 15);
 }
 
+static void make_act_notify(struct opgen *g, struct op_act_notify *op)
+{
+    op->ref = act_of(g, &op->addr);
+    op->rests = opgen_chance(g, 50);
+    op->seen = bad(g) ? -1 : (int64_t)opgen_below(g, 40);
+    op->after = bad(g) ? -1 : (int64_t)opgen_below(g, 4);
+    op->urgent = opgen_chance(g, 20);
+}
+
 static void make_guid_enter(struct opgen *g, struct op_guid_enter *op)
 {
     static const int64_t ceilings[] = {0, 4, 99, LIMIT_LEG2_ENTRIES};

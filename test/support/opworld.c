@@ -89,6 +89,7 @@ static void prepare_jobs(struct bundle *b)
         enter(b, job, 1);
         move(b, job, 1, 3, true);
     }
+    ADD(b, act_create, .ref = REF(JOB_PLAIN), .addr = QP_STR("c"), .category = 'A', .cyclic = 1);
     enter(b, JOB_PLAIN, 2); /* to be folded */
     move(b, JOB_PLAIN, 2, 0, false);
     enter(b, JOB_PLAIN, 3); /* to move */
@@ -272,6 +273,7 @@ static void fill_job(struct op *op)
             .input = QP_STR("input"));
         SET(act_add, .ref = REF(JOB_PLAIN), .addr = QP_STR("a"), .weight = DIGIT, .guards = {zero},
             .guard_count = 1, .attempt = 1, .error = QP_STR("error"));
+        SET(act_notify, .ref = REF(JOB_PLAIN), .addr = QP_STR("c"), .rests = true, .after = 2);
         SET(guid_enter, .ref = REF(JOB_PLAIN), .addr = QP_STR("a"), .guid = guid(60),
             .ordinal_ceiling = LIMIT_LEG2_ENTRIES, .output = QP_STR("out"));
         SET(guid_add, .ref = REF(JOB_PLAIN), .addr = QP_STR("a"), .guid = guid(1), .weight = DIGIT,

@@ -15,13 +15,28 @@ static void test_parse(void **state)
         const char *text;
         struct retry retry;
     } cases[] = {
-        {"", {5, 1000, 2, 60000, 0, 0, {{0}}, {NULL, 0}}},
-        {"attempts=3", {3, 1000, 2, 60000, 0, 0, {{0}}, {NULL, 0}}},
-        {"cap=10,backoff=7,factor=1.5,attempts=2", {2, 7, 1.5, 10, 0, 0, {{0}}, {NULL, 0}}},
-        {"attempts=1,attempts=9", {9, 1000, 2, 60000, 0, 0, {{0}}, {NULL, 0}}},
-        {"backoff=0,cap=0,factor=1", {5, 0, 1, 0, 0, 0, {{0}}, {NULL, 0}}},
-        {"lost=7,attempts=1", {1, 1000, 2, 60000, 0, 7, {{0}}, {NULL, 0}}},
-        {"code=500,attempts=2", {2, 1000, 2, 60000, 500, 0, {{0}}, {NULL, 0}}},
+        {"",
+         {.attempts = 5, .backoff_ms = 1000, .factor = 2, .cap_ms = 60000, .code = 0, .lost = 0}},
+        {"attempts=3",
+         {.attempts = 3, .backoff_ms = 1000, .factor = 2, .cap_ms = 60000, .code = 0, .lost = 0}},
+        {"cap=10,backoff=7,factor=1.5,attempts=2",
+         {.attempts = 2, .backoff_ms = 7, .factor = 1.5, .cap_ms = 10, .code = 0, .lost = 0}},
+        {"attempts=1,attempts=9",
+         {.attempts = 9, .backoff_ms = 1000, .factor = 2, .cap_ms = 60000, .code = 0, .lost = 0}},
+        {"backoff=0,cap=0,factor=1",
+         {.attempts = 5, .backoff_ms = 0, .factor = 1, .cap_ms = 0, .code = 0, .lost = 0}},
+        {"lost=7,attempts=1",
+         {.attempts = 1, .backoff_ms = 1000, .factor = 2, .cap_ms = 60000, .code = 0, .lost = 7}},
+        {"code=500,attempts=2",
+         {.attempts = 2, .backoff_ms = 1000, .factor = 2, .cap_ms = 60000, .code = 500, .lost = 0}},
+        {"attempts=10,park=1,deliveries=3,never=400+404",
+         {.attempts = 10,
+          .backoff_ms = 1000,
+          .factor = 2,
+          .cap_ms = 60000,
+          .park = 1,
+          .deliveries = 3,
+          .never = {400, 404}}},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -45,24 +60,47 @@ static void test_parse(void **state)
         assert_int_equal(again.cap_ms, r.cap_ms);
         assert_int_equal(again.code, r.code);
         assert_int_equal(again.lost, cases[i].retry.lost);
+        assert_int_equal(again.park, cases[i].retry.park);
+        assert_int_equal(again.deliveries, cases[i].retry.deliveries);
+        assert_memory_equal(again.never, cases[i].retry.never, sizeof again.never);
+        assert_true(retry_is_for(&r, 404) == (r.code == 0 && r.never[0] == 0));
     }
 }
 
 /* What is refused says why, and leaves the result alone. */
 static void test_refused(void **state)
 {
-    static const qp_str cases[] = {{"attempts=0", 10},    {"attempts=", 9},
-                                   {"attempts=x", 10},    {"attempts=-1", 11},
-                                   {"backoff=-1", 10},    {"factor=0.5", 10},
-                                   {"factor=nan", 10},    {"cap=1e99", 8},
-                                   {"tries=3", 7},        {"=3", 2},
-                                   {"attempts", 8},       {"attempts=3 ", 11},
-                                   {"attempts=5\0x", 12}, {",", 1},
-                                   {"attempts=inf", 12},  {"start=0", 7},
-                                   {"run=1.5", 7},        {"beat=1,run=1", 12},
-                                   {"run=1,cap=5", 11},   {"limit=", 6},
-                                   {"limit=*", 7},        {"run=", 4},
-                                   {"run=1,", 6},         {"beat=99999999999999999999", 25}};
+    static const qp_str cases[] = {
+        {"attempts=0", 10},
+        {"attempts=", 9},
+        {"attempts=x", 10},
+        {"attempts=-1", 11},
+        {"backoff=-1", 10},
+        {"factor=0.5", 10},
+        {"factor=nan", 10},
+        {"cap=1e99", 8},
+        {"tries=3", 7},
+        {"=3", 2},
+        {"attempts", 8},
+        {"attempts=3 ", 11},
+        {"attempts=5\0x", 12},
+        {",", 1},
+        {"attempts=inf", 12},
+        {"park=2", 6},
+        {"deliveries=0", 12},
+        {"never=", 6},
+        {"never=400+", 10},
+        {"never=200", 9},
+        {"never=400+400+400+400+400+400+400+400+400+400+400+400+400+400+400+400+400", 73},
+        {"start=0", 7},
+        {"run=1.5", 7},
+        {"beat=1,run=1", 12},
+        {"run=1,cap=5", 11},
+        {"limit=", 6},
+        {"limit=*", 7},
+        {"run=", 4},
+        {"run=1,", 6},
+        {"beat=99999999999999999999", 25}};
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct retry r = {.attempts = 77};
