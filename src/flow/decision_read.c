@@ -498,8 +498,9 @@ static int read_loop(struct reader *r, const struct members *m, struct flow_comm
                      STR_ARG(m->state));
     }
     QP_TRY(take_value(r, "output", m->output, &value));
-    return build(r, &c->state, "{\"iteration\":%lld,\"state\":%.*s,\"output\":%.*s}",
-                 (long long)iteration, STR_ARG(m->state), STR_ARG(m->output));
+    return build(r, &c->state, "{\"iteration\":%lld,\"state\":%.*s,\"seen\":%lld,\"output\":%.*s}",
+                 (long long)iteration, STR_ARG(m->state), (long long)r->decision->base,
+                 STR_ARG(m->output));
 }
 
 static int read_removed(struct reader *r, const struct members *m, struct flow_command *c)

@@ -180,6 +180,8 @@ static void loop_fill(struct log_entry *e, qp_str value)
     while (raw_each(&w)) {
         if (str_equal(w.key, QP_STR("iteration"))) {
             e->iteration = (int64_t)real_parse(w.value);
+        } else if (str_equal(w.key, QP_STR("seen"))) {
+            e->seen = (int64_t)real_parse(w.value);
         } else if (str_equal(w.key, QP_STR("state"))) {
             e->state = w.value;
         } else if (str_equal(w.key, QP_STR("output"))) {

@@ -305,7 +305,8 @@ static void test_structure(void **state)
                        &d, &err),
         QP_OK);
     assert_true(d.commands[0].again);
-    assert_text("state", d.commands[0].state, "{\"iteration\":1,\"state\":[2],\"output\":3}");
+    assert_text("state", d.commands[0].state,
+                "{\"iteration\":1,\"state\":[2],\"seen\":40,\"output\":3}");
     assert_false(d.commands[1].again);
 }
 
