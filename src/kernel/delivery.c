@@ -119,7 +119,7 @@ static int work(struct delivery *d, struct bundle *b)
     case MESSAGE_RESULT:
         return work_outside(d, b);
     case MESSAGE_SIGNAL:
-        return outside_signal(b, d->row);
+        return outside_signal(&d->engine->kernel, b, d->row);
     case MESSAGE_TASK:
     case MESSAGE_KINDS:
         break;

@@ -9,6 +9,8 @@
  * signal as a message, or it is kept.
  */
 #include "kernel/chores.h"
+#include "kernel/outside.h"
+#include "kernel/signal_job.h"
 #include "kernel/turn_internal.h"
 
 int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep)
@@ -21,6 +23,29 @@ int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep)
                                   .parent_guid = t->site.guid,
                                   .msg_topic = ENGINE_TOPIC,
                                   .keep = keep}};
+    turn_wait(t);
+    return turn_op(t, &op);
+}
+
+int turn_listen(struct turn *t, const struct turn_listen *listen)
+{
+    qp_str *topics = arena_alloc(turn_arena(t), listen->name_count * sizeof *topics);
+    struct op op = {.kind = OP_hook_open,
+                    .hook_open = {.ref = t->site.ref,
+                                  .key = t->job->jid,
+                                  .addr = t->site.addr,
+                                  .parent_guid = t->site.guid,
+                                  .msg_topic = ENGINE_TOPIC,
+                                  .names = topics,
+                                  .name_count = listen->name_count,
+                                  .limit = listen->limit}};
+    QP_ASSERT(t->program->takes_signals && listen->name_count > 0);
+    if (topics == NULL) {
+        return QP_E_NOMEM;
+    }
+    for (size_t i = 0; i < listen->name_count; i++) {
+        QP_TRY(signal_name_topic(turn_arena(t), listen->names[i], &topics[i]));
+    }
     turn_wait(t);
     return turn_op(t, &op);
 }
@@ -123,6 +148,26 @@ int turn_signal(struct turn *t, struct turn_signal *s)
         s->out_kept = op->hook_signal.out_kept;
     }
     return rc;
+}
+
+int turn_signal_job(struct turn *t, const struct turn_signal_job *s)
+{
+    struct outside_to to = {.sender = t->site.ref.job,
+                            .address = t->site.addr,
+                            .workflow = s->workflow,
+                            .id = s->job,
+                            .payload = s->payload};
+    struct op op = {.kind = OP_msg_put,
+                    .msg_put = {.ref = {t->site.ref.ns, 0},
+                                .owner = OWNER_SYSTEM,
+                                .kind = MESSAGE_SIGNAL,
+                                .topic = ENGINE_TOPIC,
+                                .code = 200,
+                                .once = true}};
+    QP_TRY(signal_name_topic(turn_arena(t), s->name, &op.msg_put.addr));
+    QP_TRY(signal_guid(t, op.msg_put.addr, s->job, &op.msg_put.guid));
+    QP_TRY(outside_to_payload(turn_arena(t), &to, &op.msg_put.payload));
+    return turn_op(t, &op);
 }
 
 int turn_signal_all(struct turn *t, const struct turn_signal_all *s)

@@ -50,6 +50,7 @@ struct program {
     const char *name;
     void *context;
     bool leaves_nothing; /* a job that ends in its turn has no timer, hook or key left */
+    bool takes_signals;  /* by name (turn_listen): a signal to its job is kept until the job ends */
     /* What the activity at t->site.addr is: category, cyclic, kind, topic, policy, input. Asked once; then its row
      * says it. */
     int (*describe)(struct turn *t, struct op_act_create *out_row);
@@ -132,6 +133,15 @@ int turn_task_for(struct turn *t, const struct task_for *task) QP_MUST_USE;
 int turn_decision(struct turn *t, qp_str addr) QP_MUST_USE;
 int turn_timer(struct turn *t, qp_str purpose, qp_ms delay_ms) QP_MUST_USE;
 int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep) QP_MUST_USE;
+/* Leg1 of a program that takes signals: the activity is answered by the next signal to its job of one of these names, or
+ * at once by kept ones, the oldest first over all names, up to `limit` (1 to LIMIT_LISTEN_SIGNALS). One answer comes, of
+ * code 200: [{"name":..,"at":ms,"data":..}], also for one signal. turn_hook_close ends it. */
+struct turn_listen {
+    const qp_str *names; /* 1 to LIMIT_LISTEN_NAMES, each once */
+    size_t name_count;
+    int64_t limit;
+};
+int turn_listen(struct turn *t, const struct turn_listen *listen) QP_MUST_USE;
 /* Any step: the activity waits at no hook any more. For one that something else ends, a timer for example: a
  * signal that comes now is for the next who waits. *out_waited is false when it did not wait any more: then what was
  * signalled is on its way. */
@@ -200,10 +210,11 @@ int turn_event(struct turn *t, int64_t kind, qp_str detail) QP_MUST_USE;
 /* Journal entries of the kernel: event_row.kind (store/event.h), whose facts say the rest. They stand as numbers in the
  * views of SQL (store/sqlite/sql.c). */
 enum kernel_event {
-    EVENT_FAILED = 1, /* an attempt of a worker: attempt, worker, error; until: the next one */
-    EVENT_WAITS = 2,  /* for a signal, a time, or both: topic, key; until */
-    EVENT_CALLED = 3, /* another job: topic, job; until: when it begins, if that is later */
-    EVENT_FORKED = 4, /* this job was made from another: job */
+    EVENT_FAILED = 1,  /* an attempt of a worker: attempt, worker, error; until: the next one */
+    EVENT_WAITS = 2,   /* for a signal, a time, or both: topic, key; until */
+    EVENT_CALLED = 3,  /* another job: topic, job; until: when it begins, if that is later */
+    EVENT_FORKED = 4,  /* this job was made from another: job */
+    EVENT_REFUSED = 5, /* a signal of this job to another: topic, its name; job; error */
     KERNEL_EVENTS = 100
 };
 /* One of them, about this activity; EVENT_FORKED: about the job. */
@@ -226,6 +237,18 @@ struct turn_signal {
     bool out_full; /* nobody waits, and no more is kept for this key: nothing was sent */
 };
 int turn_signal(struct turn *t, struct turn_signal *signal) QP_MUST_USE;
+
+/* Step 2: a signal to one job, by a message of its own, so that this commit takes no row of that job. `workflow` none:
+ * `job` is its id; else the custom id of an open job of this workflow. When the message is delivered, the signal reaches
+ * the activity that listens, or is kept (signal_job.h). A job that is unknown, closed or has too many kept leaves the
+ * entry EVENT_REFUSED in the history of this one. One per (activity, name, job). */
+struct turn_signal_job {
+    qp_str workflow;
+    qp_str job;
+    qp_str name;
+    qp_str payload; /* JSON */
+};
+int turn_signal_job(struct turn *t, const struct turn_signal_job *signal) QP_MUST_USE;
 
 /* A signal to all that wait at the topic now; with an attribute: to those whose job has it with this value. */
 struct turn_signal_all {

@@ -260,6 +260,8 @@ static const char *event_word(int64_t kind)
         return "called";
     case EVENT_FORKED:
         return "forked";
+    case EVENT_REFUSED:
+        return "refused";
     default:
         return "noted";
     }
@@ -267,7 +269,7 @@ static const char *event_word(int64_t kind)
 
 static bool has_facts(int64_t kind)
 {
-    return kind == EVENT_LOST || (kind >= EVENT_FAILED && kind <= EVENT_FORKED);
+    return kind == EVENT_LOST || (kind >= EVENT_FAILED && kind <= EVENT_REFUSED);
 }
 
 static int last_status(void *context, const void *row)

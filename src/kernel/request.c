@@ -138,18 +138,33 @@ static int start_job(struct engine *e, struct request_start *r, struct bundle *b
     return rc;
 }
 
+/* The signal of a start: to the job itself, when its kind takes signals by name; else to the key that it has. */
+static int start_signal(const struct kernel *k, const struct request_start *r, struct bundle *b)
+{
+    struct job_row key = {.ns = r->job.ns, .job = r->job.job};
+    const void *job = NULL;
+    struct op *op;
+    QP_TRY(bundle_run(b));
+    QP_TRY(bundle_get(b, TABLE_job, &key, &job));
+    op = bundle_op(b, OP_hook_signal);
+    if (op == NULL) {
+        return b->commit->rc;
+    }
+    op->hook_signal = *r->signal;
+    op->hook_signal.once = true; /* sent before: the job is started all the same */
+    if (job != NULL && signal_job_takes(k, job)) {
+        QP_TRY(signal_job_aim(k, b, job, r->signal_id, &op->hook_signal));
+    }
+    QP_TRY(bundle_run(b));
+    return op->hook_signal.out_refused;
+}
+
 /* What commits with the start, or with the signal to the job that is there. */
-static int start_more(const struct request_start *r, struct bundle *b)
+static int start_more(const struct kernel *k, const struct request_start *r, struct bundle *b)
 {
     struct op host = {.kind = OP_host_call, .host_call = {r->host, r->host_context}};
-    struct op signal = {.kind = OP_hook_signal};
-    int rc = QP_OK;
-    if (r->signal != NULL) {
-        signal.hook_signal = *r->signal;
-        signal.hook_signal.once = true; /* sent before: the job is started all the same */
-        rc = step_op(b, &signal);
-    }
-    return rc == QP_OK && r->host != NULL ? step_op(b, &host) : rc;
+    QP_TRY(r->signal != NULL ? start_signal(k, r, b) : QP_OK);
+    return r->host != NULL ? step_op(b, &host) : QP_OK;
 }
 
 static const char *keep_text(struct bundle *b, const char *text)
@@ -259,7 +274,7 @@ static int start_decide(struct engine *e, struct command *c, struct bundle *b)
     QP_TRY(named);
     QP_TRY(start_meets(r, b, &start, &there));
     QP_TRY(there != NULL ? start_met(r, b, there) : start_fork(e, r, b, &start));
-    return start_more(r, b);
+    return start_more(engine_kernel(e), r, b);
 }
 
 void request_start(struct request_start *r)
@@ -638,19 +653,33 @@ static int signal_name(struct engine *e, struct request_signal *r, struct bundle
     struct qp_err err = {0};
     int rc;
     r->refusal = (struct refusal){0};
-    if (faces == NULL || !str_is_none(r->signal.key)) {
+    if (faces == NULL || !str_is_none(r->signal.key) || !str_is_none(r->to.id)) {
         return QP_OK;
     }
     rc = faces_signal_key(faces, b, &r->signal, out_key, &err);
     return keep_refusal(&r->refusal, b, rc, &err);
 }
 
-/* The GUID of a signal with an id, once its key is known. */
-static int signal_guid(struct bundle *b, struct op_hook_signal *signal, qp_str id)
+/* A signal to one job, which is found in the commit. */
+static int signal_to(struct engine *e, struct request_signal *r, struct bundle *b,
+                     struct op_hook_signal *signal)
 {
-    qp_str place;
-    QP_TRY(step_guid(b, signal->topic, signal->key, &place));
-    return step_guid(b, place, id, &signal->guid);
+    const struct job_row *job = NULL;
+    struct qp_err err = {0};
+    int rc = signal_job_find(b, r->signal.ns, &r->to, &job);
+    if (rc == QP_E_NOT_FOUND && !str_is_none(r->to.workflow)) {
+        (void)err_set(&err, rc, "no open job of workflow '%.*s' has this custom id",
+                      STR_ARG(r->to.workflow));
+        return keep_refusal(&r->refusal, b, rc, &err);
+    }
+    QP_TRY(rc);
+    rc = signal_job_aim(engine_kernel(e), b, job, r->id, signal);
+    if (rc == QP_E_INVALID) {
+        (void)err_set(&err, rc, "code: %lld, a job that takes signals by name takes none but 200",
+                      (long long)signal->code);
+        return keep_refusal(&r->refusal, b, rc, &err);
+    }
+    return rc;
 }
 
 static int signal_decide(struct engine *e, struct command *c, struct bundle *b)
@@ -670,8 +699,10 @@ static int signal_decide(struct engine *e, struct command *c, struct bundle *b)
     }
     op->hook_signal = r->signal;
     op->hook_signal.key = key;
-    if (!str_is_none(r->id)) {
-        QP_TRY(signal_guid(b, &op->hook_signal, r->id));
+    if (!str_is_none(r->to.id)) {
+        QP_TRY(signal_to(e, r, b, &op->hook_signal));
+    } else if (!str_is_none(r->id)) {
+        QP_TRY(signal_id_guid(b, &op->hook_signal, r->id));
     }
     rc = bundle_run(b);
     r->delivered = op->hook_signal.out_delivered;

@@ -8,6 +8,7 @@
 #define QP_KERNEL_REQUEST_H
 
 #include "kernel/engine.h"
+#include "kernel/signal_job.h"
 
 /* What makes a request repeatable: the record of an idempotency key, which commits with it. QP_E_EXISTS: the
  * record is there, and `taken` is its answer; QP_E_CONFLICT, and it was `met`: it is there with another body. */
@@ -43,7 +44,9 @@ struct request_start {
     const struct qp_attribute *attributes;
     size_t attribute_count;
     const struct op_hook_signal *signal; /* NULL: none */
-    struct request_keyed keyed;          /* `taken` also when it met the job itself */
+    qp_str
+        signal_id; /* of a signal with an id: as request_signal.id, when the job takes signals by name */
+    struct request_keyed keyed; /* `taken` also when it met the job itself */
     struct job_ref job;
     qp_str jid; /* after: the id that its name gave it; none: start.job.jid. Until it is answered */
     struct refusal refusal;     /* after: why its name refuses it. Likewise */
@@ -122,7 +125,9 @@ struct request_signal {
     struct command command;
     struct request_keyed keyed;
     struct op_hook_signal signal; /* key none: its topic says it (face.h) */
-    qp_str id; /* of a signal without a key: its GUID follows from topic, key and id; else none */
+    struct signal_job to; /* id none: to (topic, key); else to this job: topic is its name */
+    qp_str
+        id; /* of a signal whose key is known in the commit: its GUID follows from topic, key and id; else none */
     bool delivered; /* after QP_OK or QP_E_EXISTS: what became of it, or of the first one */
     bool kept;
     struct refusal refusal; /* as in request_start */

@@ -336,7 +336,8 @@ static int sweep(struct turn *t)
 /* Step 3, by the GUID that closed the job. */
 static int do_complete(struct turn *t)
 {
-    struct complete complete = {.keep_ms = t->kernel->keep_ms, .clean = t->program->leaves_nothing};
+    struct complete complete = {.keep_ms = t->kernel->keep_ms,
+                                .clean = t->program->leaves_nothing && t->job->kept == 0};
     int rc = t->program->complete == NULL ? QP_OK : t->program->complete(t, &complete);
     rc = rc == QP_OK ? step_complete(t->bundle, &t->site, &complete) : rc;
     rc = rc == QP_OK ? turn_settle(t) : rc;

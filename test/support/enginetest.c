@@ -75,6 +75,9 @@ static int cast_enter(struct turn *t)
     case DEED_BOTH:
         rc = turn_timer(t, QP_STR("sleep"), a->ms);
         return rc == QP_OK ? turn_hook(t, str_from(a->topic), key_of(t, a), a->keep) : rc;
+    case DEED_LISTEN:
+        return turn_listen(t, &(struct turn_listen){
+                                  (qp_str[]){str_from(a->topic), str_from(a->key)}, 2, a->depth});
     case DEED_AWAIT:
         return await(t, a);
     case DEED_CYCLE:
@@ -93,6 +96,7 @@ static int cast_enter(struct turn *t)
     case DEED_SIGNAL:
     case DEED_SIGNALS:
     case DEED_SIGNAL_ALL:
+    case DEED_SIGNAL_JOB:
     case DEED_INTERRUPT:
     case DEED_END:
         break;
@@ -158,6 +162,8 @@ static int cast_work(struct turn *t, struct work *work)
     case DEED_BOTH:
     case DEED_AWAIT:
     case DEED_CYCLE:
+    case DEED_LISTEN:
+    case DEED_SIGNAL_JOB:
     case DEED_KEY:
     case DEED_END:
         break;
@@ -192,6 +198,11 @@ static int cast_spawn(struct turn *t, struct spawn *spawn)
     if (t->guid.code >= 400) {
         return turn_spawn_nothing(t);
     }
+    if (a->deed == DEED_SIGNAL_JOB) {
+        QP_TRY(turn_signal_job(t, &(struct turn_signal_job){.job = str_from(a->key),
+                                                            .name = str_from(a->topic),
+                                                            .payload = QP_STR("{}")}));
+    }
     return a->rounds > 0 && plane >= a->rounds ? QP_OK : spawn_next(t, a->next);
 }
 
@@ -201,12 +212,22 @@ static int cast_complete(struct turn *t, struct complete *complete)
     return trouble(t, "complete");
 }
 
+static bool listens(const struct actor *actors)
+{
+    bool any = false;
+    for (const struct actor *a = actors; a->name != NULL; a++) {
+        any = any || a->deed == DEED_LISTEN;
+    }
+    return any;
+}
+
 void cast_init(struct cast *c, int64_t kind, const struct actor *actors)
 {
     *c = (struct cast){.actors = actors,
                        .program = {.kind = kind,
                                    .name = "cast",
                                    .context = c,
+                                   .takes_signals = listens(actors),
                                    .describe = cast_describe,
                                    .enter = cast_enter,
                                    .yields = cast_yields,
@@ -515,6 +536,24 @@ int enginetest_signal_by_id(struct enginetest *x, const char *topic, const char 
     hash_guid(place, sizeof place, id, strlen(id), guid);
     request_signal(&r);
     return enginetest_ask(x, &r.command);
+}
+
+int enginetest_signal_job(struct enginetest *x, const struct signal_job *to, const char *name,
+                          const char *id, struct request_signal *out_request)
+{
+    static unsigned guids = 1000;
+    struct request_signal *r = out_request;
+    *r = (struct request_signal){.to = *to,
+                                 .id = id == NULL ? QP_NONE : str_from(id),
+                                 .signal = {.ns = STORE_NS_DEFAULT,
+                                            .topic = str_from(name),
+                                            .guid = storetest_guid(++guids),
+                                            .payload = QP_STR("{}"),
+                                            .code = 200,
+                                            .has_id = id != NULL,
+                                            .ttl_ms = 1000}};
+    request_signal(r);
+    return enginetest_ask(x, &r->command);
 }
 
 int enginetest_end(struct enginetest *x, const char *jid, enum job_state state)

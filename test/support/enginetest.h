@@ -35,10 +35,12 @@ enum deed {
     DEED_BOTH,       /* Leg1: a timer of `ms`, and waits at (topic, key) */
     DEED_AWAIT,      /* Leg1: starts the job `key` of kind CAST_SECOND, and waits for its end */
     DEED_CYCLE,      /* Leg1: enters the ancestor `key` at `depth` again */
+    DEED_LISTEN,     /* Leg1: listens for signals named `topic` and `key`, up to `depth` of them */
     DEED_KEY,        /* Leg1: waits for one unit of the key `key` */
     DEED_SIGNAL,     /* step 1: a signal to (topic, key) */
     DEED_SIGNALS,    /* step 1: two of them, to topic and to "other", with the same key */
     DEED_SIGNAL_ALL, /* step 1: a signal to all that wait at topic; `key`: "attribute=value" */
+    DEED_SIGNAL_JOB, /* step 2: a signal named `topic` to the job `key` */
     DEED_INTERRUPT,  /* step 1: the job `key` ends */
     DEED_END,        /* step 2: this job ends as interrupted */
 };
@@ -135,6 +137,9 @@ int enginetest_signal(struct enginetest *x, const char *topic, const char *key, 
 /* The same with an id, whose GUID is made as the API does. */
 int enginetest_signal_by_id(struct enginetest *x, const char *topic, const char *key,
                             const char *id);
+/* A signal to one job. `id` NULL: it has none. out_request has what became of it. */
+int enginetest_signal_job(struct enginetest *x, const struct signal_job *to, const char *name,
+                          const char *id, struct request_signal *out_request);
 int enginetest_end(struct enginetest *x, const char *jid, enum job_state state);
 
 void enginetest_watch(struct enginetest *x, const char *addr);

@@ -459,6 +459,137 @@ static void test_timer_leaves_the_hook(void **state)
     enginetest_each(&x, leaves, true, leave_hook);
 }
 
+/* -------------------------------------------------------------------------------- to a job by name */
+
+static const struct actor listener[] = {
+    TRIGGER("l"),
+    {.name = "l",
+     .category = 'A',
+     .deed = DEED_LISTEN,
+     .topic = "yes",
+     .key = "no",
+     .depth = 2,
+     .next = "m"},
+    {.name = "m", .category = 'A', .deed = DEED_LISTEN, .topic = "more", .key = "less", .depth = 1},
+    {0}};
+static const struct actor tells[] = {
+    TRIGGER("s"),
+    {.name = "s", .category = 'B', .deed = DEED_SIGNAL_JOB, .topic = "no", .key = "a"},
+    {0}};
+
+static const struct actor tells_and_waits[] = {
+    TRIGGER("s h"),
+    {.name = "s", .category = 'B', .deed = DEED_SIGNAL_JOB, .topic = "no", .key = "a"},
+    HOOK("h", "k", NULL),
+    {0}};
+
+static const struct signal_job to_a = {.id = {"a", 1}};
+
+static int send(const char *name, const char *id, struct request_signal *out_request)
+{
+    return enginetest_signal_job(&x, &to_a, name, id, out_request);
+}
+
+/* Proves that a signal to a job by name is delivered or kept whatever its name is, that its id is sent once, that a
+ * listen is over with its first answer, and that a job which has ended is closed for signals and keeps none. */
+static void listen_once(void)
+{
+    struct request_signal r;
+    assert_int_equal(send("yes", NULL, &r), QP_E_NOT_FOUND);
+    assert_int_equal(enginetest_start(&x, "a"), QP_OK);
+    assert_int_equal(enginetest_job(&x, x.job)->status, STATUS_WAITING);
+    assert_int_equal(send("more", "1", &r), QP_OK);
+    assert_true(r.kept && !r.delivered);
+    assert_int_equal(send("more", "1", &r), QP_E_EXISTS);
+    assert_true(r.kept);
+    assert_int_equal(send("unheard", NULL, &r), QP_OK);
+    assert_true(r.kept);
+    enginetest_crash(&x);
+    assert_int_equal(enginetest_job(&x, x.job)->kept, 2);
+    assert_int_equal(send("no", NULL, &r), QP_OK);
+    assert_true(r.delivered);
+    assert_string_equal(enginetest_digits(&x, "l,0,0"), "201100000000001 000011000000001");
+    assert_int_equal(enginetest_job(&x, x.job)->state, JOB_COMPLETED); /* "more" was kept */
+    assert_int_equal(send("more", "1", &r), QP_E_EXISTS);
+    assert_true(r.delivered);
+    assert_int_equal(send("more", "2", &r), QP_E_CLOSED);
+    assert_int_equal(storetest_count(&x.f, TABLE_hook_sig), 0);
+    assert_int_equal(storetest_count(&x.f, TABLE_hook), 0);
+    enginetest_check(&x);
+}
+
+static void test_listen(void **state)
+{
+    (void)state;
+    enginetest_each(&x, listener, false, listen_once);
+    enginetest_each(&x, listener, true, listen_once);
+}
+
+static int count_refused(void *context, const void *row)
+{
+    const struct event_row *e = row;
+    *(int *)context += event_kind(e) == EVENT_REFUSED;
+    return QP_OK;
+}
+
+static int refused_entries(void)
+{
+    struct scan scan = {.table = TABLE_event, .index = -1, .limit = SIZE_MAX};
+    struct qp_err err;
+    int count = 0;
+    assert_int_equal(store_scan(x.f.s, &scan, &count, count_refused, &err), QP_OK);
+    return count;
+}
+
+/* Proves that a job signals another by a message: it arrives once, also when the sender's engine dies between the two
+ * commits; a target that is closed or unknown leaves no trace but an entry of a sender that is open. */
+static void test_signal_from_a_job(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
+        setup((enum storetest_kind)kind, listener, tells);
+        send_all("early", -1); /* there is no such job, and the sender has ended */
+        assert_int_equal(refused_entries(), 0);
+        assert_int_equal(enginetest_start(&x, "a"), QP_OK);
+        send_all("s", 1);
+        enginetest_crash(&x);
+        enginetest_settle(&x);
+        assert_int_equal(storetest_count(&x.f, TABLE_hook_wait), 2); /* of m: l has got its own */
+        assert_int_equal(storetest_count(&x.f, TABLE_hook_sig), 0);
+        enginetest_check(&x);
+        enginetest_done(&x);
+    }
+}
+
+/* Proves that an open sender learns that its signal was refused: of a job that is not there, and of one that is closed. */
+static void test_refused_signal(void **state)
+{
+    (void)state;
+    setup(STORETEST_SQLITE, listener, tells_and_waits);
+    send_all("s1", -1);
+    assert_int_equal(refused_entries(), 1);
+    assert_int_equal(enginetest_start(&x, "a"), QP_OK);
+    assert_int_equal(enginetest_end(&x, "a", JOB_CANCELLED), QP_OK);
+    send_all("s2", -1);
+    assert_int_equal(refused_entries(), 2);
+    assert_int_equal(storetest_count(&x.f, TABLE_hook_sig), 0);
+    enginetest_check(&x);
+    enginetest_done(&x);
+}
+
+/* Proves that a signal to a job of a kind that takes none by name goes to the hook at the job's id. */
+static void test_signal_to_job_with_hook(void **state)
+{
+    struct request_signal r;
+    (void)state;
+    setup(STORETEST_MEMORY, waiter, single);
+    assert_int_equal(enginetest_start(&x, "a"), QP_OK);
+    assert_int_equal(send("h", "1", &r), QP_OK);
+    assert_true(r.delivered);
+    assert_int_equal(enginetest_job(&x, x.job)->state, JOB_COMPLETED);
+    enginetest_done(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -475,6 +606,10 @@ int main(void)
         cmocka_unit_test(test_filter),
         cmocka_unit_test(test_pending_signal),
         cmocka_unit_test(test_timer_leaves_the_hook),
+        cmocka_unit_test(test_listen),
+        cmocka_unit_test(test_signal_from_a_job),
+        cmocka_unit_test(test_refused_signal),
+        cmocka_unit_test(test_signal_to_job_with_hook),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

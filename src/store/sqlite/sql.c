@@ -111,7 +111,7 @@ static const char *const views[] = {
     " UNION ALL"
     " SELECT ns, job, seq, at, CASE " EVENT_KIND " WHEN -1 THEN 'changed' WHEN -2 THEN 'closed' WHEN -3 THEN 'paused'"
     "  WHEN -4 THEN 'resumed' WHEN -5 THEN 'lost' WHEN 1 THEN 'failed' WHEN 2 THEN 'waits' WHEN 3 THEN 'called'"
-    "  WHEN 4 THEN 'forked' ELSE 'noted' END, " EVENT_STATUS ", addr, NULL, 0,"
+    "  WHEN 4 THEN 'forked' WHEN 5 THEN 'refused' ELSE 'noted' END, " EVENT_STATUS ", addr, NULL, 0,"
     "  CASE WHEN " EVENT_KIND " IN (-5,1,2,3,4) THEN CAST(detail AS TEXT) END,"
     "  CASE WHEN " EVENT_KIND " NOT IN (-5,1,2,3,4) THEN CAST(detail AS TEXT) END FROM main.qp_event) e",
 
