@@ -440,7 +440,7 @@ QP_API QP_MUST_USE int qp_job_retry(qp *engine, qp_str id, struct qp_err *err);
 enum qp_sent { QP_SENT_UNKNOWN, QP_SENT_DELIVERED, QP_SENT_KEPT };
 
 /* A signal for the activity that has waited longest at (topic, key): delivered, or kept for ttl_ms (0: 7 days) until
- * one waits. Only hooks of graphs wait for signals: a job of one activity never does, and its worker gets none. What was kept before a retry or fork of a job was started is not for that job: it takes signals that are
+ * one waits. Only hooks of graphs and flows wait for signals: a job of one activity never does, and its worker gets none. What was kept before a retry or fork of a job was started is not for that job: it takes signals that are
  * sent from then on.
  *
  * `id` makes sending it again harmless. It covers the namespace, topic and key: the same id at another key is another
@@ -465,6 +465,12 @@ struct qp_signal {
     /* NULL, or what became of it; with QP_E_EXISTS, of the first one. Of an async one it is set before `sent` is
      * called. */
     enum qp_sent *out_sent;
+    /* To one job instead of a key: its id; with `workflow`, the custom id of an open job of that workflow. Of a flow
+     * `topic` is the name of the signal: it reaches the listen that waits for it, or is kept until the job ends, whatever
+     * its name is; ttl_ms is not used, and code is 0 or 200. QP_E_NOT_FOUND; QP_E_CLOSED: the flow has ended;
+     * QP_E_LIMIT: 10,000 signals or 64 MiB are kept for it. Of a job of another kind the id is the key. */
+    qp_str job;
+    qp_str workflow;
 };
 QP_API QP_MUST_USE int qp_signal_send(qp *engine, const struct qp_signal *signal,
                                       struct qp_err *err);
@@ -754,6 +760,7 @@ QP_API QP_MUST_USE int qp_activity_list(qp *engine, qp_str ns, qp_str id, qp_str
  *   answered   an activity, by a result, a signal, a time, another job: code; ledger is that of the answer after step 2
  *   failed     an attempt of a worker: attempt, worker, code, error; until: the next one, 0: it was the last
  *   lost       a delivery of a task got no answer: delivery, worker, code, error
+ *   refused    a signal that an activity sent to another job: topic, its name; job; error
  *   waits      an activity, for a signal: topic, key; for a time: until; or for both
  *   called     another job was started: topic, other; until: when it begins, if that is later
  *   forked     the job was made from another one: other

@@ -733,6 +733,7 @@ static int signal_body(struct cli *c, struct ask_body *b, const char *topic, con
     int status = cli_number(c, OPT_code, 200, 599, &code);
     ask_body_text(b, "topic", topic);
     ask_body_text(b, "key", key);
+    ask_body_text(b, "workflow", c->values[OPT_workflow]);
     if (code > 0) {
         json_key(&b->w, QP_STR("code"));
         json_put_i64(&b->w, code);
@@ -770,8 +771,8 @@ int command_signal(struct cli *c)
 {
     bool alone = cli_has(c, OPT_key) || c->argument_count < 2 || is_payload(c->arguments[1]);
     size_t names = alone ? 1 : 2; /* the topic alone, or the job before it */
+    bool custom = cli_has(c, OPT_workflow);
     struct question q = {.path = "/v1/signals"};
-    const char *key = c->values[OPT_key];
     const char *id = NULL;
     struct reply reply = {0};
     struct ask_body b;
@@ -782,9 +783,13 @@ int command_signal(struct cli *c)
     status = status == EXIT_OK
                  ? input_read(c, c->arguments + names, c->argument_count - names, "null", &payload)
                  : status;
+    if (status == EXIT_OK && custom && names == 1) {
+        return cli_usage("--workflow: no JOB is given, whose custom id belongs to it");
+    }
     if (status == EXIT_OK && names == 2) {
-        status = job_resolve(c, c->arguments[0], &id);
-        key = id; /* who waits for a job's signals waits with its id */
+        id = c->arguments[0];
+        status = custom ? EXIT_OK : job_resolve(c, c->arguments[0], &id);
+        q.path = job_path(c, id, "/signals");
     }
     if (status == EXIT_NOT_FOUND) {
         cli_say("without a job: quipu signal %s name=text", c->arguments[0]);
@@ -794,7 +799,7 @@ int command_signal(struct cli *c)
         return status;
     }
     ask_body_begin(c, &b);
-    status = signal_body(c, &b, c->arguments[names - 1], key, payload);
+    status = signal_body(c, &b, c->arguments[names - 1], c->values[OPT_key], payload);
     status = ask_body_send(c, &b, status, &q, &reply);
     if (status == EXIT_OK && !output_object(c, kind, "outcome", buf_slice(&reply.body))) {
         say_sent(c, buf_slice(&reply.body));

@@ -61,11 +61,25 @@ static int numbers_check(const struct qp_signal *s, struct qp_err *err)
     return QP_OK;
 }
 
+static int target_check(const struct qp_signal *s, struct qp_err *err)
+{
+    QP_TRY(given_id_check(s->job, "job", err));
+    QP_TRY(str_is_none(s->workflow) ? QP_OK : name_check(s->workflow, "workflow", err));
+    if (!str_is_none(s->job) && !str_is_none(s->key)) {
+        return err_set(err, QP_E_INVALID, "job and key: both are given, a signal has one of them");
+    }
+    return str_is_none(s->workflow) || !str_is_none(s->job)
+               ? QP_OK
+               : err_set(err, QP_E_INVALID,
+                         "workflow: given without a job, whose custom id belongs to it");
+}
+
 static int parts_check(const qp *q, const struct qp_signal *s, enum json_trust trust,
                        struct qp_err *err)
 {
     QP_TRY(name_check(s->topic, "topic", err));
     QP_TRY(given_id_check(s->key, "key", err));
+    QP_TRY(target_check(s, err));
     QP_TRY(given_id_check(s->id, "signal id", err));
     QP_TRY(given_id_check(s->idem_key, "idempotency key", err));
     QP_TRY(numbers_check(s, err));
@@ -110,7 +124,9 @@ static void sending_answered(struct engine *e, struct command *c, int rc, const 
     }
     why = refusal_text(&r->refusal, rc, why);
     if (!s->async) {
-        if (rc != QP_OK && str_is_none(s->signal.key)) {
+        if (rc != QP_OK && !str_is_none(s->signal.job)) {
+            (void)job_error(s->call.err, rc, s->signal.job, "signal to job", why);
+        } else if (rc != QP_OK && str_is_none(s->signal.key)) {
             (void)err_set(s->call.err, rc, "signal: %s", why);
         } else if (rc != QP_OK) {
             (void)job_error(s->call.err, rc, s->signal.key, "signal", why);
@@ -140,6 +156,7 @@ static void sending_execute(qp *q, struct call *c)
                                                 .ttl_ms = signal->ttl_ms > 0 ? signal->ttl_ms
                                                                              : LIMIT_SIGNAL_TTL_MS};
     s->request.id = str_is_none(signal->key) ? signal->id : QP_NONE;
+    s->request.to = (struct signal_job){.workflow = signal->workflow, .id = signal->job};
     if (!str_is_none(signal->idem_key)) {
         s->request.keyed.idem =
             idem_record(s->ns, signal->idem_key, signal->idem_body, QP_STR(""), s->idem_hash);
@@ -198,7 +215,8 @@ static struct sending *sending_copy(qp *q, const struct qp_signal *signal)
     s->signal = *signal;
     s->async = true;
     qp_str *const texts[] = {&s->signal.topic, &s->signal.key,      &s->signal.payload,
-                             &s->signal.id,    &s->signal.idem_key, &s->signal.idem_body};
+                             &s->signal.id,    &s->signal.idem_key, &s->signal.idem_body,
+                             &s->signal.job,   &s->signal.workflow};
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
         if (!arena_copy(&s->arena, *texts[i], texts[i])) {
             sending_free(s);

@@ -350,6 +350,7 @@ static void fill_signal(struct starting *s)
         .has_id = !str_is_none(signal->id),
         .ttl_ms = signal->ttl_ms > 0 ? signal->ttl_ms : LIMIT_SIGNAL_TTL_MS};
     s->request.signal = &s->signal;
+    s->request.signal_id = signal->id;
 }
 
 /* The record of the idempotency key: its answer is the id. */

@@ -595,11 +595,16 @@ static void send_signal(struct api_call *c, const struct qp_signal *wanted)
 void endpoint_job_signal(struct api_call *c)
 {
     struct body_JobSignal body;
-    if (!BODY_READ(c, JobSignal, c->body, "", &body) || !is_job(c)) {
+    if (!BODY_READ(c, JobSignal, c->body, "", &body)) {
         return;
     }
+    if (raw_has(c->body, "code") && body.code == 0) {
+        body.code = -1; /* 0 is no code: it stands for none, and one was given */
+    }
     send_signal(c, &(struct qp_signal){.topic = body.topic,
-                                       .key = c->parts[0],
+                                       .job = c->parts[0],
+                                       .workflow = body.workflow,
+                                       .code = clamp_int(body.code),
                                        .payload = body.payload,
                                        .id = body.id,
                                        .ttl_ms = body.ttl});
