@@ -127,7 +127,10 @@
 #define LIMIT_FUSE_SIZE (LIMIT_ARENA_SIZE / 4)       /* memory of one commit, likewise */
 #define LIMIT_FUSE_ROWS_SIZE (LIMIT_BUNDLE_SIZE / 4) /* new rows of one bundle, likewise */
 #define LIMIT_FUSE_DEPTH 8                           /* generations that one bundle takes */
-#define LIMIT_RETRY_NEVER 16 /* codes of a retry policy that are not tried again */
+#define LIMIT_RETRY_NEVER 16      /* codes of a retry policy that are not tried again */
+#define LIMIT_LEVEL_ITEMS 500     /* that a gate answers in one commit */
+#define LIMIT_LEVEL_OPS 12000     /* of one bundle, past which the gate's next page begins */
+#define LIMIT_CHILDREN_BORN 10000 /* children of one step that are born waiting */
 #define LIMIT_DELIVERIES                                                                           \
     20 /* of a message without an answer, then it is a dead letter; configurable */
 #define LIMIT_FANOUT_TARGETS 500 /* per page */

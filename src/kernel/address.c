@@ -1,7 +1,10 @@
 /* address.c - dimensional addresses (see address.h) */
 #include "kernel/address.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+
+#define INT64_DIGITS 19
 
 struct address address_split(qp_str addr)
 {
@@ -30,6 +33,36 @@ static int join(struct arena *arena, qp_str a, qp_str b, qp_str *out_text)
 int address_make(struct arena *a, qp_str name, qp_str dad, qp_str *out_addr)
 {
     return join(a, name, dad, out_addr);
+}
+
+/* The size of a number's digits, by the letter in front of them; 0: it is none. */
+static size_t digits_of(char letter)
+{
+    return letter >= 'a' && letter < 'a' + INT64_DIGITS ? (size_t)(letter - 'a') + 1 : 0;
+}
+
+qp_str address_gate(qp_str addr)
+{
+    size_t digits = addr.n > 2 && addr.p[0] == GATE_MARK ? digits_of(addr.p[1]) : 0;
+    if (digits == 0 || addr.n < 2 + digits) {
+        return QP_NONE;
+    }
+    for (size_t i = 0; i < digits; i++) {
+        if (addr.p[2 + i] < '0' || addr.p[2 + i] > '9') {
+            return QP_NONE;
+        }
+    }
+    return (qp_str){addr.p, 2 + digits};
+}
+
+int address_of_gate(struct arena *a, uint64_t number, qp_str *out_addr)
+{
+    char text[INT64_DIGITS + 3];
+    int n = snprintf(text + 2, sizeof text - 2, "%" PRIu64, number);
+    QP_ASSERT(number <= INT64_MAX && n > 0 && n <= INT64_DIGITS);
+    text[0] = GATE_MARK;
+    text[1] = (char)('a' + n - 1);
+    return arena_copy(a, (qp_str){text, (size_t)n + 2}, out_addr) ? QP_OK : QP_E_NOMEM;
 }
 
 int64_t dad_depth(qp_str dad)

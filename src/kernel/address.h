@@ -24,6 +24,15 @@ struct address {
 struct address address_split(qp_str addr);
 int address_make(struct arena *a, qp_str name, qp_str dad, qp_str *out_addr) QP_MUST_USE;
 
+/* Gates and what they run. An activity whose address begins with GATE_MARK is a gate, "#a3", or waits for one,
+ * "#a3a0b12": the address of its gate is the beginning of its own, a number as a letter for how many digits it has (a is
+ * one) and the digits. So what a gate runs is one range of addresses, directly behind the gate. No name of a graph's
+ * activity begins so. */
+#define GATE_MARK '#'
+/* The gate of an address, the address itself for a gate; none: it has no gate. */
+qp_str address_gate(qp_str addr);
+int address_of_gate(struct arena *a, uint64_t number, qp_str *out_addr) QP_MUST_USE;
+
 /* How many generations: 1 for the trigger's ",0". */
 int64_t dad_depth(qp_str dad);
 

@@ -21,19 +21,23 @@
 struct visit {
     struct visit *next;
     struct arrival sum;
-    struct child *gate; /* which it spawns; NULL: the scope was there */
+    bool opens;         /* the scope was not there */
+    struct child *gate; /* which it spawns, with its own scope; else NULL */
     int64_t scope;
     qp_str guid; /* of the edge, in a scope that was opened live */
 };
 
+int scope_guid(struct turn *t, qp_str gate, qp_str purpose, qp_str *out_guid)
+{
+    return step_guid(t->bundle, gate, str_is_none(purpose) ? QP_STR("join") : purpose, out_guid);
+}
+
 static int visit_name(struct turn *t, struct visit *v)
 {
-    int rc = step_guid(t->bundle, v->sum.addr, QP_STR("join"), &v->guid);
-    if (rc == QP_OK) {
-        memcpy(&v->scope, v->guid.p, sizeof v->scope);
-        v->scope = (v->scope & INT64_MAX) | 1;
-    }
-    return rc;
+    QP_TRY(scope_guid(t, v->sum.addr, v->sum.purpose, &v->guid));
+    memcpy(&v->scope, v->guid.p, sizeof v->scope);
+    v->scope = (v->scope & INT64_MAX) | 1;
+    return QP_OK;
 }
 
 /* The scope as it stands; NULL: there is none. */
@@ -55,10 +59,11 @@ static void visit_add(struct visit *v, const struct arrival *a)
     v->sum.delta += a->delta;
 }
 
-static struct visit *visit_find(const struct turn *t, qp_str addr)
+static struct visit *visit_find(const struct turn *t, const struct arrival *a)
 {
     struct visit *v = t->visits;
-    while (v != NULL && !str_equal(v->sum.addr, addr)) {
+    while (v != NULL &&
+           (!str_equal(v->sum.addr, a->addr) || !str_equal(v->sum.purpose, a->purpose))) {
         v = v->next;
     }
     return v;
@@ -68,25 +73,24 @@ static int visit_new(struct turn *t, const struct arrival *a)
 {
     struct visit *v = ARENA_NEW(turn_arena(t), struct visit);
     const struct sem_row *sem = NULL;
-    int rc = QP_E_NOMEM;
-    if (v != NULL) {
-        *v = (struct visit){.next = t->visits, .sum = *a};
-        rc = visit_name(t, v);
-        rc = rc == QP_OK ? scope_find(t, v, &sem) : rc;
+    if (v == NULL) {
+        return QP_E_NOMEM;
     }
-    if (rc == QP_OK && sem == NULL) {
-        rc = child_add(t, a->addr, a->input);
+    *v = (struct visit){.next = t->visits, .sum = *a};
+    QP_TRY(visit_name(t, v));
+    QP_TRY(scope_find(t, v, &sem));
+    v->opens = sem == NULL;
+    if (v->opens && str_is_none(a->purpose)) {
+        QP_TRY(child_add(t, a->addr, a->input));
         v->gate = t->last_child;
     }
-    if (rc == QP_OK) {
-        t->visits = v;
-    }
-    return rc;
+    t->visits = v;
+    return QP_OK;
 }
 
 int turn_arrive(struct turn *t, const struct arrival *a)
 {
-    struct visit *v = visit_find(t, a->addr);
+    struct visit *v = visit_find(t, a);
     QP_ASSERT(a->ways > 0);
     if (a->delta == 0) {
         return QP_OK;
@@ -109,7 +113,7 @@ int arrivals_open(struct turn *t)
                                      .owner_addr = v->sum.addr,
                                      .guid = v->guid,
                                      .topic = ENGINE_TOPIC}};
-        if (v->gate == NULL) {
+        if (!v->opens) {
             continue;
         }
         rc = v->sum.live ? QP_OK : step_guid(t->bundle, v->guid, QP_STR("dead"), &op.sem_open.guid);

@@ -5,6 +5,7 @@
  * still is not.
  */
 #include "kernel/check_work.h"
+#include "kernel/program.h"
 
 static void found_message(struct check *c, const struct msg_row *m, const char *what)
 {
@@ -105,6 +106,31 @@ static bool will_wake(const struct check *c, qp_str addr)
     return at < c->wakes.count && str_equal(*(const qp_str *)c->wakes.rows[at], addr);
 }
 
+/* What the last answer of an activity was: CODE_PENDING, then something of its own will wake it. */
+static bool is_deferred(const struct check *c, qp_str addr)
+{
+    struct range range = guids_of(c, addr);
+    const struct guid_row *last = NULL;
+    for (size_t i = range.from; i < range.to; i++) {
+        const struct guid_row *guid = c->rows[TABLE_guid].rows[i];
+        last = last == NULL || guid_is_later(guid, last) ? guid : last;
+    }
+    return last != NULL && last->code == CODE_PENDING;
+}
+
+/* It waits for its gate, which is open or about to enter: whether anything will wake that one is asked of the gate
+ * itself. */
+static bool has_gate(const struct check *c, const struct act_row *act)
+{
+    qp_str addr = address_gate(act->addr);
+    const struct act_row *gate;
+    if (str_is_none(addr) || str_equal(addr, act->addr) || is_deferred(c, act->addr)) {
+        return false;
+    }
+    gate = check_act(c, addr);
+    return gate != NULL ? gate->escalated == 0 && ledger_is_open(gate->ledger) : will_wake(c, addr);
+}
+
 void rule_M3(struct check *c)
 {
     if (c->job->state != JOB_OPEN || !str_is_none(c->job->parked)) {
@@ -112,10 +138,10 @@ void rule_M3(struct check *c)
     }
     EACH_ROW(c, act, act)
     {
-        if (act_is_waiting(act) && !will_wake(c, act->addr)) {
+        if (act_is_waiting(act) && !will_wake(c, act->addr) && !has_gate(c, act)) {
             found(
                 c, evidence_ledger(c, act->ledger),
-                "activity '%.*s' waits, and nothing will wake it: no message, hook, key, scope or child",
+                "activity '%.*s' waits, and nothing will wake it: no message, hook, key, scope, gate or child",
                 CHECK_ECHO(act->addr));
         }
     }

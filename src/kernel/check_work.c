@@ -90,11 +90,17 @@ static int order_acts(const void *a, const void *b)
     return str_compare(((const struct act_row *)a)->addr, ((const struct act_row *)b)->addr);
 }
 
-bool has_activity(const struct check *c, qp_str addr)
+const struct act_row *check_act(const struct check *c, qp_str addr)
 {
     const struct check_rows *r = &c->rows[TABLE_act];
     size_t at = rows_seek(r, &(struct act_row){.addr = addr}, order_acts);
-    return at < r->count && str_equal(((const struct act_row *)r->rows[at])->addr, addr);
+    const struct act_row *act = at < r->count ? r->rows[at] : NULL;
+    return act != NULL && str_equal(act->addr, addr) ? act : NULL;
+}
+
+bool has_activity(const struct check *c, qp_str addr)
+{
+    return check_act(c, addr) != NULL;
 }
 
 bool message_is_child(const struct check *c, const struct msg_row *m)

@@ -31,6 +31,8 @@ bool act_is_waiting(const struct act_row *act);
 /* Leg1 of a category A is done, and no answer has taken its obligation yet. */
 bool act_owes(const struct check *c, const struct act_row *act);
 
+/* The activity at an address; NULL: there is none. */
+const struct act_row *check_act(const struct check *c, qp_str addr);
 bool has_activity(const struct check *c, qp_str addr);
 
 /* The message is a child that has no row of its own yet. */

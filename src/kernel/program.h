@@ -30,6 +30,7 @@ struct outcome;
 struct child;
 struct visit;
 struct pending_answer;
+struct level_page;
 struct turn;
 
 /* act_row.cyclic */
@@ -96,12 +97,14 @@ struct turn {
     int64_t child_count;
     struct pending_answer *answers; /* to other activities, in order */
     struct pending_answer *last_answer;
+    struct level_page *level; /* what this step, of a gate, runs next */
     struct visit
         *visits; /* gates where it arrives; those that it spawns are among the children too */
     bool ends;   /* the job, out of its turn */
     enum job_state end_state;
     qp_str end_error;
     bool descends; /* and the jobs that it has called with it */
+    bool works;    /* the step gave out a task */
     bool waits; /* the step made something that the activity waits for: a timer, a hook, a child */
 };
 
@@ -286,6 +289,8 @@ int turn_child_at(struct turn *t, qp_str addr) QP_MUST_USE;
  * any    the first live one is enough: the scope closes with it, and what comes later moves nothing */
 struct arrival {
     qp_str addr;
+    qp_str
+        purpose; /* none: the gate's own scope. Else a further one of a gate that is there, which is opened alone */
     int64_t ways;
     int64_t delta;
     bool live;
@@ -294,6 +299,34 @@ struct arrival {
 };
 #define ARRIVED_LIVE "live:"
 int turn_arrive(struct turn *t, const struct arrival *arrival) QP_MUST_USE;
+/* Whether this turn of a gate is the edge of the scope with this purpose, which a live arrival has opened. */
+int turn_is_edge(struct turn *t, qp_str purpose, bool *out_is) QP_MUST_USE;
+
+/* A gate at an address with GATE_MARK (address.h) runs the activities behind it (level.c, ADR 46).
+ *
+ * turn_born, step 2: a child of category A, at an address behind its gate's, which is there or spawned by this step. It is
+ * born with its Leg1 done and waits for the gate: one row, no ENTER, and neither `describe` nor `enter` is asked. It counts as a child. A taken address stops
+ * the step with QP_E_DONE; more than LIMIT_CHILDREN_BORN children: QP_E_LIMIT.
+ *
+ * turn_range, any step: the activities whose addresses begin with `below`, which is not among them, and come after
+ * `after` (none: the first), in order. There may be more when `limit` came, or when it is cut.
+ *
+ * turn_level, step 2 of a gate: the open ones of a page of its activities are answered, in order and in this commit, with
+ * code 200 and the phase as payload. Their steps must not wait for the gate's own commit, and their order is that of
+ * their addresses whatever the size of a page. Then the gate itself gets {"phase":PHASE,"after":ADDRESS}: with
+ * CODE_PENDING, call turn_level again with both; with 200 the last page is through. An item that cannot end here answers
+ * with CODE_PENDING, and something else than the gate must wake it; one that is to be answered again by a later phase of
+ * the gate is pending with another code. */
+struct level_page {
+    qp_str
+        phase; /* a word of small letters, other than "level": keeps the answers of several runs apart */
+    qp_str after;
+    size_t limit; /* 1 to LIMIT_LEVEL_ITEMS */
+};
+int turn_born(struct turn *t, const struct op_act_create *row) QP_MUST_USE;
+int turn_range(struct turn *t, qp_str below, qp_str after, size_t limit,
+               struct bundle_rows *out_acts) QP_MUST_USE;
+int turn_level(struct turn *t, const struct level_page *page) QP_MUST_USE;
 
 /* Step 2 without children: an answer with an error code ends the job as failed. */
 int turn_spawn_nothing(struct turn *t);

@@ -104,10 +104,10 @@ static int child_publish(struct turn *t, const struct child *c)
 {
     qp_str guid;
     struct op_msg_put put = {.parent_guid = t->site.guid, .payload = c->input};
-    int rc = step_guid(t->bundle, t->site.guid, c->addr, &guid);
-    if (rc != QP_OK) {
-        return rc;
+    if (c->born != NULL) {
+        return turn_op(t, &(struct op){.kind = OP_act_create, .act_create = *c->born});
     }
+    QP_TRY(step_guid(t->bundle, t->site.guid, c->addr, &guid));
     return may_fuse(t) ? child_fuse(t, c, guid) : turn_put(t, MESSAGE_ENTER, c->addr, guid, &put);
 }
 
@@ -180,16 +180,28 @@ static int answer_publish(struct turn *t, const struct pending_answer *a)
     return turn_put(t, a->kind, a->at.addr, guid, &put);
 }
 
-/* The answers that this step has named, now that its digits and children stand. What they leave in the outcome is this
+int answer_now(struct turn *t, const struct answer_at *at)
+{
+    struct pending_answer a = {.at = *at, .kind = MESSAGE_ANSWER};
+    QP_ASSERT(at->now);
+    QP_TRY(bundle_run(t->bundle));
+    return answer_publish(t, &a);
+}
+
+/* The page and the answers that this step has named, now that its digits and children stand. What they leave in the outcome is this
  * turn's, but for what is said of the message itself. */
 int turn_answers(struct turn *t)
 {
-    const struct pending_answer *a = t->answers;
+    const struct pending_answer *a;
     bool late = t->outcome->late;
     bool more = t->outcome->more;
-    if (a == NULL) {
+    if (t->answers == NULL && t->level == NULL) {
         return QP_OK;
     }
+    if (t->level != NULL) {
+        QP_TRY(level_run(t));
+    }
+    a = t->answers;
     t->answers = t->last_answer = NULL;
     for (; a != NULL; a = a->next) {
         QP_TRY(bundle_run(t->bundle));
@@ -233,6 +245,16 @@ static int act_waits(struct turn *t, enum act_wait waits)
         &(struct op){
             .kind = OP_act_add,
             .act_add = {.ref = t->site.ref, .addr = t->site.addr, .attempt = -1, .waits = waits}});
+}
+
+/* It waited, and has a task now. */
+static int act_works(struct turn *t)
+{
+    return turn_op(
+        t,
+        &(struct op){
+            .kind = OP_act_add,
+            .act_add = {.ref = t->site.ref, .addr = t->site.addr, .attempt = -1, .works = true}});
 }
 
 static bool is_trigger_open(const struct turn *t)
@@ -283,6 +305,8 @@ static int do_spawn(struct turn *t)
     }
     if (spawn.pending && t->waits) {
         QP_TRY(act_waits(t, ACT_WAITS));
+    } else if (spawn.pending && t->works && t->act->waits == ACT_WAITS) {
+        QP_TRY(act_works(t));
     }
     spawn.n = t->child_count;
     if (t->ends && t->act->category == 'D') {

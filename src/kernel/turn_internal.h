@@ -8,6 +8,7 @@ struct child {
     struct child *next;
     qp_str addr;
     qp_str input;
+    const struct op_act_create *born; /* its row, if it waits from its birth; NULL: it is entered */
 };
 
 /* An answer that waits until its step stands. */
@@ -50,6 +51,13 @@ int start_by_message(struct turn *t, const struct start *start,
  * or its ENTER ahead in the stream. */
 int arrivals_open(struct turn *t) QP_MUST_USE;
 int arrivals_move(struct turn *t) QP_MUST_USE;
+
+/* The GUID of the edge of a scope that a live arrival has opened; purpose none: the gate's own. */
+int scope_guid(struct turn *t, qp_str gate, qp_str purpose, qp_str *out_guid) QP_MUST_USE;
+
+/* level.c: the page that the step has named. turn.c: an answer whose target is answered in this bundle. */
+int level_run(struct turn *t) QP_MUST_USE;
+int answer_now(struct turn *t, const struct answer_at *at) QP_MUST_USE;
 
 /* child_jobs.c: the job has ended: the job that awaits it is answered. */
 int parent_answer(struct turn *t) QP_MUST_USE;

@@ -214,9 +214,11 @@ void turn_forget(struct turn *t)
 {
     t->children = t->last_child = NULL;
     t->answers = t->last_answer = NULL;
+    t->level = NULL;
     t->visits = NULL;
     t->child_count = 0;
     t->waits = false;
+    t->works = false;
 }
 
 void turn_descend(struct turn *t)
@@ -274,6 +276,7 @@ int turn_task_for(struct turn *t, const struct task_for *task)
 int turn_task(struct turn *t, qp_str topic)
 {
     struct task_for task = {.act = t->act, .topic = topic};
+    t->works = true;
     QP_TRY(step_guid(t->bundle, t->site.guid, QP_STR("task"), &task.guid));
     return turn_task_for(t, &task);
 }

@@ -134,6 +134,22 @@ static int act_wait_set(struct txn *t, struct act_row *act, enum act_wait waits)
     return QP_OK;
 }
 
+/* The obligation of an activity is about something else from now on, and its job's status follows. */
+static int act_wait_move(struct txn *t, struct act_row *act, enum act_wait waits)
+{
+    struct job_row *job;
+    QP_TRY(act_wait_set(t, act, waits));
+    QP_TRY(job_find(t, (struct job_ref){act->ns, act->job}, &job));
+    return job_word_update(t, job);
+}
+
+static bool birth_is_sound(const struct op_act_create *op)
+{
+    return op->addr.n > 0 && op->addr.n <= LIMIT_ADDRESS_SIZE && op->ledger >= 0 &&
+           op->ledger <= LIMIT_LEDGER && op->version >= 0 &&
+           (op->waits == ACT_BUSY || op->waits == ACT_WAITS);
+}
+
 int apply_act_create(struct txn *t, struct op_act_create *op)
 {
     struct act_row row = {
@@ -152,33 +168,33 @@ int apply_act_create(struct txn *t, struct op_act_create *op)
         .n = -1,
     };
     const struct act_row *there = txn_get(t, TABLE_act, &row);
+    struct act_row *act;
     struct journal entry;
-    int rc;
     if (there != NULL) {
         op->out_found = there->ledger;
         return txn_stop(t, QP_E_DONE, 0, there->ledger);
     }
-    if (op->addr.n == 0 || op->addr.n > LIMIT_ADDRESS_SIZE || op->ledger < 0 ||
-        op->ledger > LIMIT_LEDGER || op->version < 0) {
+    if (!birth_is_sound(op)) {
         return QP_E_INVALID;
     }
     if (op->input.n > LIMIT_PAYLOAD_HARD_SIZE) {
         return QP_E_TOO_LARGE;
     }
-    rc = t->rc == QP_OK ? journal_next(t, op->ref, op->addr, QP_NONE, &entry) : t->rc;
-    if (rc == QP_OK) {
-        row.seq = entry.seq;
-        row.pos = entry.pos;
-        row.at = entry.at;
-        rc = txn_add(t, TABLE_act, &row) == NULL ? t->rc : QP_OK;
+    QP_TRY(t->rc);
+    QP_TRY(journal_next(t, op->ref, op->addr, QP_NONE, &entry));
+    row.seq = entry.seq;
+    row.pos = entry.pos;
+    row.at = entry.at;
+    act = txn_add(t, TABLE_act, &row);
+    if (act == NULL) {
+        return t->rc;
     }
-    return rc;
+    return op->waits == ACT_BUSY ? QP_OK : act_wait_move(t, act, op->waits);
 }
 
 int apply_act_add(struct txn *t, struct op_act_add *op)
 {
     struct act_row *act = act_edit(t, op->ref, op->addr);
-    struct job_row *job;
     int rc;
     if (act == NULL) {
         return apply_missing(t, QP_E_NOT_FOUND);
@@ -198,12 +214,11 @@ int apply_act_add(struct txn *t, struct op_act_add *op)
     act->attempt = op->attempt >= 0 ? op->attempt : act->attempt;
     act->error = str_is_none(op->error) ? act->error : op->error;
     op->out_ledger = act->ledger;
-    if (op->waits == ACT_BUSY || act->waits == (int64_t)op->waits) {
+    if (op->works ? act->waits == ACT_BUSY
+                  : op->waits == ACT_BUSY || act->waits == (int64_t)op->waits) {
         return QP_OK;
     }
-    QP_TRY(act_wait_set(t, act, op->waits));
-    QP_TRY(job_find(t, op->ref, &job));
-    return job_word_update(t, job);
+    return act_wait_move(t, act, op->works ? ACT_BUSY : op->waits);
 }
 
 /* Something has happened that it can see: whether it decides on it now. */

@@ -185,7 +185,8 @@ struct op_attr_put {
 /* -------------------------------------------------------------------------- ledgers, semaphores */
 
 /* The activity's row, with its input. Compares: no such row (else QP_E_DONE, out_found is its
- * ledger). Journal entry. */
+ * ledger). Journal entry. `waits` is ACT_WAITS for a row that waits from its birth, which the job counts; else
+ * ACT_BUSY. */
 struct op_act_create {
     struct job_ref ref;
     qp_str addr;
@@ -198,12 +199,14 @@ struct op_act_create {
     qp_str policy;
     qp_str input;
     int64_t ledger;
+    enum act_wait waits;
     int64_t out_found;
 };
 
 /* ledger += weight, if all guards hold. Not there: QP_E_NOT_FOUND. A guard on a single digit stops
  * with QP_E_DIGIT, one on a counter (radix > 10) with QP_E_CEILING. attempt, error: written when
- * not -1 / not none. `waits`, when it is not ACT_BUSY: what its obligation is about from now on; the job counts it.
+ * not -1 / not none. `waits`, when it is not ACT_BUSY: what its obligation is about from now on; the job counts it. `works`:
+ * it waits no more, since something works on it.
  * `escalate` marks the activity: after that act_add and guid_enter refuse everything on it (QP_E_DIGIT, weight 0), so an
  * activity is escalated or completed, never both (H7). */
 struct op_act_add {
@@ -215,6 +218,7 @@ struct op_act_add {
     int64_t attempt;
     qp_str error;
     enum act_wait waits;
+    bool works;
     bool escalate;
     int64_t out_ledger;
 };

@@ -197,8 +197,30 @@ static void test_act_create(void **state)
                   OP(act_create, .ref = JOB(100), .addr = QP_STR("x"), .ledger = -1));
     (void)REFUSED(f, QP_E_INVALID,
                   OP(act_create, .ref = JOB(100), .addr = QP_STR("x"), .ledger = LIMIT_LEDGER + 1));
+    (void)REFUSED(f, QP_E_INVALID,
+                  OP(act_create, .ref = JOB(100), .addr = QP_STR("x"), .waits = ACT_RETRIES));
     DO(f, OP(act_create, .ref = JOB(100), .addr = {long_text, LIMIT_ADDRESS_SIZE},
              .ledger = LIMIT_LEDGER));
+}
+
+/* Proves that a row can be born waiting: its job counts it, and the answer that takes its obligation ends that. */
+static void test_born_waiting(void **state)
+{
+    struct storetest *f = *state;
+    int64_t waits;
+    conform_job(f, 100);
+    waits = conform_job_row(f, 100)->waits;
+    DO(f, OP(act_create, .ref = JOB(100), .addr = ADDR, .category = 'A', .waits = ACT_WAITS,
+             .ledger = LEDGER("001100000000000")));
+    assert_int_equal(conform_act_row(f, 100, ADDR)->waits, ACT_WAITS);
+    assert_int_equal(conform_job_row(f, 100)->waits, waits + 1);
+    (void)REFUSED(f, QP_E_DONE, OP(act_create, .ref = JOB(100), .addr = ADDR, .waits = ACT_WAITS));
+    assert_int_equal(conform_job_row(f, 100)->waits, waits + 1);
+    for (int i = 0; i < 2; i++) { /* it is worked on: once, or said again */
+        DO(f, OP(act_add, .ref = JOB(100), .addr = ADDR, .attempt = -1, .works = true));
+        assert_int_equal(conform_act_row(f, 100, ADDR)->waits, ACT_BUSY);
+        assert_int_equal(conform_job_row(f, 100)->waits, waits);
+    }
 }
 
 /* Proves that a guard on one digit stops with QP_E_DIGIT and one on a counter with QP_E_CEILING,
@@ -483,6 +505,7 @@ static const struct CMUnitTest tests[] = {
     CONFORM(test_20_2_worker),
     CONFORM(test_20_2_closing),
     CONFORM(test_act_create),
+    CONFORM(test_born_waiting),
     CONFORM(test_guards),
     CONFORM(test_ceiling_99),
     CONFORM(test_ceiling_ordinals),

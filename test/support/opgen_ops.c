@@ -275,6 +275,7 @@ static void make_act_create(struct opgen *g, struct op_act_create *op)
     op->policy = ONE_OF(g, texts);
     op->input = ONE_OF(g, texts);
     op->ledger = opgen_chance(g, 3) ? LIMIT_LEDGER + 1 : opgen_chance(g, 20) ? ATTEMPT : 0;
+    op->waits = opgen_chance(g, 2) ? ACT_RETRIES : opgen_chance(g, 25) ? ACT_WAITS : ACT_BUSY;
 }
 
 /* An activity that is there. */
@@ -296,6 +297,7 @@ static void make_act_add(struct opgen *g, struct op_act_add *op)
     op->guard_count = make_guards(g, op->guards, op->weight);
     op->attempt = (int64_t)opgen_below(g, 4) - 1;
     op->error = ONE_OF(g, texts);
+    op->works = opgen_chance(g, 15);
     op->escalate = opgen_chance(g, 15);
 }
 

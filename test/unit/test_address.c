@@ -141,6 +141,37 @@ static void test_too_long(void **state)
     assert_int_equal(dad_below(&a, (qp_str){name, sizeof name - 1}, &addr), QP_E_TOO_LARGE);
 }
 
+/* The gate of an address is the beginning of it; what is none is said so. Addresses of gates are in the order of their
+ * numbers, each followed by all that is behind it. */
+static void test_gates(void **state)
+{
+    static const struct {
+        const char *addr;
+        const char *gate;
+    } cases[] = {{"#a3", "#a3"},      {"#a3a0b12", "#a3"}, {"#b10", "#b10"}, {"#b10a0", "#b10"},
+                 {"#b1", NULL},       {"#b1a0", NULL},     {"#a", NULL},     {"#", NULL},
+                 {"#A3", NULL},       {"#z3", NULL},       {"a3", NULL},     {"@a3", NULL},
+                 {"trigger,0", NULL}, {"", NULL}};
+    static const uint64_t numbers[] = {0, 1, 9, 10, 99, 100, 200, 1000000, INT64_MAX};
+    qp_str last = QP_NONE;
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        qp_str gate = address_gate(str_from(cases[i].addr));
+        assert_int_equal(str_is_none(gate), cases[i].gate == NULL);
+        assert_true(cases[i].gate == NULL || str_equal(gate, str_from(cases[i].gate)));
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
+        qp_str gate;
+        qp_str item;
+        assert_int_equal(address_of_gate(&a, numbers[i], &gate), QP_OK);
+        assert_int_equal(address_make(&a, gate, QP_STR("z"), &item), QP_OK);
+        assert_true(str_equal(address_gate(gate), gate));
+        assert_true(str_equal(address_gate(item), gate));
+        assert_true(str_is_none(last) || str_compare(last, gate) < 0);
+        last = item;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,6 +180,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_21_cycle, setup, teardown),
         cmocka_unit_test_setup_teardown(test_H14_idempotent, setup, teardown),
         cmocka_unit_test_setup_teardown(test_too_long, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_gates, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
