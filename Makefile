@@ -44,7 +44,7 @@ LD    := ld
 # ------------------------------------------------------------------------------------------------------- sources
 
 # Layers from the bottom up. The library ends with `run`; `server` and `cli` are the program around it.
-LIBRARY_LAYERS := base store kernel graph flow carto run
+LIBRARY_LAYERS := base store kernel graph flow agent carto run
 PROGRAM_LAYERS := server cli
 
 sources_of   = $(sort $(wildcard src/$(1)/*.c src/$(1)/*/*.c))
@@ -56,7 +56,7 @@ EXAMPLE_SRC := $(sort $(wildcard examples/*.c))
 
 # A test program is a test/<directory>/test_*.c. It is linked with the library's objects, with test/support/*.c and
 # with the other .c files of its own directory. Tests may also be scripts: test/<directory>/test_*.sh.
-TEST_DIRS      := unit store crash sim server graph flow carto e2e
+TEST_DIRS      := unit store crash sim server graph flow agent carto e2e
 TEST_SRC       := $(sort $(wildcard $(TEST_DIRS:%=test/%/test_*.c)))
 TEST_OTHER_SRC := $(sort $(filter-out $(TEST_SRC),$(wildcard $(TEST_DIRS:%=test/%/*.c))))
 SUPPORT_SRC    := $(sort $(wildcard test/support/*.c))

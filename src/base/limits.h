@@ -225,6 +225,14 @@
 #define LIMIT_FLOW_NAMES 10000 /* of one namespace */
 #define LIMIT_FLOW_LISTEN 100  /* signals that one listen takes */
 
+/* Instances: agent workflows */
+#define LIMIT_INSTANCE_BUFFER 10000                        /* actions; then events are refused */
+#define LIMIT_INSTANCE_BUFFER_SIZE (8 * 1024 * 1024)       /* bytes of their texts, likewise */
+#define LIMIT_INSTANCE_BATCH 500                           /* actions that one decision executes */
+#define LIMIT_INSTANCE_WORKS 2000                          /* of one execute */
+#define LIMIT_INSTANCE_TEXT_SIZE (1024 * 1024)             /* properties, an input, an output */
+#define LIMIT_INSTANCE_WAIT_MS (3650LL * 24 * 3600 * 1000) /* a later end is no end: ten years */
+
 /* Traversals */
 #define LIMIT_CARTO_ITEMS 1000000   /* work items of one request */
 #define LIMIT_CARTO_LEVELS 200      /* from a root down; deeper is the item's error LEVEL_LIMIT */
