@@ -117,7 +117,7 @@ static int guid_find(struct txn *t, struct job_ref ref, qp_str addr, qp_str guid
 }
 
 /* What the activity's obligation is about from now on, and with it the counts of its job. The job's status follows
- * when the op is through. */
+ * when the op is through. Before a job is open its count is about its beginning alone, and no activity of it waits. */
 static int act_wait_set(struct txn *t, struct act_row *act, enum act_wait waits)
 {
     struct job_row *job;
@@ -125,6 +125,9 @@ static int act_wait_set(struct txn *t, struct act_row *act, enum act_wait waits)
         return QP_OK;
     }
     QP_TRY(job_find(t, (struct job_ref){act->ns, act->job}, &job));
+    if (job->opened == 0 && waits == ACT_WAITS) {
+        return QP_E_INVALID;
+    }
     job->waits += (waits == ACT_WAITS) - (act->waits == ACT_WAITS);
     job->retries += (waits == ACT_RETRIES) - (act->waits == ACT_RETRIES);
     if (job->waits < 0 || job->retries < 0) {

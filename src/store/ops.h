@@ -186,7 +186,8 @@ struct op_attr_put {
 
 /* The activity's row, with its input. Compares: no such row (else QP_E_DONE, out_found is its
  * ledger). Journal entry. `waits` is ACT_WAITS for a row that waits from its birth, which the job counts; else
- * ACT_BUSY. */
+ * ACT_BUSY. Here and in act_add and act_notify: an activity of a job that is not open yet cannot wait (QP_E_INVALID), since
+ * the count of such a job is about its beginning. */
 struct op_act_create {
     struct job_ref ref;
     qp_str addr;

@@ -209,17 +209,21 @@ static void test_born_waiting(void **state)
     struct storetest *f = *state;
     int64_t waits;
     conform_job(f, 100);
-    waits = conform_job_row(f, 100)->waits;
-    DO(f, OP(act_create, .ref = JOB(100), .addr = ADDR, .category = 'A', .waits = ACT_WAITS,
+    (void)REFUSED(f, QP_E_INVALID,
+                  OP(act_create, .ref = JOB(100), .addr = ADDR, .category = 'A',
+                     .waits = ACT_WAITS)); /* it is not open */
+    conform_job_open(f, 101, 2);
+    waits = conform_job_row(f, 101)->waits;
+    DO(f, OP(act_create, .ref = JOB(101), .addr = ADDR, .category = 'A', .waits = ACT_WAITS,
              .ledger = LEDGER("001100000000000")));
-    assert_int_equal(conform_act_row(f, 100, ADDR)->waits, ACT_WAITS);
-    assert_int_equal(conform_job_row(f, 100)->waits, waits + 1);
-    (void)REFUSED(f, QP_E_DONE, OP(act_create, .ref = JOB(100), .addr = ADDR, .waits = ACT_WAITS));
-    assert_int_equal(conform_job_row(f, 100)->waits, waits + 1);
+    assert_int_equal(conform_act_row(f, 101, ADDR)->waits, ACT_WAITS);
+    assert_int_equal(conform_job_row(f, 101)->waits, waits + 1);
+    (void)REFUSED(f, QP_E_DONE, OP(act_create, .ref = JOB(101), .addr = ADDR, .waits = ACT_WAITS));
+    assert_int_equal(conform_job_row(f, 101)->waits, waits + 1);
     for (int i = 0; i < 2; i++) { /* it is worked on: once, or said again */
-        DO(f, OP(act_add, .ref = JOB(100), .addr = ADDR, .attempt = -1, .works = true));
-        assert_int_equal(conform_act_row(f, 100, ADDR)->waits, ACT_BUSY);
-        assert_int_equal(conform_job_row(f, 100)->waits, waits);
+        DO(f, OP(act_add, .ref = JOB(101), .addr = ADDR, .attempt = -1, .works = true));
+        assert_int_equal(conform_act_row(f, 101, ADDR)->waits, ACT_BUSY);
+        assert_int_equal(conform_job_row(f, 101)->waits, waits);
     }
 }
 
@@ -359,7 +363,7 @@ static void test_act_notify(void **state)
     struct storetest *f = *state;
     struct act_row key = {.ns = NS, .job = 100, .addr = QP_STR("f")};
     struct op op = notify(false, 0, 0);
-    conform_job(f, 100);
+    conform_job_open(f, 100, 2);
     create(f, 0);
     assert_int_equal(storetest_op(f, &op), QP_E_NOT_FOUND);
     DO(f, OP(act_create, .ref = JOB(100), .addr = QP_STR("f"), .category = 'A', .cyclic = 1));

@@ -79,9 +79,13 @@ static void take_task(void *context, struct task *task)
         r->last->next = task;
     }
     r->last = task;
-    if (r->shape == &shape_flow && count_decisions(r) > r->decisions_max) {
-        r->decisions_max = count_decisions(r);
-    }
+}
+
+/* After a round: within one the next decision is handed out before the result that it follows from is answered. */
+static void note_decisions(struct shaperun *r)
+{
+    int64_t count = r->shape == &shape_flow ? count_decisions(r) : 0;
+    r->decisions_max = count > r->decisions_max ? count : r->decisions_max;
 }
 
 static struct shaperun_key *key_of(struct shaperun *r, const char *name)
@@ -422,6 +426,7 @@ void shaperun_round(struct shaperun *r)
     struct qp_err err = {0};
     bool busy = false;
     must(r, engine_round(r->engine, &busy, &err), &err);
+    note_decisions(r);
     r->steps++;
     if (r->steps > STEPS_MAX) {
         shaperun_fail(r, "it does not come to an end");
