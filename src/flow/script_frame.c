@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "store/error.h"
+
 /* ---------------------------------------------------------------------------------- the run is over */
 
 static int over(struct script *s, int code, bool fatal, const char *format, va_list arguments)
@@ -156,23 +158,24 @@ void frame_feed(struct frame *f, const struct work *work)
     }
 }
 
-/* Code and message of an error. Workers in other languages may have sent any JSON. */
-static void error_read(const struct script *s, qp_str json, struct qp_flow_error *error)
+/* The error of an event has its name and location instead of the address of its row; that of a closure is the error of what
+ * failed inside. Workers in other languages may have sent any JSON. */
+static int error_fill(struct script *s, const struct work *work, struct qp_flow_error *error)
 {
-    struct json *tree = NULL;
-    qp_str message;
-    int64_t code;
-    if (json_parse(s->env, json, NULL, &tree) == QP_OK) {
-        if (json_as_i64(json_get(tree, QP_STR("code")), &code) && code >= 400 &&
-            code <= LIMIT_CODE) {
-            error->code = (int)code;
-        }
-        if (json_as_str(json_get(tree, QP_STR("message")), &message) &&
-            !arena_copy(s->arena, message, &error->message)) {
-            error->message = QP_NONE;
-        }
+    struct error e;
+    QP_TRY(error_read(s->arena, work->output, &e));
+    error->code = e.code >= 400 && e.code <= LIMIT_CODE ? (int)e.code : ERROR_CODE;
+    error->message = str_is_none(e.message) ? work->output : e.message;
+    if (work->is_closure) {
+        return QP_OK;
     }
-    json_free(tree);
+    return error_write(s->arena,
+                       &(struct error){.code = error->code,
+                                       .message = error->message,
+                                       .activity = work->name,
+                                       .addr = error->location,
+                                       .job = e.job},
+                       &error->json);
 }
 
 int frame_fail(struct frame *f, const struct work *work)
@@ -180,10 +183,9 @@ int frame_fail(struct frame *f, const struct work *work)
     struct script *s = f->flow.script;
     char text[LOCATION_TEXT_SIZE];
     qp_str location = {text, location_print(&work->at, text)};
-    f->error = (struct qp_flow_error){
-        .code = 500, .message = work->output, .name = work->name, .json = work->output};
-    error_read(s, work->output, &f->error);
-    if (!arena_copy(s->arena, location, &f->error.location)) {
+    f->error = (struct qp_flow_error){.name = work->name, .json = work->output};
+    if (!arena_copy(s->arena, location, &f->error.location) ||
+        error_fill(s, work, &f->error) != QP_OK) {
         return script_no_memory(s);
     }
     return QP_E_FAILED;

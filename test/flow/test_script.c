@@ -232,7 +232,7 @@ static void test_all(void **state)
     assert_runs(SCRIPT_WAITS, all_of_three, NULL);
     fake_answer(&f, "a", 200, "1");
     assert_runs(SCRIPT_FAILED, all_of_three, NULL);
-    assert_end("{\"code\":500,\"message\":\"b broke\"}");
+    assert_end("{\"code\":500,\"message\":\"b broke\",\"activity\":\"b\",\"address\":\"{2}\"}");
 }
 
 static int slow(qp_flow *flow, void *context)
