@@ -545,3 +545,25 @@ void rule_D2(struct check *c)
 {
     lookup_run(c, &(struct lookup){TABLE_app_topic, TABLE_app, key_of_app, judge_topic});
 }
+
+static bool key_of_universe(const void *row, void *out_key)
+{
+    const struct fact_row *fact = row;
+    *(struct universe_row *)out_key =
+        (struct universe_row){.ns = fact->ns, .universe = fact->universe};
+    return true;
+}
+
+static void judge_fact(struct check *c, const void *row, const void *other)
+{
+    const struct fact_row *fact = row;
+    if (other == NULL) {
+        found_in(c, fact->ns, QP_NONE, "fact '%.*s' belongs to universe %lld, which is not there",
+                 CHECK_ECHO(fact->name), (long long)fact->universe);
+    }
+}
+
+void rule_D3(struct check *c)
+{
+    lookup_run(c, &(struct lookup){TABLE_fact, TABLE_universe, key_of_universe, judge_fact});
+}

@@ -100,6 +100,10 @@ static struct job_ref job_of_op(const struct op *op)
     case OP_app_delete:
     case OP_app_collect:
     case OP_topic_put:
+    case OP_universe_open:
+    case OP_fact_put:
+    case OP_universe_seal:
+    case OP_universe_drop:
     case OP_host_call:
     case OP_COUNT:
         return (struct job_ref){0, 0};

@@ -712,6 +712,50 @@ struct op_topic_put {
     qp_str out_app;
 };
 
+/* The universe of this type and name, for an import: found, or made. `grows`: it never becomes current, and takes facts as
+ * long as it is there. Compares: it is not being dropped, and it grows or fills as the caller says (else QP_E_CONFLICT).
+ * Duplicate: out_universe and out_state are those of the one that is there: an import that was cut off goes on, one that
+ * is through finds it CURRENT or FORMER. */
+struct op_universe_open {
+    int64_t ns;
+    qp_str type;
+    qp_str name;
+    bool grows;
+    int64_t out_universe;
+    int64_t out_state;
+};
+
+/* A fact, until ttl_ms from now (0: without end); it replaces the one of this kind and name. Compares: the universe is
+ * there (else QP_E_NOT_FOUND), and fills or grows (else QP_E_CONFLICT). Many make a page of an import: one bundle. */
+struct op_fact_put {
+    int64_t ns;
+    int64_t universe;
+    int64_t fact_kind;
+    qp_str name;
+    qp_str value;
+    int64_t ttl_ms;
+};
+
+/* The universe is the current one of its type from now on; out_was is the one that was, 0: none was. Current already:
+ * out_was is itself. Compares: it is there (else QP_E_NOT_FOUND), fills, is current or was, and has this many facts (else
+ * QP_E_CONFLICT: the import is not whole). */
+struct op_universe_seal {
+    int64_t ns;
+    int64_t universe;
+    int64_t facts;
+    int64_t out_was;
+};
+
+/* Up to `limit` facts of a universe go, and with the last its row. From the first page on nothing can be put into it.
+ * Compares: it is there (else QP_E_NOT_FOUND), and not current (else QP_E_CONFLICT). Whether a job needs it is up to the
+ * caller. out_more: come again. */
+struct op_universe_drop {
+    int64_t ns;
+    int64_t universe;
+    int64_t limit; /* 1 to LIMIT_BUNDLE_OPS */
+    bool out_more;
+};
+
 /* The host's own writes, inside the transaction, on the thread that writes; runs after the bundle's
  * other ops. `native` is the provider's connection (sqlite3 *, PGconn *), or NULL (memory). A code other than
  * QP_OK rolls the bundle back, and with it what the callback wrote, and is reported as

@@ -287,6 +287,17 @@ static bool app_topic_is_sound(const struct app_topic_row *r)
            r->app.n > 0 && r->version.n > 0;
 }
 
+static bool universe_is_sound(const struct universe_row *r)
+{
+    return r->type.n > 0 && r->name.n > 0 && count_is_sound(r->facts) &&
+           r->state >= UNIVERSE_FILLING && r->state < UNIVERSE_STATES;
+}
+
+static bool fact_is_sound(const struct fact_row *r)
+{
+    return r->kind >= FACT_VALUE && r->kind < FACT_KINDS && r->name.n > 0 && r->expire_at >= 0;
+}
+
 static bool ledger_is_sound(int64_t ledger)
 {
     return ledger >= 0 && ledger <= LIMIT_LEDGER;
@@ -319,6 +330,10 @@ bool row_is_sound(enum table_id table, const void *row)
         return app_is_sound(row);
     case TABLE_app_topic:
         return app_topic_is_sound(row);
+    case TABLE_universe:
+        return universe_is_sound(row);
+    case TABLE_fact:
+        return fact_is_sound(row);
     case TABLE_hook:
         return hook_is_sound(row);
     case TABLE_key:

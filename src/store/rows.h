@@ -87,6 +87,17 @@ enum head_state { HEAD_IN_USE, HEAD_CLEAN, HEAD_FILLING, HEAD_MOVED };
 enum app_state { APP_DEPLOYED, APP_ACTIVE, APP_DELETED };
 enum app_topic_kind { APP_TOPIC_START, APP_TOPIC_HOOK, APP_TOPIC_KINDS };
 
+/* Of a universe; apply_fact.c has the diagram. Of a fact: what a name is about, or (the reverse index) which facts name it. */
+enum universe_state {
+    UNIVERSE_FILLING,
+    UNIVERSE_CURRENT, /* stands as a number in an index */
+    UNIVERSE_FORMER,
+    UNIVERSE_GROWING,
+    UNIVERSE_DROPPED,
+    UNIVERSE_STATES
+};
+enum fact_kind { FACT_VALUE, FACT_SOURCES, FACT_KINDS };
+
 /* ENDING: it takes nothing more, and what it holds is being given back. LEFT and DEAD have no row. */
 enum node_state { NODE_RUNNING, NODE_LEFT, NODE_DEAD, NODE_ENDING };
 

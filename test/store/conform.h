@@ -44,6 +44,7 @@ extern const struct conform_topic conform_listen;
 extern const struct conform_topic conform_keys;
 extern const struct conform_topic conform_misc;
 extern const struct conform_topic conform_apps;
+extern const struct conform_topic conform_facts;
 extern const struct conform_topic conform_journal;
 extern const struct conform_topic conform_reads;
 

@@ -156,6 +156,14 @@ static void check_order(struct storetest *f, const struct found *all, int index)
 
 /* A state with rows in every table: two namespaces, jobs open and closed, texts empty, none and
  * alike in their beginnings. */
+static void populate_facts(struct storetest *f, int64_t ns, qp_str name)
+{
+    int64_t u = RUN(f, universe_open, .ns = ns, .type = QP_STR("deb"), .name = name).out_universe;
+    DO(f, OP(fact_put, .ns = ns, .universe = u, .name = name, .value = name),
+       OP(fact_put, .ns = ns, .universe = u, .fact_kind = FACT_SOURCES, .name = name),
+       OP(universe_seal, .ns = ns, .universe = u, .facts = 2));
+}
+
 static void populate(struct storetest *f)
 {
     static const char *const texts[] = {"", "a", "a\x01", "aa", "ab", "b", "\xc3\xa9", "~"};
@@ -201,6 +209,7 @@ static void populate(struct storetest *f)
               .version = name),
            OP(topic_put, .ns = ref.ns, .kind = i % 2, .topic = name,
               .app = i % 2 == 0 ? QP_STR("even") : name, .version = name));
+        populate_facts(f, ref.ns, name);
     }
     DO(f, OP(job_set, .ref = JOB(101), .what = JOB_SET_PARKED, .parked = QP_STR("why")));
 }

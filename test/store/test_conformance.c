@@ -12,7 +12,7 @@ static const struct conform_topic *const topics[] = {
     &conform_commit,  &conform_decided, &conform_host,     &conform_jobs,  &conform_sweep,
     &conform_ledger,  &conform_sem,     &conform_messages, &conform_lanes, &conform_wake,
     &conform_signals, &conform_listen,  &conform_keys,     &conform_misc,  &conform_apps,
-    &conform_journal, &conform_reads,
+    &conform_facts,   &conform_journal, &conform_reads,
 };
 
 enum { TESTS_MAX = 512 };

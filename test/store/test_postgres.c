@@ -794,7 +794,7 @@ static void test_migrated(void **state)
     assert_int_equal(store_close(s, NULL), QP_OK);
     (void)sql(
         c,
-        "DROP TABLE older.app, older.app_topic, older.definition; UPDATE older.meta SET version=2;"
+        "DROP TABLE older.app, older.app_topic, older.definition, older.universe, older.fact; UPDATE older.meta SET version=2;"
         "DROP INDEX older.msg_pending; DROP INDEX older.job_started;"
         "ALTER TABLE older.job DROP COLUMN waits, DROP COLUMN retries;"
         "ALTER TABLE older.act DROP COLUMN waits; ALTER TABLE older.node DROP COLUMN serving;"
@@ -811,7 +811,7 @@ static void test_migrated(void **state)
     assert_int_equal(commit_ops(s, &put, 1), QP_OK);
     assert_int_equal(store_close(s, NULL), QP_OK);
     assert_int_equal(sql(c, "SELECT count(*) FROM older.app"), 1);
-    assert_int_equal(sql(c, "SELECT version FROM older.meta"), 9);
+    assert_int_equal(sql(c, "SELECT version FROM older.meta"), 10);
     (void)sql(c, "DROP SCHEMA older CASCADE");
     PQfinish(c);
 }

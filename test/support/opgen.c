@@ -149,9 +149,9 @@ static int look_row(void *context, const void *row)
 
 static void look(struct opgen *g, struct store *s)
 {
-    static const enum table_id of_use[] = {TABLE_space,    TABLE_node, TABLE_job, TABLE_act,
-                                           TABLE_guid,     TABLE_sem,  TABLE_msg, TABLE_hook_wait,
-                                           TABLE_key_hold, TABLE_app};
+    static const enum table_id of_use[] = {
+        TABLE_space, TABLE_node,      TABLE_job,      TABLE_act, TABLE_guid,    TABLE_sem,
+        TABLE_msg,   TABLE_hook_wait, TABLE_key_hold, TABLE_app, TABLE_universe};
     struct qp_err err = {0};
     arena_reset(&g->arena);
     memset(g->seen, 0, sizeof g->seen);
@@ -247,19 +247,20 @@ static void make_bundle(struct opgen *g, struct opgen_bundle *b)
 
 /* How often which op; those that end things come seldom, or there would be nothing to work on. */
 static const unsigned weights[OP_COUNT] = {
-    [OP_space_create] = 1, [OP_ids_reserve] = 2,  [OP_node_put] = 3,        [OP_job_create] = 4,
-    [OP_job_set] = 4,      [OP_job_close] = 1,    [OP_job_finish] = 2,      [OP_job_pause] = 2,
-    [OP_job_resume] = 3,   [OP_job_sweep] = 2,    [OP_job_delete] = 2,      [OP_attr_put] = 4,
-    [OP_act_create] = 6,   [OP_act_add] = 6,      [OP_act_notify] = 4,      [OP_guid_enter] = 8,
-    [OP_guid_add] = 6,     [OP_guid_fold] = 3,    [OP_sem_open] = 3,        [OP_sem_move] = 8,
-    [OP_msg_put] = 14,     [OP_msg_claim] = 10,   [OP_msg_fence] = 3,       [OP_msg_extend] = 3,
-    [OP_msg_ack] = 4,      [OP_msg_retry] = 4,    [OP_msg_dead_letter] = 3, [OP_msg_revive] = 3,
-    [OP_msg_adopt] = 3,    [OP_lane_limit] = 3,   [OP_hook_open] = 6,       [OP_hook_close] = 2,
-    [OP_hook_signal] = 6,  [OP_key_acquire] = 12, [OP_key_extend] = 2,      [OP_key_release] = 4,
-    [OP_wake] = 4,         [OP_data_put] = 4,     [OP_event_add] = 4,       [OP_feed_trim] = 2,
-    [OP_audit_add] = 2,    [OP_idem_put] = 3,     [OP_host_call] = 3,       [OP_access_put] = 2,
-    [OP_access_set] = 2,   [OP_app_put] = 4,      [OP_app_activate] = 3,    [OP_app_delete] = 2,
-    [OP_topic_put] = 4,    [OP_app_collect] = 2,
+    [OP_space_create] = 1,  [OP_ids_reserve] = 2,   [OP_node_put] = 3,        [OP_job_create] = 4,
+    [OP_job_set] = 4,       [OP_job_close] = 1,     [OP_job_finish] = 2,      [OP_job_pause] = 2,
+    [OP_job_resume] = 3,    [OP_job_sweep] = 2,     [OP_job_delete] = 2,      [OP_attr_put] = 4,
+    [OP_act_create] = 6,    [OP_act_add] = 6,       [OP_act_notify] = 4,      [OP_guid_enter] = 8,
+    [OP_guid_add] = 6,      [OP_guid_fold] = 3,     [OP_sem_open] = 3,        [OP_sem_move] = 8,
+    [OP_msg_put] = 14,      [OP_msg_claim] = 10,    [OP_msg_fence] = 3,       [OP_msg_extend] = 3,
+    [OP_msg_ack] = 4,       [OP_msg_retry] = 4,     [OP_msg_dead_letter] = 3, [OP_msg_revive] = 3,
+    [OP_msg_adopt] = 3,     [OP_lane_limit] = 3,    [OP_hook_open] = 6,       [OP_hook_close] = 2,
+    [OP_hook_signal] = 6,   [OP_key_acquire] = 12,  [OP_key_extend] = 2,      [OP_key_release] = 4,
+    [OP_wake] = 4,          [OP_data_put] = 4,      [OP_event_add] = 4,       [OP_feed_trim] = 2,
+    [OP_audit_add] = 2,     [OP_idem_put] = 3,      [OP_host_call] = 3,       [OP_access_put] = 2,
+    [OP_access_set] = 2,    [OP_app_put] = 4,       [OP_app_activate] = 3,    [OP_app_delete] = 2,
+    [OP_topic_put] = 4,     [OP_app_collect] = 2,   [OP_universe_open] = 4,   [OP_fact_put] = 6,
+    [OP_universe_seal] = 4, [OP_universe_drop] = 2,
 };
 
 static enum op_kind make_kind(struct opgen *g)

@@ -761,6 +761,44 @@ static void make_app_delete(struct opgen *g, struct op_app_delete *op)
     op->version = a == NULL ? ONE_OF(g, versions) : a->version;
 }
 
+static void make_universe_open(struct opgen *g, struct op_universe_open *op)
+{
+    op->ns = any_ns(g);
+    op->type = opgen_chance(g, 3) ? QP_NONE : ONE_OF(g, apps);
+    op->name = ONE_OF(g, versions);
+    op->grows = opgen_chance(g, 20);
+}
+
+static int64_t universe_of(struct opgen *g, int64_t *out_ns)
+{
+    const struct universe_row *u = opgen_pick(g, TABLE_universe, NULL);
+    *out_ns = u == NULL ? any_ns(g) : u->ns;
+    return u == NULL || bad(g) ? 1 : u->universe;
+}
+
+static void make_fact_put(struct opgen *g, struct op_fact_put *op)
+{
+    op->universe = universe_of(g, &op->ns);
+    op->fact_kind = opgen_chance(g, 2) ? FACT_KINDS : (int64_t)opgen_below(g, FACT_KINDS);
+    op->name = ONE_OF(g, names);
+    op->value = ONE_OF(g, texts);
+    op->ttl_ms = opgen_chance(g, 70) ? 0 : (int64_t)opgen_below(g, 1000);
+}
+
+static void make_universe_seal(struct opgen *g, struct op_universe_seal *op)
+{
+    const struct universe_row *u = opgen_pick(g, TABLE_universe, NULL);
+    op->ns = u == NULL ? any_ns(g) : u->ns;
+    op->universe = u == NULL ? 1 : u->universe;
+    op->facts = u == NULL || bad(g) ? 1 : u->facts;
+}
+
+static void make_universe_drop(struct opgen *g, struct op_universe_drop *op)
+{
+    op->universe = universe_of(g, &op->ns);
+    op->limit = any_limit(g);
+}
+
 static bool app_is_deleted(const void *row)
 {
     return ((const struct app_row *)row)->state == APP_DELETED;

@@ -54,6 +54,10 @@ static const struct {
     OUT(idem_put, answer, STR),
     OUT(app_activate, was, STR),
     OUT(topic_put, app, STR),
+    OUT(universe_open, universe, I64),
+    OUT(universe_open, state, I64),
+    OUT(universe_seal, was, I64),
+    OUT(universe_drop, more, BOOL),
 #undef OUT
 };
 

@@ -163,6 +163,8 @@ static struct msg_ref held_message(const struct opworld *w, int number);
 void opworld_prepare(struct store *s, struct testenv *t, struct opworld *w)
 {
     struct op *deleted;
+    struct op *filling;
+    struct op *former;
     struct commit c;
     struct bundle *b;
     struct op_node_put *node;
@@ -196,11 +198,19 @@ void opworld_prepare(struct store *s, struct testenv *t, struct opworld *w)
     ADD(b, app_activate, .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("1"));
     ADD(b, app_put, .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("5"),
         .hash = QP_STR("hash"));
+    filling = next(b, OP_universe_open);
+    filling->universe_open = (struct op_universe_open){
+        .ns = STORE_NS_DEFAULT, .type = QP_STR("deb"), .name = QP_STR("filling")};
+    former = next(b, OP_universe_open);
+    former->universe_open = (struct op_universe_open){
+        .ns = STORE_NS_DEFAULT, .type = QP_STR("deb"), .name = QP_STR("to drop")};
     deleted = next(b, OP_app_delete);
     deleted->app_delete = (struct op_app_delete){
         .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("5")};
     run(s, &c);
     w->deleted_at = deleted->app_delete.out_at;
+    w->filling = filling->universe_open.out_universe;
+    w->former = former->universe_open.out_universe;
     w->waiter_seq = hook->out_seq;
     w->held_token = held->out_token;
     w->wanted_token = wanted->out_token;
@@ -347,6 +357,11 @@ static void fill_rest(const struct opworld *w, struct op *op)
         SET(app_delete, .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("3"));
         SET(app_collect, .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("5"),
             .at = w->deleted_at);
+        SET(universe_open, .ns = STORE_NS_DEFAULT, .type = QP_STR("deb"), .name = QP_STR("new"));
+        SET(fact_put, .ns = STORE_NS_DEFAULT, .universe = w->filling, .name = QP_STR("curl"),
+            .value = QP_STR("value"));
+        SET(universe_seal, .ns = STORE_NS_DEFAULT, .universe = w->filling);
+        SET(universe_drop, .ns = STORE_NS_DEFAULT, .universe = w->former, .limit = 10);
         SET(topic_put, .ns = STORE_NS_DEFAULT, .topic = QP_STR("topic"), .app = QP_STR("app"),
             .version = QP_STR("1"));
         SET(host_call, .call = host_call);

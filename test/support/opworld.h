@@ -18,6 +18,8 @@ struct opworld {
     int64_t held_token;               /* of a key that nobody waits for */
     int64_t wanted_token;             /* of a key that somebody waits for */
     qp_ms deleted_at;                 /* of a version of an application */
+    int64_t filling;                  /* a universe that takes facts */
+    int64_t former;                   /* one that may go */
     int64_t msg_tokens[OPWORLD_HELD]; /* of the messages that are held */
 };
 

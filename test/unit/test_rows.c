@@ -193,6 +193,31 @@ static void test_access_is_sound(void **state)
     }
 }
 
+/* So are a universe and a fact. */
+static void test_facts_are_sound(void **state)
+{
+    struct universe_row universe = {.type = QP_STR("deb"), .name = QP_STR("h"), .rev = 1};
+    struct fact_row fact = {.name = QP_STR("curl"), .rev = 1};
+    struct universe_row universes[4] = {universe, universe, universe, universe};
+    struct fact_row facts[3] = {fact, fact, fact};
+    (void)state;
+    assert_true(row_is_sound(TABLE_universe, &universe));
+    assert_true(row_is_sound(TABLE_fact, &fact));
+    universes[0].type = QP_NONE;
+    universes[1].name = QP_STR("");
+    universes[2].facts = -1;
+    universes[3].state = UNIVERSE_STATES;
+    for (size_t i = 0; i < ARRAY_COUNT(universes); i++) {
+        assert_false(row_is_sound(TABLE_universe, &universes[i]));
+    }
+    facts[0].name = QP_STR("");
+    facts[1].kind = FACT_KINDS;
+    facts[2].expire_at = -1;
+    for (size_t i = 0; i < ARRAY_COUNT(facts); i++) {
+        assert_false(row_is_sound(TABLE_fact, &facts[i]));
+    }
+}
+
 /* So are a version and a topic. */
 static void test_definitions_are_sound(void **state)
 {
@@ -235,6 +260,7 @@ int main(void)
         cmocka_unit_test(test_copies_without_memory),
         cmocka_unit_test(test_access_is_sound),
         cmocka_unit_test(test_definitions_are_sound),
+        cmocka_unit_test(test_facts_are_sound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -257,10 +257,24 @@ static const char *const migration_9[] = {
     NULL,
 };
 
+/* 10: facts, in universes. */
+static const char *const migration_10[] = {
+    "CREATE TABLE universe("
+    "  ns bigint NOT NULL, universe bigint NOT NULL, type bytea, name bytea,"
+    "  created_at bigint NOT NULL DEFAULT 0, current_at bigint NOT NULL DEFAULT 0,"
+    "  facts bigint NOT NULL DEFAULT 0, state bigint NOT NULL DEFAULT 0, rev bigint NOT NULL,"
+    "  PRIMARY KEY(ns,universe))",
+    "CREATE TABLE fact("
+    "  ns bigint NOT NULL, universe bigint NOT NULL, kind bigint NOT NULL, name bytea NOT NULL, \"value\" bytea,"
+    "  expire_at bigint NOT NULL DEFAULT 0, rev bigint NOT NULL, PRIMARY KEY(ns,universe,kind,name))",
+    "CREATE UNIQUE INDEX universe_name ON universe(ns,type,name)",
+    "CREATE INDEX universe_current ON universe(ns,type,universe) WHERE state=1",
+    NULL,
+};
+
 const char *const *const postgres_migrations[] = {
-    migration_1,           postgres_functions, migration_3,
-    postgres_start_graphs, migration_5,        postgres_signal_ids,
-    migration_7,           migration_8,        migration_9};
+    migration_1,         postgres_functions, migration_3, postgres_start_graphs, migration_5,
+    postgres_signal_ids, migration_7,        migration_8, migration_9,           migration_10};
 /* clang-format on */
 
 const int64_t postgres_schema_version = (int64_t)ARRAY_COUNT(postgres_migrations);

@@ -273,8 +273,23 @@ static const char *const migration_6[] = {
     NULL,
 };
 
-const char *const *const sqlite_migrations[] = {migration_1, migration_2, migration_3,
-                                                migration_4, migration_5, migration_6};
+/* 7: facts, in universes. */
+static const char *const migration_7[] = {
+    "CREATE TABLE qp_universe("
+    "  ns INTEGER NOT NULL, universe INTEGER NOT NULL, type TEXT, name TEXT, created_at INTEGER NOT NULL,"
+    "  current_at INTEGER NOT NULL, facts INTEGER NOT NULL, state INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,universe)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE qp_fact("
+    "  ns INTEGER NOT NULL, universe INTEGER NOT NULL, kind INTEGER NOT NULL, name TEXT NOT NULL, \"value\" BLOB,"
+    "  expire_at INTEGER NOT NULL, rev INTEGER NOT NULL,"
+    "  PRIMARY KEY(ns,universe,kind,name)) STRICT, WITHOUT ROWID",
+    "CREATE UNIQUE INDEX qp_universe_name ON qp_universe(ns,type,name)",
+    "CREATE INDEX qp_universe_current ON qp_universe(ns,type) WHERE state=1",
+    NULL,
+};
+
+const char *const *const sqlite_migrations[] = {migration_1, migration_2, migration_3, migration_4,
+                                                migration_5, migration_6, migration_7};
 /* clang-format on */
 
 const int64_t sqlite_schema_version = (int64_t)ARRAY_COUNT(sqlite_migrations);
