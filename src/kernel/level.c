@@ -117,15 +117,14 @@ static bool is_open(const struct act_row *act)
     return act->escalated == 0 && ledger_is_open(act->ledger) && ledger_leg1_is_done(act->ledger);
 }
 
-static int item_answer(struct turn *t, const struct level_page *page, const struct act_row *act)
+static struct answer_at item_answer(const struct level_page *page, const struct act_row *act)
 {
-    struct answer_at at = {.addr = act->addr,
-                           .purpose = page->phase,
-                           .code = 200,
-                           .payload = page->phase,
-                           .each = true,
-                           .now = true};
-    return answer_now(t, &at);
+    return (struct answer_at){.addr = act->addr,
+                              .purpose = page->phase,
+                              .code = 200,
+                              .payload = page->phase,
+                              .each = true,
+                              .now = true};
 }
 
 /* The gate's own next entry. */
@@ -146,7 +145,7 @@ static int gate_again(struct turn *t, const struct level_page *page, qp_str afte
                                                  .payload = {text, (size_t)n}});
 }
 
-int level_run(struct turn *t)
+int level_run(struct turn *t, turn_answer_now answer)
 {
     const struct level_page *page = t->level;
     struct bundle_rows items;
@@ -158,7 +157,8 @@ int level_run(struct turn *t)
         const struct act_row *act = items.rows[i];
         after = act->addr;
         if (is_open(act)) {
-            QP_TRY(item_answer(t, page, act));
+            struct answer_at at = item_answer(page, act);
+            QP_TRY(answer(t, &at));
         }
     }
     return gate_again(t, page, after, i < items.count || items.count == page->limit || items.cut);

@@ -180,7 +180,8 @@ static int answer_publish(struct turn *t, const struct pending_answer *a)
     return turn_put(t, a->kind, a->at.addr, guid, &put);
 }
 
-int answer_now(struct turn *t, const struct answer_at *at)
+/* An answer whose target is answered in this bundle. */
+static int answer_now(struct turn *t, const struct answer_at *at)
 {
     struct pending_answer a = {.at = *at, .kind = MESSAGE_ANSWER};
     QP_ASSERT(at->now);
@@ -199,7 +200,7 @@ int turn_answers(struct turn *t)
         return QP_OK;
     }
     if (t->level != NULL) {
-        QP_TRY(level_run(t));
+        QP_TRY(level_run(t, answer_now));
     }
     a = t->answers;
     t->answers = t->last_answer = NULL;

@@ -55,9 +55,9 @@ int arrivals_move(struct turn *t) QP_MUST_USE;
 /* The GUID of the edge of a scope that a live arrival has opened; purpose none: the gate's own. */
 int scope_guid(struct turn *t, qp_str gate, qp_str purpose, qp_str *out_guid) QP_MUST_USE;
 
-/* level.c: the page that the step has named. turn.c: an answer whose target is answered in this bundle. */
-int level_run(struct turn *t) QP_MUST_USE;
-int answer_now(struct turn *t, const struct answer_at *at) QP_MUST_USE;
+/* level.c: the page that the step has named; `answer` answers an activity in this bundle. */
+typedef int (*turn_answer_now)(struct turn *t, const struct answer_at *at);
+int level_run(struct turn *t, turn_answer_now answer) QP_MUST_USE;
 
 /* child_jobs.c: the job has ended: the job that awaits it is answered. */
 int parent_answer(struct turn *t) QP_MUST_USE;
