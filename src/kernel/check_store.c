@@ -526,7 +526,7 @@ static bool key_of_app(const void *row, void *out_key)
     const struct app_topic_row *topic = row;
     *(struct app_row *)out_key =
         (struct app_row){.ns = topic->ns, .app = topic->app, .version = topic->version};
-    return true;
+    return topic->kind != APP_TOPIC_FLOW;
 }
 
 static void judge_topic(struct check *c, const void *row, const void *other)

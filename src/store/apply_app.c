@@ -3,7 +3,8 @@
  *   I1  what a version is made of never changes: it is written once, and the same version with another
  *       hash is refused, also while it is deleted and not collected yet
  *   I2  at most one version of an application is active                                 (fsck D1)
- *   I3  a topic leads to one application, and to a version of it that is there and not deleted (fsck D2)
+ *   I3  a topic leads to one application, and to a version of it that is there and not deleted (fsck D2); or it is the
+ *       name of a flow, for good
  *   I4  whatever changes what a name means changes the number of definitions in the same commit
  *
  *                 app_put            app_activate
@@ -182,12 +183,53 @@ static int topic_drop(struct txn *t, const struct app_topic_row *row)
     return t->rc;
 }
 
+/* A name that starts jobs means one thing: the same topic as START and as FLOW is refused. Two that take it at once hold
+ * the namespace's row, since they have no other row in common. */
+static int topic_is_free(struct txn *t, struct op_topic_put *op)
+{
+    struct app_topic_row row = {.ns = op->ns, .topic = op->topic};
+    const struct app_topic_row *other;
+    if (op->kind == APP_TOPIC_HOOK) {
+        return QP_OK;
+    }
+    QP_TRY(take_turn(t, op->ns));
+    row.kind = op->kind == APP_TOPIC_FLOW ? APP_TOPIC_START : APP_TOPIC_FLOW;
+    other = txn_get(t, TABLE_app_topic, &row);
+    if (other != NULL) {
+        op->out_app = other->app;
+        return QP_E_CONFLICT;
+    }
+    return t->rc;
+}
+
+/* The name of a flow, for good. */
+static int flow_put(struct txn *t, struct op_topic_put *op)
+{
+    struct app_topic_row row = {.ns = op->ns,
+                                .kind = APP_TOPIC_FLOW,
+                                .topic = op->topic,
+                                .app = op->topic,
+                                .version = APP_FLOW_VERSION};
+    if (!name_is_sound(op->topic)) {
+        return QP_E_INVALID;
+    }
+    QP_TRY(topic_is_free(t, op));
+    if (txn_get(t, TABLE_app_topic, &row) != NULL || t->rc != QP_OK) {
+        return t->rc;
+    }
+    txn_define(t);
+    return txn_add(t, TABLE_app_topic, &row) == NULL ? t->rc : QP_OK;
+}
+
 int apply_topic_put(struct txn *t, struct op_topic_put *op)
 {
     struct app_topic_row row = {
         .ns = op->ns, .kind = op->kind, .topic = op->topic, .app = op->app, .version = op->version};
     struct app_row key = {.ns = op->ns, .app = op->app, .version = op->version};
     struct app_topic_row *there;
+    if (op->kind == APP_TOPIC_FLOW) {
+        return flow_put(t, op);
+    }
     if (op->kind < APP_TOPIC_START || op->kind >= APP_TOPIC_KINDS || !name_is_sound(op->topic) ||
         !name_is_sound(op->app)) {
         return QP_E_INVALID;
@@ -198,6 +240,7 @@ int apply_topic_put(struct txn *t, struct op_topic_put *op)
     if (app_get(t, &key) == NULL) {
         return apply_missing(t, QP_E_NOT_FOUND);
     }
+    QP_TRY(topic_is_free(t, op));
     there = txn_edit(t, TABLE_app_topic, &row);
     if (there == NULL) {
         txn_define(t);

@@ -701,8 +701,12 @@ struct op_app_collect {
 };
 
 /* A topic leads to this version of an application. Compares: the version is there (else QP_E_NOT_FOUND), and
- * the topic is nobody's or this application's (else QP_E_CONFLICT, out_app is whose). version none: the
- * topic leads nowhere any more; nothing happens when it is not this application's. */
+ * the topic is free or this application's (else QP_E_CONFLICT, out_app is whose). version none: the
+ * topic leads nowhere any more; nothing happens when it is not this application's.
+ *
+ * Kind FLOW: the topic is the name of a flow from now on; app and version are not used. A name that starts jobs is a
+ * graph's or a flow's: START and FLOW of one topic refuse each other (QP_E_CONFLICT, out_app as above; of a flow its
+ * name). Duplicate: nothing happens. */
 struct op_topic_put {
     int64_t ns;
     int64_t kind;

@@ -83,9 +83,12 @@ enum msg_owner { OWNER_JOB, OWNER_SCHEDULE, OWNER_SYSTEM };
  */
 enum head_state { HEAD_IN_USE, HEAD_CLEAN, HEAD_FILLING, HEAD_MOVED };
 
-/* Of a version of an application, and what a topic is to it: one that starts a job, or one that hooks wait at. */
+/* Of a version of an application, and what a topic is to it: one that starts a job, or one that hooks wait at. FLOW: the
+ * name of a flow, which starts its jobs and leads to no application. */
 enum app_state { APP_DEPLOYED, APP_ACTIVE, APP_DELETED };
-enum app_topic_kind { APP_TOPIC_START, APP_TOPIC_HOOK, APP_TOPIC_KINDS };
+enum app_topic_kind { APP_TOPIC_START, APP_TOPIC_HOOK, APP_TOPIC_FLOW, APP_TOPIC_KINDS };
+/* app_topic_row.version of a flow's name; its app is the name itself. */
+#define APP_FLOW_VERSION QP_STR("flow")
 
 /* Of a universe; apply_fact.c has the diagram. Of a fact: what a name is about, or (the reverse index) which facts name it. */
 enum universe_state {

@@ -158,6 +158,29 @@ static void test_topics(void **state)
     DO(f, put_1);
 }
 
+/* Proves that a name which starts jobs is a graph's or a flow's, and that a flow's name needs no application. */
+static void test_flow_names(void **state)
+{
+    struct storetest *f = *state;
+    struct op start = OP(topic_put, .ns = NS, .kind = APP_TOPIC_START, .topic = QP_STR("paid"),
+                         .app = APP, .version = QP_STR("1"));
+    struct op flow = OP(topic_put, .ns = NS, .kind = APP_TOPIC_FLOW, .topic = QP_STR("paid"));
+    DO(f, put("orders", "1"), start);
+    flow = conform_refused_op(f, QP_E_CONFLICT, flow);
+    assert_str(flow.topic_put.out_app, APP);
+    flow.topic_put.topic = QP_STR("checkout");
+    DO(f, flow);
+    DO(f, flow);
+    assert_str(topic_row(f, APP_TOPIC_FLOW, "checkout")->version, APP_FLOW_VERSION);
+    start.topic_put.topic = QP_STR("checkout");
+    start = conform_refused_op(f, QP_E_CONFLICT, start);
+    assert_str(start.topic_put.out_app, QP_STR("checkout"));
+    start.topic_put.kind = APP_TOPIC_HOOK; /* a hook of the same name is another topic */
+    DO(f, start);
+    flow.topic_put.topic = QP_STR("");
+    (void)REFUSED(f, QP_E_INVALID, flow);
+}
+
 static void test_topics_refused(void **state)
 {
     struct storetest *f = *state;
@@ -305,10 +328,10 @@ static void test_definitions(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    CONFORM(test_put),         CONFORM(test_put_refused),
-    CONFORM(test_activate),    CONFORM(test_activate_in_one_bundle),
-    CONFORM(test_topics),      CONFORM(test_topics_refused),
-    CONFORM(test_delete),      CONFORM(test_deleted),
-    CONFORM(test_definitions),
+    CONFORM(test_put),        CONFORM(test_put_refused),
+    CONFORM(test_activate),   CONFORM(test_activate_in_one_bundle),
+    CONFORM(test_topics),     CONFORM(test_topics_refused),
+    CONFORM(test_flow_names), CONFORM(test_delete),
+    CONFORM(test_deleted),    CONFORM(test_definitions),
 };
 CONFORM_TOPIC(apps);

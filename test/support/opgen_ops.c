@@ -822,7 +822,7 @@ static void make_topic_put(struct opgen *g, struct op_topic_put *op)
 {
     const struct app_row *a = opgen_pick(g, TABLE_app, bad(g) ? NULL : app_is_there);
     op->ns = a == NULL ? any_ns(g) : a->ns;
-    op->kind = (int64_t)opgen_below(g, 2);
+    op->kind = (int64_t)opgen_below(g, APP_TOPIC_KINDS);
     op->topic = opgen_chance(g, 3) ? QP_STR("") : ONE_OF(g, names);
     op->app = a == NULL ? ONE_OF(g, apps) : a->app;
     op->version = opgen_chance(g, 30) ? QP_NONE : a == NULL ? ONE_OF(g, versions) : a->version;
