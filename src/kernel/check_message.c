@@ -138,6 +138,11 @@ void rule_M3(struct check *c)
     }
     EACH_ROW(c, act, act)
     {
+        if (act->ledger == 0 && !act_is_made(c, act) && !will_wake(c, act->addr)) {
+            found(c, evidence_ledger(c, act->ledger),
+                  "activity '%.*s' is to be entered, and no message will do it",
+                  CHECK_ECHO(act->addr));
+        }
         if (act_is_waiting(act) && !will_wake(c, act->addr) && !has_gate(c, act)) {
             found(
                 c, evidence_ledger(c, act->ledger),

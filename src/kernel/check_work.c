@@ -69,8 +69,28 @@ static bool has_guids(const struct check *c, qp_str addr)
     return range.from < range.to;
 }
 
+/* Whether the GUID has spawned, wherever it stands. Asked of rows that have not been entered, which are few. */
+static bool has_spawned(const struct check *c, qp_str guid)
+{
+    EACH_ROW(c, guid, row)
+    {
+        if (str_equal(row->guid, guid)) {
+            return guid_has_spawned(row->ledger);
+        }
+    }
+    return false;
+}
+
+bool act_is_made(const struct check *c, const struct act_row *act)
+{
+    return act->ledger == 0 && !has_spawned(c, act->parent_guid);
+}
+
 static int64_t obligations_of(const struct check *c, const struct act_row *act)
 {
+    if (act_is_made(c, act)) {
+        return 0;
+    }
     switch (act->category) {
     case 'A':
     case 'B':

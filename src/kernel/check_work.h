@@ -9,6 +9,7 @@
  *   category C          1 until Leg1 is done: then its message has the obligation; a self-interrupt
  *                       has a GUID, and counts as A
  *   category D          none: the trigger's children have them
+ *   ledger 0            none until the step that enters it: its parent's GUID has not spawned (turn_row)
  *   a message           ENTER of an activity that has no row yet, CYCLE of a GUID that has not
  *                       entered yet: 1
  *
@@ -24,6 +25,9 @@
 bool job_took_its_turn(const struct check *c);
 
 int64_t obligations_open(const struct check *c);
+
+/* Its row was made, and the step that enters it is still to come. */
+bool act_is_made(const struct check *c, const struct act_row *act);
 
 /* Leg1 is done, and an answer is still to come. */
 bool act_is_waiting(const struct act_row *act);

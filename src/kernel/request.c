@@ -173,8 +173,7 @@ static const char *keep_text(struct bundle *b, const char *text)
     return arena_copy(&b->commit->arena, (qp_str){text, strlen(text) + 1}, &copy) ? copy.p : NULL;
 }
 
-/* What was said of a name, until it is answered. Returns rc. */
-static int keep_refusal(struct refusal *out, struct bundle *b, int rc, const struct qp_err *err)
+int refusal_keep(struct refusal *out, struct bundle *b, int rc, const struct qp_err *err)
 {
     *out = (struct refusal){.rc = rc};
     if (rc != QP_OK) {
@@ -210,7 +209,7 @@ static int start_name(struct engine *e, struct request_start *r, struct bundle *
     if (faces == NULL) {
         return QP_OK;
     }
-    QP_TRY(keep_refusal(&r->refusal, b, faces_start(faces, b, &n, &err), &err));
+    QP_TRY(refusal_keep(&r->refusal, b, faces_start(faces, b, &n, &err), &err));
     job->kind = n.kind;
     job->version = n.version;
     if ((start->fresh || start->derived) && str_is_none(job->forked_from) && !str_is_none(n.jid)) {
@@ -254,7 +253,7 @@ static int start_fork(struct engine *e, struct request_start *r, struct bundle *
     start->incepted = fork_copy;
     start->context = fork;
     rc = start_job(e, r, b, start);
-    return fork->err.text[0] == '\0' ? rc : keep_refusal(&r->refusal, b, rc, &fork->err);
+    return fork->err.text[0] == '\0' ? rc : refusal_keep(&r->refusal, b, rc, &fork->err);
 }
 
 /* What was said before to the same key stands, whatever the name means by now. */
@@ -545,7 +544,7 @@ static int result_check(struct turn *t, struct request_result *r)
         return QP_OK;
     }
     rc = of->face->result(of->state, t, r->output, &err);
-    return keep_refusal(&r->refusal, t->bundle, rc, &err);
+    return refusal_keep(&r->refusal, t->bundle, rc, &err);
 }
 
 static int result_decide(struct engine *e, struct command *c, struct bundle *b)
@@ -657,7 +656,7 @@ static int signal_name(struct engine *e, struct request_signal *r, struct bundle
         return QP_OK;
     }
     rc = faces_signal_key(faces, b, &r->signal, out_key, &err);
-    return keep_refusal(&r->refusal, b, rc, &err);
+    return refusal_keep(&r->refusal, b, rc, &err);
 }
 
 /* A signal to one job, which is found in the commit. */
@@ -670,14 +669,14 @@ static int signal_to(struct engine *e, struct request_signal *r, struct bundle *
     if (rc == QP_E_NOT_FOUND && !str_is_none(r->to.workflow)) {
         (void)err_set(&err, rc, "no open job of workflow '%.*s' has this custom id",
                       STR_ARG(r->to.workflow));
-        return keep_refusal(&r->refusal, b, rc, &err);
+        return refusal_keep(&r->refusal, b, rc, &err);
     }
     QP_TRY(rc);
     rc = signal_job_aim(engine_kernel(e), b, job, r->id, signal);
     if (rc == QP_E_INVALID) {
         (void)err_set(&err, rc, "code: %lld, a job that takes signals by name takes none but 200",
                       (long long)signal->code);
-        return keep_refusal(&r->refusal, b, rc, &err);
+        return refusal_keep(&r->refusal, b, rc, &err);
     }
     return rc;
 }

@@ -25,6 +25,8 @@ struct refusal {
     const char *text;    /* NULL: the code says it */
     const char *pointer; /* as in qp_err */
 };
+/* In the deciding commit: what was said, until it is answered. Returns rc. */
+int refusal_keep(struct refusal *out, struct bundle *b, int rc, const struct qp_err *err);
 /* Of a request that was answered with rc: the refusal's text, or else `otherwise`; its pointer, or "". */
 const char *refusal_text(const struct refusal *refusal, int rc, const char *otherwise);
 const char *refusal_pointer(const struct refusal *refusal, int rc);
