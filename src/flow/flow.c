@@ -1,4 +1,4 @@
-/* flow.c - addresses, data names and policies of flows (see flow.h) */
+/* flow.c - addresses, data names and the seed of flows (see flow.h) */
 #include "flow/flow.h"
 
 #include <stdio.h>
@@ -39,12 +39,12 @@ bool flow_loop_key(qp_str name, qp_str *out_key)
     return true;
 }
 
-int flow_policy(struct arena *a, uint64_t seed, qp_str *out_policy)
+int flow_input(struct arena *a, uint64_t seed, qp_str *out_input)
 {
-    char text[sizeof "seed=,0123456789abcdef" + sizeof FLOW_POLICY];
-    int n = snprintf(text, sizeof text, "seed=%016llx,%s", (unsigned long long)seed, FLOW_POLICY);
+    char text[sizeof "{\"seed\":\"0123456789abcdef\"}"];
+    int n = snprintf(text, sizeof text, "{\"seed\":\"%016llx\"}", (unsigned long long)seed);
     QP_ASSERT(n > 0 && (size_t)n < sizeof text);
-    return arena_copy(a, (qp_str){text, (size_t)n}, out_policy) ? QP_OK : QP_E_NOMEM;
+    return arena_copy(a, (qp_str){text, (size_t)n}, out_input) ? QP_OK : QP_E_NOMEM;
 }
 
 static int hex_digit(char c)
@@ -52,15 +52,15 @@ static int hex_digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-uint64_t flow_seed(qp_str policy)
+uint64_t flow_seed(qp_str input)
 {
-    const qp_str begin = QP_STR("seed=");
+    const qp_str begin = QP_STR("{\"seed\":\"");
     uint64_t seed = 0;
-    if (policy.n < begin.n + 16 || memcmp(policy.p, begin.p, begin.n) != 0) {
+    if (input.n < begin.n + 16 || memcmp(input.p, begin.p, begin.n) != 0) {
         return 0;
     }
     for (size_t i = 0; i < 16; i++) {
-        int digit = hex_digit(policy.p[begin.n + i]);
+        int digit = hex_digit(input.p[begin.n + i]);
         if (digit < 0) {
             return 0;
         }

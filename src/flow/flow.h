@@ -19,7 +19,8 @@
 #define FLOW_TOPIC_MARK '@'
 int flow_topic(struct arena *a, qp_str name, qp_str *out_topic) QP_MUST_USE;
 
-/* Data of the job. A loop's is {"iteration":n,"state":..}, with "output" once it is broken. */
+/* Data of the job. A loop's is {"iteration":n,"state":..}; once it is broken, with "output", and with
+ * "seen", the base of the decision that ended it. */
 #define FLOW_RETURN QP_STR("quipu:return")
 #define FLOW_LOOP "quipu:loop:"
 /* The name of a loop's data, by the address of its event; and the part of such a name behind FLOW_LOOP, which is the key of
@@ -27,10 +28,11 @@ int flow_topic(struct arena *a, qp_str name, qp_str *out_topic) QP_MUST_USE;
 int flow_loop_name(struct arena *a, qp_str addr, qp_str *out_name) QP_MUST_USE;
 bool flow_loop_key(qp_str data_name, qp_str *out_key);
 
-/* The policy of flow,0,0: "seed=0123456789abcdef," and that of decisions (kernel/retry.h). */
+/* The policy of decisions (kernel/retry.h), and the input of flow,0,0: {"seed":"0123456789abcdef"}. */
 #define FLOW_POLICY "attempts=10,backoff=1000,factor=2,cap=60000,park=1,deliveries=3"
-int flow_policy(struct arena *a, uint64_t seed, qp_str *out_policy) QP_MUST_USE;
-uint64_t flow_seed(qp_str policy);
+int flow_input(struct arena *a, uint64_t seed, qp_str *out_input) QP_MUST_USE;
+/* 0: the text is no such input. */
+uint64_t flow_seed(qp_str input);
 
 /* Whether a row is that of an event: its address is the key of a location. */
 static inline bool flow_is_event(qp_str addr)

@@ -160,7 +160,7 @@ static int take_row(void *context, const void *row)
         QP_TRY(take_event(r, act));
     } else if (str_equal(act->addr, FLOW_ADDRESS)) {
         r->log->base = act->base;
-        r->log->seed = flow_seed(act->policy);
+        r->log->seed = flow_seed(act->input);
         r->has_flow = true;
     } else if (act->category == 'D') {
         QP_TRY(keep(r, act->input, &r->log->input));

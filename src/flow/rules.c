@@ -18,6 +18,7 @@ struct passed {
     int64_t version;
     int64_t seq;
     bool holds_others; /* a branch, a loop or an iteration */
+    bool has_spawned;  /* its first GUID has: what it made is counted */
 };
 
 struct walk {
@@ -61,8 +62,10 @@ static int take(void *context, const void *row)
     struct asking *a = context;
     struct walk *w = a->w;
     const struct act_row *act = row;
-    struct passed event = {
-        .version = act->version, .seq = act->seq, .holds_others = type_holds_others(act->kind)};
+    struct passed event = {.version = act->version,
+                           .seq = act->seq,
+                           .holds_others = type_holds_others(act->kind),
+                           .has_spawned = guid_has_spawned(act->guid_ledger)};
     if (!flow_is_event(act->addr)) {
         return QP_E_DONE; /* flow,0,0 and what sorts behind it */
     }
@@ -169,14 +172,14 @@ static int rule_answers(void *state, const struct sight *sight, qp_str *out_wron
 }
 
 /* Whether the decision that made the event has counted it, which is its step 2. */
-static int is_counted(struct walk *w, const struct act_row *act, bool *out_counted)
+static int is_decided(struct walk *w, const struct act_row *act, bool *out_counted)
 {
     struct guid_row key = {
         .ns = act->ns, .job = act->job, .addr = FLOW_ADDRESS, .guid = act->parent_guid};
     const void *row = NULL;
     int rc;
-    if (act->ledger != 0 || str_equal(w->flow.guid, act->parent_guid)) {
-        *out_counted = act->ledger != 0 || guid_has_spawned(w->flow.guid_ledger);
+    if (str_equal(w->flow.guid, act->parent_guid)) {
+        *out_counted = guid_has_spawned(w->flow.guid_ledger);
         return QP_OK;
     }
     rc = store_get(w->sight->store, w->sight->arena, TABLE_guid, &key, &row, w->sight->err);
@@ -186,6 +189,24 @@ static int is_counted(struct walk *w, const struct act_row *act, bool *out_count
     *out_counted =
         rc == QP_OK && row != NULL && guid_has_spawned(((const struct guid_row *)row)->ledger);
     return rc;
+}
+
+/* Whether the semaphore counts the event now: from the step 2 that enters it to its own. Signals that a listen with a time
+ * limit received are entered by the answer of the sleep, the event before them. */
+static int is_counted(struct walk *w, const struct act_row *act, const struct passed *event,
+                      bool *out_counted)
+{
+    const struct passed *former = before(w, event);
+    *out_counted = act->ledger != 0;
+    if (event->has_spawned || act->ledger != 0) {
+        *out_counted = !event->has_spawned;
+        return QP_OK;
+    }
+    if (act->kind == HISTORY_SIGNALS && flow_is_born_complete(act)) {
+        *out_counted = former != NULL && former->has_spawned;
+        return QP_OK;
+    }
+    return is_decided(w, act, out_counted);
 }
 
 static int ask_place(struct walk *w, const struct act_row *act, const struct passed *event)
@@ -201,10 +222,8 @@ static int ask_place(struct walk *w, const struct act_row *act, const struct pas
     if (act->version < (holder == NULL ? 1 : holder->version)) {
         return found(w, event, "its version is below that of its branch");
     }
-    if (!ledger_is_finalized(act->ledger)) {
-        QP_TRY(is_counted(w, act, &counted));
-        w->open += counted;
-    }
+    QP_TRY(is_counted(w, act, event, &counted));
+    w->open += counted;
     return QP_OK;
 }
 

@@ -1,12 +1,14 @@
 /* kinds.c - the list of all kinds of jobs (see kinds.h) */
 #include "run/kinds.h"
 
+#include "flow/face.h"
 #include "graph/face.h"
 #include "kernel/single.h"
 
 static const struct face *const kinds[] = {
     &single_face,
     &graph_face,
+    &flow_face,
 };
 
 int kinds_open(const struct face_options *options, const struct face *const *more,

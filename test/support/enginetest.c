@@ -314,9 +314,15 @@ static int print_finding(void *context, const struct qp_finding *finding)
 
 void enginetest_check_store(struct store *s)
 {
+    enginetest_check_faces(s, NULL);
+}
+
+void enginetest_check_faces(struct store *s, const struct faces *faces)
+{
     struct qp_check_result result;
     struct qp_err err = {0};
-    int rc = check_run(s, &(struct check_options){0}, NULL, print_finding, &result, &err);
+    int rc =
+        check_run(s, &(struct check_options){.faces = faces}, NULL, print_finding, &result, &err);
     if (rc != QP_OK) {
         fail_msg("check: %s", err.text);
     }

@@ -156,6 +156,8 @@ size_t enginetest_rows(struct enginetest *x, enum table_id table, int64_t job);
 
 /* What a store must be at rest. */
 void enginetest_check_store(struct store *s);
+/* Also what the faces have rules for; NULL: none. */
+void enginetest_check_faces(struct store *s, const struct faces *faces);
 /* The answer's code of a command that is no request of enginetest's own. */
 void enginetest_answered(struct engine *e, struct command *c, int rc, const char *why);
 extern int enginetest_answer;

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
+#include "flow/face.h"
 #include "graph/action.h"
 #include "graph/start.h"
 #include "kernel/filter.h"
@@ -46,7 +47,7 @@ static void engine_begin(struct graphrun *r)
 {
     struct qp_err err = {0};
     struct engine_options o = {.store = r->f.s, .name = "graph", .stepwise = r->stepwise};
-    static const struct face *const kinds[] = {&single_face, &graph_face};
+    static const struct face *const kinds[] = {&single_face, &graph_face, &flow_face};
     must(faces_open(&(struct face_options){.env = &r->f.t.env}, kinds, ARRAY_COUNT(kinds),
                     &r->faces),
          &err);
@@ -259,6 +260,18 @@ void graphrun_deploy_vector(struct graphrun *r, const char *name)
     graphrun_deploy(r, text);
 }
 
+int graphrun_announce(struct graphrun *r, const char *name)
+{
+    struct request_flow request;
+    struct qp_err err = {0};
+    do {
+        request = (struct request_flow){.ns = STORE_NS_DEFAULT, .name = str_from(name)};
+        request_flow(&request);
+    } while (!ask_once(r, &request.command));
+    must(names_refresh(r->faces->names, r->f.s, &err), &err);
+    return r->answer;
+}
+
 /* ------------------------------------------------------------------------------- starts and signals */
 
 /* A number for a job, as often as the store fails. */
@@ -334,6 +347,28 @@ int graphrun_signal(struct graphrun *r, const char *topic, const char *payload, 
                                                     .code = code,
                                                     .keep = code == 202,
                                                     .ttl_ms = 600 * 1000}};
+        request_signal(&request);
+        told = ask_once(r, &request.command);
+    }
+    return answer_again(r, asked > 1);
+}
+
+int graphrun_signal_job(struct graphrun *r, const char *id, const char *name, const char *payload)
+{
+    bool told = false;
+    int asked = 0;
+    char own[16];
+    (void)snprintf(own, sizeof own, "s%u", ++r->signals);
+    for (; !told; asked++) {
+        struct request_signal request = {.signal =
+                                             {
+                                                 .ns = STORE_NS_DEFAULT,
+                                                 .topic = str_from(name),
+                                                 .payload = str_from(payload),
+                                                 .code = 200,
+                                             },
+                                         .to = {.id = str_from(id)},
+                                         .id = str_from(own)};
         request_signal(&request);
         told = ask_once(r, &request.command);
     }
@@ -430,7 +465,10 @@ static bool report(struct graphrun *r, const struct task *task, const struct gra
             .code = c->code,
             .pending_index = c->kind == RESULT_PENDING ? c->index + 1 : 0,
             .output = str_from(c->output[0] == '\0' ? "{}" : c->output),
-            .error = c->kind == RESULT_ERROR ? sentence_of(&arena, c->output) : QP_NONE,
+            .error = c->kind == RESULT_ERROR  ? sentence_of(&arena, c->output)
+                     : c->kind == RESULT_PARK ? str_from(c->output)
+                                              : QP_NONE,
+            .reason = str_from(c->park),
         };
         request_result(&request);
         told = ask_once(r, &request.command);
@@ -584,5 +622,5 @@ void graphrun_expect(struct graphrun *r, const char *id, const char *status, con
 
 void graphrun_check(struct graphrun *r)
 {
-    enginetest_check_store(r->f.s);
+    enginetest_check_faces(r->f.s, r->faces);
 }

@@ -20,7 +20,7 @@
 #include "kernel/request.h"
 #include "support/storetest.h"
 
-#define GRAPHRUN_TEXT_SIZE 65536
+#define GRAPHRUN_TEXT_SIZE (512 * 1024)
 #define GRAPHRUN_TOPICS 8
 
 /* A task in the hands of the test's worker, and what it answers. */
@@ -33,6 +33,7 @@ struct graphcall {
     int64_t index;    /* of this reply: 0, and after a pending one 1, ... */
     enum result_kind kind;
     int64_t code;
+    const char *park;                /* RESULT_PARK: the reason; its text is `output` */
     char output[GRAPHRUN_TEXT_SIZE]; /* JSON; empty: {} */
 };
 typedef void (*graphrun_work)(struct graphcall *c);
@@ -71,12 +72,17 @@ void graphrun_deploy(struct graphrun *r, const char *yaml);
 /* test/graph/vectors/<name>.yaml */
 void graphrun_deploy_vector(struct graphrun *r, const char *name);
 
+/* The name is a flow's. */
+int graphrun_announce(struct graphrun *r, const char *name);
+
 /* Returns the answer: QP_OK, QP_E_EXISTS, QP_E_CONFLICT, QP_E_SHAPE, ... */
 int graphrun_start(struct graphrun *r, const char *topic, const char *id, const char *input);
 /* The start's first step alone: the job is there, and nobody goes on with it until it is asked for again. */
 int graphrun_incept(struct graphrun *r, const char *topic, const char *id, const char *input);
 /* By the rule of the topic's hooks; the code is 200, 202 or an error's. */
 int graphrun_signal(struct graphrun *r, const char *topic, const char *payload, int64_t code);
+/* To a job, by its id; the signal has an id, too. */
+int graphrun_signal_job(struct graphrun *r, const char *id, const char *name, const char *payload);
 int graphrun_end(struct graphrun *r, const char *id, enum job_state state);
 
 /* Everything that is to be done now but workers' tasks. */

@@ -1,0 +1,163 @@
+/* event.c - what the events of a flow wait for, and what their answers keep (see event.h)
+ *
+ *   I1  of a timer and a signal the one that takes the registration has won: a signal when it is sent, the timer when it
+ *       enters (yields). So a signal that was taken is never lost to a timer
+ *   I2  the row of the signals event at `got` is made by step 1 of the answer that brings the signals: whoever can see that
+ *       the sleep was interrupted sees the signals, too
+ *
+ * If we crash between step 1 and step 2 of such an answer, the row at `got` stands with ledger 0; step 2 enters it.
+ */
+#include "flow/event.h"
+
+#include "flow/flow.h"
+
+int64_t event_category(enum flow_op op)
+{
+    return op == FLOW_OP_ACTIVITY || op == FLOW_OP_SLEEP || op == FLOW_OP_LISTEN ? 'A' : 'B';
+}
+
+/* ----------------------------------------------------------------------------------- the input */
+
+/* The member of the input that the decision wrote; none: it has none. */
+static qp_str member(const struct turn *t, const char *name)
+{
+    struct raw_walk w = {.rest = t->act->input};
+    while (raw_each(&w)) {
+        if (str_equal(w.key, str_from(name))) {
+            return w.value;
+        }
+    }
+    return QP_NONE;
+}
+
+static qp_ms number(const struct turn *t, const char *name)
+{
+    qp_str value = member(t, name);
+    return str_is_none(value) ? 0 : (qp_ms)real_parse(value);
+}
+
+/* A sleep that listens, too: a listen with a time limit. */
+static bool has_limit(const struct turn *t)
+{
+    return t->act->kind == HISTORY_SLEEP && t->act->category == 'A' &&
+           !str_is_none(member(t, "got"));
+}
+
+static int got_address(struct turn *t, qp_str *out_addr)
+{
+    char addr[LOCATION_ADDRESS_SIZE];
+    qp_str text = member(t, "got");
+    struct location at;
+    int rc = location_parse((qp_str){text.p + 1, text.n - 2}, &at, NULL);
+    QP_ASSERT(rc == QP_OK);
+    return arena_copy(turn_arena(t), (qp_str){addr, location_address(&at, addr)}, out_addr)
+               ? QP_OK
+               : QP_E_NOMEM;
+}
+
+/* ------------------------------------------------------------------------------------------- Leg1 */
+
+static int enter_timer(struct turn *t)
+{
+    qp_ms delay = number(t, "until") - bundle_now(t->bundle);
+    return turn_timer(t, QP_STR("sleep"), delay > 0 ? delay : 0);
+}
+
+/* Names have no escapes: they were checked to be names. */
+static int enter_listen(struct turn *t)
+{
+    qp_str names[LIMIT_LISTEN_NAMES];
+    struct turn_listen listen = {.names = names, .limit = number(t, "limit")};
+    struct raw_walk w = {.rest = member(t, "names")};
+    while (raw_each(&w)) {
+        QP_ASSERT(listen.name_count < LIMIT_LISTEN_NAMES);
+        names[listen.name_count++] = (qp_str){w.value.p + 1, w.value.n - 2};
+    }
+    return turn_listen(t, &listen);
+}
+
+int event_enter(struct turn *t)
+{
+    switch ((enum history_type)t->act->kind) {
+    case HISTORY_ACTIVITY:
+        return turn_task(t, t->act->topic);
+    case HISTORY_SLEEP:
+        QP_TRY(enter_timer(t));
+        return has_limit(t) ? enter_listen(t) : QP_OK;
+    default:
+        QP_ASSERT(t->act->kind == HISTORY_SIGNALS);
+        return enter_listen(t);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- Leg2 */
+
+static bool is_timer(const struct turn *t)
+{
+    return t->code == 0;
+}
+
+int event_yields(struct turn *t, bool *out_yields)
+{
+    bool waited = true;
+    if (has_limit(t) && is_timer(t)) {
+        QP_TRY(turn_hook_close(t, &waited));
+    }
+    *out_yields = !waited;
+    return QP_OK;
+}
+
+/* Signals came in time: they stand at `got`, as an event of their own. */
+static int make_got(struct turn *t, qp_str signals)
+{
+    struct op_act_create row = {
+        .kind = HISTORY_SIGNALS, .category = 'B', .version = t->act->version, .input = signals};
+    QP_TRY(got_address(t, &row.addr));
+    return turn_row(t, &row);
+}
+
+int event_work(struct turn *t, struct work *work)
+{
+    if (t->act->kind != HISTORY_SLEEP || t->act->category != 'A') {
+        return QP_OK;
+    }
+    work->code = 200;
+    if (is_timer(t)) {
+        work->output = QP_STR("{\"interrupted\":false}");
+        return QP_OK;
+    }
+    QP_TRY(make_got(t, work->output));
+    work->output = QP_STR("{\"interrupted\":true}");
+    return QP_OK;
+}
+
+/* Step 2 goes by what step 1 has kept. */
+static bool was_interrupted(const struct turn *t)
+{
+    return t->act->kind == HISTORY_SLEEP &&
+           str_equal(t->guid.output, QP_STR("{\"interrupted\":true}"));
+}
+
+static int send_signal(struct turn *t)
+{
+    struct turn_signal_job signal = {.name = t->act->topic, .payload = member(t, "data")};
+    const struct qp_env *env = store_env(t->bundle->commit->store);
+    return raw_text(env, turn_arena(t), member(t, "to"), &signal.job) ? turn_signal_job(t, &signal)
+                                                                      : QP_E_NOMEM;
+}
+
+int event_spawn(struct turn *t, struct spawn *spawn)
+{
+    bool interrupted = was_interrupted(t);
+    if (t->act->category == 'B') {
+        return t->act->kind == HISTORY_SIGNAL ? send_signal(t) : QP_OK;
+    }
+    if (interrupted) {
+        qp_str got;
+        QP_TRY(got_address(t, &got));
+        QP_TRY(turn_child_at(t, got));
+    }
+    spawn->notify = (struct op_act_notify){
+        .addr = FLOW_ADDRESS, .urgent = interrupted || t->act->kind == HISTORY_SIGNALS};
+    return QP_OK;
+}

@@ -1,0 +1,246 @@
+/* program.c - how a flow moves: the trigger, decisions, the end (see program.h; events: event.c)
+ *
+ *   I1  a decision's rows are one commit (step 1), and parents stand before children: no history has a hole
+ *   I2  at most one decision is out: flow,0,0 is BUSY from the commit that puts one until the commit that takes its result
+ *   I3  semaphore = 1 + open works while the flow is open; a return gives the 1 up                      (fsck H7)
+ *   I4  what replay reads of an event never changes once a decision could see it
+ *
+ * If we crash before a commit, nothing of it happened, and the message or the task comes again. If we crash between step 1
+ * and step 2 of a decision, its rows stand with ledger 0 and no decision is put: this one is still out, and its step 2
+ * goes by what step 1 has kept (decision_keep).
+ */
+#include "flow/program.h"
+
+#include "base/hash.h"
+#include "flow/decision_read.h"
+#include "flow/event.h"
+#include "flow/flow.h"
+#include "kernel/message.h"
+
+static const struct qp_env *env_of(struct turn *t)
+{
+    return store_env(t->bundle->commit->store);
+}
+
+static bool is_trigger(const struct turn *t)
+{
+    return t->act->category == 'D';
+}
+
+static bool is_event(const struct turn *t)
+{
+    return flow_is_event(t->site.addr);
+}
+
+/* ------------------------------------------------------------------------------------------- Leg1 */
+
+static uint64_t seed_of(const struct turn *t)
+{
+    unsigned char bytes[LIMIT_GUID_SIZE];
+    qp_str owner = t->job->owner_guid;
+    uint64_t seed = 0;
+    hash_guid(owner.p, owner.n, "seed", 4, bytes);
+    memcpy(&seed, bytes, sizeof seed);
+    return seed;
+}
+
+/* Rows of events are made by decisions: only the flow itself is described. */
+static int describe(struct turn *t, struct op_act_create *row)
+{
+    QP_ASSERT(str_equal(t->site.addr, FLOW_ADDRESS));
+    row->category = 'A';
+    row->cyclic = CYCLIC_OPEN;
+    row->policy = QP_STR(FLOW_POLICY);
+    QP_TRY(flow_input(turn_arena(t), seed_of(t), &row->input));
+    return flow_topic(turn_arena(t), t->job->workflow, &row->topic);
+}
+
+static int enter(struct turn *t)
+{
+    return is_event(t) ? event_enter(t) : turn_decision(t, FLOW_ADDRESS);
+}
+
+static int yields(struct turn *t, bool *out_yields)
+{
+    *out_yields = false;
+    return is_event(t) ? event_yields(t, out_yields) : QP_OK;
+}
+
+/* ------------------------------------------------------------------------------------- decisions */
+
+/* decision_facts.look: rows as they stand in this turn. */
+static int look(void *context, qp_str addr, struct place *out_place)
+{
+    const struct act_row *act = NULL;
+    QP_TRY(turn_act(context, addr, &act));
+    if (act != NULL) {
+        *out_place = (struct place){.found = true,
+                                    .type = (enum history_type)act->kind,
+                                    .version = act->version,
+                                    .name = act->topic};
+    }
+    return QP_OK;
+}
+
+static int read_decision(struct turn *t, qp_str text, struct decision *out_decision,
+                         struct qp_err *err)
+{
+    struct decision_facts facts = {.context = t, .look = look};
+    const struct act_row *flow = NULL;
+    QP_TRY(turn_act(t, FLOW_ADDRESS, &flow));
+    QP_ASSERT(flow != NULL);
+    facts.base = flow->base;
+    QP_TRY(decision_read(env_of(t), turn_arena(t), text, bundle_now(t->bundle), out_decision, err));
+    return decision_check(env_of(t), turn_arena(t), out_decision, &facts, err);
+}
+
+int flow_decided(struct turn *t, qp_str text, struct qp_err *err)
+{
+    struct decision decision;
+    return read_decision(t, text, &decision, err);
+}
+
+static int make_loop(struct turn *t, const struct flow_command *c)
+{
+    qp_str name;
+    QP_TRY(flow_loop_name(turn_arena(t), c->addr, &name));
+    return turn_data_put(t, name, c->state);
+}
+
+/* Step 1: the event's row, and the state of a loop. */
+static int make_event(struct turn *t, const struct flow_command *c)
+{
+    struct op_act_create row = {.addr = c->addr,
+                                .kind = c->type,
+                                .category = event_category(c->op),
+                                .cyclic = c->op == FLOW_OP_LOOP ? CYCLIC_OPEN : CYCLIC_NO,
+                                .version = c->version,
+                                .topic = c->name,
+                                .policy = c->policy,
+                                .input = c->input};
+    if (!c->again) {
+        QP_TRY(turn_row(t, &row));
+    }
+    return c->op == FLOW_OP_LOOP ? make_loop(t, c) : QP_OK;
+}
+
+/* Step 1 of a decision. That it can be applied was checked when it came; what it stands on cannot have changed since,
+ * because no other decision is out. */
+static int decide(struct turn *t, struct work *work)
+{
+    struct decision decision;
+    QP_TRY(read_decision(t, work->output, &decision, NULL));
+    for (size_t i = 0; i < decision.count; i++) {
+        QP_TRY(make_event(t, &decision.commands[i]));
+    }
+    if (decision.end == DECISION_RETURNS) {
+        QP_TRY(turn_data_put(t, FLOW_RETURN, decision.value));
+    }
+    work->code = 200;
+    return decision_keep(env_of(t), turn_arena(t), &decision, &work->output);
+}
+
+static int work(struct turn *t, struct work *work)
+{
+    return is_trigger(t) ? QP_OK : is_event(t) ? event_work(t, work) : decide(t, work);
+}
+
+/* --------------------------------------------------------------------------------------- step 2 */
+
+/* Counts messages of the job that enter an event: those events are open obligations that notify nobody. */
+static int count_enter(void *context, const void *row)
+{
+    const struct msg_row *m = row;
+    *(int64_t *)context += m->kind == MESSAGE_ENTER;
+    return QP_OK;
+}
+
+/* `after` is a hint of the worker; it must not be more than the works that are open, or the flow would wait for
+ * notifications that never come. */
+static int bounded_after(struct turn *t, int64_t after, int64_t made, int64_t *out_after)
+{
+    struct msg_row of = {.ns = t->site.ref.ns, .job = t->site.ref.job};
+    struct scan scan = {.table = TABLE_msg,
+                        .index = -1,
+                        .prefix = &of,
+                        .prefix_count = 2,
+                        .limit = LIMIT_BUNDLE_OPS};
+    int64_t entering = 0;
+    int64_t open = made;
+    *out_after = after;
+    if (after <= made) {
+        return QP_OK;
+    }
+    QP_TRY(bundle_each(t->bundle, &scan, &entering, count_enter));
+    open += t->job->sem - 1 - entering;
+    *out_after = open < 1 ? 1 : after < open ? after : open;
+    return QP_OK;
+}
+
+static int enter_made(struct turn *t, struct raw_walk made, int64_t *out_waiting)
+{
+    while (raw_each(&made)) {
+        qp_str addr = {made.value.p + 1, made.value.n - 2};
+        const struct act_row *act = NULL;
+        QP_TRY(turn_act(t, addr, &act));
+        QP_ASSERT(act != NULL);
+        *out_waiting += act->category == 'A';
+        QP_TRY(turn_child_at(t, addr));
+    }
+    return QP_OK;
+}
+
+/* Step 2 of a decision: its events are entered, and the flow rests, has returned, or has failed. */
+static int decided(struct turn *t, struct spawn *spawn)
+{
+    struct decision_kept kept = decision_kept(t->guid.output);
+    int64_t waiting = 0;
+    if (kept.end == DECISION_FAILS) {
+        turn_fail(t, JOB_FAILED, kept.error);
+        return QP_OK;
+    }
+    QP_TRY(enter_made(t, kept.made, &waiting));
+    spawn->given = true;
+    spawn->delta = t->child_count - (kept.end == DECISION_RETURNS ? 1 : 0);
+    if (kept.end == DECISION_RETURNS) {
+        return QP_OK;
+    }
+    spawn->notify = (struct op_act_notify){.addr = FLOW_ADDRESS, .rests = true, .seen = kept.seen};
+    return bounded_after(t, kept.after, waiting, &spawn->notify.after);
+}
+
+static int spawn(struct turn *t, struct spawn *spawn)
+{
+    if (is_trigger(t)) {
+        return turn_child(t, FLOW_ACTIVITY, QP_NONE);
+    }
+    return is_event(t) ? event_spawn(t, spawn) : decided(t, spawn);
+}
+
+/* ----------------------------------------------------------------------------------------- the end */
+
+/* The output that the return has left becomes the job's. */
+static int complete(struct turn *t, struct complete *complete)
+{
+    const struct data_row *row = NULL;
+    complete->clean = false; /* timers of listens that ended early, signals that were kept */
+    if (t->job->state != JOB_COMPLETED) {
+        return QP_OK;
+    }
+    QP_TRY(turn_data(t, FLOW_RETURN, &row));
+    if (row == NULL) {
+        return QP_OK;
+    }
+    complete->output = row->value;
+    return turn_data_put(t, FLOW_RETURN, QP_NONE);
+}
+
+const struct program flow_program = {.kind = FLOW_KIND,
+                                     .name = "flow",
+                                     .takes_signals = true,
+                                     .describe = describe,
+                                     .enter = enter,
+                                     .yields = yields,
+                                     .work = work,
+                                     .spawn = spawn,
+                                     .complete = complete};

@@ -1,0 +1,38 @@
+/* flowcases.h - flows with a script each, for tests that run them in different ways */
+#ifndef QP_TEST_FLOW_FLOWCASES_H
+#define QP_TEST_FLOW_FLOWCASES_H
+
+#include "support/graphrun.h"
+
+struct flow_case {
+    const char *name;
+    qp_flow_function function;
+    const char *output;    /* of the job; NULL: it fails with `error` */
+    const char *or_output; /* another one that is as good; NULL: none */
+    const char *error;
+    int64_t calls;        /* of activities, undisturbed */
+    bool large;           /* takes long: the short lane takes fewer boundaries */
+    void (*script)(void); /* NULL: it is started and runs by itself */
+};
+extern const struct flow_case flow_cases[];
+extern const size_t flow_case_count;
+
+/* How it is run. */
+struct flow_way {
+    enum storetest_kind kind;
+    bool stepwise;
+    int64_t kill_at; /* > 0: the engine dies after that many commits */
+};
+
+/* What it took. */
+struct flow_end {
+    bool disturbed;
+    int64_t commits;
+    int64_t rows; /* written */
+    int64_t decisions;
+};
+
+/* Runs one, and fails the test when what must come of it does not. */
+struct flow_end flow_run(const struct flow_case *c, const struct flow_way *way);
+
+#endif
