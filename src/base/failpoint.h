@@ -33,6 +33,7 @@
     X(limit_ignored)     /* a task that is born into a worker's hands asks for no limit */         \
     X(limit_forgotten)   /* a place that comes free under a limit is not given out again */        \
     X(forgotten_signal)  /* the id of a signal that was delivered is not remembered */             \
+    X(signal_twice)      /* a signal that was kept for a job is delivered, and still kept */       \
     X(stale_names)       /* names mean what they meant when the node last looked between commits */
 
 #ifdef QP_FAILPOINTS

@@ -155,13 +155,46 @@ static void test_cancel(void **state)
     st_end();
 }
 
+static void signal_is(const char *path, const char *body, int code, const char *member,
+                      const char *value)
+{
+    char *found = st_expect("POST", path, body, code, member);
+    assert_string_equal(found, value);
+    free(found);
+}
+
+/* Proves that a signal to a job that takes signals by name is kept whatever its name is, once per id, by the job's id, by
+ * its custom id, or with its start; and what is answered when there is no such job, it has ended, or a code is given. */
+static void test_signals(void **state)
+{
+    (void)state;
+    begin(ST_FILE);
+    free(st_expect("POST", "/v1/jobs",
+                   "{\"topic\":\"toy\",\"id\":\"bear\",\"custom_id\":\"c\",\"input\":{},"
+                   "\"signal\":{\"topic\":\"hug\",\"key\":\"bear\",\"id\":\"1\"}}",
+                   201, "id"));
+    signal_is("/v1/jobs/bear/signals", "{\"topic\":\"hug\",\"id\":\"1\"}", 202, "repeated", "true");
+    signal_is("/v1/jobs/bear/signals", "{\"topic\":\"hug\",\"id\":\"2\"}", 202, "outcome", "kept");
+    signal_is("/v1/jobs/bear/signals", "{\"topic\":\"any.name\"}", 202, "outcome", "kept");
+    signal_is("/v1/jobs/c/signals", "{\"topic\":\"hug\",\"workflow\":\"toy\",\"id\":\"2\"}", 202,
+              "repeated", "true");
+    free(st_expect("POST", "/v1/jobs/c/signals", "{\"topic\":\"hug\"}", 404, "code"));
+    free(st_expect("POST", "/v1/jobs/d/signals", "{\"topic\":\"hug\",\"workflow\":\"toy\"}", 404,
+                   "code"));
+    free(st_expect("POST", "/v1/jobs/bear/signals", "{\"topic\":\"hug\",\"code\":202}", 400,
+                   "code"));
+    free(st_expect("POST", "/v1/jobs/bear/kill", "{}", 200, "id"));
+    signal_is("/v1/jobs/bear/signals", "{\"topic\":\"hug\"}", 409, "code", "job_closed");
+    free(st_expect("POST", "/v1/jobs/c/signals", "{\"topic\":\"hug\",\"workflow\":\"toy\"}", 404,
+                   "code"));
+    st_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_file),   cmocka_unit_test(test_memory),  cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_cancel), cmocka_unit_test(test_signals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

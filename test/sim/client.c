@@ -98,6 +98,13 @@ void scene_signal_with_id(struct sim *s, qp_ms at_ms, const char *topic, const c
     a->repeats = repeats;
 }
 
+void scene_signal_job(struct sim *s, qp_ms at_ms, const char *jid, const char *name,
+                      const char *payload, int repeats)
+{
+    scene_signal_with_id(s, at_ms, name, "", payload, repeats);
+    put(s->acts[s->act_count - 1].jid, jid);
+}
+
 void scene_deploy(struct sim *s, qp_ms at_ms, const struct app *app)
 {
     act_new(s, ACT_DEPLOY, at_ms)->app = app;
@@ -282,11 +289,19 @@ static bool is_good(const struct act *a, int rc)
                                                  a->kind == ACT_DEPLOY));
 }
 
+/* A signal to one job, which has ended because a client asked for it. */
+static bool is_over(const struct sim *s, const struct act *a, int rc)
+{
+    return a->kind == ACT_SIGNAL && a->jid[0] != '\0' && rc == QP_E_CLOSED &&
+           scene_was_ended(s, a->jid);
+}
+
 static void answered(struct sim *s, struct act *a, int rc, const char *why)
 {
     enum qp_class class = qp_code_class(rc);
     bool again =
         class == QP_CLASS_RETRY || class == QP_CLASS_UNKNOWN || class == QP_CLASS_FATAL ||
+        (rc == QP_E_NOT_FOUND && a->kind == ACT_SIGNAL && a->jid[0] != '\0') ||
         (rc == QP_E_CLOSED && a->kind != ACT_END && a->kind != ACT_PAUSE && a->kind != ACT_RESUME);
     sim_trace(s, "client: %s%s is answered %s", a->jid, a->key, qp_code_word(rc));
     if (a->done) {
@@ -299,6 +314,9 @@ static void answered(struct sim *s, struct act *a, int rc, const char *why)
         sim_cover("signals.repeated");
     } else if (is_good(a, rc)) {
         a->acknowledged = true;
+        a->done = true;
+    } else if (is_over(s, a, rc)) {
+        a->refused = true;
         a->done = true;
     } else if (!again) {
         a->refused = true;
@@ -390,6 +408,11 @@ static bool order_fill(struct order *o)
                                                    .keep = a->code == CODE_PENDING,
                                                    .has_id = a->has_id,
                                                    .ttl_ms = 3600000};
+        if (a->jid[0] != '\0') {
+            o->signal.to = (struct signal_job){.id = str_from(a->jid)};
+            o->signal.id = str_from(a->payload);
+            o->signal.signal.key = QP_NONE;
+        }
         if (!a->has_id) {
             o->signal.keyed.idem = (struct op_idem_put){.ns = STORE_NS_DEFAULT,
                                                         .key = o->signal.signal.guid,

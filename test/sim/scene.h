@@ -84,6 +84,9 @@ void scene_signal(struct sim *sim, qp_ms at_ms, const char *topic, const char *k
  * of it. */
 void scene_signal_with_id(struct sim *sim, qp_ms at_ms, const char *topic, const char *key,
                           const char *payload, int repeats);
+/* The same to one job, by a name. A job that is not there yet is asked again; one that a client has ended refuses it. */
+void scene_signal_job(struct sim *sim, qp_ms at_ms, const char *jid, const char *name,
+                      const char *payload, int repeats);
 /* The app lives as long as the world. Deploying activates it, too; the others are of a version that was deployed, and
  * may be refused. */
 void scene_deploy(struct sim *sim, qp_ms at_ms, const struct app *app);

@@ -5,7 +5,11 @@
  *
  * first, second and every round are hooks, all at one topic and key, and so are those of every other job. Each job needs
  * so many signals as its input says, and there are as many as all of them need. What a hook got stands in the
- * job's output. The rule: each id that was acknowledged is in the outputs exactly once, and none is kept in the end.
+ * job's output.
+ *
+ * In some worlds the signals go to one job each, by one of two names, and the activities listen for both: what is kept
+ * comes up to two at once, and the job ends with the listen that has brought the last one.
+ * The rule: each id that was acknowledged is in the outputs exactly once, and none is kept in the end.
  */
 #include <stdio.h>
 
@@ -13,6 +17,7 @@
 #include "support/shapes.h"
 
 #define KIND 350
+#define NAMED_KIND 351
 #define TOPIC "repeat"
 #define KEY "k"
 #define JOBS_MOST 2
@@ -22,6 +27,7 @@
 
 struct signals_world {
     const struct program *programs[2];
+    bool named; /* signals go to a job */
     int job_count;
     int signal_count;
 };
@@ -45,23 +51,56 @@ static int signals_describe(struct turn *t, struct op_act_create *row)
 
 static int signals_enter(struct turn *t)
 {
+    static const qp_str names[] = {{"even", 4}, {"odd", 3}};
+    if (t->program->takes_signals && is_hook(t)) {
+        return turn_listen(t, &(struct turn_listen){names, ARRAY_COUNT(names), 2});
+    }
     return shape_is(t->at.name, "back") ? turn_cycle(t, QP_STR("loop"), LOOP_DEPTH, t->act->input)
                                         : turn_hook(t, QP_STR(TOPIC), QP_STR(KEY), false);
+}
+
+/* What came is written down: `words`, each with a semicolon behind it. */
+static int note_signals(struct turn *t, qp_str words, int64_t count)
+{
+    const struct data_row *row = NULL;
+    qp_str list;
+    QP_TRY(turn_data(t, QP_STR("list"), &row));
+    QP_TRY(shape_print(t, &list, "%.*s%.*s", STR_ARG(row == NULL ? QP_STR("") : row->value),
+                       STR_ARG(words)));
+    QP_TRY(turn_data_put(t, QP_STR("list"), list));
+    return shape_add(t, "got", count);
+}
+
+/* All signals of an envelope; their payloads are words. */
+static int note_envelope(struct turn *t, qp_str text)
+{
+    static const char mark[] = "\"data\":";
+    qp_str words = QP_STR("");
+    int64_t count = 0;
+    for (size_t i = 0; i + sizeof mark - 1 < text.n; i++) {
+        size_t n = i + sizeof mark - 1;
+        if (memcmp(text.p + i, mark, sizeof mark - 1) != 0) {
+            continue;
+        }
+        for (i = n; i < text.n && text.p[i] != '}'; i++) {}
+        QP_TRY(shape_print(t, &words, "%.*s%.*s;", STR_ARG(words), (int)(i - n), text.p + n));
+        count++;
+    }
+    return note_signals(t, words, count);
 }
 
 /* Step 1 of a hook: what it got is written down. */
 static int signals_work(struct turn *t, struct work *work)
 {
-    const struct data_row *row = NULL;
-    qp_str list;
+    qp_str word;
     if (!is_hook(t)) {
         return QP_OK;
     }
-    QP_TRY(turn_data(t, QP_STR("list"), &row));
-    QP_TRY(shape_print(t, &list, "%.*s%.*s;", STR_ARG(row == NULL ? QP_STR("") : row->value),
-                       STR_ARG(work->output)));
-    QP_TRY(turn_data_put(t, QP_STR("list"), list));
-    return shape_add(t, "got", 1);
+    if (t->program->takes_signals) {
+        return note_envelope(t, work->output);
+    }
+    QP_TRY(shape_print(t, &word, "%.*s;", STR_ARG(work->output)));
+    return note_signals(t, word, 1);
 }
 
 static int signals_spawn(struct turn *t, struct spawn *spawn)
@@ -70,12 +109,15 @@ static int signals_spawn(struct turn *t, struct spawn *spawn)
         {"trigger", "first"}, {"first", "second"}, {"second", "loop"}, {"loop", "round"}};
     int64_t got = 0;
     (void)spawn;
+    QP_TRY(shape_read(t, "got", &got));
+    if (t->program->takes_signals && is_hook(t) && got >= shape_number(t->act->input)) {
+        return QP_OK;
+    }
     for (size_t i = 0; i < ARRAY_COUNT(next); i++) {
         if (shape_is(t->at.name, next[i][0])) {
             return turn_child(t, str_from(next[i][1]), t->act->input);
         }
     }
-    QP_TRY(shape_read(t, "got", &got));
     return got < shape_number(t->act->input) ? turn_child(t, QP_STR("back"), t->act->input) : QP_OK;
 }
 
@@ -95,6 +137,15 @@ static const struct program signals_program = {.kind = KIND,
                                                .spawn = signals_spawn,
                                                .complete = signals_complete};
 
+static const struct program named_program = {.kind = NAMED_KIND,
+                                             .name = "named signals",
+                                             .takes_signals = true,
+                                             .describe = signals_describe,
+                                             .enter = signals_enter,
+                                             .work = signals_work,
+                                             .spawn = signals_spawn,
+                                             .complete = signals_complete};
+
 /* ------------------------------------------------------------------------------------------- the scene */
 
 #define NAME_ROOM 24
@@ -109,17 +160,24 @@ static void name_signal(char out[NAME_ROOM], int number)
     (void)snprintf(out, NAME_ROOM, "s%d", number);
 }
 
-static void plan_signal(struct sim *sim, struct sim_random *r, int number)
+static void plan_signal(const struct signals_world *w, struct sim *sim, struct sim_random *r,
+                        const char *jid, int number)
 {
     char name[NAME_ROOM];
     name_signal(name, number);
+    if (w->named) {
+        scene_signal_job(sim, random_below(r, 300), jid, number % 2 == 0 ? "even" : "odd", name,
+                         (int)random_below(r, 5));
+        return;
+    }
     scene_signal_with_id(sim, random_below(r, 300), TOPIC, KEY, name, (int)random_below(r, 5));
 }
 
 static void signals_create(void *world, struct sim *sim, struct sim_random *r)
 {
     struct signals_world *w = world;
-    w->programs[0] = &signals_program;
+    w->named = random_chance(r, 40);
+    w->programs[0] = w->named ? &named_program : &signals_program;
     w->job_count = 1 + (int)random_below(r, JOBS_MOST);
     for (int i = 0; i < w->job_count; i++) {
         int needs = 2 + 1 + (int)random_below(r, ROUNDS_MOST);
@@ -129,9 +187,10 @@ static void signals_create(void *world, struct sim *sim, struct sim_random *r)
         (void)snprintf(input, sizeof input, "%d", needs);
         scene_start(
             sim, random_below(r, 50),
-            &(struct scene_job){.jid = jid, .kind = KIND, .workflow = "signals", .input = input});
+            &(struct scene_job){
+                .jid = jid, .kind = w->programs[0]->kind, .workflow = "signals", .input = input});
         for (int k = 0; k < needs; k++) {
-            plan_signal(sim, r, w->signal_count++);
+            plan_signal(w, sim, r, jid, w->signal_count++);
         }
     }
 }
@@ -192,7 +251,7 @@ static bool signals_verify(void *world, struct sim *sim, char out_text[SCENE_TEX
         (void)snprintf(out_text, SCENE_TEXT_SIZE, "a signal is kept that was delivered");
         return false;
     }
-    sim_cover(given_up ? "signals.given up" : "signals.once");
+    sim_cover(given_up ? "signals.given up" : w->named ? "signals.named" : "signals.once");
     return true;
 }
 

@@ -426,8 +426,8 @@ static void come_to_rest(struct sim *s)
             }
             look_us = s->now_us + LOOK_US;
         }
-        if (stuck && client_next_us(s) == NEVER) {
-            break; /* nobody helps it on */
+        if (stuck && client_next_us(s) >= until) {
+            break; /* no client helps it on in time */
         }
         stuck = !step(s, until);
     }

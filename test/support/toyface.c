@@ -57,6 +57,7 @@ static struct program toy_program(void *state)
     return (struct program){.kind = TOY_KIND,
                             .name = "toy",
                             .context = state,
+                            .takes_signals = true,
                             .describe = toy_describe,
                             .enter = toy_enter,
                             .spawn = toy_spawn,
