@@ -339,7 +339,8 @@ struct qp_started {
     const char *pointer; /* as in qp_err */
 };
 
-/* A job of one activity: `input` goes to whoever serves `topic`. Without an id a UUIDv7 is made. The
+/* A job of one activity, whose `input` a worker of `topic` gets; or of the graph or flow that has the topic as its name.
+ * Without an id a UUIDv7 is made. The
  * same id and input again mean the same job, and nothing happens twice.
  *
  * A delayed job is there at once, as `waiting`, and can be listed or cancelled. Jobs with the same
@@ -350,7 +351,7 @@ struct qp_start {
     qp_str id;    /* none: one is made */
     qp_str input; /* JSON, required: "null" when there is nothing to say */
     struct qp_retry
-        retry; /* zeroed: the default. Of a graph, whose activities have their own, it is refused */
+        retry; /* zeroed: the default. Of graphs and flows, whose activities have their own, it is refused */
     int priority;     /* 0 is served first, 9 last */
     qp_ms timeout_ms; /* after which it has failed, whatever it is doing; 0: never */
     qp_tx tx;         /* NULL, or writes that commit with the job, or not at all */
@@ -1077,6 +1078,18 @@ typedef struct qp_flow qp_flow;
  * read): then the run is repeated with backoff, 10 times, and the job is parked after that. */
 typedef int (*qp_flow_function)(qp_flow *flow, qp_str input, void *context);
 
+struct qp_flow_kind {
+    qp_str name;               /* that jobs are started with: qp_start.topic */
+    qp_flow_function function; /* thread-safe when there are several threads */
+    void *context;
+    int64_t in_hand; /* runs fetched ahead, at most; 0: 1024 */
+};
+/* From now on this process runs flows of the name, on the threads of its workers. At any time. The first process that adds
+ * a name makes it known to the store, for good: a job that is started with it is a flow. QP_E_EXISTS: this handle has the name;
+ * QP_E_CONFLICT: the name is a graph's topic, or open jobs of one activity have it as theirs; QP_E_LIMIT: there are
+ * 10,000 names in the namespace. */
+QP_API QP_MUST_USE int qp_flow_add(qp *engine, const struct qp_flow_kind *kind, struct qp_err *err);
+
 /* Ends the function: `output` is that of the job, or of the closure, or of qp_inline, whose function this is. Records it
  * when the function returns QP_OK. A durable call after it, also a second one of this, is a mistake: QP_E_INVALID.
  * Without it the output is null. A flow that returns while activities, sleeps or listens are open completes when these have
@@ -1149,8 +1162,8 @@ struct qp_listen {
                   first, and the output is an array: [{"name":"approved","at":1767225600000,"data":...}] */
     qp_str *out_name; /* NULL, or the name of the signal; with a limit it is not set */
 };
-/* Waits for a signal to this job (qp_signal_send with its id as the key, or qp_signal_flow). Signals that came before the call
- * are kept and count, the oldest first; each is received once.
+/* Waits for a signal to this job: of qp_signal_send with its id as `job` and the name as `topic`, or of qp_signal_flow. Signals
+ * that came before the call are kept and count, the oldest first; each is received once.
  * Records: signals with what came; with a timeout a sleep, and the signals when some came in time.
  * In replay: what came. When the time was over first, *out_data is none (p is NULL). out_data may be NULL. */
 QP_API QP_MUST_USE int qp_listen(qp_flow *flow, const char *name, const struct qp_listen *listen,

@@ -216,6 +216,8 @@
 
 /* Flows */
 #define LIMIT_FLOW_COMMANDS 2000 /* of one decision */
+#define LIMIT_FLOW_DECISION_SIZE                                                                   \
+    (8 * 1024 * 1024)            /* of one decision, with the inputs of what it begins */
 #define LIMIT_FLOW_EVENTS 200000 /* of one history */
 #define LIMIT_FLOW_EVENTS_WARN 50000
 #define LIMIT_FLOW_SIZE (256LL * 1024 * 1024) /* of the inputs and outputs of one history */
@@ -329,6 +331,8 @@
 
 static_assert(LIMIT_PAYLOAD_SIZE <= LIMIT_PAYLOAD_HARD_SIZE, "default within hard limit");
 static_assert(LIMIT_PAYLOAD_HARD_SIZE <= LIMIT_BUNDLE_SIZE, "a payload fits into a bundle");
+static_assert(LIMIT_FLOW_DECISION_SIZE <= LIMIT_BUNDLE_SIZE / 4, "so do a decision and its rows");
+static_assert(LIMIT_FLOW_DECISION_SIZE > LIMIT_PAYLOAD_SIZE, "any input can be given");
 static_assert(LIMIT_LOCK_MS < LIMIT_ANSWER_MS, "who waits for a row is answered");
 static_assert(LIMIT_HOST_CALLBACK_MS < LIMIT_SILENCE_MS, "a host callback may be silent");
 static_assert(LIMIT_CHECK_PAGE_ROWS <= LIMIT_PAGE_ROWS, "a page's rows are looked up at once");

@@ -23,18 +23,22 @@ void command_begin(struct script *s, const char *op, const struct cursor_found *
 }
 
 /* One decision takes no more: the whole of it is one commit. */
-static int too_many(struct script *s)
+static int too_large(struct script *s, qp_str text)
 {
     s->rc = QP_E_LIMIT;
     s->result = (struct script_result){
-        .kind = SCRIPT_STOPPED,
-        .reason = "decision_too_large",
-        .text = QP_STR(
-            "one run of the flow's function has more than 2000 new steps before it waits; a run "
-            "takes 2000: put an activity, a sleep or a listen between them")};
+        .kind = SCRIPT_STOPPED, .reason = "decision_too_large", .text = text};
     return s->rc;
 }
+
+static int too_many(struct script *s)
+{
+    return too_large(
+        s, QP_STR("one run of the flow's function has more than 2000 new steps before it waits; a "
+                  "run takes 2000: put an activity, a sleep or a listen between them"));
+}
 static_assert(LIMIT_FLOW_COMMANDS == 2000, "the sentence says so");
+static_assert(LIMIT_FLOW_DECISION_SIZE == 8 * 1024 * 1024, "a sentence below says so");
 
 static int append(struct script *s, struct command *c)
 {
@@ -135,6 +139,11 @@ int commands_write(struct script *s, const char *op, const char *key, qp_str val
         json_put_i64(w, s->after);
     }
     json_end_object(w);
+    if (s->text.n > LIMIT_FLOW_DECISION_SIZE) {
+        return too_large(
+            s, QP_STR("the new steps of one run of the flow's function have more than 8 MiB of "
+                      "inputs before it waits; a run takes 8 MiB: wait for some of them first"));
+    }
     return json_writer_done(w) == QP_OK && arena_copy(s->arena, buf_slice(&s->text), out_decision)
                ? QP_OK
                : script_no_memory(s);

@@ -28,9 +28,10 @@ struct worker {
     bool removed;
     qp *q;
     qp_work work;
+    qp_flow_function flow; /* of a flow's decisions (flows.c); else NULL */
     void *context;
     struct service service;
-    char topic[LIMIT_NAME_SIZE];
+    char topic[LIMIT_NAME_SIZE + 1]; /* that of a flow is its name behind an '@' */
 };
 
 struct starting;
@@ -62,10 +63,11 @@ struct qp_task {
     int code;       /* 0: nothing was said of an error */
     int reply_code; /* of a reply; 0: 200 */
     bool fatal;
-    bool refused;   /* the last output was none: the task cannot end well */
-    bool reported;  /* the function called qp_task_fail: that wins over what it returns */
-    bool failed;    /* the function returned an error */
-    bool converted; /* what it brought was refused, so the refusal is its result */
+    bool refused;       /* the last output was none: the task cannot end well */
+    bool reported;      /* the function called qp_task_fail: that wins over what it returns */
+    bool failed;        /* the function returned an error */
+    const char *parked; /* a word: the job is parked for it, with `error`; NULL: it is not */
+    bool converted;     /* what it brought was refused, so the refusal is its result */
     int64_t pending_count;
     struct host_tx host;     /* of qp_task_tx */
     struct starting *starts; /* jobs that commit with its output, in order (start.c) */

@@ -240,11 +240,20 @@ void tasks_lost(qp *q, const struct msg_ref *ref)
 
 /* -------------------------------------------------------------------------------- on the driver */
 
+static enum result_kind result_kind(const qp_task *t)
+{
+    if (!t->failed) {
+        return RESULT_DONE;
+    }
+    return t->parked != NULL && !t->converted ? RESULT_PARK : RESULT_ERROR;
+}
+
 void task_result_fill(qp_task *t)
 {
     struct request_result *r = &t->result;
     *r = (struct request_result){.task = t->task,
-                                 .kind = t->failed ? RESULT_ERROR : RESULT_DONE,
+                                 .kind = result_kind(t),
+                                 .reason = str_from(t->parked),
                                  .code = t->failed ? t->code : t->reply_code,
                                  .fatal = t->fatal,
                                  .host = t->failed || t->host.tx == NULL ? NULL : host_call,

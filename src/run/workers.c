@@ -15,7 +15,7 @@ static struct worker *worker_find(const qp *q, qp_str topic)
     return w;
 }
 
-static struct worker *worker_make(qp *q, const struct qp_worker *worker)
+static struct worker *worker_make(qp *q, const struct qp_worker *worker, qp_flow_function flow)
 {
     struct worker *w = mem_alloc(&q->env, sizeof *w);
     if (w == NULL) {
@@ -24,6 +24,7 @@ static struct worker *worker_make(qp *q, const struct qp_worker *worker)
     memcpy(w->topic, worker->topic.p, worker->topic.n);
     w->q = q;
     w->work = worker->work;
+    w->flow = flow;
     w->context = worker->context;
     w->service =
         (struct service){.ns = q->ns,
@@ -58,6 +59,7 @@ static int worker_check(const struct qp_worker *worker, struct qp_err *err)
 struct adding {
     struct call call;
     const struct qp_worker *worker;
+    qp_flow_function flow;
 };
 
 static void adding_execute(qp *q, struct call *c)
@@ -69,7 +71,7 @@ static void adding_execute(qp *q, struct call *c)
         rc = err_set(c->err, QP_E_EXISTS, "worker: the topic '%.*s' has one",
                      STR_ARG(worker->topic));
     } else {
-        w = worker_make(q, worker);
+        w = worker_make(q, worker, ((struct adding *)c)->flow);
         rc = w == NULL ? err_set(c->err, QP_E_NOMEM, "worker: out of memory") : QP_OK;
     }
     if (rc == QP_OK) {
@@ -79,13 +81,18 @@ static void adding_execute(qp *q, struct call *c)
     call_done(&q->driver, c, rc);
 }
 
+int workers_add(qp *q, const struct qp_worker *worker, qp_flow_function flow, struct qp_err *err)
+{
+    struct adding a = {
+        .call = {.execute = adding_execute, .q = q, .local = true}, .worker = worker, .flow = flow};
+    return call_do(&q->driver, &a.call, err);
+}
+
 int qp_worker_add(qp *q, const struct qp_worker *worker, struct qp_err *err)
 {
     ENTER(q, worker != NULL, err);
-    struct adding a = {.call = {.execute = adding_execute, .q = q, .local = true},
-                       .worker = worker};
     int rc = worker_check(worker, err);
-    return rc == QP_OK ? call_do(&q->driver, &a.call, err) : err_wrap(err, rc, "worker");
+    return rc == QP_OK ? workers_add(q, worker, NULL, err) : err_wrap(err, rc, "worker");
 }
 
 /* ------------------------------------------------------------------------------------- removal */

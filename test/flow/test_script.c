@@ -629,6 +629,29 @@ static int many_steps(qp_flow *flow, qp_str input, void *context)
     return qp_sleep(flow, 1);
 }
 
+static int large_steps(qp_flow *flow, qp_str input, void *context)
+{
+    static char text[LIMIT_PAYLOAD_SIZE];
+    memset(text, ' ', sizeof text);
+    text[0] = '1';
+    for (int i = *(int *)context; i > 0; i--) {
+        qp_handle handle;
+        QP_TRY(qp_begin_activity(flow, "a", (qp_str){text, sizeof text}, NULL, &handle));
+    }
+    return qp_sleep(flow, 1);
+}
+
+/* Three inputs of the largest size are one decision; four, which are over 8 MiB with what is around them, are none. */
+static void test_a_decision_of_too_many_bytes(void **state)
+{
+    int count = 4;
+    assert_runs(SCRIPT_STOPPED, large_steps, &count);
+    assert_string_equal(f.result.reason, "decision_too_large");
+    assert_non_null(memmem(f.result.text.p, f.result.text.n, "8 MiB", 5));
+    count--;
+    assert_runs(SCRIPT_WAITS, large_steps, &count);
+}
+
 /* 2,000 commands are one decision; one more is none. */
 static void test_a_decision_too_large(void **state)
 {
@@ -922,6 +945,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_latent_history, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_location_over_the_limits, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_decision_too_large, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_decision_of_too_many_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_mistakes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_flow, setup, teardown),
         cmocka_unit_test_setup_teardown(test_out_of_memory, setup, teardown),
