@@ -7,7 +7,7 @@
 set -u
 . test/cli/lib.sh
 examples=$(cat examples/*.c)
-PATH=$(dirname "$quipu"):$PATH
+PATH=$(dirname "$quipu"):$build/examples:$PATH
 
 # boxes KIND PAGE: the lines of all boxes of this kind, each box ended by a line "```"
 boxes() {
