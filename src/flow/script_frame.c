@@ -8,7 +8,8 @@
 
 /* ---------------------------------------------------------------------------------- the run is over */
 
-static int over(struct script *s, int code, bool fatal, const char *format, va_list arguments)
+static int QP_PRINTF(4, 0)
+    over(struct script *s, int code, bool fatal, const char *format, va_list arguments)
 {
     char text[QP_ERR_TEXT_SIZE];
     int n = vsnprintf(text, sizeof text, format, arguments);

@@ -45,7 +45,7 @@ static int universe_find(struct txn *t, enum index_id index, const struct univer
 {
     struct bundle_rows found;
     struct scan scan = {.table = TABLE_universe,
-                        .index = index,
+                        .index = (int)index,
                         .prefix = like,
                         .prefix_count = columns,
                         .limit = 1};

@@ -330,8 +330,8 @@ static void put_container(struct json_writer *w, const struct value *v)
     }
     json_begin_object(w);
     for (size_t i = 0; i < v->count; i++) {
-        json_key(w, v->fields[i].key);
-        put(w, v->fields[i].value);
+        json_key(w, v->members[i].key);
+        put(w, v->members[i].value);
     }
     json_end_object(w);
 }
