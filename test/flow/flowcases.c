@@ -417,7 +417,7 @@ struct flow_end flow_run(const struct flow_case *c, const struct flow_way *way)
     assert_int_equal(graphrun_announce(&run, FLOW), QP_OK);
     run.commits = 0;
     run.kill_at = way->kill_at;
-    run.after_round = check_before_kill;
+    run.after_round = way->watch != NULL ? way->watch : check_before_kill;
     store_info(run.f.s, &before);
     assert_int_equal(graphrun_start(&run, FLOW, JOB, "1"), QP_OK);
     if (c->script != NULL) {

@@ -22,6 +22,8 @@ struct flow_way {
     enum storetest_kind kind;
     bool stepwise;
     int64_t kill_at; /* > 0: the engine dies after that many commits */
+    void (*watch)(
+        struct graphrun *r); /* after each round; NULL: the store is checked before a kill */
 };
 
 /* What it took. */
