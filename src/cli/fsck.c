@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "kernel/check.h"
+#include "run/kinds.h"
 
 #define DEFAULT_FILE "quipu.db"
 
@@ -216,7 +217,7 @@ static int fail(const struct qp_err *err, int rc)
 static int fsck_selftest(struct fsck *f)
 {
     struct qp_err err = {0};
-    int rc = check_selftest(&f->env, &err);
+    int rc = kinds_selftest(&f->env, &err);
     if (rc != QP_OK) {
         return fail(&err, rc);
     }

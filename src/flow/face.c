@@ -4,6 +4,7 @@
 #include "flow/flow.h"
 #include "flow/program.h"
 #include "flow/rules.h"
+#include "flow/rules_selftest.h"
 
 static_assert(LIMIT_FLOW_NAMES == 10000, "a sentence below names it");
 
@@ -149,4 +150,5 @@ const struct face flow_face = {.kind = FLOW_KIND,
                                .program = program_of,
                                .resolve_start = resolve_start,
                                .result = result,
-                               .rules = flow_rules};
+                               .rules = flow_rules,
+                               .selftest = flow_rules_selftest};

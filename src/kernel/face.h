@@ -144,6 +144,9 @@ struct face {
     int (*task)(void *state, const struct sight *sight, qp_str address, struct json_writer *w);
     /* Its part of fsck, ended by a rule without a name. NULL: none. */
     const struct face_rule *rules;
+    /* Tries its rules: each finds what is seeded for it, and nothing else (kernel/check_world.h). QP_E_INTERNAL says which
+     * does not. NULL: it has none. */
+    int (*selftest)(const struct qp_env *env, struct qp_err *err);
 };
 
 /* A face with its state. */

@@ -3,6 +3,7 @@
 
 #include "flow/face.h"
 #include "graph/face.h"
+#include "kernel/check.h"
 #include "kernel/single.h"
 
 static const struct face *const kinds[] = {
@@ -21,4 +22,15 @@ int kinds_open(const struct face_options *options, const struct face *const *mor
         memcpy(all + ARRAY_COUNT(kinds), more, more_count * sizeof *more);
     }
     return faces_open(options, all, ARRAY_COUNT(kinds) + more_count, out_faces);
+}
+
+int kinds_selftest(const struct qp_env *env, struct qp_err *err)
+{
+    QP_TRY(check_selftest(env, err));
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+        if (kinds[i]->selftest != NULL) {
+            QP_TRY(kinds[i]->selftest(env, err));
+        }
+    }
+    return QP_OK;
 }

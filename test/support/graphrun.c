@@ -375,6 +375,14 @@ int graphrun_signal_job(struct graphrun *r, const char *id, const char *name, co
     return answer_again(r, asked > 1);
 }
 
+int graphrun_unpark(struct graphrun *r, const char *id)
+{
+    struct request_unpark request = {.ns = STORE_NS_DEFAULT, .jid = str_from(id)};
+    request_unpark(&request);
+    assert_true(ask_once(r, &request.command));
+    return r->answer;
+}
+
 int graphrun_end(struct graphrun *r, const char *id, enum job_state state)
 {
     bool told = false;

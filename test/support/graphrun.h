@@ -83,6 +83,8 @@ int graphrun_incept(struct graphrun *r, const char *topic, const char *id, const
 int graphrun_signal(struct graphrun *r, const char *topic, const char *payload, int64_t code);
 /* To a job, by its id; the signal has an id, too. */
 int graphrun_signal_job(struct graphrun *r, const char *id, const char *name, const char *payload);
+/* A parked job goes on. */
+int graphrun_unpark(struct graphrun *r, const char *id);
 int graphrun_end(struct graphrun *r, const char *id, enum job_state state);
 
 /* Everything that is to be done now but workers' tasks. */
