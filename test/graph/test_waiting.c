@@ -320,7 +320,7 @@ static const char sqlite_before[] = OLD_WORDS(
                   "ALTER TABLE qp_act DROP COLUMN \"after\"; ALTER TABLE qp_job DROP COLUMN kept; ALTER TABLE qp_job DROP COLUMN kept_size;"
                   "ALTER TABLE qp_job DROP COLUMN kept_seq;"
                   "ALTER TABLE qp_msg DROP COLUMN limits; ALTER TABLE qp_msg DROP COLUMN deadline;"
-                  "ALTER TABLE qp_hook_sig DROP COLUMN job;"
+                  "ALTER TABLE qp_hook_sig DROP COLUMN job; DROP TABLE qp_universe; DROP TABLE qp_fact;"
                   "CREATE INDEX qp_job_status ON qp_job(ns,status) WHERE status NOT IN (0,5);"
                   "CREATE INDEX qp_attr_value ON qp_attr(ns,name,\"value\");"
                   "PRAGMA user_version=4";
@@ -333,7 +333,7 @@ static const char postgres_before[] = "SET search_path TO quipu;" OLD_WORDS(
                "ALTER TABLE node DROP COLUMN serving; DROP INDEX hook_sig_job;"
                "ALTER TABLE act DROP COLUMN version, DROP COLUMN base, DROP COLUMN \"after\";"
                "ALTER TABLE job DROP COLUMN kept, DROP COLUMN kept_size, DROP COLUMN kept_seq;"
-               "ALTER TABLE hook_sig DROP COLUMN job;"
+               "ALTER TABLE hook_sig DROP COLUMN job; DROP TABLE universe; DROP TABLE fact;"
                "ALTER TABLE msg DROP COLUMN limits, DROP COLUMN deadline;"
                "CREATE INDEX job_status ON job(ns,status,job) WHERE status NOT IN (0,5);"
                "CREATE INDEX attr_value ON attr(ns,name,\"value\",job);"
