@@ -215,7 +215,7 @@ static int cast_complete(struct turn *t, struct complete *complete)
 static bool listens(const struct actor *actors)
 {
     bool any = false;
-    for (const struct actor *a = actors; a->name != NULL; a++) {
+    for (const struct actor *a = actors; a != NULL && a->name != NULL; a++) {
         any = any || a->deed == DEED_LISTEN;
     }
     return any;
