@@ -72,6 +72,7 @@ static bool is_number(enum table_id table, const char *name)
             (table == TABLE_hook_wait || table == TABLE_hook_sig || table == TABLE_key_wait)) ||
            (strcmp(name, "first") == 0 && table == TABLE_feed) ||
            (strcmp(name, "id") == 0 && table == TABLE_audit) ||
+           (strcmp(name, "universe") == 0 && table == TABLE_universe) ||
            (strcmp(name, "ns") == 0 && table == TABLE_space);
 }
 
