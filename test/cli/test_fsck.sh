@@ -94,12 +94,15 @@ test_file_is_not_changed() {
 
 # The rules of the source and those of the manual are the same, with the same severity and words.
 test_manual_lists_every_rule() {
-    local source manual
+    local source manual kinds
     source=$(tr '\n' ' ' < "$root/src/kernel/check_rules.def" |
         grep -Eo 'RULE\([A-Z][0-9], (ERROR|WARNING), (JOB|STORE), +"[^"]*"' |
         sed -E 's/RULE\(([A-Z][0-9]), (ERROR|WARNING), [A-Z]+, +"([^"]*)"/\1 \L\2\E \3/' | sort)
     manual=$(sed -nE 's/^\| ([A-Z][0-9]) \| (error|warning) \| (.*) \|$/\1 \2 \3/p' "$root/docs/fsck.md" | sort)
-    [ -n "$source" ] && diff <(echo "$source") <(echo "$manual")
+    kinds=$(sed -nE 's/^ +\{"([A-Z][0-9])", QP_SEVERITY_(ERROR|WARNING),.*/\1 \L\2/p' "$root/src/flow/rules.c" | sort)
+    [ -n "$source" ] && [ -n "$kinds" ] &&
+        diff <(echo "$source") <(echo "$manual" | grep -vE "^($(cut -d' ' -f1 <<< "$kinds" | paste -sd'|')) ") &&
+        diff <(echo "$kinds") <(comm -13 <(echo "$source") <(echo "$manual") | cut -d' ' -f1,2)
 }
 
 "$build/examples/hello" "$healthy" > /dev/null || exit 1
