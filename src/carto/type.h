@@ -4,7 +4,7 @@
  * a target (type, name) with the advice of the relationship that led there. Its eight steps are stages:
  *
  *   REGISTER      a root becomes an item                                   type->root, stage_root
- *   SELECT-SYNC   is a version chosen already, or must the item wait?      stage_select_sync
+ *   SELECT-SYNC   is a version chosen already, or must the item wait?      type->select_sync; the face will call it
  *   SELECT        target + advice -> one package version                   type->select
  *   RESOLVE-SYNC  are its relationships known?                             type->resolve answers CARTO_WANTS
  *   RESOLVE       package version -> relationships, in their order         type->resolve

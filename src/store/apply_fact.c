@@ -7,8 +7,8 @@
  *   I1  facts of a universe change only while it fills or grows: what a job reads of a CURRENT or FORMER one is what it
  *       was when it became current
  *   I2  a universe becomes current when it has as many facts as its import says: whole, or not at all
- *   I3  of a type at most one universe is current, and it is never dropped                        (fsck D3)
- *   I4  `facts` is the number of its rows; a fact has its universe                                (fsck D3)
+ *   I3  of a type at most one universe is current, and it is never dropped: universe_seal and universe_drop compare it
+ *   I4  a fact has its universe (fsck D3); `facts` is the number of its rows, which universe_seal compares
  *
  *                universe_open               universe_seal                universe_seal of another
  *        (none) ---------------> FILLING ----------------> CURRENT ------------------------------> FORMER

@@ -4,7 +4,7 @@
  *
  *   - every decision is made twice before it is committed, as if the process had died: both are the same
  *   - every work is answered once, in random order, and the flow ends, with one output whatever that order was
- *   - edits that document 004 allows (insert with a fresh version, remove, wrap) never stop a flow, wherever it is
+ *   - edits that document 004 allows (insert with a fresh version, remove) never stop a flow, wherever it is
  *   - the history, replayed once more, gives the same output and writes nothing
  *
  * QP_SEED is the first seed.
