@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/job_show.h"
 #include "cli/jobs.h"
 #include "cli/workflows.h"
 

@@ -19,14 +19,5 @@ bool status_is_final(qp_str status, int *out_exit);
 int job_wait(struct cli *c, const char *id);
 /* When a --timeout is over, by the monotonic clock; 0: never. */
 int job_deadline(struct cli *c, int64_t *out_us);
-/* Activities of an answer, parents before their children; at most `most` are put into `out`. How
- * many. */
-size_t job_activities(const struct json *answer, const struct json **out, size_t most);
-/* How many generations below the trigger an activity is: 0, or a comma more for each. */
-int job_depth(qp_str address);
-/* How an activity stands: of a graph's digit and word, else the state of its ledger. */
-void job_print_standing(FILE *out, const struct json *activity);
-/* The job and its activities, for people. */
-int job_print(struct cli *c, const char *id, qp_str json);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/job_show.h"
 #include "cli/jobs.h"
 #include "cli/lists.h"
 

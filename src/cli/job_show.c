@@ -1,0 +1,197 @@
+/* job_show.c - show, export: one job and its activities, for people and for programs */
+#include "cli/job_show.h"
+
+#include <stdlib.h>
+
+#include "cli/jobs.h"
+
+/* "charge,0,0,0": the dimensions of a child begin with those of its parent. */
+static int by_dimensions(const void *a, const void *b)
+{
+    qp_str left = member_text(*(const struct json *const *)a, "address");
+    qp_str right = member_text(*(const struct json *const *)b, "address");
+    const char *left_comma = memchr(left.p, ',', left.n);
+    const char *right_comma = memchr(right.p, ',', right.n);
+    size_t left_name = left_comma == NULL ? left.n : (size_t)(left_comma - left.p);
+    size_t right_name = right_comma == NULL ? right.n : (size_t)(right_comma - right.p);
+    int order = str_compare((qp_str){left.p + left_name, left.n - left_name},
+                            (qp_str){right.p + right_name, right.n - right_name});
+    return order != 0 ? order : str_compare(left, right);
+}
+
+size_t job_activities(const struct json *answer, const struct json **out, size_t most)
+{
+    const struct json *items = json_get(answer, QP_STR("items"));
+    size_t count = json_count(items) < most ? json_count(items) : most;
+    for (size_t i = 0; i < count; i++) {
+        out[i] = json_at(items, i);
+    }
+    qsort(out, count, sizeof(const struct json *), by_dimensions);
+    return count;
+}
+
+int job_depth(qp_str address)
+{
+    int commas = 0;
+    for (size_t i = 0; i < address.n; i++) {
+        commas += address.p[i] == ',';
+    }
+    return commas > 0 ? commas - 1 : 0;
+}
+
+void job_print_standing(FILE *out, const struct json *activity)
+{
+    const struct json *digit = json_get(activity, QP_STR("digit"));
+    if (digit != NULL) {
+        (void)print_value(out, digit);
+        (void)fputc(' ', out);
+        (void)print_value(out, json_get(activity, QP_STR("status")));
+    } else {
+        (void)print_value(out, json_get(activity, QP_STR("state")));
+    }
+}
+
+/* "  reserve,0,0  101100000000001  6 completed  worker stock.reserve  entered and done ..." */
+static void print_branch(const struct json *activity, int width)
+{
+    static const char *const more[] = {"type", "topic", "task", "progress"};
+    qp_str address = member_text(activity, "address");
+    int depth = job_depth(address);
+    printf("%*s", 2 * depth, "");
+    print_safe(stdout, address);
+    printf("%*s", width - 2 * depth - (int)address.n + 2, "");
+    (void)print_value(stdout, json_get(activity, QP_STR("ledger")));
+    (void)fputs("  ", stdout);
+    job_print_standing(stdout, activity);
+    for (size_t i = 0; i < ARRAY_COUNT(more); i++) {
+        if (json_get(activity, str_from(more[i])) != NULL) {
+            (void)fputs("  ", stdout);
+            (void)print_value(stdout, json_get(activity, str_from(more[i])));
+        }
+    }
+    if (json_get(activity, QP_STR("error")) != NULL) {
+        (void)fputs("  ", stdout);
+        (void)print_value(stdout, error_sentence(json_get(activity, QP_STR("error"))));
+    }
+    (void)fputc('\n', stdout);
+}
+
+/* The activities of a graph, each generation further in. */
+static void print_tree(const struct json *const *activities, size_t count)
+{
+    int width = 0;
+    for (size_t i = 0; i < count; i++) {
+        qp_str address = member_text(activities[i], "address");
+        int wide = 2 * job_depth(address) + (int)address.n;
+        width = wide > width ? wide : width;
+    }
+    for (size_t i = 0; i < count; i++) {
+        print_branch(activities[i], width);
+    }
+}
+
+/* One page of a job's activities. *cursor is where it begins, "" for the first, and then where the next one begins;
+ * NULL: there is none. */
+static int print_activities_page(struct cli *c, const char *id, struct output_list *list,
+                                 const char **cursor)
+{
+    const struct json *found[LIMIT_PAGE_ROWS] = {NULL};
+    const char *query = cli_text(c, "limit=%d%s%s", LIMIT_PAGE_ROWS,
+                                 **cursor != '\0' ? "&cursor=" : "", cli_encode(c, *cursor));
+    size_t count;
+    struct reply reply;
+    struct json *json = NULL;
+    qp_str next;
+    int status = ask_well(
+        c, &(struct question){.path = job_path(c, id, "/activities"), .query = query}, &reply);
+    *cursor = NULL;
+    if (status == EXIT_OK && json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
+        count = job_activities(json, found, ARRAY_COUNT(found));
+        if (count > 0 && json_get(found[0], QP_STR("type")) != NULL) {
+            print_tree(found, count);
+        } else {
+            output_items(list, found, count);
+        }
+        if (json_as_str(json_get(json, QP_STR("next_cursor")), &next)) {
+            *cursor = cli_text(c, "%.*s", STR_ARG(next));
+        }
+    }
+    json_free(json);
+    reply_done(&reply);
+    return status;
+}
+
+/* However many activities the job has, one page of them is in memory. */
+static int print_activities(struct cli *c, const char *id)
+{
+    static const struct table_column columns[] = {
+        {"ACTIVITY", "address", false},  {"TOPIC", "topic", false}, {"LEDGER", "ledger", false},
+        {"STATE", "state", false},       {"TASK", "task", false},   {"ERRORS", "failures", false},
+        {"PROGRESS", "progress", false},
+    };
+    struct output_list list = {.c = c, .columns = columns, .column_count = ARRAY_COUNT(columns)};
+    const char *cursor = "";
+    int status = EXIT_OK;
+    (void)fputc('\n', stdout);
+    while (status == EXIT_OK && cursor != NULL) {
+        status = print_activities_page(c, id, &list, &cursor);
+    }
+    return status;
+}
+
+/* The job and its activities, for people. */
+static int job_print(struct cli *c, const char *id, qp_str text)
+{
+    struct json *json = NULL;
+    qp_str topic;
+    int status = EXIT_OK;
+    if (json_parse(&c->env, text, NULL, &json) == QP_OK) {
+        output_members(json);
+        status = print_activities(c, id);
+        topic = member_text(json_get(json, QP_STR("unserved")), "topic");
+        if (topic.n > 0 && !ask_is_file(c)) {
+            cli_say("no worker serves the topic '%.*s'; next: quipu topics", STR_ARG(topic));
+        }
+    }
+    json_free(json);
+    return status;
+}
+
+/* Asks for a job, or for a part of it, as it was named. */
+static int ask_job(struct cli *c, const char *part, enum output *out_kind, const char **out_id,
+                   struct reply *out_reply)
+{
+    int status = cli_expect(c, 1, 1);
+    status = status == EXIT_OK ? output_kind(c, out_kind) : status;
+    status = status == EXIT_OK ? job_resolve(c, c->arguments[0], out_id) : status;
+    return status == EXIT_OK
+               ? ask_well(c, &(struct question){.path = job_path(c, *out_id, part)}, out_reply)
+               : status;
+}
+
+int command_show(struct cli *c)
+{
+    struct reply reply = {0};
+    const char *id = NULL;
+    enum output kind = OUTPUT_TEXT;
+    int status = ask_job(c, "", &kind, &id, &reply);
+    if (status == EXIT_OK && !output_object(c, kind, "id", buf_slice(&reply.body))) {
+        status = job_print(c, id, buf_slice(&reply.body));
+    }
+    reply_done(&reply);
+    return status;
+}
+
+int command_export(struct cli *c)
+{
+    struct reply reply = {0};
+    const char *id = NULL;
+    enum output kind = OUTPUT_JSON;
+    int status = ask_job(c, "/export", &kind, &id, &reply);
+    if (status == EXIT_OK) {
+        (void)output_object(c, kind == OUTPUT_YAML ? kind : OUTPUT_JSON, "id",
+                            buf_slice(&reply.body));
+    }
+    reply_done(&reply);
+    return status;
+}
