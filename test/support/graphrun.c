@@ -289,11 +289,11 @@ static int64_t job_number(struct graphrun *r)
     return number;
 }
 
-typedef int (*start_decide)(struct engine *e, struct command *c, struct bundle *b);
+typedef int (*start_decision)(struct engine *e, struct command *c, struct bundle *b);
 
 /* decide NULL: as it should be. */
 static int start_by(struct graphrun *r, const char *topic, const char *id, const char *input,
-                    start_decide decide)
+                    start_decision decide)
 {
     bool told = false;
     int asked = 0;
