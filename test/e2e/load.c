@@ -381,22 +381,41 @@ static long open_jobs(const struct record *r, int i)
     return open;
 }
 
+static void join(struct load *l, int first, int end)
+{
+    for (int i = first; i < end; i++) {
+        assert_int_equal(pthread_join(l->actors[i].thread, NULL), 0);
+    }
+}
+
+static void clients_end(struct load *l)
+{
+    atomic_store(&l->stop, true);
+    join(l, 0, l->actor_count - WORKERS);
+}
+
+static void workers_end(struct load *l)
+{
+    atomic_store(&l->workers_stop, true);
+    join(l, l->actor_count - WORKERS, l->actor_count);
+    free(l);
+}
+
 bool load_stop(struct load *l)
 {
     int64_t waited = 0;
     long open = -1;
-    atomic_store(&l->stop, true);
-    for (int i = 0; i < l->actor_count - WORKERS; i++) {
-        assert_int_equal(pthread_join(l->actors[i].thread, NULL), 0);
-    }
+    clients_end(l);
     for (int i = 0; open != 0 && waited < SETTLE_MS; i++, waited += 200) {
         open = open_jobs(l->record, i);
         nap_ms(200);
     }
-    atomic_store(&l->workers_stop, true);
-    for (int i = l->actor_count - WORKERS; i < l->actor_count; i++) {
-        assert_int_equal(pthread_join(l->actors[i].thread, NULL), 0);
-    }
-    free(l);
+    workers_end(l);
     return open == 0;
+}
+
+void load_abandon(struct load *l)
+{
+    clients_end(l);
+    workers_end(l);
 }

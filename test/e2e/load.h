@@ -15,5 +15,7 @@ struct load *load_start(struct record *r, uint64_t seed);
 /* Clients and deployer finish what they have begun; then no job is open, and the workers end. False: some job is still
  * open after the time that leases take. */
 bool load_stop(struct load *l);
+/* The same, but jobs that are open stay open: those whose signals a store has lost never end. */
+void load_abandon(struct load *l);
 
 #endif

@@ -54,7 +54,7 @@ struct verdict {
     int lost;       /* of R1: acknowledged starts whose job is not there */
 };
 
-/* Prints what is violated. The nodes run, and nothing is open any more. */
+/* Prints what is violated. The nodes run; a job that is still open violates R2. */
 struct verdict record_check(struct record *r);
 
 #endif

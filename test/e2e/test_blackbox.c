@@ -246,7 +246,7 @@ static void a_store_that_was_rolled_back_is_found_out(void **state)
     nodes_start(&nodes, 0);
     (void)atomic_fetch_add(&record.faults, 2);
     await_progress();
-    (void)load_stop(load); /* jobs that were lost are not open */
+    load_abandon(load);
     assert_true(record_check(&record).lost > 0);
     nodes_close(&nodes);
 }
