@@ -290,7 +290,7 @@ sim: $(B)/test/test/sim/test_sim ## the kernel on virtual time: SEED= SEEDS= WIT
 # ---------------------------------------------------------------------------------------------------------- lint
 
 LINT := tools/tidy tools/fmt@--check tools/doctables@--check tools/traceability tools/failpoints@--check tools/symbols tools/hardening \
-        tools/headers tools/cppcheck tools/cycles
+        tools/headers tools/cppcheck tools/cycles tools/mutants@--check
 
 .PHONY: lint fmt fmt-check
 lint: all $(B)/sources ## style, layers, format, exported names, hardening, traceability

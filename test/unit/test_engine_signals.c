@@ -322,6 +322,30 @@ static void test_H13_equal_guids_of_two_jobs(void **state)
     }
 }
 
+static void delete_job(const char *jid)
+{
+    struct request_change r = {
+        .ns = STORE_NS_DEFAULT, .jid = str_from(jid), .change = JOB_CHANGE_DELETE};
+    request_change(&r);
+    assert_int_equal(enginetest_ask(&x, &r.command), QP_OK);
+    assert_false(r.more);
+}
+
+/* The GUIDs of a job follow from its id and its body. One that is deleted and started again with both has the GUIDs of
+ * the first, but is another job: what it signals is another signal. */
+static void test_H13_job_started_again(void **state)
+{
+    (void)state;
+    setup(STORETEST_MEMORY, one, single);
+    send_all("s", -1);
+    expect_kept(1);
+    delete_job("s");
+    send_all("s", -1);
+    expect_kept(2);
+    assert_int_equal(enginetest_job(&x, x.job)->state, JOB_COMPLETED);
+    enginetest_done(&x);
+}
+
 /* ------------------------------------------------------------------------- filters, codes, leaving */
 
 static const struct actor to_gold[] = {
@@ -603,6 +627,7 @@ int main(void)
         cmocka_unit_test(test_H13_two_topics_kept),
         cmocka_unit_test(test_H13_two_topics_one_key),
         cmocka_unit_test(test_H13_equal_guids_of_two_jobs),
+        cmocka_unit_test(test_H13_job_started_again),
         cmocka_unit_test(test_filter),
         cmocka_unit_test(test_pending_signal),
         cmocka_unit_test(test_timer_leaves_the_hook),
