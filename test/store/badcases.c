@@ -296,7 +296,7 @@ static void make_text_with_journal(void)
 static void make_utf16(void)
 {
     run_sql(bad.path, "PRAGMA encoding='UTF-16le'; PRAGMA application_id=1364543824; "
-                      "CREATE TABLE qp_head(ns); PRAGMA user_version=7;");
+                      "CREATE TABLE qp_head(ns); PRAGMA user_version=8;");
 }
 static void make_newer(void)
 {

@@ -150,9 +150,14 @@ struct older {
 };
 
 static const struct older olders[] = {
-    {"has schema 6, this program reads 7",
+    {"has schema 7, this program reads 8",
+     "PRAGMA writable_schema=ON;"
+     "UPDATE sqlite_schema SET sql=replace(sql,'INTEGER DEFAULT 0','INTEGER NOT NULL DEFAULT 0')||' STRICT'"
+     " WHERE name IN ('qp_job','qp_act','qp_msg');"
+     "PRAGMA writable_schema=RESET; PRAGMA user_version=7"},
+    {"has schema 6, this program reads 8",
      "DROP TABLE qp_universe; DROP TABLE qp_fact; PRAGMA user_version=6"},
-    {"has schema 5, this program reads 7",
+    {"has schema 5, this program reads 8",
      "DROP INDEX qp_hook_sig_expire; DROP INDEX qp_hook_sig_job;"
      "CREATE INDEX qp_hook_sig_expire ON qp_hook_sig(expire_at);"
      "ALTER TABLE qp_act DROP COLUMN version;"
@@ -164,7 +169,7 @@ static const struct older olders[] = {
      "ALTER TABLE qp_msg DROP COLUMN deadline;"
      "ALTER TABLE qp_hook_sig DROP COLUMN job;"
      "PRAGMA user_version=5"},
-    {"has schema 1, this program reads 7",
+    {"has schema 1, this program reads 8",
      "DROP TABLE qp_app; DROP TABLE qp_app_topic; DROP TABLE qp_definition;"
      "DROP INDEX qp_msg_pending; DROP INDEX qp_hook_wait_job;"
      "CREATE INDEX qp_hook_wait_job ON qp_hook_wait(ns,job);"
@@ -191,6 +196,54 @@ static void make_older(size_t upto)
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
+static int64_t number_from(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *s;
+    int64_t number;
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+    number = sqlite3_column_int64(s, 0);
+    (void)sqlite3_finalize(s);
+    return number;
+}
+
+/* What SQLite checks in each write of the three tables that every step writes (ADR 47): keys and revision are not none,
+ * digits and counts are in their bounds, and no more. */
+static void assert_checks(void)
+{
+    sqlite3 *db = open_beside();
+    assert_int_equal(number_from(db, "SELECT count(*) FROM pragma_table_list WHERE strict=0 AND "
+                                     "name IN ('qp_job','qp_act','qp_msg')"),
+                     3);
+    assert_int_equal(
+        number_from(db,
+                    "SELECT count(*) FROM pragma_table_list WHERE strict=0 AND name LIKE 'qp_%'"),
+        3);
+    for (size_t i = 0; i < 3; i++) {
+        static const enum table_id wide[] = {TABLE_job, TABLE_act, TABLE_msg};
+        const struct table *d = &tables[wide[i]];
+        char sql[160];
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT count(*) FROM pragma_table_info('qp_%s') WHERE \"notnull\"",
+                       d->name);
+        assert_int_equal(number_from(db, sql),
+                         d->key_count + (d->number >= d->key_count ? 1 : 0) + 1);
+    }
+    assert_int_equal(
+        number_from(db, "SELECT sum((length(sql)-length(replace(sql,'CHECK(','')))/6) FROM "
+                        "sqlite_schema WHERE name IN ('qp_job','qp_act','qp_msg')"),
+        3);
+    (void)sqlite3_close(db);
+}
+
+static void test_checks_of_a_write(void **state)
+{
+    (void)state;
+    storetest_init(&f, STORETEST_SQLITE, 1);
+    assert_checks();
+    storetest_done(&f);
+}
+
 static void check_migration(size_t which)
 {
     struct store_options options = {.path = f.path, .read_only = true};
@@ -214,12 +267,68 @@ static void check_migration(size_t which)
     options.read_only = false;
     assert_int_equal(store_open(&f.t.env, &options, &f.s, &err), QP_OK);
     store_info(f.s, &info);
-    assert_int_equal(info.schema_version, 7);
+    assert_int_equal(info.schema_version, 8);
     assert_int_equal(storetest_count(&f, TABLE_audit), 1);
     assert_int_equal(storetest_op(&f, &put), QP_OK);
     storetest_reopen(&f);
     assert_int_equal(storetest_count(&f, TABLE_app), 1);
+    assert_checks();
     storetest_done(&f);
+}
+
+static const char *damage;
+
+static void damage_file(struct storetest *of)
+{
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(of->path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, damage, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_changes(db), 1);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static int never_visited(void *context, const void *row)
+{
+    (void)context;
+    (void)row;
+    fail_msg("a damaged row was read");
+    return QP_OK;
+}
+
+/* A value of another type than its column has is damage, and reported when its row is read. */
+static void test_types_are_checked_when_rows_are_read(void **state)
+{
+    static const char *const damages[] = {
+        "UPDATE qp_msg SET tries=NULL",         "UPDATE qp_msg SET tries='many'",
+        "UPDATE qp_msg SET tries=1.5",          "UPDATE qp_msg SET topic=x'61'",
+        "UPDATE qp_msg SET parent_guid='text'",
+    };
+    struct scan all = {.table = TABLE_msg, .index = -1, .limit = SIZE_MAX};
+    struct scan slim = all;
+    (void)state;
+    slim.slim = true;
+    for (size_t i = 0; i < ARRAY_COUNT(damages); i++) {
+        struct op put = {.kind = OP_msg_put,
+                         .msg_put = {.ref.ns = STORE_NS_DEFAULT,
+                                     .owner = OWNER_SYSTEM,
+                                     .guid = storetest_guid(7),
+                                     .topic = QP_STR("t")}};
+        struct qp_err err = {0};
+        storetest_init(&f, STORETEST_SQLITE, 1);
+        assert_int_equal(storetest_op(&f, &put), QP_OK);
+        damage = damages[i];
+        storetest_reopen_after(&f, damage_file);
+        assert_int_equal(store_scan(f.s, i % 2 == 0 ? &all : &slim, NULL, never_visited, &err),
+                         QP_E_CORRUPT);
+        assert_non_null(strstr(err.text, "a row of msg cannot be what it says"));
+        assert_int_not_equal(store_close(f.s, &err),
+                             QP_OK); /* a damaged file is not left as clean */
+        damage = "UPDATE qp_msg SET tries=0, topic='t', parent_guid=NULL";
+        damage_file(&f);
+        assert_int_equal(store_open(&f.t.env, &(struct store_options){.path = f.path}, &f.s, &err),
+                         QP_OK);
+        storetest_done(&f);
+    }
 }
 
 /* A file of an older version is what it was and more when it is opened: what is in it stays, what is new can be used. A
@@ -238,7 +347,9 @@ int main(void)
         cmocka_unit_test(test_columns_are_those_of_rows_def),
         cmocka_unit_test(test_nothing_else_is_there),
         cmocka_unit_test(test_scans_walk_their_index),
+        cmocka_unit_test(test_checks_of_a_write),
         cmocka_unit_test(test_older_versions_are_migrated),
+        cmocka_unit_test(test_types_are_checked_when_rows_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,12 +48,21 @@ static int migrate_step(struct opening *o, int64_t from)
     return FP("migrate.after");
 }
 
+/* Whether statements may change the text of the schema: migrations may, nothing else. */
+static void allow_schema_text(struct sqlite_provider *p, int allowed)
+{
+    (void)sqlite3_db_config(p->db, SQLITE_DBCONFIG_DEFENSIVE, !allowed,
+                            NULL); /* older libraries: no such setting */
+}
+
 int opening_migrate(struct opening *o, int64_t version)
 {
     int rc = QP_OK;
+    allow_schema_text(o->p, 1);
     while (rc == QP_OK && version < sqlite_schema_version) {
         rc = migrate_step(o, version++);
     }
+    allow_schema_text(o->p, 0);
     return rc;
 }
 

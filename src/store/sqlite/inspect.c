@@ -109,13 +109,16 @@ static const char *constraints_of(const char *create)
     return found == NULL ? create + strlen(create) : found;
 }
 
-/* What has become of a statement of migration `from` by those after it: SQLite writes a column that is added behind the
- * others, into the text of the table. */
-static void text_after(struct buf *text, const char *create, int64_t from, int64_t to)
+/* A statement of a migration as later ones have left it in the schema, in three parts: SQLite writes columns that are added
+ * behind those that are there. `first` has the columns from before SQLITE_SLIM_SCHEMA, `later` those from after it. */
+struct text_parts {
+    struct buf first;
+    struct buf later;
+    const char *rest;
+};
+
+static void columns_added(struct buf *text, const char *create, int64_t from, int64_t to)
 {
-    const char *rest = constraints_of(create);
-    buf_reset(text);
-    buf_str(text, (qp_str){create, (size_t)(rest - create)});
     for (int64_t v = from; v < to; v++) {
         for (const char *const *sql = sqlite_migrations[v]; *sql != NULL; sql++) {
             const char *column = column_added(*sql, create);
@@ -124,22 +127,38 @@ static void text_after(struct buf *text, const char *create, int64_t from, int64
             }
         }
     }
-    buf_text(text, rest);
+}
+
+/* `from` is the number of the migration with this statement, `to` that of the last one that ran. */
+static void text_after(struct text_parts *text, const char *create, int64_t from, int64_t to)
+{
+    int64_t slim = from > SQLITE_SLIM_SCHEMA ? from : SQLITE_SLIM_SCHEMA;
+    buf_reset(&text->first);
+    buf_reset(&text->later);
+    text->rest = constraints_of(create);
+    buf_str(&text->first, (qp_str){create, (size_t)(text->rest - create)});
+    columns_added(&text->first, create, from, to < slim ? to : slim);
+    columns_added(&text->later, create, slim, to);
 }
 
 /* One text that the schema must have. */
-static int check_text(struct opening *o, sqlite3_stmt *s, const struct buf *text)
+static int check_text(struct opening *o, sqlite3_stmt *s, const struct text_parts *text)
 {
-    int rc = buf_rc(text);
+    int rc = buf_rc(&text->first) != QP_OK ? buf_rc(&text->first) : buf_rc(&text->later);
     int code;
     if (rc != QP_OK) {
         return err_set(o->err, rc, "'%s': out of memory", o->path);
     }
-    (void)sqlite3_bind_text(s, 1, text->p, (int)text->n, SQLITE_STATIC); /* step tells */
+    (void)sqlite3_bind_text(s, 1, text->first.p, (int)text->first.n,
+                            SQLITE_STATIC); /* step tells */
+    (void)sqlite3_bind_text(s, 2, text->later.n > 0 ? text->later.p : "", (int)text->later.n,
+                            SQLITE_STATIC);                                     /* likewise */
+    (void)sqlite3_bind_text(s, 3, text->rest, -1, SQLITE_STATIC);               /* likewise */
+    (void)sqlite3_bind_int64(s, 4, o->p->schema_version >= SQLITE_SLIM_SCHEMA); /* likewise */
     code = sqlite3_step(s);
     if (code == SQLITE_DONE) {
         rc = err_set(o->err, QP_E_CORRUPT, "'%s': its schema was changed: %.60s...", o->path,
-                     text->p);
+                     text->first.p);
     } else if (code != SQLITE_ROW) {
         rc = sqlite_fail(o->p, code, o->err, "read the schema");
     }
@@ -150,12 +169,16 @@ static int check_text(struct opening *o, sqlite3_stmt *s, const struct buf *text
 /* What the migrations made is still what they made, to the letter: no key, check or type is gone. */
 static int check_texts(struct opening *o)
 {
-    struct buf text;
+    struct text_parts text;
     sqlite3_stmt *s = NULL;
-    int code =
-        sqlite3_prepare_v2(o->p->db, "SELECT 1 FROM sqlite_schema WHERE sql=?1", -1, &s, NULL);
+    int code = sqlite3_prepare_v2(
+        o->p->db,
+        "SELECT 1 FROM sqlite_schema WHERE sql=CASE WHEN ?4 AND name IN (" SQLITE_SLIM_TABLES
+        ") THEN " SQLITE_SLIM("?1") "||?2||" SQLITE_SLIM("?3") " ELSE ?1||?2||?3 END",
+        -1, &s, NULL);
     int rc = code == SQLITE_OK ? QP_OK : sqlite_fail(o->p, code, o->err, "read the schema");
-    buf_init(&text, o->p->base.env, 0);
+    buf_init(&text.first, o->p->base.env, 0);
+    buf_init(&text.later, o->p->base.env, 0);
     for (int64_t v = 0; v < o->p->schema_version && rc == QP_OK; v++) {
         for (size_t i = 0; sqlite_migrations[v][i] != NULL && rc == QP_OK; i++) {
             const char *sql = sqlite_migrations[v][i];
@@ -166,7 +189,8 @@ static int check_texts(struct opening *o)
             rc = check_text(o, s, &text);
         }
     }
-    buf_done(&text);
+    buf_done(&text.first);
+    buf_done(&text.later);
     (void)sqlite3_finalize(s); /* repeats the last error */
     return rc;
 }

@@ -288,8 +288,18 @@ static const char *const migration_7[] = {
     NULL,
 };
 
+/* 8: job, act and msg lose what SQLite checked in every column of every write: types (STRICT), and that what is never none is
+ * not. Rows come from one interpreter that knows both, and are checked when they are read (ADR 47). The keys stay NOT
+ * NULL, and digits and counts keep their CHECK. Rows do not change, so only the text of the tables does. */
+static const char *const migration_8[] = {
+    "PRAGMA writable_schema=ON",
+    "UPDATE sqlite_schema SET sql=" SQLITE_SLIM("sql") " WHERE name IN (" SQLITE_SLIM_TABLES ")",
+    "PRAGMA writable_schema=RESET",
+    NULL,
+};
+
 const char *const *const sqlite_migrations[] = {migration_1, migration_2, migration_3, migration_4,
-                                                migration_5, migration_6, migration_7};
+                                                migration_5, migration_6, migration_7, migration_8};
 /* clang-format on */
 
 const int64_t sqlite_schema_version = (int64_t)ARRAY_COUNT(sqlite_migrations);

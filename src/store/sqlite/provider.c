@@ -152,15 +152,27 @@ static int sqlite_idle(struct provider *base, struct qp_err *err)
 
 /* ----------------------------------------------------------------------------------------- rows */
 
+/* True when a value has the type of its column, which SQLite does not check when it is written (ADR 47). */
+static bool type_fits(sqlite3_stmt *s, int place, const struct column *c)
+{
+    static const int types[] = {
+        [KIND_I64] = SQLITE_INTEGER, [KIND_TEXT] = SQLITE_TEXT, [KIND_BLOB] = SQLITE_BLOB};
+    int type = sqlite3_column_type(s, place);
+    return type == types[c->kind] || (type == SQLITE_NULL && c->kind != KIND_I64);
+}
+
 /* One column of a result, its text copied into the arena behind the row, or pointing into SQLite's
  * memory. */
-static bool column_read(sqlite3_stmt *s, int place, const struct column *c, void *row,
-                        struct arena *arena)
+static int column_read(sqlite3_stmt *s, int place, const struct column *c, void *row,
+                       struct arena *arena)
 {
     qp_str text = QP_NONE;
+    if (!type_fits(s, place, c)) {
+        return QP_E_CORRUPT;
+    }
     if (c->kind == KIND_I64) {
         row_set_i64(c, row, sqlite3_column_int64(s, place));
-        return true;
+        return QP_OK;
     }
     if (sqlite3_column_type(s, place) != SQLITE_NULL) {
         const void *bytes = c->kind == KIND_TEXT ? (const void *)sqlite3_column_text(s, place)
@@ -168,46 +180,40 @@ static bool column_read(sqlite3_stmt *s, int place, const struct column *c, void
         text.n = (size_t)sqlite3_column_bytes(s, place);
         text.p = bytes != NULL ? bytes : "";
         if (bytes == NULL && text.n > 0) {
-            return false; /* SQLite ran out of memory */
+            return QP_E_NOMEM;
         }
     }
     if (arena != NULL && !arena_copy(arena, text, &text)) {
-        return false;
+        return QP_E_NOMEM;
     }
     row_set_str(c, row, text);
-    return true;
+    return QP_OK;
 }
 
-static bool row_read(sqlite3_stmt *s, enum table_id table, void *row, struct arena *arena)
+/* A row of a result. `slim`: without its payloads. What is not asked for, SQLite does not read from the file. */
+static int columns_read(sqlite3_stmt *s, const struct table *t, bool slim, void *row,
+                        struct arena *arena)
 {
-    const struct table *t = &tables[table];
     for (size_t i = 0; i < t->column_count; i++) {
-        if (!column_read(s, (int)i, &t->columns[i], row, arena)) {
-            return false;
+        const struct column *c = &t->columns[i];
+        if (slim && column_is_payload(c)) {
+            row_set_str(c, row, QP_NONE);
+        } else {
+            QP_TRY(column_read(s, (int)i, c, row, arena));
         }
     }
-    return true;
+    return QP_OK;
 }
 
-/* What is not asked for, SQLite does not read from the file. */
-static bool row_read_slim(sqlite3_stmt *s, enum table_id table, void *row)
+/* Reads a row and checks it. Damage that is read is reported, and ends the handle. */
+static int row_read(struct sqlite_provider *p, sqlite3_stmt *s, enum table_id table, bool slim,
+                    void *row, struct arena *arena, struct qp_err *err)
 {
-    const struct table *t = &tables[table];
-    for (size_t i = 0; i < t->column_count; i++) {
-        if (column_is_payload(&t->columns[i])) {
-            row_set_str(&t->columns[i], row, QP_NONE);
-        } else if (!column_read(s, (int)i, &t->columns[i], row, NULL)) {
-            return false;
-        }
+    int rc = columns_read(s, &tables[table], slim, row, arena);
+    if (rc == QP_E_NOMEM) {
+        return err_set(err, rc, "read %s: out of memory", tables[table].name);
     }
-    return true;
-}
-
-/* Damage that is read is damage that is told, and the handle is done with it. */
-static int check_row(struct sqlite_provider *p, enum table_id table, const void *row,
-                     struct qp_err *err)
-{
-    if (row_is_sound(table, row)) {
+    if (rc == QP_OK && row_is_sound(table, row)) {
         return QP_OK;
     }
     p->base.failure = QP_E_CORRUPT;
@@ -232,11 +238,8 @@ static int sqlite_load(struct provider *base, struct arena *arena, enum table_id
     code = code == SQLITE_OK ? sqlite3_step(s) : code;
     if (code == SQLITE_ROW) {
         row = arena_alloc(arena, t->row_size);
-        if (row == NULL || !row_read(s, table, row, arena)) {
-            rc = err_set(err, QP_E_NOMEM, "load %s: out of memory", t->name);
-        } else {
-            rc = check_row(p, table, row, err);
-        }
+        rc = row != NULL ? row_read(p, s, table, false, row, arena, err)
+                         : err_set(err, QP_E_NOMEM, "load %s: out of memory", t->name);
     } else if (code != SQLITE_DONE) {
         rc = sqlite_fail(p, code, err, "load a row");
     }
@@ -265,10 +268,7 @@ static int scan_run(struct sqlite_provider *p, const struct scan *scan, void *co
     while (rc == QP_OK && code == SQLITE_ROW) {
         code = sqlite3_step(s);
         if (code == SQLITE_ROW) {
-            bool is_read = scan->slim ? row_read_slim(s, scan->table, &row)
-                                      : row_read(s, scan->table, &row, NULL);
-            rc = is_read ? check_row(p, scan->table, &row, err)
-                         : err_set(err, QP_E_NOMEM, "scan: out of memory");
+            rc = row_read(p, s, scan->table, scan->slim, &row, NULL, err);
             rc = rc == QP_OK ? visit(context, &row) : rc;
         }
     }
