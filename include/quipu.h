@@ -666,6 +666,8 @@ struct qp_job_info {
     qp_str state;         /* one digit per activity, in the order of their ids (docs/graphs.md) */
     qp_str compositional; /* the same with those of the jobs that it called */
     qp_str data;          /* JSON: its data so far; of a completed job its output */
+    /* Of qp_job_show alone, and of an open flow: JSON, an array of sentences that say what it waits for. */
+    qp_str waits_for;
 };
 typedef int (*qp_job_visit)(void *context, const struct qp_job_info *job);
 
@@ -746,6 +748,12 @@ struct qp_activity {
         type; /* trigger, worker, await, hook, signal, cycle, interrupt; join: waits in front of one */
     char digit;         /* of the job's state, for this dimension: '3' to '9' */
     const char *status; /* the same in a word: completed, ... */
+    /* Of an event of a flow: `type` is activity, run, sleep, signals, signal, loop, branch, removed or version, and `status`
+     * pending, started, completed or errored. */
+    qp_str location;  /* where it stands in the history: "{2, 1}"; else none */
+    int64_t version;  /* from 1; else 0 */
+    int64_t attempts; /* of an activity: those that have begun; else 0 */
+    qp_str note;      /* in words: what it waits for, or what came of it; none */
 };
 typedef int (*qp_activity_visit)(void *context, const struct qp_activity *activity);
 /* In the order of their addresses, from the one after `after` (none: from the first). *out_more: there
@@ -787,6 +795,11 @@ struct qp_event {
     qp_str other; /* the id of another job */
     qp_ms until;  /* 0: none */
     qp_str error; /* JSON: code, message, activity, address */
+    /* Of an entry about an event of a flow, as in struct qp_activity; else none, 0 and NULL. */
+    qp_str location;
+    int64_t version;
+    const char *type;
+    qp_str name; /* of the activity, the closure, the loop; none */
 };
 typedef int (*qp_event_visit)(void *context, const struct qp_event *event);
 /* The entries after the sequence `after` (0: all), in order. *out_more: there are others. */

@@ -217,15 +217,17 @@
 /* Flows */
 #define LIMIT_FLOW_COMMANDS 2000 /* of one decision */
 #define LIMIT_FLOW_DECISION_SIZE                                                                   \
-    (8 * 1024 * 1024)            /* of one decision, with the inputs of what it begins */
-#define LIMIT_FLOW_EVENTS 200000 /* of one history */
-#define LIMIT_FLOW_EVENTS_WARN 50000
+    (8 * 1024 * 1024)                /* of one decision, with the inputs of what it begins */
+#define LIMIT_FLOW_EVENTS 200000     /* of one history */
+#define LIMIT_FLOW_EVENTS_WARN 50000 /* of one history: a warning is logged */
 #define LIMIT_FLOW_SIZE (256LL * 1024 * 1024) /* of the inputs and outputs of one history */
 #define LIMIT_LOOP_COMMIT                                                                          \
     20                      /* rounds of a loop, after which its iteration and state are recorded */
 #define LIMIT_STEP_NEVER 16 /* codes of errors that a step does not try again */
-#define LIMIT_FLOW_NAMES 10000 /* of one namespace */
-#define LIMIT_FLOW_LISTEN 100  /* signals that one listen takes */
+#define LIMIT_FLOW_NAMES 10000   /* of one namespace */
+#define LIMIT_FLOW_NAME_SIZE 254 /* of one of them: the topic of its decisions is one byte longer */
+#define LIMIT_FLOW_LISTEN 100    /* signals that one listen takes */
+#define LIMIT_WAITS_SHOWN 20     /* works that `quipu show` names of those that a flow waits for */
 
 /* Instances: agent workflows */
 #define LIMIT_INSTANCE_BUFFER 10000                        /* actions; then events are refused */
@@ -333,6 +335,8 @@ static_assert(LIMIT_PAYLOAD_SIZE <= LIMIT_PAYLOAD_HARD_SIZE, "default within har
 static_assert(LIMIT_PAYLOAD_HARD_SIZE <= LIMIT_BUNDLE_SIZE, "a payload fits into a bundle");
 static_assert(LIMIT_FLOW_DECISION_SIZE <= LIMIT_BUNDLE_SIZE / 4, "so do a decision and its rows");
 static_assert(LIMIT_FLOW_DECISION_SIZE > LIMIT_PAYLOAD_SIZE, "any input can be given");
+static_assert(LIMIT_FLOW_NAME_SIZE + 1 == LIMIT_NAME_SIZE,
+              "the topic of decisions is a name with a mark");
 static_assert(LIMIT_LOCK_MS < LIMIT_ANSWER_MS, "who waits for a row is answered");
 static_assert(LIMIT_HOST_CALLBACK_MS < LIMIT_SILENCE_MS, "a host callback may be silent");
 static_assert(LIMIT_CHECK_PAGE_ROWS <= LIMIT_PAGE_ROWS, "a page's rows are looked up at once");

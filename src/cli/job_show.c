@@ -1,9 +1,14 @@
-/* job_show.c - show, export: one job and its activities, for people and for programs */
+/* job_show.c - show, export: one job and its activities, for people and for programs; the lines of a history
+ *
+ * What the activities have says how they are shown: a location makes a history, a type a tree. One page is in memory.
+ */
 #include "cli/job_show.h"
 
 #include <stdlib.h>
 
 #include "cli/jobs.h"
+
+#define PLACE_COLUMNS 14 /* of a line of history, where its event begins */
 
 /* "charge,0,0,0": the dimensions of a child begin with those of its parent. */
 static int by_dimensions(const void *a, const void *b)
@@ -30,36 +35,59 @@ size_t job_activities(const struct json *answer, const struct json **out, size_t
     return count;
 }
 
-int job_depth(qp_str address)
+static int commas_in(qp_str text)
 {
     int commas = 0;
-    for (size_t i = 0; i < address.n; i++) {
-        commas += address.p[i] == ',';
+    for (size_t i = 0; i < text.n; i++) {
+        commas += text.p[i] == ',';
     }
+    return commas;
+}
+
+/* {2, 1} is a generation below {2}; of addresses, charge,0,0 is one below trigger,0. */
+int job_depth(const struct json *activity)
+{
+    int commas;
+    if (json_get(activity, QP_STR("location")) != NULL) {
+        return commas_in(member_text(activity, "location"));
+    }
+    commas = commas_in(member_text(activity, "address"));
     return commas > 0 ? commas - 1 : 0;
+}
+
+int job_print_place(FILE *out, const struct json *activity)
+{
+    qp_str location = member_text(activity, "location");
+    qp_str address = member_text(activity, "address");
+    int version;
+    if (location.n == 0) {
+        print_safe(out, address);
+        return (int)address.n;
+    }
+    print_safe(out, location);
+    version = fprintf(out, "v%lld", (long long)member_number(activity, "version"));
+    return (int)location.n + (version > 0 ? version : 0);
 }
 
 void job_print_standing(FILE *out, const struct json *activity)
 {
     const struct json *digit = json_get(activity, QP_STR("digit"));
+    const struct json *status = json_get(activity, QP_STR("status"));
     if (digit != NULL) {
         (void)print_value(out, digit);
         (void)fputc(' ', out);
-        (void)print_value(out, json_get(activity, QP_STR("status")));
-    } else {
-        (void)print_value(out, json_get(activity, QP_STR("state")));
     }
+    (void)print_value(out, status != NULL ? status : json_get(activity, QP_STR("state")));
 }
 
 /* "  reserve,0,0  101100000000001  6 completed  worker stock.reserve  entered and done ..." */
 static void print_branch(const struct json *activity, int width)
 {
-    static const char *const more[] = {"type", "topic", "task", "progress"};
-    qp_str address = member_text(activity, "address");
-    int depth = job_depth(address);
-    printf("%*s", 2 * depth, "");
-    print_safe(stdout, address);
-    printf("%*s", width - 2 * depth - (int)address.n + 2, "");
+    static const char *const more[] = {"type", "topic", "task", "note", "progress"};
+    int wide = 2 * job_depth(activity);
+    printf("%*s", wide, "");
+    wide += job_print_place(stdout, activity);
+    printf("%*s", width > wide ? width - wide + 2 : 2, "");
     (void)print_value(stdout, json_get(activity, QP_STR("ledger")));
     (void)fputs("  ", stdout);
     job_print_standing(stdout, activity);
@@ -76,13 +104,26 @@ static void print_branch(const struct json *activity, int width)
     (void)fputc('\n', stdout);
 }
 
-/* The activities of a graph, each generation further in. */
+/* How wide the place of an activity is, with what is before it. */
+static int width_of(const struct json *activity)
+{
+    char version[24];
+    qp_str location = member_text(activity, "location");
+    int wide = 2 * job_depth(activity);
+    if (location.n == 0) {
+        return wide + (int)member_text(activity, "address").n;
+    }
+    return wide + (int)location.n +
+           snprintf(version, sizeof version, "v%lld",
+                    (long long)member_number(activity, "version"));
+}
+
+/* The activities of a graph or a flow, each generation further in. */
 static void print_tree(const struct json *const *activities, size_t count)
 {
     int width = 0;
     for (size_t i = 0; i < count; i++) {
-        qp_str address = member_text(activities[i], "address");
-        int wide = 2 * job_depth(address) + (int)address.n;
+        int wide = width_of(activities[i]);
         width = wide > width ? wide : width;
     }
     for (size_t i = 0; i < count; i++) {
@@ -139,7 +180,6 @@ static int print_activities(struct cli *c, const char *id)
     return status;
 }
 
-/* The job and its activities, for people. */
 static int job_print(struct cli *c, const char *id, qp_str text)
 {
     struct json *json = NULL;
@@ -192,6 +232,59 @@ int command_export(struct cli *c)
         (void)output_object(c, kind == OUTPUT_YAML ? kind : OUTPUT_JSON, "id",
                             buf_slice(&reply.body));
     }
+    reply_done(&reply);
+    return status;
+}
+
+/* -------------------------------------------------------------------------------------- history */
+
+static void put(const struct json *activity, const char *key, const char *before)
+{
+    const struct json *value = json_get(activity, str_from(key));
+    if (value != NULL) {
+        (void)fputs(before, stdout);
+        (void)print_value(stdout, value);
+    }
+}
+
+void job_print_located(const struct json *activity, bool wide)
+{
+    int column = 2 * job_depth(activity);
+    int64_t attempts = member_number(activity, "attempts");
+    if (json_get(activity, QP_STR("location")) == NULL) {
+        return; /* the trigger, and the flow itself */
+    }
+    printf("%*s", column, "");
+    column += job_print_place(stdout, activity);
+    printf("%*s", column < PLACE_COLUMNS ? PLACE_COLUMNS - column : 2, "");
+    put(activity, "type", "");
+    put(activity, "topic", " ");
+    put(activity, "status", "  ");
+    if (attempts > 0) {
+        printf("  %lld attempt%s", (long long)attempts, attempts == 1 ? "" : "s");
+    }
+    put(activity, "entered_at", "  ");
+    put(activity, "answered_at", "  ");
+    put(activity, "note", "  ");
+    if (wide) {
+        put(activity, "ledger", "  ");
+        put(activity, "input", "  ");
+        put(activity, "output", "  ");
+    }
+    (void)fputc('\n', stdout);
+}
+
+int job_is_located(struct cli *c, const char *id, bool *out_is)
+{
+    struct reply reply = {0};
+    struct json *json = NULL;
+    int status = ask_well(
+        c, &(struct question){.path = job_path(c, id, "/activities"), .query = "limit=1"}, &reply);
+    if (status == EXIT_OK && json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
+        const struct json *first = json_at(json_get(json, QP_STR("items")), 0);
+        *out_is = json_get(first, QP_STR("location")) != NULL;
+    }
+    json_free(json);
     reply_done(&reply);
     return status;
 }

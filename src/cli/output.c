@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define CELL_MOST 60 /* a longer cell is cut, unless it is the last */
+#define CELL_MOST 60      /* a longer cell is cut, unless it is the last */
+#define MEMBER_COLUMNS 15 /* where the values of members begin */
 
 int output_kind(const struct cli *c, enum output *out_kind)
 {
@@ -181,8 +182,9 @@ static void print_item(const struct output_list *l, const struct json *item, boo
         (void)fputc('\n', stdout);
         break;
     case OUTPUT_NAME:
-        (void)print_value(stdout, l->columns[0].key == NULL ? json_at(item, 0)
-                                                            : json_get(item, str_from(l->name)));
+        (void)print_value(stdout, l->columns != NULL && l->columns[0].key == NULL
+                                      ? json_at(item, 0)
+                                      : json_get(item, str_from(l->name)));
         (void)fputc('\n', stdout);
         break;
     default:
@@ -256,13 +258,30 @@ bool output_object(struct cli *c, enum output kind, const char *name, qp_str tex
     return true;
 }
 
+/* A list of sentences: one per line, below each other. */
+static bool print_sentences(const struct json *list)
+{
+    qp_str text;
+    if (!json_is(list, JSON_KIND_ARRAY) || !json_as_str(json_at(list, 0), &text)) {
+        return false;
+    }
+    for (size_t i = 0; i < json_count(list); i++) {
+        printf("%*s", i > 0 ? MEMBER_COLUMNS : 0, "");
+        (void)print_value(stdout, json_at(list, i));
+        (void)fputc('\n', stdout);
+    }
+    return true;
+}
+
 void output_members(const struct json *object)
 {
     struct json_walk w = {0};
     while (json_each(object, &w)) {
         size_t shown = print_cut(stdout, w.key, CELL_MOST);
-        printf("%*s", shown < 15 ? (int)(15 - shown) : 1, "");
-        (void)print_value(stdout, w.value);
-        (void)fputc('\n', stdout);
+        printf("%*s", shown < MEMBER_COLUMNS ? (int)(MEMBER_COLUMNS - shown) : 1, "");
+        if (!print_sentences(w.value)) {
+            (void)print_value(stdout, w.value);
+            (void)fputc('\n', stdout);
+        }
     }
 }

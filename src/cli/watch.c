@@ -2,7 +2,8 @@
  *
  * Both read the journal: watch, and history with --follow, over SSE from a server, or by looking again at a file. On a
  * terminal watch draws the job's activities as a tree, and draws it anew in place when something has happened;
- * elsewhere it prints a line for every entry. So does history: the same lines, since an entry never changes.
+ * elsewhere it prints a line for every entry. So does history: the same lines, since an entry never changes; but of a flow it
+ * prints the events by their locations, as a tree.
  */
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -33,7 +34,14 @@ static void print_event(const struct json *event, bool wide)
     printf("%4lld  ", (long long)member_number(event, "seq"));
     put_member(event, "at", "");
     put_member(event, "kind", "  ");
-    put_member(event, "address", "  ");
+    if (json_get(event, QP_STR("location")) != NULL) {
+        (void)fputs("  ", stdout);
+        (void)job_print_place(stdout, event);
+        put_member(event, "type", " ");
+        put_member(event, "name", " ");
+    } else {
+        put_member(event, "address", "  ");
+    }
     put_member(event, "ledger", "  ");
     put_member(event, "code", "  ");
     put_member(event, "status", "  ");
@@ -81,12 +89,16 @@ static bool print_one(void *context, qp_str text)
 
 /* -------------------------------------------------------------------------------------- history */
 
+/* Of a job whose activities have locations their tree, else the journal. */
 static int print_history(struct cli *c, const char *id)
 {
-    return list_run(c, &(struct list){.path = job_path(c, id, "/history"),
-                                      .query = "",
-                                      .name = "seq",
-                                      .line = print_event});
+    bool located = false;
+    int status = job_is_located(c, id, &located);
+    struct list list = {.path = job_path(c, id, located ? "/activities" : "/history"),
+                        .query = "",
+                        .name = located ? "address" : "seq",
+                        .line = located ? job_print_located : print_event};
+    return status == EXIT_OK ? list_run(c, &list) : status;
 }
 
 int command_history(struct cli *c)
@@ -117,19 +129,24 @@ static const char *mark_of(const struct json *activity)
 
 static void draw_activity(const struct json *activity, int width)
 {
-    qp_str address = member_text(activity, "address");
-    int depth = job_depth(address) + 1;
+    int depth = job_depth(activity) + 1;
     char *memory = NULL;
     size_t size = 0;
     FILE *line = open_memstream(&memory, &size);
     if (line == NULL) {
         return;
     }
-    print_safe(line, address);
+    (void)job_print_place(line, activity);
     (void)fputs("  ", line);
     (void)print_value(line, json_get(activity, QP_STR("ledger")));
     (void)fputs("  ", line);
     job_print_standing(line, activity);
+    if (json_get(activity, QP_STR("location")) != NULL) {
+        (void)fputs("  ", line);
+        (void)print_value(line, json_get(activity, QP_STR("type")));
+        (void)fputc(' ', line);
+        (void)print_value(line, json_get(activity, QP_STR("topic")));
+    }
     if (json_get(activity, QP_STR("progress")) != NULL) {
         (void)fputs("  ", line);
         (void)print_value(line, json_get(activity, QP_STR("progress")));

@@ -21,13 +21,7 @@ int64_t event_category(enum flow_op op)
 /* The member of the input that the decision wrote; none: it has none. */
 static qp_str member(const struct turn *t, const char *name)
 {
-    struct raw_walk w = {.rest = t->act->input};
-    while (raw_each(&w)) {
-        if (str_equal(w.key, str_from(name))) {
-            return w.value;
-        }
-    }
-    return QP_NONE;
+    return flow_member(t->act->input, name);
 }
 
 static qp_ms number(const struct turn *t, const char *name)

@@ -5,6 +5,7 @@
 #include "flow/program.h"
 #include "flow/rules.h"
 #include "flow/rules_selftest.h"
+#include "flow/view.h"
 
 static_assert(LIMIT_FLOW_NAMES == 10000, "a sentence below names it");
 
@@ -105,6 +106,10 @@ static int check_name(struct engine *e, const struct request_flow *r, struct bun
     int64_t count = 0;
     bool left = false;
     QP_TRY(topic_check(r->name, err));
+    if (r->name.n > LIMIT_FLOW_NAME_SIZE) {
+        return err_set(err, QP_E_TOO_LARGE, "the name of a flow must have 1 to %d bytes, got %zu",
+                       LIMIT_FLOW_NAME_SIZE, r->name.n);
+    }
     QP_TRY(names_find(engine_kernel(e)->faces->names, b, &b->commit->arena, r->ns, NAME_START,
                       r->name, &meaning));
     *out_known = meaning.kind == FLOW_KIND;
@@ -150,5 +155,8 @@ const struct face flow_face = {.kind = FLOW_KIND,
                                .program = program_of,
                                .resolve_start = resolve_start,
                                .result = result,
+                               .describe_job = flow_describe_job,
+                               .describe_activity = flow_describe_activity,
+                               .describe_history = flow_describe_history,
                                .rules = flow_rules,
                                .selftest = flow_rules_selftest};

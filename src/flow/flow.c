@@ -68,3 +68,14 @@ uint64_t flow_seed(qp_str input)
     }
     return seed;
 }
+
+qp_str flow_member(qp_str object, const char *name)
+{
+    struct raw_walk w = {.rest = object};
+    while (!str_is_none(object) && raw_each(&w)) {
+        if (str_equal(w.key, str_from(name))) {
+            return w.value;
+        }
+    }
+    return QP_NONE;
+}

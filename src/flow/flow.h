@@ -5,6 +5,7 @@
 #ifndef QP_FLOW_FLOW_H
 #define QP_FLOW_FLOW_H
 
+#include "base/json.h"
 #include "flow/history.h"
 #include "store/rows.h"
 
@@ -33,6 +34,12 @@ bool flow_loop_key(qp_str data_name, qp_str *out_key);
 int flow_input(struct arena *a, uint64_t seed, qp_str *out_input) QP_MUST_USE;
 /* 0: the text is no such input. */
 uint64_t flow_seed(qp_str input);
+
+/* A member of what a row keeps as a JSON object; none: it has none such, or the object is none. */
+qp_str flow_member(qp_str object, const char *name);
+
+/* Why a flow whose history is at LIMIT_FLOW_EVENTS or LIMIT_FLOW_SIZE is parked. */
+#define FLOW_TOO_LARGE "history_too_large"
 
 /* Whether a row is that of an event: its address is the key of a location. */
 static inline bool flow_is_event(qp_str addr)

@@ -130,7 +130,9 @@ struct face {
     int (*describe_job)(void *state, const struct sight *sight, struct qp_job_info *info);
     int (*describe_activity)(void *state, const struct sight *sight, const struct act_row *act,
                              struct qp_activity *told);
-    /* A journal entry of the kind's own (turn_event); `kind` is from KERNEL_EVENTS on. */
+    /* A journal entry, complete but for what only the kind knows: `kind` is from KERNEL_EVENTS on where it is one
+     * of the kind's own (turn_event), less where it is the kernel's, and EVENT_NONE where an activity was entered or
+     * answered. */
     int (*describe_history)(void *state, const struct sight *sight, int64_t kind,
                             struct qp_event *event);
     /* What became of a job, beside what its row says: *out_output holds the row's; *out_ledger is that of its one

@@ -213,6 +213,7 @@ int turn_event(struct turn *t, int64_t kind, qp_str detail) QP_MUST_USE;
 /* Journal entries of the kernel: event_row.kind (store/event.h), whose facts say the rest. They stand as numbers in the
  * views of SQL (store/sqlite/sql.c). */
 enum kernel_event {
+    EVENT_NONE = 0,    /* no row of its own: an activity was entered, or answered */
     EVENT_FAILED = 1,  /* an attempt of a worker: attempt, worker, error; until: the next one */
     EVENT_WAITS = 2,   /* for a signal, a time, or both: topic, key; until */
     EVENT_CALLED = 3,  /* another job: topic, job; until: when it begins, if that is later */

@@ -58,6 +58,9 @@ int query_count(const struct query *q, qp_str where, enum qp_count_how how,
 int query_fits(const struct query *q, struct arena *arena, const struct filter *f,
                const struct job_row *job, bool *out_fits, struct qp_err *err) QP_MUST_USE;
 
+/* Where a task is, in a word: msg_row.state as struct qp_activity tells it. */
+const char *task_word(int64_t state);
+
 /* query_parts.c: what a job is made of. The journal is gathered from the rows that its entries stand on: one
  * call looks at all activities of the job. */
 int query_activities(const struct query *q, qp_str id, qp_str after, int64_t limit, void *context,

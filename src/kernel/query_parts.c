@@ -28,6 +28,7 @@ struct parts {
     int64_t told_job;
     int64_t told_seq;
     int64_t status;
+    int64_t kind; /* of its row; EVENT_NONE: an activity was entered or answered */
 };
 
 static int parts_begin(struct parts *p, const struct query *q, qp_str id, struct qp_err *err)
@@ -119,7 +120,7 @@ static const char *state_of(const struct act_row *act)
                                               : "entered";
 }
 
-static const char *task_word(int64_t state)
+const char *task_word(int64_t state)
 {
     static const char *const words[MSG_STATES] = {"none", "ready", "delayed",
                                                   "held", "aside", "dead"};
@@ -364,15 +365,14 @@ static int fill_facts(struct parts *p, struct arena *arena, qp_str detail, struc
     return QP_OK;
 }
 
-/* An entry of the job's own kind. */
-static int describe_entry(struct parts *p, struct arena *arena, int64_t kind,
-                          struct qp_event *event)
+/* What the job's kind tells of an entry. */
+static int describe_entry(struct parts *p, struct arena *arena, struct qp_event *event)
 {
     struct sight sight = {p->q->store, arena, p->job, p->err};
     const struct faced *of = query_face(p->q, p->job);
-    return kind < KERNEL_EVENTS || of == NULL || of->face->describe_history == NULL
+    return of == NULL || of->face->describe_history == NULL
                ? QP_OK
-               : of->face->describe_history(of->state, &sight, kind, event);
+               : of->face->describe_history(of->state, &sight, p->kind, event);
 }
 
 static int fill_event(struct parts *p, struct arena *arena, const struct feed_entry *entry,
@@ -387,17 +387,18 @@ static int fill_event(struct parts *p, struct arena *arena, const struct feed_en
         return QP_OK;
     }
     e = row;
+    p->kind = event_kind(e);
     p->status = event_status(e);
-    event->kind = event_word(event_kind(e));
+    event->kind = event_word(p->kind);
     event->status = word_of(p->status);
     event->address = e->addr;
     event->at = e->at;
     event->pos = e->pos;
-    if (has_facts(event_kind(e))) {
+    if (has_facts(p->kind)) {
         return fill_facts(p, arena, e->detail, event);
     }
     event->detail = e->detail;
-    return describe_entry(p, arena, event_kind(e), event);
+    return QP_OK;
 }
 
 /* What the row of an entry says. *out_found false: the row is gone. */
@@ -406,6 +407,7 @@ static int entry_fill(struct parts *p, struct arena *arena, const struct feed_en
 {
     QP_TRY(status_before(p, entry));
     event->status = word_of(moving(p->status));
+    p->kind = EVENT_NONE;
     p->told_job = entry->job;
     p->told_seq = entry->seq;
     return !str_is_none(entry->guid)   ? fill_answered(p, arena, entry, event, out_found)
@@ -423,6 +425,9 @@ static int entry_tell(struct parts *p, const struct feed_entry *entry, void *con
     int rc;
     arena_init(&arena, store_env(p->q->store), 0);
     rc = entry_fill(p, &arena, entry, &event, &found);
+    if (rc == QP_OK && found) {
+        rc = describe_entry(p, &arena, &event);
+    }
     if (rc == QP_OK && found) {
         rc = visit(context, &event);
     }

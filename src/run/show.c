@@ -154,6 +154,7 @@ void show_job(struct json_writer *w, const struct qp_job_info *job)
     show_count(w, "open", job->open);
     show_count(w, "seq", job->seq);
     show_attributes(w, job);
+    show_json(w, "waits_for", job->waits_for);
     show_unserved(w, job);
     show_json(w, "input", job->input);
     show_json(w, "output", job->output);
@@ -161,11 +162,21 @@ void show_job(struct json_writer *w, const struct qp_job_info *job)
     json_end_object(w);
 }
 
+/* Where an event of a flow stands. */
+static void show_place(struct json_writer *w, qp_str location, int64_t version)
+{
+    if (!str_is_none(location)) {
+        show_str(w, "location", location);
+        show_count(w, "version", version);
+    }
+}
+
 void show_activity(struct json_writer *w, const struct qp_activity *a)
 {
     char category[2] = {a->category, '\0'};
     char digit[2] = {a->digit, '\0'};
     json_begin_object(w);
+    show_place(w, a->location, a->version);
     show_str(w, "address", a->address);
     show_str(w, "topic", a->topic);
     show_text(w, "type", a->type);
@@ -176,6 +187,10 @@ void show_activity(struct json_writer *w, const struct qp_activity *a)
     show_ledger(w, a->ledger, false);
     show_text(w, "task", strcmp(a->task, "none") == 0 ? NULL : a->task);
     show_time(w, strcmp(a->task, "held") == 0 ? "leased_until" : "due_at", a->wake_at);
+    show_str(w, "note", a->note);
+    if (a->attempts != 0) {
+        show_count(w, "attempts", a->attempts);
+    }
     show_count(w, "failures", a->failures);
     show_count(w, "answers", a->answers);
     if (a->code != 0) {
@@ -216,6 +231,9 @@ void show_event(struct json_writer *w, const struct qp_event *e)
     show_text(w, "kind", e->kind);
     show_text(w, "status", e->status);
     show_str(w, "address", e->address);
+    show_place(w, e->location, e->version);
+    show_text(w, "type", e->type);
+    show_str(w, "name", e->name);
     if (e->ledger != 0) {
         show_ledger(w, e->ledger, strcmp(e->kind, "answered") == 0);
     }

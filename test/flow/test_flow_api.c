@@ -839,6 +839,10 @@ static void test_names(void **state)
         assert_int_equal(add_code(q, "", steps, &err), QP_E_INVALID);
         assert_int_equal(add_code(q, "a b", steps, &err), QP_E_INVALID);
         assert_int_equal(add_code(q, long_name, steps, &err), QP_E_TOO_LARGE);
+        assert_int_equal(add_code(q, long_name + sizeof long_name - 256, steps, &err),
+                         QP_E_TOO_LARGE);
+        assert_says(&err, "the name of a flow must have 1 to 254 bytes, got 255");
+        assert_int_equal(add_code(q, long_name + sizeof long_name - 255, steps, &err), QP_OK);
         assert_int_equal(add_code(q, "good", NULL, &err), QP_E_INVALID);
         assert_says(&err, "function");
         assert_int_equal(add_code(q, "order", steps, &err), QP_E_CONFLICT);
