@@ -11,7 +11,9 @@
 #include <stdio.h>
 
 #include "flow/flow.h"
+#include "flow/view.h"
 #include "kernel/ledger.h"
+#include "kernel/message.h"
 
 struct passed {
     struct location at;
@@ -227,23 +229,13 @@ static int ask_place(struct walk *w, const struct act_row *act, const struct pas
     return QP_OK;
 }
 
-/* Whether the flow has given up its own obligation. */
-static int has_returned(const struct sight *sight, bool *out_returned)
-{
-    struct data_row key = {.ns = sight->job->ns, .job = sight->job->job, .name = FLOW_RETURN};
-    const void *row = NULL;
-    int rc = store_get(sight->store, sight->arena, TABLE_data, &key, &row, sight->err);
-    *out_returned = rc == QP_OK && row != NULL;
-    return rc == QP_E_NOT_FOUND ? QP_OK : rc;
-}
-
 static int ask_semaphore(struct walk *w)
 {
     const struct job_row *job = w->sight->job;
     char text[120];
     bool returned = false;
     int n;
-    QP_TRY(has_returned(w->sight, &returned));
+    QP_TRY(flow_has_returned(w->sight, &returned));
     if (returned || job->sem == 1 + w->open) {
         return QP_OK;
     }
@@ -275,6 +267,73 @@ static int rule_places(void *state, const struct sight *sight, qp_str *out_wrong
     return QP_OK;
 }
 
+/* The row of the flow itself; *out_begun false: the job is over, or a person has to see to it, or Leg1 is still to come. */
+static int find_flow(struct walk *w, bool *out_begun)
+{
+    const struct sight *sight = w->sight;
+    struct act_row key = {.ns = sight->job->ns, .job = sight->job->job, .addr = FLOW_ADDRESS};
+    const void *flow = NULL;
+    int rc = QP_E_NOT_FOUND;
+    if (sight->job->state == JOB_OPEN && str_is_none(sight->job->parked)) {
+        rc = store_get(sight->store, sight->arena, TABLE_act, &key, &flow, sight->err);
+    }
+    *out_begun = false;
+    if (rc != QP_OK) {
+        return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+    }
+    w->flow = *(const struct act_row *)flow;
+    *out_begun = ledger_leg1_is_done(w->flow.ledger);
+    return QP_OK;
+}
+
+/* QP_E_DONE: a task or an answer of the flow itself is there. */
+static int find_decision(void *context, const void *row)
+{
+    const struct msg_row *m = row;
+    bool decides =
+        m->kind == MESSAGE_TASK || m->kind == MESSAGE_ANSWER || m->kind == MESSAGE_RESULT;
+    (void)context;
+    return decides && str_equal(m->addr, FLOW_ADDRESS) ? QP_E_DONE : QP_OK;
+}
+
+/* Something that decides next: the task or the response of a decision, or an open work. */
+static int has_wake(struct walk *w, bool *out_wakes)
+{
+    struct msg_row of = {.ns = w->sight->job->ns, .job = w->sight->job->job};
+    struct scan scan = {
+        .table = TABLE_msg, .index = -1, .prefix = &of, .prefix_count = 2, .limit = SIZE_MAX};
+    int rc;
+    if (w->flow.waits == ACT_WAITS) {
+        QP_TRY(walk_events(w, ask_place));
+        *out_wakes = w->open > 0 || !str_is_none(w->wrong); /* what is wrong is H7's to say */
+        return QP_OK;
+    }
+    rc = store_scan(w->sight->store, &scan, NULL, find_decision, w->sight->err);
+    *out_wakes = rc == QP_E_DONE;
+    return rc == QP_E_DONE ? QP_OK : rc;
+}
+
+static int rule_wakes(void *state, const struct sight *sight, qp_str *out_wrong)
+{
+    struct walk w = {.sight = sight};
+    bool begun = false;
+    bool returned = false;
+    bool wakes = true;
+    (void)state;
+    QP_TRY(find_flow(&w, &begun));
+    QP_TRY(flow_has_returned(sight, &returned));
+    if (begun && !returned) {
+        QP_TRY(has_wake(&w, &wakes));
+    }
+    if (!wakes) {
+        *out_wrong = w.flow.waits == ACT_WAITS
+                         ? QP_STR("the flow waits, and none of its works is open")
+                         : QP_STR("the flow decides, and neither the task nor the answer of a "
+                                  "decision is there");
+    }
+    return QP_OK;
+}
+
 #define NEXT_DAMAGE                                                                                \
     "keep a copy of the store, restore the latest backup for which quipu fsck finds nothing, and " \
     "report the evidence"
@@ -283,5 +342,6 @@ const struct face_rule flow_rules[] = {
     {"H3", QP_SEVERITY_ERROR, NEXT_DAMAGE, rule_order},
     {"H5", QP_SEVERITY_ERROR, NEXT_DAMAGE, rule_answers},
     {"H7", QP_SEVERITY_ERROR, NEXT_DAMAGE, rule_places},
+    {"H8", QP_SEVERITY_ERROR, NEXT_DAMAGE, rule_wakes},
     {NULL, QP_SEVERITY_ERROR, NULL, NULL},
 };

@@ -10,6 +10,7 @@
 #include "flow/program.h"
 #include "flow/rules.h"
 #include "kernel/check_world.h"
+#include "kernel/message.h"
 
 #define JOB 101
 #define NAME QP_STR("w")
@@ -25,7 +26,8 @@ static const struct seed seeds[] = {
             SEED("H7", SET(act, JOB, "@a1!", kind, HISTORY_TYPES))
                 SEED("H7", SET(act, JOB, "@a2!", kind, HISTORY_RUN))
                     SEED("H7", SET(act, JOB, "@a2!a1!", version, 0))
-                        SEED("H7", SET(act, JOB, "@a2!", version, 2))};
+                        SEED("H7", SET(act, JOB, "@a2!", version, 2))
+                            SEED("H8", SET(msg, JOB, "flow,0,0", kind, MESSAGE_SWEEP))};
 
 /* The task of a topic is claimed, and answered. */
 static int answer(struct world *w, qp_str topic, qp_str addr, qp_str output)
