@@ -182,6 +182,25 @@ static int check_commands(struct checking *k, struct decision *d)
     return QP_OK;
 }
 
+/* A history has at most LIMIT_FLOW_EVENTS. */
+static int check_room(const struct decision *d, const struct decision_facts *facts,
+                      struct qp_err *err)
+{
+    int64_t events = facts->events;
+    for (size_t i = 0; i < d->count; i++) {
+        events += d->commands[i].again ? 0 : 1;
+    }
+    if (events <= LIMIT_FLOW_EVENTS) {
+        return QP_OK;
+    }
+    (void)err_set(
+        err, QP_E_SHAPE,
+        "history_too_large: the history would have %lld events, and has at most %d: let the "
+        "flow return, and go on in another job",
+        (long long)events, LIMIT_FLOW_EVENTS);
+    return err_point(err, QP_E_SHAPE, "/commands");
+}
+
 int decision_check(const struct qp_env *env, struct arena *arena, struct decision *d,
                    const struct decision_facts *facts, struct qp_err *err)
 {
@@ -198,7 +217,10 @@ int decision_check(const struct qp_env *env, struct arena *arena, struct decisio
     omap_init(&k.made, env);
     rc = check_commands(&k, d);
     omap_done(&k.made);
-    return rc;
+    if (rc != QP_OK) {
+        return rc;
+    }
+    return check_room(d, facts, err);
 }
 
 /* ---------------------------------------------------------------------------- from step 1 to 2 */

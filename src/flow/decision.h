@@ -85,6 +85,7 @@ typedef int (*place_look)(void *context, qp_str addr, struct place *out_place);
 struct decision_facts {
     int64_t base;    /* the newest that the flow has */
     bool returned;   /* the flow has returned: nothing more is decided */
+    int64_t events;  /* of the history; 0: fewer than would matter */
     void *context;   /* of `look` */
     place_look look; /* finds what was committed before */
 };

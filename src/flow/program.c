@@ -82,6 +82,36 @@ static int look(void *context, qp_str addr, struct place *out_place)
     return QP_OK;
 }
 
+static int count_event(void *context, const void *row)
+{
+    if (!flow_is_event(((const struct act_row *)row)->addr)) {
+        return QP_E_DONE; /* flow,0,0 and what sorts behind it */
+    }
+    ++*(int64_t *)context;
+    return QP_OK;
+}
+
+/* Every event has an entry of the journal, so a job with few entries has room for all that one decision can make; only the
+ * events of a long one are counted. */
+static int count_events(struct turn *t, int64_t *out_count)
+{
+    struct act_row first = {.ns = t->site.ref.ns, .job = t->site.ref.job, .addr = LOCATION_FIRST};
+    struct scan scan = {.table = TABLE_act,
+                        .index = -1,
+                        .prefix = &first,
+                        .prefix_count = 2,
+                        .after = &first,
+                        .limit = LIMIT_FLOW_EVENTS + 1,
+                        .slim = true};
+    int rc;
+    *out_count = 0;
+    if (t->job->seq + LIMIT_FLOW_COMMANDS <= LIMIT_FLOW_EVENTS) {
+        return QP_OK;
+    }
+    rc = bundle_each(t->bundle, &scan, out_count, count_event);
+    return rc == QP_E_DONE ? QP_OK : rc;
+}
+
 static int read_decision(struct turn *t, qp_str text, struct decision *out_decision,
                          struct qp_err *err)
 {
@@ -90,6 +120,7 @@ static int read_decision(struct turn *t, qp_str text, struct decision *out_decis
     QP_TRY(turn_act(t, FLOW_ADDRESS, &flow));
     QP_ASSERT(flow != NULL);
     facts.base = flow->base;
+    QP_TRY(count_events(t, &facts.events));
     QP_TRY(decision_read(env_of(t), turn_arena(t), text, bundle_now(t->bundle), out_decision, err));
     return decision_check(env_of(t), turn_arena(t), out_decision, &facts, err);
 }

@@ -11,7 +11,7 @@
  *   RETURNED   `decision` ends with a return           FAILED   `decision` ends with a fail
  *   ERROR      no decision: the code of the flow is wrong, or it returned a code that no durable call returned; `code` and
  *              `text` say what. `fatal`: the same would happen again
- *   STOPPED    no decision: the job is parked for `reason`, a word of cursor_code or decision_too_large; `text` has the
+ *   STOPPED    no decision: the job is parked for `reason`, a word of cursor_code, decision_too_large or history_too_large; `text` has the
  *              location and both sides
  *
  *   I1  the result follows from the log and the function alone, but for the ends of sleeps, which begin at `now`
@@ -43,6 +43,7 @@ struct script_input {
 struct script_result {
     enum script_kind kind;
     qp_str decision; /* JSON; in the arena */
+    size_t made;     /* events that it adds to the history */
     int code;        /* ERROR: of QP_ERROR_TABLE, or what the function returned */
     bool fatal;
     const char *reason; /* STOPPED */

@@ -1,6 +1,8 @@
 /* script_commands.c - the commands of one run, and the JSON of its decision (see script_commands.h) */
 #include "flow/script_commands.h"
 
+#include "flow/flow.h"
+
 static void put_event(struct json_writer *w, const char *op, const struct cursor_found *found)
 {
     char text[LOCATION_TEXT_SIZE];
@@ -22,14 +24,26 @@ void command_begin(struct script *s, const char *op, const struct cursor_found *
     put_event(&s->writer, op, found);
 }
 
+static int stop(struct script *s, const char *reason, qp_str text)
+{
+    s->rc = QP_E_LIMIT;
+    s->result = (struct script_result){.kind = SCRIPT_STOPPED, .reason = reason, .text = text};
+    return s->rc;
+}
+
 /* One decision takes no more: the whole of it is one commit. */
 static int too_large(struct script *s, qp_str text)
 {
-    s->rc = QP_E_LIMIT;
-    s->result = (struct script_result){
-        .kind = SCRIPT_STOPPED, .reason = "decision_too_large", .text = text};
-    return s->rc;
+    return stop(s, "decision_too_large", text);
 }
+
+static int history_full(struct script *s)
+{
+    return stop(s, FLOW_TOO_LARGE,
+                QP_STR("the history has 200000 events, and takes no more: let the flow return, and "
+                       "go on in another job"));
+}
+static_assert(LIMIT_FLOW_EVENTS == 200000, "the sentence says so");
 
 static int too_many(struct script *s)
 {
@@ -40,10 +54,22 @@ static int too_many(struct script *s)
 static_assert(LIMIT_FLOW_COMMANDS == 2000, "the sentence says so");
 static_assert(LIMIT_FLOW_DECISION_SIZE == 8 * 1024 * 1024, "a sentence below says so");
 
+/* A loop that the history has already only changes its state. */
+static bool makes_event(const struct command *c)
+{
+    return c->round == NULL || c->round->found.verdict != CURSOR_REPLAY;
+}
+
 static int append(struct script *s, struct command *c)
 {
     if (s->command_count == LIMIT_FLOW_COMMANDS) {
         return too_many(s);
+    }
+    if (makes_event(c)) {
+        if (s->log->history.count + s->result.made == LIMIT_FLOW_EVENTS) {
+            return history_full(s);
+        }
+        s->result.made++;
     }
     s->command_count++;
     *s->last = c;

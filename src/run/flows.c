@@ -13,9 +13,13 @@
  *   ERROR                an error: tried again as the policy of decisions says, then parked; `fatal`: at once
  *   STOPPED              parked for the reason (RESULT_PARK)
  *
+ * A history that is beyond its limits cannot be read: then the job is parked, too (history_too_large). A decision that makes it
+ * LIMIT_FLOW_EVENTS_WARN long is logged as a warning.
+ *
  * If we crash before the result is committed, nothing has happened, and the task is delivered again. If we crash between
  * the announcement and the first start, the name is a flow's all the same: its jobs wait for a process that adds it.
  */
+#include "base/log.h"
 #include "flow/face.h"
 #include "flow/flow.h"
 #include "flow/script.h"
@@ -73,11 +77,28 @@ static int report(qp_task *t, const struct script_result *r)
     return buf_rc(&t->output);
 }
 
+/* Said once, by the decision that makes it so long: each one reads all of it. */
+static void warn(const struct deciding *d, const qp_task *t, const struct script_result *r)
+{
+    size_t before = d->log.history.count;
+    size_t after = before + r->made;
+    if (r->kind <= SCRIPT_FAILED && before < LIMIT_FLOW_EVENTS_WARN &&
+        after >= LIMIT_FLOW_EVENTS_WARN) {
+        log_write(&t->q->env, QP_LOG_WARN, LOG_MSG("the history of a flow is long"),
+                  LOG_STR("job", d->log.job), LOG_I64("events", (int64_t)after),
+                  LOG_I64("most", LIMIT_FLOW_EVENTS));
+    }
+}
+
 static int decide(struct deciding *d, qp_task *t)
 {
     struct script_result result;
     struct qp_err err = {0};
     int rc = reads_do(t->q, d, read_log, &err);
+    if (rc == QP_E_LIMIT) {
+        t->parked = FLOW_TOO_LARGE;
+        return fail(t, str_from(err.text), true);
+    }
     if (rc != QP_OK) {
         return fail(t, str_from(err.text), false);
     }
@@ -88,6 +109,7 @@ static int decide(struct deciding *d, qp_task *t)
                                              .function = t->worker->flow,
                                              .context = t->worker->context},
                       &result));
+    warn(d, t, &result);
     return report(t, &result);
 }
 

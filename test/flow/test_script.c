@@ -664,6 +664,67 @@ static void test_a_decision_too_large(void **state)
     assert_int_equal(f.commands, LIMIT_FLOW_COMMANDS);
 }
 
+/* The history of a flow that has run code inline `count` times. */
+static void make_runs(struct flow_log *log, struct arena *a, size_t count)
+{
+    struct history_event *events = arena_alloc(a, count * sizeof *events);
+    struct qp_err err;
+    log->entries = arena_alloc(a, count * sizeof *log->entries);
+    assert_non_null(events);
+    assert_non_null(log->entries);
+    for (size_t i = 0; i < count; i++) {
+        const struct location root = {0};
+        char key[LOCATION_KEY_SIZE];
+        struct location at;
+        assert_true(location_child(&root, (uint32_t)i + 1, &at));
+        events[i] =
+            (struct history_event){.name = QP_STR("look"), .version = 1, .type = HISTORY_RUN};
+        assert_true(arena_copy(a, (qp_str){key, location_key(&at, key)}, &events[i].key));
+        log->entries[i] = (struct log_entry){
+            .code = 200, .output = QP_STR("null"), .done = (int64_t)i + 1, .at = 1767225600000};
+    }
+    if (history_init(&log->history, events, count, &err) != QP_OK) {
+        fail_msg("%s", err.text);
+    }
+}
+
+static int look(qp_flow *flow, void *context)
+{
+    return qp_return(flow, QP_NONE);
+}
+
+static int looks(qp_flow *flow, qp_str input, void *context)
+{
+    for (int i = 0; i < LIMIT_FLOW_EVENTS; i++) {
+        QP_TRY(qp_inline(flow, "look", look, NULL, NULL));
+    }
+    return qp_inline(flow, "last", look, NULL, NULL);
+}
+
+/* A history takes 200,000 events: the one behind them parks the job. */
+static void test_a_full_history(void **state)
+{
+    struct flow_log log = {.job = QP_STR("j"), .workflow = QP_STR("w"), .base = LIMIT_FLOW_EVENTS};
+    struct script_result result;
+    struct arena arena;
+    (void)state;
+    for (size_t missing = 0; missing <= 1; missing++) {
+        arena_init(&arena, &t.env, 0);
+        make_runs(&log, &arena, LIMIT_FLOW_EVENTS - missing);
+        assert_int_equal(script_run(
+                             &(struct script_input){
+                                 .env = &t.env, .arena = &arena, .log = &log, .function = looks},
+                             &result),
+                         QP_OK);
+        assert_int_equal(result.kind, SCRIPT_STOPPED);
+        assert_string_equal(result.reason, "history_too_large");
+        assert_true(qp_str_is(
+            result.text, "the history has 200000 events, and takes no more: let the flow return, "
+                         "and go on in another job"));
+        arena_done(&arena);
+    }
+}
+
 /* --------------------------------------------------------------------------------------- mistakes */
 
 static int bad_v(qp_flow *flow, qp_str input, void *context)
@@ -945,6 +1006,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_latent_history, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_location_over_the_limits, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_decision_too_large, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_full_history, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_decision_of_too_many_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_mistakes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_flow, setup, teardown),

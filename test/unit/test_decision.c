@@ -197,6 +197,28 @@ static void test_refusals(void **state)
     }
 }
 
+/* A history takes 200,000 events: a decision that would make more is refused whole. A loop that is there makes none. */
+static void test_a_full_history(void **state)
+{
+    static const char two[] = "{\"base\":1,\"commands\":["
+                              "{\"op\":\"sleep\",\"loc\":\"{4}\",\"v\":1,\"until\":1},"
+                              "{\"op\":\"sleep\",\"loc\":\"{5}\",\"v\":1,\"until\":1}]}";
+    struct decision_facts facts = {.base = BASE, .look = look, .events = LIMIT_FLOW_EVENTS - 2};
+    struct decision d;
+    struct qp_err err;
+    (void)state;
+    assert_int_equal(decision_read(&t.env, &arena, str_from(two), NOW, &d, &err), QP_OK);
+    assert_int_equal(decision_check(&t.env, &arena, &d, &facts, &err), QP_OK);
+    facts.events++;
+    assert_int_equal(decision_check(&t.env, &arena, &d, &facts, &err), QP_E_SHAPE);
+    assert_string_equal(err.pointer, "/commands");
+    assert_string_equal(err.text,
+                        "history_too_large: the history would have 200001 events, and has "
+                        "at most 200000: let the flow return, and go on in another job");
+    d.commands[1].again = true;
+    assert_int_equal(decision_check(&t.env, &arena, &d, &facts, &err), QP_OK);
+}
+
 /* 2,000 commands are taken, 2,001 are not; and none of a flow that has returned. */
 static void test_limits(void **state)
 {
@@ -346,6 +368,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_full_history, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(test_structure, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kept, setup, teardown),
