@@ -138,6 +138,38 @@ static void deploy(qp *q)
     }
 }
 
+/* ----------------------------------------------------------------------------------------- flows */
+
+/* Activities one after the other, each fed by the one before. */
+static int flow_steps(qp_flow *flow, qp_str input, void *context)
+{
+    qp_str output = input;
+    for (int i = 0; i < *(const int *)context; i++) {
+        QP_TRY(qp_activity(flow, "charge", output, NULL, &output));
+    }
+    return qp_return(flow, output);
+}
+
+static void add_flow(qp *q, const char *name, int *steps)
+{
+    struct qp_err err;
+    if (qp_flow_add(
+            q,
+            &(struct qp_flow_kind){
+                .name = str_from(name), .function = flow_steps, .context = steps, .in_hand = 4096},
+            &err) != QP_OK) {
+        die("flow", err.text);
+    }
+}
+
+static void add_flows(qp *q)
+{
+    static int one = 1;
+    static int ten = 10;
+    add_flow(q, "flow.one", &one);
+    add_flow(q, "flow.ten", &ten);
+}
+
 /* ------------------------------------------------------------------------------------- the load */
 
 struct load {
@@ -224,7 +256,8 @@ static int compare_double(const void *a, const void *b)
 struct load_figures load_run(const char *path, int64_t jobs, int64_t in_flight, enum load_job job,
                              int64_t (*syncs_so_far)(void))
 {
-    static const char *const topics[] = {"charge", "chain", "graph.one", "graph.ten", "graph.fan"};
+    static const char *const topics[] = {"charge",    "chain",    "graph.one", "graph.ten",
+                                         "graph.fan", "flow.one", "flow.ten"};
     struct load l = {.topic = topics[job], .jobs = jobs};
     struct load_figures f = {0};
     struct qp_err err;
@@ -233,8 +266,11 @@ struct load_figures load_run(const char *path, int64_t jobs, int64_t in_flight, 
     (void)pthread_mutex_init(&l.lock, NULL);
     (void)pthread_cond_init(&l.over, NULL);
     l.q = open_engine(path);
-    if (job >= LOAD_GRAPH_ONE) {
+    if (job >= LOAD_GRAPH_ONE && job <= LOAD_GRAPH_FAN) {
         deploy(l.q);
+    }
+    if (job >= LOAD_FLOW_ONE) {
+        add_flows(l.q);
     }
     l.latencies = in_flight == 1 ? calloc((size_t)jobs, sizeof *l.latencies) : NULL;
     syncs = syncs_so_far == NULL ? 0 : syncs_so_far();

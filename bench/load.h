@@ -1,4 +1,4 @@
-/* load.h - the load of the engine's benchmarks: jobs of 1 and 10 steps, as the kernel's own or as graphs, so many in flight
+/* load.h - the load of the engine's benchmarks: jobs of 1 and 10 steps, as the kernel's own, as graphs or as flows, a given number in flight
  *
  * The engine has its own threads and two workers', whose function does nothing; a job's next one is
  * started when it ends, so that as many as were asked for are in flight all the time.
@@ -16,7 +16,15 @@ struct load_figures {
 };
 
 /* What each job is. A graph's maps pass on what its workers need and answer. */
-enum load_job { LOAD_ONE_STEP, LOAD_TEN_STEPS, LOAD_GRAPH_ONE, LOAD_GRAPH_TEN, LOAD_GRAPH_FAN };
+enum load_job {
+    LOAD_ONE_STEP,
+    LOAD_TEN_STEPS,
+    LOAD_GRAPH_ONE,
+    LOAD_GRAPH_TEN,
+    LOAD_GRAPH_FAN,
+    LOAD_FLOW_ONE,
+    LOAD_FLOW_TEN
+};
 #define LOAD_FAN 1000 /* branches of LOAD_GRAPH_FAN, which a join ends */
 
 /* `path` as for qp_open. Ends the program when something fails. `syncs_so_far` may be NULL. */
