@@ -148,7 +148,7 @@ static void take_served(struct round *r)
     if (r->serving != NULL && r->serving->rc == QP_OK) {
         /* Known only now: a look that was not committed has found nothing. */
         for (struct service *s = e->services; s != NULL; s = s->next) {
-            s->wants_messages = s->wants_messages && !s->drained;
+            s->wants_messages = (s->wants_messages && !s->drained) || s->has_more;
         }
         serve_hand_out(e, r->served.handed);
         count_outcome(e, &r->served);

@@ -81,8 +81,9 @@ struct service {
     int64_t whole;                   /* room when nothing is in hand */
     bool held_back;                  /* a task that has one try left waits until it can be alone */
     bool drained;                    /* nothing more was in the stream, in that round */
-    bool wants_messages;             /* there may be something in the stream */
-    uint64_t bit;                    /* of its topic: topic_bit */
+    bool has_more;       /* there was, also when it was looked at only for what was held back */
+    bool wants_messages; /* there may be something in the stream */
+    uint64_t bit;        /* of its topic: topic_bit */
     struct service *next;
     struct service *next_in_slot;
 };

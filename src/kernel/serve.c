@@ -267,6 +267,7 @@ int engine_claim(struct engine *e, struct bundle *b, struct service *s, int64_t 
     for (size_t i = 0; i < op->msg_claim.out_count && rc == QP_OK; i++) {
         rc = task_take(e, b, o, s, op->msg_claim.out_messages[i]);
     }
+    s->has_more = rc == QP_OK && !s->drained && !s->held_back;
     s->drained = s->drained || s->held_back; /* what was given back is not there for us now */
     return rc;
 }
@@ -282,6 +283,7 @@ int serve_claim(struct engine *e, struct bundle *b, struct outcome *o)
     promises_begin(e);
     for (struct service *s = e->services; s != NULL && rc == QP_OK; s = s->next) {
         s->drained = false;
+        s->has_more = false;
         if (wants_tasks(e, s)) {
             rc = engine_claim(e, b, s, places_of(s), o);
         }

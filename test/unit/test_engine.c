@@ -113,6 +113,31 @@ static void test_room(void **state)
     }
 }
 
+/* Behind a task that waits until its last try can be made alone, others wait with it, and come when it is done. */
+static void test_room_behind_a_last_try(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
+        enginetest_init(&x, (enum storetest_kind)kind, worker);
+        x.service.room = 1;
+        x.options.max_deliveries = 2;
+        enginetest_open(&x);
+        start_many("j", 3, 0);
+        assert_int_equal(in_hand(), 1);
+        enginetest_crash(&x);
+        enginetest_settle(&x);
+        for (int left = 3; left > 0; left--) {
+            assert_int_equal(in_hand(), 1);
+            assert_int_equal(x.tasks->tries, left == 3 ? 2 : 1);
+            assert_int_equal(enginetest_result(&x, x.tasks, RESULT_DONE, "ok"), QP_OK);
+            enginetest_forget(&x, x.tasks);
+            enginetest_settle(&x);
+        }
+        assert_int_equal(x.ended, 3);
+        enginetest_done(&x);
+    }
+}
+
 static int places_found;
 
 /* Asks for a place, is begun again, as where others write, and asks again. */
@@ -431,6 +456,7 @@ int main(void)
         cmocka_unit_test(test_single),
         cmocka_unit_test(test_unknown_kind),
         cmocka_unit_test(test_room),
+        cmocka_unit_test(test_room_behind_a_last_try),
         cmocka_unit_test(test_born_held_or_from_stream),
         cmocka_unit_test(test_task_lease),
         cmocka_unit_test(test_lost_leases),
