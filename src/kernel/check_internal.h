@@ -31,8 +31,9 @@ struct check {
     const struct check_options *options;
     struct qp_err *err;
     int rc;
-    qp_ms now;  /* the clock of the last commit: by it lags are judged, so that rest is no lag */
-    int64_t ns; /* 0: all */
+    qp_ms now; /* the clock of the last commit: by it lags are judged, so that rest is no lag */
+    qp_ms fades_at; /* jobs whose retention time was over by then may be half deleted */
+    int64_t ns;     /* 0: all */
     const struct check_rule *rule; /* the one that is asked */
     struct arena arena;
     struct arena scratch;
