@@ -232,7 +232,7 @@ static const struct scene *parse_scene(const char *name)
             return scenes[i];
         }
     }
-    return NULL;
+    return name != NULL && strcmp(scene_flows.name, name) == 0 ? &scene_flows : NULL;
 }
 
 /* Lines "seed scene  what it found"; the others are for people. */
@@ -267,17 +267,25 @@ static void run_range(const struct campaign *c, struct score *s)
     }
 }
 
+/* One scene alone does not meet it all. */
+static const char *const *needs_of(const struct scene *scene)
+{
+    static const char *const nothing[] = {NULL};
+    if (scene == NULL) {
+        return needed;
+    }
+    return scene->needs != NULL ? scene->needs : nothing;
+}
+
 bool campaign_run(const struct campaign *c)
 {
-    static const char *const nothing[] = {NULL}; /* one scene alone does not meet it all */
     struct score s = {0, 0};
     if (c->kept != NULL) {
         run_kept(c, &s);
     }
     run_range(c, &s);
     if (!c->single) {
-        count(&s,
-              sim_print_cover(c->options.scene != NULL ? nothing : needed, c->count / COVER_PER));
+        count(&s, sim_print_cover(needs_of(c->options.scene), c->count / COVER_PER));
     }
     fiber_done();
     printf("seeds %" PRIu64 " to %" PRIu64 "\n", c->first, c->first + (uint64_t)c->count - 1);

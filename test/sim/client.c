@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "flow/face.h"
 #include "kernel/turn.h"
 #include "support/deploy.h"
 
@@ -27,6 +28,7 @@ struct order {
         struct request_unpark unpark;
         struct request_op op;
         struct deploy deploy;
+        struct request_flow flow;
     };
     struct node *node;
     struct act *act;
@@ -118,6 +120,21 @@ void scene_activate(struct sim *s, qp_ms at_ms, const struct app *app)
 void scene_delete(struct sim *s, qp_ms at_ms, const struct app *app)
 {
     act_new(s, ACT_DELETE, at_ms)->app = app;
+}
+
+void scene_announce(struct sim *s, qp_ms at_ms, const char *name)
+{
+    put(act_new(s, ACT_ANNOUNCE, at_ms)->workflow, name);
+}
+
+bool scene_was_announced(const struct sim *s)
+{
+    for (int i = 0; i < s->act_count; i++) {
+        if (s->acts[i].kind == ACT_ANNOUNCE && !s->acts[i].acknowledged) {
+            return false;
+        }
+    }
+    return true;
 }
 
 bool scene_was_activated(const struct sim *s)
@@ -289,11 +306,13 @@ static bool is_good(const struct act *a, int rc)
                                                  a->kind == ACT_DEPLOY));
 }
 
-/* A signal to one job, which has ended because a client asked for it. */
-static bool is_over(const struct sim *s, const struct act *a, int rc)
+/* A signal to one job, which has ended because a client asked for it, or because it needed no more. */
+static bool is_over(struct sim *s, const struct act *a, int rc)
 {
+    const struct seen_job *job = watch_job(s, str_from(a->jid));
     return a->kind == ACT_SIGNAL && a->jid[0] != '\0' && rc == QP_E_CLOSED &&
-           scene_was_ended(s, a->jid);
+           (scene_was_ended(s, a->jid) ||
+            (s->scene->spare_signals && job != NULL && job->end.ended));
 }
 
 static void answered(struct sim *s, struct act *a, int rc, const char *why)
@@ -450,6 +469,11 @@ static bool order_fill(struct order *o)
         o->deploy.activates = a->kind == ACT_ACTIVATE;
         o->deploy.deletes = a->kind == ACT_DELETE;
         deploy_init(&o->deploy);
+        return true;
+    case ACT_ANNOUNCE:
+        o->flow.ns = STORE_NS_DEFAULT;
+        o->flow.name = str_from(a->workflow);
+        request_flow(&o->flow);
         return true;
     case ACT_NUMBERS:
         break;

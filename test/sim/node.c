@@ -258,7 +258,9 @@ struct hand {
     struct scene_answer answer;
     struct request_result request;
     struct request_result again; /* the same once more */
+    struct request_beat beat;
     int64_t due_us;
+    int64_t says_us; /* when its answer is said; until then beats are sent */
     int64_t pending_done;
     int waiting; /* for answers */
     bool called;
@@ -310,7 +312,7 @@ static void hand_accepted(struct hand *h, const struct request_result *r)
                     h->sink->jid);
     }
     h->done = true;
-    if (r->kind == RESULT_ERROR) {
+    if (r->kind == RESULT_ERROR || r->kind == RESULT_PARK) {
         h->sink->errors++;
     } else if (++h->sink->accepted > 1) {
         sim_violate(s, "fence", "%s: two results of %.*s were accepted", h->sink->jid,
@@ -373,8 +375,11 @@ static void hand_submit(struct hand *h)
                                          .output = str_from(h->answer.output),
                                          .fatal = h->answer.fatal,
                                          .pending_index = pending ? h->pending_done + 1 : 0};
-    if (h->request.kind == RESULT_ERROR) {
+    if (h->request.kind == RESULT_ERROR || h->request.kind == RESULT_PARK) {
         h->request.error = h->request.output;
+    }
+    if (h->request.kind == RESULT_PARK) {
+        h->request.reason = str_from(h->answer.park);
     }
     request_result(&h->request);
     h->waiting = 1;
@@ -389,17 +394,61 @@ static void hand_submit(struct hand *h)
     }
 }
 
+/* A beat that was refused says that the task is another's, or nobody's. */
+static void beat_answered(struct engine *e, struct command *command, int rc, const char *why)
+{
+    struct hand *h = (struct hand *)((char *)command - offsetof(struct hand, beat.command));
+    (void)e;
+    (void)why;
+    h->waiting--;
+    if (rc != QP_OK && !is_worth_another_try(rc)) {
+        sim_cover("beat.refused");
+        h->sink->lost++;
+        hand_drop(h);
+    }
+}
+
+static void hand_beat(struct hand *h)
+{
+    struct node *n = h->node;
+    h->beat = (struct request_beat){.command.answer = beat_answered,
+                                    .ref = h->task->ref,
+                                    .lease_ms = h->task->service->lease_ms};
+    request_beat(&h->beat);
+    sim_cover("beat");
+    h->waiting = 1;
+    engine_submit(n->engine, &h->beat.command);
+}
+
+/* Whether the answer is still to come; a beat is sent meanwhile. */
+static bool hand_takes_time(struct hand *h)
+{
+    struct sim *s = h->node->sim;
+    int64_t beat_us = h->answer.beats_ms * 1000;
+    if (s->now_us >= h->says_us) {
+        return false;
+    }
+    h->due_us = beat_us > 0 && s->now_us + beat_us < h->says_us ? s->now_us + beat_us : h->says_us;
+    if (beat_us > 0) {
+        hand_beat(h);
+    }
+    return true;
+}
+
 static void hand_work(struct hand *h)
 {
     struct sim *s = h->node->sim;
     if (!h->called) {
         h->called = true;
         h->sink->calls++;
-        s->scene->execute(s->stage, h->task, &h->answer);
+        s->scene->execute(s->stage, h->node->index, h->task, &h->answer);
+        h->says_us = s->now_us + h->answer.takes_ms * 1000;
         sim_trace(s, "node %d: call %s %.*s, try %lld", h->node->index, h->sink->jid,
                   STR_ARG(h->task->addr), (long long)h->task->tries);
     }
-    hand_submit(h);
+    if (!hand_takes_time(h)) {
+        hand_submit(h);
+    }
 }
 
 static void work_on(struct node *n)

@@ -11,7 +11,9 @@
 
 struct app;
 
-#define SCENE_TEXT_SIZE 2048
+#define SCENE_TEXT_SIZE 4096
+#define SCENE_INPUT_SIZE 2048
+#define SCENE_ANSWER_SIZE 16384
 /* In some worlds pivots are as if they had been entered so many times before: then their planes are those of
  * the rounds, and so much more. The ceiling is 99,999,999. */
 #define SCENE_AGE INT64_C(99999980)
@@ -21,8 +23,11 @@ struct scene_answer {
     enum result_kind kind;
     int64_t code;
     bool fatal;
-    char output[SCENE_TEXT_SIZE];
+    const char *park; /* RESULT_PARK: the reason; `output` is the sentence */
+    char output[SCENE_ANSWER_SIZE];
     int64_t pending; /* RESULT_PENDING first, so many times */
+    qp_ms takes_ms;  /* before it is said; 0: it is said at once */
+    qp_ms beats_ms;  /* meanwhile a beat, so often; 0: none */
 };
 
 /* How a job ended, as it was committed, and what was called for it. */
@@ -51,9 +56,14 @@ struct scene {
     bool (*start)(void *world, int node, struct arena *arena, struct op_job_create *job);
     void (*destroy)(void *world);
     bool stays_young; /* its pivots count their rounds: they cannot be as old as SCENE_AGE */
-    void (*execute)(void *world, const struct task *task, struct scene_answer *out_answer);
+    bool
+        spare_signals; /* more signals are sent to a job than it needs: one that has ended refuses them */
+    void (*execute)(void *world, int node, const struct task *task,
+                    struct scene_answer *out_answer);
     /* When all is at rest: false, and out_text says what differs from what must be. */
     bool (*verify)(void *world, struct sim *sim, char out_text[SCENE_TEXT_SIZE]);
+    /* What a campaign of this scene alone must have met, ended by NULL; NULL: nothing is asked. */
+    const char *const *needs;
 };
 
 extern const struct scene scene_cast;
@@ -61,12 +71,19 @@ extern const struct scene scene_shapes;
 extern const struct scene scene_graph;
 extern const struct scene scene_signals;
 extern const struct scene scene_names;
+extern const struct scene scene_flows;     /* not in the list: it has a campaign of its own */
 extern const struct scene *const scenes[]; /* ended by NULL */
 
 /* Memory that outlives nodes. */
 const struct qp_env *scene_env(const struct sim *sim);
 /* For people who look at the trace. */
 void scene_say(struct sim *sim, const char *text);
+/* Something is wrong, and the run ends: `check` names what found it. */
+void scene_violate(struct sim *sim, const char *check, const char *text);
+/* What is committed, to be read. */
+struct store *scene_store(struct sim *sim);
+/* Since the beginning. */
+qp_ms scene_now_ms(const struct sim *sim);
 
 /* What clients do; `at_ms` after the beginning, then again until it is answered. Texts are copied. */
 struct scene_job {
@@ -92,6 +109,9 @@ void scene_signal_job(struct sim *sim, qp_ms at_ms, const char *jid, const char 
 void scene_deploy(struct sim *sim, qp_ms at_ms, const struct app *app);
 void scene_activate(struct sim *sim, qp_ms at_ms, const struct app *app);
 void scene_delete(struct sim *sim, qp_ms at_ms, const struct app *app);
+/* The name is a flow's, once that is answered. */
+void scene_announce(struct sim *sim, qp_ms at_ms, const char *name);
+bool scene_was_announced(const struct sim *sim);
 /* Whether any version was active. */
 bool scene_was_activated(const struct sim *sim);
 void scene_end_job(struct sim *sim, qp_ms at_ms, const char *jid, enum job_state state);
@@ -103,6 +123,8 @@ void scene_reserve(struct sim *sim, const char *name);
 int64_t scene_number(const struct sim *sim, const char *name);
 
 void scene_outcome(const struct sim *sim, const char *jid, struct scene_end *out_end);
+/* Of a job that was started; 0: none was. */
+int64_t scene_job_number(struct sim *sim, const char *jid);
 /* The rows of a table, as they are committed. */
 int64_t scene_rows(struct sim *sim, enum table_id table);
 /* Whether somebody asked to end the job, or one that it awaits ("<jid>.."). */

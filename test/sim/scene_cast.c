@@ -422,7 +422,7 @@ static const struct cast_job *job_of(const struct cast_world *w, qp_str jid)
     return NULL;
 }
 
-static void cast_execute(void *world, const struct task *task, struct scene_answer *out)
+static void cast_execute(void *world, int node, const struct task *task, struct scene_answer *out)
 {
     struct cast_world *w = world;
     const struct cast_job *job = job_of(w, task->jid);
@@ -430,6 +430,7 @@ static void cast_execute(void *world, const struct task *task, struct scene_answ
     int64_t number = shape_number((qp_str){addr.p + 1, addr.n - 1});
     const struct role *role;
     char plain[128];
+    (void)node;
     QP_ASSERT(job != NULL);
     role = &w->plans[job->plan].roles[number];
     *out = (struct scene_answer){.kind = RESULT_DONE, .pending = role->pending};

@@ -1,6 +1,7 @@
 /* scene_faces.c - the faces that each node of a world has (see scene_faces.h) */
 #include "sim/scene_faces.h"
 
+#include "flow/face.h"
 #include "graph/face.h"
 #include "kernel/single.h"
 
@@ -8,7 +9,7 @@
 
 struct faces *scene_faces_open(struct scene_faces *f, const struct qp_env *env)
 {
-    static const struct face *const kinds[] = {&single_face, &graph_face};
+    static const struct face *const kinds[] = {&single_face, &graph_face, &flow_face};
     *f = (struct scene_faces){.env = env};
     QP_ASSERT(faces_open(&(struct face_options){.env = env}, kinds, ARRAY_COUNT(kinds),
                          &f->faces) == QP_OK);

@@ -1,4 +1,4 @@
-/* scene_faces.h - the faces of single jobs and graphs that each node of a world has, as a process would
+/* scene_faces.h - the faces of single jobs, graphs and flows that each node of a world has, as a process would
  *
  * They live in the node's memory: when the node dies, they are gone, and nothing is closed. A node sees what others have
  * activated by looking; commits look by themselves when the number of definitions says so.

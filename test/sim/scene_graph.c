@@ -131,13 +131,14 @@ static bool work_fails(struct graph_world *w, const struct json *input, const st
     return strcmp(kind, "fail") == 0;
 }
 
-static void graph_execute(void *world, const struct task *task, struct scene_answer *out)
+static void graph_execute(void *world, int node, const struct task *task, struct scene_answer *out)
 {
     struct graph_world *w = world;
     struct qp_err err = {0};
     struct json *input = NULL;
     char kind[32];
     bool fatal = false;
+    (void)node;
     QP_ASSERT(json_parse(scene_env(w->sim), task->input, &err, &input) == QP_OK);
     member(input, "k", kind, sizeof kind);
     *out = (struct scene_answer){.kind = RESULT_DONE,

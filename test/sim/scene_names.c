@@ -54,8 +54,9 @@ static bool names_started(void *world, int node, struct arena *arena, struct op_
     return scene_was_activated(w->sim);
 }
 
-static void names_execute(void *world, const struct task *task, struct scene_answer *out)
+static void names_execute(void *world, int node, const struct task *task, struct scene_answer *out)
 {
+    (void)node;
     (void)world;
     (void)task;
     *out = (struct scene_answer){.kind = RESULT_DONE};

@@ -44,10 +44,11 @@ static const struct program *const *shapes_programs(void *world, int node, const
     return w->programs;
 }
 
-static void shapes_execute(void *world, const struct task *task, struct scene_answer *out)
+static void shapes_execute(void *world, int node, const struct task *task, struct scene_answer *out)
 {
     const struct shapes_world *w = world;
     char text[SHAPE_TEXT_SIZE];
+    (void)node;
     *out = (struct scene_answer){.kind = RESULT_DONE};
     w->shape->execute(task->addr, task->input, text);
     QP_ASSERT(strlen(text) < sizeof out->output);

@@ -204,8 +204,10 @@ static const struct program *const *signals_programs(void *world, int node,
     return w->programs;
 }
 
-static void signals_execute(void *world, const struct task *task, struct scene_answer *out)
+static void signals_execute(void *world, int node, const struct task *task,
+                            struct scene_answer *out)
 {
+    (void)node;
     (void)world;
     (void)task;
     *out = (struct scene_answer){.kind = RESULT_DONE};

@@ -254,6 +254,21 @@ void scene_say(struct sim *s, const char *text)
     sim_trace(s, "%s", text);
 }
 
+void scene_violate(struct sim *s, const char *check, const char *text)
+{
+    sim_violate(s, check, "%s", text);
+}
+
+struct store *scene_store(struct sim *s)
+{
+    return s->checker;
+}
+
+qp_ms scene_now_ms(const struct sim *s)
+{
+    return s->now_us / 1000;
+}
+
 /* The commits whose time has come; all of them, when `all`. */
 static void late_commits(struct sim *s, bool all)
 {

@@ -14,7 +14,7 @@
 #include "support/fiber.h"
 #include "support/model.h"
 
-#define TOPICS_MAX 5
+#define TOPICS_MAX 8
 #define NEVER INT64_MAX
 #define NAME_SIZE 96
 
@@ -52,6 +52,7 @@ extern const char *const fault_names[FAULT_KINDS];
 
 enum act_kind {
     ACT_NUMBERS,
+    ACT_ANNOUNCE,
     ACT_DEPLOY,
     ACT_ACTIVATE,
     ACT_DELETE,
@@ -76,7 +77,7 @@ struct act {
     int64_t job_kind;
     char workflow[NAME_SIZE];
     char limit_key[NAME_SIZE]; /* "": none */
-    char input[SCENE_TEXT_SIZE];
+    char input[SCENE_INPUT_SIZE];
     qp_ms expire_ms;
     /* of a signal */
     char topic[NAME_SIZE];
