@@ -11,6 +11,7 @@
  */
 #include "flow/program.h"
 
+#include "base/failpoint.h"
 #include "base/hash.h"
 #include "flow/decision_read.h"
 #include "flow/event.h"
@@ -161,7 +162,7 @@ static int decide(struct turn *t, struct work *work)
 {
     struct decision decision;
     QP_TRY(read_decision(t, work->output, &decision, NULL));
-    for (size_t i = 0; i < decision.count; i++) {
+    for (size_t i = PLANT(decision_hole) && t->stepwise ? 1 : 0; i < decision.count; i++) {
         QP_TRY(make_event(t, &decision.commands[i]));
     }
     if (decision.end == DECISION_RETURNS) {
@@ -214,6 +215,9 @@ static int enter_made(struct turn *t, struct raw_walk made, int64_t *out_waiting
         qp_str addr = {made.value.p + 1, made.value.n - 2};
         const struct act_row *act = NULL;
         QP_TRY(turn_act(t, addr, &act));
+        if (PLANT(decision_hole) && act == NULL) {
+            continue;
+        }
         QP_ASSERT(act != NULL);
         *out_waiting += act->category == 'A';
         QP_TRY(turn_child_at(t, addr));
@@ -233,6 +237,7 @@ static int decided(struct turn *t, struct spawn *spawn)
     QP_TRY(enter_made(t, kept.made, &waiting));
     spawn->given = true;
     spawn->delta = t->child_count - (kept.end == DECISION_RETURNS ? 1 : 0);
+    spawn->delta += PLANT(decision_twice) && t->stepwise ? t->child_count : 0;
     if (kept.end == DECISION_RETURNS) {
         return QP_OK;
     }
