@@ -34,7 +34,7 @@
     X(limit_forgotten)   /* a place that comes free under a limit is not given out again */        \
     X(forgotten_signal)  /* the id of a signal that was delivered is not remembered */             \
     X(signal_twice)      /* a signal that was kept for a job is delivered, and still kept */       \
-    X(decision_twice)    /* the events of a decision that is taken up again are counted again */   \
+    X(decision_twice)    /* the events of a decision that is resumed are counted again */          \
     X(decision_hole)     /* a decision that dies between its steps has lost its first event */     \
     X(stale_names)       /* names mean what they meant when the node last looked between commits */
 

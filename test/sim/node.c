@@ -394,7 +394,7 @@ static void hand_submit(struct hand *h)
     }
 }
 
-/* A beat that was refused says that the task is another's, or nobody's. */
+/* A beat that was refused says that the task is no longer ours. */
 static void beat_answered(struct engine *e, struct command *command, int rc, const char *why)
 {
     struct hand *h = (struct hand *)((char *)command - offsetof(struct hand, beat.command));

@@ -152,7 +152,7 @@ static int run_version(struct flows_world *w, struct arena *arena, const struct 
                       out_result);
 }
 
-/* A task may be in hand whose job is over and gone: then nobody hears what is said of it. */
+/* A task may be in hand whose job is over and gone: then what is said of it is refused. */
 static void decide(struct flows_world *w, int node, const struct task *task,
                    struct scene_answer *out)
 {

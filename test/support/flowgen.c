@@ -44,7 +44,7 @@ static struct flowgen_step *random_list(struct flowgen *g, int depth, int64_t ve
 static void give_name(struct flowgen *g, struct flowgen_step *s)
 {
     if (s->op == FLOWGEN_ACTIVITY && s->fate == FLOWGEN_UNSTARTED) {
-        (void)snprintf(s->name, sizeof s->name, FLOWGEN_NOBODY);
+        (void)snprintf(s->name, sizeof s->name, FLOWGEN_UNSERVED);
     } else if (s->op == FLOWGEN_ACTIVITY) {
         (void)snprintf(s->name, sizeof s->name, "a%d", (int)(g->topics++ % FLOWGEN_TOPICS));
     } else {

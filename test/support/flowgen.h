@@ -28,8 +28,8 @@
 #define FLOWGEN_VERSIONS 48
 #define FLOWGEN_LISTENS 1024
 #define FLOWGEN_NAME_SIZE 16
-#define FLOWGEN_TOPICS 6        /* a0 to a5: the activities have these names */
-#define FLOWGEN_NOBODY "nobody" /* a topic that no worker has */
+#define FLOWGEN_TOPICS 6            /* a0 to a5: the activities have these names */
+#define FLOWGEN_UNSERVED "unserved" /* a topic that no worker has */
 #define FLOWGEN_VALUE_SIZE 64
 #define FLOWGEN_KEYS 2 /* limit keys of tasks: t0, t1 */
 
@@ -56,7 +56,7 @@ enum flowgen_fate {
     FLOWGEN_FINE,
     FLOWGEN_FLAKY,     /* its worker fails twice first */
     FLOWGEN_FATAL,     /* error 404, not tried again */
-    FLOWGEN_UNSTARTED, /* nobody serves its topic, and it has a start limit */
+    FLOWGEN_UNSTARTED, /* no worker serves its topic, and it has a start limit */
     FLOWGEN_SLOW,      /* takes longer than its run limit */
     FLOWGEN_SILENT,    /* takes longer than its beat limit, without a beat */
     FLOWGEN_BEATS,     /* the same, with beats */
