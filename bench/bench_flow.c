@@ -14,7 +14,7 @@
 #include "load.h"
 #include "place.h"
 
-#define ROUNDS 5
+#define ROUNDS 3
 
 static int compare_double(const void *a, const void *b)
 {
@@ -38,8 +38,8 @@ struct kinds {
 };
 
 static const struct kinds kinds[] = {
-    {"W1, one activity", {LOAD_ONE_STEP, LOAD_GRAPH_ONE, LOAD_FLOW_ONE}, 20000, 500},
-    {"W2, ten activities", {LOAD_TEN_STEPS, LOAD_GRAPH_TEN, LOAD_FLOW_TEN}, 4000, 100},
+    {"W1, one activity", {LOAD_ONE_STEP, LOAD_GRAPH_ONE, LOAD_FLOW_ONE}, 10000, 300},
+    {"W2, ten activities", {LOAD_TEN_STEPS, LOAD_GRAPH_TEN, LOAD_FLOW_TEN}, 2000, 60},
 };
 
 static struct load_figures run(const char *path, int64_t jobs, int64_t in_flight, enum load_job job)
