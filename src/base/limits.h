@@ -240,10 +240,16 @@
 /* Traversals */
 #define LIMIT_CARTO_ITEMS 1000000   /* work items of one request */
 #define LIMIT_CARTO_LEVELS 200      /* from a root down; deeper is the item's error LEVEL_LIMIT */
-#define LIMIT_CARTO_RELATIONS 10000 /* of one package version */
-#define LIMIT_CARTO_EXCLUSIONS 1000 /* of one item */
-#define LIMIT_CARTO_NAME_SIZE 255   /* of a package or a pattern, without its type */
-#define LIMIT_CARTO_NEAREST 3       /* names that an unknown root may have meant */
+#define LIMIT_CARTO_ROOTS 100000    /* of one request that names each */
+#define LIMIT_CARTO_OVERRIDES 1000  /* of one request */
+#define LIMIT_CARTO_PLANS 64        /* requests that an engine keeps as they were read */
+#define LIMIT_CARTO_UNIVERSES 4     /* that an engine keeps in memory */
+#define LIMIT_CARTO_PAGE_FACTS 5000 /* of an import, in one commit */
+#define LIMIT_CARTO_FORMER_MS (10 * 60 * 1000) /* how long lists stay that an import has replaced */
+#define LIMIT_CARTO_RELATIONS 10000            /* of one package version */
+#define LIMIT_CARTO_EXCLUSIONS 1000            /* of one item */
+#define LIMIT_CARTO_NAME_SIZE 255              /* of a package or a pattern, without its type */
+#define LIMIT_CARTO_NEAREST 3                  /* names that an unknown root may have meant */
 #define LIMIT_CARTO_FACT_SIZE (1024 * 1024)
 #define LIMIT_CARTO_UNIVERSE_SIZE (1024 * 1024 * 1024) /* of all facts of a universe, in memory */
 #define LIMIT_DEB_NAME_SIZE 200

@@ -294,6 +294,26 @@ static int deb_root(const struct carto_request *r, struct arena *a, qp_str text,
     return QP_OK;
 }
 
+/* Names that packages only provide are no roots of deb:*. */
+static int deb_next_root(const struct carto_request *r, qp_str after, bool *out_found,
+                         qp_str *out_name, struct qp_err *err)
+{
+    const struct carto_facts *facts = facts_of(r);
+    struct deb_package package;
+    for (*out_found = false; !*out_found;) {
+        struct deb_atom atom = {0};
+        int rc = facts->next(facts->context, after, &atom.name);
+        if (rc == QP_E_NOT_FOUND) {
+            return QP_OK;
+        }
+        QP_TRY(rc);
+        QP_TRY(find_package(facts, &atom, options_of(r)->arch, out_found, &package, err));
+        after = atom.name;
+    }
+    *out_name = after;
+    return QP_OK;
+}
+
 static int deb_check_override(const struct carto_request *r, const struct carto_override *override,
                               struct qp_err *err)
 {
@@ -444,7 +464,8 @@ static int select_group(const struct carto_request *r, struct arena *a,
             return overconstrained(a, item, is_any_known, outcome);
         }
         QP_TRY(target_text(a, &atom, &target));
-        if (carto_chosen(r, id_of(target), &chosen)) {
+        QP_TRY(carto_chosen(r, id_of(target), &is_found, &chosen));
+        if (is_found) {
             return select_chosen(r, &chosen, &atom, out, err);
         }
         QP_TRY(satisfy(r, a, &atom, &is_found, out, err));
@@ -463,10 +484,12 @@ static int deb_select(const struct carto_request *r, struct arena *a, const stru
 {
     struct carto_package chosen = {0};
     struct deb_atom advice = {0};
+    bool is_chosen = false;
     if (options_of(r)->closure == DEB_CLOSURE_S) {
         return select_group(r, a, item, out, outcome, err);
     }
-    if (carto_chosen(r, item->target, &chosen)) {
+    QP_TRY(carto_chosen(r, item->target, &is_chosen, &chosen));
+    if (is_chosen) {
         QP_TRY(advice_of(item, &advice, err));
         return select_chosen(r, &chosen, &advice, out, err);
     }
@@ -684,9 +707,11 @@ int deb_dependent(const struct carto_facts *facts, const struct deb_options *opt
 const struct carto_type deb_type = {
     .name = type_name,
     .mode = CARTO_PURE,
+    .has_facts = true,
     .options = deb_read_options,
     .check_name = deb_check_name,
     .root = deb_root,
+    .next_root = deb_next_root,
     .check_override = deb_check_override,
     .select = deb_select,
     .resolve = deb_resolve,

@@ -46,7 +46,7 @@ int facts_table_add(struct facts_table *t, qp_str name, qp_str value)
 {
     void *array = t->facts;
     struct fact f = {0};
-    QP_ASSERT(t->universe[0] == '\0');
+    QP_ASSERT(!t->is_sealed);
     QP_ASSERT(t->fact_count == 0 || str_compare(t->facts[t->fact_count - 1].name, name) < 0);
     QP_TRY(grow(t->env, &array, &t->fact_room, t->fact_count, sizeof(struct fact)));
     t->facts = array;
@@ -61,7 +61,7 @@ int facts_table_refer(struct facts_table *t, qp_str target, qp_str source)
 {
     void *array = t->refs;
     struct fact_ref r = {0};
-    QP_ASSERT(t->universe[0] == '\0');
+    QP_ASSERT(!t->is_sealed);
     QP_TRY(grow(t->env, &array, &t->ref_room, t->ref_count, sizeof(struct fact_ref)));
     t->refs = array;
     if (!arena_copy(&t->memory, target, &r.target) || !arena_copy(&t->memory, source, &r.source)) {
@@ -107,6 +107,7 @@ static void hash_text(struct hash_stream *h, qp_str text)
 void facts_table_seal(struct facts_table *t)
 {
     struct hash_stream h;
+    t->is_sealed = true;
     sort_refs(t);
     hash_stream_init(&h);
     for (size_t i = 0; i < t->fact_count; i++) {
@@ -114,6 +115,14 @@ void facts_table_seal(struct facts_table *t)
         hash_text(&h, t->facts[i].value);
     }
     hash_stream_end(&h, t->universe);
+}
+
+void facts_table_name(struct facts_table *t, qp_str universe)
+{
+    QP_ASSERT(t->universe[0] == '\0' && t->ref_count == 0);
+    QP_ASSERT(universe.n > 0 && universe.n < sizeof t->universe);
+    memcpy(t->universe, universe.p, universe.n);
+    t->universe[universe.n] = '\0';
 }
 
 /* ---------------------------------------------------------------------------------------- reading */

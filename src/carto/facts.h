@@ -34,6 +34,13 @@ struct fact {
     qp_str value;
 };
 
+/* A row of an import. */
+struct import_fact {
+    int64_t kind; /* enum fact_kind of the store */
+    qp_str name;
+    qp_str value;
+};
+
 struct fact_ref {
     qp_str target;
     qp_str source;
@@ -48,7 +55,8 @@ struct facts_table {
     struct fact_ref *refs; /* by (target, source), each once */
     size_t ref_count;
     size_t ref_room;
-    char universe[HASH_TEXT_SIZE]; /* of a table that is sealed, else empty */
+    char universe[LIMIT_ID_SIZE + 1]; /* its name; empty: it has none yet */
+    bool is_sealed;
 };
 
 void facts_table_init(struct facts_table *t, const struct qp_env *env);
@@ -59,6 +67,8 @@ int facts_table_add(struct facts_table *t, qp_str name, qp_str value) QP_MUST_US
 int facts_table_refer(struct facts_table *t, qp_str target, qp_str source) QP_MUST_USE;
 /* Puts the references in order and takes the hash of all facts. Nothing is added afterwards. */
 void facts_table_seal(struct facts_table *t);
+/* The same for a table that was filled from rows, whose universe has its name already; references are not asked for. */
+void facts_table_name(struct facts_table *t, qp_str universe);
 
 struct carto_facts facts_table_reader(const struct facts_table *t);
 

@@ -533,12 +533,21 @@ static int hash_graph(const struct graph *g, const struct carto_result_head *hea
 }
 
 int format_hash(const struct qp_env *env, const struct carto_items *items,
-                const struct carto_result_head *head, char out_hash[HASH_TEXT_SIZE])
+                const struct carto_result_head *head, struct format_digest *out_digest)
 {
     struct graph g;
+    struct format_digest digest = {0};
     int rc = graph_open(&g, env, items);
     if (rc == QP_OK) {
-        rc = hash_graph(&g, head, out_hash);
+        rc = hash_graph(&g, head, digest.hash);
+    }
+    if (rc == QP_OK) {
+        digest.nodes = (int64_t)g.node_count;
+        digest.edges = (int64_t)g.edge_count;
+        for (size_t i = 0; i < g.node_count; i++) {
+            digest.errors += g.nodes[i]->errors.n > 0 ? 1 : 0;
+        }
+        *out_digest = digest;
     }
     graph_close(&g);
     return rc;

@@ -37,9 +37,15 @@ struct carto_result_head {
 /* Gets the text in pieces; a code other than QP_OK ends the format with it. */
 typedef int (*carto_sink)(void *context, const char *bytes, size_t size);
 
-/* The hash alone: what FORMAT records. */
+/* What FORMAT records of a result. */
+struct format_digest {
+    char hash[HASH_TEXT_SIZE];
+    int64_t nodes;
+    int64_t edges;
+    int64_t errors; /* nodes that have some */
+};
 int format_hash(const struct qp_env *env, const struct carto_items *items,
-                const struct carto_result_head *head, char out_hash[HASH_TEXT_SIZE]) QP_MUST_USE;
+                const struct carto_result_head *head, struct format_digest *out_digest) QP_MUST_USE;
 /* QP_E_CORRUPT: `hash` is not what the items give. */
 int format_json(const struct qp_env *env, const struct carto_items *items,
                 const struct carto_result_head *head, qp_str hash, void *context,

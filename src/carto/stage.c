@@ -87,7 +87,13 @@ int stage_resolve(const struct carto_request *r, struct arena *a, struct carto_i
     if (use == NULL) {
         return fail_unknown(r, a, item->selected.id.type, outcome);
     }
-    return use->type->resolve(r, a, item, out, outcome, err);
+    QP_TRY(use->type->resolve(r, a, item, out, outcome, err));
+    if (outcome->result == CARTO_DONE && out->count > LIMIT_CARTO_RELATIONS) {
+        *outcome = (struct carto_outcome){
+            CARTO_FAILED, CARTO_METADATA_ERROR,
+            QP_STR("the package has more than 10000 relationships (LIMIT_CARTO_RELATIONS)")};
+    }
+    return QP_OK;
 }
 
 static bool is_excluded(const struct carto_item *item, const struct carto_relation *relation)

@@ -61,14 +61,17 @@ int carto_known_types(const struct carto_request *r, struct arena *a, qp_str *ou
     return QP_OK;
 }
 
-bool carto_chosen(const struct carto_request *r, struct carto_id id, struct carto_package *out)
+int carto_chosen(const struct carto_request *r, struct carto_id id, bool *out_found,
+                 struct carto_package *out)
 {
+    *out_found = true;
     for (size_t i = 0; i < r->override_count; i++) {
         if (str_equal(r->overrides[i].id.type, id.type) &&
             str_equal(r->overrides[i].id.name, id.name)) {
             *out = r->overrides[i].package;
-            return true;
+            return QP_OK;
         }
     }
-    return r->history != NULL && r->history(r->history_context, id, out);
+    *out_found = false;
+    return r->history == NULL ? QP_OK : r->history(r->history_context, id, out_found, out);
 }

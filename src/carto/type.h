@@ -70,6 +70,7 @@ enum carto_failure {
 #define CARTO_FAILURE_NAME(name) CARTO_##name,
     CARTO_FAILURES(CARTO_FAILURE_NAME)
 #undef CARTO_FAILURE_NAME
+        CARTO_FAILURE_COUNT
 };
 const char *carto_failure_text(enum carto_failure failure); /* "METADATA_MISSING"; "" for none */
 
@@ -142,6 +143,7 @@ struct carto_request;
 struct carto_type {
     const char *name;
     enum carto_mode mode;
+    bool has_facts; /* of a universe, which must have been imported before a request can use it */
 
     /* Reads the type's own members of a request (NULL: none are given) into what its stages get. QP_E_SHAPE with a
      * pointer for what it does not take, also a scope that it has no data for. */
@@ -153,6 +155,9 @@ struct carto_type {
      * is given, its selection. QP_E_NOT_FOUND, with the nearest names: there is no such package, or no such version. */
     int (*root)(const struct carto_request *r, struct arena *a, qp_str text, struct carto_item *out,
                 struct qp_err *err);
+    /* A root "type:*": the next package behind `after` by name, none: the first. NULL: the type takes no such root. */
+    int (*next_root)(const struct carto_request *r, qp_str after, bool *out_found, qp_str *out_name,
+                     struct qp_err *err);
     /* Whether the package of an override exists. */
     int (*check_override)(const struct carto_request *r, const struct carto_override *override,
                           struct qp_err *err);
@@ -184,13 +189,14 @@ struct carto_request {
     const struct carto_override *overrides;
     size_t override_count;
     /* What an earlier item has selected for a target, for ordered types; NULL: there is no history. */
-    bool (*history)(const void *context, struct carto_id id, struct carto_package *out);
-    const void *history_context;
+    int (*history)(void *context, struct carto_id id, bool *out_found, struct carto_package *out);
+    void *history_context;
 };
 
 const struct carto_use *carto_use_of(const struct carto_request *r, qp_str type);
 /* The package that an override, or else the history, gives for a target. */
-bool carto_chosen(const struct carto_request *r, struct carto_id id, struct carto_package *out);
+int carto_chosen(const struct carto_request *r, struct carto_id id, bool *out_found,
+                 struct carto_package *out) QP_MUST_USE;
 /* "deb, npm": for errors about a type that is not known. */
 int carto_known_types(const struct carto_request *r, struct arena *a, qp_str *out) QP_MUST_USE;
 

@@ -4,6 +4,7 @@
  * done, and the next process that opens the file finds it as it is.
  */
 #include "cli/output.h"
+#include "run/traversals.h"
 #include "server/api.h"
 
 #define LOOK_MS 200 /* between two looks at a store that another process works on */
@@ -140,6 +141,13 @@ static int refuse(struct cli *c, const char *name, int rc, const struct qp_err *
     }
 }
 
+/* A traversal that a command waits for runs in this process, and FORMAT is a task of its own. */
+static int open_workers(qp *engine, struct qp_err *err)
+{
+    QP_TRY(traversals_serve(engine, err));
+    return qp_start_threads(engine, 1, err);
+}
+
 int ask_file_open(struct cli *c, const char *place)
 {
     struct file *f = mem_alloc(&c->env, sizeof *f);
@@ -163,7 +171,9 @@ int ask_file_open(struct cli *c, const char *place)
     options.accept_loss = cli_has(c, OPT_accept_loss);
     rc =
         writes ? qp_open(&options, &f->engine, &err) : qp_open_readonly(&options, &f->engine, &err);
-    rc = rc == QP_OK && writes ? qp_start_threads(f->engine, 0, &err) : rc;
+    if (rc == QP_OK && writes) {
+        rc = open_workers(f->engine, &err);
+    }
     api = (struct api_options){.engine = f->engine, .env = &c->env, .threads = 1, .open = true};
     rc = rc == QP_OK ? api_open(&api, &f->api, &err) : rc;
     if (rc != QP_OK) {

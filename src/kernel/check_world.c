@@ -22,7 +22,7 @@ struct world_turn {
     struct op_job_create job; /* of a start */
     struct msg_ref task;      /* of a result */
     qp_str addr;
-    qp_str output;
+    qp_str output; /* of a start its input */
 };
 
 /* No worker is here: every task goes into its stream. */
@@ -62,13 +62,13 @@ static int decide_start(void *context, struct bundle *b)
     QP_TRY(step_op(b, &create));
     QP_TRY(bundle_run(b));
     QP_TRY(turn_init(&t, &turn->kernel, b, &turn->outcome, &trigger));
-    t.payload = QP_STR("{}");
+    t.payload = str_is_none(turn->output) ? QP_STR("{}") : turn->output;
     return turn_begin(&t);
 }
 
 int world_start(struct world *w, const struct op_job_create *job)
 {
-    struct world_turn turn = {.job = *job};
+    struct world_turn turn = {.job = *job, .output = w->input};
     w->jobs++;
     return world_decide(w, &turn, decide_start);
 }

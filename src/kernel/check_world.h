@@ -70,6 +70,7 @@ struct world {
     struct store *store;
     struct arena arena;
     struct qp_err *err;
+    qp_str input; /* of its starts; none: {} */
     int64_t jobs; /* started so far */
 };
 

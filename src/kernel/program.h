@@ -104,7 +104,10 @@ struct turn {
     enum job_state end_state;
     qp_str end_error;
     bool descends; /* and the jobs that it has called with it */
-    bool works;    /* the step gave out a task */
+    /* What `work` leaves for `spawn` of the same turn, in the commit's arena: saves making it again. NULL: step 1 was another
+     * turn's. A program says the same with it and without. */
+    const void *kept;
+    bool works; /* the step gave out a task */
     bool waits; /* the step made something that the activity waits for: a timer, a hook, a child */
 };
 

@@ -1,6 +1,7 @@
 /* kinds.c - the list of all kinds of jobs (see kinds.h) */
 #include "run/kinds.h"
 
+#include "carto/face.h"
 #include "flow/face.h"
 #include "graph/face.h"
 #include "kernel/check.h"
@@ -10,6 +11,7 @@ static const struct face *const kinds[] = {
     &single_face,
     &graph_face,
     &flow_face,
+    &carto_face,
 };
 
 int kinds_open(const struct face_options *options, const struct face *const *more,

@@ -31,7 +31,7 @@ void api_call_done(struct api_call *c)
 void api_call_settle(struct api_call *c)
 {
     c->body = c->ns = c->target = QP_NONE;
-    c->authorization = c->accept = c->content_type = c->last_event_id = QP_NONE;
+    c->authorization = c->accept = c->content_type = c->last_event_id = c->range = QP_NONE;
     for (size_t i = 0; i < CALL_PARTS; i++) {
         c->parts[i] = QP_NONE;
     }

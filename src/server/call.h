@@ -126,6 +126,7 @@ struct api_call {
     qp_str content_type;
     qp_str idempotency_key;
     qp_str last_event_id;
+    qp_str range;
     qp_str traceparent;
     qp_str from;      /* the peer's address */
     int64_t peer_uid; /* of a Unix socket; -1: unknown */
@@ -161,9 +162,11 @@ struct api_call {
     const char *content_type_out;
     struct buf out;
     int retry_after_s;
-    bool replayed;     /* an answer of before: Idempotency-Replayed */
-    bool close_after;  /* nothing more is read from this peer */
-    const char *allow; /* of 405 */
+    bool replayed;              /* an answer of before: Idempotency-Replayed */
+    bool close_after;           /* nothing more is read from this peer */
+    const char *allow;          /* of 405 */
+    const char *traverse_state; /* of a traversal's result: its state in a word */
+    char content_range[64];     /* of 206 and 416; else empty */
     struct api_stream *stream;
 
     /* who keeps it */
@@ -229,6 +232,8 @@ void api_json_set(struct api_call *c, struct json_writer *w, int status);
     X(MISSING_FIELD, 400, "missing_field", "a field is missing", "/openapi.json lists the fields") \
     X(BAD_PARAMETER, 400, "bad_parameter", "a parameter of the query is wrong",                    \
       "/openapi.json lists the parameters")                                                        \
+    X(RANGE, 416, "range", "the range is outside of the text",                                     \
+      "the header Content-Range has its size")                                                     \
     X(BODY_SIZE, 413, "too_large", "the body is larger than the limit",                            \
       "send less, or start the server with a larger --max-body")                                   \
     X(HEADER_SIZE, 431, "headers_too_large", "the headers are larger than the limit",              \

@@ -43,8 +43,8 @@ bool crew_call(struct api_call *c, void (*run)(struct api_call *c))
 /* A call that may be answered in its handler's place outlives its carrier's texts. */
 static bool keep_texts(struct api_call *c)
 {
-    qp_str *texts[] = {&c->authorization, &c->accept, &c->content_type, &c->idempotency_key,
-                       &c->last_event_id};
+    qp_str *texts[] = {&c->authorization,   &c->accept,        &c->content_type,
+                       &c->idempotency_key, &c->last_event_id, &c->range};
     for (size_t i = 0; i < ARRAY_COUNT(texts) && !c->keeps_texts && c->deadline_us != 0; i++) {
         if (!str_is_none(*texts[i]) && !arena_copy(&c->arena, *texts[i], texts[i])) {
             return false;

@@ -221,9 +221,13 @@ static void add_to_call(struct head *h, qp_str name, qp_str value, struct api_ca
         const char *name;
         qp_str *place;
     } places[] = {
-        {"Authorization", &c->authorization}, {"Accept", &c->accept},
-        {"Content-Type", &c->content_type},   {"Idempotency-Key", &c->idempotency_key},
-        {"Last-Event-ID", &c->last_event_id}, {"traceparent", &c->traceparent},
+        {"Authorization", &c->authorization},
+        {"Accept", &c->accept},
+        {"Content-Type", &c->content_type},
+        {"Idempotency-Key", &c->idempotency_key},
+        {"Last-Event-ID", &c->last_event_id},
+        {"traceparent", &c->traceparent},
+        {"Range", &c->range},
     };
     for (size_t i = 0; i < ARRAY_COUNT(places); i++) {
         if (is_named(name, places[i].name)) {

@@ -208,6 +208,12 @@ static void add_headers(struct exchange *x, struct MHD_Response *r)
     if (c->allow != NULL) {
         add_header(r, "Allow", c->allow);
     }
+    if (c->content_range[0] != '\0') {
+        add_header(r, "Content-Range", c->content_range);
+    }
+    if (c->traverse_state != NULL) {
+        add_header(r, "Traverse-State", c->traverse_state);
+    }
     if (c->replayed) {
         add_header(r, "Idempotency-Replayed", "true");
     }

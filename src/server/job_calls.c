@@ -345,6 +345,11 @@ void endpoint_parked_list(struct api_call *c)
     list_jobs(c, QP_STR("status=parked"));
 }
 
+void endpoint_traversal_list(struct api_call *c)
+{
+    list_jobs(c, QP_STR("workflow=carto"));
+}
+
 /* The last item of a page is where the next one begins. */
 struct paging {
     struct json_writer w;

@@ -30,6 +30,10 @@ static const struct {
      "From when, like 2026-01-31T09:00:00Z, or -2h for one before now; default: now."},
     {"data", "string",
      "JSON, as the input of a start: the trigger's key and facets are made of it."},
+    {"arch", "string", "An architecture; default amd64."},
+    {"fields", "string", "depends (default), or all: whatever names the package."},
+    {"recursive", "string", "true: also those that depend on them, and so on."},
+    {"format", "string", "json (default), jsonl or tree."},
     {"store", "integer", "1: what is about the whole store, not about a namespace."},
 };
 

@@ -15,6 +15,7 @@
 #include "run/handle.h"
 #include "run/stats.h"
 #include "run/stats_read.h"
+#include "run/traversals.h"
 
 #define PATH_SIZE 4096
 #define TLS_FILE_SIZE ((size_t)256 * 1024)
@@ -202,13 +203,20 @@ static void set_defaults(struct server *s)
     }
 }
 
-/* Echo and fail take no time: they need no threads. */
+/* Echo and fail take no time; FORMAT of a traversal does, and needs a thread. */
 static int open_workers(struct server *s, struct qp_err *err)
 {
     const struct server_options *o = &s->options;
     struct qp_builtin builtin = {.shell = o->shell, .shell_count = o->shell_count};
     int rc = o->builtin ? qp_builtin_serve(s->engine, &builtin, err) : QP_OK;
-    return rc == QP_OK ? qp_start_threads(s->engine, o->worker_threads, err) : rc;
+    if (rc == QP_OK && o->builtin) {
+        rc = traversals_serve(s->engine, err);
+    }
+    if (rc != QP_OK) {
+        return rc;
+    }
+    return qp_start_threads(s->engine, o->worker_threads > 0 || !o->builtin ? o->worker_threads : 1,
+                            err);
 }
 
 static int open_engine(struct server *s, struct qp_err *err)

@@ -263,9 +263,9 @@ static int write_formats(struct traversal *v, struct buf *out)
 {
     struct carto_items items = cartorun_items(&v->run);
     struct carto_result_head head = {QP_STR("u"), stage_end(&v->run.counts), v->run.counts};
-    char hash[HASH_TEXT_SIZE];
-    QP_TRY(format_hash(&t.env, &items, &head, hash));
-    QP_TRY(format_json(&t.env, &items, &head, str_from(hash), out, keep));
+    struct format_digest digest;
+    QP_TRY(format_hash(&t.env, &items, &head, &digest));
+    QP_TRY(format_json(&t.env, &items, &head, str_from(digest.hash), out, keep));
     QP_TRY(format_jsonl(&t.env, &items, out, keep));
     return format_tree(&t.env, &items, out, keep);
 }
@@ -303,7 +303,7 @@ static void test_hash(void **state)
     struct traversal v;
     struct buf text;
     struct hash_stream h;
-    char hash[HASH_TEXT_SIZE];
+    struct format_digest digest;
     char own[HASH_TEXT_SIZE];
     const char *member = NULL;
     const size_t member_size = strlen("\"hash\":\"\",") + HASH_TEXT_SIZE - 1;
@@ -313,17 +313,18 @@ static void test_hash(void **state)
     buf_init(&text, &t.env, 0);
     struct carto_items items = cartorun_items(&v.run);
     struct carto_result_head head = {QP_STR("u"), stage_end(&v.run.counts), v.run.counts};
-    assert_int_equal(format_hash(&t.env, &items, &head, hash), QP_OK);
-    assert_int_equal(format_json(&t.env, &items, &head, str_from(hash), &text, keep), QP_OK);
+    assert_int_equal(format_hash(&t.env, &items, &head, &digest), QP_OK);
+    assert_int_equal(format_json(&t.env, &items, &head, str_from(digest.hash), &text, keep), QP_OK);
     member = memmem(text.p, text.n, "\"hash\":", 7);
     assert_non_null(member);
     hash_stream_init(&h);
     hash_stream_add(&h, text.p, (size_t)(member - text.p));
     hash_stream_add(&h, member + member_size, text.n - (size_t)(member - text.p) - member_size);
     hash_stream_end(&h, own);
-    assert_string_equal(own, hash);
+    assert_string_equal(own, digest.hash);
     head.counts.excluded++;
-    assert_int_equal(format_json(&t.env, &items, &head, str_from(hash), &text, keep), QP_E_CORRUPT);
+    assert_int_equal(format_json(&t.env, &items, &head, str_from(digest.hash), &text, keep),
+                     QP_E_CORRUPT);
     buf_done(&text);
     cartorun_done(&v.run);
 }

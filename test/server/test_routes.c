@@ -362,6 +362,18 @@ static void answers_are_as_described(void **state)
                  "Measures");
     check_answer("POST", "/v1/workflows/tiny/versions/2/activate", "{}", 200, "Deployed");
     check_answer("DELETE", "/v1/workflows/tiny/versions/1", NULL, 200, "Accepted");
+    check_answer("POST", "/v1/traversals/imports",
+                 "{\"type\":\"deb\",\"universe\":\"u\",\"facts\":[[\"value\",\"a\","
+                 "\"010105616d643634013100000000\"],[\"sources\",\"a\",\"610a\"]],\"complete\":2}",
+                 200, "TraversalImported");
+    check_answer("POST", "/v1/traversals", "{\"roots\":[\"deb:b\"]}", 422, "Problem");
+    check_answer("POST", "/v1/traversals", "{\"roots\":[\"deb:a\"],\"workspaceId\":\"v\"}", 202,
+                 "TraversalStarted");
+    check_answer("GET", "/v1/traversals/v/status", NULL, 200, "TraversalStatus");
+    check_answer("GET", "/v1/traversals/j/status", NULL, 404, "Problem");
+    check_answer("GET", "/v1/traversals", NULL, 200, "JobList");
+    check_answer("GET", "/v1/packages/deb%3Aa/dependents", NULL, 200, "Dependents");
+    check_answer("DELETE", "/v1/traversals/v", NULL, 200, "JobActed");
     check_answer("POST", "/v1/namespaces", "{\"name\":\"tenant\"}", 201, "Namespace");
     check_answer("GET", "/v1/namespaces", NULL, 200, "NamespaceList");
     check_answer("POST", "/v1/tokens", "{\"role\":\"viewer\",\"name\":\"eyes\"}", 201, "TokenMade");

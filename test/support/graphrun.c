@@ -9,6 +9,8 @@
 #include <cmocka.h>
 
 #include "base/json.h"
+#include "carto/face.h"
+#include "carto/import.h"
 #include "flow/face.h"
 #include "graph/action.h"
 #include "graph/start.h"
@@ -47,7 +49,8 @@ static void engine_begin(struct graphrun *r)
 {
     struct qp_err err = {0};
     struct engine_options o = {.store = r->f.s, .name = "graph", .stepwise = r->stepwise};
-    static const struct face *const kinds[] = {&single_face, &graph_face, &flow_face};
+    const struct face *kinds[] = {&single_face, &graph_face, &flow_face,
+                                  r->traversals != NULL ? r->traversals : &carto_face};
     must(faces_open(&(struct face_options){.env = &r->f.t.env}, kinds, ARRAY_COUNT(kinds),
                     &r->faces),
          &err);
@@ -114,8 +117,10 @@ void graphrun_init(struct graphrun *r, enum storetest_kind kind, const char *top
                    graphrun_work work)
 {
     bool stepwise = r->stepwise;
+    const struct face *traversals = r->traversals;
     memset(r, 0, sizeof *r);
     r->stepwise = stepwise;
+    r->traversals = traversals;
     r->work = work;
     storetest_init(&r->f, kind, 1);
     omap_init(&r->calls, &r->f.t.env);
@@ -258,6 +263,17 @@ void graphrun_deploy_vector(struct graphrun *r, const char *name)
     text[size] = '\0';
     free(bytes);
     graphrun_deploy(r, text);
+}
+
+int graphrun_import(struct graphrun *r, const struct request_import *import)
+{
+    struct request_import request;
+    do {
+        request = *import;
+        request.ns = STORE_NS_DEFAULT;
+        request_import(&request);
+    } while (!ask_once(r, &request.command));
+    return r->answer;
 }
 
 int graphrun_announce(struct graphrun *r, const char *name)

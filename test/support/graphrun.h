@@ -44,6 +44,7 @@ struct graphrun {
     struct library *library; /* the state of the latter */
     struct engine *e;
     bool stepwise;
+    const struct face *traversals; /* NULL: those of carto_face; kept by graphrun_init */
     graphrun_work work;
     const char *topics[GRAPHRUN_TOPICS]; /* that the worker serves; NULL: no more */
     struct service services[GRAPHRUN_TOPICS];
@@ -71,6 +72,10 @@ void graphrun_done(struct graphrun *r);
 void graphrun_deploy(struct graphrun *r, const char *yaml);
 /* test/graph/vectors/<name>.yaml */
 void graphrun_deploy_vector(struct graphrun *r, const char *name);
+
+/* Facts of a universe, all in one page; the universe is current then. */
+struct request_import;
+int graphrun_import(struct graphrun *r, const struct request_import *import);
 
 /* The name is a flow's. */
 int graphrun_announce(struct graphrun *r, const char *name);

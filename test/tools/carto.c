@@ -133,17 +133,20 @@ static void write_set(const struct carto_run *run, FILE *out)
 static void write_format(struct carto_run *run, const char *format, FILE *out)
 {
     struct carto_items items = cartorun_items(run);
-    struct carto_result_head head = {facts.universe, stage_end(&run->counts), run->counts};
-    char hash[HASH_TEXT_SIZE];
+    struct carto_result_head head = {.reason = stage_end(&run->counts), .counts = run->counts};
+    struct format_digest digest;
+    char universe[sizeof table.universe + 4];
     int rc = QP_OK;
+    (void)snprintf(universe, sizeof universe, "deb@%s", table.universe); /* as a job has it */
+    head.universe = str_from(universe);
     if (strcmp(format, "set") == 0) {
         write_set(run, out);
         return;
     }
     if (strcmp(format, "json") == 0) {
-        rc = format_hash(&env, &items, &head, hash);
+        rc = format_hash(&env, &items, &head, &digest);
         if (rc == QP_OK) {
-            rc = format_json(&env, &items, &head, str_from(hash), out, write_piece);
+            rc = format_json(&env, &items, &head, str_from(digest.hash), out, write_piece);
         }
     } else if (strcmp(format, "jsonl") == 0) {
         rc = format_jsonl(&env, &items, out, write_piece);

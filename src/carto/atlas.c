@@ -1,0 +1,338 @@
+/* atlas.c - universes and plans in memory (see atlas.h) */
+#include "carto/atlas.h"
+
+#include "carto/rows.h"
+
+struct universe {
+    struct universe *next;
+    int64_t ns;
+    int64_t number;
+    int64_t used; /* by plans */
+    int64_t asked;
+    const struct carto_type *type;
+    struct facts_table table;
+    struct carto_facts facts;
+};
+
+struct kept_plan {
+    struct kept_plan *next;
+    struct job_ref job;
+    int64_t asked;
+    struct arena arena;
+    qp_str body;
+    qp_str version;
+    struct universe **universes; /* one per type, NULL: none */
+    struct carto_plan plan;
+};
+
+struct atlas {
+    struct qp_env env;
+    struct plan_types types;
+    struct universe *universes;
+    struct kept_plan *plans;
+    int64_t clock; /* counts questions: the lowest `asked` is the oldest */
+};
+
+int atlas_open(const struct qp_env *env, const struct plan_types *types, struct atlas **out_atlas)
+{
+    struct atlas *l = mem_alloc(env, sizeof *l);
+    if (l == NULL) {
+        return QP_E_NOMEM;
+    }
+    *l = (struct atlas){.env = *env, .types = *types};
+    *out_atlas = l;
+    return QP_OK;
+}
+
+static void universe_free(struct atlas *l, struct universe *u)
+{
+    facts_table_done(&u->table);
+    mem_free(&l->env, u);
+}
+
+static void plan_free(struct atlas *l, struct kept_plan *p)
+{
+    for (size_t i = 0; p->universes != NULL && i < l->types.count; i++) {
+        if (p->universes[i] != NULL) {
+            p->universes[i]->used--;
+        }
+    }
+    arena_done(&p->arena);
+    mem_free(&l->env, p);
+}
+
+void atlas_close(struct atlas *l)
+{
+    struct qp_env env;
+    if (l == NULL) {
+        return;
+    }
+    while (l->plans != NULL) {
+        struct kept_plan *p = l->plans;
+        l->plans = p->next;
+        plan_free(l, p);
+    }
+    while (l->universes != NULL) {
+        struct universe *u = l->universes;
+        l->universes = u->next;
+        universe_free(l, u);
+    }
+    env = l->env;
+    mem_free(&env, l);
+}
+
+const struct plan_types *atlas_types(const struct atlas *l)
+{
+    return &l->types;
+}
+
+/* --------------------------------------------------------------------------------------- universes */
+
+/* The row of a universe, by its name; without one the current one of the type. */
+static int universe_row(struct bundle *b, int64_t ns, qp_str type, qp_str name,
+                        const struct universe_row **out_row)
+{
+    struct universe_row like = {.ns = ns, .type = type, .name = name};
+    struct bundle_rows found;
+    struct scan scan = {.table = TABLE_universe,
+                        .index = str_is_none(name) ? INDEX_universe_current : INDEX_universe_name,
+                        .prefix = &like,
+                        .prefix_count = str_is_none(name) ? 2 : 3,
+                        .limit = 1};
+    QP_TRY(bundle_scan(b, &scan, &found));
+    *out_row = found.count > 0 ? found.rows[0] : NULL;
+    return QP_OK;
+}
+
+static int load_fact(void *context, const void *row)
+{
+    const struct fact_row *fact = row;
+    return facts_table_add(context, fact->name, fact->value);
+}
+
+static int universe_fill(struct bundle *b, struct universe *u)
+{
+    struct fact_row of = {.ns = u->ns, .universe = u->number, .kind = FACT_VALUE};
+    struct scan scan = {
+        .table = TABLE_fact, .index = -1, .prefix = &of, .prefix_count = 3, .limit = SIZE_MAX};
+    return bundle_each(b, &scan, &u->table, load_fact);
+}
+
+static int universe_load(struct atlas *l, struct bundle *b, const struct carto_type *type,
+                         const struct universe_row *row, struct universe **out_universe)
+{
+    struct universe *u = mem_alloc(&l->env, sizeof *u);
+    int rc;
+    if (u == NULL) {
+        return QP_E_NOMEM;
+    }
+    *u = (struct universe){.ns = row->ns, .number = row->universe, .type = type};
+    facts_table_init(&u->table, &l->env);
+    facts_table_name(&u->table, row->name); /* the rows are read below: `row` may go */
+    rc = universe_fill(b, u);
+    if (rc != QP_OK) {
+        universe_free(l, u);
+        return rc;
+    }
+    u->facts = facts_table_reader(&u->table);
+    u->next = l->universes;
+    l->universes = u;
+    *out_universe = u;
+    return QP_OK;
+}
+
+/* NULL: there is none. One that fills or is dropped is none. */
+static int universe_find(struct atlas *l, struct bundle *b, int64_t ns,
+                         const struct carto_type *type, qp_str name, struct universe **out_universe)
+{
+    const struct universe_row *row = NULL;
+    struct universe *u = l->universes;
+    *out_universe = NULL;
+    while (u != NULL && (str_is_none(name) || u->ns != ns || u->type != type ||
+                         !str_equal(u->facts.universe, name))) {
+        u = u->next;
+    }
+    if (u == NULL) {
+        QP_TRY(universe_row(b, ns, str_from(type->name), name, &row));
+        if (row == NULL || (row->state != UNIVERSE_CURRENT && row->state != UNIVERSE_FORMER)) {
+            return QP_OK;
+        }
+        QP_TRY(universe_load(l, b, type, row, &u));
+    }
+    u->asked = ++l->clock;
+    *out_universe = u;
+    return QP_OK;
+}
+
+int atlas_current(struct atlas *l, struct bundle *b, int64_t ns, qp_str *out_version)
+{
+    qp_str version = QP_NONE;
+    for (size_t i = 0; i < l->types.count; i++) {
+        const struct carto_type *type = l->types.list[i];
+        const struct universe_row *row = NULL;
+        if (!type->has_facts) {
+            continue;
+        }
+        QP_TRY(universe_row(b, ns, str_from(type->name), QP_NONE, &row));
+        if (row != NULL) {
+            QP_TRY(carto_print(&b->commit->arena, &version, "%.*s%s%s@%.*s", STR_ARG(version),
+                               version.n > 0 ? "," : "", type->name, STR_ARG(row->name)));
+        }
+    }
+    *out_version = version;
+    return QP_OK;
+}
+
+/* The name of a type's universe in a version; none: it has none. */
+static qp_str universe_of(qp_str version, const char *type)
+{
+    size_t size = strlen(type);
+    while (version.n > 0) {
+        const char *comma = memchr(version.p, ',', version.n);
+        size_t n = comma == NULL ? version.n : (size_t)(comma - version.p);
+        if (n > size && memcmp(version.p, type, size) == 0 && version.p[size] == '@') {
+            return (qp_str){version.p + size + 1, n - size - 1};
+        }
+        n += comma == NULL ? 0 : 1;
+        version = (qp_str){version.p + n, version.n - n};
+    }
+    return QP_NONE;
+}
+
+static int pin(struct atlas *l, struct bundle *b, int64_t ns, qp_str version,
+               struct carto_plan *plan, struct universe **universes, struct qp_err *err)
+{
+    for (size_t i = 0; i < l->types.count; i++) {
+        const struct carto_type *type = l->types.list[i];
+        qp_str name = universe_of(version, type->name);
+        struct universe *u = NULL;
+        if (str_is_none(name)) {
+            continue;
+        }
+        QP_TRY(universe_find(l, b, ns, type, name, &u));
+        if (u == NULL) {
+            return err_set(err, QP_E_NOT_FOUND,
+                           "the lists '%s@%.*s' that this traversal began with are gone",
+                           type->name, STR_ARG(name));
+        }
+        plan->uses[i].facts = &u->facts;
+        if (universes != NULL) {
+            universes[i] = u;
+            u->used++;
+        }
+    }
+    return QP_OK;
+}
+
+int atlas_pin(struct atlas *l, struct bundle *b, int64_t ns, qp_str version,
+              struct carto_plan *plan, struct qp_err *err)
+{
+    return pin(l, b, ns, version, plan, NULL, err);
+}
+
+/* ------------------------------------------------------------------------------------------- plans */
+
+static int plan_fill(struct atlas *l, struct bundle *b, const struct plan_of *of,
+                     struct kept_plan *p)
+{
+    p->universes = arena_alloc(&p->arena, (l->types.count + 1) * sizeof(struct universe *));
+    if (p->universes == NULL || !arena_copy(&p->arena, of->body, &p->body) ||
+        !arena_copy(&p->arena, of->version, &p->version)) {
+        return QP_E_NOMEM;
+    }
+    QP_TRY(plan_read(&l->env, &p->arena, &l->types, p->body, &p->plan, NULL));
+    return pin(l, b, of->job.ns, p->version, &p->plan, p->universes, NULL);
+}
+
+static int plan_make(struct atlas *l, struct bundle *b, const struct plan_of *of,
+                     struct kept_plan **out_plan)
+{
+    struct kept_plan *p = mem_alloc(&l->env, sizeof *p);
+    int rc;
+    if (p == NULL) {
+        return QP_E_NOMEM;
+    }
+    *p = (struct kept_plan){.job = of->job};
+    arena_init(&p->arena, &l->env, 0);
+    rc = plan_fill(l, b, of, p);
+    if (rc != QP_OK) {
+        plan_free(l, p);
+        return rc;
+    }
+    p->next = l->plans;
+    l->plans = p;
+    *out_plan = p;
+    return QP_OK;
+}
+
+static bool is_of(const struct kept_plan *p, const struct plan_of *of)
+{
+    return p->job.ns == of->job.ns && p->job.job == of->job.job && str_equal(p->body, of->body) &&
+           str_equal(p->version, of->version);
+}
+
+int atlas_plan(struct atlas *l, struct bundle *b, const struct plan_of *of,
+               const struct carto_plan **out_plan)
+{
+    struct kept_plan *p = l->plans;
+    while (p != NULL && !is_of(p, of)) {
+        p = p->next;
+    }
+    if (p == NULL) {
+        QP_TRY(plan_make(l, b, of, &p));
+    }
+    p->asked = ++l->clock;
+    *out_plan = &p->plan;
+    return QP_OK;
+}
+
+/* ------------------------------------------------------------------------------------------ tidying */
+
+static void drop_oldest_plan(struct atlas *l)
+{
+    struct kept_plan **oldest = &l->plans;
+    struct kept_plan *gone;
+    for (struct kept_plan **p = &l->plans; *p != NULL; p = &(*p)->next) {
+        oldest = (*p)->asked < (*oldest)->asked ? p : oldest;
+    }
+    gone = *oldest;
+    *oldest = gone->next;
+    plan_free(l, gone);
+}
+
+/* One that no plan uses; false: all are used. */
+static bool drop_oldest_universe(struct atlas *l)
+{
+    struct universe **oldest = NULL;
+    struct universe *gone;
+    for (struct universe **u = &l->universes; *u != NULL; u = &(*u)->next) {
+        if ((*u)->used == 0 && (oldest == NULL || (*u)->asked < (*oldest)->asked)) {
+            oldest = u;
+        }
+    }
+    if (oldest == NULL) {
+        return false;
+    }
+    gone = *oldest;
+    *oldest = gone->next;
+    universe_free(l, gone);
+    return true;
+}
+
+void atlas_tidy(struct atlas *l)
+{
+    size_t plans = 0;
+    size_t universes = 0;
+    for (const struct kept_plan *p = l->plans; p != NULL; p = p->next) {
+        plans++;
+    }
+    for (; plans > LIMIT_CARTO_PLANS; plans--) {
+        drop_oldest_plan(l);
+    }
+    for (const struct universe *u = l->universes; u != NULL; u = u->next) {
+        universes++;
+    }
+    while (universes > LIMIT_CARTO_UNIVERSES && drop_oldest_universe(l)) {
+        universes--;
+    }
+}

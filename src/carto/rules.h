@@ -1,0 +1,13 @@
+/* rules.h - the part of fsck that is about traversals (kernel/face.h)
+ *
+ *   V1  the text of every item can be read, and an item that is finalized says what became of it
+ *   V2  the sums of the job are what its items add up to
+ */
+#ifndef QP_CARTO_RULES_H
+#define QP_CARTO_RULES_H
+
+#include "kernel/face.h"
+
+extern const struct face_rule carto_rules[];
+
+#endif

@@ -1,0 +1,134 @@
+/* rules_selftest.c - violations, seeded one after the other into a small traversal (see rules_selftest.h)
+ *
+ * One package without relationships: register, gate #a0, its item, gate #a1 with its edge on the way. Every seed gets a
+ * world of its own (kernel/check_world.h).
+ */
+#include "carto/rules_selftest.h"
+
+#include "carto/program.h"
+#include "carto/rules.h"
+#include "carto/types.h"
+#include "kernel/check_world.h"
+#include "kernel/message.h"
+
+#define JOB 101
+#define GUID QP_STR("world-guid-00001")
+#define ITEM "#a0a0"
+
+/* A fact of deb_fact.h: one package of amd64, version 1, without relationships and providers. */
+#define FACT                                                                                       \
+    QP_STR("\x01\x01\x05"                                                                          \
+           "amd64"                                                                                 \
+           "\x01"                                                                                  \
+           "1"                                                                                     \
+           "\0\0\0\0")
+
+#define TEXT(text)                                                                                 \
+    {                                                                                              \
+        text, sizeof(text) - 1                                                                     \
+    }
+
+static const struct seed seeds[] = {
+    {"", {{.kind = EDIT_NONE}}}, /* the healthy world: nothing is found */
+    SEED("V1", PUT(act, JOB, ITEM, output, TEXT("{\"state\":\"LOST\"}")))
+        SEED("V1", PUT(act, JOB, ITEM, input, TEXT("{\"target\":\"none\"}")))
+            SEED("V2", PUT(data, JOB, NULL, value, TEXT("{\"items\":2,\"done\":2,\"made\":2}")))
+                SEED("V2", PUT(act, JOB, ITEM, output, TEXT("{\"state\":\"DUPLICATE\"}")))};
+
+static int keep_number(void *context, const void *row)
+{
+    *(int64_t *)context = ((const struct universe_row *)row)->universe;
+    return QP_OK;
+}
+
+static int put_universe(struct world *w)
+{
+    struct op open = {
+        .kind = OP_universe_open,
+        .universe_open = {.ns = STORE_NS_DEFAULT, .type = QP_STR("deb"), .name = QP_STR("u")}};
+    struct op ops[] = {
+        {.kind = OP_fact_put,
+         .fact_put = {.ns = STORE_NS_DEFAULT, .name = QP_STR("a"), .value = FACT}},
+        {.kind = OP_universe_seal, .universe_seal = {.ns = STORE_NS_DEFAULT, .facts = 1}},
+    };
+    struct scan all = {.table = TABLE_universe, .index = -1, .limit = 1};
+    int64_t number = 0;
+    QP_TRY(world_ops(w, &open, 1));
+    QP_TRY(store_scan(w->store, &all, &number, keep_number, w->err));
+    ops[0].fact_put.universe = ops[1].universe_seal.universe = number;
+    return world_ops(w, ops, ARRAY_COUNT(ops));
+}
+
+static int build(struct world *w)
+{
+    struct msg_ref edge;
+    QP_TRY(world_open(w));
+    QP_TRY(put_universe(w));
+    QP_TRY(world_start(w, &(struct op_job_create){.ref = {STORE_NS_DEFAULT, JOB},
+                                                  .jid = QP_STR("w"),
+                                                  .kind = CARTO_KIND,
+                                                  .workflow = QP_STR(CARTO_NAME),
+                                                  .version = QP_STR("deb@u"),
+                                                  .owner_guid = GUID,
+                                                  .body_hash = GUID}));
+    QP_TRY(world_claim(w, ENGINE_TOPIC, &edge));
+    return world_answer(w, &edge, QP_STR("#a0"), QP_NONE);
+}
+
+/* All that a check asks of a face. */
+static const struct face ruled = {.kind = CARTO_KIND, .name = CARTO_NAME, .rules = carto_rules};
+
+static int seed_in(const struct qp_env *env, struct traversals *state, const struct seed *seed,
+                   struct qp_err *err)
+{
+    struct faces faces = {.env = *env, .count = 1, .all = {{.face = &ruled}}};
+    struct program program = carto_program(state);
+    struct world w = {.env = env,
+                      .program = &program,
+                      .faces = &faces,
+                      .input = QP_STR("{\"roots\":[\"deb:a\"]}"),
+                      .err = err};
+    int rc = build(&w);
+    rc = rc == QP_OK ? world_edit(&w, seed->edits) : rc;
+    rc = rc == QP_OK ? world_expect(&w, seed->rule) : rc;
+    world_close(&w);
+    return rc;
+}
+
+static int seed_run(const struct qp_env *env, const struct seed *seed, struct qp_err *err)
+{
+    struct traversals *state = NULL;
+    int rc;
+    QP_TRY(traversals_open(env, &carto_types, &state));
+    rc = seed_in(env, state, seed, err);
+    traversals_close(state);
+    return rc;
+}
+
+/* No rule without a seed, so that a new one cannot be forgotten. */
+static int seeds_cover(struct qp_err *err)
+{
+    for (const struct face_rule *rule = carto_rules; rule->name != NULL; rule++) {
+        bool seeded = false;
+        for (size_t i = 0; i < ARRAY_COUNT(seeds); i++) {
+            seeded = seeded || strcmp(seeds[i].rule, rule->name) == 0;
+        }
+        if (!seeded) {
+            return err_set(err, QP_E_INTERNAL, "rule %s has no seed", rule->name);
+        }
+    }
+    return QP_OK;
+}
+
+int carto_rules_selftest(const struct qp_env *env, struct qp_err *err)
+{
+    QP_TRY(seeds_cover(err));
+    for (size_t i = 0; i < ARRAY_COUNT(seeds); i++) {
+        int rc = seed_run(env, &seeds[i], err);
+        if (rc != QP_OK) {
+            return err_wrap(err, rc, "selftest of traversals, seed %zu for rule '%s'", i,
+                            seeds[i].rule);
+        }
+    }
+    return QP_OK;
+}

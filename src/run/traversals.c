@@ -1,0 +1,417 @@
+/* traversals.c - imports, FORMAT, states and results of traversals (see traversals.h)
+ *
+ * FORMAT is a task of the pool: it reads a snapshot, hashes the canonical JSON, and answers with the hash; inside the
+ * engine's transaction it would stop every other job. The result itself is rendered from rows whenever it is asked for.
+ *
+ * If we crash before FORMAT's answer is committed, its task is delivered again, and finds the same rows.
+ */
+#include "run/traversals.h"
+
+#include <stdio.h>
+
+#include "base/omap.h"
+#include "carto/deb.h"
+#include "carto/format_items.h"
+#include "carto/import.h"
+#include "carto/log.h"
+#include "carto/stored.h"
+#include "run/enter.h"
+#include "run/handle.h"
+#include "run/loop.h"
+#include "run/workers.h"
+
+/* ------------------------------------------------------------------------------------------ commands */
+
+struct importing {
+    struct call call;
+    struct request_import request;
+};
+
+static void import_answered(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct request_import *r = (struct request_import *)c;
+    struct importing *i = (struct importing *)((char *)r - offsetof(struct importing, request));
+    (void)e;
+    if (rc != QP_OK) {
+        (void)err_set(i->call.err, rc, "%s", refusal_text(&r->refusal, rc, why));
+    }
+    call_done(&i->call.q->driver, &i->call, rc);
+}
+
+static void import_execute(qp *q, struct call *c)
+{
+    struct importing *i = (struct importing *)c;
+    request_import(&i->request);
+    i->request.command.answer = import_answered;
+    engine_submit(q->engine, &i->request.command);
+}
+
+int traversals_import(qp *q, struct traversal_page *page, struct qp_err *err)
+{
+    struct importing i = {.call = {.execute = import_execute, .q = q},
+                          .request = {.type = page->type,
+                                      .universe = page->universe,
+                                      .facts = page->facts,
+                                      .fact_count = page->fact_count,
+                                      .complete = page->complete}};
+    QP_TRY(space_number(q, page->ns, &i.request.ns, err));
+    QP_TRY(call_do(&q->driver, &i.call, err));
+    page->out_current = i.request.is_current;
+    return QP_OK;
+}
+
+struct tidying {
+    struct call call;
+    struct request_tidy request;
+};
+
+static void tidy_answered(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct request_tidy *r = (struct request_tidy *)c;
+    struct tidying *t = (struct tidying *)((char *)r - offsetof(struct tidying, request));
+    (void)e;
+    if (rc != QP_OK) {
+        (void)err_set(t->call.err, rc, "%s", why);
+    }
+    call_done(&t->call.q->driver, &t->call, rc);
+}
+
+static void tidy_execute(qp *q, struct call *c)
+{
+    struct tidying *t = (struct tidying *)c;
+    request_universes_tidy(&t->request);
+    t->request.command.answer = tidy_answered;
+    engine_submit(q->engine, &t->request.command);
+}
+
+int traversals_tidy(qp *q, qp_str ns, struct qp_err *err)
+{
+    struct request_tidy request = {.more = true};
+    QP_TRY(space_number(q, ns, &request.ns, err));
+    while (request.more) {
+        struct tidying t = {.call = {.execute = tidy_execute, .q = q}, .request.ns = request.ns};
+        QP_TRY(call_do(&q->driver, &t.call, err));
+        request.more = t.request.more;
+    }
+    return QP_OK;
+}
+
+/* ------------------------------------------------------------------------------------- what is read */
+
+/* A traversal in one snapshot. */
+struct viewing {
+    qp *q;
+    int64_t ns;
+    qp_str id;
+    int64_t number; /* of the job; 0: by its id */
+    struct arena arena;
+    struct store *store;
+    const struct job_row *job;
+    struct result_state state;
+    void *context;
+    int (*body)(struct viewing *v, struct qp_err *err);
+};
+
+static int find_job(struct viewing *v, struct qp_err *err)
+{
+    struct job_name_row name = {.ns = v->ns, .jid = v->id};
+    struct job_row key = {.ns = v->ns, .job = v->number};
+    const void *row = NULL;
+    int rc = QP_OK;
+    if (v->number == 0) {
+        rc = store_get(v->store, &v->arena, TABLE_job_name, &name, &row, err);
+        key.job = rc == QP_OK ? ((const struct job_name_row *)row)->job : 0;
+    }
+    if (rc == QP_OK) {
+        rc = store_get(v->store, &v->arena, TABLE_job, &key, &row, err);
+    }
+    if (rc == QP_OK && ((const struct job_row *)row)->kind != CARTO_KIND) {
+        rc = QP_E_NOT_FOUND;
+    }
+    if (rc == QP_E_NOT_FOUND) {
+        return err_set(err, rc, "no traversal '%.*s'", STR_ARG(v->id));
+    }
+    QP_TRY(rc);
+    v->job = row;
+    return QP_OK;
+}
+
+static int view_parts(struct viewing *v, struct qp_err *err)
+{
+    QP_TRY(find_job(v, err));
+    QP_TRY(result_state(v->store, &v->arena, v->job, &v->state, err));
+    return v->body(v, err);
+}
+
+static int view_in(void *context, struct store *s, struct qp_err *err)
+{
+    struct viewing *v = context;
+    int rc;
+    v->store = s;
+    QP_TRY(store_snapshot_begin(s, err));
+    rc = view_parts(v, err);
+    (void)store_snapshot_end(s, NULL); /* nothing was written */
+    return rc;
+}
+
+static int view(struct viewing *v, struct qp_err *err)
+{
+    int rc;
+    arena_init(&v->arena, &v->q->env, 0);
+    rc = reads_do(v->q, v, view_in, err);
+    arena_done(&v->arena);
+    return rc;
+}
+
+struct stating {
+    void *context;
+    traversal_visit visit;
+};
+
+static int tell_state(struct viewing *v, struct qp_err *err)
+{
+    const struct stating *s = v->context;
+    (void)err;
+    return s->visit(s->context, v->job, &v->state);
+}
+
+int traversals_state(qp *q, qp_str ns, qp_str id, void *context, traversal_visit visit,
+                     struct qp_err *err)
+{
+    ENTER(q, visit != NULL, err);
+    struct stating s = {context, visit};
+    struct viewing v = {.q = q, .id = id, .context = &s, .body = tell_state};
+    QP_TRY(space_number(q, ns, &v.ns, err));
+    return view(&v, err);
+}
+
+/* -------------------------------------------------------------------------------------------- results */
+
+bool traversal_format_read(qp_str word, enum traversal_format *out_format)
+{
+    static const char *const words[] = {"json", "jsonl", "tree"};
+    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+        if (str_equal(word, str_from(words[i]))) {
+            *out_format = (enum traversal_format)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+struct rendering {
+    enum traversal_format format;
+    void *context;
+    carto_sink sink;
+};
+
+static int render(struct viewing *v, struct result_source *source)
+{
+    const struct rendering *r = v->context;
+    struct carto_items items = result_items(source);
+    switch (r->format) {
+    case TRAVERSAL_JSON:
+        return format_json(&v->q->env, &items, &v->state.head, v->state.hash, r->context, r->sink);
+    case TRAVERSAL_JSONL:
+        return format_jsonl(&v->q->env, &items, r->context, r->sink);
+    case TRAVERSAL_TREE:
+        break;
+    }
+    return format_tree(&v->q->env, &items, r->context, r->sink);
+}
+
+static int render_result(struct viewing *v, struct qp_err *err)
+{
+    struct result_source *source = NULL;
+    int rc;
+    if (v->job->state != JOB_COMPLETED) {
+        return err_set(err, QP_E_BUSY, "the traversal '%.*s' has no result %s", STR_ARG(v->id),
+                       v->job->state == JOB_OPEN ? "yet" : "because it ended in ERROR");
+    }
+    QP_TRY(result_open(&v->q->env, v->store, v->job, err, &source));
+    rc = render(v, source);
+    result_close(source);
+    if (rc == QP_E_CORRUPT) {
+        return err_set(err, rc,
+                       "the result of '%.*s' is not what FORMAT has hashed: run quipu fsck",
+                       STR_ARG(v->id));
+    }
+    return rc;
+}
+
+int traversals_result(qp *q, qp_str ns, qp_str id, enum traversal_format format, void *context,
+                      carto_sink sink, struct qp_err *err)
+{
+    ENTER(q, sink != NULL, err);
+    struct rendering r = {format, context, sink};
+    struct viewing v = {.q = q, .id = id, .context = &r, .body = render_result};
+    QP_TRY(space_number(q, ns, &v.ns, err));
+    return view(&v, err);
+}
+
+/* --------------------------------------------------------------------------------------------- FORMAT */
+
+static int digest(struct viewing *v, struct qp_err *err)
+{
+    struct result_source *source = NULL;
+    struct carto_items items;
+    int rc;
+    QP_TRY(result_open(&v->q->env, v->store, v->job, err, &source));
+    items = result_items(source);
+    rc = format_hash(&v->q->env, &items, &v->state.head, v->context);
+    result_close(source);
+    return rc;
+}
+
+static int work_format(void *context, qp_task *task)
+{
+    struct format_digest d = {0};
+    struct viewing v = {.q = task->q,
+                        .ns = task->task->ref.ns,
+                        .number = task->task->ref.job,
+                        .context = &d,
+                        .body = digest};
+    struct qp_err err = {0};
+    char text[HASH_TEXT_SIZE + 120];
+    int n;
+    (void)context;
+    if (view(&v, &err) != QP_OK) {
+        return qp_task_fail(task, &(struct qp_failure){.message = err.text, .code = 500});
+    }
+    n = snprintf(text, sizeof text,
+                 "{\"hash\":\"%s\",\"nodes\":%lld,\"edges\":%lld,\"errors\":%lld}", d.hash,
+                 (long long)d.nodes, (long long)d.edges, (long long)d.errors);
+    return qp_task_output(task, (qp_str){text, (size_t)n});
+}
+
+/* -------------------------------------------------------------------------------------------- the log */
+
+static int write_log(struct viewing *v, struct qp_err *err)
+{
+    return carto_log(&v->q->env, v->store, v->job, v->context, err);
+}
+
+int traversals_log(qp *q, qp_str ns, qp_str id, struct buf *out, struct qp_err *err)
+{
+    ENTER(q, out != NULL, err);
+    struct viewing v = {.q = q, .id = id, .context = out, .body = write_log};
+    QP_TRY(space_number(q, ns, &v.ns, err));
+    return view(&v, err);
+}
+
+/* ----------------------------------------------------------------------------------------- dependents */
+
+struct dependents {
+    qp *q;
+    const struct traversal_rdepends *of;
+    int64_t ns;
+    void *context;
+    rdepends_visit visit;
+    struct arena arena;
+    struct omap seen;
+    struct dependent *first; /* whose dependents are still to be asked for */
+    struct dependent *last;
+};
+
+struct dependent {
+    struct dependent *next;
+    qp_str name;
+};
+
+static int dependent_add(struct dependents *d, qp_str name)
+{
+    struct dependent *new = NULL;
+    if (omap_get(&d->seen, name) != NULL) {
+        return QP_OK;
+    }
+    new = ARENA_NEW(&d->arena, struct dependent);
+    if (new == NULL || !arena_copy(&d->arena, name, &new->name)) {
+        return QP_E_NOMEM;
+    }
+    QP_TRY(omap_put(&d->seen, new->name, new, NULL));
+    if (d->last == NULL) {
+        d->first = new;
+    } else {
+        d->last->next = new;
+    }
+    d->last = new;
+    return QP_OK;
+}
+
+static int tell_dependents(struct dependents *d, const struct carto_facts *facts, qp_str on,
+                           struct qp_err *err)
+{
+    struct deb_options options = {.arch = str_is_none(d->of->arch) ? QP_STR("amd64") : d->of->arch};
+    qp_str name = QP_NONE;
+    for (;;) {
+        int rc = deb_dependent(facts, &options, on, d->of->fields, name, &name, err);
+        if (rc != QP_OK) {
+            return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+        }
+        QP_TRY(d->visit(d->context, on, name));
+        if (d->of->is_recursive) {
+            QP_TRY(dependent_add(d, name));
+        }
+    }
+}
+
+static int check_known(const struct dependents *d, const struct carto_facts *facts,
+                       struct qp_err *err)
+{
+    qp_str value;
+    qp_str name;
+    int rc = facts->get(facts->context, d->of->name, &value);
+    if (rc ==
+        QP_E_NOT_FOUND) { /* a name that nothing is or provides may still be asked for by others */
+        rc = facts->source(facts->context, d->of->name, QP_NONE, &name);
+    }
+    return rc == QP_E_NOT_FOUND ? err_set(err, rc, "no package 'deb:%.*s' in the imported lists",
+                                          STR_ARG(d->of->name))
+                                : rc;
+}
+
+static int ask_dependents(struct dependents *d, struct store *s, struct qp_err *err)
+{
+    struct stored_facts stored;
+    struct carto_facts facts;
+    QP_TRY(stored_open(&stored, s, &d->arena, d->ns, QP_STR("deb"), err));
+    facts = stored_reader(&stored);
+    QP_TRY(check_known(d, &facts, err));
+    QP_TRY(dependent_add(d, d->of->name));
+    for (const struct dependent *next = d->first; next != NULL; next = next->next) {
+        QP_TRY(tell_dependents(d, &facts, next->name, err));
+    }
+    return QP_OK;
+}
+
+static int dependents_in(void *context, struct store *s, struct qp_err *err)
+{
+    int rc;
+    QP_TRY(store_snapshot_begin(s, err));
+    rc = ask_dependents(context, s, err);
+    (void)store_snapshot_end(s, NULL); /* nothing was written */
+    return rc;
+}
+
+int traversals_rdepends(qp *q, const struct traversal_rdepends *of, void *context,
+                        rdepends_visit visit, struct qp_err *err)
+{
+    ENTER(q, visit != NULL, err);
+    struct dependents d = {.q = q, .of = of, .context = context, .visit = visit};
+    int rc;
+    QP_TRY(space_number(q, of->ns, &d.ns, err));
+    arena_init(&d.arena, &q->env, LIMIT_CARTO_UNIVERSE_SIZE);
+    omap_init(&d.seen, &q->env);
+    rc = reads_do(q, &d, dependents_in, err);
+    omap_done(&d.seen);
+    arena_done(&d.arena);
+    return rc;
+}
+
+/* -------------------------------------------------------------------------------------------- serving */
+
+int traversals_serve(qp *q, struct qp_err *err)
+{
+    struct qp_worker format = {.topic = CARTO_FORMAT_TOPIC, .work = work_format};
+    return qp_worker_add(q, &format, err);
+}
