@@ -221,11 +221,13 @@ static void begin(int kind, uint64_t *random)
     rt_close(q);
 }
 
+/* What is missing to the end; then all that can be done is done. */
 static void send_rest(qp *q)
 {
     for (size_t i = 0; i < drill.count; i++) {
         send(q, i, 2 - early(drill.point[i]));
     }
+    rt_poll(q);
 }
 
 static void expect_count(qp *q, const char *where, size_t count)
@@ -341,6 +343,7 @@ static void revert(qp *q)
             fail_msg("%s", err.text);
         }
     }
+    rt_poll(q);
     for (size_t i = 0; i < drill.count; i++) {
         char id[24];
         rt_wait(q, id_of(i, id), "completed");
