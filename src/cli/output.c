@@ -258,11 +258,12 @@ bool output_object(struct cli *c, enum output kind, const char *name, qp_str tex
     return true;
 }
 
-/* A list of sentences: one per line, below each other. */
+/* A list of sentences: one per line, below each other. Words, which have no space, stay on one line. */
 static bool print_sentences(const struct json *list)
 {
     qp_str text;
-    if (!json_is(list, JSON_KIND_ARRAY) || !json_as_str(json_at(list, 0), &text)) {
+    if (!json_is(list, JSON_KIND_ARRAY) || !json_as_str(json_at(list, 0), &text) ||
+        memchr(text.p, ' ', text.n) == NULL) {
         return false;
     }
     for (size_t i = 0; i < json_count(list); i++) {
