@@ -316,6 +316,7 @@ bool row_is_sound(enum table_id table, const void *row)
         return job_is_sound(row);
     case TABLE_act:
         return ledger_is_sound(((const struct act_row *)row)->ledger) &&
+               ledger_is_sound(((const struct act_row *)row)->guid_ledger) &&
                ((const struct act_row *)row)->waits >= ACT_BUSY &&
                ((const struct act_row *)row)->waits < ACT_WAIT_COUNT;
     case TABLE_guid:

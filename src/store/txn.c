@@ -184,6 +184,7 @@ void txn_drop(struct txn *t, enum table_id table, const void *key)
 {
     struct txn_entry *e = txn_entry_load(t, table, key);
     if (e != NULL && e->current != NULL && undo_push(t, e)) {
+        t->may_go[table] = true;
         e->current = NULL;
     }
 }
@@ -226,6 +227,7 @@ void txn_undo_bundle(struct txn *t)
     while (t->undo != mark->undo) {
         struct txn_entry *e = t->undo->entry;
         e->current = t->undo->former;
+        t->may_go[e->table] = t->may_go[e->table] || (e->current == NULL && e->stored != NULL);
         e->op_serial = t->undo->former_serial;
         e->told = NULL; /* a flush may have given the former row another revision */
         txn_list_changed(

@@ -82,6 +82,7 @@ struct txn {
     struct txn_entry *last[TABLE_COUNT];          /* asked for last: ops come back to it */
     struct txn_entry *changed_first[TABLE_COUNT]; /* by table, in order of the first change */
     struct txn_entry *changed_last[TABLE_COUNT];
+    bool may_go[TABLE_COUNT]; /* a row was dropped, or the provider has one of a failed bundle */
     struct txn_entry *news_first; /* what may be news for the cache since the last txn_keep */
     struct txn_entry *news_last;
     struct txn_undo *undo;

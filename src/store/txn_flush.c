@@ -19,7 +19,12 @@ static void note_due(struct txn *t, const struct txn_entry *e)
     }
 }
 
-/* The row is about to be written: its revision, and the tests' chance to stop it. */
+/* The tables that every step writes. Their digits, counts and states are checked here, for all providers; a file has no checks of its
+ * own for them (ADR 47). */
+static const bool checked[TABLE_COUNT] = {
+    [TABLE_job] = true, [TABLE_act] = true, [TABLE_msg] = true};
+
+/* The row is about to be written: its revision, its check, and the tests' chance to stop it. */
 static int entry_prepare(struct txn *t, struct txn_entry *e)
 {
     t->rc = FP(write_points[e->table]);
@@ -27,7 +32,12 @@ static int entry_prepare(struct txn *t, struct txn_entry *e)
         return err_set(t->err, t->rc, "write %s: failpoint", tables[e->table].name);
     }
     txn_revise(e);
-    return QP_OK;
+    if (checked[e->table] && e->current != NULL && !row_is_sound(e->table, e->current)) {
+        t->rc = err_set(t->err, QP_E_INTERNAL,
+                        "write %s: a digit, count or state of the row is out of its bounds",
+                        tables[e->table].name);
+    }
+    return t->rc;
 }
 
 /* The provider has `row` now, or nothing. */
@@ -121,6 +131,7 @@ static int table_write_all(struct txn *t, enum table_id table)
     for (struct txn_entry *e = t->changed_first[table]; e != NULL && t->rc == QP_OK;
          e = e->next_changed) {
         if (e->current != e->stored) {
+            QP_ASSERT(e->current != NULL); /* what goes has gone */
             (void)batch_add(t, e->stored == NULL ? &news : &changes, e,
                             e->current); /* rc carries it */
         }
@@ -165,10 +176,12 @@ int txn_table_flush(struct txn *t, enum table_id table)
     if (t->provider->calls->write_all == NULL) {
         return table_write_each(t, table);
     }
-    if (table_remove(t, table) == QP_OK && table_write_all(t, table) == QP_OK) {
-        changed_clear(t, table);
+    if (t->may_go[table]) {
+        QP_TRY(table_remove(t, table));
     }
-    return t->rc;
+    QP_TRY(table_write_all(t, table));
+    changed_clear(t, table);
+    return QP_OK;
 }
 
 /* What everybody adds to comes last: whoever writes it is waited for from then on. */

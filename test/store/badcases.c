@@ -457,7 +457,7 @@ static void make_trigger(void)
 static void make_lost_check(void)
 {
     put_changed("PRAGMA writable_schema=ON; UPDATE sqlite_schema SET sql="
-                "replace(sql,' CHECK(sem>=0)','') WHERE name='qp_job'");
+                "replace(sql,' CHECK(\"count\">=0)','') WHERE name='qp_sem'");
 }
 static void make_bad_text(void)
 {

@@ -214,6 +214,48 @@ static int64_t *counter(void)
     return &row->n;
 }
 
+static void sound(struct job_row *job, struct act_row *act)
+{
+    (void)job;
+    (void)act;
+}
+
+static void negative_count(struct job_row *job, struct act_row *act)
+{
+    (void)act;
+    job->sem = -1;
+}
+
+static void large_ledger(struct job_row *job, struct act_row *act)
+{
+    (void)job;
+    act->ledger = 1000000000000000;
+}
+
+static void negative_guid_ledger(struct job_row *job, struct act_row *act)
+{
+    (void)job;
+    act->guid_ledger = -1;
+}
+
+/* A digit or a count out of its bounds never reaches a provider: the commit fails. */
+static void test_rows_are_checked_before_they_are_written(void **state)
+{
+    static void (*const changes[])(struct job_row *, struct act_row *) = {
+        sound, negative_count, large_ledger, negative_guid_ledger};
+    for (size_t i = 0; i < ARRAY_COUNT(changes); i++) {
+        struct job_row job = {.ns = 1, .job = 7};
+        struct act_row act = {.ns = 1, .job = 7, .addr = QP_STR("run,0,0"), .pos = 3};
+        changes[i](&job, &act);
+        assert_non_null(txn_add(&x, TABLE_job, &job));
+        assert_non_null(txn_add(&x, TABLE_act, &act));
+        assert_int_equal(txn_flush(&x), i == 0 ? QP_OK : QP_E_INTERNAL);
+        assert_true(i == 0 || strstr(err.text, "out of its bounds") != NULL);
+        assert_int_equal(tear_down(state), 0);
+        assert_int_equal(set_up(state), 0);
+    }
+}
+
 /* Proves that a row which changes in place from op to op of a bundle is undone with the bundle, and
 * not with the one before it. */
 static void test_in_place(void **state)
@@ -240,9 +282,14 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(test_in_place),           CASE(test_rows_are_written_once), CASE(test_undo),
-        CASE(test_undo_of_one_bundle), CASE(test_scan_sees_changes),     CASE(test_numbers),
+        CASE(test_in_place),
+        CASE(test_rows_are_written_once),
+        CASE(test_undo),
+        CASE(test_undo_of_one_bundle),
+        CASE(test_scan_sees_changes),
+        CASE(test_numbers),
         CASE(test_refusals),
+        CASE(test_rows_are_checked_before_they_are_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

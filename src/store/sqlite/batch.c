@@ -33,7 +33,9 @@ struct new_table {
 
 struct new_cursor {
     sqlite3_vtab_cursor base; /* must be first */
-    size_t place;
+    const struct column *columns;
+    const void *const *row; /* the current one */
+    const void *const *end;
 };
 
 static const struct sqlite_news *news_of(const sqlite3_vtab_cursor *cursor)
@@ -112,36 +114,40 @@ static int new_close(sqlite3_vtab_cursor *base)
 static int new_filter(sqlite3_vtab_cursor *base, int plan, const char *name, int count,
                       sqlite3_value **values)
 {
+    struct new_cursor *cursor = (struct new_cursor *)base;
+    const struct sqlite_news *news = news_of(base);
     (void)plan;
     (void)name;
     (void)count;
     (void)values;
-    ((struct new_cursor *)base)->place = 0;
+    cursor->columns = tables[news->table].columns;
+    cursor->row = news->rows;
+    cursor->end = news->rows + news->count;
     return SQLITE_OK;
 }
 
 static int new_next(sqlite3_vtab_cursor *base)
 {
-    ((struct new_cursor *)base)->place++;
+    ((struct new_cursor *)base)->row++;
     return SQLITE_OK;
 }
 
 static int new_eof(sqlite3_vtab_cursor *base)
 {
-    return ((const struct new_cursor *)base)->place >= news_of(base)->count;
+    const struct new_cursor *cursor = (const struct new_cursor *)base;
+    return cursor->row >= cursor->end;
 }
 
 static int new_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int place)
 {
-    const struct sqlite_news *news = news_of(base);
-    const struct column *c = &tables[news->table].columns[place];
-    const void *row = news->rows[((const struct new_cursor *)base)->place];
+    const struct new_cursor *cursor = (const struct new_cursor *)base;
+    const struct column *c = &cursor->columns[place];
     qp_str text;
     if (c->kind == KIND_I64) {
-        sqlite3_result_int64(out, row_i64(c, row));
+        sqlite3_result_int64(out, row_i64(c, *cursor->row));
         return SQLITE_OK;
     }
-    text = row_str(c, row);
+    text = row_str(c, *cursor->row);
     if (str_is_none(text)) {
         return SQLITE_OK; /* NULL is what it is without a result */
     }
@@ -155,7 +161,7 @@ static int new_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int place
 
 static int new_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *out_rowid)
 {
-    *out_rowid = (sqlite3_int64)((const struct new_cursor *)base)->place;
+    *out_rowid = (sqlite3_int64)(((const struct new_cursor *)base)->row - news_of(base)->rows);
     return SQLITE_OK;
 }
 
@@ -173,10 +179,26 @@ static const sqlite3_module new_module = {
     .xRowid = new_rowid,
 };
 
+/* The role of each word of a row. A number is one word, a text two; nothing lies between them. */
+static void roles_init(struct sqlite_provider *p, enum table_id table)
+{
+    const struct table *t = &tables[table];
+    QP_ASSERT(t->row_size <= SQLITE_ROW_WORDS * sizeof(int64_t));
+    for (size_t i = 0; i < t->column_count; i++) {
+        size_t word = t->columns[i].offset / sizeof(int64_t);
+        p->roles[table][word] = (uint8_t)t->columns[i].role;
+        if (t->columns[i].kind != KIND_I64) {
+            p->roles[table][word + 1] = (uint8_t)t->columns[i].role;
+        }
+    }
+}
+
 int sqlite_news_init(struct sqlite_provider *p, struct qp_err *err)
 {
     int code = SQLITE_OK;
+    static_assert(sizeof(qp_str) == 2 * sizeof(int64_t), "a text is two words of a row");
     for (int i = 0; i < TABLE_COUNT && code == SQLITE_OK; i++) {
+        roles_init(p, (enum table_id)i);
         char name[sizeof "qp_new_" + LIMIT_NAME_SIZE];
         (void)snprintf(name, sizeof name, "qp_new_%s", tables[i].name); /* ours, and short */
         p->news[i] = (struct sqlite_news){.env = p->base.env, .table = (enum table_id)i};
@@ -235,23 +257,41 @@ static int change_all(struct sqlite_provider *p, enum table_id table, enum table
                          tables[table].name);
 }
 
-/* Which update: the one of the columns that change with every step, when no other did. A row that
- * was deleted and made again in one commit is another row under the same key: all of it changes. */
-static enum table_statement update_kind(const struct table *t, const void *before,
-                                        const void *after)
+static int64_t word_of(const void *row, size_t word)
 {
+    int64_t value;
+    memcpy(&value, (const char *)row + word * sizeof value, sizeof value);
+    return value;
+}
+
+/* Which update: the one of the columns that change with every step, when no other did. Rows are compared word by word:
+ * a text that was not touched is the same bytes at the same place, and one that is equal at another place is written
+ * again. A row that was deleted and made again in one commit is another row under the same key: all of it changes. */
+static enum table_statement update_kind(const struct sqlite_provider *p, enum table_id table,
+                                        const void *before, const void *after)
+{
+    const uint8_t *roles = p->roles[table];
+    size_t rev = tables[table].row_size / sizeof(int64_t) - 1;
     enum table_statement kind = STATEMENT_UPDATE_HOT;
-    for (size_t i = t->key_count; i < t->column_count - 1; i++) {
-        const struct column *c = &t->columns[i];
-        if (c->role == ROLE_HOT || c->role == ROLE_LATER || column_equal(c, before, after)) {
+    for (size_t word = 0; word < rev; word++) {
+        if (word_of(before, word) == word_of(after, word)) {
             continue;
         }
-        if (c->role == ROLE_UNUSUAL) {
+        switch ((int)roles[word]) {
+        case ROLE_KEY: /* an equal text */
+        case ROLE_HOT:
+        case ROLE_LATER:
+            break;
+        case ROLE_UNUSUAL:
             kind = STATEMENT_UPDATE_WIDE;
-        } else if (c->role != ROLE_SELDOM && c->role != ROLE_INDEXED && c->role != ROLE_SUM) {
+            break;
+        case ROLE_SELDOM:
+        case ROLE_INDEXED:
+        case ROLE_SUM:
+            kind = kind == STATEMENT_UPDATE_WIDE ? kind : STATEMENT_UPDATE;
+            break;
+        default:
             return STATEMENT_UPDATE_ALL;
-        } else if (kind != STATEMENT_UPDATE_WIDE) {
-            kind = STATEMENT_UPDATE;
         }
     }
     return kind;
@@ -269,7 +309,7 @@ static int write_changes(struct sqlite_provider *p, enum table_id table, const v
     more.count = 0;
     wide.count = 0;
     for (size_t i = 0; i < count; i++) {
-        switch ((int)update_kind(&tables[table], before[i], after[i])) {
+        switch ((int)update_kind(p, table, before[i], after[i])) {
         case STATEMENT_UPDATE_HOT:
             hot.rows[hot.count++] = after[i];
             break;
@@ -397,7 +437,7 @@ int sqlite_write(struct provider *base, enum table_id table, const void *before,
     if (before == NULL) {
         return sqlite_write_all(base, table, NULL, &after, 1, err);
     }
-    kind = after == NULL ? STATEMENT_DELETE : update_kind(t, before, after);
+    kind = after == NULL ? STATEMENT_DELETE : update_kind(p, table, before, after);
     rc = sqlite_table_statement(p, table, kind, &s, err);
     if (rc != QP_OK) {
         return rc;

@@ -288,9 +288,9 @@ static const char *const migration_7[] = {
     NULL,
 };
 
-/* 8: job, act and msg lose what SQLite checked in every column of every write: types (STRICT), and that what is never none is
- * not. Rows come from one interpreter that knows both, and are checked when they are read (ADR 47). The keys stay NOT
- * NULL, and digits and counts keep their CHECK. Rows do not change, so only the text of the tables does. */
+/* 8: job, act and msg lose what SQLite checked in every write: types (STRICT), that what is never none is not, bounds of
+ * digits. Rows come from one interpreter, which checks them when they are written (txn_flush.c) and when they are read
+ * (ADR 47). The keys stay NOT NULL. Rows do not change, so only the text of the tables does. */
 static const char *const migration_8[] = {
     "PRAGMA writable_schema=ON",
     "UPDATE sqlite_schema SET sql=" SQLITE_SLIM("sql") " WHERE name IN (" SQLITE_SLIM_TABLES ")",

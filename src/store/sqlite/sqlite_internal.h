@@ -24,10 +24,16 @@
  * them later are INTEGER DEFAULT 0, TEXT or BLOB. */
 #define SQLITE_SLIM_SCHEMA 8
 #define SQLITE_SLIM_TABLES "'qp_job','qp_act','qp_msg'"
+#define SQLITE_WITHOUT(text, word) "replace(" text ",'" word "','')"
+#define SQLITE_WITHOUT_CHECKS(text)                                                                \
+    SQLITE_WITHOUT(SQLITE_WITHOUT(SQLITE_WITHOUT(text, " CHECK(sem>=0)"),                          \
+                                  " CHECK(ledger BETWEEN 0 AND 999999999999999)"),                 \
+                   " CHECK(guid_ledger BETWEEN 0 AND 999999999999999)")
 #define SQLITE_SLIM(text)                                                                          \
-    "replace(replace(replace(replace(" text ",' NOT NULL DEFAULT 0',' DEFAULT 0'),"                \
-    "' ns INTEGER DEFAULT 0',' ns INTEGER NOT NULL DEFAULT 0'),"                                   \
-    "' job INTEGER DEFAULT 0',' job INTEGER NOT NULL DEFAULT 0'),') STRICT',')')"
+    "replace(replace(replace(replace(" SQLITE_WITHOUT_CHECKS(                                      \
+        text) ",' NOT NULL DEFAULT 0',' DEFAULT 0'),"                                              \
+              "' ns INTEGER DEFAULT 0',' ns INTEGER NOT NULL DEFAULT 0'),"                         \
+              "' job INTEGER DEFAULT 0',' job INTEGER NOT NULL DEFAULT 0'),') STRICT',')')"
 
 extern const char *const *const sqlite_migrations[];
 extern const int64_t sqlite_schema_version;
@@ -81,6 +87,8 @@ struct sqlite_record {
 
 #define SQLITE_WATCHED 3 /* the file, its log, its lock */
 
+#define SQLITE_ROW_WORDS 128
+
 struct sqlite_provider {
     struct provider base;
     sqlite3 *db;
@@ -99,6 +107,7 @@ struct sqlite_provider {
     int64_t schema_version;
     struct buf sql;
     struct sqlite_news news[TABLE_COUNT];
+    uint8_t roles[TABLE_COUNT][SQLITE_ROW_WORDS]; /* enum column_role of each word of a row */
     sqlite3_stmt *of_table[TABLE_COUNT][STATEMENT_KINDS];
     sqlite3_stmt *plain[PLAIN_KINDS];
     sqlite3_stmt *scans[SCAN_SHAPES];
