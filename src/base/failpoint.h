@@ -36,7 +36,9 @@
     X(signal_twice)      /* a signal that was kept for a job is delivered, and still kept */       \
     X(decision_twice)    /* the events of a decision that is resumed are counted again */          \
     X(decision_hole)     /* a decision that dies between its steps has lost its first event */     \
-    X(stale_names)       /* names mean what they meant when the node last looked between commits */
+    X(stale_names) /* names mean what they meant when the node last looked between commits */      \
+    X(node_alone)  /* an item is a duplicate whatever the context its node was expanded in */      \
+    X(lost_way)    /* an item that is through does not say so to the next gate */
 
 #ifdef QP_FAILPOINTS
 enum plant {

@@ -183,8 +183,7 @@ int atlas_current(struct atlas *l, struct bundle *b, int64_t ns, qp_str *out_ver
     return QP_OK;
 }
 
-/* The name of a type's universe in a version; none: it has none. */
-static qp_str universe_of(qp_str version, const char *type)
+qp_str atlas_universe_of(qp_str version, const char *type)
 {
     size_t size = strlen(type);
     while (version.n > 0) {
@@ -204,7 +203,7 @@ static int pin(struct atlas *l, struct bundle *b, int64_t ns, qp_str version,
 {
     for (size_t i = 0; i < l->types.count; i++) {
         const struct carto_type *type = l->types.list[i];
-        qp_str name = universe_of(version, type->name);
+        qp_str name = atlas_universe_of(version, type->name);
         struct universe *u = NULL;
         if (str_is_none(name)) {
             continue;

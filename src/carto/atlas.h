@@ -24,6 +24,8 @@ const struct plan_types *atlas_types(const struct atlas *l);
 
 /* The universes that are current: "type@name", with commas between; none: nothing is imported. */
 int atlas_current(struct atlas *l, struct bundle *b, int64_t ns, qp_str *out_version) QP_MUST_USE;
+/* The name of a type's universe in a version; none: it has none. */
+qp_str atlas_universe_of(qp_str version, const char *type);
 /* Sets the facts of a plan's types to those of the version's universes. QP_E_NOT_FOUND: one of them is gone. */
 int atlas_pin(struct atlas *l, struct bundle *b, int64_t ns, qp_str version,
               struct carto_plan *plan, struct qp_err *err) QP_MUST_USE;

@@ -10,12 +10,38 @@
  *       marks before it and the facts of the job's universe, so either can run alone
  *   I3  an ending is written once; the obligation of the item goes in the same step 2
  *
+ * In a request with `split`, SELECT, RESOLVE and TRAVERSE are tasks (split.h), and an item is entered several times. Its
+ * rows of data say which answer is next: no row 'r': SELECT's; 'r' is ASKED: RESOLVE's; else TRAVERSE's.
+ *
+ *   entry            keeps         then
+ *   phase select     select        a task, and one more way to the scope `select` of its gate
+ *                    wait          nothing: it was selected before, or its type is ordered
+ *   SELECT           selected      one way less
+ *   phase run        an ending     as without split
+ *                    resolve       a task, and one more way to the next gate
+ *   RESOLVE          traverse      a task
+ *                    an ending     a failure
+ *   TRAVERSE         an ending     its children, and one way less
+ *
  * A failure ends the item, not the job; that of a root, and a type that is not known, end the request.
  */
 #include "carto/item.h"
 
+#include "base/failpoint.h"
+#include "carto/split.h"
+#include "store/error.h"
+
+#define STEP_SELECT QP_STR("{\"step\":\"select\"}")
+#define STEP_SELECTED QP_STR("{\"step\":\"selected\"}")
+#define STEP_WAIT QP_STR("{\"step\":\"wait\"}")
+#define STEP_RESOLVE QP_STR("{\"step\":\"resolve\"}")
+#define STEP_TRAVERSE QP_STR("{\"step\":\"traverse\"}")
+
+#define ASKED QP_STR("{}") /* the row of RESOLVE's answer while that is still to come */
+
 /* What the stages have made of an item. */
 struct made {
+    bool is_split;
     struct carto_item item;
     struct carto_children children;
     struct carto_counts counts;
@@ -74,13 +100,42 @@ static int remember(struct turn *t, const struct carto_request *r, const struct 
     return history_put(t, item->selected.id, &item->selected);
 }
 
+/* ------------------------------------------------------------------------------------- rows of split */
+
+/* What SELECT ('p') or RESOLVE ('r') has answered; none: nothing. */
+static int pending_get(struct turn *t, char step, qp_str *out_text)
+{
+    const struct data_row *row = NULL;
+    qp_str name;
+    QP_TRY(pending_name(turn_arena(t), step, path_of(t->site.addr), &name));
+    QP_TRY(turn_data(t, name, &row));
+    *out_text = row == NULL ? QP_NONE : row->value;
+    return QP_OK;
+}
+
+static int pending_put(struct turn *t, char step, qp_str text)
+{
+    qp_str name;
+    QP_TRY(pending_name(turn_arena(t), step, path_of(t->site.addr), &name));
+    return turn_data_put(t, name, text);
+}
+
 /* ------------------------------------------------------------------------------------------- stages */
 
 static int select_item(struct turn *t, const struct carto_request *r, struct made *m)
 {
+    const struct traversals *s = t->program->context;
     struct carto_outcome outcome;
     struct qp_err err = {0};
-    QP_TRY(stage_select(r, turn_arena(t), &m->item, &outcome, &err));
+    qp_str answer = QP_NONE;
+    if (m->is_split) {
+        QP_TRY(pending_get(t, 'p', &answer));
+    }
+    if (str_is_none(answer)) {
+        QP_TRY(stage_select(r, turn_arena(t), &m->item, &outcome, &err));
+    } else {
+        QP_TRY(split_selected(&s->env, turn_arena(t), answer, &m->item, &outcome));
+    }
     if (outcome.result == CARTO_FAILED) {
         stage_fail(&m->item, &outcome, &m->counts);
     }
@@ -101,6 +156,9 @@ static int judge_item(struct turn *t, struct made *m)
     QP_TRY(turn_data(t, name, &row));
     item->is_first = row == NULL;
     of = row == NULL || item->state != CARTO_OPEN ? QP_NONE : mark_dominating(row->value, item);
+    if (PLANT(node_alone) && row != NULL && item->state == CARTO_OPEN) {
+        of = item->path;
+    }
     if (!str_is_none(of)) {
         stage_duplicate(item, of, &m->counts);
         return QP_OK;
@@ -109,12 +167,27 @@ static int judge_item(struct turn *t, struct made *m)
     return turn_data_put(t, name, mark);
 }
 
+/* What RESOLVE has answered, if a worker did. */
+static int resolve_item(struct turn *t, const struct carto_request *r, struct made *m,
+                        struct carto_relations *out, struct carto_outcome *outcome)
+{
+    const struct traversals *s = t->program->context;
+    struct qp_err err = {0};
+    qp_str answer = QP_NONE;
+    if (m->is_split) {
+        QP_TRY(pending_get(t, 'r', &answer));
+    }
+    if (str_is_none(answer) || str_equal(answer, ASKED)) {
+        return stage_resolve(r, turn_arena(t), &m->item, out, outcome, &err);
+    }
+    return split_relations(&s->env, turn_arena(t), answer, out, outcome);
+}
+
 static int expand_item(struct turn *t, const struct carto_request *r, struct made *m)
 {
     struct carto_relations relations;
     struct carto_outcome outcome;
-    struct qp_err err = {0};
-    QP_TRY(stage_resolve(r, turn_arena(t), &m->item, &relations, &outcome, &err));
+    QP_TRY(resolve_item(t, r, m, &relations, &outcome));
     if (outcome.result == CARTO_FAILED) {
         stage_fail(&m->item, &outcome, &m->counts);
         return QP_OK;
@@ -132,6 +205,174 @@ static struct carto_request request_of(struct turn *t, const struct carto_plan *
 
 /* -------------------------------------------------------------------------------------------- steps */
 
+static int keep_step(struct work *work, int64_t code, qp_str text)
+{
+    *work = (struct work){code, text};
+    return QP_OK;
+}
+
+static int keep_ending(struct turn *t, struct made *m, struct work *work)
+{
+    t->kept = m;
+    work->code = m->item.state == CARTO_FAILED_ITEM ? 422 : 200;
+    return ending_write(turn_arena(t), &m->item, &m->counts, &work->output);
+}
+
+/* What the engine has selected itself, for the workers of the next steps. */
+static int keep_selected(struct turn *t, const struct carto_item *item)
+{
+    qp_str text;
+    QP_TRY(pending_get(t, 'p', &text));
+    if (!str_is_none(text)) {
+        return QP_OK;
+    }
+    QP_TRY(ending_write(turn_arena(t), item, NULL, &text));
+    return pending_put(t, 'p', text);
+}
+
+/* Phase run: the pass over the level, in the order of addresses. */
+static int run_work(struct turn *t, const struct carto_request *r, struct made *m,
+                    struct work *work)
+{
+    QP_TRY(select_item(t, r, m));
+    QP_TRY(judge_item(t, m));
+    if (m->item.state != CARTO_OPEN) {
+        return keep_ending(t, m, work);
+    }
+    if (m->is_split) {
+        QP_TRY(keep_selected(t, &m->item));
+        QP_TRY(pending_put(t, 'r', ASKED));
+        return keep_step(work, CODE_PENDING, STEP_RESOLVE);
+    }
+    QP_TRY(expand_item(t, r, m));
+    return keep_ending(t, m, work);
+}
+
+/* Phase select: what workers can select by themselves. */
+static int select_work(const struct carto_request *r, const struct made *m, struct work *work)
+{
+    bool is_waiting = m->item.is_selected || is_ordered(r, &m->item) ||
+                      carto_use_of(r, m->item.target.type) == NULL;
+    return is_waiting ? keep_step(work, 200, STEP_WAIT)
+                      : keep_step(work, CODE_PENDING, STEP_SELECT);
+}
+
+/* What a worker says that failed, or an engine that has lost it. */
+static int read_loss(struct turn *t, struct carto_outcome *out)
+{
+    struct error error = {0};
+    QP_TRY(error_read(turn_arena(t), t->payload, &error));
+    *out = (struct carto_outcome){CARTO_FAILED, CARTO_WORKER_LOST, error.message};
+    return QP_OK;
+}
+
+static int write_failure(struct turn *t, const struct carto_outcome *outcome, qp_str *out_text)
+{
+    struct carto_item failed = {.failure = outcome->failure, .error = outcome->text};
+    return failure_write(turn_arena(t), &failed, out_text);
+}
+
+/* Of an answer that cannot be read. */
+static struct carto_outcome unreadable(void)
+{
+    return (struct carto_outcome){CARTO_FAILED, CARTO_METADATA_ERROR,
+                                  QP_STR("the answer of the worker cannot be read")};
+}
+
+static int take_selected(struct turn *t, const struct made *m, struct work *work)
+{
+    const struct traversals *s = t->program->context;
+    struct carto_item item = m->item;
+    struct carto_outcome outcome;
+    qp_str text = t->payload;
+    int rc = t->code >= 400 ? read_loss(t, &outcome)
+                            : split_selected(&s->env, turn_arena(t), text, &item, &outcome);
+    if (rc == QP_E_CORRUPT) {
+        outcome = unreadable();
+        rc = QP_OK;
+    }
+    QP_TRY(rc);
+    if (outcome.result == CARTO_FAILED) {
+        QP_TRY(write_failure(t, &outcome, &text));
+    }
+    QP_TRY(pending_put(t, 'p', text));
+    return keep_step(work, 200, STEP_SELECTED);
+}
+
+/* The item as the pass has found it: selected, and to be expanded. */
+static int reopen(struct turn *t, struct made *m)
+{
+    const struct traversals *s = t->program->context;
+    struct carto_outcome outcome;
+    const struct data_row *mark = NULL;
+    qp_str answer;
+    qp_str name;
+    QP_TRY(pending_get(t, 'p', &answer));
+    QP_TRY(split_selected(&s->env, turn_arena(t), answer, &m->item, &outcome));
+    QP_TRY(node_name(turn_arena(t), &m->item.selected, &name));
+    QP_TRY(turn_data(t, name, &mark));
+    if (mark == NULL) {
+        return QP_E_CORRUPT;
+    }
+    m->item.is_first = mark_begins(mark->value, m->item.path);
+    return QP_OK;
+}
+
+static int fail_item(struct turn *t, struct made *m, const struct carto_outcome *outcome,
+                     struct work *work)
+{
+    stage_fail(&m->item, outcome, &m->counts);
+    return keep_ending(t, m, work);
+}
+
+static int take_relations(struct turn *t, struct made *m, struct work *work)
+{
+    const struct traversals *s = t->program->context;
+    struct carto_relations relations;
+    struct carto_outcome outcome;
+    int rc = t->code >= 400
+                 ? read_loss(t, &outcome)
+                 : split_relations(&s->env, turn_arena(t), t->payload, &relations, &outcome);
+    if (rc == QP_E_CORRUPT) {
+        outcome = unreadable();
+        rc = QP_OK;
+    }
+    QP_TRY(rc);
+    if (outcome.result == CARTO_FAILED) {
+        return fail_item(t, m, &outcome, work);
+    }
+    QP_TRY(pending_put(t, 'r', t->payload));
+    return keep_step(work, CODE_PENDING, STEP_TRAVERSE);
+}
+
+static int take_children(struct turn *t, const struct carto_request *r, struct made *m,
+                         struct work *work)
+{
+    struct carto_item before = m->item;
+    struct carto_outcome outcome = unreadable();
+    QP_TRY(expand_item(t, r, m));
+    if (t->code < 400 && split_agrees(t->payload, m->children.count, &m->counts)) {
+        return keep_ending(t, m, work);
+    }
+    if (t->code >= 400) {
+        QP_TRY(read_loss(t, &outcome));
+    }
+    *m = (struct made){.is_split = true, .item = before};
+    return fail_item(t, m, &outcome, work);
+}
+
+static int answer_work(struct turn *t, const struct carto_request *r, struct made *m,
+                       struct work *work)
+{
+    qp_str asked;
+    QP_TRY(pending_get(t, 'r', &asked));
+    if (str_is_none(asked)) {
+        return take_selected(t, m, work);
+    }
+    QP_TRY(reopen(t, m));
+    return str_equal(asked, ASKED) ? take_relations(t, m, work) : take_children(t, r, m, work);
+}
+
 int item_work(struct turn *t, struct work *work)
 {
     const struct carto_plan *plan = NULL;
@@ -142,15 +383,13 @@ int item_work(struct turn *t, struct work *work)
     }
     QP_TRY(turn_plan(t, &plan));
     r = request_of(t, plan);
+    m->is_split = plan->is_split;
     QP_TRY(read_item(t, &m->item));
-    QP_TRY(select_item(t, &r, m));
-    QP_TRY(judge_item(t, m));
-    if (m->item.state == CARTO_OPEN) {
-        QP_TRY(expand_item(t, &r, m));
+    if (str_equal(t->payload, CARTO_PHASE_RUN)) {
+        return run_work(t, &r, m, work);
     }
-    t->kept = m;
-    work->code = m->item.state == CARTO_FAILED_ITEM ? 422 : 200;
-    return ending_write(turn_arena(t), &m->item, &m->counts, &work->output);
+    return str_equal(t->payload, CARTO_PHASE_SELECT) ? select_work(&r, m, work)
+                                                     : answer_work(t, &r, m, work);
 }
 
 /* What step 1 has kept, and the children and counts that follow from it. */
@@ -197,27 +436,96 @@ static int refuse(struct turn *t, const struct carto_item *item)
                      : QP_E_NOMEM;
 }
 
+static int ask(struct turn *t, enum carto_step step)
+{
+    struct carto_item item;
+    qp_str topic;
+    QP_TRY(read_item(t, &item));
+    QP_TRY(split_topic(turn_arena(t), step, item.target.type, &topic));
+    return turn_task(t, topic);
+}
+
+/* Step 2 of an entry that does not end the item; *out_done false: it does. */
+static int pending_spawn(struct turn *t, struct spawn *spawn, bool *out_done)
+{
+    qp_str said = t->guid.output;
+    uint64_t level = path_level(path_of(t->site.addr));
+    struct gate_visit select = {.level = level, .purpose = CARTO_PHASE_SELECT, .ways = 1};
+    struct gate_visit next = {.level = level + 1, .ways = 2, .delta = 1};
+    *out_done = true;
+    spawn->pending = true;
+    if (str_equal(said, STEP_SELECT) || str_equal(said, STEP_SELECTED)) {
+        select.delta = str_equal(said, STEP_SELECT) ? 1 : -1;
+        QP_TRY(select.delta > 0 ? ask(t, CARTO_STEP_SELECT) : QP_OK);
+        return gate_arrive(t, &select);
+    }
+    if (str_equal(said, STEP_RESOLVE)) {
+        QP_TRY(ask(t, CARTO_STEP_RESOLVE));
+        return gate_arrive(t, &next);
+    }
+    if (str_equal(said, STEP_TRAVERSE)) {
+        return ask(t, CARTO_STEP_TRAVERSE);
+    }
+    spawn->pending = str_equal(said, STEP_WAIT);
+    *out_done = spawn->pending;
+    return QP_OK;
+}
+
+/* The rows of its steps go, and the next gate waits for one less. */
+static int forget_steps(struct turn *t)
+{
+    struct gate_visit next = {
+        .level = path_level(path_of(t->site.addr)) + 1, .ways = 2, .delta = -1};
+    qp_str asked;
+    qp_str selected;
+    QP_TRY(pending_get(t, 'r', &asked));
+    QP_TRY(pending_get(t, 'p', &selected));
+    if (!str_is_none(selected)) {
+        QP_TRY(pending_put(t, 'p', QP_NONE));
+    }
+    if (str_is_none(asked)) {
+        return QP_OK;
+    }
+    QP_TRY(pending_put(t, 'r', QP_NONE));
+    return PLANT(lost_way) ? QP_OK : gate_arrive(t, &next);
+}
+
+static int made_again(struct turn *t, const struct carto_plan *plan, const struct made **out)
+{
+    struct made *again = ARENA_NEW(turn_arena(t), struct made);
+    struct carto_request r = request_of(t, plan);
+    if (again == NULL) {
+        return QP_E_NOMEM;
+    }
+    again->is_split = plan->is_split;
+    QP_TRY(make_again(t, &r, again));
+    *out = again;
+    return QP_OK;
+}
+
 int item_spawn(struct turn *t, struct spawn *spawn)
 {
     const struct made *m = t->kept;
-    (void)spawn;
+    const struct carto_plan *plan = NULL;
+    bool is_done = false;
+    QP_TRY(turn_plan(t, &plan));
+    if (plan->is_split) {
+        QP_TRY(pending_spawn(t, spawn, &is_done));
+    }
+    if (is_done) {
+        return QP_OK;
+    }
     if (m == NULL) {
-        const struct carto_plan *plan = NULL;
-        struct made *again = ARENA_NEW(turn_arena(t), struct made);
-        struct carto_request r;
-        if (again == NULL) {
-            return QP_E_NOMEM;
-        }
-        QP_TRY(turn_plan(t, &plan));
-        r = request_of(t, plan);
-        QP_TRY(make_again(t, &r, again));
-        m = again;
+        QP_TRY(made_again(t, plan, &m));
     }
     if (is_fatal(&m->item)) {
         return refuse(t, &m->item);
     }
     for (size_t i = 0; i < m->children.count; i++) {
         QP_TRY(item_born(t, &m->children.rows[i]));
+    }
+    if (plan->is_split) {
+        QP_TRY(forget_steps(t));
     }
     return turn_count(t, &m->counts, (int64_t)m->children.count);
 }

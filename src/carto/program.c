@@ -15,7 +15,6 @@
 
 #include "carto/item.h"
 
-#define PHASE_RUN QP_STR("run")
 #define CODE_END 204 /* of the edge of a gate without items */
 
 static const struct qp_env *env_of(const struct turn *t)
@@ -218,8 +217,14 @@ static int end_detect(struct turn *t, struct work *work)
 static int gate_work(struct turn *t, struct work *work)
 {
     struct bundle_rows first;
+    const struct carto_plan *plan = NULL;
+    bool is_selected = true;
     if (!str_is_none(t->payload)) {
         return QP_OK;
+    }
+    QP_TRY(turn_plan(t, &plan));
+    if (plan->is_split) { /* SELECT is a phase of its own, and its scope has the second edge */
+        QP_TRY(turn_is_edge(t, CARTO_PHASE_SELECT, &is_selected));
     }
     QP_TRY(turn_range(t, t->site.addr, QP_NONE, 1, &first));
     if (first.count == 0) {
@@ -229,7 +234,7 @@ static int gate_work(struct turn *t, struct work *work)
     return carto_print(
         turn_arena(t), &work->output,
         "{\"phase\":\"%.*s\",\"after\":\"%.*s\",\"end-detect-result\":\"IN_PROGRESS\"}",
-        STR_ARG(PHASE_RUN), STR_ARG(t->site.addr));
+        STR_ARG(is_selected ? CARTO_PHASE_RUN : CARTO_PHASE_SELECT), STR_ARG(t->site.addr));
 }
 
 static int page_read(struct turn *t, struct level_page *page)
@@ -246,15 +251,21 @@ static int page_read(struct turn *t, struct level_page *page)
     return page->phase.n > 0 && page->after.n > 0 ? QP_OK : QP_E_CORRUPT;
 }
 
-static int gate_spawn(struct turn *t)
+static int gate_spawn(struct turn *t, struct spawn *spawn)
 {
     struct level_page page = {0};
+    struct gate_visit select = {
+        .level = level_of(t->site.addr), .purpose = CARTO_PHASE_SELECT, .ways = 1, .delta = -1};
     struct gate_visit next = {.level = level_of(t->site.addr) + 1, .ways = 2, .delta = -1};
     const struct carto_plan *plan = NULL;
     if (t->guid.code == CODE_END) {
         return turn_child_at(t, CARTO_FORMAT_ADDRESS);
     }
     QP_TRY(page_read(t, &page));
+    if (t->guid.code == 200 && str_equal(page.phase, CARTO_PHASE_SELECT)) {
+        spawn->pending = true;
+        return gate_arrive(t, &select);
+    }
     if (t->guid.code == 200) { /* the last page is through */
         return gate_arrive(t, &next);
     }
@@ -282,7 +293,7 @@ static int spawn(struct turn *t, struct spawn *spawn)
         return item_spawn(t, spawn);
     }
     if (is_gate(t)) {
-        return gate_spawn(t);
+        return gate_spawn(t, spawn);
     }
     if (is_trigger(t)) {
         return turn_child(t, CARTO_REGISTER, QP_NONE);

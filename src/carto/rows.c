@@ -220,6 +220,11 @@ int history_name(struct arena *a, struct carto_id id, qp_str *out_name)
     return name_of(a, 'h', text, out_name);
 }
 
+int pending_name(struct arena *a, char step, qp_str path, qp_str *out_name)
+{
+    return name_of(a, step, path, out_name);
+}
+
 int package_write(struct arena *a, const struct carto_package *package, qp_str *out_text)
 {
     struct text t;
@@ -405,6 +410,17 @@ int ending_write(struct arena *a, const struct carto_item *item, const struct ca
     return QP_OK;
 }
 
+int failure_write(struct arena *a, const struct carto_item *item, qp_str *out_text)
+{
+    struct text t;
+    QP_TRY(text_init(&t, a, 100 + ESCAPED(item->error)));
+    text_member(&t, "failure", str_from(carto_failure_text(item->failure)));
+    text_member(&t, "message", item->error);
+    text_end(&t);
+    *out_text = text_done(&t);
+    return QP_OK;
+}
+
 static bool read_state(qp_str text, enum carto_state *out_state)
 {
     for (enum carto_state s = CARTO_OPEN; s <= CARTO_FAILED_ITEM; s++) {
@@ -521,4 +537,9 @@ qp_str mark_dominating(qp_str mark, const struct carto_item *item)
         }
     }
     return QP_NONE;
+}
+
+bool mark_begins(qp_str mark, qp_str path)
+{
+    return mark.n > path.n && memcmp(mark.p, path.p, path.n) == 0 && mark.p[path.n] == ' ';
 }

@@ -7,7 +7,8 @@
  *   format,0,0      FORMAT
  *
  * Data of the job: CARTO_COUNTS, the sums of struct carto_counts and the number of items that were made; a mark per
- * node, which says in which contexts it was expanded; of ordered types a row per target, its history.
+ * node, which says in which contexts it was expanded; of ordered types a row per target, its history; while a step of an
+ * item is with a worker, what the steps before it have answered.
  *
  * An item's `input` is what it was born with, and its last answer is what became of it; both are JSON objects, and what is
  * not said is as in an item of zeros. Pure; any thread.
@@ -29,6 +30,10 @@
 /* act_row.kind of its rows, in the order in which people read of them. */
 enum carto_row { CARTO_ROW_OTHER, CARTO_ROW_GATE, CARTO_ROW_ITEM, CARTO_ROW_FORMAT };
 
+/* The phases of a level. */
+#define CARTO_PHASE_SELECT QP_STR("select")
+#define CARTO_PHASE_RUN QP_STR("run")
+
 #define CARTO_COUNTS QP_STR("counts")
 struct carto_sums {
     struct carto_counts counts;
@@ -49,6 +54,9 @@ qp_str path_of(qp_str addr);
 int node_name(struct arena *a, const struct carto_package *package, qp_str *out_name) QP_MUST_USE;
 int history_name(struct arena *a, struct carto_id id, qp_str *out_name) QP_MUST_USE;
 
+/* What SELECT and RESOLVE have answered for an item that is not through (item.c): 'p' and 'r'. */
+int pending_name(struct arena *a, char step, qp_str path, qp_str *out_name) QP_MUST_USE;
+
 /* "type:name@version"; without a version "type:name". */
 int package_write(struct arena *a, const struct carto_package *package,
                   qp_str *out_text) QP_MUST_USE;
@@ -65,6 +73,8 @@ int relation_read(const struct qp_env *env, struct arena *a, qp_str text,
 /* What became of it; read into an item that item_read has filled. `counts` are its own; NULL: not asked for. */
 int ending_write(struct arena *a, const struct carto_item *item, const struct carto_counts *counts,
                  qp_str *out_text) QP_MUST_USE;
+/* The failure alone, as a worker says it. */
+int failure_write(struct arena *a, const struct carto_item *item, qp_str *out_text) QP_MUST_USE;
 int ending_read(const struct qp_env *env, struct arena *a, qp_str text,
                 struct carto_item *item) QP_MUST_USE;
 
@@ -73,5 +83,7 @@ int mark_add(struct arena *a, qp_str mark, const struct carto_item *item,
              qp_str *out_mark) QP_MUST_USE;
 /* The path of the first whose context dominates the item's; none: there is none. */
 qp_str mark_dominating(qp_str mark, const struct carto_item *item);
+/* Whether the item at this path was the first of its node. */
+bool mark_begins(qp_str mark, qp_str path);
 
 #endif

@@ -7,16 +7,17 @@ static int keep_number(void *context, const void *row)
     return QP_OK;
 }
 
-int stored_open(struct stored_facts *f, struct store *s, struct arena *a, int64_t ns, qp_str type,
-                struct qp_err *err)
+int stored_open(struct stored_facts *f, struct store *s, struct arena *a,
+                const struct stored_of *of, struct qp_err *err)
 {
-    struct universe_row of = {.ns = ns, .type = type};
+    bool is_current = str_is_none(of->universe);
+    struct universe_row like = {.ns = of->ns, .type = of->type, .name = of->universe};
     struct scan scan = {.table = TABLE_universe,
-                        .index = INDEX_universe_current,
-                        .prefix = &of,
-                        .prefix_count = 2,
+                        .index = is_current ? INDEX_universe_current : INDEX_universe_name,
+                        .prefix = &like,
+                        .prefix_count = is_current ? 2 : 3,
                         .limit = 1};
-    *f = (struct stored_facts){.store = s, .arena = a, .ns = ns, .err = err};
+    *f = (struct stored_facts){.store = s, .arena = a, .ns = of->ns, .err = err};
     f->sources = ARENA_NEW(a, struct stored_sources);
     if (f->sources == NULL) {
         return QP_E_NOMEM;
@@ -26,7 +27,7 @@ int stored_open(struct stored_facts *f, struct store *s, struct arena *a, int64_
                             : err_set(err, QP_E_NOT_FOUND,
                                       "no lists of '%.*s' are imported yet: run quipu carto import "
                                       "first",
-                                      STR_ARG(type));
+                                      STR_ARG(of->type));
 }
 
 static int read_fact(const struct stored_facts *f, enum fact_kind kind, qp_str name,

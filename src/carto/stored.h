@@ -24,9 +24,14 @@ struct stored_facts {
     struct stored_sources *sources;
 };
 
-/* The current universe of a type. QP_E_NOT_FOUND. */
-int stored_open(struct stored_facts *f, struct store *s, struct arena *a, int64_t ns, qp_str type,
-                struct qp_err *err) QP_MUST_USE;
+/* A universe of a type by its name; none: the current one. QP_E_NOT_FOUND. */
+struct stored_of {
+    int64_t ns;
+    qp_str type;
+    qp_str universe;
+};
+int stored_open(struct stored_facts *f, struct store *s, struct arena *a,
+                const struct stored_of *of, struct qp_err *err) QP_MUST_USE;
 struct carto_facts stored_reader(struct stored_facts *f);
 
 #endif

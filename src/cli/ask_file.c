@@ -144,7 +144,7 @@ static int refuse(struct cli *c, const char *name, int rc, const struct qp_err *
 /* A traversal that a command waits for runs in this process, and FORMAT is a task of its own. */
 static int open_workers(qp *engine, struct qp_err *err)
 {
-    QP_TRY(traversals_serve(engine, err));
+    QP_TRY(traversals_serve(engine, NULL, err));
     return qp_start_threads(engine, 1, err);
 }
 

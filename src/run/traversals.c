@@ -10,11 +10,14 @@
 #include <stdio.h>
 
 #include "base/omap.h"
+#include "carto/atlas.h"
 #include "carto/deb.h"
 #include "carto/format_items.h"
 #include "carto/import.h"
 #include "carto/log.h"
+#include "carto/split.h"
 #include "carto/stored.h"
+#include "carto/types.h"
 #include "run/enter.h"
 #include "run/handle.h"
 #include "run/loop.h"
@@ -374,7 +377,8 @@ static int ask_dependents(struct dependents *d, struct store *s, struct qp_err *
 {
     struct stored_facts stored;
     struct carto_facts facts;
-    QP_TRY(stored_open(&stored, s, &d->arena, d->ns, QP_STR("deb"), err));
+    QP_TRY(stored_open(&stored, s, &d->arena,
+                       &(struct stored_of){.ns = d->ns, .type = QP_STR("deb")}, err));
     facts = stored_reader(&stored);
     QP_TRY(check_known(d, &facts, err));
     QP_TRY(dependent_add(d, d->of->name));
@@ -408,10 +412,151 @@ int traversals_rdepends(qp *q, const struct traversal_rdepends *of, void *contex
     return rc;
 }
 
+/* ------------------------------------------------------------------------------------- steps as tasks */
+
+/* One step of an item, in a worker's hands. */
+struct stepping {
+    enum carto_step step;
+    qp_str addr;
+    struct buf *out;
+};
+
+static int read_data(struct viewing *v, qp_str addr, qp_str *out_text, struct qp_err *err)
+{
+    struct data_row key = {.ns = v->job->ns, .job = v->job->job};
+    const void *row = NULL;
+    int rc;
+    QP_TRY(pending_name(&v->arena, 'p', path_of(addr), &key.name));
+    rc = store_get(v->store, &v->arena, TABLE_data, &key, &row, err);
+    *out_text = rc == QP_OK ? ((const struct data_row *)row)->value : QP_NONE;
+    return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+}
+
+static int read_input(struct viewing *v, qp_str addr, qp_str *out_input, struct qp_err *err)
+{
+    struct act_row key = {.ns = v->job->ns, .job = v->job->job, .addr = addr};
+    const void *row = NULL;
+    QP_TRY(store_get(v->store, &v->arena, TABLE_act, &key, &row, err));
+    *out_input = ((const struct act_row *)row)->input;
+    return QP_OK;
+}
+
+/* The request with the facts that its job has pinned. */
+static int read_plan(struct viewing *v, struct carto_plan *plan, struct qp_err *err)
+{
+    qp_str body;
+    QP_TRY(read_input(v, QP_STR("trigger,0"), &body, err));
+    QP_TRY(plan_read(&v->q->env, &v->arena, &carto_types, body, plan, err));
+    for (size_t i = 0; i < carto_types.count; i++) {
+        struct stored_facts *stored = ARENA_NEW(&v->arena, struct stored_facts);
+        struct carto_facts *facts = ARENA_NEW(&v->arena, struct carto_facts);
+        struct stored_of of = {.ns = v->job->ns, .type = str_from(carto_types.list[i]->name)};
+        of.universe = atlas_universe_of(v->job->version, carto_types.list[i]->name);
+        if (stored == NULL || facts == NULL) {
+            return QP_E_NOMEM;
+        }
+        if (!str_is_none(of.universe)) {
+            QP_TRY(stored_open(stored, v->store, &v->arena, &of, err));
+            *facts = stored_reader(stored);
+            plan->uses[i].facts = facts;
+        }
+    }
+    return QP_OK;
+}
+
+static int run_step(struct viewing *v, struct qp_err *err)
+{
+    struct stepping *s = v->context;
+    struct carto_plan plan;
+    struct split_item item = {.env = &v->q->env, .request = &plan.request};
+    qp_str input;
+    qp_str answer;
+    QP_TRY(read_plan(v, &plan, err));
+    QP_TRY(read_input(v, s->addr, &input, err));
+    QP_TRY(item_read(&v->q->env, &v->arena, path_of(s->addr), input, &item.item));
+    QP_TRY(read_data(v, s->addr, &item.pending, err));
+    QP_TRY(split_run(&item, &v->arena, s->step, &answer, err));
+    buf_str(s->out, answer);
+    return buf_rc(s->out);
+}
+
+static int work_step(enum carto_step step, qp_task *task)
+{
+    struct buf answer;
+    struct stepping s = {.step = step, .addr = task->task->addr, .out = &answer};
+    struct viewing v = {.q = task->q,
+                        .ns = task->task->ref.ns,
+                        .number = task->task->ref.job,
+                        .context = &s,
+                        .body = run_step};
+    struct qp_err err = {0};
+    int rc;
+    buf_init(&answer, &task->q->env, LIMIT_PAYLOAD_HARD_SIZE);
+    if (view(&v, &err) == QP_OK) {
+        rc = qp_task_output(task, buf_slice(&answer));
+    } else {
+        rc = qp_task_fail(task, &(struct qp_failure){.message = err.text, .code = 500});
+    }
+    buf_done(&answer);
+    return rc;
+}
+
+static int work_select(void *context, qp_task *task)
+{
+    (void)context;
+    return work_step(CARTO_STEP_SELECT, task);
+}
+
+static int work_resolve(void *context, qp_task *task)
+{
+    (void)context;
+    return work_step(CARTO_STEP_RESOLVE, task);
+}
+
+static int work_traverse(void *context, qp_task *task)
+{
+    (void)context;
+    return work_step(CARTO_STEP_TRAVERSE, task);
+}
+
 /* -------------------------------------------------------------------------------------------- serving */
 
-int traversals_serve(qp *q, struct qp_err *err)
+/* Whether a list of topics with commas has this one; none has all. */
+static bool is_named(const char *topics, qp_str topic)
+{
+    size_t n;
+    if (topics == NULL) {
+        return true;
+    }
+    for (; *topics != '\0'; topics += n + (topics[n] == ',')) {
+        n = strcspn(topics, ",");
+        if (n == topic.n && memcmp(topics, topic.p, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int serve_step(qp *q, const char *topics, enum carto_step step, struct qp_err *err)
+{
+    static const qp_work works[CARTO_STEPS] = {work_select, work_resolve, work_traverse};
+    for (size_t i = 0; i < carto_types.count; i++) {
+        char topic[LIMIT_NAME_SIZE];
+        struct qp_worker worker = {.work = works[step], .topic.p = topic};
+        worker.topic.n = (size_t)snprintf(topic, sizeof topic, "carto.%s.%s", carto_step_text(step),
+                                          carto_types.list[i]->name);
+        if (is_named(topics, worker.topic)) {
+            QP_TRY(qp_worker_add(q, &worker, err));
+        }
+    }
+    return QP_OK;
+}
+
+int traversals_serve(qp *q, const char *topics, struct qp_err *err)
 {
     struct qp_worker format = {.topic = CARTO_FORMAT_TOPIC, .work = work_format};
-    return qp_worker_add(q, &format, err);
+    for (enum carto_step step = CARTO_STEP_SELECT; step < CARTO_STEPS; step++) {
+        QP_TRY(serve_step(q, topics, step, err));
+    }
+    return is_named(topics, format.topic) ? qp_worker_add(q, &format, err) : QP_OK;
 }

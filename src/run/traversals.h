@@ -8,8 +8,9 @@
 
 #include "carto/result.h"
 
-/* Adds the workers of the steps that this process serves; "format" is always served. */
-int traversals_serve(qp *q, struct qp_err *err) QP_MUST_USE;
+/* Adds the workers of the steps that this process serves: topics with commas, like "carto.resolve.deb,carto.format"; NULL:
+ * all. */
+int traversals_serve(qp *q, const char *topics, struct qp_err *err) QP_MUST_USE;
 
 /* A page of facts (carto/import.h). */
 struct traversal_page {

@@ -210,7 +210,7 @@ static int open_workers(struct server *s, struct qp_err *err)
     struct qp_builtin builtin = {.shell = o->shell, .shell_count = o->shell_count};
     int rc = o->builtin ? qp_builtin_serve(s->engine, &builtin, err) : QP_OK;
     if (rc == QP_OK && o->builtin) {
-        rc = traversals_serve(s->engine, err);
+        rc = traversals_serve(s->engine, o->carto_topics, err);
     }
     if (rc != QP_OK) {
         return rc;

@@ -7,6 +7,7 @@
 #
 #   A, F, FR   nodes and edges of apt-cache depends --recurse        R   nodes and edges of apt-rdepends
 #   depth      1, 2, 3 of A: a breadth-first walk over what apt-cache prints, in awk
+#   a job      the bytes of quipu carto, as a durable job in a store, are those of the stages in memory
 #   rdepends   apt-cache rdepends, and recursive apt-rdepends -r
 #   S          apt-get install -s --no-install-recommends, for 12 roots that can be installed (in the short lane the
 #              smaller ones): at least 9 of the 12 sets are equal. Elsewhere at most 2 in 100 packages differ, and each
@@ -110,6 +111,9 @@ installed="hello curl git vim python3 nginx-light"
 [ "$torture" = 1 ] && installed="$installed postgresql openjdk-17-jdk libreoffice texlive-full kde-full gnome"
 reverse=$(printf '%s\n' hello curl postgresql-15 gnome $random |
     awk -v most="$([ "$torture" = 1 ] && echo 50 || echo 12)" '!seen[$1]++ && ++count <= most')
+# what is also run as a durable job, and must give the bytes that the stages give in memory
+engine="A/gnome R/gnome F/curl FR/git S/libreoffice A/webext-tbsync"
+[ "$torture" = 1 ] && engine=$(for root in $fixed; do for closure in A F FR R S; do echo "$closure/$root"; done; done)
 mkdir -p "$dir/own" "$dir/apt"
 {
     for root in $roots; do
@@ -119,6 +123,9 @@ mkdir -p "$dir/own" "$dir/apt"
         for depth in 1 2 3; do
             echo "set A $depth $dir/own/A$depth.$root $root"
         done
+    done
+    for pair in $engine; do
+        echo "json ${pair%%/*} - $dir/own/engine.${pair%%/*}.${pair#*/} ${pair#*/}"
     done
     for root in $installed; do
         echo "set S - $dir/own/S.$root $root"
@@ -131,6 +138,14 @@ mkdir -p "$dir/own" "$dir/apt"
     done
 } > "$dir/commands"
 "$tool" "$dir/repo/Packages" < "$dir/commands" || { bad "the traversals ended with an error"; finish; }
+
+quipu=$PWD/${QP_BUILD:-build}/quipu
+if "$quipu" carto import "$dir/repo/Packages" --db "$dir/quipu.db" > /dev/null; then ok; else bad "quipu carto import"; fi
+for pair in $engine; do
+    "$quipu" carto "deb:${pair#*/}" --closure "${pair%%/*}" --db "$dir/quipu.db" > "$dir/own/job" 2> "$dir/own/job.err" || bad "quipu carto $pair: $(cat "$dir/own/job.err")"
+    if cmp -s "$dir/own/job" "$dir/own/engine.${pair%%/*}.${pair#*/}"; then ok; else bad "$pair: the job has other bytes than the stages in memory"; fi
+done
+if "$quipu" fsck "$dir/quipu.db" > /dev/null 2>&1; then ok; else bad "fsck of the store with all traversals"; fi
 
 for root in $roots; do
     for closure in A F FR R; do

@@ -19,10 +19,12 @@
 #include "carto/import.h"
 #include "carto/plan.h"
 #include "carto/result.h"
+#include "carto/split.h"
 #include "support/cartorun.h"
 #include "support/graphrun.h"
 
 #define ID "t"
+#define TOPICS "carto.format carto.select.deb carto.resolve.deb carto.traverse.deb"
 #define STANZA(name, version, rest)                                                                \
     "Package: " name "\nVersion: " version "\nArchitecture: amd64\n" rest "\n"
 
@@ -45,8 +47,67 @@ static struct facts_table table;
 static struct carto_facts facts;
 static struct import_fact rows[64];
 
-/* FORMAT, as run/traversals.c does it. */
+/* A row of the job, in the arena. */
+static const void *row_of(struct arena *a, enum table_id in, const void *key)
+{
+    const void *row = NULL;
+    int rc = store_get(run.f.s, a, in, key, &row, NULL);
+    assert_true(rc == QP_OK || rc == QP_E_NOT_FOUND);
+    return rc == QP_OK ? row : NULL;
+}
+
+static const struct carto_type *const types[] = {&deb_type};
+static const struct plan_types known = {types, 1};
+
+/* A step of an item, as run/traversals.c does it. */
+static void work_step(struct graphcall *c, enum carto_step step)
+{
+    struct job_row job = *graphrun_job(&run, ID);
+    struct act_row key = {.ns = job.ns, .job = job.job, .addr = c->addr};
+    struct act_row trigger = {.ns = job.ns, .job = job.job, .addr = QP_STR("trigger,0")};
+    struct data_row pending = {.ns = job.ns, .job = job.job};
+    struct carto_plan plan;
+    struct split_item item = {.env = &own.env, .request = &plan.request};
+    const struct data_row *data;
+    struct arena a;
+    qp_str answer;
+    arena_init(&a, &own.env, 0);
+    assert_int_equal(plan_read(&own.env, &a, &known,
+                               ((const struct act_row *)row_of(&a, TABLE_act, &trigger))->input,
+                               &plan, NULL),
+                     QP_OK);
+    plan.uses[0].facts = &facts;
+    assert_int_equal(item_read(&own.env, &a, path_of(c->addr),
+                               ((const struct act_row *)row_of(&a, TABLE_act, &key))->input,
+                               &item.item),
+                     QP_OK);
+    assert_int_equal(pending_name(&a, 'p', path_of(c->addr), &pending.name), QP_OK);
+    data = row_of(&a, TABLE_data, &pending);
+    item.pending = data == NULL ? QP_NONE : data->value;
+    assert_int_equal(split_run(&item, &a, step, &answer, NULL), QP_OK);
+    assert_true(answer.n < sizeof c->output);
+    memcpy(c->output, answer.p, answer.n);
+    c->output[answer.n] = '\0';
+    arena_done(&a);
+}
+
+static void work_format(struct graphcall *c);
+
 static void work(struct graphcall *c)
+{
+    for (enum carto_step step = CARTO_STEP_SELECT; step < CARTO_STEPS; step++) {
+        char topic[64];
+        (void)snprintf(topic, sizeof topic, "carto.%s.deb", carto_step_text(step));
+        if (str_equal(c->topic, str_from(topic))) {
+            work_step(c, step);
+            return;
+        }
+    }
+    work_format(c);
+}
+
+/* FORMAT, likewise. */
+static void work_format(struct graphcall *c)
 {
     struct arena arena;
     struct result_source *source = NULL;
@@ -81,7 +142,7 @@ static void import_list(void)
 static void begin(int kind, bool stepwise)
 {
     run.stepwise = stepwise;
-    graphrun_init(&run, (enum storetest_kind)kind, "carto.format", work);
+    graphrun_init(&run, (enum storetest_kind)kind, TOPICS, work);
     import_list();
 }
 
@@ -139,8 +200,6 @@ static struct carto_items in_memory(void *context)
 /* What the stages give without an engine. */
 static void expect(const char *body, struct buf *out)
 {
-    static const struct carto_type *const types[] = {&deb_type};
-    struct plan_types known = {types, 1};
     struct carto_plan plan;
     struct arena arena;
     struct carto_run memory;
@@ -214,6 +273,9 @@ static const char *const bodies[] = {
     BODY("\"deb:*\"", CLOSURE("S") ",\"page\":3"),
     BODY("\"deb:app\"", CLOSURE("S") ",\"exclusions\":[\"deb:lib*\"],\"page\":4"),
     BODY("\"deb:app\"", CLOSURE("A") ",\"versions\":{\"deb:mta-default\":\"deb:exim@4\"}"),
+    BODY("\"deb:app\"", CLOSURE("A") ",\"split\":true"),
+    BODY("\"deb:app\",\"deb:libc=2.1\"", CLOSURE("FR") ",\"page\":2,\"split\":true"),
+    BODY("\"deb:app\"", CLOSURE("A") ",\"split\":true,\"depth\":2,\"exclusions\":[\"deb:ssl\"]"),
 };
 
 /* In memory deb:* is a list of roots. */
@@ -274,10 +336,13 @@ static const char *const killed[] = {
     BODY("\"deb:tools\"", CLOSURE("A") ",\"page\":5"),
     BODY("\"deb:*\"", CLOSURE("S") ",\"page\":7"),
     BODY("\"deb:strict\",\"deb:docs\"", CLOSURE("FR") ",\"page\":1"),
+    BODY("\"deb:strict\",\"deb:docs\"", CLOSURE("A") ",\"page\":2,\"split\":true"),
 };
 
 static void test_killed_at_every_commit(void **state)
 {
+    /* in the short lane: in memory, on a file, on a server; fused and step by step */
+    static const int64_t strides[2][3] = {{2, 7, 31}, {17, 61, 127}};
     bool is_long = testenv_is_torture();
     struct buf expected;
     int64_t kills = 0;
@@ -286,7 +351,10 @@ static void test_killed_at_every_commit(void **state)
     for (int kind = 0; kind < storetest_kinds(); kind++) {
         for (size_t i = 0; i < ARRAY_COUNT(killed) * 2; i++) {
             bool stepwise = i % 2 != 0;
-            int64_t stride = is_long ? 1 : kind == STORETEST_POSTGRES ? 31 : stepwise ? 13 : 1;
+            int64_t stride = is_long ? 1
+                                     : strides[stepwise][kind == STORETEST_MEMORY     ? 0
+                                                         : kind == STORETEST_POSTGRES ? 2
+                                                                                      : 1];
             expect(listed(killed[i / 2]), &expected);
             for (int64_t commit = 1; killed_run(kind, stepwise, killed[i / 2], commit, &expected);
                  commit += stride) {
@@ -297,6 +365,61 @@ static void test_killed_at_every_commit(void **state)
     print_message("%lld kills\n", (long long)kills);
     assert_true(kills > 20);
     buf_done(&expected);
+}
+
+/* At most three row writes per item: its birth, its end, and the mark of its node. */
+static void test_row_writes(void **state)
+{
+    enum { PACKAGES = 1200, NEEDS = 5 };
+    static struct import_fact large[PACKAGES + 10];
+    struct deb_import i;
+    struct facts_table all;
+    struct store_info before;
+    struct store_info after;
+    struct request_import import = {.type = QP_STR("deb"), .facts = large};
+    struct result_state r;
+    struct arena arena;
+    struct buf text;
+    (void)state;
+    buf_init(&text, &own.env, 0);
+    for (int n = 0; n < PACKAGES; n++) {
+        buf_printf(&text, "Package: p%d\nVersion: 1\nArchitecture: amd64\nDepends: p%d", n,
+                   (n + 1) % PACKAGES);
+        for (int k = 1; k < NEEDS; k++) {
+            buf_printf(&text, ", p%d", (n * (k + 1) + k) % PACKAGES);
+        }
+        buf_text(&text, "\n\n");
+    }
+    deb_import_init(&i, &own.env);
+    facts_table_init(&all, &own.env);
+    assert_int_equal(deb_import_feed(&i, buf_slice(&text), NULL), QP_OK);
+    assert_int_equal(deb_import_end_list(&i, NULL), QP_OK);
+    assert_int_equal(deb_import_finish(&i, &all, NULL), QP_OK);
+    for (size_t k = 0; k < all.fact_count; k++) {
+        large[k] = (struct import_fact){FACT_VALUE, all.facts[k].name, all.facts[k].value};
+    }
+    import.universe = str_from(all.universe);
+    import.fact_count = all.fact_count;
+    import.complete = (int64_t)all.fact_count;
+    run.stepwise = false;
+    graphrun_init(&run, STORETEST_SQLITE, TOPICS, work);
+    assert_int_equal(graphrun_import(&run, &import), QP_OK);
+    store_info(run.f.s, &before);
+    assert_int_equal(graphrun_start(&run, "carto", ID, BODY("\"deb:*\"", "")), QP_OK);
+    graphrun_wait(&run, 60000);
+    store_info(run.f.s, &after);
+    arena_init(&arena, &own.env, 0);
+    assert_int_equal(result_state(run.f.s, &arena, graphrun_job(&run, ID), &r, NULL), QP_OK);
+    print_message("%lld items, %lld rows\n", (long long)r.sums.made,
+                  (long long)(after.rows_written - before.rows_written));
+    assert_int_equal(r.sums.made, PACKAGES * (NEEDS + 1));
+    assert_true(after.rows_written - before.rows_written <= 3 * r.sums.made);
+    arena_done(&arena);
+    graphrun_check(&run);
+    graphrun_done(&run);
+    facts_table_done(&all);
+    deb_import_done(&i);
+    buf_done(&text);
 }
 
 /* What a request is refused with: code and a part of the sentence is the face's own. */
@@ -338,6 +461,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_same_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_killed_at_every_commit, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_row_writes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

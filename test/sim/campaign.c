@@ -232,6 +232,9 @@ static const struct scene *parse_scene(const char *name)
             return scenes[i];
         }
     }
+    if (name != NULL && strcmp(scene_traversals.name, name) == 0) {
+        return &scene_traversals;
+    }
     return name != NULL && strcmp(scene_flows.name, name) == 0 ? &scene_flows : NULL;
 }
 

@@ -71,8 +71,9 @@ extern const struct scene scene_shapes;
 extern const struct scene scene_graph;
 extern const struct scene scene_signals;
 extern const struct scene scene_names;
-extern const struct scene scene_flows;     /* not in the list: it has a campaign of its own */
-extern const struct scene *const scenes[]; /* ended by NULL */
+extern const struct scene scene_flows;      /* not in the list: it has a campaign of its own */
+extern const struct scene scene_traversals; /* likewise */
+extern const struct scene *const scenes[];  /* ended by NULL */
 
 /* Memory that outlives nodes. */
 const struct qp_env *scene_env(const struct sim *sim);

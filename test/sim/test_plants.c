@@ -42,7 +42,7 @@ static bool is_found(enum plant plant, const struct scene *scene)
     plant_set = PLANT_none;
     if (r.ok) {
         printf("%-18s not found in %" PRIu64 " seeds%s\n", names[plant], seeds_max(),
-               scene == NULL ? "" : " of flows");
+               scene == NULL ? "" : " of one scene");
         return false;
     }
     printf("%-18s seed %4" PRIu64 ", by %s: %.90s\n", names[plant], seed, r.check, r.text);
@@ -55,13 +55,20 @@ static bool is_of_decisions(enum plant plant)
     return plant == PLANT_decision_twice || plant == PLANT_decision_hole;
 }
 
+static bool is_of_traversals(enum plant plant)
+{
+    return plant == PLANT_node_alone || plant == PLANT_lost_way;
+}
+
 int main(int argc, char **argv)
 {
     int passed = 0;
     int failed = 0;
     for (int plant = PLANT_none + 1; plant < PLANT_COUNT; plant++) {
         if (argc < 2 || strcmp(argv[1], names[plant]) == 0) {
-            bool found = is_of_decisions((enum plant)plant) || is_found((enum plant)plant, NULL);
+            bool found = is_of_decisions((enum plant)plant) ||
+                         is_found((enum plant)plant,
+                                  is_of_traversals((enum plant)plant) ? &scene_traversals : NULL);
             if (is_of_decisions((enum plant)plant) || plant == PLANT_signal_twice) {
                 found = found && is_found((enum plant)plant, &scene_flows);
             }

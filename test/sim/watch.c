@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "carto/rows.h"
 #include "flow/flow.h"
 #include "flow/rules.h"
 #include "kernel/check.h"
@@ -241,8 +242,8 @@ static bool was_there_since(const struct sim *s, const char *version, int events
 static void begun(struct sim *s, const struct job_row *job)
 {
     char version[NAME_SIZE];
-    if (job->kind == FLOW_KIND) {
-        return; /* flows have no versions */
+    if (job->kind == FLOW_KIND || job->kind == CARTO_KIND) {
+        return; /* flows have no versions, and those of traversals are imports */
     }
     (void)snprintf(version, sizeof version, "%.*s", STR_ARG(job->version));
     for (int i = 0; i < s->act_count; i++) {

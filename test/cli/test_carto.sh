@@ -1,0 +1,100 @@
+#!/bin/bash
+# test_carto.sh - quipu carto: imports and their errors, traversals of a store and of a server, resuming, split, exit codes
+set -u
+. test/cli/lib.sh
+
+# A list of 300 packages that need each other, of which one needs what is not there.
+make_list() {
+    awk 'BEGIN {
+        for (i = 0; i < 300; i++) {
+            printf "Package: p%d\nVersion: 1.%d\nArchitecture: amd64\nDepends: p%d, p%d | q, p%d (>= 1)\n\n", i, i, (i + 1) % 300, (i * 7 + 3) % 300, (i * 3) % 300
+        }
+        print "Package: broken\nVersion: 1\nArchitecture: amd64\nDepends: gone\n"
+    }' > Packages
+}
+
+before_each() {
+    make_list && expect 0 '^deb@[0-9a-f]{64}: 301 packages, [0-9]+ facts$' '' carto import Packages --db a.db
+}
+
+test_import_errors() {
+    printf 'Package: a\nVersion: 1\nArchitecture: amd64\nnonsense\n\n' > bad
+    printf 'Package: a\nVersion: 1\nArchitecture: amd64\n' > cut
+    expect 2 '' "'bad': .*line 4" carto import bad --db a.db &&
+        expect 2 '' "'cut': .*line" carto import cut --db a.db &&
+        expect 2 '' "'missing': No such file" carto import missing --db a.db &&
+        expect 0 '^deb@' '' carto import Packages --db a.db &&
+        expect 0 '"end":' '' carto deb:p1 --db a.db
+}
+
+test_refused() {
+    expect 2 '' "unknown package type 'rpm'; known types: deb" carto rpm:x --db a.db &&
+        expect 2 '' "no package 'deb:brokn'.*nearest names are broken" carto deb:brokn --db a.db &&
+        expect 2 '' "no version '9' of 'deb:p1'" carto deb:p1=9 --db a.db &&
+        expect 2 '' 'pattern' carto deb:p1 -x 'deb:a b' --db a.db &&
+        expect 2 '' "override of 'deb:p2'" carto deb:p1 --take deb:p2=9 --db a.db &&
+        expect 2 '' 'source packages' carto deb:p1 --scope build_time --db a.db &&
+        expect 2 '' '-o must be json, jsonl or tree' carto deb:p1 -o xml --db a.db
+}
+
+test_errors_of_items() {
+    expect 0 'METADATA_MISSING' '1 items have errors' carto deb:broken --db a.db &&
+        expect 10 'METADATA_MISSING' '1 items have errors' carto deb:broken --strict --db a.db &&
+        expect 0 'MAX_DEPTH_REACHED' '' carto deb:p1 --depth 0 --db a.db
+}
+
+# The same bytes: pages of 1, 7 and 500 items, split, and over a server.
+test_same_bytes() {
+    local how
+    "$quipu" carto deb:p1 --closure A --db a.db > first || return 1
+    for how in '--page 1' '--page 7' '--split'; do
+        "$quipu" carto deb:p1 --closure A --db a.db $how > other && cmp first other || { echo "$how"; return 1; }
+    done
+    serve && QUIPU_SERVER=unix:data/quipu.sock && export QUIPU_SERVER || return 1
+    "$quipu" carto import Packages > /dev/null && "$quipu" carto deb:p1 --closure A --id s > other && cmp first other &&
+        "$quipu" carto deb:p1 --closure A --split > other && cmp first other &&
+        expect 0 '"status":"SUCCESS"' '' carto status s &&
+        expect 0 'end-detect-reason: TRAVERSE_COMPLETE' '' carto logs s &&
+        expect 0 '^deb:p1@1.1$' '' carto result s -o tree &&
+        expect 0 '' '' carto delete s && expect 3 '' "no traversal 's'" carto status s
+    how=$?
+    unset QUIPU_SERVER
+    return $how
+}
+
+# A process that is killed at any moment: the same id goes on, and has the same bytes.
+test_killed() {
+    local n pid
+    "$quipu" carto 'deb:*' --page 5 --db a.db > first || return 1
+    for n in 1 2 3 4 5 6; do
+        "$quipu" carto 'deb:*' --page 5 --id k --db a.db > other 2> err &
+        pid=$!
+        sleep "0.0$((RANDOM % 10))"
+        kill -9 "$pid" 2> /dev/null
+        wait "$pid" 2> /dev/null
+    done
+    "$quipu" carto 'deb:*' --page 5 --id k --db a.db > other 2> err && cmp first other && "$quipu" fsck a.db > /dev/null 2>&1
+}
+
+test_interrupted() {
+    local pid
+    "$quipu" carto 'deb:*' --page 1 --id i --db a.db > other 2> err &
+    pid=$!
+    eventually "$quipu" show i --db a.db || return 1
+    kill -INT "$pid"
+    wait "$pid"
+    case $? in
+    130) grep -q -- "--id i" err || { cat err; return 1; } ;;
+    0) ;; # it was faster
+    *) cat err; return 1 ;;
+    esac
+    "$quipu" carto 'deb:*' --page 1 --id i --db a.db > other && "$quipu" carto 'deb:*' --db a.db > first && cmp first other
+}
+
+test_dependents() {
+    "$quipu" carto rdepends deb:p2 --db a.db > out && grep -qx p1 out &&
+        "$quipu" carto rdepends deb:p2 --recursive --db a.db > out && grep -qx 'p1 p2' out &&
+        expect 3 '' "no package 'deb:none'" carto rdepends deb:none --db a.db
+}
+
+run_tests
