@@ -2,6 +2,9 @@
 # test_carto.sh - quipu carto: imports and their errors, traversals of a store and of a server, resuming, split, exit codes
 set -u
 . test/cli/lib.sh
+seed=${QP_SEED:-$RANDOM}
+echo "seed $seed (QP_SEED=$seed repeats it)"
+RANDOM=$seed
 
 # A list of 300 packages that need each other, of which one needs what is not there.
 make_list() {
