@@ -68,6 +68,21 @@ void buf_byte(struct buf *b, char byte)
     buf_add(b, &byte, 1);
 }
 
+void buf_i64(struct buf *b, int64_t number)
+{
+    char text[20]; /* of INT64_MIN */
+    size_t at = sizeof text;
+    uint64_t rest = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    do {
+        text[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (number < 0) {
+        text[--at] = '-';
+    }
+    buf_add(b, text + at, sizeof text - at);
+}
+
 void buf_printf(struct buf *b, const char *format, ...)
 {
     va_list args;

@@ -78,7 +78,7 @@ void json_put_str(struct json_writer *w, qp_str text)
 void json_put_i64(struct json_writer *w, int64_t number)
 {
     before_value(w);
-    buf_printf(w->out, "%lld", (long long)number);
+    buf_i64(w->out, number);
     after_value(w);
 }
 

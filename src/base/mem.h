@@ -65,6 +65,8 @@ void buf_add(struct buf *b, const void *bytes, size_t size);
 void buf_str(struct buf *b, qp_str s);
 void buf_text(struct buf *b, const char *text);
 void buf_byte(struct buf *b, char byte);
+/* In decimal; quicker than buf_printf. */
+void buf_i64(struct buf *b, int64_t number);
 void buf_printf(struct buf *b, const char *format, ...) QP_PRINTF(2, 3);
 /* Room for `size` bytes at the end, to be written directly and then counted with buf_took; NULL
  * when it failed. */

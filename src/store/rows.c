@@ -465,17 +465,21 @@ bool act_first_guid(const struct act_row *act, struct guid_row *out_guid)
     return !str_is_none(act->guid);
 }
 
+/* Whole stores are printed to compare them: without printf, which takes most of the time then. */
 static void print_bytes(struct buf *out, qp_str s)
 {
+    static const char digits[] = "0123456789abcdef";
     for (size_t i = 0; i < s.n; i++) {
-        buf_printf(out, "%02x", (unsigned char)s.p[i]);
+        unsigned char byte = (unsigned char)s.p[i];
+        buf_byte(out, digits[byte >> 4]);
+        buf_byte(out, digits[byte & 15]);
     }
 }
 
 static void print_value(struct buf *out, const struct column *c, const void *row)
 {
     if (c->kind == KIND_I64) {
-        buf_printf(out, "%lld", (long long)row_i64(c, row));
+        buf_i64(out, row_i64(c, row));
     } else if (str_is_none(row_str(c, row))) {
         buf_text(out, "-");
     } else if (c->kind == KIND_TEXT) {
@@ -490,9 +494,12 @@ static void print_value(struct buf *out, const struct column *c, const void *row
 void row_print(struct buf *out, enum table_id table, const void *row)
 {
     const struct table *t = &tables[table];
-    buf_printf(out, "%s{", t->name);
+    buf_text(out, t->name);
+    buf_text(out, "{");
     for (size_t i = 0; i < t->column_count; i++) {
-        buf_printf(out, "%s%s=", i > 0 ? " " : "", t->columns[i].name);
+        buf_text(out, i > 0 ? " " : "");
+        buf_text(out, t->columns[i].name);
+        buf_byte(out, '=');
         print_value(out, &t->columns[i], row);
     }
     buf_text(out, "}");

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -33,6 +34,26 @@ static void appends_in_order(void **state)
     assert_int_equal(buf_slice(&b).n, 12);
     assert_memory_equal(buf_slice(&b).p, "ab\0cdefg42-x", 12);
     buf_done(&b);
+    buf_done(&b);
+    testenv_done(&t);
+}
+
+/* Numbers are written as printf writes them, the ends of their range, too. */
+static void numbers_in_decimal(void **state)
+{
+    static const int64_t numbers[] = {0, 7, -1, 10, -10, 9999999999, INT64_MAX, INT64_MIN};
+    struct buf b;
+    (void)state;
+    testenv_init(&t, 1);
+    buf_init(&b, &t.env, 0);
+    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
+        char wanted[32];
+        int n = snprintf(wanted, sizeof wanted, "%lld", (long long)numbers[i]);
+        buf_reset(&b);
+        buf_i64(&b, numbers[i]);
+        assert_int_equal(buf_slice(&b).n, n);
+        assert_memory_equal(buf_slice(&b).p, wanted, (size_t)n);
+    }
     buf_done(&b);
     testenv_done(&t);
 }
@@ -157,6 +178,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(appends_in_order),
+        cmocka_unit_test(numbers_in_decimal),
         cmocka_unit_test(random_appends_match_an_array),
         cmocka_unit_test(limit_is_exact),
         cmocka_unit_test(errors_stick),
