@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "support/files.h"
 #include "support/pgserver.h"
@@ -21,9 +22,10 @@ struct st st;
 
 static struct {
     pthread_mutex_t lock;
+    pthread_cond_t grown;
     size_t size;
     char text[LOG_SIZE];
-} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER, .grown = PTHREAD_COND_INITIALIZER};
 
 static void keep_log(void *context, enum qp_log_level level, const char *line, size_t size)
 {
@@ -35,6 +37,7 @@ static void keep_log(void *context, enum qp_log_level level, const char *line, s
         kept.size += size;
         kept.text[kept.size++] = '\n';
         kept.text[kept.size] = '\0';
+        (void)pthread_cond_broadcast(&kept.grown);
     }
     (void)pthread_mutex_unlock(&kept.lock);
 }
@@ -42,6 +45,21 @@ static void keep_log(void *context, enum qp_log_level level, const char *line, s
 const char *st_log(void)
 {
     return kept.text;
+}
+
+bool st_await_log(const char *text, int64_t within_ms)
+{
+    struct timespec until;
+    bool found;
+    int rc = 0;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += within_ms / 1000;
+    (void)pthread_mutex_lock(&kept.lock);
+    while (!(found = strstr(kept.text, text) != NULL) && rc == 0) {
+        rc = pthread_cond_clockwait(&kept.grown, &kept.lock, CLOCK_MONOTONIC, &until);
+    }
+    (void)pthread_mutex_unlock(&kept.lock);
+    return found;
 }
 
 void st_init(enum st_kind kind, enum st_auth auth)

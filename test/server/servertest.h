@@ -41,6 +41,8 @@ void st_read_token(void);
 
 /* All lines of the log so far. */
 const char *st_log(void);
+/* Until a line with this text is there; false: there is none after that time, of which whole seconds count. */
+bool st_await_log(const char *text, int64_t within_ms);
 
 /* A token of a role; namespaces NULL: all. */
 void st_token(const char *role, const char *namespaces, char out_token[TOKEN_TEXT_SIZE]);
