@@ -64,13 +64,14 @@ TEST_SCRIPTS   := $(sort $(wildcard test/*/test_*.sh))
 # What scripts need and no program of ours has: test/tools/<name>.c is built as $(B)/test/tools/<name>.
 TEST_TOOL_SRC  := $(sort $(wildcard test/tools/*.c))
 FUZZ_SRC       := $(sort $(wildcard test/fuzz/fuzz_*.c))
+REPLAY_SRC     := test/fuzz/replay.c
 
 # A benchmark is a bench/bench_*.c; the other files of the directory are shared by all of them.
 BENCH_SRC       := $(sort $(wildcard bench/bench_*.c))
 BENCH_OTHER_SRC := $(sort $(filter-out $(BENCH_SRC),$(wildcard bench/*.c)))
 
 BUILT_SRC := $(LIBRARY_SRC) $(PROGRAM_SRC) $(EXAMPLE_SRC) $(TEST_SRC) $(TEST_OTHER_SRC) $(SUPPORT_SRC) $(FUZZ_SRC) \
-             $(TEST_TOOL_SRC) $(BENCH_SRC) $(BENCH_OTHER_SRC)
+             $(REPLAY_SRC) $(TEST_TOOL_SRC) $(BENCH_SRC) $(BENCH_OTHER_SRC)
 
 # --------------------------------------------------------------------------------------------------------- flags
 
@@ -258,6 +259,14 @@ $(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/test/fuzz/%.o $(B)/fuzz/library.a
 	@echo "  LD    $@"
 	$(Q)$(CLANG) $(LDFLAGS_fuzz) -o $@ $^ $(SERVER_LIBS)
 
+# The same targets without libFuzzer, on the objects of the tests: they run over their corpora, and search for nothing.
+REPLAYS := $(patsubst %.c,$(B)/asan/%,$(FUZZ_SRC))
+
+$(REPLAYS): $(B)/asan/%: $(B)/asan/obj/%.o $(call objects,asan,$(REPLAY_SRC)) $(B)/asan/library.a
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	$(Q)$(CC_asan) $(LDFLAGS_asan) -o $@ $^ $(SERVER_LIBS)
+
 RUN := QP_BUILD=$(B) tools/runtests
 
 .PHONY: unit store crash server test asan tsan cov
@@ -290,9 +299,13 @@ sim: $(B)/test/test/sim/test_sim ## the kernel on virtual time: SEED= SEEDS= WIT
 # ---------------------------------------------------------------------------------------------------------- lint
 
 LINT := tools/tidy tools/fmt@--check tools/doctables@--check tools/traceability tools/failpoints@--check tools/symbols tools/hardening \
-        tools/headers tools/cppcheck tools/cycles tools/mutants@--check
+        tools/headers tools/clang tools/cppcheck tools/cycles tools/mutants@--check
 
-.PHONY: lint fmt fmt-check
+.PHONY: lint fmt fmt-check clang-flags clang-sources
+clang-flags:
+	@echo $(LANGUAGE) -Itest $(WARNINGS)
+clang-sources:
+	@echo $(LIBRARY_SRC) $(SERVER_SRC) $(FUZZ_SRC)
 lint: all $(B)/sources ## style, layers, format, exported names, hardening, traceability
 	$(Q)$(RUN) $(LINT)
 fmt: ## format the C sources
@@ -305,7 +318,7 @@ fmt-check: ## is everything formatted?
 .PHONY: fuzz fuzz-replay bench
 fuzz: $(FUZZERS) ## fuzz every target for FUZZ_SECONDS
 	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) QP_BUILD=$(B) tools/fuzz $^
-fuzz-replay: $(FUZZERS) ## run the committed corpora through the fuzz targets
+fuzz-replay: $(REPLAYS) ## run the committed corpora through the fuzz targets
 	$(Q)FUZZ_SECONDS=0 QP_BUILD=$(B) tools/fuzz $^
 # STORE=postgres: those on a server of their own.
 STORE ?= sqlite
@@ -339,23 +352,28 @@ CHECK_PROGRAMS   := $(call test_programs,asan,$(TEST_DIRS)) \
 TORTURE_PROGRAMS := $(call test_programs,asan,$(TEST_DIRS)) \
                     $(filter-out $(SERVER_TESTS),$(call test_programs,test,store crash sim) \
                                                  $(call test_programs,tsan,unit store server)) $(EXAMPLES)
-LANE_CHECK       := $(LINT) $(CHECK_PROGRAMS) $(TEST_SCRIPTS)
+# What takes long begins first, or the lane ends with one program and an idle processor.
+LONG             := tools/cppcheck %/store/test_conformance %/graph/test_kills %/cli/test_embedder.sh %/e2e/test_blackbox \
+                    %/server/test_outage %/carto/test_oracle.sh %/server/test_serve_kill %/store/test_isolation \
+                    %/crash/test_copy_kill %/crash/test_oom %/crash/test_failpoints %/flow/test_flows %/store/test_random
+long_first        = $(filter $(LONG),$(1)) $(filter-out $(LONG),$(1))
+LANE_CHECK       := $(call long_first,$(LINT) $(CHECK_PROGRAMS) $(TEST_SCRIPTS))
 LANE_TORTURE     := $(LINT) $(TORTURE_PROGRAMS) $(TEST_SCRIPTS)
 ALONE            := $(B)/test/test/server/test_attack
 # The runner splits a word at its @ signs into a command and its arguments.
 space := $(subst ,, )
-fuzz_command = $(if $(FUZZERS),tools/fuzz@$(subst $(space),@,$(FUZZERS)))
+fuzz_command = tools/fuzz@$(subst $(space),@,$(1))
 
 .PHONY: check check-build check-lane torture torture-lane mutants
 check: deps ## everything of the short lane: builds, lint, all tests; last line: N passed, N failed
 	$(Q)$(MAKE) WERROR=1 check-lane
-check-build: all $(CHECK_PROGRAMS) $(TEST_TOOLS) $(FUZZERS) $(BENCHES) ## build what the short lane runs, and run nothing
+check-build: all $(CHECK_PROGRAMS) $(TEST_TOOLS) $(REPLAYS) $(BENCHES) ## build what the short lane runs, and run nothing
 check-lane: check-build
-	$(Q)QP_LANE=check FUZZ_SECONDS=0 $(RUN) $(LANE_CHECK) $(fuzz_command)
+	$(Q)QP_LANE=check FUZZ_SECONDS=0 $(RUN) $(LANE_CHECK) $(call fuzz_command,$(REPLAYS))
 torture: deps ## the long lane: the same tests without sampling, fuzzing, benchmark smoke
 	$(Q)$(MAKE) WERROR=1 torture-lane
 torture-lane: all $(B)/asan/quipu $(TORTURE_PROGRAMS) $(ALONE) $(TEST_TOOLS) $(FUZZERS) $(BENCHES)
-	$(Q)QP_LANE=torture FUZZ_SECONDS=$(FUZZ_SECONDS) BENCH_SMOKE=1 $(RUN) $(LANE_TORTURE) $(fuzz_command) $(BENCHES) tools/mutants --alone $(ALONE)
+	$(Q)QP_LANE=torture FUZZ_SECONDS=$(FUZZ_SECONDS) BENCH_SMOKE=1 $(RUN) $(LANE_TORTURE) $(call fuzz_command,$(FUZZERS)) $(BENCHES) tools/mutants --alone $(ALONE)
 mutants: ## remove the guards of the ledger protocol one by one: a test must notice (part of torture)
 	$(Q)tools/mutants
 

@@ -27,7 +27,7 @@
 #include "support/storepair.h"
 
 #define COMMITS 60
-#define STRIDE 2 /* of boundaries in the check lane, on the average */
+#define STRIDE 3 /* of boundaries in the check lane, on the average */
 #define STRIDE_DATABASE 8
 
 static struct storepair p;
