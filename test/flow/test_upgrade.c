@@ -21,6 +21,7 @@
 #include "support/runtest.h"
 
 #define FLOWS_MOST 10000
+#define IN_HAND 4096 /* more than stand at one activity */
 
 /* Where a flow can stand. A worker never answers at an activity's point, and the signal of a listen's is sent later. */
 enum point {
@@ -160,7 +161,9 @@ static qp *open_with(enum edition edition, const bool *stops)
     drill.edition = edition;
     memcpy(&context, &stops, sizeof stops); /* it is only read */
     for (size_t i = 0; i < NAMES; i++) {
-        rt_worker(q, names[i], work, context);
+        struct qp_worker worker = {
+            .topic = str_from(names[i]), .work = work, .context = context, .in_hand = IN_HAND};
+        assert_int_equal(qp_worker_add(q, &worker, &err), QP_OK);
     }
     if (qp_flow_add(q, &(struct qp_flow_kind){.name = QP_STR("drill"), .function = upgraded},
                     &err) != QP_OK) {
@@ -204,14 +207,15 @@ static void begin(int kind, uint64_t *random)
     char input[24];
     qp *q;
     bool torture = testenv_is_torture() && !testenv_is_sanitized();
-    drill.count = !torture ? 60 : kind == RT_FILE ? FLOWS_MOST : 1000;
+    drill.count = !torture ? 3 * POINTS : kind == RT_FILE ? FLOWS_MOST : 1000;
     memset(drill.done, 0, sizeof drill.done);
     memset(drill.parked, 0, sizeof drill.parked);
     rt_begin_on(kind);
     q = open_with(FIRST, &stops);
     for (size_t i = 0; i < drill.count; i++) {
         int n = snprintf(input, sizeof input, "%zu", i);
-        drill.point[i] = (enum point)testenv_random_below(random, POINTS);
+        drill.point[i] =
+            i < POINTS ? (enum point)i : (enum point)testenv_random_below(random, POINTS);
         rt_start_with(q, &(struct qp_start){.topic = QP_STR("drill"),
                                             .id = str_from(id_of(i, id)),
                                             .input = {input, (size_t)n}});
