@@ -378,6 +378,9 @@ struct qp_start {
     qp_str idem_key;
     qp_str idem_body;
     qp_ms idem_ms;
+    /* The topic is the name of a workflow, a graph's or a flow's. One that is not known yet becomes that of a flow, which
+     * waits for a process or a worker that has it; else it would be the topic of a single task. */
+    bool of_workflow;
 };
 
 #define QP_ID_SIZE 256
@@ -661,6 +664,8 @@ struct qp_job_info {
         unserved_topic; /* its task waits there, and no worker of any node that shares the store serves
                               it; none: a worker does, or no task waits */
     qp_ms unserved_since; /* when a worker last asked this process; 0: never */
+    qp_str
+        awaits; /* what its decision waits for beside a worker, a sentence: a newer build; none: nothing */
     /* Likewise, and of a graph's job; else none. They are derived from all that the job has done, which a list
      * does not read. */
     qp_str state;         /* one digit per activity, in the order of their ids (docs/graphs.md) */

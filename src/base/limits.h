@@ -170,6 +170,10 @@
 #define LIMIT_WORK_TASKS 1000          /* that one call takes */
 #define LIMIT_WORK_RESULTS 1000        /* that one call brings, and beats */
 #define LIMIT_WORK_WAIT_MS (60 * 1000) /* of a call for tasks */
+#define LIMIT_WORK_WAIT_SIZE                                                                       \
+    (64 * 1024) /* a call whose body is larger does not wait when it brings results */
+#define LIMIT_RESULT_REFUSALS 3  /* of one task, then its job is parked, where its kind says so */
+#define LIMIT_REFUSED_TASKS 1024 /* whose refusals are counted */
 #define LIMIT_WORK_LEASE_MS                                                                        \
     (30 * 1000) /* of a task, from its claim or the last beat; of a worker, from its last call */
 #define LIMIT_LOST_MS                                                                              \
@@ -217,9 +221,14 @@
 /* Flows */
 #define LIMIT_FLOW_COMMANDS 2000 /* of one decision */
 #define LIMIT_FLOW_DECISION_SIZE                                                                   \
-    (8 * 1024 * 1024)                /* of one decision, with the inputs of what it begins */
-#define LIMIT_FLOW_EVENTS 200000     /* of one history */
-#define LIMIT_FLOW_EVENTS_WARN 50000 /* of one history: a warning is logged */
+    (8 * 1024 * 1024)                      /* of one decision, with the inputs of what it begins */
+#define LIMIT_FLOW_EVENTS 200000           /* of one history */
+#define LIMIT_FLOW_PAGE_EVENTS 2000        /* of it that a task, or a page behind it, has */
+#define LIMIT_FLOW_PAGE_SIZE (1024 * 1024) /* likewise bytes of inputs and outputs */
+#define LIMIT_NEWER_BUILD_MS (10 * 60 * 1000) /* that a decision waits for a newer build */
+#define LIMIT_NEWER_LOOK_MS (5 * 1000)        /* until it is offered again meanwhile */
+#define LIMIT_NEWER_BUILDS 8                  /* that have given it back, of those remembered */
+#define LIMIT_FLOW_EVENTS_WARN 50000          /* of one history: a warning is logged */
 #define LIMIT_FLOW_SIZE (256LL * 1024 * 1024) /* of the inputs and outputs of one history */
 #define LIMIT_LOOP_COMMIT                                                                          \
     20                      /* rounds of a loop, after which its iteration and state are recorded */

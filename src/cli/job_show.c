@@ -183,14 +183,14 @@ static int print_activities(struct cli *c, const char *id)
 static int job_print(struct cli *c, const char *id, qp_str text)
 {
     struct json *json = NULL;
-    qp_str topic;
+    const char *unserved;
     int status = EXIT_OK;
     if (json_parse(&c->env, text, NULL, &json) == QP_OK) {
         output_members(json);
         status = print_activities(c, id);
-        topic = member_text(json_get(json, QP_STR("unserved")), "topic");
-        if (topic.n > 0 && !ask_is_file(c)) {
-            cli_say("no worker serves the topic '%.*s'; next: quipu topics", STR_ARG(topic));
+        unserved = unserved_text(c, json);
+        if (unserved != NULL && !ask_is_file(c)) {
+            cli_say("no worker serves %s; next: quipu topics", unserved);
         }
     }
     json_free(json);

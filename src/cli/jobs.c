@@ -149,21 +149,37 @@ static int look(struct cli *c, const char *id, int64_t left_ms, struct reply *ou
     return status == EXIT_OK ? ask_well(c, &q, out_reply) : status;
 }
 
+qp_str unserved_name(const struct json *job)
+{
+    const struct json *unserved = json_get(job, QP_STR("unserved"));
+    qp_str flow = member_text(unserved, "flow");
+    return flow.n > 0 ? flow : member_text(unserved, "topic");
+}
+
+const char *unserved_text(struct cli *c, const struct json *job)
+{
+    const struct json *unserved = json_get(job, QP_STR("unserved"));
+    qp_str name = unserved_name(job);
+    bool is_flow = member_text(unserved, "flow").n > 0;
+    return name.n == 0 ? NULL
+                       : cli_text(c, "the %s '%.*s'", is_flow ? "flow" : "topic", STR_ARG(name));
+}
+
 /* The time is over: why nothing happens, if that can be seen. */
 static int fail_late(struct cli *c, const char *id, qp_str body)
 {
     struct json *json = NULL;
     const char *why = "";
     const char *next = cli_text(c, "quipu watch %s", id);
-    qp_str topic = QP_NONE;
+    const char *unserved = NULL;
     if (json_parse(&c->env, body, NULL, &json) == QP_OK) {
-        topic = member_text(json_get(json, QP_STR("unserved")), "topic");
+        unserved = unserved_text(c, json);
     }
     if (ask_is_file(c)) {
         why = ": a file does nothing by itself";
         next = cli_text(c, "quipu run --db %s", ask_whom(c));
-    } else if (topic.n > 0) {
-        why = cli_text(c, ": no worker serves the topic '%.*s'", STR_ARG(topic));
+    } else if (unserved != NULL) {
+        why = cli_text(c, ": no worker serves %s", unserved);
         next = "quipu topics";
     }
     json_free(json);
@@ -349,11 +365,18 @@ static int put_retry_and_signal(struct cli *c, struct ask_body *b)
     return status;
 }
 
+/* What is started: --workflow, or the first argument. */
+static const char *start_name(const struct cli *c)
+{
+    return c->values[OPT_workflow] != NULL ? c->values[OPT_workflow] : c->arguments[0];
+}
+
 static int start_body(struct cli *c, struct ask_body *b, const char *id, qp_str input)
 {
     int64_t priority = -1;
     int status = cli_number(c, OPT_priority, 0, LIMIT_PRIORITY, &priority);
-    ask_body_text(b, "topic", c->arguments[0]);
+    ask_body_text(b, "topic", c->values[OPT_workflow] == NULL ? c->arguments[0] : NULL);
+    ask_body_text(b, "workflow", c->values[OPT_workflow]);
     ask_body_text(b, "id", id);
     ask_body_text(b, "custom_id", c->values[OPT_custom_id]);
     json_key(&b->w, QP_STR("input"));
@@ -417,9 +440,9 @@ static void say_unserved(struct cli *c, const struct reply *started)
         return;
     }
     if (reply.status == 200 && json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
-        topic = member_text(json_get(json, QP_STR("unserved")), "topic");
+        topic = unserved_name(json);
     }
-    if (topic.n > 0 && str_equal(topic, str_from(c->arguments[0]))) {
+    if (topic.n > 0 && str_equal(topic, str_from(start_name(c)))) {
         cli_say("accepted; no worker serves '%.*s' yet", STR_ARG(topic));
     }
     json_free(json);
@@ -433,13 +456,14 @@ int command_start(struct cli *c)
     const char *key = NULL;
     qp_str input;
     enum output kind;
-    int status = cli_expect(c, 1, SIZE_MAX);
+    size_t named = c->values[OPT_workflow] == NULL ? 1 : 0; /* arguments that are no input */
+    int status = cli_expect(c, named, SIZE_MAX);
     status = status == EXIT_OK ? output_kind(c, &kind) : status;
     status = status == EXIT_OK ? check_durations(c) : status;
     status = status == EXIT_OK
-                 ? input_read(c, c->arguments + 1, c->argument_count - 1, "null", &input)
+                 ? input_read(c, c->arguments + named, c->argument_count - named, "null", &input)
                  : status;
-    status = status == EXIT_OK ? strict_check(c, c->arguments[0]) : status;
+    status = status == EXIT_OK ? strict_check(c, start_name(c)) : status;
     status = status == EXIT_OK && id == NULL ? job_new_id(c, &key) : status;
     status = status == EXIT_OK ? send_start(c, id, key, input, &reply) : status;
     if (status == EXIT_OK && cli_has(c, OPT_wait)) {

@@ -14,7 +14,8 @@ static bool has_text(const struct json *list, qp_str text)
 
 static bool serves(const struct json *worker, qp_str topic)
 {
-    return has_text(json_get(worker, QP_STR("topics")), topic);
+    return has_text(json_get(worker, QP_STR("topics")), topic) ||
+           has_text(json_get(worker, QP_STR("flows")), topic);
 }
 
 /* A graph of the application's active version begins with the topic, or waits there. */

@@ -290,7 +290,7 @@ bool cursor_is_behind(const struct cursor_found *found)
     return found->verdict == CURSOR_DIVERGED && found->event->version > found->version;
 }
 
-static void explain_side(struct buf *out, enum history_type type, enum history_type of, qp_str name,
+void cursor_explain_side(struct buf *out, enum history_type type, enum history_type of, qp_str name,
                          int64_t version)
 {
     buf_text(out, history_word(type));
@@ -308,12 +308,12 @@ static void explain_side(struct buf *out, enum history_type type, enum history_t
 
 static void explain_event(struct buf *out, const struct history_event *e)
 {
-    explain_side(out, e->type, e->of, e->name, e->version);
+    cursor_explain_side(out, e->type, e->of, e->name, e->version);
 }
 
 static void explain_code(struct buf *out, const struct cursor_found *found)
 {
-    explain_side(out, found->type, found->of, found->name, found->version);
+    cursor_explain_side(out, found->type, found->of, found->name, found->version);
 }
 
 static void explain_diverged(const struct cursor_found *found, const char *at, struct buf *out)

@@ -155,6 +155,9 @@ const struct history_event *cursor_following(const struct cursor *c,
 
 /* The history is ahead of the code: it may be that this worker is older than the one before. */
 bool cursor_is_behind(const struct cursor_found *found);
+/* A step or an event in words: "activity 'pay' v1". `of` is that of a removed one. */
+void cursor_explain_side(struct buf *out, enum history_type type, enum history_type of, qp_str name,
+                         int64_t version);
 
 /* One sentence for people: where, what the history has, what the code has, what to do. `found` is
  * stopped, and `c` has not moved since. */

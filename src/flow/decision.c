@@ -12,6 +12,21 @@ int command_refused(struct qp_err *err, size_t index, const char *member, const 
                      member);
 }
 
+const char *decision_word(const char *text)
+{
+    static const char *const words[] = {"bad_location",      "occupied",     "bad_version",
+                                        "bad_base",          "after_end",    "too_large",
+                                        "bad_until",         "sdk_too_old",  "decision_too_large",
+                                        "waits_for_nothing", "child_exists", "history_too_large"};
+    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+        size_t n = strlen(words[i]);
+        if (strncmp(text, words[i], n) == 0 && text[n] == ':') {
+            return words[i];
+        }
+    }
+    return NULL;
+}
+
 /* ------------------------------------------------------------------------------------ its places */
 
 /* While the places of a decision are checked. */
@@ -68,15 +83,17 @@ static int check_parent(struct checking *k, const struct flow_command *c, const 
         QP_TRY(look_at(k, &parent, &place));
         (void)location_print(&parent, text);
         if (!place.found || (place.type != HISTORY_BRANCH && place.type != HISTORY_LOOP)) {
-            return refuse(k, "loc", "no branch or loop stands at %s, the location above", text);
+            return refuse(k, "loc",
+                          "bad_location: no branch or loop stands at %s, the location above", text);
         }
         if (place.type == HISTORY_LOOP && c->type != HISTORY_BRANCH) {
-            return refuse(k, "loc", "in the loop at %s stand branches, its iterations", text);
+            return refuse(k, "loc",
+                          "bad_location: in the loop at %s stand branches, its iterations", text);
         }
     }
     return c->version >= place.version
                ? QP_OK
-               : refuse(k, "v", "version %lld is below %lld, that of its branch",
+               : refuse(k, "v", "bad_version: version %lld is below %lld, that of its branch",
                         (long long)c->version, (long long)place.version);
 }
 
@@ -150,7 +167,8 @@ static int check_got(struct checking *k, const struct flow_command *c, const str
     parents[0] = location_parent(at);
     parents[1] = location_parent(&got);
     if (location_compare(&parents[0], &parents[1]) != 0 || location_compare(at, &got) >= 0) {
-        return refuse(k, "got", "got has to be a location behind loc, in the same branch");
+        return refuse(k, "got",
+                      "bad_location: got has to be a location behind loc, in the same branch");
     }
     QP_TRY(look(k, c->got, &place));
     return place.found ? occupied(k, "got", c->got, &place) : QP_OK;
@@ -201,13 +219,33 @@ static int check_room(const struct decision *d, const struct decision_facts *fac
     return err_point(err, QP_E_SHAPE, "/commands");
 }
 
+/* Something has to come that the next decision is made on. */
+static int check_wakes(const struct decision *d, const struct decision_facts *facts,
+                       struct qp_err *err)
+{
+    bool wakes = d->end != DECISION_GOES_ON || d->keep || facts->open > 0 || facts->base > d->base;
+    for (size_t i = 0; i < d->count && !wakes; i++) {
+        enum flow_op op = d->commands[i].op;
+        wakes = op == FLOW_OP_ACTIVITY || op == FLOW_OP_SLEEP || op == FLOW_OP_LISTEN;
+    }
+    if (wakes) {
+        return QP_OK;
+    }
+    (void)err_set(
+        err, QP_E_SHAPE,
+        "waits_for_nothing: nothing is open, so nothing would wake the flow; return, begin "
+        "something that ends, or send keep");
+    return err_point(err, QP_E_SHAPE, "/commands");
+}
+
 int decision_check(const struct qp_env *env, struct arena *arena, struct decision *d,
                    const struct decision_facts *facts, struct qp_err *err)
 {
     struct checking k = {.arena = arena, .facts = facts, .err = err};
     int rc;
     if (d->base > facts->base) {
-        (void)err_set(err, QP_E_SHAPE, "base %lld is in the future: the newest entry is %lld",
+        (void)err_set(err, QP_E_SHAPE,
+                      "bad_base: base %lld is in the future: the newest entry is %lld",
                       (long long)d->base, (long long)facts->base);
         return err_point(err, QP_E_SHAPE, "/base");
     }
@@ -220,7 +258,8 @@ int decision_check(const struct qp_env *env, struct arena *arena, struct decisio
     if (rc != QP_OK) {
         return rc;
     }
-    return check_room(d, facts, err);
+    QP_TRY(check_room(d, facts, err));
+    return check_wakes(d, facts, err);
 }
 
 /* ---------------------------------------------------------------------------- from step 1 to 2 */
@@ -237,6 +276,9 @@ int decision_keep(const struct qp_env *env, struct arena *arena, const struct de
     buf_init(&out, env, LIMIT_PAYLOAD_HARD_SIZE);
     buf_printf(&out, "{\"seen\":%lld,\"after\":%lld,\"end\":\"%s\"", (long long)d->base,
                (long long)d->after, end_words[d->end]);
+    if (d->keep) {
+        buf_text(&out, ",\"keep\":true");
+    }
     if (d->end == DECISION_FAILS) {
         buf_text(&out, ",\"error\":");
         buf_str(&out, d->value);
@@ -276,6 +318,8 @@ struct decision_kept decision_kept(qp_str text)
             kept.after = (int64_t)real_parse(w.value);
         } else if (str_equal(w.key, QP_STR("end"))) {
             kept.end = end_of(w.value);
+        } else if (str_equal(w.key, QP_STR("keep"))) {
+            kept.keep = true;
         } else if (str_equal(w.key, QP_STR("error"))) {
             kept.error = w.value;
         } else if (str_equal(w.key, QP_STR("made"))) {

@@ -1,6 +1,6 @@
 /* decision.h - what a worker has decided about a flow: read, checked, and as the rows that it makes
  *
- *   {"base":41,"commands":[{"op":"activity","loc":"{2}","v":1,"name":"charge","input":{..}}, ..],"after":2}
+ *   {"base":41,"commands":[{"op":"activity","loc":"{2}","v":1,"name":"charge","input":{..}}, ..],"after":2,"keep":true}
  *
  * The text is JSON that was checked to be JSON. decision_read takes it apart and refuses what is wrong by itself;
  * decision_check asks about the places that the history has. What is refused has a pointer into the text
@@ -64,11 +64,15 @@ enum decision_end { DECISION_GOES_ON, DECISION_RETURNS, DECISION_FAILS };
 struct decision {
     int64_t base;
     int64_t after; /* from 1 */
+    bool keep;     /* the code goes on by itself: the next decision is put at once */
     struct flow_command *commands;
     size_t count; /* without return and fail */
     enum decision_end end;
     qp_str value; /* of return its output, of fail its error: JSON */
 };
+
+/* The word of a refusal, for programs: its text begins with "word: "; NULL: it has none. */
+const char *decision_word(const char *text);
 
 /* A refusal of a command, or of one of its members (""): QP_E_SHAPE with the pointer. */
 int command_refused(struct qp_err *err, size_t index, const char *member, const char *text);
@@ -84,6 +88,7 @@ typedef int (*place_look)(void *context, qp_str addr, struct place *out_place);
 
 struct decision_facts {
     int64_t base;    /* the newest that the flow has */
+    int64_t open;    /* works that are open */
     bool returned;   /* the flow has returned: nothing more is decided */
     int64_t events;  /* of the history; 0: fewer than would matter */
     void *context;   /* of `look` */
@@ -99,6 +104,7 @@ int decision_keep(const struct qp_env *env, struct arena *arena, const struct de
                   qp_str *out_text) QP_MUST_USE;
 struct decision_kept {
     int64_t seen;
+    bool keep;
     int64_t after;
     enum decision_end end;
     qp_str error;         /* of one that fails */

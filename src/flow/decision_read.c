@@ -193,6 +193,17 @@ static int take_number(struct reader *r, const char *member, qp_str text, int64_
     return QP_OK;
 }
 
+static int take_version(struct reader *r, qp_str text, int64_t *out_version)
+{
+    int64_t version = is_integer(text) ? (int64_t)real_parse(text) : 0;
+    if (version < 1 || version > LIMIT_EVENT_VERSION) {
+        return refuse(r, "v", "bad_version: v must be an integer between 1 and %lld, got %.*s",
+                      (long long)LIMIT_EVENT_VERSION, STR_ARG(error_cut(text)));
+    }
+    *out_version = version;
+    return QP_OK;
+}
+
 static int take_text(struct reader *r, const char *member, qp_str value, qp_str *out_text)
 {
     return raw_text(r->env, r->arena, value, out_text)
@@ -210,9 +221,19 @@ static int take_name(struct reader *r, const char *member, qp_str value, qp_str 
 /* A value that a row keeps as it came. */
 static int take_value(struct reader *r, const char *member, qp_str value, qp_str *out_value)
 {
+    struct qp_err why = {0};
+    int rc;
     if (value.n > LIMIT_PAYLOAD_SIZE) {
-        return refuse(r, member, "%s has %zu bytes; LIMIT_PAYLOAD_SIZE is %d", member, value.n,
-                      LIMIT_PAYLOAD_SIZE);
+        return refuse(r, member, "too_large: %s has %zu bytes; LIMIT_PAYLOAD_SIZE is %d", member,
+                      value.n, LIMIT_PAYLOAD_SIZE);
+    }
+    rc = json_check(r->env, value, NULL, &why);
+    if (rc == QP_E_NOMEM) {
+        return rc;
+    }
+    if (rc != QP_OK) {
+        return refuse(r, member, "%s%s: %s", rc == QP_E_TOO_LARGE ? "too_large: " : "", member,
+                      why.text);
     }
     *out_value = value;
     return QP_OK;
@@ -223,7 +244,8 @@ static int take_until(struct reader *r, qp_str value, qp_ms *out_until)
     int64_t until;
     QP_TRY(take_number(r, "until", value, 0, LIMIT_EVENT_VERSION, &until));
     if (until > r->now + LIMIT_TIMER_MS) {
-        return refuse(r, "until", "until is more than ten years from now: %lld", (long long)until);
+        return refuse(r, "until", "bad_until: until is more than ten years from now: %lld",
+                      (long long)until);
     }
     *out_until = until;
     return QP_OK;
@@ -562,14 +584,15 @@ static int read_command(struct reader *r, qp_str text)
     QP_TRY(split(r, text, &m, &has));
     QP_TRY(find_op(r, &m, &c.op));
     if (r->decision->end != DECISION_GOES_ON) {
-        return refuse(r, "", "the flow has ended with the command before; nothing follows it");
+        return refuse(r, "",
+                      "after_end: the flow has ended with the command before; nothing follows it");
     }
     QP_TRY(check_shape(r, c.op, has));
     if (readers[c.op] == NULL) {
         return read_end(r, &m, c.op);
     }
     QP_TRY(take_location(r, "loc", m.loc, &c.addr));
-    QP_TRY(take_number(r, "v", m.v, 1, LIMIT_EVENT_VERSION, &c.version));
+    QP_TRY(take_version(r, m.v, &c.version));
     QP_TRY(readers[c.op](r, &m, &c));
     r->decision->commands[r->decision->count++] = c;
     return QP_OK;
@@ -631,6 +654,12 @@ static int whole_number(struct qp_err *err, const char *pointer, qp_str text, in
     return QP_OK;
 }
 
+/* A result of a worker elsewhere is a decision as it is. */
+static bool is_of_result(qp_str key)
+{
+    return str_equal(key, QP_STR("token")) || str_equal(key, QP_STR("status"));
+}
+
 int decision_read(const struct qp_env *env, struct arena *arena, qp_str text, qp_ms now,
                   struct decision *out_decision, struct qp_err *err)
 {
@@ -648,8 +677,11 @@ int decision_read(const struct qp_env *env, struct arena *arena, qp_str text, qp
             QP_TRY(whole_number(err, "/after", w.value, 1, &d.after));
         } else if (str_equal(w.key, QP_STR("commands"))) {
             commands = w.value;
-        } else {
-            return refuse_whole(err, "", "a decision has base, commands and after, nothing else");
+        } else if (str_equal(w.key, QP_STR("keep"))) {
+            d.keep = str_equal(w.value, QP_STR("true"));
+        } else if (!is_of_result(w.key)) {
+            return refuse_whole(err, "",
+                                "a decision has base, commands, after and keep, nothing else");
         }
     }
     if (d.base < 0) {

@@ -5,7 +5,10 @@
 #include "flow/program.h"
 #include "flow/rules.h"
 #include "flow/rules_selftest.h"
+#include "flow/task.h"
+#include "flow/told.h"
 #include "flow/view.h"
+#include "kernel/step.h"
 
 static_assert(LIMIT_FLOW_NAMES == 10000, "a sentence below names it");
 
@@ -29,13 +32,6 @@ static int resolve_start(void *state, struct bundle *b, struct naming *n, struct
                          "retry: '%.*s' is a flow, whose activities have policies of their own; "
                          "leave it out",
                          STR_ARG(n->name));
-}
-
-/* Results of activities are anything; those of decisions are commands. */
-static int result(void *state, struct turn *t, qp_str output, struct qp_err *err)
-{
-    (void)state;
-    return str_equal(t->site.addr, FLOW_ADDRESS) ? flow_decided(t, output, err) : QP_OK;
 }
 
 /* ------------------------------------------------------------------------------------------ names */
@@ -82,70 +78,62 @@ static int open_jobs(struct bundle *b, int64_t ns, qp_str name, int64_t *out_cou
     return bundle_each(b, &scan, out_count, count_open);
 }
 
-static int refuse_graph(const struct request_flow *r, qp_str version, struct qp_err *err)
+static int refuse_graph(qp_str name, qp_str version, struct qp_err *err)
 {
     return err_set(err, QP_E_CONFLICT,
                    "'%.*s' is the topic of a graph of '%.*s': give the flow another name, or the "
                    "graph another topic",
-                   STR_ARG(r->name), STR_ARG(version));
+                   STR_ARG(name), STR_ARG(version));
 }
 
-static int refuse_jobs(const struct request_flow *r, int64_t count, struct qp_err *err)
+static int refuse_jobs(qp_str name, int64_t count, struct qp_err *err)
 {
     return err_set(err, QP_E_CONFLICT,
                    "'%.*s' is a topic with %lld open jobs, which are no flows: let them end, or "
                    "give the flow another name",
-                   STR_ARG(r->name), (long long)count);
+                   STR_ARG(name), (long long)count);
 }
 
 /* Whether the name may become a flow's. */
-static int check_name(struct engine *e, const struct request_flow *r, struct bundle *b,
+static int check_name(const struct faces *faces, struct bundle *b, int64_t ns, qp_str name,
                       bool *out_known, struct qp_err *err)
 {
     struct meaning meaning;
     int64_t count = 0;
     bool left = false;
-    QP_TRY(topic_check(r->name, err));
-    if (r->name.n > LIMIT_FLOW_NAME_SIZE) {
+    QP_TRY(topic_check(name, err));
+    if (name.n > LIMIT_FLOW_NAME_SIZE) {
         return err_set(err, QP_E_TOO_LARGE, "the name of a flow must have 1 to %d bytes, got %zu",
-                       LIMIT_FLOW_NAME_SIZE, r->name.n);
+                       LIMIT_FLOW_NAME_SIZE, name.n);
     }
-    QP_TRY(names_find(engine_kernel(e)->faces->names, b, &b->commit->arena, r->ns, NAME_START,
-                      r->name, &meaning));
+    QP_TRY(names_find(faces->names, b, &b->commit->arena, ns, NAME_START, name, &meaning));
     *out_known = meaning.kind == FLOW_KIND;
     if (*out_known) {
         return QP_OK;
     }
     if (meaning.kind != MEANS_NOTHING) {
-        return refuse_graph(r, meaning.version, err);
+        return refuse_graph(name, meaning.version, err);
     }
-    QP_TRY(open_jobs(b, r->ns, r->name, &count));
+    QP_TRY(open_jobs(b, ns, name, &count));
     if (count > 0) {
-        return refuse_jobs(r, count, err);
+        return refuse_jobs(name, count, err);
     }
-    QP_TRY(names_left(b, r->ns, &left));
+    QP_TRY(names_left(b, ns, &left));
     return left ? QP_OK
                 : err_set(err, QP_E_LIMIT,
                           "the namespace has 10000 names of flows already: LIMIT_FLOW_NAMES");
 }
 
-static int flow_decide(struct engine *e, struct command *c, struct bundle *b)
+static int announce(void *state, const struct faces *faces, struct bundle *b, int64_t ns,
+                    qp_str name, bool *out_changed, struct qp_err *err)
 {
-    struct request_flow *r = (struct request_flow *)c;
     struct op op = {.kind = OP_topic_put,
-                    .topic_put = {.ns = r->ns, .kind = APP_TOPIC_FLOW, .topic = r->name}};
-    struct qp_err err = {0};
+                    .topic_put = {.ns = ns, .kind = APP_TOPIC_FLOW, .topic = name}};
     bool known = false;
-    int rc = check_name(e, r, b, &known, &err);
-    r->changed = rc == QP_OK && !known;
-    QP_TRY(refusal_keep(&r->refusal, b, rc, &err));
+    (void)state;
+    QP_TRY(check_name(faces, b, ns, name, &known, err));
+    *out_changed = !known;
     return known ? QP_OK : step_op(b, &op);
-}
-
-void request_flow(struct request_flow *r)
-{
-    r->command.label = "flow";
-    r->command.decide = flow_decide;
 }
 
 const struct face flow_face = {.kind = FLOW_KIND,
@@ -154,7 +142,13 @@ const struct face flow_face = {.kind = FLOW_KIND,
                                .hook_kind = NAMES_NONE,
                                .program = program_of,
                                .resolve_start = resolve_start,
-                               .result = result,
+                               .result = told_result,
+                               .takes = told_takes,
+                               .announce = announce,
+                               .task = flow_task,
+                               .task_kind = flow_task_kind,
+                               .log = flow_task_log,
+                               .describe_note = told_note,
                                .describe_job = flow_describe_job,
                                .describe_activity = flow_describe_activity,
                                .describe_history = flow_describe_history,

@@ -17,7 +17,7 @@
 
 /* Decisions are tasks of the topic '@' + the flow's name: no topic of users has an '@'. Names of signals are made topics
  * of hooks in the same way. */
-#define FLOW_TOPIC_MARK '@'
+#define FLOW_TOPIC_MARK '@' /* ANNOUNCED_MARK of kernel/face.h */
 int flow_topic(struct arena *a, qp_str name, qp_str *out_topic) QP_MUST_USE;
 
 /* Data of the job. A loop's is {"iteration":n,"state":..}; once it is broken, with "output", and with

@@ -17,6 +17,7 @@ struct reading {
     size_t loop_count;
     bool has_flow;
     bool has_trigger;
+    struct log_page *page; /* NULL: all of it */
     struct qp_err *err;
 };
 
@@ -105,7 +106,7 @@ static int entry_answered(struct reading *r, struct log_entry *e, const struct a
 
 static int entry_fill(struct reading *r, struct log_entry *e, const struct act_row *act)
 {
-    *e = (struct log_entry){.entered_at = act->at, .attempt = act->attempt};
+    *e = (struct log_entry){.n = act->seq, .entered_at = act->at, .attempt = act->attempt};
     QP_TRY(keep(r, act->input, &e->input));
     if (flow_is_born_complete(act)) {
         entry_born(e, act);
@@ -152,11 +153,23 @@ static int take_event(struct reading *r, const struct act_row *act)
     return QP_OK;
 }
 
+/* QP_E_DONE ends the scan in front of an event for which the page has no room. */
+static int page_has_room(const struct reading *r)
+{
+    if (r->page != NULL && (r->log->history.count == r->page->event_count ||
+                            (r->log->history.count > 0 && r->log->size >= r->page->size))) {
+        r->page->more = true;
+        return QP_E_DONE;
+    }
+    return QP_OK;
+}
+
 static int take_row(void *context, const void *row)
 {
     struct reading *r = context;
     const struct act_row *act = row;
     if (flow_is_event(act->addr)) {
+        QP_TRY(page_has_room(r));
         QP_TRY(take_event(r, act));
     } else if (str_equal(act->addr, FLOW_ADDRESS)) {
         r->log->base = act->base;
@@ -170,6 +183,19 @@ static int take_row(void *context, const void *row)
                ? QP_OK
                : err_set(r->err, QP_E_LIMIT, "the history has more than %lld bytes",
                          (long long)LIMIT_FLOW_SIZE);
+}
+
+/* The address of an event, by its key. */
+static int event_address(struct reading *r, const struct history_event *event, qp_str *out_addr)
+{
+    char *addr = arena_bytes(r->arena, event->key.n + 1);
+    if (addr == NULL) {
+        return QP_E_NOMEM;
+    }
+    addr[0] = LOCATION_MARK;
+    memcpy(addr + 1, event->key.p, event->key.n);
+    *out_addr = (qp_str){addr, event->key.n + 1};
+    return QP_OK;
 }
 
 /* ----------------------------------------------------------------------------------------- loops */
@@ -263,6 +289,67 @@ int log_read(struct store *s, struct arena *arena, struct job_ref ref, struct fl
     QP_TRY(read_job(s, &r, ref));
     QP_TRY(read_events(s, &r, ref));
     QP_TRY(read_loops(s, &r, ref));
+    *out_log = log;
+    return QP_OK;
+}
+
+/* ------------------------------------------------------------------------------------------ pages */
+
+/* The rows that stand behind all events. */
+static int read_row(struct store *s, struct reading *r, struct job_ref ref, qp_str addr)
+{
+    struct act_row key = {.ns = ref.ns, .job = ref.job, .addr = addr};
+    const void *row = NULL;
+    QP_TRY(store_get(s, r->arena, TABLE_act, &key, &row, r->err));
+    return take_row(r, row);
+}
+
+static int read_page_events(struct store *s, struct reading *r, struct job_ref ref)
+{
+    struct act_row first = {.ns = ref.ns, .job = ref.job, .addr = r->page->after};
+    struct scan scan = {.table = TABLE_act,
+                        .index = -1,
+                        .prefix = &first,
+                        .prefix_count = 2,
+                        .after = &first,
+                        .limit = r->page->event_count + 1};
+    int rc = store_scan(s, &scan, r, take_row, r->err);
+    QP_TRY(rc == QP_E_DONE ? QP_OK : rc);
+    return history_init(&r->log->history, r->events, r->log->history.count, r->err);
+}
+
+static int read_page_loops(struct store *s, struct reading *r, struct job_ref ref)
+{
+    for (size_t i = 0; i < r->log->history.count; i++) {
+        struct data_row key = {.ns = ref.ns, .job = ref.job};
+        const void *row = NULL;
+        qp_str addr;
+        if (r->events[i].type != HISTORY_LOOP) {
+            continue;
+        }
+        QP_TRY(event_address(r, &r->events[i], &addr));
+        QP_TRY(flow_loop_name(r->arena, addr, &key.name));
+        QP_TRY(store_get(s, r->arena, TABLE_data, &key, &row, r->err));
+        loop_fill(&r->log->entries[i], ((const struct data_row *)row)->value);
+    }
+    return QP_OK;
+}
+
+int log_read_page(struct store *s, struct arena *arena, struct job_ref ref, struct log_page *page,
+                  struct flow_log *out_log, struct qp_err *err)
+{
+    struct flow_log log = {0};
+    struct reading r = {.arena = arena, .log = &log, .page = page, .err = err};
+    page->more = false;
+    page->last = QP_NONE;
+    QP_TRY(read_job(s, &r, ref));
+    QP_TRY(read_page_events(s, &r, ref));
+    QP_TRY(read_page_loops(s, &r, ref));
+    QP_TRY(read_row(s, &r, ref, QP_STR("flow,0,0")));
+    QP_TRY(read_row(s, &r, ref, QP_STR("trigger,0")));
+    if (log.history.count > 0) {
+        QP_TRY(event_address(&r, &r.events[log.history.count - 1], &page->last));
+    }
     *out_log = log;
     return QP_OK;
 }

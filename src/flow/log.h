@@ -35,6 +35,7 @@
 
 struct log_entry {
     int64_t code;
+    int64_t n; /* the place at which the event was made */
     qp_str input;
     qp_str output;
     int64_t done;
@@ -64,5 +65,16 @@ struct flow_log {
  * QP_E_LIMIT: more than LIMIT_FLOW_EVENTS or LIMIT_FLOW_SIZE; QP_E_NOMEM, also when the arena's limit is reached. */
 int log_read(struct store *s, struct arena *arena, struct job_ref ref, struct flow_log *out_log,
              struct qp_err *err) QP_MUST_USE;
+
+/* A part of it: the events behind an address, until one of the limits is reached; at least one. */
+struct log_page {
+    qp_str after;       /* an event's address, or LOCATION_FIRST */
+    size_t event_count; /* at most, */
+    size_t size;        /* and bytes of inputs and outputs, after which it ends */
+    bool more;          /* out: there are events behind it */
+    qp_str last;        /* out: the address of the last */
+};
+int log_read_page(struct store *s, struct arena *arena, struct job_ref ref, struct log_page *page,
+                  struct flow_log *out_log, struct qp_err *err) QP_MUST_USE;
 
 #endif

@@ -122,6 +122,7 @@ static int read_decision(struct turn *t, qp_str text, struct decision *out_decis
     QP_ASSERT(flow != NULL);
     facts.base = flow->base;
     QP_TRY(count_events(t, &facts.events));
+    facts.open = t->job->sem - 1;
     QP_TRY(decision_read(env_of(t), turn_arena(t), text, bundle_now(t->bundle), out_decision, err));
     return decision_check(env_of(t), turn_arena(t), out_decision, &facts, err);
 }
@@ -241,7 +242,8 @@ static int decided(struct turn *t, struct spawn *spawn)
     if (kept.end == DECISION_RETURNS) {
         return QP_OK;
     }
-    spawn->notify = (struct op_act_notify){.addr = FLOW_ADDRESS, .rests = true, .seen = kept.seen};
+    spawn->notify = (struct op_act_notify){
+        .addr = FLOW_ADDRESS, .rests = true, .seen = kept.seen, .urgent = kept.keep};
     return bounded_after(t, kept.after, waiting, &spawn->notify.after);
 }
 

@@ -59,6 +59,14 @@ struct task {
 };
 void task_free(const struct qp_env *env, struct task *task);
 
+/* Whether a task goes to a worker of this build. */
+struct worker_test {
+    const struct faced *of; /* the kind of its job */
+    qp_str note;            /* on the task (RESULT_BACK) */
+    qp_ms now;
+};
+bool worker_takes(const struct worker_test *test, qp_str build);
+
 /* Who takes the tasks of a topic. `room` is how many more it takes; the engine counts it down, the
  * owner up. Or its places are told apart, and some of them may be places of other services, too: then
  * `places` and `promise` are asked in place of `room`. Both are called inside of decisions, which may be made again:
@@ -73,9 +81,10 @@ struct service {
     size_t extra_size; /* bytes behind the struct task that are the owner's; zeroed */
     /* How many places are free, `most` at most. Counts one for a task of this round, and names its owner: `give`
      * asks that one first. engine_options.settled ends what a round, or a try of its commit,
-     * has counted. *out_worker is the name of the worker whose place it is, until then. NULL: see room. */
+     * has counted. *out_worker is the name of the worker whose place it is, until then. With a test only places of workers
+     * that pass it count. NULL: see room. */
     int64_t (*places)(void *context, int64_t most);
-    void *(*promise)(void *context, int round, qp_str *out_worker);
+    void *(*promise)(void *context, int round, const struct worker_test *test, qp_str *out_worker);
     int64_t promised[ENGINE_ROUNDS]; /* in rounds that are not answered yet */
     bool pushes;                     /* it is served by rounds, and not only claimed from */
     int64_t whole;                   /* room when nothing is in hand */

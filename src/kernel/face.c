@@ -89,6 +89,16 @@ const struct faced *faces_of(const struct faces *f, int64_t kind)
     return NULL;
 }
 
+const struct faced *faces_announcing(const struct faces *f)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        if (f->all[i].face->announce != NULL) {
+            return &f->all[i];
+        }
+    }
+    return NULL;
+}
+
 void *faces_state(const struct faces *f, const struct face *face)
 {
     const struct faced *of = faces_of(f, face->kind);
@@ -199,9 +209,15 @@ int faces_start(struct faces *f, struct bundle *b, struct naming *n, struct qp_e
     QP_ASSERT(n->name.n > 0);
     n->version = QP_NONE;
     n->jid = QP_NONE;
+    n->announced = false;
     rc = start_face(f, b, n, &of);
     if (rc != QP_OK) {
         return err_set(err, rc, "'%.*s': %s", STR_ARG(n->name), qp_code_text(rc));
+    }
+    if (of == NULL && n->announces) {
+        of = faces_announcing(f);
+        QP_ASSERT(of != NULL);
+        QP_TRY(of->face->announce(of->state, f, b, n->ns, n->name, &n->announced, err));
     }
     return of != NULL ? face_ask(of, b, n, err) : unnamed_start(f, b, n, err);
 }

@@ -33,6 +33,8 @@ struct naming {
     qp_str name;
     qp_str input;  /* checked JSON */
     qp_str policy; /* of retries, that the start gives; none */
+    /* Its start asks for a workflow: a name that is not in the table is announced with it (face.announce). */
+    bool announces;
     /* The version of the job that this one is a fork of, and that job's kind; none: what the name means now. */
     qp_str pinned;
     int64_t pinned_kind;
@@ -44,6 +46,43 @@ struct naming {
     int64_t kind;
     qp_str version; /* none: the kind has no versions */
     qp_str jid;     /* the id that the definition gives the job; none: the caller's choice */
+    bool announced; /* the name is in the table since this commit */
+};
+
+/* Tasks of a name that workers announce (face.announce) wait at the topic '@' + name, which no topic of users is. */
+#define ANNOUNCED_MARK '@'
+
+enum result_kind {
+    RESULT_DONE,    /* output */
+    RESULT_PENDING, /* output, and the task stays ours: another result will come */
+    RESULT_ERROR,   /* code, error: tried again as the policy says, else the activity has failed */
+    /* reason, error: a person must help. The task becomes a dead letter and its job is parked, in one commit; nothing else
+     * is written: no entry, no digit. request_unpark gives the same task again, request_end ends the job. */
+    RESULT_PARK,
+    /* The task goes back into its stream with a note (msg_row.error): no attempt, no entry. */
+    RESULT_BACK,
+    RESULT_OTHER /* a status of the kind's own, in `told`: the kind makes one of the above of it */
+};
+
+/* What a worker has brought, before it counts: the question, then the answer of the job's kind. */
+struct bringing {
+    /* The whole JSON object, when a worker elsewhere has sent members that not every result has; else none. */
+    qp_str told;
+    qp_str build; /* of the worker's program; none: it did not say */
+    qp_str note;  /* of an earlier RESULT_BACK of the same task; none */
+    /* As the worker said it; the answer may be another. */
+    enum result_kind kind;
+    qp_str output;
+    qp_str error;
+    qp_str reason; /* RESULT_PARK: a word */
+    /* The answer. */
+    bool
+        behind; /* its commands were not applied, or its task has ended: the worker forgets the flow */
+    bool counts; /* RESULT_BACK: it was a delivery without an answer */
+    /* Of a result that is refused. */
+    const char *word; /* why, for programs; NULL: the word of the code */
+    const char *
+        parks; /* after LIMIT_RESULT_REFUSALS of them the job is parked, for this reason; NULL: never */
 };
 
 /* A job that is looked at, in the snapshot of one read. */
@@ -113,9 +152,16 @@ struct face {
      * takes over are copied here. The retry of a job that has ended is a fork, too. Any code refuses the fork. NULL: it
      * begins at its first step, with the input of `from` or another. */
     int (*fork)(void *state, struct turn *t, const struct job_row *from, struct qp_err *err);
-    /* What a worker has brought, final or pending, before it counts. QP_E_SHAPE refuses it, with a pointer into it: then
-     * nothing was written, and the task is still the worker's. NULL: every output is good. */
-    int (*result)(void *state, struct turn *t, qp_str output, struct qp_err *err);
+    /* What a worker has brought, but for an error, before it counts. QP_E_SHAPE refuses it, with a pointer into it: then
+     * nothing was written, and the task is still the worker's. NULL: every output is good, and nothing else is. */
+    int (*result)(void *state, struct turn *t, struct bringing *brought, struct qp_err *err);
+    /* Whether a task with a note (RESULT_BACK) goes to a worker of this build now. NULL: it does. */
+    bool (*takes)(void *state, qp_str note, qp_str build, qp_ms now);
+    /* The name is one of this kind from now on, a row of app_topic. QP_OK with *out_changed false: it was before.
+     * QP_E_CONFLICT, QP_E_LIMIT, QP_E_INVALID: refused, and the error says why. NULL: names of this kind come otherwise. At
+     * most one kind has it. */
+    int (*announce)(void *state, const struct faces *faces, struct bundle *b, int64_t ns,
+                    qp_str name, bool *out_changed, struct qp_err *err);
 
     /* On any thread that has a row of a job. */
 
@@ -144,6 +190,13 @@ struct face {
     /* What a worker elsewhere gets with a task of this activity beside its input, as members of a JSON object that is
      * begun. NULL: nothing. */
     int (*task)(void *state, const struct sight *sight, qp_str address, struct json_writer *w);
+    /* The word of a task that is no activity: it has no input but what `task` writes. NULL, or NULL of it: "activity". */
+    const char *(*task_kind)(void *state, qp_str address);
+    /* A part of what `task` writes, behind `cursor`, as members of a JSON object that is begun. QP_E_INVALID: no such
+     * cursor. NULL: there is none. */
+    int (*log)(void *state, const struct sight *sight, qp_str cursor, struct json_writer *w);
+    /* What the note on a task of the job (RESULT_BACK) tells people; none: nothing. NULL likewise. */
+    qp_str (*describe_note)(void *state, qp_str note);
     /* Its part of fsck, ended by a rule without a name. NULL: none. */
     const struct face_rule *rules;
     /* Tries its rules: each finds what is seeded for it, and nothing else (kernel/check_world.h). QP_E_INTERNAL says which
@@ -175,6 +228,8 @@ void faces_close(struct faces *f);
 
 /* The face of a kind; NULL: there is none. */
 const struct faced *faces_of(const struct faces *f, int64_t kind);
+/* The kind whose names workers announce; NULL: there is none. */
+const struct faced *faces_announcing(const struct faces *f);
 /* The state of a face that is in the set. */
 void *faces_state(const struct faces *f, const struct face *face);
 

@@ -367,11 +367,24 @@ static int show_attributes(struct showing *s, struct qp_err *err)
     return rc;
 }
 
+/* What the kind has noted on a task that went back. */
+static int show_note(struct showing *s, const struct msg_row *m)
+{
+    const struct faced *of = query_face(s->q, s->job);
+    qp_str text = of == NULL || of->face->describe_note == NULL
+                      ? QP_NONE
+                      : of->face->describe_note(of->state, m->error);
+    return str_is_none(text) || arena_copy(&s->arena, text, &s->info.awaits) ? QP_OK : QP_E_NOMEM;
+}
+
 /* The first task that waits in its stream. */
 static int each_message(void *context, const void *row)
 {
     struct showing *s = context;
     const struct msg_row *m = row;
+    if (m->kind == MESSAGE_TASK && !str_is_none(m->error)) {
+        QP_TRY(show_note(s, m));
+    }
     if (m->kind == MESSAGE_TASK && m->state == MSG_READY && str_is_none(s->info.unserved_topic) &&
         !arena_copy(&s->arena, m->topic, &s->info.unserved_topic)) {
         return QP_E_NOMEM;

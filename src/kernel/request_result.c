@@ -6,6 +6,7 @@
  *       recognised (H5)
  *   I3  the response to a task that was delivered before goes through the stream, as a message: if
  *       it is what kills the engine, that is counted
+ *   I4  what the job's kind refuses is refused before anything is written, and the task stays with its worker
  *
  * If we crash before the commit, the task is given again when its lease is over.
  */
@@ -61,6 +62,7 @@ static int result_find(struct request_result *r, struct bundle *b)
     act = row;
     r->of.addr = m->addr;
     r->of.tries = m->tries;
+    r->of.note = m->error;
     r->of.failures = act->attempt;
     r->next_index = ledger_leg2_entries(act->ledger) + 1;
     return QP_OK;
@@ -262,19 +264,57 @@ static int starts_decide(struct engine *e, struct request_result *r, struct bund
     return QP_OK;
 }
 
-/* What was brought is shown to the job's kind before it counts. */
+/* The task goes back: its note says why. */
+static int decide_back(struct turn *t, const struct request_result *r)
+{
+    struct op back = {.kind = OP_msg_retry,
+                      .msg_retry = {.ref = r->of.ref, .error = r->error, .untry = !r->counts}};
+    return turn_op(t, &back);
+}
+
+/* What the job's kind has made of a worker's own words. */
+static void result_take(struct request_result *r, const struct bringing *x)
+{
+    QP_ASSERT(x->kind != RESULT_OTHER);
+    r->kind = x->kind;
+    r->output = x->output;
+    r->error = x->error;
+    r->reason = x->reason;
+    r->behind = x->behind;
+    r->counts = x->counts;
+}
+
+static int refuse_told(struct qp_err *err)
+{
+    return err_set(err, QP_E_SHAPE,
+                   "the task is an activity: its result has status, output, error, code and index");
+}
+
+/* What was brought is shown to the job's kind before it counts; what the kind makes of it is what counts. */
 static int result_check(struct turn *t, struct request_result *r)
 {
     struct faces *faces = t->kernel->faces;
     const struct faced *of = faces == NULL ? NULL : faces_of(faces, t->job->kind);
+    struct bringing x = {.told = r->told,
+                         .build = r->build,
+                         .note = r->of.note,
+                         .kind = r->kind,
+                         .output = r->output};
     struct qp_err err = {0};
-    int rc;
-    r->refusal = (struct refusal){0};
-    if (r->kind == RESULT_ERROR || r->kind == RESULT_PARK || of == NULL ||
-        of->face->result == NULL) {
+    int rc = QP_OK;
+    if (r->kind == RESULT_ERROR || r->kind == RESULT_PARK) {
         return QP_OK;
     }
-    rc = of->face->result(of->state, t, r->output, &err);
+    if (of != NULL && of->face->result != NULL) {
+        rc = of->face->result(of->state, t, &x, &err);
+    } else if (!str_is_none(r->told)) {
+        rc = refuse_told(&err);
+    }
+    r->refused_as = x.word;
+    r->parks = x.parks;
+    if (rc == QP_OK && !str_is_none(r->told)) {
+        result_take(r, &x);
+    }
     return refusal_keep(&r->refusal, t->bundle, rc, &err);
 }
 
@@ -297,11 +337,25 @@ static int decide_kind(struct turn *t, struct request_result *r)
         return decide_error(t, r);
     case RESULT_PARK:
         return decide_park(t, r);
+    case RESULT_BACK:
+        return decide_back(t, r);
     case RESULT_DONE:
+    case RESULT_OTHER:
         break;
     }
     QP_ASSERT(r->kind == RESULT_DONE);
     return decide_done(t, r);
+}
+
+/* Where the job's journal stands with all of it. */
+static int seq_read(struct bundle *b, struct request_result *r)
+{
+    struct job_row key = {.ns = r->of.ref.ns, .job = r->of.ref.job};
+    const void *row = NULL;
+    QP_TRY(bundle_run(b));
+    QP_TRY(bundle_get(b, TABLE_job, &key, &row));
+    r->seq = row == NULL ? 0 : ((const struct job_row *)row)->seq;
+    return QP_OK;
 }
 
 static int result_decide(struct engine *e, struct command *c, struct bundle *b)
@@ -309,7 +363,13 @@ static int result_decide(struct engine *e, struct command *c, struct bundle *b)
     struct request_result *r = (struct request_result *)c;
     struct op host = {.kind = OP_host_call, .host_call = {r->host, r->host_context}};
     struct turn t;
-    int rc = result_begin(e, r, b, &t);
+    int rc;
+    if (!str_is_none(r->told)) {
+        r->kind = r->said; /* it may be decided again */
+        r->output = r->said_output;
+    }
+    r->refusal = (struct refusal){0};
+    rc = result_begin(e, r, b, &t);
     if (rc == QP_E_NOT_FOUND) {
         return QP_E_STALE; /* its job is gone, and the task with it */
     }
@@ -318,7 +378,8 @@ static int result_decide(struct engine *e, struct command *c, struct bundle *b)
     QP_TRY(result_check(&t, r));
     QP_TRY(decide_kind(&t, r));
     QP_TRY(starts_decide(e, r, b));
-    return r->host != NULL ? step_op(b, &host) : QP_OK;
+    QP_TRY(r->host != NULL ? step_op(b, &host) : QP_OK);
+    return seq_read(b, r);
 }
 
 void request_result(struct request_result *r)
@@ -326,7 +387,8 @@ void request_result(struct request_result *r)
     r->command.label = "result";
     if (r->task != NULL) {
         const struct task *task = r->task;
-        r->of = (struct result_of){task->ref, task->addr, task->tries, task->failures};
+        r->of = (struct result_of){
+            .ref = task->ref, .addr = task->addr, .tries = task->tries, .failures = task->failures};
     }
     r->command.job = (struct job_ref){r->of.ref.ns, r->of.ref.job};
     r->command.decide = result_decide;

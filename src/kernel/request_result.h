@@ -2,16 +2,8 @@
 #ifndef QP_KERNEL_REQUEST_RESULT_H
 #define QP_KERNEL_REQUEST_RESULT_H
 
+#include "kernel/face.h"
 #include "kernel/request_start.h"
-
-enum result_kind {
-    RESULT_DONE,    /* output */
-    RESULT_PENDING, /* output, and the task stays ours: another result will come */
-    RESULT_ERROR,   /* code, error: tried again as the policy says, else the activity has failed */
-    /* reason, error: a person must help. The task becomes a dead letter and its job is parked, in one commit; nothing else
-     * is written: no entry, no digit. request_unpark gives the same task again, request_end ends the job. */
-    RESULT_PARK
-};
 
 /* Which task a result is of: known from the task in hand, or read from its row. */
 struct result_of {
@@ -19,6 +11,7 @@ struct result_of {
     qp_str addr;
     int64_t tries;
     int64_t failures;
+    qp_str note; /* msg_row.error, without a task in hand */
 };
 
 /* What a worker says of its task. QP_E_STALE: it was no longer ours, and nothing happened. Without a task in
@@ -48,8 +41,18 @@ struct request_result {
     struct request_start
         *starts;    /* RESULT_DONE: jobs that commit with it, each `by_message`, linked by `also` */
     qp_ms retry_ms; /* after: when it will be tried again; -1: not */
+    qp_str told;    /* as in struct bringing: for the job's kind; none */
+    enum result_kind
+        said; /* with it: as the worker said it; `kind` and `output` are what comes of it */
+    qp_str said_output;
+    qp_str build;           /* of the worker's program; none */
     struct refusal refusal; /* as in request_start: why the job's kind refuses what was brought */
-    qp_str workflow;        /* after QP_OK: of its job; until it is answered */
+    const char *refused_as; /* likewise: a word for programs; NULL: that of the code */
+    const char *parks; /* likewise: after some of them the job is parked for this; NULL: never */
+    qp_str workflow;   /* after QP_OK: of its job; until it is answered */
+    int64_t seq;       /* after QP_OK: of its job's last journal entry */
+    bool behind;       /* after QP_OK: as in struct bringing */
+    bool counts;       /* likewise */
     bool
         job_is_over; /* after QP_E_STALE without a task: its job was ended, and not by completing */
 };

@@ -114,6 +114,7 @@ static int start_name(struct engine *e, struct request_start *r, struct bundle *
                        .name = job->workflow,
                        .input = start->input,
                        .policy = start->policy,
+                       .announces = r->announces,
                        .pinned = job->version,
                        .pinned_kind = job->kind};
     struct qp_err err = {0};
@@ -123,6 +124,7 @@ static int start_name(struct engine *e, struct request_start *r, struct bundle *
     QP_TRY(refusal_keep(&r->refusal, b, faces_start(faces, b, &n, &err), &err));
     job->kind = n.kind;
     job->version = n.version;
+    r->announced = n.announced;
     if ((start->fresh || start->derived) && str_is_none(job->forked_from) && !str_is_none(n.jid)) {
         r->jid = n.jid;
         job->jid = n.jid;
@@ -175,6 +177,7 @@ int start_decide(struct engine *e, struct command *c, struct bundle *b)
     const struct job_row *there = NULL;
     int named;
     r->jid = QP_NONE;
+    r->announced = false;
     r->refusal = (struct refusal){0};
     named = start_name(e, r, b, &start);
     if (!str_is_none(r->keyed.idem.key)) {
@@ -191,4 +194,23 @@ void request_start(struct request_start *r)
 {
     r->command.label = "start";
     r->command.decide = start_decide;
+}
+
+static int announce_decide(struct engine *e, struct command *c, struct bundle *b)
+{
+    struct request_announce *r = (struct request_announce *)c;
+    struct faces *faces = engine_kernel(e)->faces;
+    const struct faced *of = faces_announcing(faces);
+    struct qp_err err = {0};
+    QP_ASSERT(of != NULL);
+    r->changed = false;
+    return refusal_keep(&r->refusal, b,
+                        of->face->announce(of->state, faces, b, r->ns, r->name, &r->changed, &err),
+                        &err);
+}
+
+void request_announce(struct request_announce *r)
+{
+    r->command.label = "announce";
+    r->command.decide = announce_decide;
 }

@@ -28,9 +28,22 @@ struct request_start {
     struct refusal refusal;     /* after: why its name refuses it. Likewise */
     struct request_start *also; /* of one that commits with a result: the next */
     bool existed;               /* likewise, after: it was there */
+    bool announces; /* its name is that of a workflow: one that is not known is announced with it */
+    bool announced; /* after QP_OK: it was; the caller lets readers know (faces_changed) */
 };
 void request_start(struct request_start *r);
 /* Its decision, for a start that commits with another request. */
 int start_decide(struct engine *e, struct command *c, struct bundle *b) QP_MUST_USE;
+
+/* The name is one of the kind that workers announce, from now on (face.announce, whose codes these are). After QP_OK with
+ * `changed` the caller lets readers know (faces_changed). */
+struct request_announce {
+    struct command command;
+    int64_t ns;
+    qp_str name;
+    bool changed;           /* after */
+    struct refusal refusal; /* as in request_start */
+};
+void request_announce(struct request_announce *r);
 
 #endif

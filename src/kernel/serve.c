@@ -90,14 +90,20 @@ static int64_t places_of(const struct service *s)
     return s->places != NULL ? s->places(s->context, LIMIT_CLAIM_MESSAGES) : s->room - promised(s);
 }
 
-/* One of its places, for this round. */
-static bool place_promise(struct engine *e, struct service *s, struct reservation *out_reserved)
+bool worker_takes(const struct worker_test *test, qp_str build)
+{
+    return test->of->face->takes(test->of->state, test->note, build, test->now);
+}
+
+/* One of its places, for this round; with a test (may be NULL), of a worker that passes it. */
+static bool place_promise(struct engine *e, struct service *s, const struct worker_test *test,
+                          struct reservation *out_reserved)
 {
     struct reservation at = {.lease_ms = s->lease_ms};
     if (s->promise == NULL) {
         s->promised[e->open->place]++;
     } else {
-        at.seat = s->promise(s->context, e->open->place, &at.worker);
+        at.seat = s->promise(s->context, e->open->place, test, &at.worker);
     }
     if (s->promise != NULL && at.seat == NULL) {
         return false;
@@ -113,7 +119,7 @@ void *serve_reserve(void *context, int64_t ns, qp_str topic, struct reservation 
     promises_begin(e);
     for (struct service *s = *slot_of(e, topic); s != NULL; s = s->next_in_slot) {
         if (str_equal(s->topic, topic) && (s->ns == 0 || s->ns == ns) && !s->wants_messages &&
-            places_of(s) > 0 && place_promise(e, s, out_reserved)) {
+            places_of(s) > 0 && place_promise(e, s, NULL, out_reserved)) {
             return s;
         }
     }
@@ -136,23 +142,39 @@ static bool may_be_alone(const struct engine *e, const struct service *s)
 }
 
 /* Back into its stream, as if it had not been claimed. */
-static int task_give_back(struct bundle *b, const struct msg_row *m)
+static int task_give_back(struct bundle *b, const struct msg_row *m, qp_ms delay_ms)
 {
-    struct op op = {
-        .kind = OP_msg_retry,
-        .msg_retry = {.ref = {m->ns, m->job, m->guid, m->token}, .error = m->error, .untry = true}};
+    struct op op = {.kind = OP_msg_retry,
+                    .msg_retry = {.ref = {m->ns, m->job, m->guid, m->token},
+                                  .delay_ms = delay_ms,
+                                  .error = m->error,
+                                  .untry = true}};
     return step_op(b, &op);
+}
+
+/* A task that went back with a note is for some workers only, if its kind says so. True: it has such a test. */
+static bool has_test(struct engine *e, struct bundle *b, const struct msg_row *m,
+                     const struct job_row *job, struct worker_test *out_test)
+{
+    struct faces *faces = e->kernel.faces;
+    const struct faced *of =
+        str_is_none(m->error) || faces == NULL ? NULL : faces_of(faces, job->kind);
+    if (of == NULL || of->face->takes == NULL) {
+        return false;
+    }
+    *out_test = (struct worker_test){of, m->error, bundle_now(b)};
+    return true;
 }
 
 /* The place that a claimed task goes to, and its worker's name on the task; *out_seat NULL: there is none any more. */
 static int place_name(struct engine *e, struct bundle *b, struct service *s,
-                      const struct msg_row *m, void **out_seat)
+                      const struct msg_row *m, const struct worker_test *test, void **out_seat)
 {
     struct op name = {.kind = OP_msg_fence,
                       .msg_fence = {.ref = {m->ns, m->job, m->guid, m->token}}};
     struct reservation at;
     *out_seat = NULL;
-    if (!place_promise(e, s, &at)) {
+    if (!place_promise(e, s, test, &at)) {
         return QP_OK;
     }
     *out_seat = at.seat;
@@ -213,7 +235,7 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
     if (suspicion > 0 && suspicion == most - 1 && s->pushes &&
         (!may_be_alone(e, s) || o->handed != NULL)) {
         s->held_back = true;
-        return task_give_back(b, m);
+        return task_give_back(b, m, 0);
     }
     if (suspicion >= most) {
         o->dead_letters++;
@@ -221,9 +243,11 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
             b, m, "delivered too often without an answer: it may crash its worker", o);
     }
     if (s->promise != NULL) {
-        QP_TRY(place_name(e, b, s, m, &h->seat));
+        struct worker_test test;
+        bool tested = has_test(e, b, m, job, &test);
+        QP_TRY(place_name(e, b, s, m, tested ? &test : NULL, &h->seat));
         if (h->seat == NULL) {
-            return task_give_back(b, m);
+            return task_give_back(b, m, tested ? LIMIT_NEWER_LOOK_MS : 0);
         }
     }
     QP_TRY(progress_read(b, m, &progress));

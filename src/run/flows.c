@@ -128,12 +128,12 @@ static int work(void *context, qp_task *t)
 
 struct announcing {
     struct call call;
-    struct request_flow request;
+    struct request_announce request;
 };
 
 static void announce_answered(struct engine *e, struct command *c, int rc, const char *why)
 {
-    struct request_flow *r = (struct request_flow *)c;
+    struct request_announce *r = (struct request_announce *)c;
     struct announcing *a = (struct announcing *)((char *)r - offsetof(struct announcing, request));
     qp *q = a->call.q;
     (void)e;
@@ -148,7 +148,7 @@ static void announce_answered(struct engine *e, struct command *c, int rc, const
 static void announce_execute(qp *q, struct call *c)
 {
     struct announcing *a = (struct announcing *)c;
-    request_flow(&a->request);
+    request_announce(&a->request);
     a->request.command.answer = announce_answered;
     engine_submit(q->engine, &a->request.command);
 }

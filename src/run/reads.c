@@ -74,8 +74,8 @@ static int query_do(qp *q, qp_str ns, struct space_query *sq, struct qp_err *err
 struct showing {
     void *context;
     qp_job_visit visit;
-    struct qp_topic topic; /* name none: not asked yet */
-    char name[LIMIT_NAME_SIZE];
+    struct qp_topic topic;          /* name none: not asked yet */
+    char name[LIMIT_NAME_SIZE + 1]; /* with its mark */
     bool again;
 };
 

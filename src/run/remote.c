@@ -221,6 +221,7 @@ int remote_init(qp *q)
     omap_init(&w->topics, &q->env);
     omap_init(&w->workers, &q->env);
     omap_init(&w->in_hand, &q->env);
+    omap_init(&w->refused, &q->env);
     q->remote = w;
     return QP_OK;
 }

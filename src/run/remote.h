@@ -15,6 +15,8 @@
 #include "run/handle.h"
 #include "run/work.h"
 
+#define TOPIC_TEXT_SIZE (LIMIT_NAME_SIZE + 1) /* with ANNOUNCED_MARK */
+
 /* A topic of a namespace that a worker has asked for. */
 struct work_topic {
     qp *q;
@@ -23,7 +25,8 @@ struct work_topic {
     struct waiter *last;
     int64_t waiting; /* calls in the engine's hands that name it */
     qp_ms served_at; /* when one last came or went */
-    char name[LIMIT_NAME_SIZE];
+    bool announced;  /* of a name that workers announce: it is in the store, and stays there */
+    char name[TOPIC_TEXT_SIZE];
 };
 
 /* A call that waits at one of its topics. */
@@ -86,12 +89,22 @@ struct brought {
     struct work_state *state;
     struct work_result *of_result; /* or */
     struct work_beat *of_beat;
-    bool stale; /* the token is none of the caller's */
+    bool stale;                                             /* the token is none of the caller's */
+    char parking[WORK_WHY_SIZE + QP_ERR_POINTER_SIZE + 64]; /* why its job is parked */
     unsigned char guid[LIMIT_GUID_SIZE];
+};
+
+/* A name that a call announces, as a command. */
+struct announcement {
+    struct request_announce request;
+    struct work_state *state;
+    size_t index;      /* among the names */
+    struct qp_err err; /* why it was refused */
 };
 
 struct work_state {
     struct call submission;
+    struct call begin;
     struct call abort;
     struct call done;
     qp *q;
@@ -101,6 +114,7 @@ struct work_state {
     bool aborted;
     int rc;            /* why, when no peer has asked for the abort: QP_E_LIMIT */
     bool abort_queued; /* under the driver's lock */
+    bool begin_queued; /* likewise: its names are known */
     bool given_back;
     struct remote_worker *worker;
     size_t unanswered; /* commands */
@@ -113,6 +127,8 @@ struct work_state {
     size_t heap_index;
     struct work_task *tasks;
     size_t task_count;
+    struct announcement *announcements; /* while some are asked about; NULL: none are */
+    bool begun;                         /* its names are known: what it brought was submitted */
     struct brought *brought;
     size_t brought_count;
     size_t waiter_count;
@@ -124,6 +140,7 @@ struct remote {
     struct omap topics;  /* ns, name: struct work_topic */
     struct omap workers; /* ns, caller, name: struct remote_worker */
     struct omap in_hand; /* ns, job, guid: struct in_hand */
+    struct omap refused; /* likewise, of tasks with results that were refused: struct refused */
     struct work_state *busy;
     struct work_state *parked;
     struct work_state *promised[ENGINE_ROUNDS];

@@ -17,12 +17,12 @@
 #include "run/work_token.h"
 #include "store/error.h"
 
-#define KEY_SIZE (8 + LIMIT_NAME_SIZE)
+#define KEY_SIZE (8 + TOPIC_TEXT_SIZE)
 
 /* ns as eight bytes, then the name. */
 static qp_str topic_key(int64_t ns, qp_str name, char out_key[KEY_SIZE])
 {
-    QP_ASSERT(name.n <= LIMIT_NAME_SIZE);
+    QP_ASSERT(name.n <= TOPIC_TEXT_SIZE);
     for (int i = 0; i < 8; i++) {
         out_key[i] = (char)(ns >> (56 - 8 * i));
     }
@@ -127,12 +127,15 @@ static bool takes(struct work_state *s)
     return !s->aborted;
 }
 
-/* A place of the call that has waited longest; its peer is not asked. */
-static void *promise(void *context, int round, qp_str *out_worker)
+/* A place of the call that has waited longest, of a worker that passes the test; its peer is not asked. */
+static void *promise(void *context, int round, const struct worker_test *test, qp_str *out_worker)
 {
     struct work_topic *t = context;
     struct waiter *waiter = t->q->remote->shut ? NULL : t->first;
     struct work_state *s;
+    while (waiter != NULL && test != NULL && !worker_takes(test, waiter->state->of->build)) {
+        waiter = waiter->next;
+    }
     if (waiter == NULL) {
         return NULL;
     }
@@ -264,12 +267,31 @@ static bool sits_at(const struct work_state *s, const struct work_topic *t)
     return false;
 }
 
+/* The topic of the i-th thing that the call serves: its topics, then the names that it announces. */
+static qp_str served_topic(const struct work_call *c, size_t i, char text[TOPIC_TEXT_SIZE])
+{
+    qp_str name;
+    if (i < c->topic_count) {
+        return c->topics[i];
+    }
+    name = c->names[i - c->topic_count];
+    text[0] = ANNOUNCED_MARK;
+    memcpy(text + 1, name.p, name.n);
+    return (qp_str){text, name.n + 1};
+}
+
+struct work_topic *topic_need(qp *q, int64_t ns, const struct work_call *c, size_t i)
+{
+    char text[TOPIC_TEXT_SIZE];
+    qp_str name = served_topic(c, i, text);
+    struct work_topic *t = topic_find(q->remote, ns, name);
+    return t != NULL ? t : topic_make(q, ns, name);
+}
+
 int waiters_add(struct work_state *s)
 {
-    const struct work_call *c = s->of;
     for (size_t i = 0; i < s->waiter_count; i++) {
-        struct work_topic *t = topic_find(s->q->remote, s->ns, c->topics[i]);
-        t = t != NULL ? t : topic_make(s->q, s->ns, c->topics[i]);
+        struct work_topic *t = topic_need(s->q, s->ns, s->of, i);
         if (t == NULL) {
             return QP_E_LIMIT;
         }

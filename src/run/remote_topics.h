@@ -13,6 +13,9 @@ void waiters_remove(struct work_state *s);
 /* Whether the next round looks into a stream for it. */
 bool waiters_hope(const struct work_state *s);
 struct work_topic *topic_find(const struct remote *w, int64_t ns, qp_str name);
+/* That of the i-th thing that the call serves: its topics, then the names that it announces. NULL: no memory, or there are
+ * too many. */
+struct work_topic *topic_need(qp *q, int64_t ns, const struct work_call *c, size_t i);
 /* For the engine: what a round has promised is over. */
 void work_settled(void *context, int round);
 void remote_topics_done(qp *q);

@@ -54,24 +54,35 @@ static struct remote_worker *worker_make(struct work_state *s, qp_str key)
     return r;
 }
 
+/* What it serves, one behind the other with a NUL each: topics, then names with their mark. */
+static size_t write_served(const struct work_call *c, char *out)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < c->topic_count + c->name_count; i++) {
+        bool is_topic = i < c->topic_count;
+        qp_str name = is_topic ? c->topics[i] : c->names[i - c->topic_count];
+        if (out != NULL && !is_topic) {
+            out[at] = ANNOUNCED_MARK;
+        }
+        at += is_topic ? 0 : 1;
+        if (out != NULL) {
+            memcpy(out + at, name.p, name.n);
+        }
+        at += name.n + 1;
+    }
+    return at;
+}
+
 /* What it serves, for people: kept as it was told last. Without memory, as it was before. */
 static void note_topics(qp *q, struct remote_worker *r, const struct work_call *c)
 {
     const struct qp_env *env = &q->env;
-    size_t size = 0;
-    size_t at = 0;
-    char *topics;
-    for (size_t i = 0; i < c->topic_count; i++) {
-        size += c->topics[i].n + 1;
-    }
-    topics = c->topic_count == 0 ? NULL : mem_alloc(env, size);
+    size_t size = write_served(c, NULL);
+    char *topics = size == 0 ? NULL : mem_alloc(env, size);
     if (topics == NULL) {
         return;
     }
-    for (size_t i = 0; i < c->topic_count; i++) {
-        memcpy(topics + at, c->topics[i].p, c->topics[i].n);
-        at += c->topics[i].n + 1;
-    }
+    (void)write_served(c, topics);
     if (r->topics_size == size && memcmp(r->topics, topics, size) == 0) {
         mem_free(env, topics);
         return;
@@ -79,7 +90,7 @@ static void note_topics(qp *q, struct remote_worker *r, const struct work_call *
     mem_free(env, r->topics);
     r->topics = topics;
     r->topics_size = size;
-    r->topic_count = c->topic_count;
+    r->topic_count = c->topic_count + c->name_count;
     remote_changed(q);
 }
 
@@ -224,6 +235,52 @@ void hand_extend(qp *q, const struct msg_ref *ref, qp_ms lease_until)
     }
 }
 
+/* ---------------------------------------------------------------------------------------- refusals */
+
+/* A task of which results were refused; known to this process alone, as long as it lives. */
+struct refused {
+    int64_t count;
+};
+
+static void refusals_clear(qp *q)
+{
+    struct omap *refused = &q->remote->refused;
+    for (struct omap_node *n = omap_seek(refused, QP_STR("")); n != NULL; n = omap_next(n)) {
+        mem_free(&q->env, omap_value(n));
+    }
+    omap_done(refused);
+    omap_init(refused, &q->env);
+}
+
+int64_t refusals_count(qp *q, const struct msg_ref *ref)
+{
+    struct omap *refused = &q->remote->refused;
+    char key[HAND_KEY_SIZE];
+    struct refused *r = omap_get(refused, hand_key(ref, key));
+    if (r == NULL) {
+        if (refused->count >= LIMIT_REFUSED_TASKS) {
+            refusals_clear(q); /* those of other nodes are never forgotten one by one */
+        }
+        r = mem_alloc(&q->env, sizeof *r);
+        if (r == NULL || omap_put(refused, hand_key(ref, key), r, NULL) != QP_OK) {
+            mem_free(&q->env, r);
+            return 1;
+        }
+    }
+    return ++r->count;
+}
+
+void refusals_forget(qp *q, const struct msg_ref *ref)
+{
+    char key[HAND_KEY_SIZE];
+    struct refused *r =
+        q->remote->refused.count == 0 ? NULL : omap_get(&q->remote->refused, hand_key(ref, key));
+    if (r != NULL) {
+        (void)omap_delete(&q->remote->refused, hand_key(ref, key)); /* it is r */
+        mem_free(&q->env, r);
+    }
+}
+
 void hand_give_back(struct work_state *s)
 {
     while (s->worker->tasks != NULL) {
@@ -343,4 +400,6 @@ void remote_workers_done(qp *q)
     }
     omap_done(&w->workers);
     omap_done(&w->in_hand);
+    refusals_clear(q);
+    omap_done(&w->refused);
 }

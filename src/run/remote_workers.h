@@ -17,6 +17,9 @@ void hand_drop(qp *q, const struct msg_ref *ref);
 qp_ms hand_since(qp *q, const struct msg_ref *ref);
 /* Its lease was renewed. */
 void hand_extend(qp *q, const struct msg_ref *ref, qp_ms lease_until);
+/* One more result of the task was refused: how many were. Forgotten when one of them counts. */
+int64_t refusals_count(qp *q, const struct msg_ref *ref);
+void refusals_forget(qp *q, const struct msg_ref *ref);
 /* What the worker has in hand goes back. */
 void hand_give_back(struct work_state *s);
 /* What is to be told of cancels. QP_E_NOMEM: later. */

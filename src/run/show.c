@@ -80,6 +80,17 @@ static void show_job_times(struct json_writer *w, const struct qp_job_info *job)
     show_time(w, job->closed_at == 0 ? "times_out_at" : "kept_until", job->expire_at);
 }
 
+/* Where decisions wait: the name of what is decided, with its mark. */
+static bool is_announced(qp_str topic)
+{
+    return topic.n > 1 && topic.p[0] == ANNOUNCED_MARK;
+}
+
+static qp_str announced_name(qp_str topic)
+{
+    return is_announced(topic) ? (qp_str){topic.p + 1, topic.n - 1} : topic;
+}
+
 static void show_unserved(struct json_writer *w, const struct qp_job_info *job)
 {
     if (str_is_none(job->unserved_topic)) {
@@ -87,7 +98,8 @@ static void show_unserved(struct json_writer *w, const struct qp_job_info *job)
     }
     json_key(w, QP_STR("unserved"));
     json_begin_object(w);
-    show_str(w, "topic", job->unserved_topic);
+    show_str(w, is_announced(job->unserved_topic) ? "flow" : "topic",
+             announced_name(job->unserved_topic));
     show_time(w, "since", job->unserved_since);
     json_end_object(w);
 }
@@ -156,6 +168,7 @@ void show_job(struct json_writer *w, const struct qp_job_info *job)
     show_attributes(w, job);
     show_json(w, "waits_for", job->waits_for);
     show_unserved(w, job);
+    show_str(w, "awaits", job->awaits);
     show_json(w, "input", job->input);
     show_json(w, "output", job->output);
     show_graph(w, job);
@@ -280,6 +293,19 @@ void show_space(struct json_writer *w, const struct qp_space *space)
     json_end_object(w);
 }
 
+static void show_served(struct json_writer *w, const char *key, const struct work_worker *worker,
+                        bool announced)
+{
+    json_key(w, str_from(key));
+    json_begin_array(w);
+    for (size_t i = 0; i < worker->topic_count; i++) {
+        if (is_announced(worker->topics[i]) == announced) {
+            json_put_str(w, announced_name(worker->topics[i]));
+        }
+    }
+    json_end_array(w);
+}
+
 void show_worker(struct json_writer *w, const struct work_worker *worker)
 {
     json_begin_object(w);
@@ -287,12 +313,8 @@ void show_worker(struct json_writer *w, const struct work_worker *worker)
     show_str(w, "build", worker->build);
     show_str(w, "namespace", worker->ns);
     show_str(w, "caller", worker->caller);
-    json_key(w, QP_STR("topics"));
-    json_begin_array(w);
-    for (size_t i = 0; i < worker->topic_count; i++) {
-        json_put_str(w, worker->topics[i]);
-    }
-    json_end_array(w);
+    show_served(w, "topics", worker, false);
+    show_served(w, "flows", worker, true);
     show_count(w, "in_hand", worker->in_hand);
     show_count(w, "waiting", worker->waiting);
     show_time(w, "since", worker->since);
@@ -330,17 +352,23 @@ void show_audit(struct json_writer *w, const struct audit_entry *e)
     json_end_object(w);
 }
 
+/* A task that is no activity has no name and no input of its own: its kind tells what there is (work_more). */
 void show_task(struct json_writer *w, const struct work_task *t)
 {
+    const char *kind = t->of == NULL || t->of->face->task_kind == NULL
+                           ? NULL
+                           : t->of->face->task_kind(t->of->state, t->address);
     show_text(w, "token", t->token);
-    show_text(w, "kind", "activity");
+    show_text(w, "kind", kind == NULL ? "activity" : kind);
     show_str(w, "job", t->job);
     show_str(w, "workflow", t->workflow);
-    show_str(w, "name", t->topic);
-    show_str(w, "address", t->address);
     show_count(w, "attempt", t->attempt);
     show_time(w, "deadline", t->deadline);
-    show_text(w, "idempotency_key", t->key);
-    show_json(w, "input", t->input);
-    show_json(w, "progress", t->progress);
+    if (kind == NULL) {
+        show_str(w, "name", t->topic);
+        show_str(w, "address", t->address);
+        show_text(w, "idempotency_key", t->key);
+        show_json(w, "input", t->input);
+        show_json(w, "progress", t->progress);
+    }
 }

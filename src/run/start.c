@@ -306,6 +306,9 @@ static void start_answered(struct engine *e, struct command *c, int rc, const ch
     qp *q = s->call.q;
     char text[HOST_TEXT_SIZE];
     (void)e;
+    if (rc == QP_OK && s->request.announced) {
+        faces_changed(q->faces, q->store);
+    }
     if (rc == QP_OK && s->request.keyed.taken[0] == '\0') {
         stats_started(q, s->start.topic, s->start.input);
     }
@@ -386,6 +389,7 @@ static void fill_start(struct starting *s)
         .derived = s->derived,
         .by_message = s->of_task,
         .delay_ms = from->delay_ms};
+    s->request.announces = from->of_workflow;
     s->request.attributes = from->attributes;
     s->request.attribute_count = from->attribute_count;
     s->host = (struct host_tx){.tx = from->tx, .context = from->tx_context};

@@ -28,6 +28,7 @@ static void state_free(struct work_state *s)
         s->tasks = t->next;
         task_free(env, (struct task *)(void *)t - 1);
     }
+    mem_free(env, s->announcements);
     mem_free(env, s->brought);
     mem_free(env, s);
 }
@@ -56,8 +57,8 @@ static void brought_fill(struct work_state *s)
 static struct work_state *state_make(qp *q, struct work_call *c, int64_t ns)
 {
     size_t brought = c->result_count + c->beat_count;
-    struct work_state *s =
-        mem_alloc(&q->env, sizeof *s + (c->want > 0 ? c->topic_count : 0) * sizeof s->waiters[0]);
+    size_t waiters = c->want > 0 ? c->topic_count + c->name_count : 0;
+    struct work_state *s = mem_alloc(&q->env, sizeof *s + waiters * sizeof s->waiters[0]);
     if (s == NULL) {
         return NULL;
     }
@@ -65,7 +66,7 @@ static struct work_state *state_make(qp *q, struct work_call *c, int64_t ns)
     s->of = c;
     s->ns = ns;
     s->left = c->want;
-    s->waiter_count = c->want > 0 ? c->topic_count : 0;
+    s->waiter_count = waiters;
     s->brought = brought > 0 ? mem_alloc(&q->env, brought * sizeof *s->brought) : NULL;
     if (brought > 0 && s->brought == NULL) {
         mem_free(&q->env, s);
@@ -129,6 +130,7 @@ int work_submit(qp *q, struct work_call *call, struct qp_err *err)
     call->task_count = 0;
     call->cancels = NULL;
     call->cancel_count = 0;
+    call->refused = NULL;
     rc = work_post(q, s, err);
     if (rc != QP_OK) {
         call->state = NULL;
@@ -195,7 +197,7 @@ void work_done(qp *q, struct work_call *call, enum work_end end)
     call->tasks = NULL;
     (void)pthread_mutex_lock(&q->driver.lock);
     s->given_back = end == WORK_GIVEN_BACK && s->tasks != NULL;
-    driver = s->given_back || s->abort_queued;
+    driver = s->given_back || s->abort_queued || s->begin_queued;
     if (driver) {
         s->done = (struct call){.execute = done_execute, .q = q, .local = true};
         call_post(&q->driver, &s->done);
@@ -231,6 +233,49 @@ static void pending_why(const struct brought *b, int rc, const char *why,
     }
 }
 
+/* The job was parked, or the store could not: then the next refusal tries again. */
+static void park_answered(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct brought *b = (struct brought *)c;
+    (void)e;
+    (void)why;
+    if (rc == QP_OK) {
+        refusals_forget(b->state->q, &b->result.of.ref);
+        hand_drop(b->state->q, &b->result.of.ref);
+    }
+    b->state->q->driver.unanswered--;
+    b->state->unanswered--;
+}
+
+/* Too many results of one task were refused: a person must look. True: that is submitted. */
+static bool park_refused(struct brought *b, const struct work_result *r)
+{
+    const char *reason = b->result.parks;
+    struct msg_ref ref = b->result.of.ref;
+    if (reason == NULL || r->rc != QP_E_SHAPE ||
+        refusals_count(b->state->q, &ref) < LIMIT_RESULT_REFUSALS) {
+        return false;
+    }
+    (void)snprintf(b->parking, sizeof b->parking, "%d results were refused; the last at %s: %s",
+                   LIMIT_RESULT_REFUSALS, r->pointer[0] == '\0' ? "its beginning" : r->pointer,
+                   r->why);
+    b->result = (struct request_result){.of = {.ref = ref},
+                                        .kind = RESULT_PARK,
+                                        .reason = str_from(reason),
+                                        .error = str_from(b->parking)};
+    request_result(&b->result);
+    b->command.answer = park_answered;
+    engine_submit(b->state->q->engine, &b->command);
+    return true;
+}
+
+static void result_refused(const struct brought *b, struct work_result *r, const char *why)
+{
+    pending_why(b, r->rc, refusal_text(&b->result.refusal, r->rc, why), r->why);
+    (void)snprintf(r->pointer, sizeof r->pointer, "%s", refusal_pointer(&b->result.refusal, r->rc));
+    r->word = r->rc == b->result.refusal.rc ? b->result.refused_as : NULL;
+}
+
 static void result_answered(struct engine *e, struct command *c, int rc, const char *why)
 {
     struct brought *b = (struct brought *)c;
@@ -238,10 +283,15 @@ static void result_answered(struct engine *e, struct command *c, int rc, const c
     (void)e;
     r->rc = rc;
     r->status = status_of(rc, b->result.job_is_over);
+    r->seq = rc == QP_OK ? b->result.seq : 0;
+    r->behind = rc == QP_OK && b->result.behind;
     if (r->status == WORK_REFUSED) {
-        pending_why(b, rc, refusal_text(&b->result.refusal, rc, why), r->why);
-        (void)snprintf(r->pointer, sizeof r->pointer, "%s",
-                       refusal_pointer(&b->result.refusal, rc));
+        result_refused(b, r, why);
+        if (park_refused(b, r)) {
+            return;
+        }
+    } else {
+        refusals_forget(b->state->q, &b->result.of.ref);
     }
     if (rc == QP_OK) {
         stats_attempted(b->state->q, &b->result, hand_since(b->state->q, &b->result.of.ref));
@@ -273,12 +323,17 @@ static void beat_answered(struct engine *e, struct command *c, int rc, const cha
 static void result_fill(const struct work_state *s, struct brought *b)
 {
     const struct work_result *r = b->of_result;
-    static const enum result_kind kinds[] = {RESULT_DONE, RESULT_PENDING, RESULT_ERROR};
+    static const enum result_kind kinds[] = {RESULT_DONE, RESULT_PENDING, RESULT_ERROR,
+                                             RESULT_OTHER};
     b->result.of.ref.guid = (qp_str){(const char *)b->guid, sizeof b->guid};
     b->result.kind = kinds[r->kind];
     b->result.pending_index = r->pending_index;
     b->result.output = str_is_none(r->output) ? QP_STR("null") : r->output;
     b->result.code = 200;
+    b->result.told = r->kind == WORK_ERROR ? QP_NONE : r->told;
+    b->result.said = b->result.kind;
+    b->result.said_output = b->result.output;
+    b->result.build = s->of->build.n > 0 ? s->of->build : QP_NONE;
     if (r->kind == WORK_ERROR) {
         b->result.code = r->code == 0 ? ERROR_CODE : r->code;
         b->result.error =
@@ -294,6 +349,7 @@ static void brought_submit(struct work_state *s, struct brought *b)
     if (b->stale && b->of_result != NULL) {
         b->of_result->rc = QP_E_STALE;
         b->of_result->status = WORK_STALE;
+        (void)snprintf(b->of_result->pointer, sizeof b->of_result->pointer, "/token");
         return;
     }
     if (b->stale) {
@@ -354,7 +410,10 @@ static void work_answer(struct work_state *s, int rc)
     remote_answered(s);
     of->tasks = s->tasks;
     of->task_count = s->task_count;
-    of->answer(of->context, of, rc, rc == QP_OK ? "" : qp_code_text(rc));
+    of->answer(of->context, of, rc,
+               rc == QP_OK           ? ""
+               : of->refused != NULL ? of->refused->text
+                                     : qp_code_text(rc));
 }
 
 /* On any thread: the driver has not taken it in time, and knows nothing of it. */
@@ -369,14 +428,12 @@ static void work_withdrawn(qp *q, struct call *c)
     of->answer(of->context, of, QP_E_TIMEOUT, call_late_text());
 }
 
-/* On the driver, from the inbox. */
-static void work_execute(qp *q, struct call *c)
+/* What it brought, and its places: its names are known. */
+static void work_begin(struct work_state *s)
 {
-    struct work_state *s = (struct work_state *)c;
-    struct remote *w = q->remote;
-    int rc;
-    remote_busy(s);
-    s->deadline = store_now(q->store) + s->of->wait_ms;
+    struct remote *w = s->q->remote;
+    int rc = QP_OK;
+    s->begun = true;
     s->worker = remote_worker_of(s);
     rc = s->worker == NULL ? QP_E_LIMIT : QP_OK;
     if (rc == QP_OK) {
@@ -396,6 +453,108 @@ static void work_execute(qp *q, struct call *c)
     }
 }
 
+/* ----------------------------------------------------------------------------------------- names */
+
+static void begin_execute(qp *q, struct call *c)
+{
+    struct work_state *s = (struct work_state *)((char *)c - offsetof(struct work_state, begin));
+    (void)pthread_mutex_lock(&q->driver.lock);
+    s->begin_queued = false;
+    (void)pthread_mutex_unlock(&q->driver.lock);
+    if (s->stage == POLL_BUSY && !s->aborted) {
+        mem_free(&q->env, s->announcements);
+        s->announcements = NULL;
+        work_begin(s);
+    }
+}
+
+/* It goes on in the next turn, before the round: as if it had come then. */
+static void begin_post(struct work_state *s)
+{
+    struct driver *d = &s->q->driver;
+    (void)pthread_mutex_lock(&d->lock);
+    s->begin_queued = true;
+    s->begin = (struct call){.execute = begin_execute, .q = s->q, .local = true};
+    call_post(d, &s->begin);
+    (void)pthread_mutex_unlock(&d->lock);
+}
+
+static void announced(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct announcement *a = (struct announcement *)c;
+    struct work_state *s = a->state;
+    struct work_call *of = s->of;
+    qp *q = s->q;
+    (void)e;
+    if (rc != QP_OK && of->refused == NULL) {
+        (void)err_set(&a->err, rc, "%s", refusal_text(&a->request.refusal, rc, why));
+        (void)err_point(&a->err, rc, "/flows/%zu/name", a->index);
+        of->refused = &a->err;
+    }
+    if (rc == QP_OK && a->request.changed) {
+        faces_changed(q->faces, q->store);
+    }
+    if (rc == QP_OK) {
+        struct work_topic *t = topic_need(q, s->ns, of, of->topic_count + a->index);
+        if (t != NULL) {
+            t->announced = true;
+        }
+    }
+    q->driver.unanswered--;
+    s->unanswered--;
+    if (s->unanswered == 0 && of->refused == NULL) {
+        begin_post(s);
+    }
+}
+
+/* Those of its names that are not known to be in the store are announced. QP_E_NOMEM; QP_E_LIMIT: too many topics. */
+static int names_announce(struct work_state *s)
+{
+    const struct work_call *c = s->of;
+    qp *q = s->q;
+    for (size_t i = 0; i < c->name_count; i++) {
+        const struct work_topic *t = topic_need(q, s->ns, c, c->topic_count + i);
+        struct announcement *a;
+        if (t == NULL) {
+            return QP_E_LIMIT;
+        }
+        if (t->announced) {
+            continue;
+        }
+        if (s->announcements == NULL) {
+            s->announcements = mem_alloc(&q->env, c->name_count * sizeof *s->announcements);
+        }
+        if (s->announcements == NULL) {
+            return QP_E_NOMEM;
+        }
+        a = &s->announcements[i];
+        *a = (struct announcement){
+            .request = {.ns = s->ns, .name = c->names[i]}, .state = s, .index = i};
+        request_announce(&a->request);
+        a->request.command.answer = announced;
+        q->driver.unanswered++;
+        s->unanswered++;
+        engine_submit(q->engine, &a->request.command);
+    }
+    return QP_OK;
+}
+
+/* On the driver, from the inbox. */
+static void work_execute(qp *q, struct call *c)
+{
+    struct work_state *s = (struct work_state *)c;
+    int rc;
+    remote_busy(s);
+    s->deadline = store_now(q->store) + s->of->wait_ms;
+    rc = names_announce(s);
+    if (rc != QP_OK) {
+        s->aborted = true;
+        s->rc = rc;
+    } else if (s->unanswered == 0) {
+        work_begin(s);
+    }
+}
+
 static bool is_promised(const struct work_state *s)
 {
     for (int i = 0; i < ENGINE_ROUNDS; i++) {
@@ -404,6 +563,18 @@ static bool is_promised(const struct work_state *s)
         }
     }
     return false;
+}
+
+/* Whether what became of its results is to be told now: not while there is nothing but tasks to wait for. */
+static bool has_result_news(const struct work_state *s)
+{
+    const struct work_call *c = s->of;
+    for (size_t i = 0; i < c->result_count; i++) {
+        if (c->results[i].status != WORK_OK) {
+            return true;
+        }
+    }
+    return c->result_count > 0 && (c->is_large || s->worker->task_count > 0);
 }
 
 /* Whether its owner should hear of it now, tasks or not: a beat that was not taken is news, too. */
@@ -415,16 +586,8 @@ static bool has_news(const struct work_state *s, qp_ms now)
             return true;
         }
     }
-    return c->result_count > 0 || c->want == 0 || c->leave || now >= s->deadline ||
+    return has_result_news(s) || c->want == 0 || c->leave || now >= s->deadline ||
            s->worker->cancels != NULL;
-}
-
-/* Of a call that gets no tasks. Where there was no room for it, its owner should wait a while and not ask again at
- * once; what it brought was taken all the same, and is told. */
-static int abort_code(const struct work_state *s)
-{
-    bool taken = s->brought_count > 0 && s->worker != NULL;
-    return s->rc == QP_OK ? QP_E_CLOSED : taken ? QP_OK : s->rc;
 }
 
 /* Of what a call has brought, whether the store has taken or refused any of it; or else why it could not. */
@@ -441,6 +604,14 @@ static int brought_code(const struct work_state *s)
         rc = class == QP_CLASS_UNKNOWN || rc == QP_OK ? one : rc;
     }
     return rc;
+}
+
+/* Of a call that gets no tasks. Where there was no room for it, its owner should wait a while and not ask again at
+ * once; what it brought was taken all the same, and is told. */
+static int abort_code(const struct work_state *s)
+{
+    bool taken = s->brought_count > 0 && s->worker != NULL;
+    return taken ? brought_code(s) : s->rc == QP_OK ? QP_E_CLOSED : s->rc;
 }
 
 /* Why a call cannot get what it asks for: the store has taken nothing of what it brought, or cannot be written. A
@@ -469,6 +640,10 @@ static void work_look(struct work_state *s, qp_ms now)
     }
     if (s->aborted) {
         work_answer(s, abort_code(s));
+    } else if (s->of->refused != NULL) {
+        work_answer(s, s->of->refused->code);
+    } else if (!s->begun) {
+        return; /* it begins in the next turn */
     } else if (s->task_count > 0) {
         work_answer(s, QP_OK);
     } else if (fault_code(s, now) != QP_OK) {

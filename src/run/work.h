@@ -15,8 +15,9 @@
  *       at a time in turn, so that as many are woken as there are tasks
  *   I5  a parked call is this struct in a list per topic: it costs no thread and asks nothing of the store
  *
- * A call that brings results is not parked: it is answered as soon as they are committed, with the
- * tasks that are ready then; so is one with a beat that was not taken. Others wait for wait_ms.
+ * A call that brings results is answered as soon as they are committed, with the tasks that are ready then, while its
+ * worker has other tasks in hand, or when one of them was not taken; so is one with a beat that was not taken. Others wait
+ * for wait_ms: a worker with one task at a time needs one call per task.
  *
  * Tokens. A task's token names its message, the claim, and who it was given to: a keyed hash over all
  * of them stands in it, by the key of the caller. So no other caller can answer it, even one that has seen it; a later
@@ -50,19 +51,28 @@ enum work_status {
 
 #define WORK_WHY_SIZE 160 /* of the sentence that says why something was refused, with its NUL */
 
-enum work_kind { WORK_SUCCESS, WORK_PENDING, WORK_ERROR };
+enum work_kind {
+    WORK_SUCCESS,
+    WORK_PENDING,
+    WORK_ERROR,
+    WORK_OTHER /* a status of a kind of job's own: `told` says which */
+};
 
 /* What became of a task. */
 struct work_result {
     qp_str token;
     enum work_kind kind;
-    int64_t code;            /* ERROR: 400 to 599; 0: 500 */
-    qp_str output;           /* SUCCESS, PENDING: JSON; none: null */
-    qp_str message;          /* ERROR: for people; cut when it is longer than an error may be */
-    bool fatal;              /* ERROR: trying again would not help */
-    int64_t pending_index;   /* PENDING: which of this task's pending results it is, from 1 */
+    int64_t code;          /* ERROR: 400 to 599; 0: 500 */
+    qp_str output;         /* SUCCESS, PENDING: JSON; none: null */
+    qp_str message;        /* ERROR: for people; cut when it is longer than an error may be */
+    bool fatal;            /* ERROR: trying again would not help */
+    int64_t pending_index; /* PENDING: which of this task's pending results it is, from 1 */
+    qp_str told; /* all of it, JSON, when it has members that not every result has; else none */
     enum work_status status; /* out */
     int rc;                  /* out */
+    int64_t seq;             /* out: OK: of the job's last journal entry; 0: not known */
+    bool behind;      /* out: OK: the worker forgets what it has of the flow (struct bringing) */
+    const char *word; /* out: REFUSED: why, for programs; NULL: the word of rc */
     char why[WORK_WHY_SIZE]; /* out: REFUSED */
     char pointer
         [QP_ERR_POINTER_SIZE]; /* out: REFUSED: into the result; empty: about no single field */
@@ -109,9 +119,13 @@ struct work_call {
     qp_str build;  /* of its program, for people; may be none */
     struct work_caller caller;
     const qp_str *topics;
-    size_t topic_count; /* at most LIMIT_WORK_TOPICS; 0 with want 0 */
-    int64_t want;       /* tasks, at most LIMIT_WORK_TASKS; 0: none, only results and beats */
-    qp_ms wait_ms;      /* at most LIMIT_WORK_WAIT_MS */
+    size_t topic_count; /* at most LIMIT_WORK_TOPICS, with the names; 0 with want 0 */
+    /* Names whose decisions it makes: in the store from its first call on. Refused: nothing of the call is done. */
+    const qp_str *names;
+    size_t name_count;
+    bool is_large; /* it keeps much memory: it does not wait when it brings results */
+    int64_t want;  /* tasks, at most LIMIT_WORK_TASKS; 0: none, only results and beats */
+    qp_ms wait_ms; /* at most LIMIT_WORK_WAIT_MS */
     struct work_result *results;
     size_t result_count; /* at most LIMIT_WORK_RESULTS */
     struct work_beat *beats;
@@ -131,6 +145,7 @@ struct work_call {
     size_t task_count;
     struct work_cancel *cancels;
     size_t cancel_count;
+    const struct qp_err *refused; /* of a name: why, and which; until work_done. NULL: none was */
 
     struct work_state *state; /* the engine's */
 };

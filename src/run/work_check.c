@@ -32,9 +32,23 @@ static int topics_check(const struct work_call *c, struct qp_err *err)
             return err_point(err, rc, "/topics/%zu", i);
         }
     }
-    if (c->want > 0 && c->topic_count == 0) {
-        (void)err_set(err, QP_E_INVALID, "a call that wants tasks must name at least one topic");
+    if (c->want > 0 && c->topic_count + c->name_count == 0) {
+        (void)err_set(err, QP_E_INVALID,
+                      "a call that wants tasks must name at least one topic or flow");
         return err_point(err, QP_E_INVALID, "/topics");
+    }
+    return QP_OK;
+}
+
+static int names_check(const struct work_call *c, struct qp_err *err)
+{
+    QP_TRY(
+        range_check((int64_t)(c->topic_count + c->name_count), LIMIT_WORK_TOPICS, "/flows", err));
+    for (size_t i = 0; i < c->name_count; i++) {
+        int rc = topic_check(c->names[i], err);
+        if (rc != QP_OK) {
+            return err_point(err, rc, "/flows/%zu/name", i);
+        }
     }
     return QP_OK;
 }
@@ -54,7 +68,11 @@ static int json_is_good(const qp *q, const char *field, qp_str json, size_t most
 static int result_check(const qp *q, const struct work_result *r, struct qp_err *err)
 {
     QP_TRY(json_is_good(q, "output", r->output, LIMIT_PAYLOAD_SIZE, err));
-    if ((unsigned)r->kind > WORK_ERROR) {
+    if (r->told.n > LIMIT_FLOW_DECISION_SIZE) { /* its parts are checked when it is applied */
+        return err_set(err, QP_E_TOO_LARGE, "result: %zu bytes, the limit is %d", r->told.n,
+                       LIMIT_FLOW_DECISION_SIZE);
+    }
+    if ((unsigned)r->kind > WORK_OTHER || (r->kind == WORK_OTHER && str_is_none(r->told))) {
         return err_set(err, QP_E_INVALID, "status: success, pending or error");
     }
     if (r->kind == WORK_ERROR && r->code != 0 && (r->code < 400 || r->code > 599)) {
@@ -112,5 +130,6 @@ int work_check(const struct work_call *c, struct qp_err *err)
     QP_TRY(range_check(c->want, LIMIT_WORK_TASKS, "/want", err));
     QP_TRY(range_check(c->wait_ms, LIMIT_WORK_WAIT_MS, "/wait", err));
     QP_TRY(topics_check(c, err));
+    QP_TRY(names_check(c, err));
     return counts_check(c, err);
 }

@@ -5,6 +5,7 @@
  */
 #include "run/work_more.h"
 
+#include "kernel/query.h"
 #include "run/handle.h"
 
 struct adding {
@@ -47,4 +48,55 @@ int work_more(qp *q, const struct work_task *task, struct json_writer *w, struct
     struct adding a = {q, task, w};
     return task->of == NULL || task->of->face->task == NULL ? QP_OK
                                                             : reads_do(q, &a, read_members, err);
+}
+
+/* ---------------------------------------------------------------------------------------- pages */
+
+struct paging {
+    qp *q;
+    const struct work_log *log;
+    struct query query;
+    struct json_writer *w;
+};
+
+static int page_write(const struct paging *p, struct sight *sight)
+{
+    const struct work_log *log = p->log;
+    const struct faced *of;
+    QP_TRY(query_find(&p->query, sight->arena, log->id, &sight->job, sight->err));
+    of = faces_of(p->q->faces, sight->job->kind);
+    if (!log->may(log->context, sight->job->workflow)) {
+        return err_set(sight->err, QP_E_NOT_FOUND, "job '%.*s': there is none for this token",
+                       STR_ARG(log->id));
+    }
+    if (of == NULL || of->face->log == NULL) {
+        return err_set(sight->err, QP_E_NOT_FOUND, "job '%.*s' is no flow: it has no log",
+                       STR_ARG(log->id));
+    }
+    return of->face->log(of->state, sight, log->cursor, p->w);
+}
+
+static int page_read(void *context, struct store *s, struct qp_err *err)
+{
+    struct paging *p = context;
+    struct arena arena;
+    struct sight sight = {.store = s, .arena = &arena, .err = err};
+    int end;
+    int rc;
+    QP_TRY(store_snapshot_begin(s, err));
+    p->query.store = s;
+    arena_init(&arena, &p->q->env, 0);
+    rc = page_write(p, &sight);
+    arena_done(&arena);
+    end = store_snapshot_end(s, rc == QP_OK ? err : NULL);
+    return rc == QP_OK ? end : rc;
+}
+
+int work_log(qp *q, const struct work_log *log, struct json_writer *w, struct qp_err *err)
+{
+    struct paging p = {.q = q, .log = log, .w = w};
+    QP_TRY(space_number(q, log->ns, &p.query.ns, err));
+    p.query.ns_name = str_is_none(log->ns) ? str_from(q->ns_name) : log->ns;
+    p.query.faces = q->faces;
+    return reads_do(q, &p, page_read, err);
 }

@@ -52,7 +52,7 @@ bool raw_string(struct api_call *c, qp_str value, qp_str *out_text)
 
 /* --------------------------------------------------------------------------------- one field */
 
-static bool read_int(struct api_call *c, qp_str value, int64_t *out_number)
+bool raw_integer(struct api_call *c, qp_str value, int64_t *out_number)
 {
     struct json *tree = NULL;
     bool good =
@@ -100,7 +100,7 @@ static bool read_field(struct api_call *c, const struct field *f, qp_str value, 
     case FIELD_STR:
         return raw_string(c, value, place);
     case FIELD_INT:
-        return read_int(c, value, place);
+        return raw_integer(c, value, place);
     case FIELD_REAL:
         return read_real(c, value, place);
     case FIELD_BOOL:

@@ -78,4 +78,7 @@ bool body_read(struct api_call *c, const struct body_schema *schema, qp_str text
 /* The text of a JSON string, unescaped; false when it is no string, or there is no memory. */
 bool raw_string(struct api_call *c, qp_str value, qp_str *out_text) QP_MUST_USE;
 
+/* An integer. */
+bool raw_integer(struct api_call *c, qp_str value, int64_t *out_number) QP_MUST_USE;
+
 #endif

@@ -160,6 +160,20 @@ static int clamp_int(int64_t number)
     return number < INT_MIN ? INT_MIN : number > INT_MAX ? INT_MAX : (int)number;
 }
 
+/* A start names a workflow, or the topic of a single task. */
+static bool names_one(struct api_call *c, const struct body_JobStart *body)
+{
+    if (str_is_none(body->topic) && str_is_none(body->workflow)) {
+        api_refuse(c, PROBLEM_MISSING_FIELD, "/topic", "JobStart needs it, or workflow");
+        return false;
+    }
+    if (!str_is_none(body->topic) && !str_is_none(body->workflow)) {
+        api_refuse(c, PROBLEM_BAD_FIELD, "/workflow", "JobStart has topic already: one of them");
+        return false;
+    }
+    return true;
+}
+
 void endpoint_job_start(struct api_call *c)
 {
     struct body_JobStart body;
@@ -178,11 +192,15 @@ void endpoint_job_start(struct api_call *c)
         !read_start_signal(c, body.signal, &signal)) {
         return;
     }
+    if (!names_one(c, &body)) {
+        return;
+    }
     s->call = c;
     c->kept = s;
-    (void)snprintf(s->workflow, sizeof s->workflow, "%.*s", STR_ARG(body.topic));
+    start.of_workflow = str_is_none(body.topic);
+    start.topic = start.of_workflow ? body.workflow : body.topic;
+    (void)snprintf(s->workflow, sizeof s->workflow, "%.*s", STR_ARG(start.topic));
     (void)snprintf(s->ns, sizeof s->ns, "%.*s", STR_ARG(c->ns));
-    start.topic = body.topic;
     start.id = body.id;
     start.custom_id = body.custom_id;
     start.input = str_is_none(body.input) ? QP_STR("null") : body.input;

@@ -4,8 +4,8 @@
  *           --> rendered on the carrier's --> told, or given back
  *
  * A call that brings nothing may be parked for long, and there may be very many: it is one small
- * arena (kept.h), and gives back body and texts. One that brings results keeps them until they are
- * committed, which is soon.
+ * arena (kept.h), and gives back body and texts. One that brings results keeps them until it is answered: it waits for
+ * tasks only when its body is small.
  */
 #include <stdio.h>
 
@@ -42,19 +42,40 @@ static const char *ack_word(enum work_status status)
     return words[status];
 }
 
-static void put_ack(struct json_writer *w, qp_str token, enum work_status status, int rc,
-                    const char *why, const char *pointer)
+static void ack_begin(struct json_writer *w, qp_str token, enum work_status status)
 {
     json_begin_object(w);
     json_key(w, QP_STR("token"));
     json_put_str(w, token);
     json_key(w, QP_STR("status"));
     json_put_str(w, str_from(ack_word(status)));
-    if (status == WORK_REFUSED) {
-        json_key(w, QP_STR("code"));
-        json_put_str(w, str_from(qp_code_word(rc)));
-        show_text(w, "detail", why);
-        show_text(w, "pointer", pointer[0] == '\0' ? NULL : pointer);
+}
+
+static void put_result_ack(struct json_writer *w, const struct work_result *r)
+{
+    ack_begin(w, r->token, r->status);
+    if (r->status == WORK_OK && r->seq > 0) {
+        show_count(w, "seq", r->seq);
+    }
+    if (r->status == WORK_OK && r->behind) {
+        show_text(w, "flow", "behind");
+    }
+    if (r->status == WORK_REFUSED) {
+        show_text(w, "code", r->word != NULL ? r->word : qp_code_word(r->rc));
+        show_text(w, "detail", r->why);
+    }
+    if (r->pointer[0] != '\0') {
+        show_text(w, "pointer", r->pointer);
+    }
+    json_end_object(w);
+}
+
+static void put_beat_ack(struct json_writer *w, const struct work_beat *b)
+{
+    ack_begin(w, b->token, b->status);
+    if (b->status == WORK_REFUSED) {
+        show_text(w, "code", qp_code_word(b->rc));
+        show_text(w, "detail", b->why);
     }
     json_end_object(w);
 }
@@ -78,12 +99,10 @@ static void put_acks(struct json_writer *w, const struct work_call *work)
     json_key(w, QP_STR("acks"));
     json_begin_array(w);
     for (size_t i = 0; i < work->result_count; i++) {
-        const struct work_result *r = &work->results[i];
-        put_ack(w, r->token, r->status, r->rc, r->why, r->pointer);
+        put_result_ack(w, &work->results[i]);
     }
     for (size_t i = 0; i < work->beat_count; i++) {
-        const struct work_beat *b = &work->beats[i];
-        put_ack(w, b->token, b->status, b->rc, b->why, "");
+        put_beat_ack(w, &work->beats[i]);
     }
     json_end_array(w);
 }
@@ -107,6 +126,10 @@ static void render(struct api_call *c)
     struct qp_err err = {0};
     bool brought = k->work.result_count + k->work.beat_count > 0;
     int rc;
+    if (k->work.refused != NULL) {
+        api_fail_set(c, k->rc, k->work.refused);
+        return;
+    }
     if (k->rc != QP_OK && (k->rc != QP_E_CLOSED || brought)) {
         api_fail_set(c, err_set(&err, k->rc, "%s", k->why), &err);
         return;
@@ -124,11 +147,10 @@ static void render(struct api_call *c)
     api_json_set(c, &w, 200);
 }
 
-/* So long after it should be over: a call that brings something is answered when that is committed. */
+/* So long after it should be over. */
 static qp_ms grace_ms(const struct working *k)
 {
-    bool brings = k->work.result_count + k->work.beat_count > 0;
-    return (brings ? 0 : k->work.wait_ms) + LIMIT_CALL_MS + LIMIT_LATE_MS;
+    return k->work.wait_ms + LIMIT_CALL_MS + LIMIT_LATE_MS;
 }
 
 /* On the clock's thread: the server ends; or the store does not answer, and the call is answered in place of the engine,
@@ -192,17 +214,62 @@ static bool is_there(void *context)
 
 /* ------------------------------------------------------------------------------------- request */
 
+/* The last ones are of decisions, whose kind of job understands them or refuses them. */
 static bool read_kind(qp_str word, enum work_kind *out_kind)
 {
-    static const char *const words[] = {"success", "pending", "error"};
+    static const char *const words[] = {"success", "pending",  "error",
+                                        "miss",    "diverged", "latent"};
     for (int i = 0; i < (int)ARRAY_COUNT(words); i++) {
         if (str_equal(word, str_from(words[i]))) {
-            *out_kind = (enum work_kind)i;
+            *out_kind = i < WORK_OTHER ? (enum work_kind)i : WORK_OTHER;
             return true;
         }
     }
     *out_kind = WORK_SUCCESS;
     return str_is_none(word);
+}
+
+/* Whether it has members that not every result has. */
+static bool is_told(const struct body_WorkResult *body, enum work_kind kind)
+{
+    const qp_str own[] = {body->base, body->commands, body->after, body->keep,
+                          body->at,   body->history,  body->left,  body->flow};
+    for (size_t i = 0; i < ARRAY_COUNT(own); i++) {
+        if (!str_is_none(own[i])) {
+            return true;
+        }
+    }
+    return kind == WORK_OTHER;
+}
+
+/* The code of an error is a number; of a divergence it is what the code has. */
+static bool read_code(struct api_call *c, qp_str text, const char *pointer, struct work_result *out)
+{
+    char where[96];
+    int64_t code = 0;
+    if (str_is_none(text) || out->kind != WORK_ERROR) {
+        return true;
+    }
+    if (raw_integer(c, text, &code)) {
+        out->code = code;
+        return true;
+    }
+    (void)snprintf(where, sizeof where, "%s/code", pointer);
+    api_refuse(c, PROBLEM_BAD_FIELD, where, "it has to be an integer");
+    return false;
+}
+
+/* The message, and where it happened in the lines behind it; without memory the message alone. */
+static qp_str with_stack(struct api_call *c, qp_str message, qp_str stack)
+{
+    char *text = stack.n == 0 ? NULL : arena_bytes(&c->arena, message.n + stack.n + 1);
+    if (text == NULL) {
+        return message;
+    }
+    memcpy(text, message.p, message.n);
+    text[message.n] = '\n';
+    memcpy(text + message.n + 1, stack.p, stack.n);
+    return (qp_str){text, message.n + stack.n + 1};
 }
 
 /* A sentence, or an object that says more. An error that cannot be read is an error all the same: its task failed. */
@@ -223,7 +290,7 @@ static bool read_error(struct api_call *c, qp_str text, const char *pointer,
     if (!BODY_READ(c, WorkError, text, where, &body)) {
         return false;
     }
-    out->message = body.message;
+    out->message = with_stack(c, body.message, body.stack);
     out->fatal = body.fatal;
     out->code = body.code != 0 ? body.code : out->code;
     return true;
@@ -237,11 +304,16 @@ static bool read_result(struct api_call *c, qp_str text, const char *pointer,
         return false;
     }
     *out = (struct work_result){
-        .token = body.token, .code = body.code, .output = body.output, .pending_index = body.index};
+        .token = body.token, .output = body.output, .pending_index = body.index};
     if (!read_kind(body.status, &out->kind)) {
         char where[96];
         (void)snprintf(where, sizeof where, "%s/status", pointer);
-        api_refuse(c, PROBLEM_BAD_FIELD, where, "it is success, pending or error");
+        api_refuse(c, PROBLEM_BAD_FIELD, where,
+                   "it is success, pending or error; of a decision also miss, diverged or latent");
+        return false;
+    }
+    out->told = is_told(&body, out->kind) ? text : QP_NONE;
+    if (!read_code(c, body.code, pointer, out)) {
         return false;
     }
     if (out->kind == WORK_PENDING && raw_has(text, "index") && body.index == 0) {
@@ -316,41 +388,73 @@ static bool read_beats(struct api_call *c, qp_str array, struct work_call *work)
     return true;
 }
 
-/* A worker's token may be for some topics only. */
-static bool may_serve(struct api_call *c, qp_str topic, size_t index)
+/* A worker's token may be for some topics only, and for some flows. */
+static bool may_serve(struct api_call *c, qp_str topic, const char *pointer)
 {
-    char pointer[64];
     if (glob_match(c->who.topics, topic)) {
         return true;
     }
-    (void)snprintf(pointer, sizeof pointer, "/topics/%zu", index);
     api_refuse(c, PROBLEM_FORBIDDEN, pointer, "the token may not serve this topic");
     return false;
 }
 
-/* The topics, copied. False: the call is answered, and perhaps gone. */
-static bool read_topics(struct api_call *c, qp_str array, struct working *k)
+/* What a call serves: an array of texts, or of objects with a name. */
+enum served { SERVED_TOPICS, SERVED_FLOWS };
+
+/* One of them. False: the call is answered, and perhaps gone. */
+static bool read_one(struct api_call *c, enum served what, size_t index, qp_str value,
+                     qp_str *out_name)
+{
+    struct body_WorkFlow body;
+    char pointer[64];
+    (void)snprintf(pointer, sizeof pointer, what == SERVED_TOPICS ? "/topics/%zu" : "/flows/%zu",
+                   index);
+    if (what == SERVED_TOPICS) {
+        if (!raw_string(c, value, out_name)) {
+            api_fail(c, QP_E_NOMEM, NULL); /* it is a string: fields.c has seen to it */
+            return false;
+        }
+    } else {
+        if (!BODY_READ(c, WorkFlow, value, pointer, &body)) {
+            return false;
+        }
+        *out_name = body.name;
+    }
+    return may_serve(c, *out_name, pointer);
+}
+
+/* Copied. False: the call is answered, and perhaps gone. */
+static bool read_served(struct api_call *c, enum served what, qp_str array, struct arena *arena,
+                        const qp_str **out_names)
 {
     struct raw_walk w = {.rest = array};
     size_t count = readable(count_items(array), LIMIT_WORK_TOPICS);
-    qp_str *topics = arena_alloc(&k->kept.arena, count * sizeof *topics + 1);
-    bool room = topics != NULL;
-    for (size_t i = 0; room && i < count && raw_each(&w); i++) {
-        qp_str topic = QP_NONE;
-        if (!raw_string(c, w.value, &topic)) {
-            room = false; /* it is a string: fields.c has seen to it */
-        } else if (!may_serve(c, topic, i)) {
+    qp_str *names = arena_alloc(arena, count * sizeof *names + 1);
+    for (size_t i = 0; names != NULL && i < count && raw_each(&w); i++) {
+        qp_str name = QP_NONE;
+        if (!read_one(c, what, i, w.value, &name)) {
             return false;
-        } else {
-            room = arena_copy(&k->kept.arena, topic, &topics[i]);
+        }
+        if (!arena_copy(arena, name, &names[i])) {
+            names = NULL;
         }
     }
-    if (!room) {
+    if (names == NULL) {
         api_fail(c, QP_E_NOMEM, NULL);
         return false;
     }
-    k->work.topics = topics;
-    k->work.topic_count = count_items(array);
+    *out_names = names;
+    return true;
+}
+
+static bool read_all_served(struct api_call *c, const struct body_Work *body, struct working *k)
+{
+    if (!read_served(c, SERVED_TOPICS, body->topics, &k->kept.arena, &k->work.topics) ||
+        !read_served(c, SERVED_FLOWS, body->flows, &k->kept.arena, &k->work.names)) {
+        return false;
+    }
+    k->work.topic_count = count_items(body->topics);
+    k->work.name_count = count_items(body->flows);
     return true;
 }
 
@@ -388,7 +492,8 @@ static struct work_caller caller_of(const struct api_call *c, struct working *k)
 
 static void read_numbers(struct api_call *c, const struct body_Work *body, struct work_call *work)
 {
-    work->want = raw_has(c->body, "want") ? body->want : work->topic_count > 0 ? 1 : 0;
+    bool serves = work->topic_count + work->name_count > 0;
+    work->want = raw_has(c->body, "want") ? body->want : serves ? 1 : 0;
     work->wait_ms = raw_has(c->body, "wait") ? body->wait : WORK_WAIT_MS;
     work->wait_ms = work->wait_ms < LIMIT_WAIT_MS ? work->wait_ms : LIMIT_WAIT_MS;
 }
@@ -424,20 +529,45 @@ void endpoint_work(struct api_call *c)
     if (!BODY_READ(c, Work, c->body, "", &body)) {
         return;
     }
-    if (count_items(body.flows) > 0) {
-        api_refuse(c, PROBLEM_BAD_FIELD, "/flows", "there are none yet");
-        return;
-    }
     k = working_make(c, &body);
     if (k == NULL) {
         api_fail(c, QP_E_NOMEM, NULL);
         return;
     }
-    if (!read_topics(c, body.topics, k) || !read_results(c, body.results, &k->work) ||
+    if (!read_all_served(c, &body, k) || !read_results(c, body.results, &k->work) ||
         !read_beats(c, body.beats, &k->work)) {
         kept_drop(&k->kept); /* the call is answered, and perhaps gone */
         return;
     }
     read_numbers(c, &body, &k->work);
+    k->work.is_large = c->body.n > LIMIT_WORK_WAIT_SIZE;
     submit(c, k);
+}
+
+/* ---------------------------------------------------------------------------------------- the log */
+
+static bool may_read(void *context, qp_str workflow)
+{
+    return glob_match(((const struct api_call *)context)->who.topics, workflow);
+}
+
+void endpoint_job_log(struct api_call *c)
+{
+    struct work_log log = {.ns = c->ns,
+                           .id = c->parts[0],
+                           .cursor = api_parameter(c, "cursor"),
+                           .context = c,
+                           .may = may_read};
+    struct json_writer w;
+    struct qp_err err = {0};
+    int rc;
+    api_json(c, &w);
+    json_begin_object(&w);
+    rc = work_log(api_engine(c->api), &log, &w, &err);
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+        return;
+    }
+    json_end_object(&w);
+    api_json_end(c, &w, 200);
 }

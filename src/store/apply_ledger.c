@@ -255,7 +255,7 @@ int apply_act_notify(struct txn *t, struct op_act_notify *op)
     }
     waits = (enum act_wait)act->waits;
     if (op->rests) {
-        op->out_task = act->base > op->seen;
+        op->out_task = op->urgent || act->base > op->seen;
         waits = op->out_task ? ACT_BUSY : ACT_WAITS;
         act->after = op->out_task ? 0 : op->after;
     } else {

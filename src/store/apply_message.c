@@ -618,7 +618,7 @@ int apply_msg_retry(struct txn *t, struct op_msg_retry *op)
     if (rc != QP_OK) {
         return rc;
     }
-    m->error = op->error;
+    m->error = op->untry && str_is_none(op->error) ? m->error : op->error;
     m->tries -= op->untry && m->tries > 0 ? 1 : 0; /* a fence may have taken it back already */
     return op->delay_ms > 0 ? msg_move(t, m, MSG_DELAYED, t->now + op->delay_ms, 0)
                             : msg_release(t, m);

@@ -230,8 +230,8 @@ struct op_act_add {
  *
  *   rests false  base becomes the job's last journal sequence. It waits, and the notification is urgent or the last that it
  *                waits for (`after`): it is busy, out_task. It waits for others still: one less. A decision is out: nothing more
- *   rests true   it has decided on all up to `seen`. If base is behind that, it stays busy, out_task; so a notification that
- *                came meanwhile is never waited for again. Else it waits for `after` notifications, 0 being 1
+ *   rests true   it has decided on all up to `seen`. If base is behind that, or it is urgent, it stays busy, out_task; so a
+ *                notification that came meanwhile is never waited for again. Else it waits for `after` notifications, 0 being 1
  *
  * The caller gives `after` no larger than the number of works that are open: the op does not know them. Compares: the row is
  * there (else QP_E_NOT_FOUND) and cyclic, `after` and `seen` are not negative (else QP_E_INVALID). On a closed job, and on

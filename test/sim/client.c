@@ -28,7 +28,7 @@ struct order {
         struct request_unpark unpark;
         struct request_op op;
         struct deploy deploy;
-        struct request_flow flow;
+        struct request_announce flow;
     };
     struct node *node;
     struct act *act;
@@ -473,7 +473,7 @@ static bool order_fill(struct order *o)
     case ACT_ANNOUNCE:
         o->flow.ns = STORE_NS_DEFAULT;
         o->flow.name = str_from(a->workflow);
-        request_flow(&o->flow);
+        request_announce(&o->flow);
         return true;
     case ACT_NUMBERS:
         break;

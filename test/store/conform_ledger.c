@@ -358,7 +358,8 @@ static void test_act_notify(void **state)
         {true, false, false, 1000, 0, ACT_WAITS}, {false, false, true, 0, 0, ACT_BUSY},
         {true, false, false, 1000, 2, ACT_WAITS}, {false, false, false, 0, 0, ACT_WAITS},
         {false, false, true, 0, 0, ACT_BUSY},     {true, false, false, 1000, 9, ACT_WAITS},
-        {false, true, true, 0, 0, ACT_BUSY},      {true, false, false, 1000, 1, ACT_WAITS},
+        {false, true, true, 0, 0, ACT_BUSY},      {true, true, true, 1000, 0, ACT_BUSY},
+        {true, false, false, 1000, 1, ACT_WAITS},
     };
     struct storetest *f = *state;
     struct act_row key = {.ns = NS, .job = 100, .addr = QP_STR("f")};

@@ -278,11 +278,11 @@ int graphrun_import(struct graphrun *r, const struct request_import *import)
 
 int graphrun_announce(struct graphrun *r, const char *name)
 {
-    struct request_flow request;
+    struct request_announce request;
     struct qp_err err = {0};
     do {
-        request = (struct request_flow){.ns = STORE_NS_DEFAULT, .name = str_from(name)};
-        request_flow(&request);
+        request = (struct request_announce){.ns = STORE_NS_DEFAULT, .name = str_from(name)};
+        request_announce(&request);
     } while (!ask_once(r, &request.command));
     must(names_refresh(r->faces->names, r->f.s, &err), &err);
     return r->answer;

@@ -151,11 +151,11 @@ static int toy_fork(void *state, struct turn *t, const struct job_row *from, str
     return turn_data_put(t, TOY_STEP, ((const struct data_row *)row)->value);
 }
 
-static int toy_result(void *state, struct turn *t, qp_str output, struct qp_err *err)
+static int toy_result(void *state, struct turn *t, struct bringing *brought, struct qp_err *err)
 {
     (void)state;
     (void)t;
-    return is_object(output)
+    return is_object(brought->output)
                ? QP_OK
                : err_point(err, err_set(err, QP_E_SHAPE, "a toy brings an object"), "/output");
 }

@@ -63,9 +63,11 @@ static int look(void *context, qp_str addr, struct place *out_place)
     return QP_OK;
 }
 
+static int64_t open_works; /* of the flow */
+
 static int read_and_check(const char *text, struct decision *d, struct qp_err *err)
 {
-    struct decision_facts facts = {.base = BASE, .look = look};
+    struct decision_facts facts = {.base = BASE, .open = open_works, .look = look};
     *err = (struct qp_err){0};
     assert_int_equal(json_check(&t.env, str_from(text), NULL, err), QP_OK);
     QP_TRY(decision_read(&t.env, &arena, str_from(text), NOW, d, err));
@@ -93,7 +95,10 @@ static const struct {
     {"{\"base\":1,\"commands\":[],\"after\":0}", "/after", "from 1 on"},
     {"{\"base\":1}", "/commands", "needs commands"},
     {"{\"base\":1,\"commands\":{}}", "/commands", "needs commands"},
-    {"{\"base\":1,\"commands\":[],\"keep\":true}", "", "nothing else"},
+    {"{\"base\":1,\"commands\":[],\"kept\":true}", "", "nothing else"},
+    {"{\"base\":40,\"commands\":[]}", "/commands", "waits_for_nothing"},
+    {ONE("{\"op\":\"run\"," PLACE("{4}") ",\"name\":\"r\",\"ok\":1}"), "/commands",
+     "waits_for_nothing"},
     {ONE("7"), "/commands/0", "has to be an object"},
     {ONE("{}"), "/commands/0/op", "needs its op"},
     {ONE("{\"op\":\"dance\"}"), "/commands/0/op", "sdk_too_old"},
@@ -184,6 +189,7 @@ static const struct {
 static void test_refusals(void **state)
 {
     (void)state;
+    open_works = 0;
     for (size_t i = 0; i < ARRAY_COUNT(refusals); i++) {
         struct decision d;
         struct qp_err err;
@@ -294,6 +300,7 @@ static void assert_text(const char *what, qp_str text, const char *expected)
 static void test_rows(void **state)
 {
     (void)state;
+    open_works = 1;
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         char text[512];
         struct decision d;
