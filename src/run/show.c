@@ -293,6 +293,16 @@ void show_space(struct json_writer *w, const struct qp_space *space)
     json_end_object(w);
 }
 
+static bool has_flows(const struct work_worker *worker)
+{
+    for (size_t i = 0; i < worker->topic_count; i++) {
+        if (is_announced(worker->topics[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void show_served(struct json_writer *w, const char *key, const struct work_worker *worker,
                         bool announced)
 {
@@ -314,7 +324,9 @@ void show_worker(struct json_writer *w, const struct work_worker *worker)
     show_str(w, "namespace", worker->ns);
     show_str(w, "caller", worker->caller);
     show_served(w, "topics", worker, false);
-    show_served(w, "flows", worker, true);
+    if (has_flows(worker)) {
+        show_served(w, "flows", worker, true);
+    }
     show_count(w, "in_hand", worker->in_hand);
     show_count(w, "waiting", worker->waiting);
     show_time(w, "since", worker->since);
@@ -362,11 +374,13 @@ void show_task(struct json_writer *w, const struct work_task *t)
     show_text(w, "kind", kind == NULL ? "activity" : kind);
     show_str(w, "job", t->job);
     show_str(w, "workflow", t->workflow);
-    show_count(w, "attempt", t->attempt);
-    show_time(w, "deadline", t->deadline);
     if (kind == NULL) {
         show_str(w, "name", t->topic);
         show_str(w, "address", t->address);
+    }
+    show_count(w, "attempt", t->attempt);
+    show_time(w, "deadline", t->deadline);
+    if (kind == NULL) {
         show_text(w, "idempotency_key", t->key);
         show_json(w, "input", t->input);
         show_json(w, "progress", t->progress);
