@@ -145,11 +145,14 @@ static void take_claimed(struct round *r)
 static void take_served(struct round *r)
 {
     struct engine *e = r->engine;
-    if (r->serving != NULL && r->serving->rc == QP_OK) {
-        /* Known only now: a look that was not committed has found nothing. */
-        for (struct service *s = e->services; s != NULL; s = s->next) {
-            s->wants_messages = (s->wants_messages && !s->drained) || s->has_more;
+    for (struct service *s = e->services; s != NULL && r->serving != NULL; s = s->next) {
+        /* Known only now: a look that was not committed has found nothing, and held nothing back. */
+        if (s->looked[r->place]) {
+            s->wants_messages = r->serving->rc != QP_OK || !s->drained;
+            s->held_back = r->serving->rc == QP_OK && s->holds_back;
         }
+    }
+    if (r->serving != NULL && r->serving->rc == QP_OK) {
         serve_hand_out(e, r->served.handed);
         count_outcome(e, &r->served);
         note_outcome(e, &r->served);

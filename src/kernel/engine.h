@@ -89,10 +89,11 @@ struct service {
     bool pushes;                     /* it is served by rounds, and not only claimed from */
     int64_t whole;                   /* room when nothing is in hand */
     bool held_back;                  /* a task that has one try left waits until it can be alone */
+    bool holds_back;                 /* the same, in a round that may not be committed yet */
     bool drained;                    /* nothing more was in the stream, in that round */
-    bool has_more;       /* there was, also when it was looked at only for what was held back */
-    bool wants_messages; /* there may be something in the stream */
-    uint64_t bit;        /* of its topic: topic_bit */
+    bool looked[ENGINE_ROUNDS];      /* the round has looked into the stream, if it is committed */
+    bool wants_messages;             /* there may be something in the stream */
+    uint64_t bit;                    /* of its topic: topic_bit */
     struct service *next;
     struct service *next_in_slot;
 };

@@ -234,7 +234,7 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
     most = suspicion > 0 ? deliveries_of(e, act) : e->options.max_deliveries;
     if (suspicion > 0 && suspicion == most - 1 && s->pushes &&
         (!may_be_alone(e, s) || o->handed != NULL)) {
-        s->held_back = true;
+        s->holds_back = true;
         return task_give_back(b, m, 0);
     }
     if (suspicion >= most) {
@@ -287,12 +287,11 @@ int engine_claim(struct engine *e, struct bundle *b, struct service *s, int64_t 
     rc = bundle_run(b);
     s->drained = rc == QP_OK && (int64_t)op->msg_claim.out_count < op->msg_claim.want &&
                  !op->msg_claim.out_more;
-    s->held_back = false;
+    s->holds_back = false;
     for (size_t i = 0; i < op->msg_claim.out_count && rc == QP_OK; i++) {
         rc = task_take(e, b, o, s, op->msg_claim.out_messages[i]);
     }
-    s->has_more = rc == QP_OK && !s->drained && !s->held_back;
-    s->drained = s->drained || s->held_back; /* what was given back is not there for us now */
+    s->drained = s->drained || s->holds_back; /* what was given back is not there for us now */
     return rc;
 }
 
@@ -307,8 +306,8 @@ int serve_claim(struct engine *e, struct bundle *b, struct outcome *o)
     promises_begin(e);
     for (struct service *s = e->services; s != NULL && rc == QP_OK; s = s->next) {
         s->drained = false;
-        s->has_more = false;
-        if (wants_tasks(e, s)) {
+        s->looked[e->open->place] = wants_tasks(e, s);
+        if (s->looked[e->open->place]) {
             rc = engine_claim(e, b, s, places_of(s), o);
         }
     }
