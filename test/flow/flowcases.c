@@ -19,6 +19,8 @@ static struct graphrun run;
 static const struct flow_case *now_running;
 static int64_t decisions;
 static int64_t serial;
+static int64_t kill_every;
+static int64_t last_kill;
 
 /* Texts of rows and calls have no NUL behind them. */
 static long long whole_of(qp_str text)
@@ -237,19 +239,19 @@ static int fails(qp_flow *flow, qp_str input, void *context)
                        &(struct qp_step){.never = never, .never_count = 1}, &output);
 }
 
-/* Code that gains a step while the flow runs: from the moment that the third activity is answered, for good. */
-static bool is_newer(const struct flow_log *log)
+/* Code that changes while the flow runs: from the moment that so many events of the old code are complete, for good. */
+static bool is_newer(const struct flow_log *log, size_t count)
 {
     size_t answered = 0;
     for (size_t i = 0; i < log->history.count; i++) {
         answered += log->history.events[i].version == 1 && log->entries[i].done > 0;
     }
-    return answered >= 3;
+    return answered >= count;
 }
 
 static int inserted(qp_flow *flow, qp_str input, void *context)
 {
-    bool newer = is_newer(context);
+    bool newer = is_newer(context, 3);
     long long number = whole_of(input);
     QP_TRY(call_double(flow, number, &number));
     if (newer) {
@@ -261,6 +263,62 @@ static int inserted(qp_flow *flow, qp_str input, void *context)
         QP_TRY(call_double(flow, number, &number));
     }
     return return_number(flow, number);
+}
+
+/* One step has gone that the history has, one that it has not, and one has come between two that it has. */
+static int edited(qp_flow *flow, qp_str input, void *context)
+{
+    bool newer = is_newer(context, 4);
+    long long number = whole_of(input);
+    long long ignored;
+    QP_TRY(call_double(flow, number, &number));
+    QP_TRY(newer ? qp_removed(flow, QP_EVENT_ACTIVITY, "slow")
+                 : qp_activity(flow, "slow", QP_STR("1"), NULL, NULL));
+    QP_TRY(call_double(flow, number, &number));
+    if (newer) {
+        QP_TRY(call_double(qp_v(flow, 2), 1000, &ignored));
+    }
+    QP_TRY(call_double(flow, number, &number));
+    QP_TRY(newer ? qp_removed(flow, QP_EVENT_ACTIVITY, "refuse")
+                 : qp_activity(flow, "refuse", QP_STR("0"), NULL, NULL));
+    QP_TRY(call_double(flow, number, &number));
+    return return_number(flow, number);
+}
+
+/* Rounds that gain a step in their middle: those that are over, the one that is open, and those to come. */
+static int grown_body(qp_flow *flow, void *context)
+{
+    struct qp_loop loop = {.name = "inner", .state = QP_STR("0")};
+    bool newer = is_newer(context, 12);
+    while (qp_loop_next(flow, &loop)) {
+        long long number;
+        QP_TRY(call_double(flow, loop.iteration, &number));
+        if (newer) {
+            QP_TRY(call_double(qp_v(flow, 2), 1000, &number));
+        }
+        QP_TRY(qp_sleep(flow, 1000));
+        if (loop.iteration == 2) {
+            char text[32];
+            qp_loop_break(flow, &loop, text_of(text, number));
+        }
+    }
+    QP_TRY(loop.rc);
+    return qp_return(flow, loop.output);
+}
+
+static int nested_inserted(qp_flow *flow, qp_str input, void *context)
+{
+    struct qp_loop loop = {.name = "outer", .state = QP_STR("0")};
+    qp_str output;
+    (void)input;
+    while (qp_loop_next(flow, &loop)) {
+        QP_TRY(qp_closure(flow, "body", grown_body, context, &output));
+        if (loop.iteration == 1) {
+            qp_loop_break(flow, &loop, output);
+        }
+    }
+    QP_TRY(loop.rc);
+    return qp_return(flow, loop.output);
 }
 
 static int listens(qp_flow *flow, qp_str input, void *context)
@@ -346,6 +404,8 @@ const struct flow_case flow_cases[] = {
     {.name = "nested", .function = nested, .output = "\"inner\"", .calls = 6},
     {.name = "fails", .function = fails, .error = "no such thing", .calls = 1},
     {.name = "inserted", .function = inserted, .output = "32", .calls = 6},
+    {.name = "edited", .function = edited, .output = "16", .calls = 6},
+    {.name = "nested, inserted", .function = nested_inserted, .output = "2000", .calls = 12},
     {.name = "signal in time", .function = listens, .output = "5", .script = send_now},
     {.name = "no signal", .function = listens, .output = "\"too late\""},
     {.name = "signal and timer",
@@ -357,7 +417,12 @@ const struct flow_case flow_cases[] = {
      .function = listens_late,
      .output = "[\"b\",1,[7]]",
      .script = send_two},
-    {.name = "two thousand", .function = two_thousand, .output = "42", .calls = 1, .large = true},
+    {.name = "two thousand",
+     .function = two_thousand,
+     .output = "42",
+     .calls = 1,
+     .large = true,
+     .huge = true},
 };
 const size_t flow_case_count = ARRAY_COUNT(flow_cases);
 
@@ -400,7 +465,11 @@ static void expect(const struct flow_case *c)
 /* The store is whole at the boundary where the engine dies, too. */
 static void check_before_kill(struct graphrun *r)
 {
+    if (r->kill_at == 0 && kill_every > 0) {
+        r->kill_at = last_kill + kill_every;
+    }
     if (r->kill_at > 0 && r->commits >= r->kill_at) {
+        last_kill = r->kill_at;
         graphrun_check(r);
     }
 }
@@ -417,6 +486,8 @@ struct flow_end flow_run(const struct flow_case *c, const struct flow_way *way)
     assert_int_equal(graphrun_announce(&run, FLOW), QP_OK);
     run.commits = 0;
     run.kill_at = way->kill_at;
+    kill_every = way->kill_at > 0 ? way->kill_every : 0;
+    last_kill = 0;
     run.after_round = way->watch != NULL ? way->watch : check_before_kill;
     store_info(run.f.s, &before);
     assert_int_equal(graphrun_start(&run, FLOW, JOB, "1"), QP_OK);
@@ -427,7 +498,7 @@ struct flow_end flow_run(const struct flow_case *c, const struct flow_way *way)
     store_info(run.f.s, &after);
     expect(c);
     graphrun_check(&run);
-    end = (struct flow_end){.disturbed = run.kills > 0,
+    end = (struct flow_end){.kills = run.kills,
                             .commits = run.commits,
                             .rows = after.rows_written - before.rows_written,
                             .decisions = decisions};

@@ -11,7 +11,8 @@ struct flow_case {
     const char *or_output; /* another one that is as good; NULL: none */
     const char *error;
     int64_t calls;        /* of activities, undisturbed */
-    bool large;           /* takes long: the short lane takes fewer boundaries */
+    bool large;           /* takes long: one run is killed at many boundaries */
+    bool huge;            /* step by step it has thousands of them: at fewer */
     void (*script)(void); /* NULL: it is started and runs by itself */
 };
 extern const struct flow_case flow_cases[];
@@ -21,14 +22,15 @@ extern const size_t flow_case_count;
 struct flow_way {
     enum storetest_kind kind;
     bool stepwise;
-    int64_t kill_at; /* > 0: the engine dies after that many commits */
+    int64_t kill_at;    /* > 0: the engine dies after that many commits */
+    int64_t kill_every; /* > 0: and again after so many more, until the flow has ended */
     void (*watch)(
         struct graphrun *r); /* after each round; NULL: the store is checked before a kill */
 };
 
 /* What it took. */
 struct flow_end {
-    bool disturbed;
+    int64_t kills;
     int64_t commits;
     int64_t rows; /* written */
     int64_t decisions;
