@@ -274,6 +274,7 @@ int engine_claim(struct engine *e, struct bundle *b, struct service *s, int64_t 
                  struct outcome *o)
 {
     struct op *op = bundle_op(b, OP_msg_claim);
+    int64_t dead_before = o->dead_letters;
     int rc;
     if (op == NULL) {
         return b->commit->rc;
@@ -291,7 +292,8 @@ int engine_claim(struct engine *e, struct bundle *b, struct service *s, int64_t 
     for (size_t i = 0; i < op->msg_claim.out_count && rc == QP_OK; i++) {
         rc = task_take(e, b, o, s, op->msg_claim.out_messages[i]);
     }
-    s->drained = s->drained || s->holds_back; /* what was given back is not there for us now */
+    /* A dead letter leaves its place under a limit to another; what was given back is not there for us now. */
+    s->drained = (s->drained && o->dead_letters == dead_before) || s->holds_back;
     return rc;
 }
 
