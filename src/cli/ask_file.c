@@ -141,9 +141,12 @@ static int refuse(struct cli *c, const char *name, int rc, const struct qp_err *
     }
 }
 
-/* A traversal that a command waits for runs in this process, and FORMAT is a task of its own. */
-static int open_workers(qp *engine, struct qp_err *err)
+/* A command that waits for its traversal does the work, too. No other one works on what is open in the store. */
+static int open_workers(const struct cli *c, qp *engine, struct qp_err *err)
 {
+    if ((c->command->flags & WORKS) == 0) {
+        return qp_start_threads(engine, 0, err);
+    }
     QP_TRY(traversals_serve(engine, NULL, err));
     return qp_start_threads(engine, 1, err);
 }
@@ -172,7 +175,7 @@ int ask_file_open(struct cli *c, const char *place)
     rc =
         writes ? qp_open(&options, &f->engine, &err) : qp_open_readonly(&options, &f->engine, &err);
     if (rc == QP_OK && writes) {
-        rc = open_workers(f->engine, &err);
+        rc = open_workers(c, f->engine, &err);
     }
     api = (struct api_options){.engine = f->engine, .env = &c->env, .threads = 1, .open = true};
     rc = rc == QP_OK ? api_open(&api, &f->api, &err) : rc;

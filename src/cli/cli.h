@@ -58,7 +58,7 @@ struct option_row {
 };
 const struct option_row *option_at(enum option option);
 
-enum command_flags { ASKS = 1, WRITES = 2, SETTINGS = 4 };
+enum command_flags { ASKS = 1, WRITES = 2, SETTINGS = 4, WORKS = 8 };
 
 struct cli;
 

@@ -18,7 +18,6 @@
 /* "QUIP": in the file's header, so that a file of something else is recognised. */
 #define SQLITE_APPLICATION_ID 0x51554950
 
-/* By number, from 1; each is a list of statements that ends with NULL. */
 /* The tables that every step writes. From schema SQLITE_SLIM_SCHEMA on they are made without the checks of each write (ADR
  * 47), which is what SQLITE_SLIM makes of an SQL expression that is a part of a table's text. Columns that are added to
  * them later are INTEGER DEFAULT 0, TEXT or BLOB. */
@@ -35,6 +34,7 @@
               "' ns INTEGER DEFAULT 0',' ns INTEGER NOT NULL DEFAULT 0'),"                         \
               "' job INTEGER DEFAULT 0',' job INTEGER NOT NULL DEFAULT 0'),') STRICT',')')"
 
+/* By number, from 1; each is a list of statements that ends with NULL. */
 extern const char *const *const sqlite_migrations[];
 extern const int64_t sqlite_schema_version;
 
