@@ -83,20 +83,16 @@ static int look(void *context, qp_str addr, struct place *out_place)
     return QP_OK;
 }
 
+/* bundle_each: a visit that returns anything but QP_OK would end the commit, so it passes over what is no event. */
 static int count_event(void *context, const void *row)
 {
-    if (!flow_is_event(((const struct act_row *)row)->addr)) {
-        return QP_E_DONE; /* flow,0,0 and what sorts behind it */
-    }
-    ++*(int64_t *)context;
+    *(int64_t *)context += flow_is_event(((const struct act_row *)row)->addr) ? 1 : 0;
     return QP_OK;
 }
 
-/* Every event has an entry of the journal, so a job with few entries has room for all that one decision can make; only the
- * events of a long one are counted. */
-static int count_events(struct turn *t, int64_t *out_count)
+int flow_count_events(struct bundle *b, struct job_ref ref, int64_t *out_count)
 {
-    struct act_row first = {.ns = t->site.ref.ns, .job = t->site.ref.job, .addr = LOCATION_FIRST};
+    struct act_row first = {.ns = ref.ns, .job = ref.job, .addr = LOCATION_FIRST};
     struct scan scan = {.table = TABLE_act,
                         .index = -1,
                         .prefix = &first,
@@ -104,33 +100,34 @@ static int count_events(struct turn *t, int64_t *out_count)
                         .after = &first,
                         .limit = LIMIT_FLOW_EVENTS + 1,
                         .slim = true};
-    int rc;
     *out_count = 0;
-    if (t->job->seq + LIMIT_FLOW_COMMANDS <= LIMIT_FLOW_EVENTS) {
-        return QP_OK;
-    }
-    rc = bundle_each(t->bundle, &scan, out_count, count_event);
-    return rc == QP_E_DONE ? QP_OK : rc;
+    return bundle_each(b, &scan, out_count, count_event);
 }
 
-static int read_decision(struct turn *t, qp_str text, struct decision *out_decision,
+/* `events`: of the history, 0 when they are fewer than would matter. */
+static int read_decision(struct turn *t, qp_str text, int64_t events, struct decision *out_decision,
                          struct qp_err *err)
 {
-    struct decision_facts facts = {.context = t, .look = look};
+    struct decision_facts facts = {.context = t, .look = look, .events = events};
     const struct act_row *flow = NULL;
     QP_TRY(turn_act(t, FLOW_ADDRESS, &flow));
     QP_ASSERT(flow != NULL);
     facts.base = flow->base;
-    QP_TRY(count_events(t, &facts.events));
     facts.open = t->job->sem - 1;
     QP_TRY(decision_read(env_of(t), turn_arena(t), text, bundle_now(t->bundle), out_decision, err));
     return decision_check(env_of(t), turn_arena(t), out_decision, &facts, err);
 }
 
+/* Every event has an entry of the journal, so a job with few entries has room for all that one decision can make; only the
+ * events of a long one are counted. */
 int flow_decided(struct turn *t, qp_str text, struct qp_err *err)
 {
     struct decision decision;
-    return read_decision(t, text, &decision, err);
+    int64_t events = 0;
+    if (t->job->seq + LIMIT_FLOW_COMMANDS > LIMIT_FLOW_EVENTS) {
+        QP_TRY(flow_count_events(t->bundle, t->site.ref, &events));
+    }
+    return read_decision(t, text, events, &decision, err);
 }
 
 static int make_loop(struct turn *t, const struct flow_command *c)
@@ -157,12 +154,12 @@ static int make_event(struct turn *t, const struct flow_command *c)
     return c->op == FLOW_OP_LOOP ? make_loop(t, c) : QP_OK;
 }
 
-/* Step 1 of a decision. That it can be applied was checked when it came; what it stands on cannot have changed since,
- * because no other decision is out. */
+/* Step 1 of a decision. That it can be applied was checked when it came, so the events are not counted again; what it
+ * stands on cannot have changed since, because no other decision is out. */
 static int decide(struct turn *t, struct work *work)
 {
     struct decision decision;
-    QP_TRY(read_decision(t, work->output, &decision, NULL));
+    QP_TRY(read_decision(t, work->output, 0, &decision, NULL));
     for (size_t i = PLANT(decision_hole) && t->stepwise ? 1 : 0; i < decision.count; i++) {
         QP_TRY(make_event(t, &decision.commands[i]));
     }

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "flow/program.h"
 #include "support/graphrun.h"
 
 #define JOB "j"
@@ -151,6 +152,43 @@ static void test_refused(void **state)
     graphrun_done(&run);
 }
 
+/* ----------------------------------------------------------------------------------- long histories */
+
+struct counting {
+    struct job_ref ref;
+    int64_t count;
+};
+
+static int count_in_commit(void *context, struct bundle *b)
+{
+    struct counting *counting = context;
+    return flow_count_events(b, counting->ref, &counting->count);
+}
+
+/* The events of a long history are counted in the commit that takes a decision: the rows of the flow itself, which stand
+ * behind them, are not counted, and the commit goes through. */
+static void test_counted(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
+        struct counting counting = {.count = -1};
+        struct commit c;
+        struct bundle *b;
+        begin_parked(kind);
+        counting.ref = (struct job_ref){STORE_NS_DEFAULT, graphrun_job(&run, JOB)->job};
+        assert_non_null(graphrun_act(&run, JOB, "@a1!"));
+        assert_non_null(graphrun_act(&run, JOB, "trigger,0"));
+        commit_init(&c, run.f.s);
+        b = commit_decided(&c, "count", count_in_commit, &counting);
+        assert_non_null(b);
+        assert_int_equal(store_commit(run.f.s, &c), QP_OK);
+        assert_int_equal(b->rc, QP_OK);
+        assert_int_equal(counting.count, 1);
+        commit_done(&c);
+        graphrun_done(&run);
+    }
+}
+
 /* ------------------------------------------------------------------------------------------ names */
 
 /* A name means one thing: a graph's topic and a topic with open jobs are refused; the name of a flow twice is not. */
@@ -197,9 +235,10 @@ static void test_too_many_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_retried),   cmocka_unit_test(test_ended),
-        cmocka_unit_test(test_cancelled), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_names),     cmocka_unit_test(test_too_many_names),
+        cmocka_unit_test(test_retried),        cmocka_unit_test(test_ended),
+        cmocka_unit_test(test_cancelled),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_counted),        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_too_many_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
