@@ -11,7 +11,7 @@ int traversals_open(const struct qp_env *env, const struct plan_types *types,
     if (s == NULL) {
         return QP_E_NOMEM;
     }
-    *s = (struct traversals){.env = *env};
+    *s = (struct traversals){.env = *env, .item_limit = LIMIT_CARTO_ITEMS};
     rc = atlas_open(env, types, &s->atlas);
     if (rc != QP_OK) {
         mem_free(env, s);
@@ -49,18 +49,27 @@ int turn_sums(struct turn *t, struct carto_sums *out_sums)
     return sums_read(row == NULL ? QP_NONE : row->value, out_sums);
 }
 
+static int refuse_items(struct turn *t, int64_t limit)
+{
+    qp_str sentence;
+    QP_TRY(carto_print(turn_arena(t), &sentence,
+                       "the traversal has more than %lld items (LIMIT_CARTO_ITEMS): set a depth or "
+                       "exclusions",
+                       (long long)limit));
+    return turn_refuse(t, str_from(carto_failure_text(CARTO_ITEM_LIMIT)), sentence);
+}
+
 int turn_count(struct turn *t, const struct carto_counts *counts, int64_t made)
 {
+    const struct traversals *s = t->program->context;
     struct carto_sums sums;
     qp_str text;
     QP_TRY(turn_sums(t, &sums));
     carto_counts_add(&sums.counts, counts);
     sums.made += made;
     QP_ASSERT(sums.counts.items <= sums.made);
-    if (sums.made > LIMIT_CARTO_ITEMS) {
-        return turn_refuse(t, str_from(carto_failure_text(CARTO_ITEM_LIMIT)),
-                           QP_STR("the traversal has more than 1000000 items (LIMIT_CARTO_ITEMS): "
-                                  "set a depth or exclusions"));
+    if (sums.made > s->item_limit) {
+        return refuse_items(t, s->item_limit);
     }
     QP_TRY(sums_write(turn_arena(t), &sums, &text));
     return turn_data_put(t, CARTO_COUNTS, text);

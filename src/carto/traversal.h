@@ -13,6 +13,7 @@
 struct traversals {
     struct qp_env env;
     struct atlas *atlas;
+    int64_t item_limit; /* LIMIT_CARTO_ITEMS; a test may lower it */
 };
 int traversals_open(const struct qp_env *env, const struct plan_types *types,
                     struct traversals **out_state) QP_MUST_USE;
@@ -23,7 +24,7 @@ int turn_plan(struct turn *t, const struct carto_plan **out_plan) QP_MUST_USE;
 
 /* The sums of the job, as they stand in this turn. */
 int turn_sums(struct turn *t, struct carto_sums *out_sums) QP_MUST_USE;
-/* More of them; past LIMIT_CARTO_ITEMS the job ends. */
+/* More of them; past item_limit the job ends. */
 int turn_count(struct turn *t, const struct carto_counts *counts, int64_t made) QP_MUST_USE;
 /* The job ends in ERROR: step 2. */
 int turn_refuse(struct turn *t, qp_str word, qp_str sentence) QP_MUST_USE;

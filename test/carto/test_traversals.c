@@ -15,11 +15,13 @@
 
 #include "carto/deb.h"
 #include "carto/deb_import.h"
+#include "carto/face.h"
 #include "carto/format_items.h"
 #include "carto/import.h"
 #include "carto/plan.h"
 #include "carto/result.h"
 #include "carto/split.h"
+#include "carto/traversal.h"
 #include "support/cartorun.h"
 #include "support/graphrun.h"
 
@@ -59,6 +61,13 @@ static const void *row_of(struct arena *a, enum table_id in, const void *key)
 static const struct carto_type *const types[] = {&deb_type};
 static const struct plan_types known = {types, 1};
 
+/* The item that no worker gets through a step. */
+static struct {
+    enum carto_step step;
+    const char *name; /* NULL: none */
+    bool is_silent;   /* the worker's lease runs out; else it reports an error */
+} failing;
+
 /* A step of an item, as run/traversals.c does it. */
 static void work_step(struct graphcall *c, enum carto_step step)
 {
@@ -81,6 +90,15 @@ static void work_step(struct graphcall *c, enum carto_step step)
                                ((const struct act_row *)row_of(&a, TABLE_act, &key))->input,
                                &item.item),
                      QP_OK);
+    if (failing.name != NULL && step == failing.step &&
+        str_equal(item.item.target.name, str_from(failing.name))) {
+        c->silent = failing.is_silent;
+        c->kind = RESULT_ERROR;
+        c->code = 500;
+        (void)snprintf(c->output, sizeof c->output, "{\"code\":500,\"message\":\"disk on fire\"}");
+        arena_done(&a);
+        return;
+    }
     assert_int_equal(pending_name(&a, 'p', path_of(c->addr), &pending.name), QP_OK);
     data = row_of(&a, TABLE_data, &pending);
     item.pending = data == NULL ? QP_NONE : data->value;
@@ -367,6 +385,240 @@ static void test_killed_at_every_commit(void **state)
     buf_done(&expected);
 }
 
+/* The steps of the specification, and the first commit that shows each of them to have happened to the root. */
+enum spec_step {
+    REGISTER,
+    END_DETECT,
+    SELECT_SYNC,
+    SELECT,
+    RESOLVE_SYNC,
+    RESOLVE,
+    TRAVERSE,
+    FORMAT,
+    STEPS
+};
+static const char *const step_names[STEPS] = {"REGISTER", "END-DETECT",   "SELECT-SYNC",
+                                              "SELECT",   "RESOLVE-SYNC", "RESOLVE",
+                                              "TRAVERSE", "FORMAT"};
+static struct {
+    int64_t last;          /* commits at the end of the round before */
+    int64_t before[STEPS]; /* commits when it had not happened yet */
+    int64_t after[STEPS];  /* and when it had; 0: not seen */
+} watch;
+
+static bool is_answered(struct arena *a, int64_t job, qp_str addr)
+{
+    struct act_row key = {.ns = STORE_NS_DEFAULT, .job = job, .addr = addr};
+    const struct act_row *act = row_of(a, TABLE_act, &key);
+    return act != NULL && act->guid_at != 0;
+}
+
+/* A row of data of the root; none: there is none. */
+static qp_str root_data(struct arena *a, int64_t job, char step)
+{
+    struct data_row key = {.ns = STORE_NS_DEFAULT, .job = job};
+    const struct data_row *row;
+    qp_str path;
+    assert_int_equal(path_root(a, 0, &path), QP_OK);
+    assert_int_equal(pending_name(a, step, path, &key.name), QP_OK);
+    row = row_of(a, TABLE_data, &key);
+    return row == NULL ? QP_NONE : row->value;
+}
+
+static void look(struct arena *a, const struct job_row *job, bool happened[STEPS])
+{
+    struct result_state state;
+    qp_str path;
+    qp_str root;
+    qp_str resolved = root_data(a, job->job, 'r');
+    assert_int_equal(path_root(a, 0, &path), QP_OK);
+    assert_int_equal(address_of_item(a, path, &root), QP_OK);
+    assert_int_equal(result_state(run.f.s, a, job, &state, NULL), QP_OK);
+    happened[REGISTER] = state.sums.made > 0;
+    happened[END_DETECT] = is_answered(a, job->job, QP_STR("#a0"));
+    happened[SELECT_SYNC] = is_answered(a, job->job, root);
+    happened[SELECT] = !str_is_none(root_data(a, job->job, 'p'));
+    happened[RESOLVE_SYNC] = !str_is_none(resolved);
+    happened[RESOLVE] = !str_is_none(resolved) && !str_equal(resolved, QP_STR("{}"));
+    happened[TRAVERSE] = state.sums.counts.items > 0;
+    happened[FORMAT] = is_answered(a, job->job, CARTO_FORMAT_ADDRESS);
+}
+
+static void watch_steps(struct graphrun *r)
+{
+    bool happened[STEPS] = {false};
+    const struct job_row *found = graphrun_job(r, ID);
+    struct job_row job;
+    struct arena a;
+    if (found != NULL) {
+        job = *found;
+        arena_init(&a, &own.env, 0);
+        look(&a, &job, happened);
+        arena_done(&a);
+    }
+    for (enum spec_step s = REGISTER; s < STEPS; s++) {
+        if (happened[s] && watch.after[s] == 0) {
+            watch.before[s] = watch.last;
+            watch.after[s] = r->commits;
+        }
+    }
+    watch.last = r->commits;
+}
+
+/* Killed before and after each of the eight steps, every step a message and a commit of its own. */
+static void test_killed_around_every_step(void **state)
+{
+    static const char body[] = BODY("\"deb:strict\"", CLOSURE("A") ",\"split\":true");
+    struct buf expected;
+    int64_t begins;
+    (void)state;
+    buf_init(&expected, &own.env, 0);
+    expect(body, &expected);
+    for (int kind = STORETEST_SQLITE; kind < storetest_kinds();
+         kind += STORETEST_POSTGRES - STORETEST_SQLITE) {
+        bool is_sampled = kind != STORETEST_SQLITE && !testenv_is_torture();
+        memset(&watch, 0, sizeof watch);
+        begin(kind, true);
+        begins = run.commits;
+        run.after_round = watch_steps;
+        assert_int_equal(graphrun_start(&run, "carto", ID, body), QP_OK);
+        graphrun_wait(&run, 60000);
+        compare(&expected);
+        graphrun_done(&run);
+        for (int i = 0; i < 2 * STEPS; i += is_sampled ? 3 : 1) {
+            int64_t at = i % 2 == 0 ? watch.before[i / 2] : watch.after[i / 2];
+            print_message("%s: killed %s %s, at commit %lld\n", storetest_name(kind),
+                          i % 2 == 0 ? "before" : "after", step_names[i / 2],
+                          (long long)(at - begins));
+            assert_true(watch.after[i / 2] > watch.before[i / 2]);
+            assert_true(killed_run(kind, true, body, at > begins ? at - begins : 1, &expected));
+        }
+    }
+    buf_done(&expected);
+}
+
+/* --------------------------------------------------------------------------------------- limits and losses */
+
+#define SMALL_LIMIT 12
+
+static int open_small(const struct face_options *options, void **out_state)
+{
+    struct traversals *s = NULL;
+    QP_TRY(traversals_open(options->env, &known, &s));
+    s->item_limit = SMALL_LIMIT;
+    *out_state = s;
+    return QP_OK;
+}
+
+/* No message is left, and the check of the store finds no row that is open. */
+static void expect_nothing_open(void)
+{
+    assert_int_equal(storetest_count(&run.f, TABLE_msg), 0);
+    graphrun_check(&run);
+}
+
+/* One run past the limit that is killed after its n-th commit (0: never); false: it had fewer. */
+static bool limited_run(int kind, bool stepwise, const char *body, int64_t commit)
+{
+    bool was_killed;
+    begin(kind, stepwise);
+    run.too_late = true;
+    run.kill_at = commit == 0 ? 0 : run.commits + commit;
+    assert_true(graphrun_start(&run, "carto", ID, body) == QP_OK || run.kills > 0);
+    graphrun_wait(&run, 600000);
+    graphrun_expect(&run, ID, "failed",
+                    "ITEM_LIMIT: the traversal has more than 12 items (LIMIT_CARTO_ITEMS): set a "
+                    "depth or exclusions");
+    expect_nothing_open();
+    assert_int_equal(graphrun_calls(&run, "carto.format"), 0);
+    was_killed = run.kills > 0;
+    graphrun_done(&run);
+    return was_killed;
+}
+
+/* Past the limit of items the request ends in ERROR, however it runs and whatever is killed, and nothing is left open: neither
+ * in REGISTER, nor in the middle of a level, nor with tasks in the hands of workers. */
+static void test_item_limit(void **state)
+{
+    static const char *const limited[] = {
+        BODY("\"deb:app\"", CLOSURE("A")),
+        BODY("\"deb:app\"", CLOSURE("A") ",\"page\":1"),
+        BODY("\"deb:*\"", CLOSURE("S") ",\"page\":4"),
+        BODY("\"deb:app\"", CLOSURE("A") ",\"split\":true"),
+    };
+    static struct face face;
+    (void)state;
+    face = carto_face;
+    face.open = open_small;
+    run.traversals = &face;
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
+        int64_t stride = testenv_is_torture()         ? 1
+                         : kind == STORETEST_MEMORY   ? 19
+                         : kind == STORETEST_POSTGRES ? 127
+                                                      : 61;
+        for (size_t i = 0; i < ARRAY_COUNT(limited); i++) {
+            for (int64_t at = 0; limited_run(kind, i % 2 != 0, limited[i], at) || at == 0;) {
+                at += stride;
+            }
+        }
+    }
+    run.traversals = NULL;
+}
+
+/* The failed items, "name FAILURE: sentence" each. */
+static void expect_failures(const char *expected)
+{
+    struct job_row job = *graphrun_job(&run, ID);
+    struct carto_items items = from_rows(&job);
+    struct buf text;
+    buf_init(&text, &own.env, 0);
+    for (uint64_t level = 0; level < 8; level++) {
+        const struct carto_item *item = NULL;
+        for (size_t i = 0; items.get(items.context, level, i, &item) == QP_OK; i++) {
+            if (item->state == CARTO_FAILED_ITEM) {
+                buf_printf(&text, "%.*s %s: %.*s\n", STR_ARG(item->target.name),
+                           carto_failure_text(item->failure), STR_ARG(item->error));
+            }
+        }
+    }
+    buf_byte(&text, '\0');
+    assert_string_equal(text.p, expected);
+    buf_done(&text);
+    result_close(source);
+    source = NULL;
+}
+
+/* A step that its worker fails every time, or whose lease is lost every time, is an error of its item. The job is not parked, and
+ * all other items are as they would be. */
+static void test_worker_lost(void **state)
+{
+    static const char body[] = BODY("\"deb:exim\",\"deb:docs\"", CLOSURE("A") ",\"split\":true");
+    (void)state;
+    for (int i = 0; i < 2 * CARTO_STEPS; i++) {
+        char topic[64];
+        begin(i % 4 == 3 ? STORETEST_SQLITE : STORETEST_MEMORY, i % 3 == 0);
+        failing.step = (enum carto_step)(i / 2);
+        failing.name = "libc";
+        failing.is_silent = i % 2 != 0;
+        for (size_t s = 0; s < GRAPHRUN_TOPICS; s++) {
+            run.services[s].lease_ms = failing.is_silent ? 30000 : 0;
+        }
+        assert_int_equal(graphrun_start(&run, "carto", ID, body), QP_OK);
+        graphrun_wait(&run, 3600 * 1000);
+        failing.name = NULL;
+        graphrun_expect(&run, ID, "completed", NULL);
+        expect_failures(i % 2 == 0 ? "libc WORKER_LOST: disk on fire\n"
+                                   : "libc WORKER_LOST: the lease ran out: the worker neither "
+                                     "answered nor sent a beat\n");
+        (void)snprintf(topic, sizeof topic, "carto.%s.deb",
+                       carto_step_text((enum carto_step)(i / 2)));
+        assert_int_equal(graphrun_calls(&run, topic), 4 + 5); /* of the other items, and of libc */
+        assert_int_equal(graphrun_calls(&run, "carto.format"), 1);
+        expect_nothing_open();
+        graphrun_done(&run);
+    }
+}
+
 /* At most three row writes per item: its birth, its end, and the mark of its node. */
 static void test_row_writes(void **state)
 {
@@ -461,6 +713,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_same_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_killed_at_every_commit, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_killed_around_every_step, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_item_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_worker_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(test_row_writes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
     };

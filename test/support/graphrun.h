@@ -33,6 +33,7 @@ struct graphcall {
     int64_t index;    /* of this reply: 0, and after a pending one 1, ... */
     enum result_kind kind;
     int64_t code;
+    bool silent;                     /* it says nothing, and its lease runs out */
     const char *park;                /* RESULT_PARK: the reason; its text is `output` */
     char output[GRAPHRUN_TEXT_SIZE]; /* JSON; empty: {} */
 };
@@ -55,6 +56,7 @@ struct graphrun {
     int64_t kills;
     bool faults;                /* rounds may fail */
     int64_t (*committed)(void); /* with them: how many commits stand, however they ended */
+    bool too_late;              /* results may come when their job is over */
     bool dies;                  /* and then the engine dies */
     int64_t failed;             /* rounds */
     void (*after_round)(struct graphrun *r); /* NULL: nobody looks */
