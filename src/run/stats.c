@@ -5,6 +5,7 @@
 #include "run/stats.h"
 
 #include "base/hash.h"
+#include "kernel/address.h"
 #include "run/handle.h"
 #include "run/jobs.h"
 #include "run/stats_internal.h"
@@ -152,17 +153,22 @@ static const char *outcome_word(const struct request_result *r)
     }
 }
 
-/* The name of an activity, without where it is. */
-static qp_str activity_of(qp_str addr)
+/* The name of an activity, without where it is. An item behind a gate has no name: its topic says which step it was; a worker
+ * elsewhere does not tell it. */
+static qp_str activity_of(const struct request_result *r)
 {
+    qp_str addr = r->of.addr;
     const char *comma = addr.n > 0 ? memchr(addr.p, ',', addr.n) : NULL;
+    if (addr.n > 0 && addr.p[0] == GATE_MARK) {
+        return r->task != NULL ? r->task->topic : QP_STR("item");
+    }
     return comma == NULL ? addr : (qp_str){addr.p, (size_t)(comma - addr.p)};
 }
 
 void stats_attempted(qp *q, const struct request_result *r, qp_ms since)
 {
-    qp_str labels[] = {QP_STR("workflow"),      r->workflow,       QP_STR("activity"),
-                       activity_of(r->of.addr), QP_STR("outcome"), str_from(outcome_word(r))};
+    qp_str labels[] = {QP_STR("workflow"), r->workflow,       QP_STR("activity"),
+                       activity_of(r),     QP_STR("outcome"), str_from(outcome_word(r))};
     struct metric *duration;
     add(q->stats->payload, (int64_t)r->output.n);
     add(series_known(q->stats, &SPEC(COUNTER, "quipu_activity_attempts_total", "Results of tasks"),

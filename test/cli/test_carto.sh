@@ -46,6 +46,17 @@ test_errors_of_items() {
         expect 0 'MAX_DEPTH_REACHED' '' carto deb:p1 --depth 0 --db a.db
 }
 
+# Steps have numbers of their own, and no item has.
+stages_are_counted() {
+    local step
+    curl -s --unix-socket data/quipu.sock http://quipu/metrics > scrape || return 1
+    for step in carto.select.deb carto.resolve.deb carto.traverse.deb format; do
+        grep -q "quipu_activity_attempts_total{workflow=\"carto\",activity=\"$step\",outcome=\"success\"}" scrape ||
+            { echo "no metric of $step"; grep carto scrape; return 1; }
+    done
+    ! grep 'activity="#' scrape
+}
+
 # The same bytes: pages of 1, 7 and 500 items, split, and over a server.
 test_same_bytes() {
     local how
@@ -55,7 +66,7 @@ test_same_bytes() {
     done
     serve && QUIPU_SERVER=unix:data/quipu.sock && export QUIPU_SERVER || return 1
     "$quipu" carto import Packages > /dev/null && "$quipu" carto deb:p1 --closure A --id s > other && cmp first other &&
-        "$quipu" carto deb:p1 --closure A --split > other && cmp first other &&
+        "$quipu" carto deb:p1 --closure A --split > other && cmp first other && stages_are_counted &&
         expect 0 '"status":"SUCCESS"' '' carto status s &&
         expect 0 'end-detect-reason: TRAVERSE_COMPLETE' '' carto logs s &&
         expect 0 '^deb:p1@1.1$' '' carto result s -o tree &&
