@@ -754,7 +754,7 @@ struct qp_activity {
     char digit;         /* of the job's state, for this dimension: '3' to '9' */
     const char *status; /* the same in a word: completed, ... */
     /* Of an event of a flow: `type` is activity, run, sleep, signals, signal, loop, branch, removed or version, and `status`
-     * pending, started, completed or errored. */
+     * pending, started, completed or errored; of a branch NULL, and a loop is started until it has ended. */
     qp_str location;  /* where it stands in the history: "{2, 1}"; else none */
     int64_t version;  /* from 1; else 0 */
     int64_t attempts; /* of an activity: those that have begun; else 0 */
@@ -1080,7 +1080,7 @@ QP_API QP_MUST_USE int qp_task_retry(qp_task *task, qp_ms delay_ms, struct qp_er
  * qp_check_version; otherwise the jobs that it concerns are parked, and nothing is written.
  *
  * Texts that durable calls give live until the function returns. Texts that are given to them are copied, unless the call says
- * otherwise. Names are as all names: [A-Za-z0-9._~:-]+, at most 255 bytes. Inputs and outputs are JSON of at most 2 MiB; none
+ * otherwise. Names are as all names: [A-Za-z0-9._~:-]+, at most 255 bytes, the name of a flow 254. Inputs and outputs are JSON of at most 2 MiB; none
  * stands for null.
  *
  * Threads: a qp_flow belongs to the thread that its function runs on. A durable call from another thread returns
@@ -1097,7 +1097,7 @@ typedef struct qp_flow qp_flow;
 typedef int (*qp_flow_function)(qp_flow *flow, qp_str input, void *context);
 
 struct qp_flow_kind {
-    qp_str name;               /* that jobs are started with: qp_start.topic */
+    qp_str name;               /* that jobs are started with: qp_start.topic; at most 254 bytes */
     qp_flow_function function; /* thread-safe when there are several threads */
     void *context;
     int64_t in_hand; /* runs fetched ahead, at most; 0: 1024 */
@@ -1105,7 +1105,7 @@ struct qp_flow_kind {
 /* From now on this process runs flows of the name, on the threads of its workers. At any time. The first process that adds
  * a name makes it known to the store, for good: a job that is started with it is a flow. QP_E_EXISTS: this handle has the name;
  * QP_E_CONFLICT: the name is a graph's topic, or open jobs of one activity have it as theirs; QP_E_LIMIT: there are
- * 10,000 names in the namespace. */
+ * 10,000 names in the namespace; QP_E_TOO_LARGE: the name has more than 254 bytes. */
 QP_API QP_MUST_USE int qp_flow_add(qp *engine, const struct qp_flow_kind *kind, struct qp_err *err);
 
 /* Ends the function: `output` is that of the job, or of the closure, or of qp_inline, whose function this is. Records it

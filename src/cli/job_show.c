@@ -77,6 +77,10 @@ void job_print_standing(FILE *out, const struct json *activity)
         (void)print_value(out, digit);
         (void)fputc(' ', out);
     }
+    if (status == NULL && json_get(activity, QP_STR("location")) != NULL) {
+        (void)fputc('-', out); /* a branch of a flow: what stands below it says how far it is */
+        return;
+    }
     (void)print_value(out, status != NULL ? status : json_get(activity, QP_STR("state")));
 }
 

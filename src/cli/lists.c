@@ -84,7 +84,7 @@ int list_run(struct cli *c, const struct list *list)
     }
     output_end(&r.out, r.cursor);
     if (r.cursor != NULL && (r.out.kind == OUTPUT_TEXT || r.out.kind == OUTPUT_WIDE)) {
-        cli_say("there are more: --all, or --cursor %s", r.cursor);
+        cli_say("there are more: --all, or --cursor '%s'", r.cursor);
     }
     return EXIT_OK;
 }

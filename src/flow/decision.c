@@ -200,13 +200,14 @@ static int check_commands(struct checking *k, struct decision *d)
     return QP_OK;
 }
 
-/* A history has at most LIMIT_FLOW_EVENTS. */
+/* A history has at most LIMIT_FLOW_EVENTS. A listen with a time limit needs room for the signals that may come, too. */
 static int check_room(const struct decision *d, const struct decision_facts *facts,
                       struct qp_err *err)
 {
     int64_t events = facts->events;
     for (size_t i = 0; i < d->count; i++) {
         events += d->commands[i].again ? 0 : 1;
+        events += str_is_none(d->commands[i].got) ? 0 : 1;
     }
     if (events <= LIMIT_FLOW_EVENTS) {
         return QP_OK;

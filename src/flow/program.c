@@ -118,13 +118,13 @@ static int read_decision(struct turn *t, qp_str text, int64_t events, struct dec
     return decision_check(env_of(t), turn_arena(t), out_decision, &facts, err);
 }
 
-/* Every event has an entry of the journal, so a job with few entries has room for all that one decision can make; only the
- * events of a long one are counted. */
+/* Every event has an entry of the journal, so a job with few entries has room for all that one decision can make, two events
+ * per command; only the events of a long one are counted. */
 int flow_decided(struct turn *t, qp_str text, struct qp_err *err)
 {
     struct decision decision;
     int64_t events = 0;
-    if (t->job->seq + LIMIT_FLOW_COMMANDS > LIMIT_FLOW_EVENTS) {
+    if (t->job->seq + 2 * LIMIT_FLOW_COMMANDS > LIMIT_FLOW_EVENTS) {
         QP_TRY(flow_count_events(t->bundle, t->site.ref, &events));
     }
     return read_decision(t, text, events, &decision, err);

@@ -401,7 +401,7 @@ static int command_listen(const qp_flow *f, const struct listening *l,
         json_put_str(w, (qp_str){at, location_print(&got->at, at)});
     }
     put_ms(w, QP_STR("limit"), l->options->limit);
-    return command_end(s);
+    return got != NULL ? command_end_got(s) : command_end(s);
 }
 
 /* Of [{"name","at","data"},..] the one signal that was asked for. */

@@ -60,24 +60,26 @@ static bool makes_event(const struct command *c)
     return c->round == NULL || c->round->found.verdict != CURSOR_REPLAY;
 }
 
-static int append(struct script *s, struct command *c)
+/* `later`: events that may follow from it without another decision. */
+static int append(struct script *s, struct command *c, size_t later)
 {
+    size_t made = makes_event(c) ? 1 : 0;
+    size_t taken = s->log->history.count + s->result.made + s->later;
     if (s->command_count == LIMIT_FLOW_COMMANDS) {
         return too_many(s);
     }
-    if (makes_event(c)) {
-        if (s->log->history.count + s->result.made == LIMIT_FLOW_EVENTS) {
-            return history_full(s);
-        }
-        s->result.made++;
+    if (made + later > 0 && taken + made + later > LIMIT_FLOW_EVENTS) {
+        return history_full(s);
     }
+    s->result.made += made;
+    s->later += later;
     s->command_count++;
     *s->last = c;
     s->last = &c->next;
     return QP_OK;
 }
 
-int command_end(struct script *s)
+static int end_with(struct script *s, size_t later)
 {
     struct command *c = ARENA_NEW(s->arena, struct command);
     json_end_object(&s->writer);
@@ -85,7 +87,17 @@ int command_end(struct script *s)
         !arena_copy(s->arena, buf_slice(&s->text), &c->text)) {
         return script_no_memory(s);
     }
-    return append(s, c);
+    return append(s, c, later);
+}
+
+int command_end(struct script *s)
+{
+    return end_with(s, 0);
+}
+
+int command_end_got(struct script *s)
+{
+    return end_with(s, 1);
 }
 
 int command_loop(struct script *s, struct round *round, qp_str state)
@@ -96,7 +108,7 @@ int command_loop(struct script *s, struct round *round, qp_str state)
             return script_no_memory(s);
         }
         round->command->round = round;
-        QP_TRY(append(s, round->command));
+        QP_TRY(append(s, round->command, 0));
     }
     round->command->state = state;
     round->command->iteration = round->iteration;

@@ -14,6 +14,8 @@
 /* One command: begin, add keys to s->writer, end. */
 void command_begin(struct script *s, const char *op, const struct cursor_found *found);
 int command_end(struct script *s) QP_MUST_USE;
+/* The same for a listen with `got`: it may make another event, and the history needs room for both. */
+int command_end_got(struct script *s) QP_MUST_USE;
 /* What the run says of the loop, once: a later word takes the place of the earlier. */
 int command_loop(struct script *s, struct round *round, qp_str state) QP_MUST_USE;
 /* The decision, with what ends it (return or fail), or none. */

@@ -107,6 +107,8 @@ struct script {
     struct command *first;
     struct command **last;
     int64_t command_count;
+    size_t
+        later; /* events that its listens may make besides: the signals of those with a time limit */
     int64_t after;   /* answers before anything can go on; 0: nothing waits */
     struct buf text; /* of the command that is written */
     struct json_writer writer;

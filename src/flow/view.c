@@ -162,24 +162,33 @@ static void say_slept(struct note *n)
     }
 }
 
-static int say_loop(struct note *n)
+/* What the data row of a loop says; "{}": there is none yet. */
+static int loop_data(const struct sight *sight, const struct act_row *act, qp_str *out_value)
 {
-    const struct act_row *act = n->act;
     struct data_row key = {.ns = act->ns, .job = act->job};
     const void *row = NULL;
-    const struct data_row *data;
-    long long count;
     int rc;
-    QP_TRY(flow_loop_name(n->sight->arena, act->addr, &key.name));
-    rc = store_get(n->sight->store, n->sight->arena, TABLE_data, &key, &row, n->sight->err);
+    *out_value = QP_STR("{}");
+    QP_TRY(flow_loop_name(sight->arena, act->addr, &key.name));
+    rc = store_get(sight->store, sight->arena, TABLE_data, &key, &row, sight->err);
     if (rc != QP_OK) {
         return rc == QP_E_NOT_FOUND ? QP_OK : rc;
     }
-    data = row;
-    count = (long long)real_parse(flow_member(data->value, "iteration"));
+    *out_value = ((const struct data_row *)row)->value;
+    return QP_OK;
+}
+
+static int say_loop(struct note *n)
+{
+    qp_str data;
+    qp_str iteration;
+    long long count;
+    QP_TRY(loop_data(n->sight, n->act, &data));
+    iteration = flow_member(data, "iteration");
+    count = str_is_none(iteration) ? 0 : (long long)real_parse(iteration);
     if (count > 0) {
         buf_printf(&n->text, "%s %lld iteration%s",
-                   raw_has(data->value, "output") ? "ended after" : "recorded up to", count,
+                   raw_has(data, "output") ? "ended after" : "recorded up to", count,
                    count == 1 ? "" : "s");
     }
     return QP_OK;
@@ -255,6 +264,21 @@ static const char *status_of(const struct act_row *act)
                              : "completed";
 }
 
+/* The row of a branch or a loop is complete as soon as it stands, whatever runs below it: a branch has no status (NULL),
+ * and a loop has started until its data row has its output. */
+static int find_status(const struct sight *sight, const struct act_row *act,
+                       const char **out_status)
+{
+    qp_str data;
+    if (act->kind != HISTORY_LOOP) {
+        *out_status = act->kind == HISTORY_BRANCH ? NULL : status_of(act);
+        return QP_OK;
+    }
+    QP_TRY(loop_data(sight, act, &data));
+    *out_status = raw_has(data, "output") ? "completed" : "started";
+    return QP_OK;
+}
+
 /* What `say` says, in the sight's arena; none: nothing. */
 static int note_write(struct note *n, int (*say)(struct note *n), qp_str *out_note)
 {
@@ -320,7 +344,7 @@ int flow_describe_activity(void *state, const struct sight *sight, const struct 
     }
     told->type = type_of(act);
     told->version = act->version;
-    told->status = status_of(act);
+    QP_TRY(find_status(sight, act, &told->status));
     told->attempts = attempts_of(act, told->task);
     told->answered_at = flow_is_born_complete(act) ? 0 : told->answered_at;
     QP_TRY(location_text(sight->arena, act->addr, &told->location));
@@ -384,7 +408,7 @@ static int each_message(void *context, const void *row)
     struct task_seen task = {"none", m->wake_at};
     if (m->kind == MESSAGE_TASK) {
         task.word = task_word(m->state);
-    } else if (m->kind != MESSAGE_ANSWER) {
+    } else if (m->kind != MESSAGE_ANSWER && m->kind != MESSAGE_RESULT) {
         return QP_OK;
     } else if (m->state != MSG_DELAYED) {
         task.word = ANSWERED;
@@ -500,10 +524,20 @@ static void say_others(struct opened *o, bool returned)
 {
     int64_t open = o->sight->job->sem - (returned ? 0 : 1) - (int64_t)o->said;
     char text[64];
-    if (open > 0 && o->said >= LIMIT_WAITS_SHOWN) {
+    if (open > 0) {
         int n = snprintf(text, sizeof text, "%lld more", (long long)open);
         json_put_str(&o->w, (qp_str){text, (size_t)n});
     }
+}
+
+/* The reason is "word: sentence". A history at its limits is as large when the job is retried. */
+static const char *advice_of(qp_str parked)
+{
+    const char word[] = FLOW_TOO_LARGE ":";
+    size_t n = sizeof word - 1;
+    return parked.n >= n && memcmp(parked.p, word, n) == 0
+               ? "a person: the history is at its limit, so a retry cannot help; cancel the job"
+               : "a person: correct the code and retry the job, or cancel it";
 }
 
 static int say_all(struct opened *o)
@@ -514,7 +548,7 @@ static int say_all(struct opened *o)
         json_put_str(&o->w, QP_STR("a person: the job is paused until it is resumed"));
     }
     if (!str_is_none(o->sight->job->parked)) {
-        json_put_str(&o->w, QP_STR("a person: correct the code and retry the job, or cancel it"));
+        json_put_str(&o->w, str_from(advice_of(o->sight->job->parked)));
     }
     if (returned) {
         json_put_str(&o->w, QP_STR("the end of what it has begun: the flow has returned"));

@@ -16,8 +16,9 @@
 
 #include "kernel/face.h"
 
-/* info->waits_for: of a flow that is open, a JSON array of sentences, in the order of locations; at most
- * LIMIT_WAITS_SHOWN, and then one that says how many there are beside them. */
+/* info->waits_for: of a flow that is open, a JSON array of sentences: what a person has to do; that the flow has returned;
+ * works that are open, in the order of locations, at most LIMIT_WAITS_SHOWN; the next decision; and, whenever open works
+ * are left out, how many. */
 int flow_describe_job(void *state, const struct sight *sight, struct qp_job_info *info) QP_MUST_USE;
 
 int flow_describe_activity(void *state, const struct sight *sight, const struct act_row *act,

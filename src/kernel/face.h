@@ -158,7 +158,7 @@ struct face {
     /* Whether a task with a note (RESULT_BACK) goes to a worker of this build now. NULL: it does. */
     bool (*takes)(void *state, qp_str note, qp_str build, qp_ms now);
     /* The name is one of this kind from now on, a row of app_topic. QP_OK with *out_changed false: it was before.
-     * QP_E_CONFLICT, QP_E_LIMIT, QP_E_INVALID: refused, and the error says why. NULL: names of this kind come otherwise. At
+     * QP_E_CONFLICT, QP_E_LIMIT, QP_E_INVALID, QP_E_TOO_LARGE: refused, and the error says why. NULL: names of this kind come otherwise. At
      * most one kind has it. */
     int (*announce)(void *state, const struct faces *faces, struct bundle *b, int64_t ns,
                     qp_str name, bool *out_changed, struct qp_err *err);

@@ -147,8 +147,8 @@ body_lists() {
         [ "$(wc -l < "$TMPDIR/out")" = 3 ] &&
         expect 0 '^\{"id":"j-1"' '' ls -o jsonl --order oldest --all $where &&
         [ "$(wc -l < "$TMPDIR/out")" = 8 ] &&
-        expect 0 'there|STARTED' 'there are more: --all, or --cursor [^ ]+$' ls --limit 2 $where &&
-        cursor=$(sed -n 's/.*--cursor //p' "$TMPDIR/err") &&
+        expect 0 'there|STARTED' "there are more: --all, or --cursor '[^' ]+'\$" ls --limit 2 $where &&
+        cursor=$(sed -n "s/.*--cursor '\(.*\)'/\1/p" "$TMPDIR/err") &&
         expect 0 '^j-6$' '' ls -q --limit 2 --cursor "$cursor" $where &&
         expect 0 '^  -$' '' ls -o yaml --limit 1 $where &&
         expect 2 '' "no such field.*next: quipu help ls" ls --where 'stat=1' $where &&

@@ -130,7 +130,7 @@ static int see_activity(void *context, const struct qp_activity *a)
     }
     add(context, "%.*sv%lld %s", STR_ARG(a->location), (long long)a->version, a->type);
     add(context, " %.*s", STR_ARG(a->topic));
-    add(context, " %s %lld", a->status, (long long)a->attempts);
+    add(context, " %s %lld", a->status == NULL ? "-" : a->status, (long long)a->attempts);
     assert_true(a->entered_at > 0);
     assert_int_equal(a->answered_at > 0, a->category == 'A' && strcmp(a->state, "done") == 0);
     add(context, " %.*s\n", STR_ARG(a->note));
@@ -383,11 +383,11 @@ static const char everything_lines[] =
     "{6}v1 signals  completed 0 received 'b'\n"
     "{7}v1 sleep  completed 0 no signal came in time\n"
     "{8}v1 signal hello completed 0 sent to job 'other'\n"
-    "{9}v1 branch part completed 0 \n"
+    "{9}v1 branch part - 0 \n"
     "{9, 1}v1 loop rounds completed 0 ended after 2 iterations\n"
-    "{9, 1, 1}v1 branch rounds completed 0 \n"
+    "{9, 1, 1}v1 branch rounds - 0 \n"
     "{9, 1, 1, 1}v1 run look completed 0 \n"
-    "{9, 1, 2}v1 branch rounds completed 0 \n"
+    "{9, 1, 2}v1 branch rounds - 0 \n"
     "{9, 1, 2, 1}v1 run look completed 0 \n"
     "{10}v1 removed print-label completed 0 the code no longer has this activity\n"
     "{11}v2 version  completed 0 \n"
@@ -453,6 +453,34 @@ static void test_history(void **state)
     rt_end();
 }
 
+/* A loop whose first round waits. */
+static int tracks(qp_flow *flow, qp_str input, void *context)
+{
+    struct qp_loop loop = {.name = "track", .state = QP_STR("0")};
+    (void)context;
+    while (qp_loop_next(flow, &loop)) {
+        QP_TRY(qp_activity(flow, "nobody", input, NULL, NULL));
+    }
+    return loop.rc;
+}
+
+/* Neither a loop nor a branch is completed while something below it runs. */
+static void test_an_open_loop(void **state)
+{
+    qp *q;
+    rt_begin(RT_VIRTUAL);
+    q = rt_open(NULL);
+    add_flow(q, "loop", tracks);
+    start(q, "loop");
+    rt_poll(q);
+    expect_history(q, "loop",
+                   "{1}v1 loop track started 0 \n"
+                   "{1, 1}v1 branch track - 0 \n"
+                   "{1, 1, 1}v1 activity nobody started 0 no worker has taken it yet\n");
+    rt_close(q);
+    rt_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -460,6 +488,7 @@ int main(void)
         cmocka_unit_test(test_waits_for_much),
         cmocka_unit_test(test_waits_for_people),
         cmocka_unit_test(test_history),
+        cmocka_unit_test(test_an_open_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,6 +103,13 @@ static int carries(qp_flow *flow, qp_str input, void *context)
     return qp_return(flow, QP_NONE);
 }
 
+static int see_advice(void *context, const struct qp_job_info *job)
+{
+    (void)context;
+    assert_non_null(memmem(job->waits_for.p, job->waits_for.n, "a retry cannot help", 19));
+    return QP_OK;
+}
+
 static void test_too_many_bytes(void **state)
 {
     struct qp_err err = {0};
@@ -120,6 +127,7 @@ static void test_too_many_bytes(void **state)
         fail_msg("%.*s", STR_ARG(job.error));
     }
     qp_job_done(q, &job);
+    assert_int_equal(qp_job_show(q, QP_NONE, QP_STR("j"), NULL, see_advice, &err), QP_OK);
     assert_int_equal(qp_job_cancel(q, QP_STR("j"), "too long", &err), QP_OK);
     rt_poll(q);
     rt_expect(q, "j", "cancelled", NULL);

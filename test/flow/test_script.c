@@ -725,6 +725,36 @@ static void test_a_full_history(void **state)
     }
 }
 
+static int looks_and_listens(qp_flow *flow, qp_str input, void *context)
+{
+    for (int i = 0; i < LIMIT_FLOW_EVENTS - *(int *)context; i++) {
+        QP_TRY(qp_inline(flow, "look", look, NULL, NULL));
+    }
+    return qp_listen(flow, "a", &(struct qp_listen){.timeout_ms = 1000}, NULL);
+}
+
+/* A listen with a time limit may make two events: where the history has room for one, the job is parked. */
+static void test_room_for_signals(void **state)
+{
+    struct flow_log log = {.job = QP_STR("j"), .workflow = QP_STR("w"), .base = LIMIT_FLOW_EVENTS};
+    struct script_result result;
+    struct arena arena;
+    (void)state;
+    for (int room = 1; room <= 2; room++) {
+        arena_init(&arena, &t.env, 0);
+        make_runs(&log, &arena, (size_t)(LIMIT_FLOW_EVENTS - room));
+        assert_int_equal(script_run(&(struct script_input){.env = &t.env,
+                                                           .arena = &arena,
+                                                           .log = &log,
+                                                           .function = looks_and_listens,
+                                                           .context = &room},
+                                    &result),
+                         QP_OK);
+        assert_int_equal(result.kind, room == 1 ? SCRIPT_STOPPED : SCRIPT_WAITS);
+        arena_done(&arena);
+    }
+}
+
 /* --------------------------------------------------------------------------------------- mistakes */
 
 static int bad_v(qp_flow *flow, qp_str input, void *context)
@@ -1007,6 +1037,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_location_over_the_limits, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_decision_too_large, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_full_history, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_room_for_signals, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_decision_of_too_many_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_mistakes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_flow, setup, teardown),

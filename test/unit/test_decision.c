@@ -225,6 +225,23 @@ static void test_a_full_history(void **state)
     assert_int_equal(decision_check(&t.env, &arena, &d, &facts, &err), QP_OK);
 }
 
+/* A listen with a time limit may make a second event, and needs room for both. */
+static void test_room_for_signals(void **state)
+{
+    static const char listen[] =
+        "{\"base\":1,\"commands\":[{\"op\":\"listen\",\"loc\":\"{4}\",\"v\":1,"
+        "\"names\":[\"a\"],\"until\":1,\"got\":\"{5}\"}]}";
+    struct decision_facts facts = {.base = BASE, .look = look, .events = LIMIT_FLOW_EVENTS - 2};
+    struct decision d;
+    struct qp_err err;
+    (void)state;
+    assert_int_equal(decision_read(&t.env, &arena, str_from(listen), NOW, &d, &err), QP_OK);
+    assert_int_equal(decision_check(&t.env, &arena, &d, &facts, &err), QP_OK);
+    facts.events++;
+    assert_int_equal(decision_check(&t.env, &arena, &d, &facts, &err), QP_E_SHAPE);
+    assert_int_equal(strncmp(err.text, "history_too_large: ", 19), 0);
+}
+
 /* 2,000 commands are taken, 2,001 are not; and none of a flow that has returned. */
 static void test_limits(void **state)
 {
@@ -376,6 +393,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_full_history, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_room_for_signals, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(test_structure, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kept, setup, teardown),
