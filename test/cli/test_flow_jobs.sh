@@ -54,7 +54,7 @@ test_follow() {
 test_no_process_serves_the_flow() {
     "$quipu" signal order-1 approved by=Ada --db data/quipu.db > /dev/null 2>&1 && serve &&
         eventually sh -c "'$quipu' show order-1 -s unix:data/quipu.sock | grep -q 'the next decision: no process that runs the flow has taken it yet'" &&
-        expect 0 '^unserved +\{"topic":"@checkout"' "no worker serves the topic '@checkout'" show order-1 -s unix:data/quipu.sock
+        expect 0 '^unserved +\{"flow":"checkout"' "no worker serves the flow 'checkout'" show order-1 -s unix:data/quipu.sock
 }
 
 # Parked: the reason names the location and both sides, and what a person can do; corrected code goes on.
