@@ -213,14 +213,15 @@ static void bodies_are_bounded(void **state)
 }
 
 /* What we do not have yet is a mistake of the request, and no failure of the server. */
-static void no_flows_yet(void **state)
+static void no_methods_yet(void **state)
 {
     char *text;
     (void)state;
     st_begin(ST_MEMORY, ST_OPEN);
-    text = st_expect("POST", "/v1/work", "{\"worker\":\"w\",\"flows\":[\"f\"]}", 400,
+    text = st_expect("POST", "/v1/work",
+                     "{\"worker\":\"w\",\"flows\":[{\"name\":\"f\",\"methods\":[\"m\"]}]}", 400,
                      "errors.0.pointer");
-    assert_string_equal(text, "/flows");
+    assert_string_equal(text, "/flows/0/methods");
     free(text);
     assert_null(strstr(st_log(), "failed"));
     st_end();
@@ -231,7 +232,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_token_not_written), cmocka_unit_test(first_start_is_killed),
         cmocka_unit_test(adopted_socket_stays),    cmocka_unit_test(no_time_at_all),
-        cmocka_unit_test(bodies_are_bounded),      cmocka_unit_test(no_flows_yet),
+        cmocka_unit_test(bodies_are_bounded),      cmocka_unit_test(no_methods_yet),
     };
     return cmocka_run_group_tests_name("server", tests, NULL, NULL);
 }
