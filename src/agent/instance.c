@@ -177,13 +177,26 @@ static int push_branch(struct instance *s, const struct action *action)
     return push_execution(s, s->branch_count++);
 }
 
+/* The work moves into the state, and the counts with it. */
+static void count_state(struct instance *s, struct status *status, enum work_state state)
+{
+    bool is_task = status->work.type == WORK_TASK;
+    s->open_task_count += is_task && state == WORK_SCHEDULED;
+    s->open_task_count -= is_task && status->state == WORK_SCHEDULED;
+    s->failed_count += state == WORK_FAILED;
+    s->failed_count -= status->state == WORK_FAILED;
+    QP_ASSERT(s->open_task_count >= 0);
+    QP_ASSERT(s->failed_count >= 0);
+    status->state = state;
+}
+
 /* I2: what onSuccess changed is seen behind an awaited work, so it is completed at the index of its owner's execution. */
 static int prepare_success(struct instance *s, const struct action *action)
 {
     struct status *status = action->status;
     QP_ASSERT(status->state != WORK_SUCCESSFUL);
     QP_ASSERT(status->completed);
-    status->state = WORK_SUCCESSFUL;
+    count_state(s, status, WORK_SUCCESSFUL);
     status->output = action->call.output;
     status->error = (struct state_error){0};
     status->changed = true;
@@ -196,12 +209,12 @@ static int prepare_success(struct instance *s, const struct action *action)
 }
 
 /* A retry that came before has given the work another attempt: then it has not failed. */
-static void prepare_failure(const struct action *action)
+static void prepare_failure(struct instance *s, const struct action *action)
 {
     struct status *status = action->status;
     if (action->attempt == status->attempt) {
         QP_ASSERT(status->state == WORK_SCHEDULED);
-        status->state = WORK_FAILED;
+        count_state(s, status, WORK_FAILED);
         status->failing = false;
         status->error = action->call.error;
         status->changed = true;
@@ -214,7 +227,7 @@ static int prepare_action(struct instance *s, struct action *action)
     if (action->call.hook == HOOK_SUCCESS) {
         QP_TRY(prepare_success(s, action));
     } else if (action->call.hook == HOOK_FAILURE) {
-        prepare_failure(action);
+        prepare_failure(s, action);
     }
     action->taken = true;
     s->buffer_size -= call_size(&action->call);
@@ -256,6 +269,7 @@ static int try_trigger(struct instance *s, int64_t now_ms)
     if (s->decision_ongoing || s->mode != MODE_RUN || s->buffer_count == 0) {
         return QP_OK;
     }
+    QP_ASSERT(s->buffer_absent == 0);
     QP_TRY(prepare(s));
     s->decision_ongoing = true;
     s->decision_attempt = 1;
@@ -285,11 +299,12 @@ int instance_start(struct instance *s, int64_t now_ms, qp_str input, qp_str prop
 
 static int check_room(const struct instance *s, qp_str name, qp_str input, struct qp_err *err)
 {
-    if (s->buffer_count >= LIMIT_INSTANCE_BUFFER) {
+    int64_t waiting = (int64_t)s->buffer_count + s->buffer_absent;
+    if (waiting >= LIMIT_INSTANCE_BUFFER) {
         return err_set(
             err, QP_E_LIMIT,
-            "%zu actions wait for a decision, at most %d may; send the event again later",
-            s->buffer_count, LIMIT_INSTANCE_BUFFER);
+            "%lld actions wait for a decision, at most %d may; send the event again later",
+            (long long)waiting, LIMIT_INSTANCE_BUFFER);
     }
     if (s->buffer_size + (int64_t)(name.n + input.n) > LIMIT_INSTANCE_BUFFER_SIZE) {
         return err_set(err, QP_E_LIMIT,
@@ -524,6 +539,11 @@ static int apply_works(struct instance *s, int64_t now_ms, const struct draft *d
     for (size_t i = 0; i < draft->work_count; i++) {
         struct status *status = NULL;
         QP_TRY(copy_status(s->arena, draft->works[i].status, &status));
+        struct branch *branch = state_branch(s, status->branch_key);
+        status->number = s->work_count++;
+        s->open_task_count += status->work.type == WORK_TASK;
+        branch->work_count++;
+        branch->changed = true;
         QP_TRY(status_add(s->arena, &s->statuses, status));
         if (status->work.type == WORK_WAIT) {
             QP_TRY(schedule_wait(s, now_ms, status, draft->works[i].index));
@@ -639,7 +659,7 @@ static int retry_work(struct instance *s, struct status *status)
     next_attempt(status);
     status->retry_index = 0;
     status->failing = false;
-    status->state = WORK_SCHEDULED;
+    count_state(s, status, WORK_SCHEDULED);
     status->error = (struct state_error){0};
     return issue_attempt(s, status, 0);
 }

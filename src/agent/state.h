@@ -13,10 +13,8 @@
  *   properties   a row per change, by key
  *   buffer       a row per action, by order; deleted when it becomes a branch
  *
- * `changed` marks the items whose row has to be written. A state may be a window of the rows: all of the head, the waits and
- * the buffer; of executions those from `executions_first` on, which is at most ongoing_index; the branches that stand there,
- * their works, and the works that an action or a wait names; the properties that these can ask for. Lookups assert that what
- * they need is there.
+ * `changed` marks the items whose row has to be written. A state may be a window of the rows (stored.h): what a turn cannot ask
+ * for is not there. Lookups assert that what they need is.
  *
  * Invariants
  *   1. executions[i] is the key of a branch; the first place of a key is that branch's start_index.
@@ -24,7 +22,8 @@
  *   3. A wait in `waits` belongs to a work with status scheduled, whose end is not in the buffer.
  *   4. A work is successful exactly when it has a completion_index.
  *   5. Keys of properties rise, and the last is at most the count of executions.
- *   6. open_count is the number of branches that have not ended.
+ *   6. open_count is the number of branches that have not ended, open_task_count that of tasks that are scheduled, failed_count
+ *      that of works that have failed.
  *
  * All memory comes from one arena; an error (QP_E_NOMEM) leaves a state that the caller must drop, as it drops the transaction.
  * One thread at a time.
@@ -55,6 +54,7 @@ struct hook_call {
 struct branch {
     int64_t key;
     int64_t start_index;
+    int64_t work_count;   /* that it has asked for */
     int64_t timestamp_ms; /* of its action */
     struct hook_call call;
     qp_str output; /* of the hook, when it has ended; none: null */
@@ -69,6 +69,7 @@ enum work_state { WORK_SCHEDULED, WORK_SUCCESSFUL, WORK_FAILED };
 struct status {
     struct work work;
     int64_t branch_key;
+    int64_t number; /* of the work, from 0: statuses stand in this order */
     char hash[WORK_HASH_SIZE];
     enum work_state state;
     int64_t attempt;     /* reported errors + 1; while failed the number of the last attempt */
@@ -159,9 +160,13 @@ struct instance {
     int64_t branch_count;
     int64_t execution_count;
     int64_t open_count;
-    int64_t last_ms; /* the last reception or trigger: time does not go back behind it */
+    int64_t work_count;
+    int64_t open_task_count; /* tasks that are scheduled */
+    int64_t failed_count;    /* works that have failed */
+    int64_t last_ms;         /* the last reception or trigger: time does not go back behind it */
     int64_t next_order;
-    int64_t buffer_size; /* bytes of texts in the buffer */
+    int64_t buffer_size;   /* bytes of texts in the buffer */
+    int64_t buffer_absent; /* actions that wait, and are not in this window */
 
     /* Items */
     struct branch *branches; /* by key */

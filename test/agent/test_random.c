@@ -2,6 +2,8 @@
  *
  * The model is the document and its rulings in one struct of plain arrays, scanned from the beginning each time. A program is a
  * function of seed, branch and step, so that it replays. QP_SEED gives the seed of a run.
+ *
+ * One program in ten is run over rows: each turn loads the window that it may ask for, and saves what it has changed.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -13,6 +15,7 @@
 #include <cmocka.h>
 
 #include "agent/instance.h"
+#include "support/agentrows.h"
 #include "support/testenv.h"
 
 #define ROOM 4000
@@ -52,11 +55,40 @@ static struct testenv t;
 static struct arena arena;
 static struct instance s;
 static uint64_t program;
+static bool over_rows;
+static struct agentrows rows;
+static struct stored stored;
 
 static uint64_t mix(int64_t a, int64_t b, int64_t c)
 {
     int64_t numbers[] = {a, b, c};
     return hash_bytes(program, numbers, sizeof(numbers));
+}
+
+/* -------------------------------------------------------------------------------------- the rows */
+
+static void load(unsigned windows)
+{
+    struct row_source source = agentrows_source(&rows);
+    if (over_rows) {
+        assert_int_equal(stored_load(&source, &arena, windows, &s, &stored), QP_OK);
+    }
+}
+
+static void load_whole(void)
+{
+    struct row_source source = agentrows_source(&rows);
+    if (over_rows) {
+        assert_int_equal(stored_load_whole(&source, &arena, &s), QP_OK);
+    }
+}
+
+static void save(void)
+{
+    struct row_sink sink = agentrows_sink(&rows);
+    if (over_rows) {
+        assert_int_equal(stored_save(&stored, &sink, &s), QP_OK);
+    }
 }
 
 /* ------------------------------------------------------------------------------------- the model */
@@ -286,7 +318,10 @@ static void both_decide(int64_t now)
     struct draft d;
     int known = m.work_count;
     bool all_ended = true;
-    draft_init(&d, &arena, &s);
+    static struct instance seen;
+    load_whole();
+    seen = s; /* by the script, while the rows go on */
+    draft_init(&d, &arena, over_rows ? &seen : &s);
     for (int64_t i = m.ongoing; i < m.execution_count; i++) {
         both_run(&d, i, scheduled_at);
     }
@@ -303,7 +338,9 @@ static void both_decide(int64_t now)
     m.over = all_ended && m.buffer_count == 0;
     m.wait_count = m.over ? 0 : m.wait_count;
     m_trigger(now);
+    load(WINDOW_WAITS | WINDOW_BUFFER | WINDOW_BATCH);
     assert_int_equal(instance_decided(&s, now, &d, NULL), QP_OK);
+    save();
 }
 
 /* ---------------------------------------------------------------------------------------- inputs */
@@ -318,8 +355,10 @@ static void both_event(int64_t now, int event)
         }
     }
     m_trigger(now);
+    load(WINDOW_WAITS);
     assert_int_equal(
         instance_event(&s, now, event == 1 ? QP_STR("E1") : QP_STR("E2"), QP_NONE, NULL), QP_OK);
+    save();
 }
 
 static void both_report(int64_t now, int work, enum hook hook)
@@ -341,8 +380,16 @@ static void both_report(int64_t now, int work, enum hook hook)
             (struct naive_action){.time = now, .hook = hook, .work = work, .attempt = w->attempt});
         m_trigger(now);
     }
+    load(WINDOW_WAITS);
+    if (over_rows) {
+        struct row_source source = agentrows_source(&rows);
+        struct status *status = NULL;
+        assert_int_equal(stored_work(&source, &s, w->branch, work, &status), QP_OK);
+        assert_non_null(status);
+    }
     assert_int_equal(instance_report(&s, now, &r), QP_OK);
     assert_int_equal(s.ignored, is_ignored);
+    save();
 }
 
 static void both_retry(int64_t now)
@@ -355,18 +402,41 @@ static void both_retry(int64_t now)
             w->state = WORK_SCHEDULED;
         }
     }
+    load(WINDOW_WORKS);
     assert_int_equal(instance_retry(&s, now, NULL), QP_OK);
+    save();
 }
 
 static void both_timers(int64_t now)
 {
     m_end_until(now);
     m_trigger(now);
+    load(WINDOW_WAITS);
     assert_int_equal(instance_timers(&s, now), QP_OK);
+    save();
+}
+
+static void check_counts(void)
+{
+    int64_t open = 0;
+    int64_t tasks = 0;
+    int64_t failed = 0;
+    for (int i = 0; i < m.branch_count; i++) {
+        open += !m.branches[i].ended;
+    }
+    for (int i = 0; i < m.work_count; i++) {
+        tasks += !m.works[i].is_wait && m.works[i].state == WORK_SCHEDULED;
+        failed += m.works[i].state == WORK_FAILED;
+    }
+    assert_int_equal(s.open_count, open);
+    assert_int_equal(s.open_task_count, tasks);
+    assert_int_equal(s.failed_count, failed);
 }
 
 static void check_agree(void)
 {
+    load_whole();
+    check_counts();
     assert_int_equal(s.completed, m.over);
     assert_int_equal(s.decision_ongoing, m.out);
     assert_int_equal(s.ongoing_index, m.ongoing);
@@ -426,15 +496,21 @@ static void one_program(uint64_t seed)
     memset(&m, 0, sizeof(m));
     arena_init(&arena, &t.env, 0);
     instance_init(&s, &arena, QP_STR("i"), QP_STR("flow"));
+    over_rows = seed % 10 == 0;
+    agentrows_init(&rows, &t.env);
+    struct row_source source = agentrows_source(&rows);
+    stored_begin(&source, &stored);
     m.property_count = 1;
     m_push((struct naive_action){.hook = HOOK_HANDLE, .work = -1});
     m_trigger(0);
     assert_int_equal(instance_start(&s, 0, QP_NONE, QP_STR("0")), QP_OK);
+    save();
     for (int i = 0; i < 80 && !m.over; i++) {
         now += (int64_t)testenv_random_below(&random, 6);
         one_input(&random, now);
         check_agree();
     }
+    agentrows_done(&rows);
     arena_done(&arena);
 }
 
