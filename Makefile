@@ -352,11 +352,14 @@ CHECK_PROGRAMS   := $(call test_programs,asan,$(TEST_DIRS)) \
 TORTURE_PROGRAMS := $(call test_programs,asan,$(TEST_DIRS)) \
                     $(filter-out $(SERVER_TESTS),$(call test_programs,test,store crash sim) \
                                                  $(call test_programs,tsan,unit store server)) $(EXAMPLES)
-# What takes long begins first, or the lane ends with one program and an idle processor.
-LONG             := tools/cppcheck %/store/test_conformance %/graph/test_kills %/cli/test_embedder.sh %/e2e/test_blackbox \
-                    %/server/test_outage %/carto/test_oracle.sh %/server/test_serve_kill %/store/test_isolation \
+# What takes long begins first, or the lane ends with one program and an idle processor. What waits more than it computes
+# (the runner prints both) has a place of its own beside the others.
+LONG             := tools/cppcheck %/store/test_conformance %/graph/test_kills %/carto/test_oracle.sh %/store/test_isolation \
                     %/crash/test_copy_kill %/crash/test_oom %/crash/test_failpoints %/flow/test_flows %/store/test_random
-long_first        = $(filter $(LONG),$(1)) $(filter-out $(LONG),$(1))
+WAITING          := %/server/test_outage %/server/test_serve_kill %/e2e/test_blackbox %/cli/test_embedder.sh %/cli/test_postgres.sh \
+                    %/cli/test_live.sh %/cli/test_whole.sh %/unit/test_misuse %/unit/test_ready %/unit/test_builtin \
+                    %/server/test_http %/server/test_attack %/server/test_idle_polls
+long_first        = $(filter $(LONG),$(1)) $(filter-out $(LONG) $(WAITING),$(1)) --beside $(filter $(WAITING),$(1))
 LANE_CHECK       := $(call long_first,$(LINT) $(CHECK_PROGRAMS) $(TEST_SCRIPTS))
 LANE_TORTURE     := $(LINT) $(TORTURE_PROGRAMS) $(TEST_SCRIPTS)
 ALONE            := $(B)/test/test/server/test_attack
@@ -369,7 +372,7 @@ check: deps ## everything of the short lane: builds, lint, all tests; last line:
 	$(Q)$(MAKE) WERROR=1 check-lane
 check-build: all $(CHECK_PROGRAMS) $(TEST_TOOLS) $(REPLAYS) $(BENCHES) ## build what the short lane runs, and run nothing
 check-lane: check-build
-	$(Q)QP_LANE=check FUZZ_SECONDS=0 $(RUN) $(LANE_CHECK) $(call fuzz_command,$(REPLAYS))
+	$(Q)QP_LANE=check FUZZ_SECONDS=0 $(RUN) $(call fuzz_command,$(REPLAYS)) $(LANE_CHECK)
 torture: deps ## the long lane: the same tests without sampling, fuzzing, benchmark smoke
 	$(Q)$(MAKE) WERROR=1 torture-lane
 torture-lane: all $(B)/asan/quipu $(TORTURE_PROGRAMS) $(ALONE) $(TEST_TOOLS) $(FUZZERS) $(BENCHES)

@@ -234,7 +234,7 @@ static int settle(struct serve *s)
     o->builtin = true;
     o->shell = s->c->many[OPT_shell];
     o->shell_count = s->c->many_count[OPT_shell];
-    o->carto_topics = s->c->values[OPT_carto_topics];
+    o->step_topics = s->c->values[OPT_carto_topics];
     o->worker_threads = o->shell_count > 0 || s->more->programs ? LIMIT_SHELL_THREADS : 0;
     adopt(s);
     return EXIT_OK;

@@ -6,6 +6,7 @@
 #include "graph/face.h"
 #include "kernel/check.h"
 #include "kernel/single.h"
+#include "run/traversals.h"
 
 static const struct face *const kinds[] = {
     &single_face,
@@ -24,6 +25,11 @@ int kinds_open(const struct face_options *options, const struct face *const *mor
         memcpy(all + ARRAY_COUNT(kinds), more, more_count * sizeof *more);
     }
     return faces_open(options, all, ARRAY_COUNT(kinds) + more_count, out_faces);
+}
+
+int kinds_serve(qp *q, const char *topics, struct qp_err *err)
+{
+    return traversals_serve(q, topics, err);
 }
 
 int kinds_selftest(const struct qp_env *env, struct qp_err *err)

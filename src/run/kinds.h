@@ -10,6 +10,9 @@
 /* Opens the faces of all kinds, and `more` of the caller's, which outlive them. QP_E_NOMEM. */
 int kinds_open(const struct face_options *options, const struct face *const *more,
                size_t more_count, struct faces **out_faces) QP_MUST_USE;
+/* Adds the workers of the steps that kinds bring along, so that this process serves them: topics with commas, like
+ * "carto.resolve.deb,carto.format"; NULL: all. QP_E_INVALID: a topic is no step of any kind. */
+int kinds_serve(qp *q, const char *topics, struct qp_err *err) QP_MUST_USE;
 /* The selftests of all rules, the kernel's and the kinds'. */
 int kinds_selftest(const struct qp_env *env, struct qp_err *err) QP_MUST_USE;
 

@@ -162,11 +162,12 @@ struct api_call {
     const char *content_type_out;
     struct buf out;
     int retry_after_s;
-    bool replayed;              /* an answer of before: Idempotency-Replayed */
-    bool close_after;           /* nothing more is read from this peer */
-    const char *allow;          /* of 405 */
-    const char *traverse_state; /* of a traversal's result: its state in a word */
-    char content_range[64];     /* of 206 and 416; else empty */
+    bool replayed;           /* an answer of before: Idempotency-Replayed */
+    bool close_after;        /* nothing more is read from this peer */
+    const char *allow;       /* of 405 */
+    const char *header_name; /* one more header, of the handler's choice; NULL: none */
+    const char *header_value;
+    char content_range[64]; /* of 206 and 416; else empty */
     struct api_stream *stream;
 
     /* who keeps it */

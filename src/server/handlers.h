@@ -13,6 +13,9 @@
  * with the job. */
 void wait_for_job(struct api_call *c, qp_str id, qp_ms within_ms);
 
+/* job_calls.c: answers with a page of the jobs that fit a filter, as the parameters of the call ask. */
+void api_list_jobs(struct api_call *c, qp_str where);
+
 /* events.c: answers with a stream of a job's events, or of all that fit a filter. */
 bool wants_events(const struct api_call *c);
 void follow_job(struct api_call *c, qp_str id);

@@ -211,8 +211,8 @@ static void add_headers(struct exchange *x, struct MHD_Response *r)
     if (c->content_range[0] != '\0') {
         add_header(r, "Content-Range", c->content_range);
     }
-    if (c->traverse_state != NULL) {
-        add_header(r, "Traverse-State", c->traverse_state);
+    if (c->header_name != NULL) {
+        add_header(r, c->header_name, c->header_value);
     }
     if (c->replayed) {
         add_header(r, "Idempotency-Replayed", "true");

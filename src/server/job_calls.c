@@ -321,7 +321,7 @@ static void list_begin(struct api_call *c, struct json_writer *w)
     json_begin_array(w);
 }
 
-static void list_jobs(struct api_call *c, qp_str where)
+void api_list_jobs(struct api_call *c, qp_str where)
 {
     struct qp_list list = {.ns = c->ns, .where = where, .cursor = api_parameter(c, "cursor")};
     char cursor[QP_CURSOR_SIZE];
@@ -354,18 +354,13 @@ void endpoint_job_list(struct api_call *c)
     if (wants_events(c)) {
         follow_jobs(c, api_parameter(c, "where"));
     } else {
-        list_jobs(c, api_parameter(c, "where"));
+        api_list_jobs(c, api_parameter(c, "where"));
     }
 }
 
 void endpoint_parked_list(struct api_call *c)
 {
-    list_jobs(c, QP_STR("status=parked"));
-}
-
-void endpoint_traversal_list(struct api_call *c)
-{
-    list_jobs(c, QP_STR("workflow=carto"));
+    api_list_jobs(c, QP_STR("status=parked"));
 }
 
 /* The last item of a page is where the next one begins. */

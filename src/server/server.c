@@ -13,9 +13,9 @@
 #include "run/calls.h"
 #include "run/drive.h"
 #include "run/handle.h"
+#include "run/kinds.h"
 #include "run/stats.h"
 #include "run/stats_read.h"
-#include "run/traversals.h"
 
 #define PATH_SIZE 4096
 #define TLS_FILE_SIZE ((size_t)256 * 1024)
@@ -203,14 +203,14 @@ static void set_defaults(struct server *s)
     }
 }
 
-/* Echo and fail take no time; FORMAT of a traversal does, and needs a thread. */
+/* Echo and fail take no time; the steps that kinds of jobs bring along may, and need a thread. */
 static int open_workers(struct server *s, struct qp_err *err)
 {
     const struct server_options *o = &s->options;
     struct qp_builtin builtin = {.shell = o->shell, .shell_count = o->shell_count};
     int rc = o->builtin ? qp_builtin_serve(s->engine, &builtin, err) : QP_OK;
     if (rc == QP_OK && o->builtin) {
-        rc = traversals_serve(s->engine, o->carto_topics, err);
+        rc = kinds_serve(s->engine, o->step_topics, err);
     }
     if (rc != QP_OK) {
         return rc;

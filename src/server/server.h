@@ -44,7 +44,7 @@ struct server_options {
     /* What tasks of quipu.shell may run: "name=/the/program"; 0: nothing (struct qp_builtin). */
     const char *const *shell;
     size_t shell_count;
-    const char *carto_topics; /* of traversals that this server serves, with commas; NULL: all */
+    const char *step_topics; /* steps of built-in kinds that this server serves (kinds_serve) */
     int worker_threads; /* for workers in this process that take their time; 0: the engine's own thread runs them */
     /* Kinds of jobs beside those that every engine has (handle_open); else 0. They outlive the server. */
     const struct face *const *faces;

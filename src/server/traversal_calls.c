@@ -92,6 +92,11 @@ static int show_state(void *context, const struct job_row *job, const struct res
     return QP_OK;
 }
 
+void endpoint_traversal_list(struct api_call *c)
+{
+    api_list_jobs(c, QP_STR("workflow=carto"));
+}
+
 void endpoint_traversal_status(struct api_call *c)
 {
     struct json_writer w;
@@ -197,7 +202,8 @@ void endpoint_traversal_result(struct api_call *c)
         api_fail(c, rc == QP_E_BUSY ? QP_E_CONFLICT : rc, &err);
         return;
     }
-    c->traverse_state = looking.word;
+    c->header_name = "Traverse-State";
+    c->header_value = looking.word;
     c->status = looking.is_open ? 204 : 200;
     c->content_type_out = types[format];
     api_answer(c);
