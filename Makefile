@@ -357,8 +357,11 @@ TORTURE_PROGRAMS := $(call test_programs,asan,$(TEST_DIRS)) \
 LONG             := tools/cppcheck %/store/test_conformance %/graph/test_kills %/carto/test_oracle.sh %/store/test_isolation \
                     %/crash/test_copy_kill %/crash/test_oom %/crash/test_failpoints %/flow/test_flows %/store/test_random
 WAITING          := %/server/test_outage %/server/test_serve_kill %/e2e/test_blackbox %/cli/test_embedder.sh %/cli/test_postgres.sh \
-                    %/cli/test_live.sh %/cli/test_whole.sh %/unit/test_misuse %/unit/test_ready %/unit/test_builtin \
-                    %/server/test_http %/server/test_attack %/server/test_idle_polls
+                    %/cli/test_live.sh %/cli/test_whole.sh %/cli/test_jobs.sh %/cli/test_graph_jobs.sh %/cli/test_docs.sh \
+                    %/cli/test_migrate_postgres.sh %/server/test_serve.sh %/server/test_flow_drills.sh %/server/test_flow_work \
+                    %/server/test_http %/server/test_attack %/server/test_idle_polls %/server/test_faults %/server/test_reception \
+                    %/unit/test_misuse %/unit/test_ready %/unit/test_builtin %/unit/test_limits %/unit/test_level \
+                    %/store/test_pg_wake %/store/test_pg_copy %/crash/test_pg_limits
 long_first        = $(filter $(LONG),$(1)) $(filter-out $(LONG) $(WAITING),$(1)) --beside $(filter $(WAITING),$(1))
 LANE_CHECK       := $(call long_first,$(LINT) $(CHECK_PROGRAMS) $(TEST_SCRIPTS))
 LANE_TORTURE     := $(LINT) $(TORTURE_PROGRAMS) $(TEST_SCRIPTS)
