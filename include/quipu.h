@@ -541,19 +541,24 @@ QP_API QP_MUST_USE int qp_apps(qp *engine, qp_str ns, void *context, qp_app_visi
 /* One version. QP_E_NOT_FOUND. */
 QP_API QP_MUST_USE int qp_app_show(qp *engine, qp_str ns, qp_str app, qp_str version, void *context,
                                    qp_app_visit visit, struct qp_err *err);
-/* Hides a version: no job begins with it any more. Its text goes an hour later, or when no open job needs it; until then the
- * same text can be deployed again. QP_E_NOT_FOUND; QP_E_CONFLICT: it is active, or a job that has not ended began with it. It
- * looks at all jobs of the namespace. */
+/* Hides a version: no job begins with it any more. Its text goes an hour later, or when no job that is kept needs it, which
+ * is one that began with it; until then such jobs go on and are shown as before, and the same text can be deployed again.
+ * QP_E_NOT_FOUND; QP_E_CONFLICT: it is active, or a job that is kept needs it. It looks at all jobs of the namespace. */
 QP_API QP_MUST_USE int qp_app_delete(qp *engine, qp_str ns, qp_str app, qp_str version,
                                      struct qp_err *err);
+/* The same, of a version that jobs need, too: their retries and forks begin with the active version. */
+QP_API QP_MUST_USE int qp_app_delete_needed(qp *engine, qp_str ns, qp_str app, qp_str version,
+                                            struct qp_err *err);
 
 /* What can be done with a job that is there.
  *
  *   CANCEL  asks it to end: `cancelled`          KILL    ends it at once: `interrupted`
  *   PAUSE   no new tasks are handed out          RESUME  they are again
- *   RETRY   of a parked job: it goes on where it stands. Of one that has ended: a new job is started with
- *           the same input, whose forked_from is this one
- *   FORK    a new job from this one, open or not, with the same input or another
+ *   RETRY   of a parked job: it goes on where it stands. Of one that has ended: a new job, whose forked_from is this
+ *           one. Steps that have finished keep their results and are not run again; what failed, and what was
+ *           still open, runs again. The job says retried_as from then on, and is not retried again while the new one
+ *           is there. A graph or flow that has completed has nothing to retry
+ *   FORK    a new job from this one, open or not, from its first step, or from `at` on
  *   DELETE  of one that has ended: all of it goes, before its time
  */
 enum qp_verb {
@@ -573,7 +578,8 @@ struct qp_action {
     qp_str id; /* the whole of it: see qp_job_resolve */
     enum qp_verb verb;
     qp_str reason; /* CANCEL, KILL: kept with the job; none: the verb */
-    qp_str input;  /* FORK: JSON; none: that of the job */
+    qp_str
+        input; /* FORK, RETRY of an ended job: JSON, checked as that of a start; none: that of the job */
     qp_str new_id; /* RETRY of an ended job, FORK; none: one is made */
     /* For qp_job_act_async: after the commit, on the thread that drives the engine. `id` is that of
      * the new job when one was made, else that of the job. */
@@ -585,11 +591,19 @@ struct qp_action {
     qp_str idem_body;
     bool *out_by_key;
     bool descend; /* CANCEL, KILL: the jobs that it started are ended, too, and those below them */
+    /* RETRY of an ended job, FORK: where the new job begins. Of a flow a location ("{3}"): what stands before it in its
+     * history, with its times, is taken over. Of a graph an activity, by its id (its latest run) or its address: it
+     * and what comes after it run again, everything else that has finished keeps its results. */
+    qp_str at;
+    /* Likewise, of a graph: the version that the new job has, of the same application. None: that of the job or, if that was
+     * deleted, the active one. */
+    qp_str version;
 };
 
 /* Returns when it is on disk. out_id (may be NULL) gets the id of the new job, or that of the job.
- * QP_E_NOT_FOUND; QP_E_CLOSED: it has ended already; QP_E_CONFLICT: RETRY of a job that is neither parked
- * nor ended, DELETE of one that has not. */
+ * QP_E_NOT_FOUND, also of `at` and `version`; QP_E_CLOSED: it has ended already; QP_E_CONFLICT: RETRY of a job that is
+ * neither parked nor ended, was retried before, or has nothing to retry, DELETE of one that has not ended; QP_E_SHAPE: the
+ * input is refused; QP_E_INVALID: `at` is no place of such a job, or is given where there is no other place. */
 QP_API QP_MUST_USE int qp_job_act(qp *engine, const struct qp_action *action,
                                   char out_id[QP_ID_SIZE], struct qp_err *err);
 /* Returns when it is checked and queued. QP_E_LIMIT: 65536 calls wait already. */
@@ -643,6 +657,7 @@ struct qp_job_info {
     qp_str custom_id;
     qp_str parent;      /* id of the job that started it */
     qp_str forked_from; /* id of the job that it was made from */
+    qp_str retried_as;  /* of qp_job_show alone: id of the job that its retry has made */
     const char *status; /* as in struct qp_job */
     qp_str parked;      /* why a person is needed; none: nobody is */
     qp_str error;       /* why it failed, was cancelled or interrupted: as in struct qp_job */
@@ -709,6 +724,7 @@ struct qp_list {
     enum qp_order order;
     qp_str cursor; /* none or empty: from the start; else as it was given by the same list */
     int64_t limit;
+    bool unretried; /* without those that were retried (retried_as) */
 };
 
 /* Jobs that fit, by when they were started, on every store and from every node alike; of those that were started in the
@@ -887,7 +903,8 @@ QP_API QP_MUST_USE int qp_topic_list(qp *engine, qp_str ns, qp_str after, int64_
 
 /* ------------------------------------------------------------------------- bulk and operations */
 
-/* One page of an action on all jobs that fit: call again with the cursor while it is not empty. */
+/* One page of an action on all jobs that fit: call again with the cursor while it is not empty. RETRY passes over jobs that
+ * were retried already. */
 struct qp_bulk {
     qp_str ns;
     qp_str where;
@@ -907,6 +924,9 @@ struct qp_bulk_result {
 };
 QP_API QP_MUST_USE int qp_job_act_all(qp *engine, const struct qp_bulk *bulk,
                                       struct qp_bulk_result *out_result, struct qp_err *err);
+/* How many jobs it would act on. Looks at every job, if it must. */
+QP_API QP_MUST_USE int qp_bulk_count(qp *engine, const struct qp_bulk *bulk, int64_t *out_count,
+                                     struct qp_err *err);
 
 /* A copy of a store that is in use, as one file: all that was committed when it began, and nothing else. The
  * file must not be there yet. It is whole and on disk when this returns QP_OK, and was checked as

@@ -221,10 +221,14 @@
 /* Flows */
 #define LIMIT_FLOW_COMMANDS 2000 /* of one decision */
 #define LIMIT_FLOW_DECISION_SIZE                                                                   \
-    (8 * 1024 * 1024)                      /* of one decision, with the inputs of what it begins */
-#define LIMIT_FLOW_EVENTS 200000           /* of one history */
-#define LIMIT_FLOW_PAGE_EVENTS 2000        /* of it that a task, or a page behind it, has */
-#define LIMIT_FLOW_PAGE_SIZE (1024 * 1024) /* likewise bytes of inputs and outputs */
+    (8 * 1024 * 1024)              /* of one decision, with the inputs of what it begins */
+#define LIMIT_FLOW_EVENTS 200000   /* of one history */
+#define LIMIT_FLOW_COPY_EVENTS 100 /* of it that one copying decision of a fork makes or answers */
+#define LIMIT_FLOW_COPY_SIZE                                                                       \
+    (1024 * 1024) /* likewise bytes of inputs and outputs, after which it ends */
+#define LIMIT_FLOW_COPY_PLAN (64 * 1024)      /* bytes of one page of the plan of a fork */
+#define LIMIT_FLOW_PAGE_EVENTS 2000           /* of it that a task, or a page behind it, has */
+#define LIMIT_FLOW_PAGE_SIZE (1024 * 1024)    /* likewise bytes of inputs and outputs */
 #define LIMIT_NEWER_BUILD_MS (10 * 60 * 1000) /* that a decision waits for a newer build */
 #define LIMIT_NEWER_LOOK_MS (5 * 1000)        /* until it is offered again meanwhile */
 #define LIMIT_NEWER_BUILDS 8                  /* that have given it back, of those remembered */

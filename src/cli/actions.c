@@ -21,6 +21,24 @@ static int print_acted(struct cli *c, enum output kind, const struct reply *repl
     return EXIT_OK;
 }
 
+/* What a fork or a retry says of its new job. */
+static int fork_body(struct cli *c, struct ask_body *b)
+{
+    qp_str input = QP_NONE;
+    if (c->argument_count > 1) {
+        int status = input_read(c, c->arguments + 1, c->argument_count - 1, "null", &input);
+        if (status != EXIT_OK) {
+            return status;
+        }
+        json_key(&b->w, QP_STR("input"));
+        json_put_raw(&b->w, input);
+    }
+    ask_body_text(b, "id", c->values[OPT_id]);
+    ask_body_text(b, "at", c->values[OPT_at]);
+    ask_body_text(b, "version", c->values[OPT_version]);
+    return EXIT_OK;
+}
+
 static int act_on_one(struct cli *c, const char *verb, enum output kind)
 {
     bool deletes = strcmp(verb, "delete") == 0;
@@ -188,6 +206,28 @@ static int act_on_many(struct cli *c, const char *verb, enum output kind)
     return status;
 }
 
+/* A new job from one that is there, or one that goes on where it stands. */
+static int fork_or_retry(struct cli *c, const char *action)
+{
+    const char *id = NULL;
+    struct reply reply = {0};
+    struct ask_body b;
+    enum output kind;
+    int status = cli_expect(c, 1, SIZE_MAX);
+    status = status == EXIT_OK ? output_kind(c, &kind) : status;
+    status = status == EXIT_OK ? job_resolve(c, c->arguments[0], &id) : status;
+    if (status != EXIT_OK) {
+        return status;
+    }
+    ask_body_begin(c, &b);
+    status = fork_body(c, &b);
+    status =
+        ask_body_send(c, &b, status, &(struct question){.path = job_path(c, id, action)}, &reply);
+    status = status == EXIT_OK ? print_acted(c, kind, &reply) : status;
+    reply_done(&reply);
+    return status;
+}
+
 static int act(struct cli *c)
 {
     const char *verb = c->command->words;
@@ -225,6 +265,12 @@ int command_resume(struct cli *c)
 
 int command_retry(struct cli *c)
 {
+    if (!cli_has(c, OPT_where)) {
+        return fork_or_retry(c, "/retry");
+    }
+    if (cli_has(c, OPT_id) || cli_has(c, OPT_at) || cli_has(c, OPT_version)) {
+        return cli_usage("retry: --id, --at and --version are for one job, not for --where");
+    }
     return act(c);
 }
 
@@ -233,33 +279,7 @@ int command_delete(struct cli *c)
     return act(c);
 }
 
-/* ----------------------------------------------------------------------------------------- fork */
-
 int command_fork(struct cli *c)
 {
-    const char *id = NULL;
-    qp_str input = QP_NONE;
-    struct reply reply = {0};
-    struct ask_body b;
-    enum output kind;
-    int status = cli_expect(c, 1, SIZE_MAX);
-    status = status == EXIT_OK ? output_kind(c, &kind) : status;
-    if (status == EXIT_OK && c->argument_count > 1) {
-        status = input_read(c, c->arguments + 1, c->argument_count - 1, "null", &input);
-    }
-    status = status == EXIT_OK ? job_resolve(c, c->arguments[0], &id) : status;
-    if (status != EXIT_OK) {
-        return status;
-    }
-    ask_body_begin(c, &b);
-    if (!str_is_none(input)) {
-        json_key(&b.w, QP_STR("input"));
-        json_put_raw(&b.w, input);
-    }
-    ask_body_text(&b, "id", c->values[OPT_id]);
-    status =
-        ask_body_send(c, &b, EXIT_OK, &(struct question){.path = job_path(c, id, "/fork")}, &reply);
-    status = status == EXIT_OK ? print_acted(c, kind, &reply) : status;
-    reply_done(&reply);
-    return status;
+    return fork_or_retry(c, "/fork");
 }

@@ -353,7 +353,11 @@ int command_workflows_activate(struct cli *c)
 
 int command_workflows_rm(struct cli *c)
 {
-    return act(c, 2, &(struct question){.method = API_DELETE, .path = ""}, "removed");
+    return act(c, 2,
+               &(struct question){.method = API_DELETE,
+                                  .path = "",
+                                  .query = cli_has(c, OPT_force) ? "force=true" : NULL},
+               "removed");
 }
 
 /* ----------------------------------------------------------------------------------------- diff */

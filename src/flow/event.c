@@ -9,6 +9,7 @@
  */
 #include "flow/event.h"
 
+#include "flow/copy.h"
 #include "flow/flow.h"
 
 int64_t event_category(enum flow_op op)
@@ -72,6 +73,12 @@ static int enter_listen(struct turn *t)
 
 int event_enter(struct turn *t)
 {
+    bool copy = false;
+    bool answered = false;
+    QP_TRY(flow_copy_keeps(t, &copy, &answered));
+    if (answered) {
+        return QP_OK;
+    }
     switch ((enum history_type)t->act->kind) {
     case HISTORY_ACTIVITY:
         return turn_task(t, t->act->topic);
@@ -112,7 +119,10 @@ static int make_got(struct turn *t, qp_str signals)
 
 int event_work(struct turn *t, struct work *work)
 {
-    if (t->act->kind != HISTORY_SLEEP || t->act->category != 'A') {
+    bool copy = false;
+    bool answered = false;
+    QP_TRY(flow_copy_keeps(t, &copy, &answered));
+    if (answered || t->act->kind != HISTORY_SLEEP || t->act->category != 'A') {
         return QP_OK;
     }
     work->code = 200;
@@ -142,10 +152,14 @@ static int send_signal(struct turn *t)
 
 int event_spawn(struct turn *t, struct spawn *spawn)
 {
-    bool interrupted = was_interrupted(t);
+    bool interrupted;
+    bool copy = false;
+    bool answered = false;
+    QP_TRY(flow_copy_keeps(t, &copy, &answered));
     if (t->act->category == 'B') {
-        return t->act->kind == HISTORY_SIGNAL ? send_signal(t) : QP_OK;
+        return t->act->kind == HISTORY_SIGNAL && !copy ? send_signal(t) : QP_OK;
     }
+    interrupted = !answered && was_interrupted(t);
     if (interrupted) {
         qp_str got;
         QP_TRY(got_address(t, &got));

@@ -1,6 +1,7 @@
 /* face.c - the face of flows (see face.h) */
 #include "flow/face.h"
 
+#include "flow/copy.h"
 #include "flow/flow.h"
 #include "flow/program.h"
 #include "flow/rules.h"
@@ -142,6 +143,7 @@ const struct face flow_face = {.kind = FLOW_KIND,
                                .hook_kind = NAMES_NONE,
                                .program = program_of,
                                .resolve_start = resolve_start,
+                               .fork = flow_fork,
                                .result = told_result,
                                .takes = told_takes,
                                .announce = announce,

@@ -164,6 +164,13 @@ static int page_has_room(const struct reading *r)
     return QP_OK;
 }
 
+/* A fork began when the first of its line did. */
+static void copied_start(struct flow_log *log, qp_str flow_input)
+{
+    qp_str started = flow_member(flow_input, "started_at");
+    log->started_at = str_is_none(started) ? log->started_at : (qp_ms)real_parse(started);
+}
+
 static int take_row(void *context, const void *row)
 {
     struct reading *r = context;
@@ -174,6 +181,7 @@ static int take_row(void *context, const void *row)
     } else if (str_equal(act->addr, FLOW_ADDRESS)) {
         r->log->base = act->base;
         r->log->seed = flow_seed(act->input);
+        copied_start(r->log, act->input);
         r->has_flow = true;
     } else if (act->category == 'D') {
         QP_TRY(keep(r, act->input, &r->log->input));

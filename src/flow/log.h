@@ -56,7 +56,7 @@ struct flow_log {
     qp_str workflow;
     qp_str input;
     uint64_t seed;    /* of what is derived: random numbers and ids */
-    qp_ms started_at; /* when the job was made */
+    qp_ms started_at; /* when the job was made, or the one whose history it was made with */
     int64_t base;     /* the place of the last entry that this decision can see */
     size_t size;      /* bytes of inputs and outputs */
 };

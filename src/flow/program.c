@@ -13,6 +13,7 @@
 
 #include "base/failpoint.h"
 #include "base/hash.h"
+#include "flow/copy.h"
 #include "flow/decision_read.h"
 #include "flow/event.h"
 #include "flow/flow.h"
@@ -52,13 +53,22 @@ static int describe(struct turn *t, struct op_act_create *row)
     row->category = 'A';
     row->cyclic = CYCLIC_OPEN;
     row->policy = QP_STR(FLOW_POLICY);
-    QP_TRY(flow_input(turn_arena(t), seed_of(t), &row->input));
+    QP_TRY(flow_copy_input(t, &row->input));
+    if (str_is_none(row->input)) {
+        QP_TRY(flow_input(turn_arena(t), seed_of(t), &row->input));
+    }
     return flow_topic(turn_arena(t), t->job->workflow, &row->topic);
 }
 
+/* A fork copies before its first decision. */
 static int enter(struct turn *t)
 {
-    return is_event(t) ? event_enter(t) : turn_decision(t, FLOW_ADDRESS);
+    bool copies = false;
+    if (is_event(t)) {
+        return event_enter(t);
+    }
+    QP_TRY(flow_copy_is_on(t, &copies));
+    return copies ? flow_copy_enter(t) : turn_decision(t, FLOW_ADDRESS);
 }
 
 static int yields(struct turn *t, bool *out_yields)
@@ -159,6 +169,11 @@ static int make_event(struct turn *t, const struct flow_command *c)
 static int decide(struct turn *t, struct work *work)
 {
     struct decision decision;
+    bool copies = false;
+    QP_TRY(flow_copy_is_on(t, &copies));
+    if (copies) {
+        return flow_copy_work(t, work);
+    }
     QP_TRY(read_decision(t, work->output, 0, &decision, NULL));
     for (size_t i = PLANT(decision_hole) && t->stepwise ? 1 : 0; i < decision.count; i++) {
         QP_TRY(make_event(t, &decision.commands[i]));
@@ -226,8 +241,15 @@ static int enter_made(struct turn *t, struct raw_walk made, int64_t *out_waiting
 /* Step 2 of a decision: its events are entered, and the flow rests, has returned, or has failed. */
 static int decided(struct turn *t, struct spawn *spawn)
 {
-    struct decision_kept kept = decision_kept(t->guid.output);
+    struct decision_kept kept;
     int64_t waiting = 0;
+    if (t->guid.code >= 400) {
+        return turn_spawn_nothing(t);
+    }
+    if (flow_copy_was(t->guid.output)) {
+        return flow_copy_spawn(t, spawn);
+    }
+    kept = decision_kept(t->guid.output);
     if (kept.end == DECISION_FAILS) {
         turn_fail(t, JOB_FAILED, kept.error);
         return QP_OK;

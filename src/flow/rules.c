@@ -173,19 +173,21 @@ static int rule_answers(void *state, const struct sight *sight, qp_str *out_wron
     return QP_OK;
 }
 
-/* Whether the decision that made the event has counted it, which is its step 2. */
-static int is_decided(struct walk *w, const struct act_row *act, bool *out_counted)
+/* Whether the decision that made the event has counted it, which is its step 2. *out_made false: no decision made it. */
+static int is_decided(struct walk *w, const struct act_row *act, bool *out_made, bool *out_counted)
 {
     struct guid_row key = {
         .ns = act->ns, .job = act->job, .addr = FLOW_ADDRESS, .guid = act->parent_guid};
     const void *row = NULL;
     int rc;
+    *out_made = true;
     if (str_equal(w->flow.guid, act->parent_guid)) {
         *out_counted = guid_has_spawned(w->flow.guid_ledger);
         return QP_OK;
     }
     rc = store_get(w->sight->store, w->sight->arena, TABLE_guid, &key, &row, w->sight->err);
     if (rc == QP_E_NOT_FOUND) {
+        *out_made = false;
         return QP_OK;
     }
     *out_counted =
@@ -199,16 +201,17 @@ static int is_counted(struct walk *w, const struct act_row *act, const struct pa
                       bool *out_counted)
 {
     const struct passed *former = before(w, event);
+    bool made = false;
     *out_counted = act->ledger != 0;
     if (event->has_spawned || act->ledger != 0) {
         *out_counted = !event->has_spawned;
         return QP_OK;
     }
-    if (act->kind == HISTORY_SIGNALS && flow_is_born_complete(act)) {
+    QP_TRY(is_decided(w, act, &made, out_counted));
+    if (!made && act->kind == HISTORY_SIGNALS && flow_is_born_complete(act)) {
         *out_counted = former != NULL && former->has_spawned;
-        return QP_OK;
     }
-    return is_decided(w, act, out_counted);
+    return QP_OK;
 }
 
 static int ask_place(struct walk *w, const struct act_row *act, const struct passed *event)

@@ -37,7 +37,8 @@
 enum act_kind {
     ACT_USUAL,
     ACT_SKIPPED, /* its statusThreshold forbids it: it does nothing, and nothing follows */
-    ACT_BROKEN   /* its input is an error, which is its answer */
+    ACT_BROKEN,  /* its input is an error, which is its answer */
+    ACT_KEPT /* it has run in the job that this one was made from, and is answered as there (fork.h) */
 };
 
 struct action {

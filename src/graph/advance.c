@@ -371,7 +371,8 @@ static int what_to_tell(struct action *s, struct tells *out_tells)
 static int publish(struct action *s, const struct tells *tells)
 {
     qp_str data = QP_NONE;
-    if (!tells->emit && !tells->persist) {
+    bool was_told = s->turn->act->kind == ACT_KEPT;
+    if (was_told || (!tells->emit && !tells->persist)) {
         return QP_OK;
     }
     QP_TRY(bundle_run(s->turn->bundle)); /* the data with what this step has put there */

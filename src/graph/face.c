@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "graph/action.h"
 #include "graph/draw.h"
+#include "graph/fork.h"
 #include "graph/nest.h"
 #include "graph/program.h"
 #include "graph/start.h"
@@ -76,7 +77,19 @@ static int key_of_signal(void *state, struct bundle *b, const struct op_hook_sig
     return graph_signal_key(((struct graphs *)state)->library, b, signal, version, out_key, err);
 }
 
+static int take_over(void *state, struct turn *t, const struct fork *fork, struct qp_err *err)
+{
+    return fork_begin(((struct graphs *)state)->library, t, fork, err);
+}
+
 /* ----------------------------------------------------------------------------------------- reading */
+
+/* Also one that has ended: it is shown by its graph, and can be retried. */
+static bool needs(void *state, const struct job_row *job, qp_str version)
+{
+    (void)state;
+    return str_equal(job->version, version);
+}
 
 /* A job's graph, while it is looked at. */
 struct seen {
@@ -209,6 +222,8 @@ const struct face graph_face = {.kind = GRAPH_KIND,
                                 .turn = graphs_turn,
                                 .resolve_start = resolve_start,
                                 .signal_key = key_of_signal,
+                                .fork = take_over,
+                                .needs = needs,
                                 .describe_job = describe_job,
                                 .describe_activity = describe_activity,
                                 .export_data = export_data};

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "graph/action.h"
+#include "graph/fork.h"
 
 #define CODE_BROKEN 422 /* of what cannot be computed */
 static_assert(LIMIT_ID_SIZE == 255, "a sentence below names it");
@@ -70,7 +71,11 @@ static int describe(struct turn *t, struct op_act_create *row)
         row->input = QP_NONE;
     }
     rc = type_of(&s)->describe(&s, row);
-    return is_broken(rc) ? break_off(&s, row, rc) : rc;
+    if (is_broken(rc)) {
+        return break_off(&s, row, rc);
+    }
+    QP_TRY(rc);
+    return str_is_none(t->job->forked_from) ? QP_OK : fork_describe(&s, row);
 }
 
 /* A hook's key that is undefined shows only here: the activity is there already, so the job ends by a message. */
@@ -87,8 +92,12 @@ static int enter_broken(struct action *s)
 static int enter(struct turn *t)
 {
     struct action s;
-    int rc = action_init(&s, t);
-    rc = rc == QP_OK && type_of(&s)->enter != NULL ? type_of(&s)->enter(&s) : rc;
+    int rc;
+    QP_TRY(action_init(&s, t));
+    if (t->act->kind == ACT_KEPT) {
+        return fork_enter(&s);
+    }
+    rc = type_of(&s)->enter != NULL ? type_of(&s)->enter(&s) : QP_OK;
     return is_broken(rc) ? enter_broken(&s) : rc;
 }
 
@@ -116,6 +125,9 @@ static int work(struct turn *t, struct work *work)
     QP_TRY(action_init(&s, t));
     if (t->act->kind == ACT_BROKEN) {
         *work = (struct work){.code = CODE_BROKEN, .output = t->act->input};
+    }
+    if (t->act->kind == ACT_KEPT && t->act->category == 'B') {
+        return fork_work(&s, work);
     }
     if (t->act->kind != ACT_USUAL || type_of(&s)->work == NULL) {
         return QP_OK;
@@ -168,6 +180,7 @@ static int spawn_one(struct action *s, struct spawn *spawn)
         return advance_nowhere(s);
     case ACT_BROKEN:
         return advance(s, spawn);
+    case ACT_KEPT:
     case ACT_USUAL:
         break;
     }

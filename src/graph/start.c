@@ -42,11 +42,31 @@ static int own_version(struct library *l, const struct row_reader *reader, struc
     return QP_OK;
 }
 
+/* The version that a fork asks for, of the application that it would have. */
+static int wanted_version(struct arena *a, struct naming *n, struct qp_err *err)
+{
+    qp_str app;
+    qp_str version;
+    if (!version_split(n->version, &app, &version)) {
+        return err_set(err, QP_E_CORRUPT, "'%.*s' is no version of a graph", STR_ARG(n->version));
+    }
+    return version_name(a, app, n->wanted, &n->version) == QP_OK
+               ? QP_OK
+               : err_set(err, QP_E_NOMEM, "%s", qp_code_text(QP_E_NOMEM));
+}
+
 /* A version that was not found by its name may be one that was deleted: no job begins with it. */
 static int check_open(const struct row_reader *reader, const struct naming *n, struct qp_err *err)
 {
     bool open = false;
     QP_TRY(library_is_open(reader, n->ns, n->version, &open));
+    if (!open && !str_is_none(n->wanted)) {
+        (void)err_set(err, QP_E_NOT_FOUND,
+                      "version: there is no '%.*s', or it was deleted; quipu workflows show lists "
+                      "the versions of an application",
+                      STR_ARG(n->version));
+        return err_point(err, QP_E_NOT_FOUND, "/version");
+    }
     return open ? QP_OK
                 : err_set(err, QP_E_NOT_FOUND,
                           "version '%.*s' of '%.*s' was deleted, and no job begins with it: start "
@@ -92,6 +112,10 @@ int graph_start(struct library *l, struct bundle *b, struct naming *n, struct qp
     struct row_reader reader = reader_in(b);
     const struct graph *g = NULL;
     bool by_name = !str_is_none(n->version) && str_is_none(n->pinned);
+    if (!str_is_none(n->wanted)) {
+        QP_TRY(wanted_version(&b->commit->arena, n, err));
+        by_name = false;
+    }
     if (str_is_none(n->version)) {
         QP_TRY(own_version(l, &reader, n));
     }

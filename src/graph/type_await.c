@@ -120,7 +120,8 @@ static int spawn(struct action *s, struct spawn *spawn)
         return rc == QP_OK ? advance(s, spawn) : rc;
     }
     spawn->pending = true;
-    return call_child(s, QP_STR("again"), delay_ms);
+    /* What is kept has its next answer already. */
+    return s->turn->act->kind == ACT_KEPT ? QP_OK : call_child(s, QP_STR("again"), delay_ms);
 }
 
 const struct type type_await = {

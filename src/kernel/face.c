@@ -201,6 +201,24 @@ static int unnamed_start(struct faces *f, struct bundle *b, struct naming *n, st
     return caller != NULL && !str_is_none(n->version) ? QP_OK : face_ask(plain_face(f), b, n, err);
 }
 
+/* A fork keeps its version. If that is gone, it gets the one that its name means now, of the same kind. */
+static int pinned_start(struct faces *f, struct bundle *b, struct naming *n, const struct faced *of,
+                        struct qp_err *err)
+{
+    struct meaning meaning;
+    int rc = face_ask(of, b, n, err);
+    if (rc != QP_E_NOT_FOUND || !str_is_none(n->wanted)) {
+        return rc;
+    }
+    QP_TRY(names_find(f->names, b, &b->commit->arena, n->ns, NAME_START, n->name, &meaning));
+    if (meaning.kind != n->pinned_kind) {
+        return rc; /* the error says that it is gone */
+    }
+    n->pinned = QP_NONE;
+    n->version = meaning.version;
+    return face_ask(of, b, n, err);
+}
+
 int faces_start(struct faces *f, struct bundle *b, struct naming *n, struct qp_err *err)
 {
     const struct faced *of = NULL;
@@ -211,6 +229,9 @@ int faces_start(struct faces *f, struct bundle *b, struct naming *n, struct qp_e
     n->jid = QP_NONE;
     n->announced = false;
     rc = start_face(f, b, n, &of);
+    if (rc == QP_OK && !str_is_none(n->pinned)) {
+        return pinned_start(f, b, n, of, err);
+    }
     if (rc != QP_OK) {
         return err_set(err, rc, "'%.*s': %s", STR_ARG(n->name), qp_code_text(rc));
     }

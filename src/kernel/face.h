@@ -38,6 +38,8 @@ struct naming {
     /* The version of the job that this one is a fork of, and that job's kind; none: what the name means now. */
     qp_str pinned;
     int64_t pinned_kind;
+    qp_str
+        wanted; /* of a fork: the version that was asked for, in the kind's words; none: `pinned`, as long as it is there */
     /* The version of the job that calls this one, and its kind; none: no job does. A name that is not in the table may
      * be known to the caller's own version. */
     qp_str caller;
@@ -51,6 +53,15 @@ struct naming {
 
 /* Tasks of a name that workers announce (face.announce) wait at the topic '@' + name, which no topic of users is. */
 #define ANNOUNCED_MARK '@'
+
+/* A job that is made from another one. */
+struct fork {
+    const struct job_row *from;
+    qp_str at; /* where it begins, as people name it; none: `retries` says */
+    /* It is the retry of a job that has ended: what has finished keeps its results, what failed or was open runs again.
+     * False without `at`: it begins at its first step. */
+    bool retries;
+};
 
 enum result_kind {
     RESULT_DONE,    /* output */
@@ -148,10 +159,10 @@ struct face {
      * the same every time. *out_ends true, as preset: it ends at once; false: the kind has seen to it, by an answer to
      * one of its activities (turn_send). A kill is not asked about. NULL: the job ends at once. */
     int (*cancel)(void *state, struct turn *t, qp_str error, bool *out_ends);
-    /* A job that is a fork of `from`, after its inception and before its first step, in the same commit: rows that it
-     * takes over are copied here. The retry of a job that has ended is a fork, too. Any code refuses the fork. NULL: it
-     * begins at its first step, with the input of `from` or another. */
-    int (*fork)(void *state, struct turn *t, const struct job_row *from, struct qp_err *err);
+    /* A job that is made from another one, after its inception and before its first step, in the same commit: what it
+     * takes over is written down here. Any code refuses the fork, with a pointer where a member is at fault. NULL: it
+     * begins at its first step, and `at` is refused. */
+    int (*fork)(void *state, struct turn *t, const struct fork *fork, struct qp_err *err);
     /* What a worker has brought, but for an error, before it counts. QP_E_SHAPE refuses it, with a pointer into it: then
      * nothing was written, and the task is still the worker's. NULL: every output is good, and nothing else is. */
     int (*result)(void *state, struct turn *t, struct bringing *brought, struct qp_err *err);

@@ -80,6 +80,9 @@ bool filter_takes_counter(const struct filter *f, const struct counter_row *coun
 /* Going through jobs by when they were started: none after this one can fit. */
 bool filter_is_past(const struct filter *f, const struct job_row *job, bool backwards);
 
+/* The attribute of a job that was retried: the id of the job that was made of it. People see it beside their own. */
+#define RETRIED_AS QP_STR("quipu:retried_as")
+
 /* The word of a status that people see, and back (STATUS_COUNT: it is none). */
 const char *status_word(int64_t status);
 enum job_status status_of_word(qp_str word);

@@ -205,6 +205,7 @@ struct answer_at {
      * entries whose work and spawn only keep what they got. Its row must be there (QP_E_NOT_FOUND); if its Leg1 is still to
      * come, that commits here as well. More ops than a bundle may have: QP_E_LIMIT. */
     bool now;
+    qp_ms at; /* with `now`, of one that is copied from another job: when it came there; 0: now */
 };
 int turn_answer_at(struct turn *t, const struct answer_at *answer) QP_MUST_USE;
 /* The usual case of it. */

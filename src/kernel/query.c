@@ -349,6 +349,10 @@ static int each_attribute(void *context, const void *row)
     if (attr == NULL) {
         return QP_E_NOMEM;
     }
+    if (str_equal(attr->name, RETRIED_AS)) {
+        s->info.retried_as = attr->value;
+        return QP_OK;
+    }
     s->attributes[s->info.attribute_count++] =
         (struct qp_attribute){.name = attr->name, .value = attr->value};
     return QP_OK;

@@ -18,7 +18,8 @@ struct query {
     int64_t ns;
     qp_str ns_name;
     const struct faces
-        *faces; /* what kinds of jobs tell beside their rows; NULL: nothing is added */
+        *faces;     /* what kinds of jobs tell beside their rows; NULL: nothing is added */
+    bool unretried; /* lists and counts leave out jobs that were retried */
 };
 
 /* The number of a namespace. QP_E_NOT_FOUND. */

@@ -212,17 +212,31 @@ static int attrs_fit(const struct query *q, struct arena *arena, const struct fi
     return QP_OK;
 }
 
+static int was_retried(const struct query *q, struct arena *arena, const struct job_row *job,
+                       bool *out_was, struct qp_err *err)
+{
+    struct attr_row key = {.ns = job->ns, .job = job->job, .name = RETRIED_AS};
+    const void *row = NULL;
+    int rc = store_get(q->store, arena, TABLE_attr, &key, &row, err);
+    *out_was = rc == QP_OK;
+    return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+}
+
 int query_fits(const struct query *q, struct arena *arena, const struct filter *f,
                const struct job_row *job, bool *out_fits, struct qp_err *err)
 {
     struct filter_range r = {0};
     bool fits = false;
+    bool leaves_out = false;
     while (!fits && filter_next(f, &r)) {
         if (filter_range_takes(f, &r, job)) {
             QP_TRY(attrs_fit(q, arena, f, &r, job, &fits, err));
         }
     }
-    *out_fits = fits;
+    if (fits && q->unretried) {
+        QP_TRY(was_retried(q, arena, job, &leaves_out, err));
+    }
+    *out_fits = fits && !leaves_out;
     return QP_OK;
 }
 
@@ -429,7 +443,7 @@ static int read_count(void *context, struct listing *l, struct qp_err *err)
     struct count_call *call = context;
     int rc = QP_OK;
     call->count.exact = true;
-    if (filter_is_counted(&l->filter)) {
+    if (filter_is_counted(&l->filter) && !l->q->unretried) {
         return count_known(l->q, &l->filter, &call->count.count, err);
     }
     l->limit = SIZE_MAX;

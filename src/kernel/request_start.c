@@ -8,6 +8,7 @@
 
 #include "kernel/engine_internal.h"
 #include "kernel/face.h"
+#include "kernel/filter.h"
 #include "kernel/signal_job.h"
 
 /* The open job that has the custom id; NULL: there is none. */
@@ -54,7 +55,7 @@ static int start_met(struct request_start *r, struct bundle *b, const struct job
     if (r->signal != NULL) {
         return QP_OK;
     }
-    QP_TRY(step_guid(b, r->start.job.workflow, r->start.input, &body_hash));
+    QP_TRY(start_hash(b, &r->start, &body_hash));
     return str_equal(job->body_hash, body_hash) ? QP_E_EXISTS : QP_E_CONFLICT;
 }
 
@@ -116,7 +117,8 @@ static int start_name(struct engine *e, struct request_start *r, struct bundle *
                        .policy = start->policy,
                        .announces = r->announces,
                        .pinned = job->version,
-                       .pinned_kind = job->kind};
+                       .pinned_kind = job->kind,
+                       .wanted = r->version};
     struct qp_err err = {0};
     if (faces == NULL) {
         return QP_OK;
@@ -136,37 +138,99 @@ static int start_name(struct engine *e, struct request_start *r, struct bundle *
 /* A fork, while its rows are copied. */
 struct forking {
     const struct faced *of;
-    const struct job_row *from;
+    struct fork fork;
     struct qp_err err;
 };
 
 static int fork_copy(void *context, struct turn *t)
 {
     struct forking *f = context;
-    return f->of->face->fork(f->of->state, t, f->from, &f->err);
+    return f->of->face->fork(f->of->state, t, &f->fork, &f->err);
 }
 
-/* What the new job takes over of the one that it is a fork of, as its kind says. */
+/* A job is retried once, as long as the job that came of it is there. The same request again is no other retry. */
+static int check_unretried(struct bundle *b, const struct start *start, const struct job_row *from,
+                           struct qp_err *err)
+{
+    struct attr_row key = {.ns = from->ns, .job = from->job, .name = RETRIED_AS};
+    struct job_name_row name = {.ns = from->ns};
+    const void *row = NULL;
+    QP_TRY(bundle_get(b, TABLE_attr, &key, &row));
+    if (row == NULL) {
+        return QP_OK;
+    }
+    name.jid = ((const struct attr_row *)row)->value;
+    if (str_equal(name.jid, start->job.jid)) {
+        return QP_OK;
+    }
+    QP_TRY(bundle_get(b, TABLE_job_name, &name, &row));
+    return row == NULL ? QP_OK
+                       : err_set(err, QP_E_CONFLICT,
+                                 "it was retried already, as '%.*s'; retry that one, or fork this",
+                                 STR_ARG(name.jid));
+}
+
+static int mark_retried(struct bundle *b, const struct start *start, const struct job_row *from)
+{
+    struct op put = {
+        .kind = OP_attr_put,
+        .attr_put = {.ref = {from->ns, from->job}, .name = RETRIED_AS, .value = start->job.jid}};
+    return step_op(b, &put);
+}
+
+/* A kind whose jobs begin at their first step has no other place, and not every kind has versions to choose from. */
+static int check_place(const struct request_start *r, const struct faced *of, struct qp_err *err)
+{
+    if (!str_is_none(r->version) && of->face->name_kind != APP_TOPIC_START) {
+        (void)err_set(err, QP_E_INVALID,
+                      "version: a job of this kind (%s) has none to choose; leave it out",
+                      of->face->name);
+        return err_point(err, QP_E_INVALID, "/version");
+    }
+    if (str_is_none(r->at) || of->face->fork != NULL) {
+        return QP_OK;
+    }
+    (void)err_set(err, QP_E_INVALID,
+                  "at: a job of this kind (%s) begins at its first step; leave it out",
+                  of->face->name);
+    return err_point(err, QP_E_INVALID, "/at");
+}
+
+/* What the new job takes over of the one that it is made from, as its kind says. */
+static int start_copy(struct engine *e, struct request_start *r, struct bundle *b,
+                      struct start *start, const struct faced *of)
+{
+    struct forking *f = ARENA_NEW(&b->commit->arena, struct forking);
+    int rc;
+    if (f == NULL) {
+        return QP_E_NOMEM;
+    }
+    *f = (struct forking){.of = of, .fork = {.at = r->at, .retries = r->retries}};
+    QP_TRY(request_job(b, start->job.ref.ns, start->job.forked_from, &f->fork.from));
+    rc = check_place(r, of, &f->err);
+    if (rc == QP_OK && r->retries) {
+        rc = check_unretried(b, start, f->fork.from, &f->err);
+    }
+    if (rc == QP_OK && of->face->fork != NULL) {
+        start->incepted = fork_copy;
+        start->context = f;
+    }
+    if (rc == QP_OK) {
+        rc = start_job(e, r, b, start);
+    }
+    if (rc == QP_OK && r->retries) {
+        rc = mark_retried(b, start, f->fork.from);
+    }
+    return f->err.text[0] == '\0' ? rc : refusal_keep(&r->refusal, b, rc, &f->err);
+}
+
 static int start_fork(struct engine *e, struct request_start *r, struct bundle *b,
                       struct start *start)
 {
     struct faces *faces = engine_kernel(e)->faces;
     const struct faced *of = faces == NULL ? NULL : faces_of(faces, start->job.kind);
-    struct forking *fork;
-    int rc;
-    if (of == NULL || of->face->fork == NULL || str_is_none(start->job.forked_from)) {
-        return start_job(e, r, b, start);
-    }
-    fork = ARENA_NEW(&b->commit->arena, struct forking);
-    if (fork == NULL) {
-        return QP_E_NOMEM;
-    }
-    *fork = (struct forking){.of = of};
-    QP_TRY(request_job(b, start->job.ref.ns, start->job.forked_from, &fork->from));
-    start->incepted = fork_copy;
-    start->context = fork;
-    rc = start_job(e, r, b, start);
-    return fork->err.text[0] == '\0' ? rc : refusal_keep(&r->refusal, b, rc, &fork->err);
+    return of == NULL || str_is_none(start->job.forked_from) ? start_job(e, r, b, start)
+                                                             : start_copy(e, r, b, start, of);
 }
 
 /* What was said before to the same key stands, whatever the name means by now. */

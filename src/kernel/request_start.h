@@ -28,6 +28,11 @@ struct request_start {
     struct refusal refusal;     /* after: why its name refuses it. Likewise */
     struct request_start *also; /* of one that commits with a result: the next */
     bool existed;               /* likewise, after: it was there */
+    /* Of a fork (start.job.forked_from; face.h, struct fork). A retry leaves its id with the job that it was made from, as
+     * the attribute RETRIED_AS: one that was retried, by a job that is still there, is refused (QP_E_CONFLICT). */
+    qp_str version; /* that was asked for; none */
+    qp_str at;
+    bool retries;
     bool announces; /* its name is that of a workflow: one that is not known is announced with it */
     bool announced; /* after QP_OK: it was; the caller lets readers know (faces_changed) */
 };

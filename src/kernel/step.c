@@ -203,6 +203,7 @@ int leg2_enter(struct bundle *b, const struct site *site, struct ceilings ceilin
                     .guid_enter = {.ref = site->ref,
                                    .addr = site->addr,
                                    .guid = site->guid,
+                                   .at = site->at,
                                    .ordinal_ceiling = ceilings.leg2,
                                    .guards = {guard_digit(LEDGER_LEG1_DONE, 1),
                                               guard_digit(LEDGER_FINAL_DIGIT, 0)},

@@ -29,6 +29,7 @@ struct site {
     qp_str addr;
     qp_str guid;
     bool never_final; /* a cycle, which takes further entries, or a trigger */
+    qp_ms at;         /* of a copy: when it came; 0: now */
 };
 
 /* The ceilings of the document. A test may lower them. */

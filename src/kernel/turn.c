@@ -151,7 +151,7 @@ static int enter_now(struct turn *t, const struct act_row *act)
 static int answer_fuse(struct turn *t, const struct pending_answer *a, qp_str guid)
 {
     struct turn turn;
-    struct site site = {.ref = t->site.ref, .addr = a->at.addr, .guid = guid};
+    struct site site = {.ref = t->site.ref, .addr = a->at.addr, .guid = guid, .at = a->at.at};
     QP_TRY(turn_beside(t, &site, &turn));
     turn.parent_guid = t->site.guid;
     turn.code = a->at.code;

@@ -120,7 +120,10 @@ struct start {
     /* After its inception, before its first step, in the same commit; NULL: nothing. Not of one that begins later. */
     int (*incepted)(void *context, struct turn *t);
     void *context;
+    qp_str salt; /* more of what is to be done than workflow and input say; none */
 };
+/* What is to be done, as a hash: two starts with one id are the same if theirs are. */
+int start_hash(struct bundle *b, const struct start *start, qp_str *out_hash) QP_MUST_USE;
 int turn_start(struct turn *t, struct kernel *k, struct bundle *b, struct outcome *outcome,
                const struct start *start) QP_MUST_USE;
 

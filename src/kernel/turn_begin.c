@@ -167,22 +167,26 @@ static int start_new(struct turn *t, const struct start *start, qp_str body_hash
     return turn_steps(t);
 }
 
+int start_hash(struct bundle *b, const struct start *start, qp_str *out_hash)
+{
+    QP_TRY(step_guid(b, start->job.workflow, start->input, out_hash));
+    return str_is_none(start->salt) ? QP_OK : step_guid(b, *out_hash, start->salt, out_hash);
+}
+
 int turn_start(struct turn *t, struct kernel *k, struct bundle *b, struct outcome *outcome,
                const struct start *start)
 {
     qp_str body_hash;
-    int rc;
     *t = (struct turn){.kernel = k,
                        .bundle = b,
                        .outcome = outcome,
                        .stepwise = t->stepwise,
                        .site = {.ref = {start->job.ref.ns, 0}, .addr = TRIGGER_ADDRESS},
                        .at = address_split(TRIGGER_ADDRESS)};
-    rc = step_guid(b, start->job.workflow, start->input, &body_hash);
-    rc = rc == QP_OK ? step_guid(b, start->job.jid, body_hash, &t->site.guid) : rc;
-    rc = rc == QP_OK && !start->fresh ? find_job(t, start->job.jid) : rc;
-    if (rc != QP_OK) {
-        return rc;
+    QP_TRY(start_hash(b, start, &body_hash));
+    QP_TRY(step_guid(b, start->job.jid, body_hash, &t->site.guid));
+    if (!start->fresh) {
+        QP_TRY(find_job(t, start->job.jid));
     }
     return t->job != NULL ? start_again(t, start, body_hash) : start_new(t, start, body_hash);
 }

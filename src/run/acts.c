@@ -2,8 +2,9 @@
  *
  * Each is a command of the engine, or a few of them one after the other: a job with many messages is resumed
  * or deleted in pages. If we crash in between, what was committed stands, and doing it again does the rest.
- * A fork is a start like any other, of a job that says where it came from: a graph's job begins with the version of that
- * one, unless it was deleted, and any other is what its name means by now.
+ * A fork is a start like any other, of a job that says where it came from; what it takes over is its kind's to say (face.h).
+ * A graph's job begins with the version of that one, or with another that was asked for; any other is what its name means by
+ * now. The retry of a job that has ended is a fork, too.
  */
 #include <stdio.h>
 
@@ -31,9 +32,10 @@ struct acting {
     const char *what; /* the word of its errors */
     void (*ended)(struct acting *a, int rc, const char *why);
     struct arena arena; /* of what a fork is made of */
-    struct qp_attribute attributes[LIMIT_START_ATTRIBUTES];
+    struct qp_attribute attributes[LIMIT_START_ATTRIBUTES + 1];
     char id[QP_ID_SIZE]; /* that the answer tells */
     bool forks;          /* it has come to a new job */
+    const char *why;     /* it was refused before it was decided; NULL: its code says it */
     unsigned char idem_hash[LIMIT_GUID_SIZE];
     union {
         struct command command;
@@ -71,18 +73,35 @@ static int input_check(const qp *q, qp_str input, struct qp_err *err)
     return rc == QP_OK ? QP_OK : err_wrap(err, rc, "input");
 }
 
+static int given_check(qp_str id, const char *what, struct qp_err *err)
+{
+    return str_is_none(id) ? QP_OK : id_check(id, what, err);
+}
+
+/* Where a fork begins, and with which version. */
+static int place_check(const struct qp_action *a, struct qp_err *err)
+{
+    if (!str_is_none(a->at) && (a->at.n == 0 || a->at.n > LIMIT_ADDRESS_SIZE)) {
+        (void)err_set(err, QP_E_INVALID, "at: a location or an activity has 1 to %d bytes, got %zu",
+                      LIMIT_ADDRESS_SIZE, a->at.n);
+        return err_point(err, QP_E_INVALID, "/at");
+    }
+    if (!str_is_none(a->version) && name_check(a->version, "version", err) != QP_OK) {
+        return err_point(err, QP_E_INVALID, "/version");
+    }
+    return QP_OK;
+}
+
 static int action_check(qp *q, const struct qp_action *a, struct qp_err *err)
 {
-    int rc = id_check(a->id, "job id", err);
-    rc = rc == QP_OK ? reason_check(a->reason, err) : rc;
-    rc = rc == QP_OK ? input_check(q, a->input, err) : rc;
-    rc = rc == QP_OK && !str_is_none(a->new_id) ? id_check(a->new_id, "new id", err) : rc;
-    rc = rc == QP_OK && !str_is_none(a->idem_key) ? id_check(a->idem_key, "idempotency key", err)
-                                                  : rc;
-    if (rc == QP_OK && (unsigned)a->verb > QP_VERB_DELETE) {
-        rc = err_set(err, QP_E_INVALID, "there is no such verb");
-    }
-    return rc;
+    QP_TRY(id_check(a->id, "job id", err));
+    QP_TRY(reason_check(a->reason, err));
+    QP_TRY(input_check(q, a->input, err));
+    QP_TRY(given_check(a->new_id, "new id", err));
+    QP_TRY(given_check(a->idem_key, "idempotency key", err));
+    QP_TRY(place_check(a, err));
+    return (unsigned)a->verb > QP_VERB_DELETE ? err_set(err, QP_E_INVALID, "there is no such verb")
+                                              : QP_OK;
 }
 
 /* A new id, if it may come to a new job. */
@@ -155,6 +174,9 @@ static int each_attribute(void *context, const void *row)
     if (attr == NULL) {
         return QP_E_NOMEM;
     }
+    if (str_equal(attr->name, RETRIED_AS)) {
+        return QP_OK; /* that one was, not this one */
+    }
     a->attributes[a->start.attribute_count++] =
         (struct qp_attribute){.name = attr->name, .value = attr->value};
     return QP_OK;
@@ -167,7 +189,7 @@ static int fork_attributes(qp *q, struct acting *a, const struct job_row *job)
                         .index = -1,
                         .prefix = &prefix,
                         .prefix_count = 2,
-                        .limit = LIMIT_START_ATTRIBUTES};
+                        .limit = LIMIT_START_ATTRIBUTES + 1};
     a->start.attributes = a->attributes;
     return store_scan(q->store, &scan, a, each_attribute, NULL);
 }
@@ -190,7 +212,7 @@ static int acting_fork(qp *q, struct acting *a, const struct job_row *job)
     qp_str input = QP_NONE;
     qp_str policy = QP_NONE;
     bool retry = a->action.verb == QP_VERB_RETRY;
-    int rc = fork_source(q, a, job, &input, &policy);
+    QP_TRY(fork_source(q, a, job, &input, &policy));
     a->start = (struct request_start){
         .start = {.job = {.ref.ns = a->ns,
                           .jid = str_from(a->id),
@@ -203,13 +225,16 @@ static int acting_fork(qp *q, struct acting *a, const struct job_row *job)
                           .priority = job->priority},
                   .input = str_is_none(a->action.input) ? input : a->action.input,
                   .policy = policy,
-                  .fresh = str_is_none(a->action.new_id)},
+                  .fresh = str_is_none(a->action.new_id),
+                  .salt = a->action.at},
+        .version = a->action.version,
+        .at = a->action.at,
+        .retries = retry,
         .keyed = acting_keyed(a)};
     a->forks = true;
-    rc = rc == QP_OK ? fork_attributes(q, a, job) : rc;
-    rc = rc == QP_OK ? engine_number(q->engine, &a->start.start.job.ref.job, NULL) : rc;
     request_start(&a->start);
-    return rc;
+    QP_TRY(fork_attributes(q, a, job));
+    return engine_number(q->engine, &a->start.start.job.ref.job, NULL);
 }
 
 /* Goes on where it stands, or, when it has ended, begins again. */
@@ -217,6 +242,12 @@ static int acting_retry(qp *q, struct acting *a, const struct job_row *job)
 {
     if (job->closed_by.p != NULL) {
         return acting_fork(q, a, job);
+    }
+    if (!str_is_none(a->action.at) || !str_is_none(a->action.version) ||
+        !str_is_none(a->action.input) || !str_is_none(a->action.new_id)) {
+        a->why = "it has not ended: when it is parked, a retry lets it go on where it stands; to "
+                 "begin elsewhere, fork it";
+        return QP_E_CONFLICT;
     }
     memcpy(a->id, job->jid.p, job->jid.n);
     a->id[job->jid.n] = '\0';
@@ -280,7 +311,7 @@ static void acting_execute(qp *q, struct call *c)
     struct acting *a = (struct acting *)c;
     int rc = acting_fill(q, a);
     if (rc != QP_OK) {
-        acting_end(a, rc, qp_code_text(rc));
+        acting_end(a, rc, a->why != NULL ? a->why : qp_code_text(rc));
     } else {
         acting_submit(a);
     }
@@ -444,7 +475,8 @@ static void acting_withdrawn(qp *q, struct call *c)
 static struct acting *acting_copy(qp *q, const struct qp_action *action)
 {
     size_t size = action->ns.n + action->id.n + action->reason.n + action->input.n +
-                  action->new_id.n + action->idem_key.n + action->idem_body.n + 1;
+                  action->new_id.n + action->idem_key.n + action->idem_body.n + action->at.n +
+                  action->version.n + 1;
     struct acting *a = mem_alloc(&q->env, sizeof *a + size);
     char *place;
     if (a == NULL) {
@@ -460,6 +492,8 @@ static struct acting *acting_copy(qp *q, const struct qp_action *action)
     a->action.new_id = keep(&place, action->new_id);
     a->action.idem_key = keep(&place, action->idem_key);
     a->action.idem_body = keep(&place, action->idem_body);
+    a->action.at = keep(&place, action->at);
+    a->action.version = keep(&place, action->version);
     a->what = qp_verb_word(action->verb);
     a->ended = ended_async;
     return a;
@@ -560,7 +594,8 @@ static int bulk_page(qp *q, struct bulk *b, struct qp_err *err)
     struct qp_list list = {.ns = b->what->ns,
                            .where = b->what->where,
                            .cursor = b->what->cursor,
-                           .limit = (int64_t)b->capacity};
+                           .limit = (int64_t)b->capacity,
+                           .unretried = b->what->verb == QP_VERB_RETRY};
     int rc = qp_job_list(q, &list, b, bulk_take, b->result.cursor, err);
     rc = rc == QP_OK ? bulk_prepare(q, b, err) : rc;
     rc = rc == QP_OK && b->count > 0 ? call_do(&q->driver, &b->call, err) : rc;

@@ -299,7 +299,7 @@ struct deleting {
     struct command command;
     struct op_app_delete op;
     qp_str name;         /* "app/version" */
-    char id[QP_ID_SIZE]; /* a job that has not ended, and needs the version; empty: there is none */
+    char id[QP_ID_SIZE]; /* a job that needs the version; empty: there is none */
 };
 
 static int refuse_delete(int rc, qp_str version, struct qp_err *err)
@@ -380,31 +380,53 @@ static void delete_execute(qp *q, struct call *c)
     engine_submit(q->engine, &d->command);
 }
 
-/* Jobs that begin while we look keep their text: it goes when none of them is open (collect_page). */
+/* Jobs that begin while we look keep their text: it goes when none of them is kept (collect_page). */
 static int delete_unneeded(qp *q, struct deleting *d, struct qp_err *err)
 {
     QP_TRY(reads_do(q, d, find_need, err));
     if (d->id[0] != '\0') {
         return err_set(err, QP_E_CONFLICT,
-                       "delete '%.*s': job '%s' has begun with it, and has not ended",
+                       "delete '%.*s': job '%s' needs it: wait until its jobs are deleted, or say "
+                       "--force, which keeps the text for them and hides it from new jobs",
                        STR_ARG(d->name), d->id);
     }
     return call_do(&q->driver, &d->call, err);
 }
 
+static int delete_named(qp *q, struct deleting *d, bool needed, struct qp_err *err)
+{
+    struct arena arena;
+    int rc;
+    arena_init(&arena, &q->env, 0);
+    rc = version_name(&arena, d->op.app, d->op.version, &d->name);
+    if (rc != QP_OK) {
+        (void)err_set(err, rc, "delete: out of memory");
+    } else {
+        rc = needed ? call_do(&q->driver, &d->call, err) : delete_unneeded(q, d, err);
+    }
+    arena_done(&arena);
+    return rc;
+}
+
+static int delete_do(qp *q, qp_str ns, struct deleting *d, bool needed, struct qp_err *err)
+{
+    d->call = (struct call){.execute = delete_execute, .q = q};
+    QP_TRY(name_check(d->op.app, "app", err));
+    QP_TRY(name_check(d->op.version, "version", err));
+    QP_TRY(space_number(q, ns, &d->op.ns, err));
+    return delete_named(q, d, needed, err);
+}
+
 int qp_app_delete(qp *q, qp_str ns, qp_str app, qp_str version, struct qp_err *err)
 {
     ENTER(q, true, err);
-    struct arena arena;
-    struct deleting d = {.call = {.execute = delete_execute, .q = q},
-                         .op = {.app = app, .version = version}};
-    int rc;
-    QP_TRY(name_check(app, "app", err));
-    QP_TRY(name_check(version, "version", err));
-    QP_TRY(space_number(q, ns, &d.op.ns, err));
-    arena_init(&arena, &q->env, 0);
-    rc = version_name(&arena, app, version, &d.name);
-    rc = rc == QP_OK ? delete_unneeded(q, &d, err) : err_set(err, rc, "delete: out of memory");
-    arena_done(&arena);
-    return rc;
+    struct deleting d = {.op = {.app = app, .version = version}};
+    return delete_do(q, ns, &d, false, err);
+}
+
+int qp_app_delete_needed(qp *q, qp_str ns, qp_str app, qp_str version, struct qp_err *err)
+{
+    ENTER(q, true, err);
+    struct deleting d = {.op = {.app = app, .version = version}};
+    return delete_do(q, ns, &d, true, err);
 }

@@ -152,6 +152,7 @@ int qp_job_ended(qp *q, qp_str ns, qp_str id, bool *out_ended, struct qp_err *er
 
 static int list_body(struct space_query *sq, struct qp_err *err)
 {
+    sq->query.unretried = ((const struct qp_list *)sq->what)->unretried;
     return query_list(&sq->query, sq->what, sq->context, sq->visit.job, sq->out_text, err);
 }
 
@@ -178,6 +179,23 @@ int qp_job_count(qp *q, qp_str ns, qp_str where, enum qp_count_how how, struct q
     ENTER(q, out_count != NULL, err);
     struct space_query sq = {.body = count_body, .id = where, .number = how, .context = out_count};
     return query_do(q, ns, &sq, err);
+}
+
+static int bulk_count_body(struct space_query *sq, struct qp_err *err)
+{
+    sq->query.unretried = sq->number == QP_VERB_RETRY;
+    return query_count(&sq->query, sq->id, QP_COUNT_EXACT, sq->context, err);
+}
+
+int qp_bulk_count(qp *q, const struct qp_bulk *bulk, int64_t *out_count, struct qp_err *err)
+{
+    ENTER(q, bulk != NULL && out_count != NULL, err);
+    struct qp_count count = {0};
+    struct space_query sq = {
+        .body = bulk_count_body, .id = bulk->where, .number = bulk->verb, .context = &count};
+    QP_TRY(query_do(q, bulk->ns, &sq, err));
+    *out_count = count.count;
+    return QP_OK;
 }
 
 /* ------------------------------------------------------------------------------------------ parts */

@@ -161,6 +161,7 @@ void show_job(struct json_writer *w, const struct qp_job_info *job)
     show_str(w, "custom_id", job->custom_id);
     show_str(w, "parent", job->parent);
     show_str(w, "forked_from", job->forked_from);
+    show_str(w, "retried_as", job->retried_as);
     show_str(w, "limit_key", job->limit_key);
     show_count(w, "priority", job->priority);
     show_count(w, "open", job->open);

@@ -93,15 +93,18 @@ static int sample_visit(void *context, const struct qp_job_info *job)
 /* How many there are, and some of them. */
 static void bulk_dry_run(struct api_call *c, const struct qp_bulk *bulk)
 {
-    struct qp_list list = {.ns = c->ns, .where = bulk->where, .limit = BULK_SAMPLES};
-    struct qp_count count = {0};
+    struct qp_list list = {.ns = c->ns,
+                           .where = bulk->where,
+                           .limit = BULK_SAMPLES,
+                           .unretried = bulk->verb == QP_VERB_RETRY};
+    int64_t count = 0;
     char cursor[QP_CURSOR_SIZE];
     struct json_writer w;
     struct qp_err err = {0};
-    int rc = qp_job_count(api_engine(c->api), c->ns, bulk->where, QP_COUNT_EXACT, &count, &err);
+    int rc = qp_bulk_count(api_engine(c->api), bulk, &count, &err);
     api_json(c, &w);
     json_begin_object(&w);
-    show_count(&w, "count", count.count);
+    show_count(&w, "count", count);
     json_key(&w, QP_STR("samples"));
     json_begin_array(&w);
     rc = rc == QP_OK ? qp_job_list(api_engine(c->api), &list, &w, sample_visit, cursor, &err) : rc;

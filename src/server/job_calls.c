@@ -555,14 +555,28 @@ void endpoint_job_resume(struct api_call *c)
 
 void endpoint_job_retry(struct api_call *c)
 {
-    act_plainly(c, QP_VERB_RETRY);
+    struct body_JobRetry body;
+    if (BODY_READ(c, JobRetry, c->body, "", &body)) {
+        act(c,
+            &(struct qp_action){.verb = QP_VERB_RETRY,
+                                .input = body.input,
+                                .new_id = body.id,
+                                .at = body.at,
+                                .version = body.version},
+            200);
+    }
 }
 
 void endpoint_job_fork(struct api_call *c)
 {
     struct body_Fork body;
     if (BODY_READ(c, Fork, c->body, "", &body)) {
-        act(c, &(struct qp_action){.verb = QP_VERB_FORK, .input = body.input, .new_id = body.id},
+        act(c,
+            &(struct qp_action){.verb = QP_VERB_FORK,
+                                .input = body.input,
+                                .new_id = body.id,
+                                .at = body.at,
+                                .version = body.version},
             201);
     }
 }

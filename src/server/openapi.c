@@ -22,6 +22,7 @@ static const struct {
     {"cursor", "string", "next_cursor of the page before."},
     {"count", "string", "exact or estimate: how many there are."},
     {"activate", "string", "true: new jobs begin with it from now on."},
+    {"force", "string", "true: also when jobs that are kept need it."},
     {"from", "string", "The earlier version."},
     {"to", "string", "The later version."},
     {"topic", "string", "The topic that starts a graph."},

@@ -78,12 +78,12 @@ static void deploy(struct api_call *c, qp_str text, bool activate)
 }
 
 /* ?activate=true or false; false: the call is refused. */
-static bool read_activate(struct api_call *c, bool *out_activate)
+static bool read_truth(struct api_call *c, const char *name, bool *out_truth)
 {
-    qp_str text = api_parameter(c, "activate");
-    *out_activate = str_equal(text, QP_STR("true"));
-    if (!str_is_none(text) && !*out_activate && !str_equal(text, QP_STR("false"))) {
-        api_refuse(c, PROBLEM_BAD_PARAMETER, "activate", "it is true or false");
+    qp_str text = api_parameter(c, name);
+    *out_truth = str_equal(text, QP_STR("true"));
+    if (!str_is_none(text) && !*out_truth && !str_equal(text, QP_STR("false"))) {
+        api_refuse(c, PROBLEM_BAD_PARAMETER, name, "it is true or false");
         return false;
     }
     return true;
@@ -93,7 +93,7 @@ void endpoint_workflow_deploy(struct api_call *c)
 {
     struct body_Deploy body = {.text = c->body};
     bool activate;
-    if (!read_activate(c, &activate)) {
+    if (!read_truth(c, "activate", &activate)) {
         return;
     }
     if (!api_has_type(c, "application/yaml") && !BODY_READ(c, Deploy, c->body, "", &body)) {
@@ -123,7 +123,13 @@ void endpoint_version_delete(struct api_call *c)
 {
     struct json_writer w;
     struct qp_err err = {0};
-    int rc = qp_app_delete(api_engine(c->api), c->ns, c->parts[0], c->parts[1], &err);
+    bool force = false;
+    int rc;
+    if (!read_truth(c, "force", &force)) {
+        return;
+    }
+    rc = force ? qp_app_delete_needed(api_engine(c->api), c->ns, c->parts[0], c->parts[1], &err)
+               : qp_app_delete(api_engine(c->api), c->ns, c->parts[0], c->parts[1], &err);
     if (rc != QP_OK) {
         api_fail(c, rc, &err);
         return;

@@ -187,7 +187,7 @@ int apply_act_create(struct txn *t, struct op_act_create *op)
     QP_TRY(journal_next(t, op->ref, op->addr, QP_NONE, &entry));
     row.seq = entry.seq;
     row.pos = entry.pos;
-    row.at = entry.at;
+    row.at = op->at > 0 ? op->at : entry.at;
     act = txn_add(t, TABLE_act, &row);
     if (act == NULL) {
         return t->rc;
@@ -304,7 +304,7 @@ static void enter_on_activity(struct act_row *act, const struct op_guid_enter *o
 static int enter_on_row(struct txn *t, struct act_row *act, const struct op_guid_enter *op)
 {
     struct guid_row row = guid_key(op->ref, op->addr, op->guid);
-    row.at = t->now;
+    row.at = op->at > 0 ? op->at : t->now;
     row.ledger = op->out_ledger;
     row.n = -1;
     row.code = op->code;
@@ -322,7 +322,7 @@ static int enter_new(struct txn *t, struct op_guid_enter *op)
     QP_TRY(ordinal_take(t, op, act, &op->out_ordinal));
     op->out_ledger = op->ledger + op->out_ordinal;
     if (str_is_none(act->guid)) {
-        enter_on_activity(act, op, t->now);
+        enter_on_activity(act, op, op->at > 0 ? op->at : t->now);
         return QP_OK;
     }
     return enter_on_row(t, act, op);

@@ -201,6 +201,7 @@ struct op_act_create {
     qp_str input;
     int64_t ledger;
     enum act_wait waits;
+    qp_ms at; /* of one that is copied: when it was entered; 0: now */
     int64_t out_found;
 };
 
@@ -262,6 +263,7 @@ struct op_guid_enter {
     int guard_count;
     int64_t code;
     qp_str output;
+    qp_ms at; /* of one that is copied: when it came; 0: now */
     int64_t out_ordinal;
     int64_t out_ledger;
 };

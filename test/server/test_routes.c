@@ -361,7 +361,7 @@ static void answers_are_as_described(void **state)
     check_answer("GET", "/v1/stats?topic=tiny&data=%7B%22c%22%3A%22red%22%7D", NULL, 200,
                  "Measures");
     check_answer("POST", "/v1/workflows/tiny/versions/2/activate", "{}", 200, "Deployed");
-    check_answer("DELETE", "/v1/workflows/tiny/versions/1", NULL, 200, "Accepted");
+    check_answer("DELETE", "/v1/workflows/tiny/versions/1?force=true", NULL, 200, "Accepted");
     check_answer("POST", "/v1/traversals/imports",
                  "{\"type\":\"deb\",\"universe\":\"u\",\"facts\":[[\"value\",\"a\","
                  "\"010105616d643634013100000000\"],[\"sources\",\"a\",\"610a\"]],\"complete\":2}",

@@ -332,6 +332,61 @@ int graphrun_start(struct graphrun *r, const char *topic, const char *id, const 
     return start_by(r, topic, id, input, NULL);
 }
 
+static qp_str text_or_none(const char *text)
+{
+    return text == NULL ? QP_NONE : str_from(text);
+}
+
+static void keep_why(struct graphrun *r, const struct request_start *request)
+{
+    const char *why = refusal_text(&request->refusal, r->answer, "");
+    (void)snprintf(r->refused, sizeof r->refused, "%s", why);
+}
+
+/* As the decision leaves it: the refusal's texts are gone with the commit. */
+static struct graphrun *forking;
+static int fork_decide(struct engine *e, struct command *c, struct bundle *b)
+{
+    int rc = start_decide(e, c, b);
+    forking->answer = rc;
+    keep_why(forking, (struct request_start *)c);
+    return rc;
+}
+
+int graphrun_fork(struct graphrun *r, const struct graphrun_fork *fork)
+{
+    char workflow[QP_ID_SIZE];
+    char version[QP_ID_SIZE];
+    static char input[GRAPHRUN_TEXT_SIZE];
+    const struct job_row *job = graphrun_job(r, fork->from);
+    int64_t kind = job->kind;
+    bool told = false;
+    int asked = 0;
+    (void)snprintf(workflow, sizeof workflow, "%.*s", STR_ARG(job->workflow));
+    (void)snprintf(version, sizeof version, "%.*s", STR_ARG(job->version));
+    (void)snprintf(input, sizeof input, "%.*s",
+                   STR_ARG(graphrun_act(r, fork->from, "trigger,0")->input));
+    forking = r;
+    for (; !told; asked++) {
+        struct request_start request = {
+            .start = {.job = {.ref = {.ns = STORE_NS_DEFAULT, .job = job_number(r)},
+                              .jid = str_from(fork->id),
+                              .kind = kind,
+                              .workflow = str_from(workflow),
+                              .version = version[0] == '\0' ? QP_NONE : str_from(version),
+                              .forked_from = str_from(fork->from)},
+                      .input = str_from(fork->input != NULL ? fork->input : input),
+                      .salt = text_or_none(fork->at)},
+            .at = text_or_none(fork->at),
+            .version = text_or_none(fork->version),
+            .retries = fork->retries};
+        request_start(&request);
+        request.command.decide = fork_decide;
+        told = ask_once(r, &request.command);
+    }
+    return answer_again(r, asked > 1);
+}
+
 static int inception_only(struct engine *e, struct command *c, struct bundle *b)
 {
     struct request_start *r = (struct request_start *)c;

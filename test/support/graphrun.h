@@ -64,6 +64,7 @@ struct graphrun {
     struct omap calls;                       /* "topic addr" -> how often it was executed */
     int answer;
     bool answered;
+    char refused[QP_ERR_TEXT_SIZE]; /* of the last fork: why */
 };
 
 /* `topics` are the worker's, by blanks. */
@@ -84,6 +85,16 @@ int graphrun_announce(struct graphrun *r, const char *name);
 
 /* Returns the answer: QP_OK, QP_E_EXISTS, QP_E_CONFLICT, QP_E_SHAPE, ... */
 int graphrun_start(struct graphrun *r, const char *topic, const char *id, const char *input);
+/* A new job from one that is there, as qp_job_act makes it. Returns the answer; r->refused is why it was refused. */
+struct graphrun_fork {
+    const char *from;
+    const char *id;
+    const char *at;      /* NULL: none */
+    const char *version; /* likewise */
+    const char *input;   /* NULL: that of `from` */
+    bool retries;
+};
+int graphrun_fork(struct graphrun *r, const struct graphrun_fork *fork);
 /* The start's first step alone: the job is there, and nobody goes on with it until it is asked for again. */
 int graphrun_incept(struct graphrun *r, const char *topic, const char *id, const char *input);
 /* By the rule of the topic's hooks; the code is 200, 202 or an error's. */

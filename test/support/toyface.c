@@ -138,8 +138,9 @@ static int toy_cancel(void *state, struct turn *t, qp_str error, bool *out_ends)
     return turn_send(t, addr, QP_STR("cancel"), 299, QP_STR("{\"cancelled\":true}"));
 }
 
-static int toy_fork(void *state, struct turn *t, const struct job_row *from, struct qp_err *err)
+static int toy_fork(void *state, struct turn *t, const struct fork *fork, struct qp_err *err)
 {
+    const struct job_row *from = fork->from;
     struct data_row key = {.ns = from->ns, .job = from->job, .name = TOY_STEP};
     const void *row = NULL;
     (void)state;

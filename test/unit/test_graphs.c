@@ -337,17 +337,18 @@ static int versions(qp *q)
     return count;
 }
 
-static void expect_fork_refused(qp *q, const char *id, const char *why)
+/* The version of the job is gone: its fork begins with the one that is active. */
+static void expect_fork_of(qp *q, const char *id, const char *version)
 {
-    static const enum qp_verb verbs[] = {QP_VERB_FORK, QP_VERB_RETRY};
-    for (size_t i = 0; i < ARRAY_COUNT(verbs); i++) {
-        struct qp_err err = {0};
-        char forked[QP_ID_SIZE];
-        assert_int_equal(
-            qp_job_act(q, &(struct qp_action){.id = str_from(id), .verb = verbs[i]}, forked, &err),
-            QP_E_NOT_FOUND);
-        assert_non_null(strstr(err.text, why));
-    }
+    struct qp_err err = {0};
+    char forked[QP_ID_SIZE];
+    struct qp_action fork = {.id = str_from(id), .verb = QP_VERB_FORK};
+    assert_int_equal(qp_job_act(q, &fork, forked, &err), QP_OK);
+    assert_string_equal(show(q, forked).version, version);
+    fork.version = QP_STR("1");
+    assert_int_equal(qp_job_act(q, &fork, forked, &err), QP_E_NOT_FOUND);
+    assert_non_null(strstr(err.text, "version: there is no 'a/1', or it was deleted"));
+    assert_string_equal(err.pointer, "/version");
 }
 
 static void test_deleting(void **state)
@@ -368,19 +369,30 @@ static void test_deleting(void **state)
         assert_int_equal(qp_app_delete(q, QP_NONE, a, QP_STR("1"), &err), QP_E_CONFLICT);
         assert_non_null(strstr(err.text, "job 'j'"));
         go(q, "t.go", "j");
-        assert_int_equal(qp_app_delete(q, QP_NONE, a, QP_STR("1"), &err), QP_OK);
+        /* A job that has ended needs it, too, as long as it is kept. */
+        assert_int_equal(qp_app_delete(q, QP_NONE, a, QP_STR("1"), &err), QP_E_CONFLICT);
+        assert_non_null(strstr(err.text, "job 'j' needs it"));
+        assert_int_equal(qp_app_delete_needed(q, QP_NONE, a, QP_STR("1"), &err), QP_OK);
+        assert_int_equal(qp_app_delete_needed(q, QP_NONE, a, QP_STR("1"), &err), QP_E_NOT_FOUND);
         assert_int_equal(qp_app_delete(q, QP_NONE, a, QP_STR("1"), &err), QP_E_NOT_FOUND);
         assert_int_equal(qp_activate(q, QP_NONE, a, QP_STR("1"), NULL, &err), QP_E_NOT_FOUND);
         assert_int_equal(versions(q), 1);
         assert_int_equal(qp_app_show(q, QP_NONE, a, QP_STR("1"), NULL, count_app, &err),
                          QP_E_NOT_FOUND);
-        expect_fork_refused(q, "j", "was deleted");
+        expect_fork_of(q, "j", "a/2");
         /* What its job has done stands. */
         assert_string_equal(show(q, "j").version, "a/1");
         rt_expect(q, "j", "completed", "{\"version\":\"1\",\"said\":\"hello\"}");
         rt_close(q);
         rt_end();
     }
+}
+
+static void delete_job(qp *q, const char *id)
+{
+    struct qp_err err = {0};
+    struct qp_action action = {.id = str_from(id), .verb = QP_VERB_DELETE};
+    assert_int_equal(qp_job_act(q, &action, NULL, &err), QP_OK);
 }
 
 /* A deleted version comes again with its own text; with another one only when it was collected, an hour later, and not
@@ -398,7 +410,7 @@ static void test_collected(void **state)
         start(q, "t", "j");
         go(q, "t.go", "j");
         assert_int_equal(deploy(q, waits("a", "2", "t"), true, NULL), QP_OK);
-        assert_int_equal(qp_app_delete(q, QP_NONE, QP_STR("a"), QP_STR("1"), &err), QP_OK);
+        assert_int_equal(qp_app_delete_needed(q, QP_NONE, QP_STR("a"), QP_STR("1"), &err), QP_OK);
         assert_int_equal(deploy(q, waits("a", "1", "other"), true, NULL), QP_E_CONFLICT);
         assert_int_equal(deploy(q, waits("a", "1", "t"), true, &d), QP_OK);
         assert_false(d.existed);
@@ -408,15 +420,20 @@ static void test_collected(void **state)
         go(q, "t.go", "k");
         testenv_advance_ms(&rt, LIMIT_APP_KEEP_MS / 2);
         assert_int_equal(qp_activate(q, QP_NONE, QP_STR("a"), QP_STR("2"), NULL, &err), QP_OK);
-        assert_int_equal(qp_app_delete(q, QP_NONE, QP_STR("a"), QP_STR("1"), &err), QP_OK);
+        assert_int_equal(qp_app_delete_needed(q, QP_NONE, QP_STR("a"), QP_STR("1"), &err), QP_OK);
         /* The hour of the first deletion is over, and not that of the second. */
         testenv_advance_ms(&rt, LIMIT_APP_KEEP_MS / 2 + 1000);
         rt_poll(q);
         assert_int_equal(deploy(q, waits("a", "1", "other"), true, NULL), QP_E_CONFLICT);
         testenv_advance_ms(&rt, LIMIT_APP_KEEP_MS / 2);
         rt_poll(q);
-        assert_int_equal(deploy(q, waits("a", "1", "other"), true, NULL), QP_OK);
+        assert_int_equal(deploy(q, waits("a", "1", "other"), true, NULL), QP_E_CONFLICT);
         rt_expect(q, "k", "completed", "{\"version\":\"1\",\"said\":\"hello\"}");
+        delete_job(q, "j");
+        delete_job(q, "k");
+        testenv_advance_ms(&rt, LIMIT_APP_KEEP_MS);
+        rt_poll(q);
+        assert_int_equal(deploy(q, waits("a", "1", "other"), true, NULL), QP_OK);
         start(q, "other", "l");
         assert_string_equal(show(q, "l").version, "a/1");
         rt_close(q);
@@ -507,7 +524,7 @@ static void test_sharing_starts(void **state)
     start(two, "t", "j3");
     go(two, "t.go", "j3");
     assert_int_equal(qp_activate(one, QP_NONE, QP_STR("a"), QP_STR("2"), NULL, &err), QP_OK);
-    assert_int_equal(qp_app_delete(one, QP_NONE, QP_STR("a"), QP_STR("1"), &err), QP_OK);
+    assert_int_equal(qp_app_delete_needed(one, QP_NONE, QP_STR("a"), QP_STR("1"), &err), QP_OK);
     start(two, "t", "j4");
     assert_string_equal(show(two, "j4").version, "a/2");
     assert_int_equal(versions(two), 1);
@@ -571,8 +588,8 @@ static void test_sharing_forks(void **state)
                      QP_OK);
     assert_string_equal(show(two, forked).version, "a/1");
     assert_int_equal(qp_job_cancel(two, str_from(forked), "", &err), QP_OK);
-    assert_int_equal(qp_app_delete(one, QP_NONE, QP_STR("a"), QP_STR("1"), &err), QP_OK);
-    expect_fork_refused(two, forked, "was deleted");
+    assert_int_equal(qp_app_delete_needed(one, QP_NONE, QP_STR("a"), QP_STR("1"), &err), QP_OK);
+    expect_fork_of(two, forked, "a/2");
     end_sharing();
 }
 

@@ -215,6 +215,11 @@ static void test_retry_takes_nothing_old(void **state)
             rt_expect(q, id, "waiting", NULL);
             assert_int_equal(say(q, "k", "kept", "{\"n\":9}"), QP_E_EXISTS);
             rt_expect(q, id, "waiting", NULL);
+            if (verbs[i] == QP_VERB_RETRY) { /* what its first hook got before is its own */
+                assert_int_equal(say(q, "k", NULL, "{\"n\":3}"), QP_OK);
+                rt_expect(q, id, "completed", "{\"first\":1,\"second\":3}");
+                continue;
+            }
             assert_int_equal(say(q, "k", NULL, "{\"n\":2}"), QP_OK);
             assert_int_equal(say(q, "k", NULL, "{\"n\":3}"), QP_OK);
             rt_expect(q, id, "completed", "{\"first\":2,\"second\":3}");
