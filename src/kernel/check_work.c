@@ -57,12 +57,6 @@ static int64_t consumed(const struct check *c, const struct act_row *act)
     return sum;
 }
 
-bool act_owes(const struct check *c, const struct act_row *act)
-{
-    return act->category == 'A' && act->escalated == 0 && leg1_is_done(act) &&
-           ledger_is_open(act->ledger) && consumed(c, act) == 0;
-}
-
 static bool has_guids(const struct check *c, qp_str addr)
 {
     struct range range = guids_of(c, addr);
@@ -86,9 +80,29 @@ bool act_is_made(const struct check *c, const struct act_row *act)
     return act->ledger == 0 && !has_spawned(c, act->parent_guid);
 }
 
+/* What the activity still owes for others that it has made and that owe nothing themselves (CYCLIC_LENT). */
+static int64_t lent(const struct check *c, const struct act_row *act)
+{
+    int64_t count = 0;
+    if (act->category != 'A' || act->cyclic != CYCLIC_OPEN) {
+        return 0;
+    }
+    EACH_ROW(c, act, other)
+    {
+        count += other->cyclic == CYCLIC_LENT && !act_is_made(c, other);
+    }
+    return count;
+}
+
+bool act_owes(const struct check *c, const struct act_row *act)
+{
+    return act->category == 'A' && act->cyclic != CYCLIC_LENT && act->escalated == 0 &&
+           leg1_is_done(act) && ledger_is_open(act->ledger) && consumed(c, act) == lent(c, act);
+}
+
 static int64_t obligations_of(const struct check *c, const struct act_row *act)
 {
-    if (act_is_made(c, act)) {
+    if (act_is_made(c, act) || act->cyclic == CYCLIC_LENT) {
         return 0;
     }
     switch (act->category) {
@@ -96,7 +110,7 @@ static int64_t obligations_of(const struct check *c, const struct act_row *act)
     case 'B':
         return (act->cyclic == CYCLIC_PIVOT && leg1_is_done(act) ? ledger_leg2_entries(act->ledger)
                                                                  : 1) -
-               consumed(c, act);
+               consumed(c, act) + lent(c, act);
     case 'C':
         return has_guids(c, act->addr) ? 1 - consumed(c, act) : !leg1_is_done(act);
     default:

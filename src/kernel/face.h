@@ -90,10 +90,22 @@ struct bringing {
     bool
         behind; /* its commands were not applied, or its task has ended: the worker forgets the flow */
     bool counts; /* RESULT_BACK: it was a delivery without an answer */
+    /* RESULT_ERROR: as of request_result. */
+    bool again;
+    qp_ms again_ms;
     /* Of a result that is refused. */
     const char *word; /* why, for programs; NULL: the word of the code */
     const char *
         parks; /* after LIMIT_RESULT_REFUSALS of them the job is parked, for this reason; NULL: never */
+};
+
+/* Something that only its kind understands, asked of one open job (request_ask): an event, another attempt. What the members
+ * mean is up to the kind; `more` outlives the command. */
+struct kind_question {
+    int what;
+    qp_str name;
+    qp_str text;
+    const void *more;
 };
 
 /* A job that is looked at, in the snapshot of one read. */
@@ -159,6 +171,16 @@ struct face {
      * the same every time. *out_ends true, as preset: it ends at once; false: the kind has seen to it, by an answer to
      * one of its activities (turn_send). A kill is not asked about. NULL: the job ends at once. */
     int (*cancel)(void *state, struct turn *t, qp_str error, bool *out_ends);
+    /* The answer to a question that only this kind understands. The turn stands at the job's trigger, whose row is locked: no
+     * other commit changes the job before this one is through. Its GUID is this question's alone. All that is written
+     * commits with the answer; any code but QP_OK refuses the question, and then nothing is written. NULL: QP_E_UNSUPPORTED. */
+    int (*ask)(void *state, struct turn *t, const struct kind_question *question,
+               struct qp_err *err);
+    /* A person asks that what has failed is tried again: the job is open, and the turn as of `ask`. `part` names a part of the
+     * job, none: all of it. The kind also sees to dead letters and to the job being parked. QP_E_CONFLICT: nothing of it
+     * has failed; QP_E_NOT_FOUND: no such part. NULL: a parked job is parked no more, its dead letters are live again, and
+     * it has no parts. */
+    int (*retry)(void *state, struct turn *t, qp_str part, struct qp_err *err);
     /* A job that is made from another one, after its inception and before its first step, in the same commit: what it
      * takes over is written down here. Any code refuses the fork, with a pointer where a member is at fault. NULL: it
      * begins at its first step, and `at` is refused. */

@@ -36,9 +36,18 @@ struct turn;
 /* act_row.cyclic */
 enum cyclic {
     CYCLIC_NO,
-    CYCLIC_OPEN, /* takes answers as long as its job is open */
-    CYCLIC_PIVOT /* is re-entered by cycles: its first plane is that of Leg1 (H14) */
+    CYCLIC_OPEN,  /* takes answers as long as its job is open */
+    CYCLIC_PIVOT, /* is re-entered by cycles: its first plane is that of Leg1 (H14) */
+    /* As OPEN, and owes nothing: the open activity that has made it keeps the obligation, which it counts for none of these. One
+     * activity of a job makes such ones; its step 2 gives a delta that does not count them, and theirs give 0. */
+    CYCLIC_LENT
 };
+
+/* Takes answers as long as its job is open, each an entry of its own, and is never finalized. */
+static inline bool cyclic_is_open(int64_t cyclic)
+{
+    return cyclic == CYCLIC_OPEN || cyclic == CYCLIC_LENT;
+}
 
 /* Step 1's result: what the GUID's row keeps. */
 struct work {
@@ -63,6 +72,9 @@ struct program {
     int (*yields)(struct turn *t, bool *out_yields);
     /* Step 1. *out_work is what the message brought. NULL: that is kept. */
     int (*work)(struct turn *t, struct work *out_work);
+    /* A task of the activity has failed, and will come again: the worker or the policy says so, and nothing answers the
+     * activity. In the commit that says it; there is no GUID. A worker that was silent is no failure here. NULL: nothing. */
+    int (*again)(struct turn *t, qp_ms delay_ms);
     /* Step 2, of the trigger too: turn_child for each child. *out_spawn is preset: n is counted
      * afterwards, and delta follows from it unless `given`. NULL: no children; an answer with an
      * error code ends the job as failed. spawn.notify, when it has an address: the activity there that decides is
@@ -156,7 +168,8 @@ int turn_hook_close(struct turn *t, bool *out_waited) QP_MUST_USE;
 int turn_hook_pending(struct turn *t, bool *out_pending) QP_MUST_USE;
 int turn_key(struct turn *t, const struct op_key_acquire *key, int64_t *out_token) QP_MUST_USE;
 /* Leg1: the activity waits for other ways of its job, as a gate does. turn_timer, turn_hook and turn_call say it of
- * themselves. Its job is `waiting` when all that it still has to do waits like this (store/rows.h, job_word). */
+ * themselves. Its job is `waiting` when all that it still has to do waits like this (store/rows.h, job_word). Of an activity that
+ * takes answers as long as its job is open (cyclic_is_open) it is not known what it waits for: the program says it (act_add). */
 void turn_wait(struct turn *t);
 /* Leg1 of category C: the ancestor at this depth is entered again, as by turn_answer_at. The obligation of this activity
  * goes with it. */

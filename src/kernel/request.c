@@ -159,14 +159,37 @@ static int revive(struct bundle *b, const struct job_row *job)
     return QP_OK;
 }
 
+/* The kind's own way. */
+static int unpark_ask(struct engine *e, struct request_unpark *r, struct bundle *b,
+                      const struct faced *of, const struct job_row *job)
+{
+    struct qp_err err = {0};
+    struct turn t;
+    if (job->closed_by.p != NULL) {
+        return QP_E_CLOSED;
+    }
+    QP_TRY(ask_begin(e, &r->command, b, job, &t));
+    QP_TRY(refusal_keep(&r->refusal, b, of->face->retry(of->state, &t, r->part, &err), &err));
+    return ask_end(&t);
+}
+
 static int unpark_decide(struct engine *e, struct command *c, struct bundle *b)
 {
     struct request_unpark *r = (struct request_unpark *)c;
+    struct faces *faces = engine_kernel(e)->faces;
+    const struct faced *of;
     const struct job_row *job = NULL;
     struct op op = {.kind = OP_job_set, .job_set = {.what = JOB_SET_PARKED}};
-    (void)e;
+    r->refusal = (struct refusal){0};
     QP_TRY(keyed_begin(&r->keyed, b));
     QP_TRY(request_job(b, r->ns, r->jid, &job));
+    of = faces == NULL ? NULL : faces_of(faces, job->kind);
+    if (of != NULL && of->face->retry != NULL) {
+        return unpark_ask(e, r, b, of, job);
+    }
+    if (!str_is_none(r->part)) {
+        return QP_E_UNSUPPORTED;
+    }
     if (job->parked.p == NULL) {
         return QP_E_CONFLICT;
     }

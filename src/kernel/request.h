@@ -8,6 +8,7 @@
 #ifndef QP_KERNEL_REQUEST_H
 #define QP_KERNEL_REQUEST_H
 
+#include "kernel/request_ask.h"
 #include "kernel/request_result.h"
 #include "kernel/request_start.h"
 #include "kernel/signal_job.h"
@@ -41,12 +42,14 @@ struct request_end {
 void request_end(struct request_end *r);
 
 /* A parked job goes on where it stands: its dead letters are live again. QP_E_CONFLICT: it is not
- * parked. out_more: call again. */
+ * parked. A kind may have its own way (face.retry), whose codes these are, and QP_E_CLOSED. */
 struct request_unpark {
     struct command command;
     struct request_keyed keyed;
     int64_t ns;
     qp_str jid;
+    qp_str part; /* of the job; none: all of it. QP_E_UNSUPPORTED: jobs of its kind have no parts */
+    struct refusal refusal; /* as in request_start */
 };
 void request_unpark(struct request_unpark *r);
 

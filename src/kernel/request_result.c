@@ -176,10 +176,15 @@ static int try_again(struct turn *t, struct request_result *r, int64_t attempt)
     struct op backs_off = {
         .kind = OP_act_add,
         .act_add = {.ref = t->site.ref, .addr = t->site.addr, .attempt = -1, .waits = ACT_RETRIES}};
+    const struct act_row *act = NULL;
     QP_TRY(turn_op(t, &retry));
     QP_TRY(turn_failed(t, r->code, r->output));
-    QP_TRY(turn_op(t, &backs_off));
-    return attempt_note(t, r, attempt);
+    QP_TRY(turn_act(t, t->site.addr, &act));
+    if (act->cyclic != CYCLIC_LENT) { /* such a one owes nothing that could wait */
+        QP_TRY(turn_op(t, &backs_off));
+    }
+    QP_TRY(attempt_note(t, r, attempt));
+    return r->silent || t->program->again == NULL ? QP_OK : t->program->again(t, r->retry_ms);
 }
 
 /* The attempt that is not tried again is the activity's answer, and counted as one (turn.c). */
@@ -235,6 +240,7 @@ static int decide_error(struct turn *t, struct request_result *r)
     policy = r->silent ? retry_of_lost(&policy, r->code) : policy;
     r->retry_ms =
         r->fatal || !retry_is_for(&policy, r->code) ? -1 : retry_delay(&policy, act->attempt + 1);
+    r->retry_ms = r->again ? r->again_ms : r->retry_ms;
     QP_TRY(error_answer(t, r));
     attempt = act->attempt + 1;
     if (r->retry_ms >= 0) {
@@ -282,6 +288,8 @@ static void result_take(struct request_result *r, const struct bringing *x)
     r->reason = x->reason;
     r->behind = x->behind;
     r->counts = x->counts;
+    r->again = x->again;
+    r->again_ms = x->again_ms;
 }
 
 static int refuse_told(struct qp_err *err)

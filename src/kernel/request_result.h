@@ -28,7 +28,10 @@ struct request_result {
     qp_str reason; /* RESULT_PARK: a word; job_row.parked is "reason: error" */
     qp_str worker; /* the name of the worker that brought it; none: it has none */
     bool fatal;    /* not to be tried again */
-    bool lost;     /* RESULT_ERROR: the engine's own report (lost.c) */
+    /* RESULT_ERROR: the worker chose when the task is tried again, in again_ms; the policy of its activity is not asked. */
+    bool again;
+    qp_ms again_ms;
+    bool lost; /* RESULT_ERROR: the engine's own report (lost.c) */
     qp_ms
         lost_until; /* then: the end of the short lease; another one means that a beat was accepted */
     bool silent;    /* likewise: the worker was silent, so the policy of lost leases applies */

@@ -230,7 +230,7 @@ static int do_work(struct turn *t)
     int rc = t->program->work == NULL ? QP_OK : t->program->work(t, &work);
     rc = rc == QP_OK && work.code >= 400 ? turn_failed(t, work.code, work.output) : rc;
     QP_TRY(rc);
-    if (answers && t->act->cyclic == CYCLIC_OPEN && work.code < 400 && t->act->attempt > 0) {
+    if (answers && cyclic_is_open(t->act->cyclic) && work.code < 400 && t->act->attempt > 0) {
         QP_TRY(attempts_forget(t)); /* each entry has its own */
     }
     return answers ? step_work(t->bundle, &t->site, work.code, work.output)
@@ -471,7 +471,7 @@ static int leg1_program(struct turn *t)
     if (t->program->enter != NULL) {
         QP_TRY(t->program->enter(t));
     }
-    return t->waits ? act_waits(t, ACT_WAITS) : QP_OK;
+    return t->waits && !cyclic_is_open(t->act->cyclic) ? act_waits(t, ACT_WAITS) : QP_OK;
 }
 
 /* Without a GUID: the work of Leg1 and the digit that proves it. */
