@@ -23,6 +23,15 @@
 #define AGENT_ACTIVITY QP_STR("agent")
 #define AGENT_WORK_MARK '~'
 
+/* A task that is a job of its own. */
+#define AGENT_TASK_ADDRESS QP_STR("task,0,0")
+#define AGENT_TASK_ACTIVITY QP_STR("task")
+
+/* Policies (kernel/retry.h). A decision that failed is parked at once. A task is tried again when its worker says so; a lease
+ * that is lost gives the same attempt again. */
+#define AGENT_POLICY "attempts=1,lost=1000000000,park=1"
+#define AGENT_TASK_POLICY "attempts=1,lost=1000000000"
+
 #define AGENT_CHUNK 512 /* executions in one row */
 
 enum agent_row {

@@ -72,7 +72,7 @@ static struct status *find(const struct draft *d, int64_t branch_key, qp_str pos
     return status != NULL ? status : status_find(&d->statuses, branch_key, position);
 }
 
-static int schedule(struct draft *d, const struct work *work, int64_t branch_key)
+static int schedule(struct draft *d, const struct agent_work *work, int64_t branch_key)
 {
     struct status *status = ARENA_NEW(d->arena, struct status);
     if (status == NULL) {
@@ -95,7 +95,7 @@ static int schedule(struct draft *d, const struct work *work, int64_t branch_key
     return QP_OK;
 }
 
-static bool is_modified(const struct draft *d, const struct work *works, size_t count,
+static bool is_modified(const struct draft *d, const struct agent_work *works, size_t count,
                         int64_t branch_key)
 {
     for (size_t i = 0; i < count; i++) {
@@ -115,8 +115,8 @@ static bool is_visible(const struct draft *d, const struct status *status)
     return status->state == WORK_SUCCESSFUL && status->completion_index <= d->index;
 }
 
-static int schedule_new(struct draft *d, const struct work *works, size_t count, int64_t branch_key,
-                        bool *out_all_visible)
+static int schedule_new(struct draft *d, const struct agent_work *works, size_t count,
+                        int64_t branch_key, bool *out_all_visible)
 {
     *out_all_visible = true;
     for (size_t i = 0; i < count; i++) {
@@ -129,8 +129,8 @@ static int schedule_new(struct draft *d, const struct work *works, size_t count,
     return QP_OK;
 }
 
-static int complete(struct draft *d, const struct work *works, size_t count, int64_t branch_key,
-                    struct draft_reply *out)
+static int complete(struct draft *d, const struct agent_work *works, size_t count,
+                    int64_t branch_key, struct draft_reply *out)
 {
     int64_t index = 0;
     qp_str *outputs = arena_alloc(d->arena, count * sizeof(*outputs));
@@ -153,7 +153,7 @@ static int complete(struct draft *d, const struct work *works, size_t count, int
     return QP_OK;
 }
 
-int draft_execute(struct draft *d, const struct work *works, size_t count, struct qp_err *err,
+int draft_execute(struct draft *d, const struct agent_work *works, size_t count, struct qp_err *err,
                   struct draft_reply *out_reply)
 {
     bool all_visible = false;

@@ -64,7 +64,7 @@ bool draft_is_finished(const struct draft *d);
 int draft_branch(struct draft *d, struct qp_err *err, const struct branch **out_branch,
                  qp_str *out_properties) QP_MUST_USE;
 /* The works were read by work_read_all. QP_E_CONFLICT: no branch is in hand. */
-int draft_execute(struct draft *d, const struct work *works, size_t count, struct qp_err *err,
+int draft_execute(struct draft *d, const struct agent_work *works, size_t count, struct qp_err *err,
                   struct draft_reply *out_reply) QP_MUST_USE;
 /* `output` NULL: the branch is left, not ended. QP_E_CONFLICT; QP_E_TOO_LARGE. */
 int draft_post(struct draft *d, qp_str properties, const qp_str *output,

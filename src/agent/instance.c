@@ -272,6 +272,7 @@ static int try_trigger(struct instance *s, int64_t now_ms)
     QP_ASSERT(s->buffer_absent == 0);
     QP_TRY(prepare(s));
     s->decision_ongoing = true;
+    s->decision_due = true;
     s->decision_attempt = 1;
     s->triggered_ms = now_ms;
     s->last_ms = now_ms;

@@ -1,143 +1,7 @@
-/* rows.c - the texts of rows: one table of members per item, which is both written and read (see rows.h) */
+/* rows.c - the texts of rows, a table of members per item (see rows.h) */
 #include "agent/rows.h"
 
-#include "base/json.h"
-
-enum member_kind { MEMBER_TEXT, MEMBER_NUMBER, MEMBER_FLAG, MEMBER_RAW };
-
-/* One member of a row's object. A text or raw value that is none, and a number or flag that is 0, is not written. */
-struct member {
-    const char *key;
-    enum member_kind kind;
-    union {
-        qp_str *text;
-        int64_t *number;
-        bool *flag;
-    };
-};
-
-#define TEXT(key, place)                                                                           \
-    {                                                                                              \
-        key, MEMBER_TEXT,                                                                          \
-        {                                                                                          \
-            .text = (place)                                                                        \
-        }                                                                                          \
-    }
-#define RAW(key, place)                                                                            \
-    {                                                                                              \
-        key, MEMBER_RAW,                                                                           \
-        {                                                                                          \
-            .text = (place)                                                                        \
-        }                                                                                          \
-    }
-#define NUMBER(key, place)                                                                         \
-    {                                                                                              \
-        key, MEMBER_NUMBER,                                                                        \
-        {                                                                                          \
-            .number = (place)                                                                      \
-        }                                                                                          \
-    }
-#define FLAG(key, place)                                                                           \
-    {                                                                                              \
-        key, MEMBER_FLAG,                                                                          \
-        {                                                                                          \
-            .flag = (place)                                                                        \
-        }                                                                                          \
-    }
-
-/* ------------------------------------------------------------------------------------ the tables */
-
-static void put_member(struct json_writer *w, const struct member *m)
-{
-    bool is_text = m->kind == MEMBER_TEXT || m->kind == MEMBER_RAW;
-    if ((is_text && str_is_none(*m->text)) || (m->kind == MEMBER_NUMBER && *m->number == 0) ||
-        (m->kind == MEMBER_FLAG && !*m->flag)) {
-        return;
-    }
-    json_key(w, str_from(m->key));
-    if (m->kind == MEMBER_TEXT) {
-        json_put_str(w, *m->text);
-    } else if (m->kind == MEMBER_RAW) {
-        json_put_raw(w, *m->text);
-    } else if (m->kind == MEMBER_NUMBER) {
-        json_put_i64(w, *m->number);
-    } else {
-        json_put_bool(w, true);
-    }
-}
-
-static int put_members(struct arena *arena, const struct member *members, size_t count,
-                       qp_str *out_text)
-{
-    struct buf out;
-    struct json_writer w;
-    buf_init(&out, arena->env, 0);
-    json_writer_init(&w, &out);
-    json_begin_object(&w);
-    for (size_t i = 0; i < count; i++) {
-        put_member(&w, &members[i]);
-    }
-    json_end_object(&w);
-    int rc = json_writer_done(&w);
-    if (rc == QP_OK && !arena_copy(arena, buf_slice(&out), out_text)) {
-        rc = QP_E_NOMEM;
-    }
-    buf_done(&out);
-    return rc;
-}
-
-/* An integer as json_put_i64 writes it. */
-static bool read_i64(qp_str text, int64_t *out_number)
-{
-    bool negative = text.n > 0 && text.p[0] == '-';
-    uint64_t number = 0;
-    for (size_t i = negative; i < text.n; i++) {
-        if (text.p[i] < '0' || text.p[i] > '9' || number > INT64_MAX / 10) {
-            return false;
-        }
-        number = number * 10 + (uint64_t)(text.p[i] - '0');
-    }
-    if (text.n == negative || number > INT64_MAX) {
-        return false;
-    }
-    *out_number = negative ? -(int64_t)number : (int64_t)number;
-    return true;
-}
-
-static bool read_member(struct arena *arena, const struct member *m, qp_str value)
-{
-    switch (m->kind) {
-    case MEMBER_TEXT:
-        return raw_text(arena->env, arena, value, m->text);
-    case MEMBER_NUMBER:
-        return read_i64(value, m->number);
-    case MEMBER_FLAG:
-        *m->flag = str_equal(value, QP_STR("true"));
-        return *m->flag;
-    case MEMBER_RAW:
-        *m->text = value;
-        return true;
-    }
-    return false;
-}
-
-static int read_members(struct arena *arena, qp_str text, const struct member *members,
-                        size_t count)
-{
-    struct raw_walk w = {.rest = text};
-    if (raw_first(text) != '{') {
-        return QP_E_CORRUPT;
-    }
-    while (raw_each(&w)) {
-        for (size_t i = 0; i < count; i++) {
-            if (str_equal(w.key, str_from(members[i].key)) &&
-                !read_member(arena, &members[i], w.value)) {
-                return QP_E_CORRUPT;
-            }
-        }
-    }
-    return QP_OK;
-}
+#include "agent/members.h"
 
 /* Its parts are made of the whole; none: there is no error. */
 static int read_error(struct arena *arena, qp_str text, struct state_error *out_error)
@@ -164,7 +28,7 @@ struct head_rest {
 };
 
 #define HEAD_VERSION 1
-#define HEAD_MEMBERS 22
+#define HEAD_MEMBERS 23
 
 static void head_members(struct instance *s, struct row_counts *counts, struct head_rest *rest,
                          struct member out[HEAD_MEMBERS])
@@ -175,6 +39,7 @@ static void head_members(struct instance *s, struct row_counts *counts, struct h
         FLAG("completed", &s->completed),
         FLAG("ongoing", &s->decision_ongoing),
         FLAG("parked", &s->parked),
+        FLAG("due", &s->decision_due),
         NUMBER("index", &rest->index),
         NUMBER("triggered", &s->triggered_ms),
         NUMBER("attempt", &s->decision_attempt),
@@ -207,7 +72,7 @@ int rows_put_head(struct arena *arena, const struct instance *s, const struct ro
                              .error = s->error.json};
     struct member members[HEAD_MEMBERS];
     head_members(&copy, &numbers, &rest, members);
-    return put_members(arena, members, HEAD_MEMBERS, out_text);
+    return members_write(arena, members, HEAD_MEMBERS, out_text);
 }
 
 int rows_get_head(struct arena *arena, qp_str text, struct instance *out_instance,
@@ -217,7 +82,7 @@ int rows_get_head(struct arena *arena, qp_str text, struct instance *out_instanc
     struct member members[HEAD_MEMBERS];
     *out_counts = (struct row_counts){0};
     head_members(out_instance, out_counts, &rest, members);
-    QP_TRY(read_members(arena, text, members, HEAD_MEMBERS));
+    QP_TRY(members_read(arena, text, members, HEAD_MEMBERS));
     if (rest.version != HEAD_VERSION || rest.mode < MODE_RUN || rest.mode > MODE_KILL) {
         return QP_E_CORRUPT;
     }
@@ -254,7 +119,7 @@ int rows_put_branch(struct arena *arena, const struct branch *branch, qp_str *ou
     const struct member members[] = {CALL(&b.call, &rest),          NUMBER("start", &b.start_index),
                                      NUMBER("at", &b.timestamp_ms), NUMBER("works", &b.work_count),
                                      FLAG("ended", &b.ended),       TEXT("result", &b.output)};
-    return put_members(arena, members, ARRAY_COUNT(members), out_text);
+    return members_write(arena, members, ARRAY_COUNT(members), out_text);
 }
 
 int rows_get_branch(struct arena *arena, qp_str text, struct branch *out_branch)
@@ -265,7 +130,7 @@ int rows_get_branch(struct arena *arena, qp_str text, struct branch *out_branch)
         CALL(&b->call, &rest),          NUMBER("start", &b->start_index),
         NUMBER("at", &b->timestamp_ms), NUMBER("works", &b->work_count),
         FLAG("ended", &b->ended),       TEXT("result", &b->output)};
-    QP_TRY(read_members(arena, text, members, ARRAY_COUNT(members)));
+    QP_TRY(members_read(arena, text, members, ARRAY_COUNT(members)));
     return finish_call(arena, &rest, &b->call);
 }
 
@@ -278,7 +143,7 @@ int rows_put_action(struct arena *arena, const struct action *action, qp_str *ou
     const struct member members[] = {CALL(&a.call, &rest),         NUMBER("at", &a.timestamp_ms),
                                      FLAG("of", &of_work),         NUMBER("branch", &work.branch),
                                      NUMBER("work", &work.number), NUMBER("attempt", &a.attempt)};
-    return put_members(arena, members, ARRAY_COUNT(members), out_text);
+    return members_write(arena, members, ARRAY_COUNT(members), out_text);
 }
 
 int rows_get_action(struct arena *arena, qp_str text, struct action *out_action,
@@ -294,7 +159,7 @@ int rows_get_action(struct arena *arena, qp_str text, struct action *out_action,
                                      NUMBER("branch", &out_work->branch),
                                      NUMBER("work", &out_work->number),
                                      NUMBER("attempt", &a->attempt)};
-    QP_TRY(read_members(arena, text, members, ARRAY_COUNT(members)));
+    QP_TRY(members_read(arena, text, members, ARRAY_COUNT(members)));
     out_work->branch = of_work ? out_work->branch : NO_INDEX;
     return finish_call(arena, &rest, &a->call);
 }
@@ -325,7 +190,7 @@ int rows_get_chunk(qp_str text, int64_t out_keys[AGENT_CHUNK], size_t *out_count
         const char *comma = memchr(text.p, ',', text.n);
         qp_str one = {text.p, comma == NULL ? text.n : (size_t)(comma - text.p)};
         size_t used = comma == NULL ? one.n : one.n + 1;
-        if (count == AGENT_CHUNK || !read_i64(one, &out_keys[count])) {
+        if (count == AGENT_CHUNK || !members_i64(one, &out_keys[count])) {
             return QP_E_CORRUPT;
         }
         count++;
@@ -361,7 +226,7 @@ int rows_put_definition(struct arena *arena, const struct status *status, qp_str
                                    .number = s.number + 1,
                                    .hash = {s.hash, WORK_HASH_SIZE}};
     const struct member members[] = {DEFINITION(&s, &rest)};
-    return put_members(arena, members, ARRAY_COUNT(members), out_text);
+    return members_write(arena, members, ARRAY_COUNT(members), out_text);
 }
 
 int rows_get_definition(struct arena *arena, qp_str text, struct status *out_status)
@@ -369,7 +234,7 @@ int rows_get_definition(struct arena *arena, qp_str text, struct status *out_sta
     struct definition_rest rest = {0};
     struct status *s = out_status;
     const struct member members[] = {DEFINITION(s, &rest)};
-    QP_TRY(read_members(arena, text, members, ARRAY_COUNT(members)));
+    QP_TRY(members_read(arena, text, members, ARRAY_COUNT(members)));
     if (rest.type < WORK_TASK || rest.type > WORK_WAIT || rest.end < WORK_END_NONE ||
         rest.end > WORK_END_AT || rest.number < 1 || rest.hash.n != WORK_HASH_SIZE) {
         return QP_E_CORRUPT;
@@ -400,7 +265,7 @@ int rows_put_work(struct arena *arena, const struct status *status, qp_str *out_
     struct work_rest rest = {
         .state = s.state, .completion = s.completion_index + 1, .error = s.error.json};
     const struct member members[] = {WORK(&s, &rest)};
-    return put_members(arena, members, ARRAY_COUNT(members), out_text);
+    return members_write(arena, members, ARRAY_COUNT(members), out_text);
 }
 
 int rows_get_work(struct arena *arena, qp_str text, struct status *out_status)
@@ -408,7 +273,7 @@ int rows_get_work(struct arena *arena, qp_str text, struct status *out_status)
     struct work_rest rest = {0};
     struct status *s = out_status;
     const struct member members[] = {WORK(s, &rest)};
-    QP_TRY(read_members(arena, text, members, ARRAY_COUNT(members)));
+    QP_TRY(members_read(arena, text, members, ARRAY_COUNT(members)));
     if (rest.state < WORK_SCHEDULED || rest.state > WORK_FAILED || rest.completion < 0) {
         return QP_E_CORRUPT;
     }
@@ -424,7 +289,7 @@ int rows_put_wait(struct arena *arena, const struct wait *wait, qp_str *out_text
     int64_t branch = wait->status->branch_key;
     int64_t end_ms = wait->end_ms;
     const struct member members[] = {NUMBER("branch", &branch), NUMBER("end", &end_ms)};
-    return put_members(arena, members, ARRAY_COUNT(members), out_text);
+    return members_write(arena, members, ARRAY_COUNT(members), out_text);
 }
 
 int rows_get_wait(struct arena *arena, qp_str text, struct row_work *out_work, int64_t *out_end_ms)
@@ -433,7 +298,7 @@ int rows_get_wait(struct arena *arena, qp_str text, struct row_work *out_work, i
     *out_end_ms = 0;
     const struct member members[] = {NUMBER("branch", &out_work->branch),
                                      NUMBER("end", out_end_ms)};
-    return read_members(arena, text, members, ARRAY_COUNT(members));
+    return members_read(arena, text, members, ARRAY_COUNT(members));
 }
 
 /* A text that is stored as it came, and null. */

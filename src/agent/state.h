@@ -67,7 +67,7 @@ enum work_state { WORK_SCHEDULED, WORK_SUCCESSFUL, WORK_FAILED };
 #define NO_INDEX (-1)
 
 struct status {
-    struct work work;
+    struct agent_work work;
     int64_t branch_key;
     int64_t number; /* of the work, from 0: statuses stand in this order */
     char hash[WORK_HASH_SIZE];
@@ -152,6 +152,7 @@ struct instance {
     bool completed;
     bool decision_ongoing;
     bool parked;              /* the decision that is ongoing failed */
+    bool decision_due;        /* it is prepared, and its task is still to be put */
     qp_str output;            /* when completed */
     struct state_error error; /* when parked */
     int64_t ongoing_index;    /* NO_INDEX: nothing was triggered yet */

@@ -376,7 +376,7 @@ int stored_load(const struct row_source *source, struct arena *arena, unsigned w
     }
     if ((windows & WINDOW_BATCH) != 0) {
         QP_TRY(load_batch(&l));
-    } else {
+    } else if (windows != 0) {
         /* the last chunk goes on growing */
         QP_TRY(load_executions(&l, out_instance->execution_count));
     }
@@ -545,7 +545,7 @@ static int save_buffer(struct saving *v)
     return QP_OK;
 }
 
-int stored_save(const struct stored *stored, const struct row_sink *sink, const struct instance *s)
+int stored_save(struct stored *stored, const struct row_sink *sink, const struct instance *s)
 {
     struct saving v = {.before = stored, .sink = sink, .s = s, .counts = stored->counts};
     qp_str head;
@@ -556,5 +556,6 @@ int stored_save(const struct stored *stored, const struct row_sink *sink, const 
     QP_TRY(save_properties(&v));
     QP_TRY(save_buffer(&v));
     QP_TRY(rows_put_head(s->arena, s, &v.counts, &head));
+    stored->counts = v.counts;
     return put_row(&v, AGENT_HEAD, 0, 0, head);
 }

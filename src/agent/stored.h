@@ -1,6 +1,7 @@
 /* stored.h - an instance out of its rows, as much of it as a turn needs, and back (ADR 51)
  *
  *   turn                                window
+ *   a decision that is due is put       0                              the head alone
  *   event, report, timers, pause        WAITS                          what waits may end, and which work is reported
  *   resume                              WAITS | BUFFER                 it may prepare
  *   result of a decision                WAITS | BUFFER | BATCH         it is applied to what was prepared, and may prepare
@@ -71,7 +72,8 @@ int stored_load_whole(const struct row_source *source, struct arena *arena,
 int stored_work(const struct row_source *source, struct instance *s, int64_t branch, int64_t number,
                 struct status **out_status) QP_MUST_USE;
 
-int stored_save(const struct stored *stored, const struct row_sink *sink,
+/* Afterwards `stored` has the numbers of rows that there are now. */
+int stored_save(struct stored *stored, const struct row_sink *sink,
                 const struct instance *s) QP_MUST_USE;
 
 #endif

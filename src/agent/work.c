@@ -118,7 +118,7 @@ static int read_not_negative(const struct json *object, const char *key, struct 
     return QP_OK;
 }
 
-static int read_wait_end(const struct json *object, struct qp_err *err, struct work *out)
+static int read_wait_end(const struct json *object, struct qp_err *err, struct agent_work *out)
 {
     bool given = false;
     out->end = WORK_END_AFTER;
@@ -138,7 +138,7 @@ static int read_wait_end(const struct json *object, struct qp_err *err, struct w
     return QP_OK;
 }
 
-static int read_limit(const struct json *object, struct qp_err *err, struct work *out)
+static int read_limit(const struct json *object, struct qp_err *err, struct agent_work *out)
 {
     bool given = false;
     QP_TRY(read_not_negative(object, "maxProcessingTime", err, &given, &out->max_processing_ms));
@@ -148,7 +148,7 @@ static int read_limit(const struct json *object, struct qp_err *err, struct work
     return read_not_negative(object, "timeout", err, &given, &out->max_processing_ms);
 }
 
-static int read_one(const struct json *object, struct qp_err *err, struct work *out)
+static int read_one(const struct json *object, struct qp_err *err, struct agent_work *out)
 {
     if (!json_is(object, JSON_KIND_OBJECT)) {
         return err_point(err, err_set(err, QP_E_SHAPE, "a work must be an object"), "%s", "");
@@ -170,7 +170,7 @@ static int by_position(const void *a, const void *b)
     return str_compare(*(const qp_str *)a, *(const qp_str *)b);
 }
 
-static int check_positions(struct arena *arena, const struct work *works, size_t count,
+static int check_positions(struct arena *arena, const struct agent_work *works, size_t count,
                            struct qp_err *err)
 {
     qp_str *positions = arena_alloc(arena, count * sizeof(*positions));
@@ -191,14 +191,14 @@ static int check_positions(struct arena *arena, const struct work *works, size_t
 }
 
 int work_read_all(struct arena *arena, const struct json *body, struct qp_err *err,
-                  const struct work **out_works, size_t *out_count)
+                  const struct agent_work **out_works, size_t *out_count)
 {
     size_t count = json_count(body);
     if (!json_is(body, JSON_KIND_ARRAY) || count == 0 || count > LIMIT_INSTANCE_WORKS) {
         return err_set(err, QP_E_SHAPE, "works must be an array of 1 to %d works, got %zu",
                        LIMIT_INSTANCE_WORKS, count);
     }
-    struct work *works = arena_alloc(arena, count * sizeof(*works));
+    struct agent_work *works = arena_alloc(arena, count * sizeof(*works));
     if (works == NULL) {
         return QP_E_NOMEM;
     }
@@ -234,7 +234,7 @@ static void add_text(struct hash_stream *h, qp_str text)
     }
 }
 
-void work_hash(const struct work *work, int64_t branch_key, char out_hash[WORK_HASH_SIZE])
+void work_hash(const struct agent_work *work, int64_t branch_key, char out_hash[WORK_HASH_SIZE])
 {
     struct hash_stream h;
     char text[HASH_TEXT_SIZE];
@@ -256,7 +256,7 @@ void work_hash(const struct work *work, int64_t branch_key, char out_hash[WORK_H
     memcpy(out_hash + 2, text, WORK_HASH_SIZE - 2);
 }
 
-int64_t work_end_ms(const struct work *work, int64_t begin_ms)
+int64_t work_end_ms(const struct agent_work *work, int64_t begin_ms)
 {
     int64_t end_ms = work->end_ms;
     QP_ASSERT(work->type == WORK_WAIT);

@@ -27,7 +27,7 @@ enum work_end { WORK_END_NONE, WORK_END_AFTER, WORK_END_AT };
 #define WORK_HASH_VERSION 1
 #define WORK_HASH_SIZE 34 /* "1-" and 32 hexadecimal digits */
 
-struct work {
+struct agent_work {
     qp_str name;
     qp_str input; /* none: null */
     qp_str position;
@@ -44,11 +44,11 @@ const char *work_type_name(enum work_type type);
 /* Reads the body of an execute: 1..LIMIT_INSTANCE_WORKS works, all of them sync or none, no position twice. QP_E_SHAPE or
  * QP_E_TOO_LARGE, with the place in err; QP_E_NOMEM. */
 int work_read_all(struct arena *arena, const struct json *body, struct qp_err *err,
-                  const struct work **out_works, size_t *out_count) QP_MUST_USE;
+                  const struct agent_work **out_works, size_t *out_count) QP_MUST_USE;
 
-void work_hash(const struct work *work, int64_t branch_key, char out_hash[WORK_HASH_SIZE]);
+void work_hash(const struct agent_work *work, int64_t branch_key, char out_hash[WORK_HASH_SIZE]);
 
 /* When a wait ends that a decision triggered at begin_ms has scheduled; WORK_NO_END: by its event alone. */
-int64_t work_end_ms(const struct work *work, int64_t begin_ms);
+int64_t work_end_ms(const struct agent_work *work, int64_t begin_ms);
 
 #endif

@@ -217,11 +217,11 @@ static int64_t step_count(int64_t branch)
     return branch == 0 ? 1 + (int64_t)(mix(0, 1, 2) % 5) : mix(branch, 1, 2) % 5 == 0 ? 1 : 0;
 }
 
-static struct work make_work(int64_t branch, int64_t step, int64_t item, char *position)
+static struct agent_work make_work(int64_t branch, int64_t step, int64_t item, char *position)
 {
     uint64_t r = mix(branch, step, 10 + item);
     int n = snprintf(position, 32, "%" PRId64 "p%" PRId64, step, item);
-    struct work w = {.name = QP_STR("w"), .position = {position, (size_t)n}};
+    struct agent_work w = {.name = QP_STR("w"), .position = {position, (size_t)n}};
     w.sync = mix(branch, step, 3) % 4 != 0;
     if (r % 3 == 0) {
         w.type = WORK_WAIT;
@@ -232,7 +232,7 @@ static struct work make_work(int64_t branch, int64_t step, int64_t item, char *p
     return w;
 }
 
-static void m_schedule(const struct work *w, int64_t branch, int64_t step, int64_t item)
+static void m_schedule(const struct agent_work *w, int64_t branch, int64_t step, int64_t item)
 {
     assert_true(m.work_count < ROOM);
     m.works[m.work_count++] = (struct naive_work){
@@ -260,7 +260,7 @@ static bool both_execute(struct draft *d, int64_t branch, int64_t step, int64_t 
                          int64_t *base, int64_t scheduled_at[ROOM])
 {
     static char positions[3][32];
-    struct work works[3];
+    struct agent_work works[3];
     struct draft_reply reply;
     size_t count = 1 + mix(branch, step, 4) % 3;
     bool all = true;

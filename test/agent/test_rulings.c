@@ -42,27 +42,27 @@ static void run(int64_t branch_key, const char *properties)
     assert_true(str_equal(given, str_from(properties)));
 }
 
-static struct draft_reply execute(struct work work)
+static struct draft_reply execute(struct agent_work work)
 {
     struct draft_reply reply;
     assert_int_equal(draft_execute(&d, &work, 1, NULL, &reply), QP_OK);
     return reply;
 }
 
-static struct work task(const char *position)
+static struct agent_work task(const char *position)
 {
-    return (struct work){.name = QP_STR("A"), .position = str_from(position), .sync = true};
+    return (struct agent_work){.name = QP_STR("A"), .position = str_from(position), .sync = true};
 }
 
-static struct work wait_for(const char *position, const char *event, int64_t duration_ms)
+static struct agent_work wait_for(const char *position, const char *event, int64_t duration_ms)
 {
-    return (struct work){.name = QP_STR("_Wait"),
-                         .position = str_from(position),
-                         .event = str_from(event),
-                         .type = WORK_WAIT,
-                         .end = duration_ms < 0 ? WORK_END_NONE : WORK_END_AFTER,
-                         .end_ms = duration_ms,
-                         .sync = true};
+    return (struct agent_work){.name = QP_STR("_Wait"),
+                               .position = str_from(position),
+                               .event = str_from(event),
+                               .type = WORK_WAIT,
+                               .end = duration_ms < 0 ? WORK_END_NONE : WORK_END_AFTER,
+                               .end_ms = duration_ms,
+                               .sync = true};
 }
 
 static void leave(const char *properties)
@@ -87,7 +87,7 @@ static void decided(int64_t now_ms)
 }
 
 /* handle asks for one work, and is left. */
-static void first_decision(int64_t now_ms, struct work work)
+static void first_decision(int64_t now_ms, struct agent_work work)
 {
     begin();
     run(0, "p0");
@@ -160,7 +160,7 @@ static void test_i1_i2_i3_properties(void **state)
 /* I3: properties of a base that is old are dropped. */
 static void test_i3_stale_base(void **state)
 {
-    struct work both[] = {task("1"), task("2")};
+    struct agent_work both[] = {task("1"), task("2")};
     struct draft_reply reply;
     begin();
     run(0, "p0");
@@ -197,7 +197,7 @@ static void test_i7_i8_completes(void **state)
 /* I9: an end in the past is not earlier than the trigger. I15: ten years are no end. */
 static void test_i9_i15_ends(void **state)
 {
-    struct work past = wait_for("1", NULL, 0);
+    struct agent_work past = wait_for("1", NULL, 0);
     past.end = WORK_END_AT;
     past.end_ms = -5;
     begin();
@@ -255,8 +255,8 @@ static void test_i12_failed(void **state)
 /* I14: times are not hashed, everything that names the work is. */
 static void test_i14_hash(void **state)
 {
-    struct work a = wait_for("1", "E", 5);
-    struct work b = wait_for("1", "E", 6);
+    struct agent_work a = wait_for("1", "E", 5);
+    struct agent_work b = wait_for("1", "E", 6);
     char x[WORK_HASH_SIZE];
     char y[WORK_HASH_SIZE];
     work_hash(&a, 0, x);

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "agent/instance.h"
 #include "agent/show.h"
 
 #define DIFFERENCES_MAX 100
@@ -12,7 +11,8 @@
 struct player {
     struct arena arena;
     struct arena decision; /* of the draft */
-    struct instance instance;
+    const struct tracestage *stage;
+    const struct instance *instance; /* as it stood when it was last looked at */
     const struct json *trace;
     const struct json *step;
     int64_t now_ms;
@@ -147,14 +147,22 @@ static int compare_text(struct player *p, const char *path, const struct json *e
     return QP_OK;
 }
 
+static int look(struct player *p)
+{
+    return p->stage->see(p->stage->context, &p->arena, &p->instance);
+}
+
 static int compare_state(struct player *p)
 {
     struct buf text;
     struct json_writer w;
     buf_init(&text, p->arena.env, 0);
     json_writer_init(&w, &text);
-    show_instance(&w, &p->instance);
-    int rc = json_writer_done(&w);
+    int rc = look(p);
+    if (rc == QP_OK) {
+        show_instance(&w, p->instance);
+        rc = json_writer_done(&w);
+    }
     if (rc == QP_OK && p->seen != NULL) {
         buf_str(p->seen, buf_slice(&text));
         buf_byte(p->seen, '\n');
@@ -248,9 +256,8 @@ static int do_start(struct player *p)
     }
     QP_TRY(opaque(p, p->trace, "input", &input));
     QP_TRY(opaque(p, p->trace, "properties", &properties));
-    instance_init(&p->instance, &p->arena, name, name);
     p->started = true;
-    return instance_start(&p->instance, p->now_ms, input, properties);
+    return p->stage->start(p->stage->context, p->now_ms, name, input, properties);
 }
 
 static int compare_run(struct player *p, const struct json *run, const char *path,
@@ -305,7 +312,7 @@ static void write_reply(struct json_writer *w, const struct draft_reply *reply)
 static int play_execute(struct player *p, struct draft *d, const struct json *execute,
                         const char *path)
 {
-    const struct work *works = NULL;
+    const struct agent_work *works = NULL;
     size_t count = 0;
     struct draft_reply reply;
     struct buf text;
@@ -383,7 +390,7 @@ static int park_modified(struct player *p)
     struct state_error error;
     QP_TRY(state_error_make(&p->arena, QP_STR("modified"), QP_STR("ModifiedDecider"),
                             QP_STR("the code of a known work has changed"), &error));
-    return instance_failed(&p->instance, p->now_ms, &error, p->err);
+    return p->stage->failed(p->stage->context, p->now_ms, &error, true, p->err);
 }
 
 static int play_runs(struct player *p, struct draft *d, const struct json *runs)
@@ -408,15 +415,16 @@ static int do_decision(struct player *p)
     if (!json_is(runs, JSON_KIND_ARRAY)) {
         return bad(p, "runs", "must be an array");
     }
-    if (state_is_over(&p->instance)) {
+    QP_TRY(look(p));
+    if (state_is_over(p->instance)) {
         return QP_OK; /* refused, and nothing changes */
     }
-    if (!p->instance.decision_ongoing || p->instance.parked) {
+    if (!p->instance->decision_ongoing || p->instance->parked) {
         tell_stuck(p, "/decision", "a decision that is out", "none");
         return QP_OK;
     }
     arena_reset(&p->decision);
-    draft_init(&draft, &p->decision, &p->instance);
+    draft_init(&draft, &p->decision, p->instance);
     QP_TRY(play_runs(p, &draft, runs));
     if (p->stuck) {
         return QP_OK;
@@ -428,18 +436,19 @@ static int do_decision(struct player *p)
         tell_stuck(p, "/runs", "the end of the decision", "another execution");
         return QP_OK;
     }
-    return instance_decided(&p->instance, p->now_ms, &draft, p->err);
+    return p->stage->decided(p->stage->context, p->now_ms, &draft, p->err);
 }
 
 static int do_fail(struct player *p)
 {
     struct state_error error;
     QP_TRY(read_error(p, &error));
-    int rc = instance_failed(&p->instance, p->now_ms, &error, p->err);
+    int rc = p->stage->failed(p->stage->context, p->now_ms, &error, false, p->err);
     if (rc != QP_E_CONFLICT) {
         return rc;
     }
-    if (!state_is_over(&p->instance)) {
+    QP_TRY(look(p));
+    if (!state_is_over(p->instance)) {
         tell_stuck(p, "/decision", "a decision that is out", "none");
     }
     return QP_OK;
@@ -447,17 +456,22 @@ static int do_fail(struct player *p)
 
 static int do_retry(struct player *p)
 {
-    return instance_retry(&p->instance, p->now_ms, NULL);
+    return p->stage->retry(p->stage->context, p->now_ms);
 }
 
-static int do_reissue(struct player *p)
+static int do_lost(struct player *p)
 {
-    return instance_reissue(&p->instance);
+    return p->stage->lost(p->stage->context);
+}
+
+static int do_restart(struct player *p)
+{
+    return p->stage->restart(p->stage->context);
 }
 
 static int do_timers(struct player *p)
 {
-    return instance_timers(&p->instance, p->now_ms);
+    return p->stage->timers(p->stage->context, p->now_ms);
 }
 
 static int do_event(struct player *p)
@@ -468,14 +482,14 @@ static int do_event(struct player *p)
         return bad(p, "name", "must be a string");
     }
     QP_TRY(opaque(p, p->step, "input", &input));
-    int rc = instance_event(&p->instance, p->now_ms, name, input, p->err);
+    int rc = p->stage->event(p->stage->context, p->now_ms, name, input, p->err);
     return rc == QP_E_LIMIT ? QP_OK : rc;
 }
 
 static int report(struct player *p, struct instance_report *r)
 {
     QP_TRY(read_work(p, r));
-    return instance_report(&p->instance, p->now_ms, r);
+    return p->stage->report(p->stage->context, p->now_ms, r);
 }
 
 static int do_on_start(struct player *p)
@@ -510,7 +524,7 @@ static int do_mode(struct player *p)
     qp_str mode = text_of(p->step, "mode");
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         if (str_equal(mode, str_from(names[i]))) {
-            return instance_set_mode(&p->instance, p->now_ms, (enum instance_mode)i);
+            return p->stage->mode(p->stage->context, p->now_ms, (enum instance_mode)i);
         }
     }
     return bad(p, "mode", "must be run, pause or kill");
@@ -524,8 +538,8 @@ static const struct {
     {"decision", do_decision},
     {"fail", do_fail},
     {"retry", do_retry},
-    {"lost", do_reissue},
-    {"restart", do_reissue},
+    {"lost", do_lost},
+    {"restart", do_restart},
     {"timers", do_timers},
     {"onEvent", do_event},
     {"onStart", do_on_start},
@@ -571,6 +585,9 @@ static int play_steps(struct player *p)
         p->step = json_at(steps, i);
         p->number = i + 1;
         int rc = play_step(p);
+        if (rc != QP_OK && rc != QP_E_NOMEM && p->err->code != rc) {
+            (void)err_set(p->err, rc, "%s", qp_code_text(rc)); /* a stage that gives no reason */
+        }
         if (rc != QP_OK) {
             return POINT(p, rc, "/steps/%zu", i);
         }
@@ -579,10 +596,11 @@ static int play_steps(struct player *p)
     return QP_OK;
 }
 
-int agenttrace_play(const struct qp_env *env, qp_str text, struct buf *out, struct buf *seen,
-                    struct qp_err *err, size_t *out_differences)
+int agenttrace_play_on(const struct tracestage *stage, const struct qp_env *env, qp_str text,
+                       struct buf *out, struct buf *seen, struct qp_err *err,
+                       size_t *out_differences)
 {
-    struct player p = {.out = out, .seen = seen, .err = err};
+    struct player p = {.stage = stage, .out = out, .seen = seen, .err = err};
     struct json *trace = NULL;
     QP_TRY(json_parse(env, text, err, &trace));
     p.trace = trace;
@@ -596,5 +614,92 @@ int agenttrace_play(const struct qp_env *env, qp_str text, struct buf *out, stru
     arena_done(&p.decision);
     arena_done(&p.arena);
     json_free(trace);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------- in memory */
+
+struct in_memory {
+    struct arena arena;
+    struct instance instance;
+};
+
+static int memory_start(void *context, int64_t now_ms, qp_str name, qp_str input, qp_str properties)
+{
+    struct in_memory *m = context;
+    instance_init(&m->instance, &m->arena, name, name);
+    return instance_start(&m->instance, now_ms, input, properties);
+}
+
+static int memory_see(void *context, struct arena *arena, const struct instance **out_instance)
+{
+    (void)arena;
+    *out_instance = &((struct in_memory *)context)->instance;
+    return QP_OK;
+}
+
+static int memory_decided(void *context, int64_t now_ms, const struct draft *draft,
+                          struct qp_err *err)
+{
+    return instance_decided(&((struct in_memory *)context)->instance, now_ms, draft, err);
+}
+
+static int memory_failed(void *context, int64_t now_ms, const struct state_error *error,
+                         bool modified, struct qp_err *err)
+{
+    (void)modified;
+    return instance_failed(&((struct in_memory *)context)->instance, now_ms, error, err);
+}
+
+static int memory_retry(void *context, int64_t now_ms)
+{
+    return instance_retry(&((struct in_memory *)context)->instance, now_ms, NULL);
+}
+
+static int memory_reissue(void *context)
+{
+    return instance_reissue(&((struct in_memory *)context)->instance);
+}
+
+static int memory_event(void *context, int64_t now_ms, qp_str name, qp_str input,
+                        struct qp_err *err)
+{
+    return instance_event(&((struct in_memory *)context)->instance, now_ms, name, input, err);
+}
+
+static int memory_report(void *context, int64_t now_ms, const struct instance_report *report)
+{
+    return instance_report(&((struct in_memory *)context)->instance, now_ms, report);
+}
+
+static int memory_timers(void *context, int64_t now_ms)
+{
+    return instance_timers(&((struct in_memory *)context)->instance, now_ms);
+}
+
+static int memory_mode(void *context, int64_t now_ms, enum instance_mode mode)
+{
+    return instance_set_mode(&((struct in_memory *)context)->instance, now_ms, mode);
+}
+
+int agenttrace_play(const struct qp_env *env, qp_str text, struct buf *out, struct buf *seen,
+                    struct qp_err *err, size_t *out_differences)
+{
+    struct in_memory m;
+    struct tracestage stage = {.context = &m,
+                               .start = memory_start,
+                               .see = memory_see,
+                               .decided = memory_decided,
+                               .failed = memory_failed,
+                               .retry = memory_retry,
+                               .lost = memory_reissue,
+                               .restart = memory_reissue,
+                               .event = memory_event,
+                               .report = memory_report,
+                               .timers = memory_timers,
+                               .mode = memory_mode};
+    arena_init(&m.arena, env, 0);
+    int rc = agenttrace_play_on(&stage, env, text, out, seen, err, out_differences);
+    arena_done(&m.arena);
     return rc;
 }

@@ -50,11 +50,12 @@ static void engine_begin(struct graphrun *r)
     struct qp_err err = {0};
     struct engine_options o = {.store = r->f.s, .name = "graph", .stepwise = r->stepwise};
     const struct face *kinds[] = {&single_face, &graph_face, &flow_face,
-                                  r->traversals != NULL ? r->traversals : &carto_face};
+                                  r->traversals != NULL ? r->traversals : &carto_face, &agent_face};
     must(faces_open(&(struct face_options){.env = &r->f.t.env}, kinds, ARRAY_COUNT(kinds),
                     &r->faces),
          &err);
     r->library = graph_library(r->faces);
+    agents_lead(faces_state(r->faces, &agent_face), r->lead_ms);
     o.faces = r->faces;
     must(engine_open(&o, &r->e, &err), &err);
     must(names_refresh(r->faces->names, r->f.s, &err), &err);
@@ -118,9 +119,14 @@ void graphrun_init(struct graphrun *r, enum storetest_kind kind, const char *top
 {
     bool stepwise = r->stepwise;
     const struct face *traversals = r->traversals;
+    const char *at = r->at;
+    const int64_t *lead_ms = r->lead_ms;
     memset(r, 0, sizeof *r);
     r->stepwise = stepwise;
     r->traversals = traversals;
+    r->at = at;
+    r->f.at = at;
+    r->lead_ms = lead_ms;
     r->work = work;
     storetest_init(&r->f, kind, 1);
     omap_init(&r->calls, &r->f.t.env);
@@ -493,6 +499,35 @@ static struct task *take_behind(struct graphrun *r, struct task *before)
     r->last = r->last == task ? before : r->last;
     count_call(r, task->topic);
     return task;
+}
+
+bool graphrun_ask(struct graphrun *r, struct command *c)
+{
+    return ask_once(r, c);
+}
+
+const struct task *graphrun_find(struct graphrun *r, const char *id, qp_str addr)
+{
+    const struct task *task = r->first;
+    while (task != NULL && !(str_equal(task->jid, str_from(id)) && str_equal(task->addr, addr))) {
+        task = task->next;
+    }
+    return task;
+}
+
+void graphrun_drop(struct graphrun *r, const struct task *task)
+{
+    struct task *before = NULL;
+    struct task *at = r->first;
+    while (at != task) {
+        before = at;
+        at = at->next;
+        assert_non_null(at);
+    }
+    at = take_behind(r, before);
+    at->service->room++;
+    at->service->wants_messages = true;
+    graphrun_forget(r, at);
 }
 
 struct task *graphrun_take(struct graphrun *r, const char *addr)

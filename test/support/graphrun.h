@@ -14,6 +14,7 @@
 #ifndef QP_TEST_GRAPHRUN_H
 #define QP_TEST_GRAPHRUN_H
 
+#include "agent/face.h"
 #include "base/omap.h"
 #include "graph/face.h"
 #include "graph/program.h"
@@ -46,6 +47,8 @@ struct graphrun {
     struct engine *e;
     bool stepwise;
     const struct face *traversals; /* NULL: those of carto_face; kept by graphrun_init */
+    const char *at;                /* as of storetest; kept by graphrun_init */
+    const int64_t *lead_ms;        /* as of agents_lead; kept likewise */
     graphrun_work work;
     const char *topics[GRAPHRUN_TOPICS]; /* that the worker serves; NULL: no more */
     struct service services[GRAPHRUN_TOPICS];
@@ -104,6 +107,14 @@ int graphrun_signal_job(struct graphrun *r, const char *id, const char *name, co
 /* A parked job goes on. */
 int graphrun_unpark(struct graphrun *r, const char *id);
 int graphrun_end(struct graphrun *r, const char *id, enum job_state state);
+
+/* A command that the caller has filled in, in its own memory. False: the engine died, or the store failed, before it was
+ * answered; else r->answer is the answer. */
+bool graphrun_ask(struct graphrun *r, struct command *c);
+/* The first task in hand of this job and address, which stays in the list; NULL: there is none. */
+const struct task *graphrun_find(struct graphrun *r, const char *id, qp_str addr);
+/* A task that is in hand was answered. */
+void graphrun_drop(struct graphrun *r, const struct task *task);
 
 /* Everything that is to be done now but workers' tasks. */
 void graphrun_rest(struct graphrun *r);

@@ -110,7 +110,9 @@ void storetest_init(struct storetest *f, enum storetest_kind kind, uint64_t seed
     assert_non_null(mkdtemp(f->dir));
     (void)snprintf(f->path, sizeof f->path, "%s/store.db", f->dir);
     f->memory = NULL;
-    if (kind == STORETEST_POSTGRES) {
+    if (f->at != NULL) {
+        (void)snprintf(f->path, sizeof f->path, "%s", f->at);
+    } else if (kind == STORETEST_POSTGRES) {
         postgres_init(f);
     } else if (!is_file(kind)) {
         struct memory_options options = {.mode = kind == STORETEST_MEMORY ? MEMORY_SERIAL
@@ -154,7 +156,7 @@ void storetest_done(struct storetest *f)
         fail_msg("close: %s", err.text);
     }
     memory_destroy(f->memory);
-    for (size_t i = 0; is_file(f->kind) && i < ARRAY_COUNT(suffixes); i++) {
+    for (size_t i = 0; is_file(f->kind) && f->at == NULL && i < ARRAY_COUNT(suffixes); i++) {
         (void)snprintf(name, sizeof name, "%s%s", f->path, suffixes[i]);
         (void)unlink(name);
     }

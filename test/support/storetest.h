@@ -29,6 +29,7 @@ struct storetest {
     char dir[256];
     char path[320]; /* or the URL */
     const char *vfs;
+    const char *at; /* a file or URL of the caller's, used as it is; NULL: a new store */
 };
 
 const char *storetest_name(enum storetest_kind kind);

@@ -1,0 +1,458 @@
+/* face.c - the face of agent workflows (see face.h) */
+#include "agent/face.h"
+
+#include <stdio.h>
+
+#include "agent/acting.h"
+#include "agent/draft_text.h"
+#include "agent/members.h"
+#include "agent/program.h"
+#include "agent/start.h"
+#include "base/mem.h"
+
+/* ------------------------------------------------------------------------------------------ its life */
+
+static int open_state(const struct face_options *options, void **out_state)
+{
+    struct agents *agents = mem_alloc(options->env, sizeof *agents);
+    if (agents == NULL) {
+        return QP_E_NOMEM;
+    }
+    agents->env = *options->env;
+    *out_state = agents;
+    return QP_OK;
+}
+
+static void close_state(void *state)
+{
+    struct qp_env env = ((struct agents *)state)->env;
+    mem_free(&env, state);
+}
+
+static struct program program_of(void *state)
+{
+    return agent_program(state);
+}
+
+void agents_lead(struct agents *agents, const int64_t *now_ms)
+{
+    agents->lead_ms = now_ms;
+}
+
+/* ------------------------------------------------------------------------------------------ questions */
+
+static int note(struct turn *t, enum agent_event event, qp_str name)
+{
+    qp_str detail;
+    QP_TRY(state_text(turn_arena(t), name, &detail));
+    return turn_event(t, KERNEL_EVENTS + event, detail);
+}
+
+static int save_and_settle(struct acting *a, enum agent_event event, qp_str name)
+{
+    QP_TRY(note(a->t, event, name));
+    QP_TRY(acting_save(a));
+    return acting_settle(a, NULL);
+}
+
+static int take_event(struct turn *t, const struct kind_question *asking, struct qp_err *err)
+{
+    struct acting a;
+    QP_TRY(acting_load(&a, t, WINDOW_WAITS));
+    QP_TRY(instance_event(&a.s, acting_now(t), asking->name, asking->text, err));
+    return save_and_settle(&a, AGENT_EVENT_CAME, asking->name);
+}
+
+static int set_mode(struct turn *t, const struct kind_question *asking, struct qp_err *err)
+{
+    bool runs = str_equal(asking->name, QP_STR("run"));
+    struct acting a;
+    if (!runs && !str_equal(asking->name, QP_STR("pause"))) {
+        return err_set(err, QP_E_INVALID, "mode must be run or pause, got '%.*s'",
+                       STR_ARG(asking->name));
+    }
+    QP_TRY(acting_load(&a, t, WINDOW_WAITS | WINDOW_BUFFER));
+    QP_TRY(instance_set_mode(&a.s, acting_now(t), runs ? MODE_RUN : MODE_PAUSE));
+    return save_and_settle(&a, AGENT_MODE_SET, asking->name);
+}
+
+static int take_report(struct turn *t, const struct kind_question *asking)
+{
+    struct acting a;
+    QP_TRY(acting_load(&a, t, WINDOW_WAITS | WINDOW_WORKS));
+    QP_TRY(instance_report(&a.s, acting_now(t), asking->more));
+    return save_and_settle(&a, AGENT_REPORTED, QP_NONE);
+}
+
+static int take_timers(struct turn *t)
+{
+    struct acting a;
+    QP_TRY(acting_load(&a, t, WINDOW_WAITS));
+    QP_TRY(instance_timers(&a.s, acting_now(t)));
+    return save_and_settle(&a, AGENT_REPORTED, QP_NONE);
+}
+
+static int ask(void *state, struct turn *t, const struct kind_question *asking, struct qp_err *err)
+{
+    (void)state;
+    switch ((enum agent_question)asking->what) {
+    case AGENT_EVENT:
+        return take_event(t, asking, err);
+    case AGENT_MODE:
+        return set_mode(t, asking, err);
+    case AGENT_REPORT:
+        return take_report(t, asking);
+    case AGENT_TIMERS:
+        return take_timers(t);
+    }
+    return QP_E_UNSUPPORTED;
+}
+
+/* --------------------------------------------------------------------------------------------- retry */
+
+/* The work of "b0/1p0": branch 0, position 1p0. */
+static int find_part(const struct instance *s, qp_str part, struct qp_err *err,
+                     struct status **out_status)
+{
+    int64_t branch = 0;
+    const char *slash = memchr(part.p, '/', part.n);
+    size_t at = slash == NULL ? 0 : (size_t)(slash - part.p);
+    *out_status = NULL;
+    if (at > 1 && part.p[0] == 'b' && members_i64((qp_str){part.p + 1, at - 1}, &branch)) {
+        qp_str position = {part.p + at + 1, part.n - at - 1};
+        *out_status = status_find(&s->statuses, branch, position);
+    }
+    return *out_status != NULL
+               ? QP_OK
+               : err_set(err, QP_E_NOT_FOUND,
+                         "the instance has no work '%.*s'; name it by branch and position, as "
+                         "b0/1p0: quipu show --decisions lists them",
+                         STR_ARG(part));
+}
+
+/* The GUID of the decision that is out (turn_decision). */
+static int decision_guid(struct turn *t, const struct act_row *act, qp_str *out_guid)
+{
+    char number[32];
+    int n =
+        snprintf(number, sizeof number, "decide %lld", (long long)ledger_leg2_entries(act->ledger));
+    return step_guid(t->bundle, t->job->owner_guid, (qp_str){number, (size_t)n}, out_guid);
+}
+
+static int decision_message(struct turn *t, const struct msg_row **out_message)
+{
+    struct msg_row key = {.ns = t->site.ref.ns, .job = t->site.ref.job};
+    const struct act_row *act = NULL;
+    const void *row = NULL;
+    QP_TRY(turn_act(t, AGENT_ADDRESS, &act));
+    QP_ASSERT(act != NULL);
+    QP_TRY(decision_guid(t, act, &key.guid));
+    QP_TRY(bundle_get(t->bundle, TABLE_msg, &key, &row));
+    *out_message = row;
+    return QP_OK;
+}
+
+/* A decision that was given out too often is a dead letter as well, though it has not failed. */
+static int revive_decision(struct acting *a, const struct msg_row *m)
+{
+    struct op revive = {.kind = OP_msg_revive, .msg_revive = {.ref = {m->ns, m->job, m->guid, 0}}};
+    struct op unpark = {.kind = OP_job_set,
+                        .job_set = {.ref = a->t->site.ref, .what = JOB_SET_PARKED}};
+    a->s.decision_attempt += m->tries > 1 ? m->tries - 1 : 0;
+    QP_TRY(turn_op(a->t, &revive));
+    QP_TRY(turn_op(a->t, &unpark));
+    a->s.parked = true;
+    return bundle_run(a->t->bundle);
+}
+
+static int give_attempts(struct acting *a)
+{
+    for (size_t i = 0; i < a->s.effect_count; i++) {
+        const struct effect *effect = &a->s.effects[i];
+        struct answer_at again = {.purpose = QP_STR("again"), .code = AGENT_AGAIN, .each = true};
+        if (effect->kind != EFFECT_TASK && effect->kind != EFFECT_CHILD) {
+            continue;
+        }
+        QP_TRY(agent_work_address(turn_arena(a->t), effect->status->branch_key,
+                                  effect->status->number, &again.addr));
+        QP_TRY(turn_answer_at(a->t, &again));
+    }
+    return QP_OK;
+}
+
+static int retry(void *state, struct turn *t, qp_str part, struct qp_err *err)
+{
+    struct acting a;
+    struct status *status = NULL;
+    const struct msg_row *m = NULL;
+    (void)state;
+    QP_TRY(acting_load(&a, t, WINDOW_WAITS | WINDOW_WORKS));
+    if (!str_is_none(part)) {
+        QP_TRY(find_part(&a.s, part, err, &status));
+    }
+    QP_TRY(decision_message(t, &m));
+    if (status == NULL && m != NULL && m->state == MSG_DEAD) {
+        QP_TRY(revive_decision(&a, m));
+    }
+    QP_TRY(instance_retry(&a.s, acting_now(t), status));
+    if (a.s.ignored) {
+        return err_set(err, QP_E_CONFLICT, "nothing of the instance has failed");
+    }
+    QP_TRY(give_attempts(&a));
+    return save_and_settle(&a, AGENT_RETRIED, part);
+}
+
+/* ------------------------------------------------------------------------------------------- results */
+
+static int refuse(struct qp_err *err, const char *pointer, const char *text)
+{
+    (void)err_set(err, QP_E_SHAPE, "%s", text);
+    return err_point(err, QP_E_SHAPE, "%s", pointer);
+}
+
+/* The members that `told` may have. */
+struct told {
+    qp_str status;
+    qp_str output;
+    qp_str error;
+    int64_t again; /* + 1 */
+    bool tries_again;
+};
+
+static int read_told(struct turn *t, const struct bringing *x, struct told *out, struct qp_err *err)
+{
+    struct raw_walk w = {.rest = x->told};
+    const struct member members[] = {TEXT("status", &out->status), TEXT("output", &out->output),
+                                     RAW("error", &out->error), NUMBER("again", &out->again)};
+    *out = (struct told){0};
+    if (members_read(turn_arena(t), x->told, members, ARRAY_COUNT(members)) != QP_OK) {
+        return refuse(err, "", "a result has status, output, error and again");
+    }
+    while (raw_each(&w)) {
+        out->tries_again |= str_equal(w.key, QP_STR("again"));
+    }
+    return QP_OK;
+}
+
+static int read_error(struct turn *t, qp_str text, struct state_error *out, struct qp_err *err)
+{
+    struct json *tree = NULL;
+    if (str_is_none(text)) {
+        return state_error_make(turn_arena(t), QP_NONE, QP_NONE, QP_NONE, out);
+    }
+    QP_TRY(json_parse(turn_arena(t)->env, text, err, &tree));
+    int rc = state_error(turn_arena(t), tree, err, out);
+    json_free(tree);
+    return rc == QP_E_SHAPE ? err_point(err, rc, "/error") : rc;
+}
+
+/* Nothing of the decision is applied; the job is parked, and the reason stands with the instance (I12). */
+static int park_decision(struct turn *t, const struct state_error *error, const char *reason,
+                         struct bringing *x, struct qp_err *err)
+{
+    struct acting a;
+    QP_TRY(acting_load(&a, t, WINDOW_WAITS));
+    QP_TRY(instance_failed(&a.s, acting_now(t), error, err));
+    QP_TRY(acting_save(&a));
+    x->kind = RESULT_PARK;
+    x->reason = str_from(reason);
+    x->error = str_is_none(error->name) ? QP_STR("its code reported an error") : error->name;
+    return QP_OK;
+}
+
+static int decision_told(struct turn *t, const struct told *told, struct bringing *x,
+                         struct qp_err *err)
+{
+    struct state_error error;
+    if (str_equal(told->status, QP_STR("lost"))) {
+        x->kind = RESULT_BACK;
+        x->counts = true;
+        return QP_OK;
+    }
+    if (str_equal(told->status, QP_STR("modified"))) {
+        QP_TRY(state_error_make(turn_arena(t), QP_STR("modified"), QP_STR("ModifiedDecider"),
+                                QP_STR("the code of a known work has changed"), &error));
+        return park_decision(t, &error, "modified", x, err);
+    }
+    if (!str_equal(told->status, QP_STR("failed"))) {
+        return refuse(err, "/status", "of a decision the status is failed, modified or lost");
+    }
+    QP_TRY(read_error(t, told->error, &error, err));
+    return park_decision(t, &error, "decision_failed", x, err);
+}
+
+static int work_told(struct turn *t, const struct told *told, struct bringing *x,
+                     struct qp_err *err)
+{
+    struct state_error error = {0};
+    struct told copy = *told;
+    const struct member members[] = {TEXT("output", &copy.output), RAW("failed", &error.json)};
+    x->kind = RESULT_DONE;
+    if (!str_equal(told->status, QP_STR("completed"))) {
+        if (!str_equal(told->status, QP_STR("failed"))) {
+            return refuse(err, "/status", "of a task the status is completed or failed");
+        }
+        QP_TRY(read_error(t, told->error, &error, err));
+        copy.output = QP_NONE;
+    }
+    if (told->tries_again && !str_is_none(error.json)) {
+        x->kind = RESULT_ERROR;
+        x->error = str_is_none(error.name) ? QP_STR("its code reported an error") : error.name;
+        x->again = true;
+        x->again_ms = told->again;
+        return QP_OK;
+    }
+    return members_write(turn_arena(t), members, ARRAY_COUNT(members), &x->output);
+}
+
+/* Whether the decision fits is asked before it counts. */
+static int check_decision(struct turn *t, qp_str text, struct qp_err *err)
+{
+    struct acting a;
+    struct draft draft;
+    if (text.n > LIMIT_FLOW_DECISION_SIZE) {
+        return err_set(err, QP_E_TOO_LARGE, "decision_too_large: it has %zu bytes, the limit is %d",
+                       text.n, LIMIT_FLOW_DECISION_SIZE);
+    }
+    QP_TRY(acting_load(&a, t, WINDOW_WAITS | WINDOW_BATCH));
+    return draft_read(turn_arena(t), text, &a.s, err, &draft);
+}
+
+static int result(void *state, struct turn *t, struct bringing *x, struct qp_err *err)
+{
+    struct told told;
+    bool decides = str_equal(t->site.addr, AGENT_ADDRESS);
+    (void)state;
+    if (decides && x->kind == RESULT_DONE) {
+        return check_decision(t, x->output, err);
+    }
+    if (x->kind != RESULT_OTHER) {
+        return refuse(err, "/status", "a result of an agent says its own status");
+    }
+    QP_TRY(read_told(t, x, &told, err));
+    return decides ? decision_told(t, &told, x, err) : work_told(t, &told, x, err);
+}
+
+/* ------------------------------------------------------------------------------------------- reading */
+
+/* The attempt is one more for each time that the task was given to a holder since it was put, or revived. */
+static int count_attempts(const struct sight *sight, const struct act_row *act, struct instance *s)
+{
+    const void *row = NULL;
+    char number[32];
+    unsigned char guid[LIMIT_GUID_SIZE];
+    qp_str owner = sight->job->owner_guid;
+    int n =
+        snprintf(number, sizeof number, "decide %lld", (long long)ledger_leg2_entries(act->ledger));
+    hash_guid(owner.p, owner.n, number, (size_t)n, guid);
+    struct msg_row key = {.ns = sight->job->ns,
+                          .job = sight->job->job,
+                          .guid = {(const char *)guid, LIMIT_GUID_SIZE}};
+    int rc = store_get(sight->store, sight->arena, TABLE_msg, &key, &row, sight->err);
+    if (rc != QP_OK) {
+        return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+    }
+    const struct msg_row *m = row;
+    s->decision_attempt += m->tries > 1 ? m->tries - 1 : 0;
+    return QP_OK;
+}
+
+/* What ended with the job: the rest of its rows is there until the job is deleted. */
+static void end_instance(const struct job_row *job, struct instance *s)
+{
+    if (job->state == JOB_OPEN || s->completed) {
+        return;
+    }
+    s->mode = MODE_KILL;
+    s->decision_ongoing = false;
+    s->parked = false;
+    s->wait_count = 0;
+    s->buffer_count = 0;
+}
+
+static int fill_names(const struct sight *sight, struct instance *s)
+{
+    struct act_row key = {.ns = sight->job->ns, .job = sight->job->job, .addr = TRIGGER_ADDRESS};
+    struct agent_start start;
+    const void *row = NULL;
+    QP_TRY(store_get(sight->store, sight->arena, TABLE_act, &key, &row, sight->err));
+    QP_TRY(start_read(sight->arena, ((const struct act_row *)row)->input, &start));
+    s->id = sight->job->jid;
+    s->custom_id = sight->job->custom_id;
+    s->workflow_name = sight->job->workflow;
+    s->canonical_name = start.canonical_name;
+    s->programming_language = start.language;
+    s->environment = start.environment;
+    return QP_OK;
+}
+
+int agent_instance(const struct sight *sight, struct instance *out_instance)
+{
+    struct row_source source = acting_sight(sight);
+    struct act_row key = {.ns = sight->job->ns, .job = sight->job->job, .addr = AGENT_ADDRESS};
+    const void *act = NULL;
+    QP_TRY(store_get(sight->store, sight->arena, TABLE_act, &key, &act, sight->err));
+    QP_TRY(stored_load_whole(&source, sight->arena, out_instance));
+    QP_TRY(fill_names(sight, out_instance));
+    QP_TRY(count_attempts(sight, act, out_instance));
+    end_instance(sight->job, out_instance);
+    out_instance->output = state_branch(out_instance, 0)->output;
+    return QP_OK;
+}
+
+static int describe_activity(void *state, const struct sight *sight, const struct act_row *act,
+                             struct qp_activity *told)
+{
+    struct status status = {0};
+    (void)state;
+    if (str_equal(act->addr, AGENT_ADDRESS)) {
+        told->type = "decisions";
+    } else if (act->addr.n > 0 && act->addr.p[0] == AGENT_WORK_MARK) {
+        QP_TRY(rows_get_definition(sight->arena, act->input, &status));
+        told->type = work_type_name(status.work.type);
+    }
+    return QP_OK;
+}
+
+static int describe_history(void *state, const struct sight *sight, int64_t kind,
+                            struct qp_event *event)
+{
+    static const char *const words[] = {[AGENT_EVENT_CAME] = "event",
+                                        [AGENT_MODE_SET] = "mode",
+                                        [AGENT_REPORTED] = "reported",
+                                        [AGENT_RETRIED] = "retried"};
+    (void)state;
+    (void)sight;
+    if (kind >= KERNEL_EVENTS && kind - KERNEL_EVENTS < (int64_t)ARRAY_COUNT(words)) {
+        event->kind = words[kind - KERNEL_EVENTS];
+    }
+    return QP_OK;
+}
+
+static int resolve_start(void *state, struct bundle *b, struct naming *n, struct qp_err *err)
+{
+    struct agent_start start;
+    (void)state;
+    if (str_is_none(n->version)) {
+        return err_set(err, QP_E_INVALID, "an instance needs the concrete name of its workflow");
+    }
+    return start_read(&b->commit->arena, n->input, &start) == QP_OK
+               ? QP_OK
+               : err_set(err, QP_E_SHAPE,
+                         "the input of an instance must be an object with input, properties, "
+                         "language, environment and canonical_name, each a string or null");
+}
+
+const struct face agent_face = {.kind = AGENT_KIND,
+                                .name = AGENT_NAME,
+                                .name_kind = NAMES_NONE,
+                                .hook_kind = NAMES_NONE,
+                                .open = open_state,
+                                .close = close_state,
+                                .program = program_of,
+                                .resolve_start = resolve_start,
+                                .ask = ask,
+                                .retry = retry,
+                                .result = result,
+                                .describe_activity = describe_activity,
+                                .describe_history = describe_history};

@@ -1,0 +1,41 @@
+/* face.h - the face of agent workflows (kernel/face.h), and what may be asked of an instance
+ *
+ * There is no way in from outside yet. A driver of an instance starts a job of AGENT_KIND whose version is the concrete name of
+ * the workflow and whose input is that of start.h, asks by request_ask (below), and answers its tasks by request_result:
+ *
+ *   a decision    RESULT_DONE with the text of draft_text.h; or RESULT_OTHER with `told`
+ *                 {"status":"failed","error":ERROR}, {"status":"modified"}: parked; {"status":"lost"}: issued again
+ *   a work        RESULT_OTHER with `told` {"status":"completed","output":TEXT} or
+ *                 {"status":"failed","error":ERROR,"again":MS}; without `again` the attempt was the last
+ *
+ * ERROR is {"code","name","message","stacktrace"}; a TEXT that is null is left out.
+ */
+#ifndef QP_AGENT_FACE_H
+#define QP_AGENT_FACE_H
+
+#include "kernel/face.h"
+
+struct agents;
+struct instance;
+
+/* asking.what. */
+enum agent_question {
+    AGENT_EVENT, /* onEvent: `name`, and its input as `text`, none: null. QP_E_LIMIT: the buffer is full */
+    AGENT_MODE,   /* `name`: run or pause */
+    AGENT_REPORT, /* of a trace: `more` is a struct instance_report without works of its own */
+    AGENT_TIMERS, /* of a trace */
+};
+
+/* Entries of the journal, behind KERNEL_EVENTS. */
+enum agent_event { AGENT_EVENT_CAME, AGENT_MODE_SET, AGENT_REPORTED, AGENT_RETRIED };
+
+extern const struct face agent_face;
+
+/* In a trace *now_ms is the time of every instance, waits have no timers, and each work is a task, also a child. Between two
+ * rounds. */
+void agents_lead(struct agents *agents, const int64_t *now_ms);
+
+/* The whole instance, as it stands in the snapshot. QP_E_NOT_FOUND: it has not begun. */
+int agent_instance(const struct sight *sight, struct instance *out_instance) QP_MUST_USE;
+
+#endif

@@ -1,0 +1,356 @@
+/* test_asks.c - what is asked of an instance (request_ask, face.retry), and what a result may bring, on every store
+ *
+ * Contract: a question is decided in the commit that answers it; what is refused has written nothing; a key makes it
+ * repeatable; a closed job, an unknown one, and one of another kind are told apart.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "agent/agent.h"
+#include "agent/draft_text.h"
+#include "support/agentstage.h"
+#include "support/enginetest.h"
+
+static struct agentstage stage;
+static struct tracestage on;
+static struct arena arena;
+
+static void begin(enum storetest_kind kind)
+{
+    memset(&stage, 0, sizeof stage);
+    agentstage_init(&stage, kind, "i");
+    on = agentstage_of(&stage);
+    arena_init(&arena, &stage.run.f.t.env, 0);
+    assert_int_equal(on.start(&stage, 1, QP_STR("flow"), QP_NONE, QP_STR("{}")), QP_OK);
+}
+
+static void finish(void)
+{
+    graphrun_rest(&stage.run);
+    graphrun_check(&stage.run);
+    arena_done(&arena);
+    agentstage_done(&stage);
+}
+
+/* Runs a test on every store. */
+static void each_store(void (*test)(void))
+{
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
+        begin((enum storetest_kind)kind);
+        test();
+        finish();
+    }
+}
+
+static const struct instance *see(void)
+{
+    const struct instance *instance = NULL;
+    assert_int_equal(on.see(&stage, &arena, &instance), QP_OK);
+    return instance;
+}
+
+struct answer {
+    int rc;
+    bool refused;
+};
+
+static struct answer ask(const char *id, const char *key, struct kind_question question)
+{
+    struct request_ask request = {.ns = STORE_NS_DEFAULT,
+                                  .jid = str_from(id),
+                                  .question = question,
+                                  .keyed = {.idem = {.ns = STORE_NS_DEFAULT,
+                                                     .key = str_from(key),
+                                                     .body_hash = question.name,
+                                                     .answer = str_from(id),
+                                                     .ttl_ms = 1000000}}};
+    struct answer answer;
+    request_ask(&request);
+    assert_true(graphrun_ask(&stage.run, &request.command));
+    answer.rc = stage.run.answer;
+    answer.refused = request.refusal.rc != QP_OK;
+    return answer;
+}
+
+static int unpark(const char *id, const char *part)
+{
+    struct request_unpark request = {
+        .ns = STORE_NS_DEFAULT, .jid = str_from(id), .part = str_from(part)};
+    request_unpark(&request);
+    assert_true(graphrun_ask(&stage.run, &request.command));
+    return stage.run.answer;
+}
+
+static struct kind_question event(const char *name)
+{
+    return (struct kind_question){.what = AGENT_EVENT, .name = str_from(name)};
+}
+
+/* The decision that is out: every branch ends; the first, if it is in hand, asks for a task and is left. */
+static void decide(int64_t now_ms, bool asks)
+{
+    const struct instance *s = see();
+    const struct branch *branch = NULL;
+    struct draft draft;
+    qp_str given;
+    draft_init(&draft, &arena, s);
+    for (int64_t i = s->ongoing_index; i < s->execution_count; i++) {
+        qp_str output = QP_NONE;
+        bool leaves = false;
+        assert_int_equal(draft_branch(&draft, NULL, &branch, &given), QP_OK);
+        if (branch->key == 0 && asks) {
+            struct agent_work work = {.name = QP_STR("A"), .position = QP_STR("1"), .sync = true};
+            struct draft_reply reply;
+            assert_int_equal(draft_execute(&draft, &work, 1, NULL, &reply), QP_OK);
+            leaves = reply.status == REPLY_SCHEDULED;
+        }
+        assert_int_equal(draft_post(&draft, given, leaves ? NULL : &output, NULL), QP_OK);
+    }
+    assert_int_equal(on.decided(&stage, now_ms, &draft, NULL), QP_OK);
+}
+
+/* ------------------------------------------------------------------------------------------ events */
+
+static void events(void)
+{
+    assert_int_equal(graphrun_start(&stage.run, "plain", "p", "{}"), QP_OK);
+    assert_int_equal(ask("none", NULL, event("E")).rc, QP_E_NOT_FOUND);
+    assert_int_equal(ask("p", NULL, event("E")).rc, QP_E_UNSUPPORTED);
+    assert_int_equal(ask("i", "k", event("E")).rc, QP_OK);
+    assert_int_equal(ask("i", "k", event("E")).rc, QP_E_EXISTS);
+    assert_int_equal(ask("i", "k", event("F")).rc, QP_E_CONFLICT);
+    assert_int_equal(see()->buffer_count, 1);
+    decide(2, false);
+    assert_int_equal(see()->branch_count, 2);
+    assert_int_equal(see()->ongoing_index, 1);
+    decide(3, false);
+    assert_true(see()->completed);
+    assert_int_equal(ask("i", NULL, event("E")).rc, QP_E_CLOSED);
+    assert_int_equal(see()->branch_count, 2);
+    graphrun_expect(&stage.run, "i", "completed", "null");
+}
+
+static void test_002_events(void **state)
+{
+    (void)state;
+    each_store(events);
+}
+
+/* An event in the commit before the closing decision's keeps the instance open; one behind it finds it closed. */
+static void closing(void)
+{
+    const struct instance *s;
+    struct draft draft;
+    const struct branch *branch = NULL;
+    qp_str given;
+    qp_str output = QP_NONE;
+    struct request_result result = {.kind = RESULT_DONE};
+    struct request_ask before = {
+        .ns = STORE_NS_DEFAULT, .jid = QP_STR("i"), .question = event("E")};
+    struct request_ask behind = before;
+    s = see();
+    draft_init(&draft, &arena, s);
+    assert_int_equal(draft_branch(&draft, NULL, &branch, &given), QP_OK);
+    assert_int_equal(draft_post(&draft, given, &output, NULL), QP_OK);
+    assert_int_equal(draft_write(&arena, &draft, &result.output), QP_OK);
+    result.task = graphrun_find(&stage.run, "i", AGENT_ADDRESS);
+    assert_non_null(result.task);
+    request_ask(&before);
+    request_ask(&behind);
+    request_result(&result);
+    before.command.answer = result.command.answer = enginetest_answered;
+    engine_submit(stage.run.e, &before.command);
+    engine_submit(stage.run.e, &result.command);
+    assert_true(graphrun_ask(&stage.run, &behind.command));
+    assert_int_equal(stage.run.answer, QP_OK);
+    graphrun_drop(&stage.run, result.task);
+    s = see();
+    assert_false(s->completed);
+    assert_int_equal(s->branch_count, 2);
+    assert_int_equal(s->buffer_count, 1);
+}
+
+static void test_beside_the_closing_decision(void **state)
+{
+    (void)state;
+    each_store(closing);
+}
+
+/* Texts of a buffer that is full by its bytes; actions of works enter all the same. */
+static void full_buffer(void)
+{
+    static char text[LIMIT_INSTANCE_TEXT_SIZE];
+    struct kind_question question = event("E");
+    struct answer answer = {QP_OK};
+    int taken = 0;
+    memset(text, 'x', sizeof text);
+    question.text = (qp_str){text, sizeof text};
+    decide(2, true);
+    assert_int_equal(ask("i", NULL, event("first")).rc, QP_OK);
+    for (; answer.rc == QP_OK && taken < 100; taken++) {
+        answer = ask("i", NULL, question);
+    }
+    assert_int_equal(answer.rc, QP_E_LIMIT);
+    assert_true(answer.refused);
+    assert_int_equal(taken, LIMIT_INSTANCE_BUFFER_SIZE / (int)sizeof text);
+    assert_int_equal(see()->buffer_count, taken - 1);
+    struct instance_report report = {
+        .hook = HOOK_SUCCESS, .position = QP_STR("1"), .output = QP_STR("ok")};
+    assert_int_equal(on.report(&stage, 3, &report), QP_OK);
+    assert_int_equal(see()->buffer_count, taken);
+}
+
+static void test_full_buffer(void **state)
+{
+    (void)state;
+    begin(STORETEST_MEMORY);
+    full_buffer();
+    finish();
+}
+
+/* ------------------------------------------------------------------------------------------ retries */
+
+static void fail_work(int64_t now_ms)
+{
+    struct instance_report report = {.hook = HOOK_FAILURE, .position = QP_STR("1")};
+    assert_int_equal(
+        state_error_make(&arena, QP_STR("1"), QP_STR("Oops"), QP_STR("no"), &report.error), QP_OK);
+    assert_int_equal(on.report(&stage, now_ms, &report), QP_OK);
+}
+
+static const char *parked(void)
+{
+    static char text[100];
+    const struct job_row *job = graphrun_job(&stage.run, "i");
+    (void)snprintf(text, sizeof text, "%.*s", STR_ARG(job->parked));
+    return text;
+}
+
+/* A work that failed parks the job, which goes on; another attempt is given once, and has its own task. */
+static void retries(void)
+{
+    decide(2, true);
+    assert_int_equal(unpark("i", NULL), QP_E_CONFLICT);
+    fail_work(3);
+    assert_int_equal(see()->statuses.items[0]->state, WORK_FAILED);
+    assert_string_equal(parked(), "work_failed A");
+    decide(4, true);
+    assert_int_equal(unpark("i", "b0/2"), QP_E_NOT_FOUND);
+    assert_int_equal(unpark("i", "0/1"), QP_E_NOT_FOUND);
+    assert_int_equal(unpark("i", "b0/1"), QP_OK);
+    assert_int_equal(unpark("i", "b0/1"), QP_E_CONFLICT);
+    assert_int_equal(unpark("i", NULL), QP_E_CONFLICT);
+    assert_string_equal(parked(), "");
+    assert_int_equal(see()->statuses.items[0]->attempt, 2);
+    assert_int_equal(see()->statuses.items[0]->state, WORK_SCHEDULED);
+    graphrun_expect(&stage.run, "i", "running", NULL);
+    struct instance_report report = {
+        .hook = HOOK_SUCCESS, .position = QP_STR("1"), .output = QP_STR("ok")};
+    assert_int_equal(on.report(&stage, 5, &report), QP_OK);
+    decide(6, true);
+    graphrun_expect(&stage.run, "i", "completed", "null");
+    assert_int_equal(unpark("i", NULL), QP_E_CLOSED);
+}
+
+static void test_retries(void **state)
+{
+    (void)state;
+    each_store(retries);
+}
+
+/* A decision that failed parks the job: events wait, and the same decision is issued again. */
+static void failed_decisions(void)
+{
+    struct state_error error;
+    assert_int_equal(state_error_make(&arena, QP_STR("1"), QP_STR("Broken"), QP_STR("no"), &error),
+                     QP_OK);
+    assert_int_equal(on.failed(&stage, 2, &error, false, NULL), QP_OK);
+    assert_string_equal(parked(), "decision_failed: Broken");
+    assert_int_equal(ask("i", NULL, event("E")).rc, QP_OK);
+    assert_true(see()->parked);
+    assert_int_equal(see()->buffer_count, 1);
+    assert_int_equal(unpark("i", NULL), QP_OK);
+    assert_false(see()->parked);
+    assert_int_equal(see()->decision_attempt, 2);
+    assert_string_equal(parked(), "");
+    decide(3, false);
+    decide(4, false);
+    graphrun_expect(&stage.run, "i", "completed", "null");
+}
+
+static void test_failed_decisions(void **state)
+{
+    (void)state;
+    each_store(failed_decisions);
+}
+
+/* A result that brings the delay of its retry: the task comes again then, and no hook runs. */
+static void delays(void)
+{
+    decide(2, true);
+    struct instance_report report = {
+        .hook = HOOK_FAILURE, .position = QP_STR("1"), .retries = true, .retry_delay_ms = 700};
+    assert_int_equal(state_error_make(&arena, QP_STR("1"), QP_NONE, QP_STR("later"), &report.error),
+                     QP_OK);
+    assert_int_equal(on.report(&stage, 3, &report), QP_OK);
+    const struct instance *s = see();
+    qp_str address;
+    assert_int_equal(agent_work_address(&arena, 0, 0, &address), QP_OK);
+    assert_int_equal(s->statuses.items[0]->attempt, 2);
+    assert_int_equal(s->statuses.items[0]->retry_index, 1);
+    assert_int_equal(s->branch_count, 1);
+    assert_null(graphrun_find(&stage.run, "i", address));
+    testenv_advance_ms(&stage.run.f.t, 699);
+    graphrun_rest(&stage.run);
+    assert_null(graphrun_find(&stage.run, "i", address));
+    testenv_advance_ms(&stage.run.f.t, 1);
+    graphrun_rest(&stage.run);
+    assert_non_null(graphrun_find(&stage.run, "i", address));
+}
+
+static void test_delays(void **state)
+{
+    (void)state;
+    each_store(delays);
+}
+
+/* `waiting` is exact: no decision is out, and no task is open. */
+static void statuses(void)
+{
+    graphrun_expect(&stage.run, "i", "running", NULL);
+    decide(2, true);
+    graphrun_expect(&stage.run, "i", "running", NULL);
+    struct instance_report started = {.hook = HOOK_START, .position = QP_STR("1")};
+    assert_int_equal(on.report(&stage, 3, &started), QP_OK);
+    decide(4, true);
+    graphrun_expect(&stage.run, "i", "running", NULL);
+    fail_work(5);
+    decide(6, true);
+    assert_int_equal(graphrun_job(&stage.run, "i")->waits, 1);
+    assert_int_equal(ask("i", NULL, event("E")).rc, QP_OK);
+    assert_int_equal(graphrun_job(&stage.run, "i")->waits, 0);
+    decide(7, true);
+    assert_int_equal(graphrun_job(&stage.run, "i")->waits, 1);
+}
+
+static void test_statuses(void **state)
+{
+    (void)state;
+    each_store(statuses);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_002_events),       cmocka_unit_test(test_beside_the_closing_decision),
+        cmocka_unit_test(test_full_buffer),      cmocka_unit_test(test_retries),
+        cmocka_unit_test(test_failed_decisions), cmocka_unit_test(test_delays),
+        cmocka_unit_test(test_statuses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
