@@ -86,7 +86,9 @@
 #define LIMIT_IDS_PER_BLOCK 65536 /* numbers that one node reserves at a time */
 #define LIMIT_PAGE_CACHE_KIB                                                                       \
     16384 /* SQLite's pages in memory; more is slower, for the processor's caches */
-#define LIMIT_WAL_PAGES 4000        /* checkpoint when the write-ahead log has this many pages */
+#define LIMIT_WAL_PAGES 4000        /* checkpoint when the write-ahead log has this many pages, */
+#define LIMIT_WAL_COMMITS 500       /* and this many commits were made since the last one; else */
+#define LIMIT_WAL_MOST_PAGES 8000   /* when it has this many */
 #define LIMIT_STORE_LOOK_MS 250     /* between two looks whether a store in use is still in place */
 #define LIMIT_HOST_CALLBACK_MS 5000 /* a host callback inside a commit */
 #define LIMIT_CLOCK_SLEW                                                                           \
@@ -143,6 +145,11 @@
     (3600LL * 1000)               /* the text of a deleted version, and while jobs need it */
 #define LIMIT_ROUND_MESSAGES 1000 /* of the engine's stream, per commit */
 #define LIMIT_ROUND_COMMANDS 2048 /* from outside, per commit */
+#define LIMIT_SLICE_US                                                                             \
+    1000 /* that a commit decides messages while commands come, if these need less */
+#define LIMIT_SLICE_MOST_US 10000 /* that a commit decides messages at most */
+#define LIMIT_SLICE_QUIET_US                                                                       \
+    (100 * 1000) /* without a command, after which a commit takes the most */
 #define LIMIT_ROUND_SIZE                                                                           \
     (LIMIT_ARENA_SIZE / 4)       /* memory of a commit, past which the next one begins */
 #define LIMIT_COMMANDS 65536     /* that wait */

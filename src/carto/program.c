@@ -170,7 +170,8 @@ static int register_spawn(struct turn *t, struct spawn *spawn)
     if (is_first) { /* the gate is there before its first item */
         QP_TRY(gate_arrive(t, &(struct gate_visit){.ways = 2, .delta = -1}));
     }
-    while (made < plan->page && place.root < (int64_t)plan->root_count && !t->ends) {
+    while (made < plan->page && place.root < (int64_t)plan->root_count && !t->ends &&
+           (made == 0 || turn_has_time(t))) {
         bool is_made = false;
         QP_TRY(next_root(t, plan, &place, &is_made));
         made += is_made ? 1 : 0;

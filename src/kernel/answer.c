@@ -127,7 +127,7 @@ static void take_claimed(struct round *r)
         return;
     }
     e->over = e->over || r->claimed->rc == QP_E_STALE;
-    if (r->claimed->rc != QP_OK) {
+    if (r->claimed->rc != QP_OK || r->postponed) {
         return;
     }
     e->wants_messages = r->claim->out_more || r->claim->out_count == (size_t)r->claim->want;

@@ -72,6 +72,7 @@ static int command_decide(void *context, struct bundle *b)
     if (outcome_later(&c->outcome, b)) {
         return QP_OK;
     }
+    slice_command(c->engine);
     rc = c->decide(c->engine, c, b);
     return rc == QP_OK ? outcome_seal(&c->outcome, b) : rc;
 }
@@ -130,8 +131,11 @@ static int claim_decide(void *context, struct bundle *b)
     char intent[80];
     struct op name = {.kind = OP_node_put,
                       .node_put = {.epoch = e->kernel.epoch, .lease_ms = e->options.lease_ms}};
-    struct op *op = bundle_op(b, OP_msg_claim);
+    struct op *op = r->postponed ? NULL : bundle_op(b, OP_msg_claim);
     int rc;
+    if (r->postponed) {
+        return QP_OK; /* there is enough in hand */
+    }
     if (op == NULL) {
         return b->commit->rc;
     }
@@ -250,5 +254,7 @@ void round_collect(struct round *r)
     }
     add_due(r);
     round_join(r, LIMIT_ROUND_COMMANDS);
-    batch_join(r, take_batch(e));
+    if (!slice_waits(r)) {
+        batch_join(r, take_batch(e));
+    }
 }

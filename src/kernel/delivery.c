@@ -237,7 +237,9 @@ int delivery_decide(void *context, struct bundle *b)
 {
     struct delivery *d = context;
     int rc = QP_OK;
-    if (outcome_later(&d->outcome, b)) {
+    if (outcome_later(&d->outcome, b) || !slice_message(d->engine, d)) {
+        d->outcome.later = true;
+        d->engine->open->postponed = true;
         return QP_OK;
     }
     switch (d->state) {

@@ -43,6 +43,7 @@ static void engine_setup(struct engine *e, const struct engine_options *o)
     e->feed_at = store_now(o->store) + LIMIT_FEED_LOOK_MS;
     e->options.elsewhere = o->elsewhere > 0 ? o->elsewhere : ELSEWHERE_MIN;
     e->last_number = -1;
+    e->commands_us = INT64_MIN / 2;
     e->wants_messages = true;
     e->kernel = (struct kernel){.programs = e->programs,
                                 .program_count = programs_take(e, o),
@@ -238,7 +239,10 @@ static void round_open(struct engine *e, qp_ms now)
     struct commit commit;
     commit_reset(&r->commit);
     commit = r->commit;
-    *r = (struct round){.engine = e, .place = r->place, .now = now};
+    *r = (struct round){.engine = e,
+                        .place = r->place,
+                        .now = now,
+                        .began_us = e->env.monotonic_us(e->env.context)};
     r->commit = commit;
     e->open = r;
     e->stats.rounds++;
@@ -268,6 +272,7 @@ static int round_alone(struct engine *e, qp_ms now, struct qp_err *err)
     } else {
         r->commit.rc = rc;
     }
+    slice_end(r);
     return round_end(r, err);
 }
 

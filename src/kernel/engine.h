@@ -7,6 +7,9 @@
  *   deliveries messages of the engine's stream, claimed by the commit of the round before: each one bundle
  *   chores     what is due by the store's clock, retention, the claims of the next round
  *
+ * Messages are decided for a slice of time, so that commands beside them are answered soon; the rest comes with the next
+ * round (slice.c).
+ *
  * Crashes are counted. A message is claimed, and its try written, in the commit before the one that
  * works on it; the same commit names the batch in the node's row (the intent). A first delivery is
  * worked on with all others, its steps fused. A message that comes with more than one try was in the hands
@@ -120,7 +123,8 @@ struct engine_options {
     qp_ms feed_ms;  /* how long the feed goes back; 0: LIMIT_FEED_MS */
     int64_t max_deliveries; /* 0: LIMIT_DELIVERIES */
     int64_t batch;          /* messages per round; 0: LIMIT_ROUND_MESSAGES */
-    int64_t elsewhere;      /* bundles that make a commit worth a writer; 0: the usual number */
+    int64_t slice_us;  /* 0: LIMIT_SLICE_US; -1: none, all that may come later does; for tests */
+    int64_t elsewhere; /* bundles that make a commit worth a writer; 0: the usual number */
     struct ceilings ceilings;
     const struct program *const *programs; /* beside those of the faces */
     size_t program_count;

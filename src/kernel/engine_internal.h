@@ -59,8 +59,10 @@ struct round {
     struct bundle *renewing;
     struct op_wake *wake; /* what was due */
     struct housekeeping housekeeping;
-    bool more; /* due things are left */
+    bool more;      /* due things are left */
+    bool postponed; /* a message had no time, or no room, in this commit */
     qp_ms now;
+    int64_t began_us;
 };
 
 #define SERVICE_SLOTS 256 /* a power of two */
@@ -97,6 +99,9 @@ struct engine {
     struct service *slots[SERVICE_SLOTS]; /* the same, by topic */
     int64_t next_number;
     int64_t last_number;
+    int64_t commands_us; /* when the last command was collected (slice.c) */
+    int64_t others_us;   /* that commits without messages took, since the last one with them */
+    bool waited;         /* the last round left its messages for the next one */
     struct engine_stats stats;
 };
 
@@ -121,6 +126,13 @@ void batch_put_back(struct engine *e, struct delivery *d);
 void round_collect(struct round *r);
 void round_join(struct round *r, size_t most);
 void round_claim(struct round *r);
+
+/* slice.c: how long a round decides messages. The round has its commands: whether its messages wait for the next one.
+ * A command is about to be decided; a message, which is not when false. The round is over. */
+bool slice_waits(struct round *r);
+void slice_command(struct engine *e);
+bool slice_message(struct engine *e, const struct delivery *d);
+void slice_end(struct round *r);
 
 /* answer.c: its commit is done; or nothing of it happened, or nobody knows. */
 int round_answer(struct round *r, struct qp_err *err) QP_MUST_USE;

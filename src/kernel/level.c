@@ -9,7 +9,7 @@
  *   I2  the same commit puts the gate's next entry: CODE_PENDING and the last address while there may be more, 200 when
  *       the range is through. So an open gate has a message, an unfinished GUID, or a scope that will send one  (fsck M3)
  *   I3  which items are on a page has no influence on what they do: a page may end anywhere. It ends after `limit` items,
- *       or when its bundle has LIMIT_LEVEL_OPS ops or is large
+ *       when its bundle has LIMIT_LEVEL_OPS ops or is large, or when its slice of time is over
  *   I4  an item that is over is passed by: a second run over the same range answers only what is open
  *
  *            edge of its scope          page: PENDING            the last page: 200
@@ -23,6 +23,8 @@
 #include "kernel/turn_internal.h"
 
 #include <stdio.h>
+
+#define LEVEL_READ 32 /* rows that a page reads at once */
 
 static_assert(LIMIT_LEVEL_OPS + LIMIT_CHILDREN_BORN < LIMIT_BUNDLE_OPS,
               "the last item of a page has room for its children");
@@ -106,10 +108,10 @@ int turn_level(struct turn *t, const struct level_page *page)
 }
 
 /* Whether the bundle takes one item more. */
-static bool has_room(const struct turn *t)
+static bool has_room(struct turn *t)
 {
     return t->bundle->op_count < LIMIT_LEVEL_OPS && bundle_size(t->bundle) < LIMIT_FUSE_ROWS_SIZE &&
-           t->bundle->commit->arena.total < LIMIT_FUSE_SIZE;
+           t->bundle->commit->arena.total < LIMIT_FUSE_SIZE && turn_has_time(t);
 }
 
 static bool is_open(const struct act_row *act)
@@ -145,21 +147,42 @@ static int gate_again(struct turn *t, const struct level_page *page, qp_str afte
                                                  .payload = {text, (size_t)n}});
 }
 
-int level_run(struct turn *t, turn_answer_now answer)
+/* How far a page has come. */
+struct walk {
+    qp_str after;
+    size_t passed;
+    bool more; /* there may be rows behind `after` */
+};
+
+/* The rows that are read at once: not many more than the page has time for. */
+static int walk_on(struct turn *t, const struct level_page *page, turn_answer_now answer,
+                   struct walk *w)
 {
-    const struct level_page *page = t->level;
+    size_t left = page->limit - w->passed;
+    size_t limit = left < LEVEL_READ ? left : LEVEL_READ;
     struct bundle_rows items;
-    qp_str after = str_is_none(page->after) ? t->site.addr : page->after;
     size_t i = 0;
-    t->level = NULL;
-    QP_TRY(turn_range(t, t->site.addr, page->after, page->limit, &items));
-    for (; i < items.count && (i == 0 || has_room(t)); i++) {
+    QP_TRY(turn_range(t, t->site.addr, w->after, limit, &items));
+    for (; i < items.count && (w->passed == 0 || has_room(t)); i++) {
         const struct act_row *act = items.rows[i];
-        after = act->addr;
+        w->after = act->addr;
+        w->passed++;
         if (is_open(act)) {
             struct answer_at at = item_answer(page, act);
             QP_TRY(answer(t, &at));
         }
     }
-    return gate_again(t, page, after, i < items.count || items.count == page->limit || items.cut);
+    w->more = i < items.count || items.count == limit || items.cut;
+    return QP_OK;
+}
+
+int level_run(struct turn *t, turn_answer_now answer)
+{
+    const struct level_page *page = t->level;
+    struct walk w = {.after = str_is_none(page->after) ? t->site.addr : page->after, .more = true};
+    t->level = NULL;
+    while (w.more && w.passed < page->limit && (w.passed == 0 || has_room(t))) {
+        QP_TRY(walk_on(t, page, answer, &w));
+    }
+    return gate_again(t, page, w.after, w.more);
 }

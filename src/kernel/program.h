@@ -346,6 +346,10 @@ int turn_range(struct turn *t, qp_str below, qp_str after, size_t limit,
                struct bundle_rows *out_acts) QP_MUST_USE;
 int turn_level(struct turn *t, const struct level_page *page) QP_MUST_USE;
 
+/* False when this turn has had its time while others wait: a step that goes through many rows ends its page, after at
+ * least one, and sends itself a message for the rest. Where a page ends must change nothing. */
+bool turn_has_time(struct turn *t);
+
 /* Step 2 without children: an answer with an error code ends the job as failed. */
 int turn_spawn_nothing(struct turn *t);
 

@@ -174,7 +174,8 @@ static int answer_publish(struct turn *t, const struct pending_answer *a)
         QP_TRY(enter_now(t, act));
         return answer_fuse(t, a, guid);
     }
-    if (a->at.now || (may_fuse(t) && act != NULL && ledger_leg1_is_done(act->ledger))) {
+    if (a->at.now || (may_fuse(t) && act != NULL && ledger_leg1_is_done(act->ledger) &&
+                      turn_has_time(t))) { /* a page may follow it */
         return answer_fuse(t, a, guid);
     }
     return turn_put(t, a->kind, a->at.addr, guid, &put);

@@ -82,6 +82,10 @@ struct kernel {
     struct faces *faces; /* what names mean (face.h); NULL: a start says its kind itself */
     int64_t epoch;
     bool stepwise; /* nothing is fused, and results go through the stream; for tests */
+    /* When the bundle that is being decided begins nothing more that may come later (slice.c); 0: never. And whether
+     * something was put off for that. */
+    int64_t until_us;
+    bool was_cut;
     qp_ms
         keep_ms; /* how long finished jobs are kept, unless the program says otherwise; 0: for ever */
     /* Counts a place at a worker of a topic; NULL: none. It may be called again, for a decision that is made again,

@@ -21,6 +21,17 @@ struct faces *turn_faces(struct turn *t)
     return t->kernel->faces;
 }
 
+bool turn_has_time(struct turn *t)
+{
+    const struct qp_env *env = store_env(t->bundle->commit->store);
+    struct kernel *k = t->kernel;
+    if (k->until_us == 0 || env->monotonic_us(env->context) < k->until_us) {
+        return true;
+    }
+    k->was_cut = true;
+    return false;
+}
+
 /* ------------------------------------------------------------------------------------------ reads */
 
 int turn_act(struct turn *t, qp_str addr, const struct act_row **out_act)

@@ -362,7 +362,7 @@ void store_wake_others(struct store *s);
 bool store_in_place(const struct store *s);
 /* A moment between commits for housekeeping: SQLite gives free pages back and checkpoints its log
  * here. Call it when there is nothing better to do; the log is also checkpointed by itself when it
- * has LIMIT_WAL_PAGES pages. */
+ * has LIMIT_WAL_PAGES pages, at first after LIMIT_WAL_COMMITS commits, or LIMIT_WAL_MOST_PAGES. */
 int store_idle(struct store *s, struct qp_err *err);
 
 /* A copy of all that is committed, as a new file, while others may be writing: through a handle for reading.

@@ -523,6 +523,7 @@ static void open_engine(struct node *n)
                                .keep_ms = s->keep_ms,
                                .max_deliveries = s->max_deliveries,
                                .batch = s->batch,
+                               .slice_us = s->sliced ? -1 : 0,
                                .elsewhere = 1,
                                .ceilings = s->ceilings,
                                .stepwise = s->stepwise};

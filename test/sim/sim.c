@@ -147,11 +147,15 @@ static void draw_sizes(struct sim *s, struct sim_random *r)
     s->batch = random_chance(r, 20) ? 1 : 0;
     s->aged = random_chance(r, 10) && s->model != MODEL_ALONE; /* where no cache knows better */
     s->switch_percent = 5 + (int)random_below(r, 80);
+    s->sliced = random_chance(r, 20);
     if (s->ceilings.leg1 == 3) {
         sim_cover("rare.ceiling");
     }
     if (s->batch == 1) {
         sim_cover("rare.batch");
+    }
+    if (s->sliced) {
+        sim_cover("sliced");
     }
 }
 

@@ -214,6 +214,7 @@ struct sim {
     struct ceilings ceilings;
     int64_t max_deliveries;
     int64_t batch;
+    bool sliced; /* whatever may come later does */
     int switch_percent;
     struct fault faults[SIM_FAULTS_MAX];
     int fault_count;

@@ -260,13 +260,20 @@ static int spawn(struct turn *t, struct spawn *spawn)
     return arrive(t, 0, QP_NONE, 1, -1);
 }
 
-static void open_program(enum storetest_kind kind, bool stepwise)
+/* `slice_us` as in engine_options. */
+static void open_sliced(enum storetest_kind kind, bool stepwise, int64_t slice_us)
 {
     enginetest_init(&x, kind, no_actors);
     x.cast.program = (struct program){
         .kind = CAST_KIND, .name = "level", .describe = describe, .work = work, .spawn = spawn};
     x.options.stepwise = stepwise;
+    x.options.slice_us = slice_us;
     enginetest_open(&x);
+}
+
+static void open_program(enum storetest_kind kind, bool stepwise)
+{
+    open_sliced(kind, stepwise, 0);
 }
 
 static void start(const char *jid, const char *input)
@@ -351,15 +358,21 @@ static size_t step_of(int kind)
     return kind == STORETEST_POSTGRES ? 3 : 1;
 }
 
-/* Whatever the size of a page, the mode of waiting and the provider, fused or step by step: the same items. */
+/* Fused, step by step, and fused with pages that have no time for more than one item. */
+static void open_variant(int kind, size_t variant)
+{
+    open_sliced((enum storetest_kind)kind, variant == 1, variant == 2 ? -1 : 0);
+}
+
+/* Whatever the size of a page, the mode of waiting and the provider, fused, step by step or sliced: the same items. */
 static void test_same_items(void **state)
 {
     (void)state;
     expected = (struct listing){0};
     for (int kind = 0; kind < storetest_kinds(); kind++) {
-        for (size_t i = 0; i < ARRAY_COUNT(inputs) * 2; i += step_of(kind)) {
-            open_program((enum storetest_kind)kind, i % 2 != 0);
-            start("a", inputs[i / 2]);
+        for (size_t i = 0; i < ARRAY_COUNT(inputs) * 3; i += step_of(kind)) {
+            open_variant(kind, (i + i / 3) % 3); /* so that every third is each of them */
+            start("a", inputs[i / 3]);
             finish();
             expect_same();
             enginetest_done(&x);
@@ -397,7 +410,7 @@ static void test_killed_at_every_commit(void **state)
     expected = (struct listing){0};
     for (int kind = 0; kind < storetest_kinds(); kind++) {
         for (size_t i = 0; i < ARRAY_COUNT(inputs); i += step_of(kind)) {
-            open_program((enum storetest_kind)kind, i % 2 != 0);
+            open_variant(kind, i % 3);
             submit(inputs[i]);
             for (int round = 0; enginetest_job(&x, x.job)->state == JOB_OPEN; round++) {
                 assert_true(round < 2000);

@@ -69,7 +69,16 @@ int sqlite_wal_grew(void *context, sqlite3 *db, const char *name, int pages)
     (void)db;
     (void)name;
     p->wal_pages = pages;
+    p->wal_commits++;
     return SQLITE_OK;
+}
+
+/* A checkpoint makes a commit wait ten milliseconds or more. Large commits fill LIMIT_WAL_PAGES in a few dozens: then the
+ * log grows on, until at most one in LIMIT_WAL_COMMITS has waited, or to LIMIT_WAL_MOST_PAGES. */
+bool sqlite_log_is_long(const struct sqlite_provider *p)
+{
+    return p->wal_pages >= LIMIT_WAL_MOST_PAGES ||
+           (p->wal_pages >= LIMIT_WAL_PAGES && p->wal_commits >= LIMIT_WAL_COMMITS);
 }
 
 /* Moves the log into the file. PASSIVE: it never waits for readers, and takes what it can. */
@@ -80,6 +89,7 @@ int sqlite_checkpoint(struct sqlite_provider *p, struct qp_err *err)
     int code = sqlite3_wal_checkpoint_v2(p->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &moved);
     int rc;
     p->wal_pages = 0;
+    p->wal_commits = 0;
     if (code == SQLITE_OK && pages >= 0 && pages == moved) {
         sqlite_file_keep(p);
     }

@@ -96,7 +96,7 @@ static int sqlite_commit(struct provider *base, struct qp_err *err)
     }
     p->active = false;
     sqlite_position_keep(p);
-    if (p->wal_pages >= LIMIT_WAL_PAGES) {
+    if (sqlite_log_is_long(p)) {
         (void)sqlite_checkpoint(p,
                                 NULL); /* the commit stands; a failure is told to the next call */
     }

@@ -104,6 +104,7 @@ struct sqlite_provider {
     bool is_watched;   /* it was opened for writing, and nothing refused it */
     struct stat watched[SQLITE_WATCHED]; /* as they were opened; does not change after that */
     int wal_pages;
+    int wal_commits; /* since the last checkpoint */
     int64_t schema_version;
     struct buf sql;
     struct sqlite_news news[TABLE_COUNT];
@@ -182,6 +183,7 @@ void sqlite_disconnect(struct sqlite_provider *p);
 void sqlite_provider_close(struct provider *base);
 /* The hook of the log; moves the log into the file, as far as no reader needs it. */
 int sqlite_wal_grew(void *context, sqlite3 *db, const char *name, int pages);
+bool sqlite_log_is_long(const struct sqlite_provider *p);
 int sqlite_checkpoint(struct sqlite_provider *p, struct qp_err *err);
 int sqlite_exec(struct sqlite_provider *p, const char *sql, struct qp_err *err);
 /* The first column of the first row: as a number, or as text into `text` when given. */
