@@ -215,13 +215,13 @@ static const char *const bare_texts[BARE_COUNT] = {
     [BARE_FEED] = "INSERT INTO qp_feed VALUES(0,?1,?1,0,zeroblob(?2),1)",
     [BARE_JOB] =
         "INSERT INTO qp_job VALUES(1,?1,?2,0,'charge',NULL,NULL,0,NULL,NULL,NULL,?3,?3,0,NULL,0,?4,1,1,NULL,0,3,0,"
-        "0,NULL,?4,0,NULL,NULL,NULL,0,0,0,1)",
+        "0,NULL,?4,0,NULL,NULL,NULL,0,0,0,1,0,0,0,0,0)",
     [BARE_NAME] = "INSERT INTO qp_job_name VALUES(1,?2,?1,1)",
     [BARE_ACT] =
         "INSERT INTO qp_act VALUES(1,?1,?2,0,65,0,?3,'charge',NULL,?4,?5,1,?6,1100000000000,"
-        "0,0,NULL,0,0,?7,11000000000,1,1,0,NULL,?5,2,0,?8,1)",
+        "0,0,NULL,0,0,?7,11000000000,1,1,0,NULL,?5,2,0,?8,1,0,0,0,0)",
     [BARE_MSG] =
-        "INSERT INTO qp_msg VALUES(1,?1,?2,0,0,'charge','run,0,0',?2,NULL,0,0,'',?3,?4,1,1,NULL,NULL,3,0,1,1)",
+        "INSERT INTO qp_msg VALUES(1,?1,?2,0,0,'charge','run,0,0',?2,NULL,0,0,'',?3,?4,1,1,NULL,NULL,3,0,1,1,NULL,0)",
     [BARE_MSG_DELETE] = "DELETE FROM qp_msg WHERE ns=1 AND job=?1 AND guid=?2",
     [BARE_ACT_UPDATE] =
         "UPDATE qp_act SET ledger=201100000000001,attempt=0,escalated=0,error=NULL,"
