@@ -228,9 +228,10 @@
 /* Flows */
 #define LIMIT_FLOW_COMMANDS 2000 /* of one decision */
 #define LIMIT_FLOW_DECISION_SIZE                                                                   \
-    (8 * 1024 * 1024)              /* of one decision, with the inputs of what it begins */
-#define LIMIT_FLOW_EVENTS 200000   /* of one history */
-#define LIMIT_FLOW_COPY_EVENTS 100 /* of it that one copying decision of a fork makes or answers */
+    (8 * 1024 * 1024)               /* of one decision, with the inputs of what it begins */
+#define LIMIT_FLOW_EVENTS 200000    /* of one history */
+#define LIMIT_REPLAY_MS (30 * 1000) /* that a worker has for one history of quipu replay */
+#define LIMIT_FLOW_COPY_EVENTS 100  /* of it that one copying decision of a fork makes or answers */
 #define LIMIT_FLOW_COPY_SIZE                                                                       \
     (1024 * 1024) /* likewise bytes of inputs and outputs, after which it ends */
 #define LIMIT_FLOW_COPY_PLAN (64 * 1024)      /* bytes of one page of the plan of a fork */

@@ -164,19 +164,45 @@ static int put_page(const struct sight *sight, struct cursor_text *at, struct js
 
 /* ------------------------------------------------------------------------------------- the task */
 
+static void put_head(struct json_writer *w, const struct flow_log *log)
+{
+    char seed[17];
+    (void)snprintf(seed, sizeof seed, "%016llx", (unsigned long long)log->seed);
+    put_number(w, "base", log->base);
+    put_number(w, "since", 0);
+    put_raw(w, "input", log->input);
+    put_word(w, "seed", seed);
+    put_number(w, "started_at", log->started_at);
+}
+
 static int put_first(const struct sight *sight, struct json_writer *w)
 {
     struct cursor_text at = {.horizon = sight->job->seq, .addr = LOCATION_FIRST};
-    char seed[17];
     struct flow_log log;
     QP_TRY(put_page(sight, &at, w, &log));
-    (void)snprintf(seed, sizeof seed, "%016llx", (unsigned long long)log.seed);
-    put_number(w, "base", log.base);
-    put_number(w, "since", 0);
-    put_raw(w, "input", log.input);
-    put_word(w, "seed", seed);
-    put_number(w, "started_at", log.started_at);
+    put_head(w, &log);
     return QP_OK;
+}
+
+int flow_export(void *state, const struct sight *sight, struct buf *out, bool *out_done)
+{
+    struct job_ref ref = {sight->job->ns, sight->job->job};
+    struct json_writer w;
+    struct flow_log log;
+    int rc = log_read(sight->store, sight->arena, ref, &log, sight->err);
+    (void)state;
+    *out_done = false;
+    if (rc == QP_E_NOT_FOUND) {
+        return QP_OK; /* it has not begun */
+    }
+    QP_TRY(rc);
+    buf_text(out, ",\"history\":");
+    json_writer_init(&w, out);
+    json_begin_object(&w);
+    put_events(&w, &log, INT64_MAX);
+    put_head(&w, &log);
+    json_end_object(&w);
+    return json_writer_done(&w);
 }
 
 const char *flow_task_kind(void *state, qp_str address)

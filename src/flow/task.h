@@ -19,5 +19,7 @@
 int flow_task(void *state, const struct sight *sight, qp_str address, struct json_writer *w);
 const char *flow_task_kind(void *state, qp_str address);
 int flow_task_log(void *state, const struct sight *sight, qp_str cursor, struct json_writer *w);
+/* face.export_data: `,"history":{..}`, the members of a task whose first page is all of it. */
+int flow_export(void *state, const struct sight *sight, struct buf *out, bool *out_done);
 
 #endif

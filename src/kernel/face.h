@@ -217,8 +217,8 @@ struct face {
     /* What became of a job, beside what its row says: *out_output holds the row's; *out_ledger is that of its one
      * activity, else 0. NULL: nothing is added. */
     int (*outcome)(void *state, const struct sight *sight, qp_str *out_output, int64_t *out_ledger);
-    /* What the job itself keeps, as members of a JSON object that is begun: `,"data":{..}`. *out_done false: nothing was
-     * written. NULL, or not done: its rows of data, each by its name. */
+    /* What the job itself keeps, as members of a JSON object that is begun: `,"data":{..}`. NULL, or *out_done false: its
+     * rows of data, each by its name, follow as `data`. */
     int (*export_data)(void *state, const struct sight *sight, struct buf *out, bool *out_done);
     /* What a worker elsewhere gets with a task of this activity beside its input, as members of a JSON object that is
      * begun. NULL: nothing. */

@@ -141,6 +141,63 @@ static void test_fork(void **state)
     END_KIND
 }
 
+static int take_retried(void *context, const struct qp_job_info *job)
+{
+    (void)snprintf(context, QP_ID_SIZE, "%.*s", STR_ARG(job->retried_as));
+    return QP_OK;
+}
+
+/* Proves that a job which was retried says so, is not retried again, and is passed over by a retry of many; and that it may be
+ * retried again when what came of it was deleted. */
+static void test_retried(void **state)
+{
+    ON_ALL_KINDS
+    struct qp_bulk all = {.where = QP_STR("status=cancelled"), .verb = QP_VERB_RETRY};
+    struct qp_bulk_result result;
+    struct qp_err err = {0};
+    char said[QP_ID_SIZE] = "";
+    char id[QP_ID_SIZE];
+    char other[QP_ID_SIZE];
+    int64_t count = -1;
+    rt_start(q, "first");
+    rt_start(q, "second");
+    assert_int_equal(act(q, QP_VERB_CANCEL, "first", NULL), QP_OK);
+    assert_int_equal(act(q, QP_VERB_CANCEL, "second", NULL), QP_OK);
+    assert_int_equal(qp_bulk_count(q, &all, &count, &err), QP_OK);
+    assert_int_equal(count, 2);
+    assert_int_equal(act(q, QP_VERB_RETRY, "first", id), QP_OK);
+    assert_int_equal(qp_job_show(q, QP_NONE, QP_STR("first"), said, take_retried, &err), QP_OK);
+    assert_string_equal(said, id);
+    assert_int_equal(shown(q, "first").attributes, 0); /* it is none that a person has given */
+    assert_int_equal(act(q, QP_VERB_RETRY, "first", other), QP_E_CONFLICT);
+    assert_int_equal(qp_bulk_count(q, &all, &count, &err), QP_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(qp_job_act_all(q, &all, &result, &err), QP_OK);
+    assert_int_equal(result.done, 1);
+    assert_int_equal(result.refused, 0);
+    assert_int_equal(qp_job_act_all(q, &all, &result, &err), QP_OK);
+    assert_int_equal(result.done + result.refused, 0);
+    assert_int_equal(act(q, QP_VERB_CANCEL, id, NULL), QP_OK);
+    assert_int_equal(act(q, QP_VERB_DELETE, id, NULL), QP_OK);
+    assert_int_equal(act(q, QP_VERB_RETRY, "first", other), QP_OK);
+    /* A job of one activity has one place to begin, and no versions. */
+    assert_int_equal(
+        qp_job_act(
+            q,
+            &(struct qp_action){.verb = QP_VERB_FORK, .id = QP_STR("first"), .at = QP_STR("run")},
+            id, &err),
+        QP_E_INVALID);
+    assert_string_equal(err.pointer, "/at");
+    assert_int_equal(qp_job_act(q,
+                                &(struct qp_action){.verb = QP_VERB_FORK,
+                                                    .id = QP_STR("first"),
+                                                    .version = QP_STR("2")},
+                                id, &err),
+                     QP_E_INVALID);
+    assert_string_equal(err.pointer, "/version");
+    END_KIND
+}
+
 /* Proves that the retry of a parked job is done once by its key: when it is asked for again the job runs, or has
  * ended, and nothing happens to it. */
 static void test_unpark_by_key(void **state)
@@ -340,13 +397,10 @@ static void test_bulk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_unpark),
-        cmocka_unit_test(test_unpark_by_key),
-        cmocka_unit_test(test_async),
-        cmocka_unit_test(test_bulk),
-        cmocka_unit_test(test_cancelled_as_it_starts),
+        cmocka_unit_test(test_plain),         cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_retried),       cmocka_unit_test(test_unpark),
+        cmocka_unit_test(test_unpark_by_key), cmocka_unit_test(test_async),
+        cmocka_unit_test(test_bulk),          cmocka_unit_test(test_cancelled_as_it_starts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
