@@ -98,7 +98,8 @@ enum qp_class {
     X(PARKED, 30, 409, CONFLICT, "parked", "the job is parked: a person has to look at it")        \
     X(SUSPENDED, 31, 503, RETRY, "suspended",                                                      \
       "the flow waits: its function returns this code and runs again later")                       \
-    X(FAILED, 32, 422, CALLER, "failed", "what the flow asked for has failed")
+    X(FAILED, 32, 422, CALLER, "failed", "what the flow asked for has failed")                     \
+    X(CANCELLED, 33, 409, CONFLICT, "cancelled", "the flow was asked to end")
 
 enum qp_code {
     QP_OK = 0,
@@ -1087,6 +1088,11 @@ QP_API QP_MUST_USE int qp_task_retry(qp_task *task, qp_ms delay_ms, struct qp_er
  *                    returned, every further durable call returns QP_E_SUSPENDED as well
  *   QP_E_FAILED      what it asked for has failed; qp_flow_error says why. The function may go on with something else, or
  *                    return this code: then the job has failed with that error
+ *   QP_E_CANCELLED   the flow was asked to end (qp_job_cancel). What it waited for is not answered any more. The function may
+ *                    do what has to be done, by further durable calls, and returns this code; qp_flow_error tells code 499.
+ *                    It is returned once, but for works that were begun before and not answered: each of these returns
+ *                    it. The job ends as cancelled, whatever the function returns then; a function that ends without having
+ *                    met the cancel was faster
  *   any other        a mistake in the code, a history that contradicts it, or no memory; further durable calls return the same.
  *                    The function returns it. Nothing of this run is recorded; the run is repeated, or the job is
  *                    parked and its error names the call and the location: correct the code and retry the job
@@ -1211,6 +1217,15 @@ QP_API QP_MUST_USE int qp_listen(qp_flow *flow, const char *name, const struct q
  * job then, the journal of this one says so.
  * Records: a signal with name, job and data. In replay: nothing is sent. */
 QP_API QP_MUST_USE int qp_signal_flow(qp_flow *flow, qp_str job, const char *name, qp_str data);
+
+/* ---- cancel and compensation */
+
+/* An activity that undoes something: it runs, in the reverse order of the calls, if the function returns QP_E_FAILED or
+ * QP_E_CANCELLED. It belongs to the scope that the call is made in, the function of the flow, a closure, or one round of a
+ * loop, and ends with it; what has to live longer is deferred outside, or goes into the loop's state. It is tried as an
+ * activity without options; one that fails for good does not keep the others from running. A cancel does not interrupt it.
+ * Records: nothing; when it runs, an activity. */
+QP_API QP_MUST_USE int qp_defer(qp_flow *flow, const char *name, qp_str input);
 
 /* ---- several at once */
 

@@ -242,6 +242,15 @@ enum cursor_verdict cursor_iterate(struct cursor *c, int64_t iteration,
     return pass(c, out_found, CURSOR_REPLAY);
 }
 
+void cursor_pass_over(struct cursor *c)
+{
+    const struct history_event *event = &c->history->events[c->here];
+    QP_ASSERT(c->here < c->end);
+    c->last = history_location(event);
+    c->here = settle(c, event->behind);
+    c->looked = false;
+}
+
 /* -------------------------------------------------------------------------------------- ends */
 
 static enum cursor_verdict end_at(const struct cursor *c, size_t index,

@@ -142,6 +142,9 @@ enum cursor_verdict cursor_check(struct cursor *c, const struct cursor_question 
 enum cursor_verdict cursor_iterate(struct cursor *c, int64_t iteration,
                                    struct cursor_found *out_found);
 
+/* The event that stands here is left behind, as if the code had met it. There must be one. */
+void cursor_pass_over(struct cursor *c);
+
 /* The code of the flow, the branch, the closure or the iteration has ended: END or LATENT. */
 enum cursor_verdict cursor_end(const struct cursor *c, struct cursor_found *out_found);
 /* The loop that `c` has entered breaks after `iteration` iterations in all: END, or LATENT with the

@@ -7,7 +7,8 @@
  * ("/commands/3/loc"), and nothing of it is applied: a decision is carried out whole or not at all.
  *
  *   op        members                                                          makes
- *   activity  name, input, retry?, start_timeout?, timeout?, heartbeat?, limit_key?     an activity
+ *   activity  name, input, retry?, start_timeout?, timeout?, heartbeat?, limit_key?,     an activity
+ *             shield?
  *   run       name, ok | error                                                 a run, complete
  *   sleep     until                                                            a sleep
  *   listen    names, limit?                                                    signals
@@ -18,6 +19,9 @@
  *   mark      mark: "removed", of, name? | "version", value?                   a mark, complete
  *   return    output                                                           the end; nothing behind it
  *   fail      error                                                            likewise
+ *
+ * `shield`: true marks a compensation, which a cancel leaves alone. Beside the commands: "thrown":"{3}", where the code has
+ * met the cancel of its flow, and "defers":["refund"], the compensations that would run now (cancel.h).
  *
  * All but return and fail have `loc`, the location in its text form, and `v`, the version. Times are milliseconds, and
  * `until` is a time since 1970. `retry` is {attempts?, backoff?, factor?, cap?, never?:[codes]}.
@@ -65,6 +69,10 @@ struct decision {
     int64_t base;
     int64_t after; /* from 1 */
     bool keep;     /* the code goes on by itself: the next decision is put at once */
+    qp_str
+        thrown; /* where the code has met the cancel of its flow, a location as text; none: it has not, or did before */
+    qp_str
+        defers; /* names of the compensations that would run now, a JSON array; none: as before */
     struct flow_command *commands;
     size_t count; /* without return and fail */
     enum decision_end end;

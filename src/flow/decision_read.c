@@ -12,7 +12,8 @@ static_assert(LIMIT_FLOW_COMMANDS == 2000, "a sentence below names it");
 
 /* Members of a command, as they stand in the text; none: it has no such member. */
 struct members {
-    qp_str op, loc, v, name, input, retry, start_timeout, timeout, heartbeat, limit_key, ok, error;
+    qp_str op, loc, v, name, input, retry, start_timeout, timeout, heartbeat, limit_key, shield;
+    qp_str ok, error;
     qp_str until, names, got, limit, to, data, iteration, state, output, mark, of, value;
 };
 
@@ -27,6 +28,7 @@ struct members {
     M(timeout)                                                                                     \
     M(heartbeat)                                                                                   \
     M(limit_key)                                                                                   \
+    M(shield)                                                                                      \
     M(ok)                                                                                          \
     M(error)                                                                                       \
     M(until)                                                                                       \
@@ -69,7 +71,7 @@ static const struct op_shape {
 } shapes[FLOW_OPS] = {
     [FLOW_OP_ACTIVITY] = {"activity", PLACED | HAS(name) | HAS(input),
                           HAS(retry) | HAS(start_timeout) | HAS(timeout) | HAS(heartbeat) |
-                              HAS(limit_key)},
+                              HAS(limit_key) | HAS(shield)},
     [FLOW_OP_RUN] = {"run", PLACED | HAS(name), HAS(ok) | HAS(error)},
     [FLOW_OP_SLEEP] = {"sleep", PLACED | HAS(until), 0},
     [FLOW_OP_LISTEN] = {"listen", PLACED | HAS(names), HAS(until) | HAS(got) | HAS(limit)},
@@ -361,6 +363,9 @@ static int fill_policy(struct reader *r, struct buf *policy, const struct member
 {
     if (!str_is_none(m->retry)) {
         QP_TRY(take_retry(r, policy, m->retry));
+    }
+    if (str_equal(m->shield, QP_STR("true"))) {
+        buf_text(policy, "shield=1,");
     }
     QP_TRY(take_limit(r, policy, "start", "start_timeout", m->start_timeout));
     QP_TRY(take_limit(r, policy, "run", "timeout", m->timeout));
@@ -654,6 +659,34 @@ static int whole_number(struct qp_err *err, const char *pointer, qp_str text, in
     return QP_OK;
 }
 
+/* Where the code has met the cancel: a location, as it stands. */
+static int read_thrown(struct reader *r, qp_str value)
+{
+    struct location at;
+    if (raw_first(value) != '"' || value.n < 2 ||
+        location_parse((qp_str){value.p + 1, value.n - 2}, &at, NULL) != QP_OK) {
+        return refuse_whole(r->err, "/thrown",
+                            "bad_location: thrown has to be a location, like \"{2}\"");
+    }
+    r->decision->thrown = (qp_str){value.p + 1, value.n - 2};
+    return QP_OK;
+}
+
+static int read_defers(struct reader *r, qp_str value)
+{
+    struct raw_walk w = {.rest = value};
+    qp_str name;
+    bool good = raw_first(value) == '[';
+    while (good && raw_each(&w)) {
+        good = w.index < LIMIT_FLOW_COMMANDS && raw_text(r->env, r->arena, w.value, &name) &&
+               name_check(name, "defers", NULL) == QP_OK;
+    }
+    r->decision->defers = value;
+    return good ? QP_OK
+                : refuse_whole(r->err, "/defers",
+                               "defers has to be an array of at most 2000 names of activities");
+}
+
 /* A result of a worker elsewhere is a decision as it is. */
 static bool is_of_result(qp_str key)
 {
@@ -679,9 +712,15 @@ int decision_read(const struct qp_env *env, struct arena *arena, qp_str text, qp
             commands = w.value;
         } else if (str_equal(w.key, QP_STR("keep"))) {
             d.keep = str_equal(w.value, QP_STR("true"));
+        } else if (str_equal(w.key, QP_STR("thrown"))) {
+            QP_TRY(read_thrown(&r, w.value));
+        } else if (str_equal(w.key, QP_STR("defers"))) {
+            QP_TRY(read_defers(&r, w.value));
         } else if (!is_of_result(w.key)) {
-            return refuse_whole(err, "",
-                                "a decision has base, commands, after and keep, nothing else");
+            return refuse_whole(
+                err, "",
+                "a decision has base, commands, after, keep, thrown and defers, nothing "
+                "else");
         }
     }
     if (d.base < 0) {

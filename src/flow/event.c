@@ -2,6 +2,7 @@
  *
  *   I1  of a timer and a signal the one that takes the registration has won: a signal when it is sent, the timer when it
  *       enters (yields). So a signal that was taken is never lost to a timer
+ *   I3  a cancel yields to a signal that was taken, as a timer does
  *   I2  the row of the signals event at `got` is made by step 1 of the answer that brings the signals: whoever can see that
  *       the sleep was interrupted sees the signals, too
  *
@@ -9,8 +10,10 @@
  */
 #include "flow/event.h"
 
+#include "flow/cancel.h"
 #include "flow/copy.h"
 #include "flow/flow.h"
+#include "store/error.h"
 
 int64_t event_category(enum flow_op op)
 {
@@ -71,6 +74,13 @@ static int enter_listen(struct turn *t)
     return turn_listen(t, &listen);
 }
 
+/* The flow was cancelled between the decision that made it and its Leg1: it begins nothing. Without a payload the answer ends no
+ * registration, since there is none. */
+static int enter_dead(struct turn *t)
+{
+    return turn_send(t, t->site.addr, QP_STR("dead"), ERROR_CODE_CANCELLED, QP_NONE);
+}
+
 int event_enter(struct turn *t)
 {
     bool copy = false;
@@ -78,6 +88,9 @@ int event_enter(struct turn *t)
     QP_TRY(flow_copy_keeps(t, &copy, &answered));
     if (answered) {
         return QP_OK;
+    }
+    if (flow_cancels(t->job, t->act)) {
+        return enter_dead(t);
     }
     switch ((enum history_type)t->act->kind) {
     case HISTORY_ACTIVITY:
@@ -98,10 +111,22 @@ static bool is_timer(const struct turn *t)
     return t->code == 0;
 }
 
+/* It takes the answer of a signal or a timer; of an activity it is an answer as any other. */
+static bool is_cancel(const struct turn *t)
+{
+    return t->code == ERROR_CODE_CANCELLED && t->act->kind != HISTORY_ACTIVITY;
+}
+
+static bool listens(const struct turn *t)
+{
+    return t->act->kind == HISTORY_SIGNALS || has_limit(t);
+}
+
 int event_yields(struct turn *t, bool *out_yields)
 {
     bool waited = true;
-    if (has_limit(t) && is_timer(t)) {
+    bool takes_back = is_cancel(t) && !str_is_none(t->payload) && listens(t);
+    if ((has_limit(t) && is_timer(t)) || takes_back) {
         QP_TRY(turn_hook_close(t, &waited));
     }
     *out_yields = !waited;
@@ -122,8 +147,14 @@ int event_work(struct turn *t, struct work *work)
     bool copy = false;
     bool answered = false;
     QP_TRY(flow_copy_keeps(t, &copy, &answered));
-    if (answered || t->act->kind != HISTORY_SLEEP || t->act->category != 'A') {
+    if (work->code == ERROR_CODE_CANCELLED && str_is_none(work->output)) {
+        QP_TRY(flow_cancel_error(turn_arena(t), t->site.addr, &work->output));
+    }
+    if (answered || t->act->kind != HISTORY_SLEEP || t->act->category != 'A' || is_cancel(t)) {
         return QP_OK;
+    }
+    if (flow_cancels(t->job, t->act)) {
+        return QP_OK; /* it is too late: what has come is recorded here, and stands at no place */
     }
     work->code = 200;
     if (is_timer(t)) {

@@ -1,6 +1,7 @@
 /* face.c - the face of flows (see face.h) */
 #include "flow/face.h"
 
+#include "flow/cancel.h"
 #include "flow/copy.h"
 #include "flow/flow.h"
 #include "flow/program.h"
@@ -144,6 +145,7 @@ const struct face flow_face = {.kind = FLOW_KIND,
                                .program = program_of,
                                .resolve_start = resolve_start,
                                .fork = flow_fork,
+                               .cancel = flow_cancel,
                                .result = told_result,
                                .takes = told_takes,
                                .announce = announce,

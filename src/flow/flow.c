@@ -1,6 +1,9 @@
 /* flow.c - addresses, data names and the seed of flows (see flow.h) */
 #include "flow/flow.h"
 
+#include "kernel/retry.h"
+#include "store/error.h"
+
 #include <stdio.h>
 
 /* Two texts as one. */
@@ -78,4 +81,23 @@ qp_str flow_member(qp_str object, const char *name)
         }
     }
     return QP_NONE;
+}
+
+bool flow_is_shielded(qp_str policy)
+{
+    struct retry retry;
+    return !str_is_none(policy) && retry_parse(policy, &retry, NULL) == QP_OK && retry.shield != 0;
+}
+
+bool flow_cancels(const struct job_row *job, const struct act_row *act)
+{
+    return job->cancelled > 0 && act->seq < job->cancelled && act->category == 'A' &&
+           !flow_is_shielded(act->policy);
+}
+
+int flow_cancel_error(struct arena *arena, qp_str addr, qp_str *out_error)
+{
+    struct error e = {
+        .code = ERROR_CODE_CANCELLED, .message = QP_STR("the flow was cancelled"), .addr = addr};
+    return error_write(arena, &e, out_error);
 }

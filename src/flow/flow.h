@@ -38,6 +38,15 @@ uint64_t flow_seed(qp_str input);
 /* A member of what a row keeps as a JSON object; none: it has none such, or the object is none. */
 qp_str flow_member(qp_str object, const char *name);
 
+/* What a cancel keeps, and the compensations that would run now (cancel.h). */
+#define FLOW_CANCEL QP_STR("quipu:cancel")
+#define FLOW_DEFERS QP_STR("quipu:defers")
+/* The policy of a work that a cancel leaves alone; a work that the cancel of its job ends, unless it was answered before; the
+ * error of such a work. */
+bool flow_is_shielded(qp_str policy);
+bool flow_cancels(const struct job_row *job, const struct act_row *act);
+int flow_cancel_error(struct arena *arena, qp_str addr, qp_str *out_error) QP_MUST_USE;
+
 /* Why a flow whose history is at LIMIT_FLOW_EVENTS or LIMIT_FLOW_SIZE is parked. */
 #define FLOW_TOO_LARGE "history_too_large"
 

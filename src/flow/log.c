@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "flow/flow.h"
+#include "store/error.h"
 
 /* While the rows are read. */
 struct reading {
@@ -17,6 +18,7 @@ struct reading {
     size_t loop_count;
     bool has_flow;
     bool has_trigger;
+    struct job_row job;
     struct log_page *page; /* NULL: all of it */
     struct qp_err *err;
 };
@@ -104,6 +106,16 @@ static int entry_answered(struct reading *r, struct log_entry *e, const struct a
     return str_is_none(act->output) ? QP_OK : keep(r, act->output, &e->output);
 }
 
+/* An event that the cancel has ended: its answer is the cancel, whatever has come since. */
+static int entry_cancelled(struct reading *r, struct log_entry *e, const struct act_row *act)
+{
+    e->cancelled = true;
+    e->done = r->log->cancel.done;
+    e->at = r->log->cancel.at;
+    e->code = ERROR_CODE_CANCELLED;
+    return flow_cancel_error(r->arena, act->addr, &e->output);
+}
+
 static int entry_fill(struct reading *r, struct log_entry *e, const struct act_row *act)
 {
     *e = (struct log_entry){.n = act->seq, .entered_at = act->at, .attempt = act->attempt};
@@ -111,6 +123,10 @@ static int entry_fill(struct reading *r, struct log_entry *e, const struct act_r
     if (flow_is_born_complete(act)) {
         entry_born(e, act);
         return QP_OK;
+    }
+    e->shielded = flow_is_shielded(act->policy);
+    if (flow_cancels(&r->job, act) && (act->guid_seq == 0 || act->guid_seq > r->log->cancel.done)) {
+        return entry_cancelled(r, e, act);
     }
     return entry_answered(r, e, act);
 }
@@ -260,6 +276,24 @@ static int read_loops(struct store *s, struct reading *r, struct job_ref ref)
 
 /* ------------------------------------------------------------------------------------------- all */
 
+static int read_cancel(struct store *s, struct reading *r)
+{
+    struct data_row key = {.ns = r->job.ns, .job = r->job.job, .name = FLOW_CANCEL};
+    struct log_cancel *cancel = &r->log->cancel;
+    const void *row = NULL;
+    qp_str value;
+    qp_str loc;
+    QP_TRY(store_get(s, r->arena, TABLE_data, &key, &row, r->err));
+    value = ((const struct data_row *)row)->value;
+    loc = flow_member(value, "thrown");
+    *cancel = (struct log_cancel){.done = r->job.cancelled,
+                                  .at = (qp_ms)real_parse(flow_member(value, "at")),
+                                  .reason = flow_member(value, "reason")};
+    return str_is_none(loc)
+               ? QP_OK
+               : location_parse((qp_str){loc.p + 1, loc.n - 2}, &cancel->thrown, r->err);
+}
+
 static int read_job(struct store *s, struct reading *r, struct job_ref ref)
 {
     const void *row = NULL;
@@ -270,7 +304,8 @@ static int read_job(struct store *s, struct reading *r, struct job_ref ref)
     r->log->job = job->jid;
     r->log->workflow = job->workflow;
     r->log->started_at = job->created_at;
-    return QP_OK;
+    r->job = *job;
+    return job->cancelled == 0 ? QP_OK : read_cancel(s, r);
 }
 
 static int read_events(struct store *s, struct reading *r, struct job_ref ref)

@@ -20,8 +20,9 @@
  *
  * `done` is the place of the answer in the order of the job's journal; 0: the event is open. Answers are fed in this
  * order. Events that are born complete (run, signal, loop, branch, removed, version, and signals at `got`) are done at
- * the place where they were written. An answer counts from step 2 on, so two reads never differ in order: a later read
- * has more answers, all of them behind those of the earlier one. Two events never have the same place.
+ * the place where they were written. An event that the cancel of its flow has ended is done at the cancel's place, whatever
+ * its row says. An answer counts from step 2 on, so two reads never differ in order: a later read
+ * has more answers, all of them behind those of the earlier one. Two events never have the same place, but for those that a cancel has ended.
  *
  * Everything lives in the arena, whose limit bounds the history. Reads committed rows only, by one scan of the job's
  * activities and one of the loops' states; the caller holds a snapshot around it (store_snapshot_begin) where others
@@ -42,11 +43,22 @@ struct log_entry {
     qp_ms at; /* of the answer, or of the birth of an event that is born complete; 0: open */
     qp_ms entered_at; /* when the decision that made the event was committed */
     int64_t attempt;  /* failed attempts of an activity */
+    bool shielded;    /* a compensation: a cancel leaves it alone */
+    bool
+        cancelled; /* it was not answered before the cancel of its flow, which is its answer: code 499 */
     /* of a loop: what the last command said of it */
     int64_t iteration;
     qp_str state;
     bool broken;
     int64_t seen; /* of a broken one: the base of the decision that ended it */
+};
+
+/* The cancel of the flow (cancel.h). */
+struct log_cancel {
+    int64_t done; /* its place in the order of answers; 0: the flow was not cancelled */
+    qp_ms at;
+    qp_str reason;          /* JSON */
+    struct location thrown; /* where the code has met it; depth 0: it has not */
 };
 
 struct flow_log {
@@ -59,6 +71,7 @@ struct flow_log {
     qp_ms started_at; /* when the job was made, or the one whose history it was made with */
     int64_t base;     /* the place of the last entry that this decision can see */
     size_t size;      /* bytes of inputs and outputs */
+    struct log_cancel cancel;
 };
 
 /* QP_E_NOT_FOUND: there is no such job, or it has not begun; QP_E_INVALID: a row is none that a flow can have;

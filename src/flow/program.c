@@ -13,11 +13,13 @@
 
 #include "base/failpoint.h"
 #include "base/hash.h"
+#include "flow/cancel.h"
 #include "flow/copy.h"
 #include "flow/decision_read.h"
 #include "flow/event.h"
 #include "flow/flow.h"
 #include "kernel/message.h"
+#include "store/error.h"
 
 static const struct qp_env *env_of(struct turn *t)
 {
@@ -128,6 +130,24 @@ static int read_decision(struct turn *t, qp_str text, int64_t events, struct dec
     return decision_check(env_of(t), turn_arena(t), out_decision, &facts, err);
 }
 
+/* It was made before the flow was cancelled, and has not seen that: the next one does what is to be done. */
+static void void_if_blind(const struct turn *t, struct decision *d)
+{
+    if (t->job->cancelled > d->base) {
+        d->count = 0;
+        d->end = DECISION_GOES_ON;
+        d->keep = false;
+        d->thrown = d->defers = QP_NONE;
+    }
+}
+
+bool flow_is_blind(const struct turn *t, qp_str text)
+{
+    qp_str base = flow_member(text, "base");
+    return t->job->cancelled > 0 && !str_is_none(base) &&
+           t->job->cancelled > (int64_t)real_parse(base);
+}
+
 /* Every event has an entry of the journal, so a job with few entries has room for all that one decision can make, two events
  * per command; only the events of a long one are counted. */
 int flow_decided(struct turn *t, qp_str text, struct qp_err *err)
@@ -175,6 +195,8 @@ static int decide(struct turn *t, struct work *work)
         return flow_copy_work(t, work);
     }
     QP_TRY(read_decision(t, work->output, 0, &decision, NULL));
+    void_if_blind(t, &decision);
+    QP_TRY(cancel_keep(t, &decision));
     for (size_t i = PLANT(decision_hole) && t->stepwise ? 1 : 0; i < decision.count; i++) {
         QP_TRY(make_event(t, &decision.commands[i]));
     }
@@ -238,11 +260,31 @@ static int enter_made(struct turn *t, struct raw_walk made, int64_t *out_waiting
     return QP_OK;
 }
 
+/* The code of a flow has ended that was cancelled. If it has met that, the job is cancelled, whatever the code made of it. If
+ * not, it was faster: it was returning already, or failing, and the job ends so. */
+static int end_cancelled(struct turn *t, const struct decision_kept *kept, bool *out_met)
+{
+    struct error e = {0};
+    qp_str error = kept->error;
+    qp_str reason = QP_NONE;
+    QP_TRY(cancel_facts(t, &reason, out_met));
+    if (kept->end == DECISION_FAILS) {
+        QP_TRY(error_read(turn_arena(t), error, &e));
+    }
+    *out_met = *out_met || e.code == ERROR_CODE_CANCELLED;
+    if (*out_met) {
+        bool is_own = kept->end == DECISION_FAILS && e.code != ERROR_CODE_CANCELLED;
+        turn_fail(t, JOB_CANCELLED, is_own ? error : reason);
+    }
+    return QP_OK;
+}
+
 /* Step 2 of a decision: its events are entered, and the flow rests, has returned, or has failed. */
 static int decided(struct turn *t, struct spawn *spawn)
 {
     struct decision_kept kept;
     int64_t waiting = 0;
+    bool met = false;
     if (t->guid.code >= 400) {
         return turn_spawn_nothing(t);
     }
@@ -250,6 +292,12 @@ static int decided(struct turn *t, struct spawn *spawn)
         return flow_copy_spawn(t, spawn);
     }
     kept = decision_kept(t->guid.output);
+    if (kept.end != DECISION_GOES_ON && t->job->cancelled > 0) {
+        QP_TRY(end_cancelled(t, &kept, &met));
+    }
+    if (met) {
+        return QP_OK;
+    }
     if (kept.end == DECISION_FAILS) {
         turn_fail(t, JOB_FAILED, kept.error);
         return QP_OK;

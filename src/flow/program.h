@@ -19,6 +19,9 @@ extern const struct program flow_program;
 /* What a worker has decided, before it counts: QP_E_SHAPE with a pointer refuses it. `t` stands at flow,0,0. */
 int flow_decided(struct turn *t, qp_str text, struct qp_err *err) QP_MUST_USE;
 
+/* A decision that was made before its flow was cancelled: nothing of it counts. */
+bool flow_is_blind(const struct turn *t, qp_str text);
+
 /* The events that the history of a job has, in a commit; more than LIMIT_FLOW_EVENTS are counted as one more than that. */
 int flow_count_events(struct bundle *b, struct job_ref ref, int64_t *out_count) QP_MUST_USE;
 

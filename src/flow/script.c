@@ -1,4 +1,5 @@
 /* script.c - one run of a flow's function, and what came of it (see script.h) */
+#include "flow/script_calls.h"
 #include "flow/script_commands.h"
 
 /* --------------------------------------------------------------------------------------- the result */
@@ -52,12 +53,15 @@ int script_run(const struct script_input *input, struct script_result *out_resul
                        .arena = input->arena,
                        .log = input->log,
                        .start = input->now,
-                       .thread = pthread_self()};
+                       .thread = pthread_self(),
+                       .compensate = step_compensate};
     s.last = &s.first;
     atomic_init(&s.stray, NULL);
     buf_init(&s.text, input->env, 0);
+    buf_init(&s.defer_names, input->env, 0);
     run(&s, input);
     buf_done(&s.text);
+    buf_done(&s.defer_names);
     mem_free(s.env, s.works);
     if (s.rc == QP_E_NOMEM) {
         return QP_E_NOMEM;

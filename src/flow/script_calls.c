@@ -4,7 +4,9 @@
  * is recorded; of a new one a command, and the work is open. Nothing is checked again in replay that could pass now and
  * fail later.
  */
+#include "flow/script_calls.h"
 #include "base/log.h"
+#include "flow/script_cancel.h"
 #include "flow/script_step.h"
 
 /* ------------------------------------------------------------------------------------------ works */
@@ -20,6 +22,8 @@ static void work_take(const struct script *s, const struct cursor_found *found, 
     e = step_entry(s, found);
     out->open = e->done == 0;
     out->failed = !out->open && e->code >= 400;
+    out->cancelled = e->cancelled;
+    out->shielded = e->shielded;
     out->done = e->done;
     out->when = e->at;
     out->output = e->output;
@@ -29,12 +33,17 @@ static void work_take(const struct script *s, const struct cursor_found *found, 
 static void work_is_born(const qp_flow *f, struct work *work)
 {
     work->open = false;
+    work->is_born = true;
     work->done = f->frame->fed;
     work->when = f->frame->now;
 }
 
 static int await(const qp_flow *f, const struct work *work, qp_str *out_output)
 {
+    if (cancel_lands(f, work)) {
+        return step_cancel(f, work);
+    }
+    cancel_met(f, work);
     if (work->open) {
         return frame_suspend(f->frame, 1);
     }
@@ -214,6 +223,13 @@ static void compare_inputs(const struct script *s, const struct cursor_found *fo
               LOG_STR("history", echo(e->input)), LOG_STR("code", echo(input)));
 }
 
+static void command_activity(struct script *s, const struct cursor_found *found, qp_str input)
+{
+    command_begin(s, "activity", found);
+    put_name(&s->writer, found->name);
+    put_pair(&s->writer, QP_STR("input"), input);
+}
+
 static int begin_activity(qp_flow *f, const char *call, const char *name, qp_str input,
                           const struct qp_step *options, struct work *out_work)
 {
@@ -233,12 +249,28 @@ static int begin_activity(qp_flow *f, const char *call, const char *name, qp_str
         compare_inputs(s, &found, input);
         return QP_OK;
     }
-    command_begin(s, "activity", &found);
-    put_name(&s->writer, step.name);
-    put_pair(&s->writer, QP_STR("input"), input);
+    command_activity(s, &found, input);
     if (options != NULL) {
         put_step(&s->writer, options);
     }
+    return command_end(s);
+}
+
+int step_compensate(qp_flow *f, qp_str name, qp_str input, struct work *out_work)
+{
+    struct script *s = f->script;
+    struct cursor_step step = {.type = HISTORY_ACTIVITY, .name = name, .n = f->n};
+    struct cursor_found found;
+    scope_pass_all(s, scope_of(f));
+    QP_TRY(step_take(f, &scope_of(f)->cursor, &step, &found));
+    work_take(s, &found, out_work);
+    if (found.verdict == CURSOR_REPLAY) {
+        compare_inputs(s, &found, input);
+        return QP_OK;
+    }
+    command_activity(s, &found, input);
+    json_key(&s->writer, QP_STR("shield"));
+    json_put_bool(&s->writer, true);
     return command_end(s);
 }
 
@@ -261,6 +293,28 @@ int qp_begin_activity(qp_flow *f, const char *name, qp_str input, const struct q
     }
     QP_TRY(begin_activity(f, "qp_begin_activity", name, input, step, &work));
     return keep(f, &work, out_handle);
+}
+
+/* ---------------------------------------------------------------------------------- compensations */
+
+int qp_defer(qp_flow *f, const char *name, qp_str input)
+{
+    struct deferred *d;
+    struct qp_err err;
+    QP_TRY(script_enter(f, "qp_defer"));
+    d = ARENA_NEW(f->script->arena, struct deferred);
+    if (d == NULL) {
+        return script_no_memory(f->script);
+    }
+    *d = (struct deferred){.next = scope_of(f)->defers, .n = f->n};
+    QP_TRY(step_name(f, "qp_defer", name, &d->name));
+    if (topic_check(d->name, &err) != QP_OK) {
+        return step_refuse(f, "qp_defer", QP_E_INVALID, &err);
+    }
+    QP_TRY(step_json_copy(f, "qp_defer", "input", input, &d->input));
+    scope_of(f)->defers = d;
+    f->script->defers = true;
+    return QP_OK;
 }
 
 /* ------------------------------------------------------------------------------------ inline code */
@@ -435,7 +489,8 @@ static int take_signal(struct script *s, struct work *work)
 
 static int take_signals(const qp_flow *f, const struct listening *l, struct work *work)
 {
-    return work->open || l->options->limit > 0 ? QP_OK : take_signal(f->script, work);
+    return work->open || work->cancelled || l->options->limit > 0 ? QP_OK
+                                                                  : take_signal(f->script, work);
 }
 
 /* Without a time limit: one event, the signals. */
@@ -492,7 +547,7 @@ static int listen_until(const qp_flow *f, struct cursor *c, int64_t n, const str
         QP_ASSERT(place.verdict != CURSOR_REPLAY);
         return command_listen(f, l, &found, &place);
     }
-    if (out_work->open) {
+    if (out_work->open || out_work->cancelled) {
         return QP_OK;
     }
     if (is_interrupted(f->script, out_work->output)) {
@@ -636,23 +691,59 @@ static int wait_for_all(qp_flow *f, const qp_handle *handles, size_t count)
     return open == 0 ? QP_OK : frame_suspend(f->frame, answers_left(open, has_closure));
 }
 
+/* The work at which the cancel is thrown instead of waiting for several; NULL: it is not. */
+static int find_landing(const qp_flow *f, const char *call, const qp_handle *handles, size_t count,
+                        const struct work **out_work)
+{
+    *out_work = NULL;
+    for (size_t i = 0; i < count && *out_work == NULL; i++) {
+        struct work *work;
+        QP_TRY(find(f, call, handles[i], &work));
+        cancel_met(f, work);
+        *out_work = cancel_lands(f, work) ? work : NULL;
+    }
+    return QP_OK;
+}
+
+/* Of several that have failed the cancel comes first: the code has to see it. */
+static bool tells_more(const struct work *work, const struct work *failed)
+{
+    return work->failed && (failed == NULL || (work->cancelled && !failed->cancelled));
+}
+
 int qp_all(qp_flow *f, const qp_handle *handles, size_t count)
 {
     const struct work *failed = NULL;
+    const struct work *landing;
     QP_TRY(script_enter(f, "qp_all"));
+    QP_TRY(find_landing(f, "qp_all", handles, count, &landing));
+    if (landing != NULL) {
+        return step_cancel(f, landing);
+    }
     QP_TRY(wait_for_all(f, handles, count));
     for (size_t i = 0; i < count; i++) {
         struct work *work;
         QP_TRY(find(f, "qp_all", handles[i], &work));
         frame_feed(f->frame, work);
-        failed = failed == NULL && work->failed ? work : failed;
+        failed = tells_more(work, failed) ? work : failed;
     }
     return failed == NULL ? QP_OK : frame_fail(f->frame, failed);
+}
+
+/* One that was answered before the cancel ends the wait; the cancel does, else. */
+static int any_landing(const qp_flow *f, const qp_handle *handles, size_t count,
+                       const struct work *first, const struct work **out_work)
+{
+    *out_work = NULL;
+    return first != NULL && first->done <= f->script->log->cancel.done && !first->cancelled
+               ? QP_OK
+               : find_landing(f, "qp_any", handles, count, out_work);
 }
 
 int qp_any(qp_flow *f, const qp_handle *handles, size_t count, size_t *out_index)
 {
     const struct work *first = NULL;
+    const struct work *landing;
     size_t index = 0;
     QP_TRY(script_enter(f, "qp_any"));
     if (count == 0 || out_index == NULL) {
@@ -667,10 +758,17 @@ int qp_any(qp_flow *f, const qp_handle *handles, size_t count, size_t *out_index
             index = i;
         }
     }
+    QP_TRY(any_landing(f, handles, count, first, &landing));
+    if (landing != NULL) {
+        return step_cancel(f, landing);
+    }
     if (first == NULL) {
         return frame_suspend(f->frame, 1);
     }
     frame_feed(f->frame, first);
+    if (first->cancelled) {
+        return frame_fail(f->frame, first);
+    }
     *out_index = index;
     return QP_OK;
 }

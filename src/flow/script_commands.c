@@ -153,6 +153,24 @@ static void write_commands(struct script *s, struct json_writer *w)
     }
 }
 
+/* What the run says besides: where the cancel was thrown, and the compensations of a flow that waits. */
+static void write_facts(struct script *s, struct json_writer *w, const char *op)
+{
+    char text[LOCATION_TEXT_SIZE];
+    if (s->landed.depth > 0) {
+        json_key(w, QP_STR("thrown"));
+        json_put_str(w, (qp_str){text, location_print(&s->landed, text)});
+    }
+    if (s->defers && op == NULL) {
+        json_key(w, QP_STR("defers"));
+        buf_byte(&s->defer_names, s->defer_names.n == 0 ? '[' : ']');
+        if (s->defer_names.n == 1) {
+            buf_byte(&s->defer_names, ']');
+        }
+        json_put_raw(w, buf_slice(&s->defer_names));
+    }
+}
+
 int commands_write(struct script *s, const char *op, const char *key, qp_str value,
                    qp_str *out_decision)
 {
@@ -176,6 +194,7 @@ int commands_write(struct script *s, const char *op, const char *key, qp_str val
         json_key(w, QP_STR("after"));
         json_put_i64(w, s->after);
     }
+    write_facts(s, w, op);
     json_end_object(w);
     if (s->text.n > LIMIT_FLOW_DECISION_SIZE) {
         return too_large(

@@ -1,5 +1,5 @@
 /* script_frame.c - the frames of a run, and how it ends early (see script_frame.h) */
-#include "flow/script_frame.h"
+#include "flow/script_cancel.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -179,6 +179,13 @@ static int error_fill(struct script *s, const struct work *work, struct qp_flow_
                        &error->json);
 }
 
+static void unwind(struct frame *f)
+{
+    for (struct scope *scope = f->top; scope != NULL; scope = scope->outer) {
+        scope->unwinds = true;
+    }
+}
+
 int frame_fail(struct frame *f, const struct work *work)
 {
     struct script *s = f->flow.script;
@@ -189,14 +196,18 @@ int frame_fail(struct frame *f, const struct work *work)
         error_fill(s, work, &f->error) != QP_OK) {
         return script_no_memory(s);
     }
-    return QP_E_FAILED;
+    if (work->cancelled) {
+        unwind(f);
+    }
+    return work->cancelled ? QP_E_CANCELLED : QP_E_FAILED;
 }
 
 /* ---------------------------------------------------------------------------------- ends of frames */
 
-int scope_end(struct script *s, const struct scope *scope)
+int scope_end(struct script *s, struct scope *scope)
 {
     struct cursor_found found;
+    scope_pass_all(s, scope);
     return cursor_end(&scope->cursor, &found) == CURSOR_END
                ? QP_OK
                : script_stop(s, &scope->cursor, &found);
@@ -206,12 +217,13 @@ int scope_end(struct script *s, const struct scope *scope)
 static int scopes_end(struct frame *f)
 {
     struct script *s = f->flow.script;
-    for (const struct scope *scope = f->top; scope != NULL; scope = scope->outer) {
+    for (struct scope *scope = f->top; scope != NULL; scope = scope->outer) {
         const struct round *round = scope->round;
         struct cursor_found found;
         QP_TRY(scope_end(s, scope));
         if (round != NULL &&
-            cursor_end_loop(&round->cursor, round->iteration + 1, &found) != CURSOR_END) {
+            cursor_end_loop(&round->cursor, round->iteration + 1, &found) != CURSOR_END &&
+            !scope_passes(s, scope, found.event)) {
             return script_stop(s, &round->cursor, &found);
         }
     }
@@ -227,6 +239,68 @@ static int unknown_code(struct frame *f, int rc)
         STR_ARG(f->name), rc, qp_code_word(rc));
 }
 
+/* One that fails does not keep the others from running; the error of the scope stays what it was. */
+static int run_one(struct frame *f, struct deferred *d)
+{
+    qp_flow flow = {.script = f->flow.script, .frame = f, .n = d->n};
+    struct work work;
+    QP_TRY(f->flow.script->compensate(&flow, d->name, d->input, &work));
+    if (work.open) {
+        (void)frame_suspend(f, 1);
+        return QP_OK;
+    }
+    frame_feed(f, &work);
+    d->done = true;
+    return QP_OK;
+}
+
+static int defers_run(struct frame *f)
+{
+    struct scope *top = f->top;
+    for (struct scope *scope = top; scope != NULL; scope = scope->outer) {
+        f->top = scope;
+        for (struct deferred *d = scope->defers; d != NULL && !f->suspended; d = d->next) {
+            QP_TRY(run_one(f, d));
+        }
+    }
+    f->top = top;
+    return QP_OK;
+}
+
+static int defers_name(struct frame *f)
+{
+    struct script *s = f->flow.script;
+    for (const struct scope *scope = f->top; scope != NULL; scope = scope->outer) {
+        for (const struct deferred *d = scope->defers; d != NULL; d = d->next) {
+            if (!d->done) {
+                buf_printf(&s->defer_names, "%s\"%.*s\"", s->defer_names.n > 0 ? "," : "[",
+                           STR_ARG(d->name));
+            }
+        }
+    }
+    return buf_rc(&s->defer_names) == QP_OK ? QP_OK : script_no_memory(s);
+}
+
+static bool has_failed(int rc)
+{
+    return rc == QP_E_FAILED || rc == QP_E_CANCELLED;
+}
+
+/* Its function has returned: compensations, and the check that its history ends with it. */
+static int frame_close(struct frame *f, int rc)
+{
+    if (rc != QP_OK && (!has_failed(rc) || f->error.code == 0)) {
+        return unknown_code(f, rc);
+    }
+    if (f->kind == FRAME_INLINE) {
+        return QP_OK;
+    }
+    if (has_failed(rc)) {
+        QP_TRY(defers_run(f));
+    }
+    return f->suspended ? QP_OK : scopes_end(f);
+}
+
 int frame_end(struct frame *f, int rc, struct work *out_work)
 {
     struct script *s = f->flow.script;
@@ -234,18 +308,16 @@ int frame_end(struct frame *f, int rc, struct work *out_work)
     s->frame = f->outer;
     f->ended = true;
     QP_TRY(s->rc);
+    if (!f->suspended) {
+        QP_TRY(frame_close(f, rc));
+    }
     *out_work = (struct work){
         .name = f->name, .is_closure = true, .open = f->suspended, .done = f->fed, .when = f->now};
     if (f->suspended) {
-        return QP_OK;
+        return defers_name(f);
     }
-    if (rc != QP_OK && (rc != QP_E_FAILED || f->error.code == 0)) {
-        return unknown_code(f, rc);
-    }
-    if (f->kind != FRAME_INLINE) {
-        QP_TRY(scopes_end(f));
-    }
-    out_work->failed = rc == QP_E_FAILED;
+    out_work->failed = has_failed(rc);
+    out_work->cancelled = rc == QP_E_CANCELLED;
     out_work->output = out_work->failed ? f->error.json : f->output;
     return QP_OK;
 }

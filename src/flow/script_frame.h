@@ -32,8 +32,19 @@ struct qp_flow {
 
 struct round;
 
+/* A compensation that runs if its scope fails or is cancelled. */
+struct deferred {
+    struct deferred *next; /* the one before */
+    qp_str name;
+    qp_str input;
+    int64_t n;
+    bool done;
+};
+
 struct scope {
     struct scope *outer;
+    struct deferred *defers; /* the last first */
+    bool unwinds;            /* the cancel was thrown here (script_cancel.h) */
     struct cursor cursor;
     struct round *round; /* whose iteration it is; NULL: the frame's own branch */
     struct location counted_at;
@@ -79,8 +90,11 @@ struct work {
     struct location at;
     bool open;
     bool is_closure; /* one answer may not be enough for it */
+    bool is_born;    /* it was complete when it was begun */
+    bool shielded;   /* a cancel leaves it alone */
     bool failed;
-    int64_t done; /* its place in the order of answers */
+    bool cancelled; /* by the cancel of the flow; a closure: it has ended with that */
+    int64_t done;   /* its place in the order of answers */
     qp_ms when;
     qp_str output;      /* failed: the error, JSON */
     qp_str signal_name; /* of a listen for one signal */
@@ -109,8 +123,14 @@ struct script {
     int64_t command_count;
     size_t
         later; /* events that its listens may make besides: the signals of those with a time limit */
-    int64_t after;   /* answers before anything can go on; 0: nothing waits */
-    struct buf text; /* of the command that is written */
+    int64_t after;          /* answers before anything can go on; 0: nothing waits */
+    bool thrown;            /* this run has met the cancel of the flow */
+    struct location landed; /* there, for the first time; depth 0: no */
+    /* Begins a compensation, or finds it in the history; set by script_run. */
+    int (*compensate)(qp_flow *f, qp_str name, qp_str input, struct work *out_work);
+    bool defers;            /* it has compensations, or had */
+    struct buf defer_names; /* of those that would run now, a JSON array without its end */
+    struct buf text;        /* of the command that is written */
     struct json_writer writer;
     struct work **works; /* handles, from 1 */
     size_t work_count;
@@ -142,10 +162,10 @@ int frame_end(struct frame *f, int rc, struct work *out_work) QP_MUST_USE;
 int frame_suspend(struct frame *f, int64_t answers);
 /* An answer was consumed. */
 void frame_feed(struct frame *f, const struct work *work);
-/* The work has failed: QP_E_FAILED. */
+/* The work has failed: QP_E_FAILED, or QP_E_CANCELLED. */
 int frame_fail(struct frame *f, const struct work *work) QP_MUST_USE;
 
 /* The code of the round's scope has ended, and of the loop. */
-int scope_end(struct script *s, const struct scope *scope) QP_MUST_USE;
+int scope_end(struct script *s, struct scope *scope) QP_MUST_USE;
 
 #endif

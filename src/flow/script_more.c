@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/uuid.h"
+#include "flow/script_cancel.h"
 #include "flow/script_step.h"
 
 #include <stdarg.h>
@@ -315,6 +316,9 @@ int qp_removed(qp_flow *f, enum qp_event_type type, const char *name)
     (void)cursor_remove(c, &step, &found);
     if (cursor_is_stopped(found.verdict)) {
         return script_stop(f->script, c, &found);
+    }
+    if (found.verdict == CURSOR_SKIP && cancel_was_at(f, &found.at)) {
+        return step_cancel(f, &(struct work){.name = found.name, .at = found.at});
     }
     return found.verdict == CURSOR_NEW ? command_mark(f->script, &found) : QP_OK;
 }

@@ -1,6 +1,9 @@
 /* script_step.c - what a durable call was given, and its step (see script_step.h) */
 #include "flow/script_step.h"
 
+#include "flow/flow.h"
+#include "flow/script_cancel.h"
+
 /* --------------------------------------------------------------------------------- what comes from users */
 
 int step_refuse(const qp_flow *f, const char *call, int rc, const struct qp_err *err)
@@ -82,6 +85,9 @@ int step_range(const qp_flow *f, const char *call, const char *what, int64_t val
 int step_take(const qp_flow *f, struct cursor *c, const struct cursor_step *step,
               struct cursor_found *out_found)
 {
+    if (c == &scope_of(f)->cursor) {
+        scope_pass_to(f->script, scope_of(f), step);
+    }
     (void)cursor_compare(c, step, out_found);
     return cursor_is_stopped(out_found->verdict) ? script_stop(f->script, c, out_found) : QP_OK;
 }
@@ -107,4 +113,23 @@ int step_branch(const qp_flow *f, qp_str name, struct cursor *out_inside,
     json_key(&s->writer, QP_STR("name"));
     json_put_str(&s->writer, name);
     return command_end(s);
+}
+
+/* ----------------------------------------------------------------------------------------- cancel */
+
+int step_cancel(const qp_flow *f, const struct work *work)
+{
+    struct script *s = f->script;
+    struct work thrown = {.name = work->name,
+                          .at = work->at,
+                          .failed = true,
+                          .cancelled = true,
+                          .done = s->log->cancel.done,
+                          .when = s->log->cancel.at};
+    cancel_land(s, work);
+    if (flow_cancel_error(s->arena, QP_NONE, &thrown.output) != QP_OK) {
+        return script_no_memory(s);
+    }
+    frame_feed(f->frame, &thrown);
+    return frame_fail(f->frame, &thrown);
 }

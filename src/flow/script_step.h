@@ -23,6 +23,8 @@ int step_take(const qp_flow *f, struct cursor *c, const struct cursor_step *step
               struct cursor_found *out_found) QP_MUST_USE;
 /* What the history has of a step that is replayed. */
 const struct log_entry *step_entry(const struct script *s, const struct cursor_found *found);
+/* The cancel is thrown at this work: QP_E_CANCELLED. */
+int step_cancel(const qp_flow *f, const struct work *work) QP_MUST_USE;
 /* A branch, and the cursor inside of it. */
 int step_branch(const qp_flow *f, qp_str name, struct cursor *out_inside,
                 struct cursor_found *out_found) QP_MUST_USE;

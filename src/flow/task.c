@@ -128,11 +128,31 @@ static void put_event(struct json_writer *w, const struct history_event *event,
     json_end_object(w);
 }
 
+/* The cancel of the flow, as an event before the others, in the first page. */
+static void put_cancel(struct json_writer *w, const struct log_cancel *cancel)
+{
+    char text[LOCATION_TEXT_SIZE];
+    json_begin_object(w);
+    put_word(w, "op", "cancel");
+    put_number(w, "done", cancel->done);
+    put_number(w, "at", cancel->at);
+    put_raw(w, "reason", cancel->reason);
+    if (cancel->thrown.depth > 0) {
+        (void)location_print(&cancel->thrown, text);
+        put_word(w, "thrown", text);
+    }
+    json_end_object(w);
+}
+
 /* Events that were made, and answers that came, behind the horizon are not there yet. */
-static void put_events(struct json_writer *w, const struct flow_log *log, int64_t horizon)
+static void put_events(struct json_writer *w, const struct flow_log *log, int64_t horizon,
+                       bool is_first)
 {
     json_key(w, QP_STR("log"));
     json_begin_array(w);
+    if (is_first && log->cancel.done > 0 && log->cancel.done <= horizon) {
+        put_cancel(w, &log->cancel);
+    }
     for (size_t i = 0; i < log->history.count; i++) {
         const struct log_entry *e = &log->entries[i];
         if (e->n <= horizon) {
@@ -148,13 +168,14 @@ static int put_page(const struct sight *sight, struct cursor_text *at, struct js
     struct log_page page = {
         .after = at->addr, .event_count = LIMIT_FLOW_PAGE_EVENTS, .size = LIMIT_FLOW_PAGE_SIZE};
     struct job_ref ref = {sight->job->ns, sight->job->job};
+    bool is_first = str_equal(at->addr, LOCATION_FIRST);
     QP_TRY(log_read_page(sight->store, sight->arena, ref, &page, out_log, sight->err));
     at->count += (int64_t)out_log->history.count;
     if (at->count > LIMIT_FLOW_EVENTS) {
         return err_set(sight->err, QP_E_LIMIT, "history_too_large: it has more than %d events",
                        LIMIT_FLOW_EVENTS);
     }
-    put_events(w, out_log, at->horizon);
+    put_events(w, out_log, at->horizon, is_first);
     if (page.more) {
         at->addr = page.last;
         put_cursor(w, at);
@@ -199,7 +220,7 @@ int flow_export(void *state, const struct sight *sight, struct buf *out, bool *o
     buf_text(out, ",\"history\":");
     json_writer_init(&w, out);
     json_begin_object(&w);
-    put_events(&w, &log, INT64_MAX);
+    put_events(&w, &log, INT64_MAX, false); /* works that a cancel has ended stand with its error */
     put_head(&w, &log);
     json_end_object(&w);
     return json_writer_done(&w);

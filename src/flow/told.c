@@ -324,7 +324,7 @@ static int decided(struct turn *t, const struct told *told, struct bringing *x, 
         return refuse(err, "/status", "a decision is not pending: send it when it is made");
     }
     x->output = str_is_none(x->told) ? x->output : x->told;
-    x->behind = str_equal(told->keep, QP_STR("true"));
+    x->behind = str_equal(told->keep, QP_STR("true")) || flow_is_blind(t, x->output);
     return flow_decided(t, x->output, err);
 }
 

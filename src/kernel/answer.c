@@ -52,6 +52,10 @@ static void count_outcomes(struct round *r)
 static void note_outcome(struct engine *e, const struct outcome *o)
 {
     e->stats.dead_letters += o->dead_letters;
+    for (const struct told_task *told = o->told; told != NULL && e->options.told != NULL;
+         told = told->next) {
+        e->options.told(e->options.context, told->job, told->guid);
+    }
     if (o->ended.job != 0 && e->options.ended != NULL) {
         e->options.ended(e->options.context, o->ended, o->ended_state);
     }

@@ -65,8 +65,10 @@ static int take_turn(struct turn *t, const struct msg_row *m)
     case MESSAGE_ENTER:
         return turn_enter(t);
     case MESSAGE_END:
-        return turn_end_job(t, (enum job_state)(m->code % END_DESCENDS), m->payload,
-                            m->code >= END_DESCENDS);
+        return (m->code & END_ASKS) != 0
+                   ? turn_cancel_job(t, m->payload, (m->code & END_DESCENDS) != 0)
+                   : turn_end_job(t, (enum job_state)(m->code % END_DESCENDS), m->payload,
+                                  (m->code & END_DESCENDS) != 0);
     case MESSAGE_START:
         return turn_begin(t);
     default:

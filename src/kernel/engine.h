@@ -135,6 +135,8 @@ struct engine_options {
     void *context;
     /* after the commit that completed a job */
     void (*ended)(void *context, struct job_ref job, enum job_state state);
+    /* Behind a commit: a task of an open job is not needed any more, and its worker may be told. May be NULL. */
+    void (*told)(void *context, struct job_ref job, qp_str guid);
     /* after the commit that parked a job: it does not end until a person helps. May be NULL */
     void (*parked)(void *context, struct job_ref job);
     /* The same with more of it, for who counts: before `ended`. May be NULL. */

@@ -167,10 +167,10 @@ struct face {
      * does not say. NULL: a signal must name its key (QP_E_NOT_FOUND). */
     int (*signal_key)(void *state, struct bundle *b, const struct op_hook_signal *signal,
                       qp_str version, qp_str *out_key, struct qp_err *err);
-    /* Somebody asks the job to end, cancelled; the turn stands at its trigger, with the GUID of the question, which is
-     * the same every time. *out_ends true, as preset: it ends at once; false: the kind has seen to it, by an answer to
-     * one of its activities (turn_send). A kill is not asked about. NULL: the job ends at once. */
-    int (*cancel)(void *state, struct turn *t, qp_str error, bool *out_ends);
+    /* The job is asked to end, cancelled; the turn stands at its trigger, with the GUID of the question. *out_ends true, as
+     * preset: it ends at once, with *error, to which the kind may add; false: the kind has seen to it, by an answer to
+     * one of its activities (turn_answer_at) or by ops. A kill is not asked about. NULL: the job ends at once. */
+    int (*cancel)(void *state, struct turn *t, qp_str *error, bool *out_ends);
     /* The answer to a question that only this kind understands. The turn stands at the job's trigger, whose row is locked: no
      * other commit changes the job before this one is through. Its GUID is this question's alone. All that is written
      * commits with the answer; any code but QP_OK refuses the question, and then nothing is written. NULL: QP_E_UNSUPPORTED. */

@@ -29,7 +29,9 @@ enum message_kind {
 
 /* What an END message says: the state, and whether the jobs that this one has called end with it. */
 #define END_DESCENDS 16
-static_assert(JOB_STATES <= END_DESCENDS, "a state and the mark are told apart");
+/* The job is asked to end, as by request_end, and its kind may end it in its own way. */
+#define END_ASKS 32
+static_assert(JOB_STATES <= END_DESCENDS, "a state and the marks are told apart");
 static inline int64_t end_code(enum job_state state, bool descend)
 {
     return (int64_t)state + (descend ? END_DESCENDS : 0);

@@ -126,6 +126,8 @@ struct turn {
 /* Where a job's trigger is. */
 #define TRIGGER_ADDRESS QP_STR("trigger,0")
 
+/* t->job as it stands now, behind ops that this turn has run. */
+int turn_job(struct turn *t) QP_MUST_USE;
 /* Reads: rows as they stand in this turn. NULL: there is none. */
 int turn_act(struct turn *t, qp_str addr, const struct act_row **out_act) QP_MUST_USE;
 int turn_data(struct turn *t, qp_str name, const struct data_row **out_data) QP_MUST_USE;
@@ -195,6 +197,15 @@ struct call_job {
 /* An id that somebody else has is refused, and so is an input above LIMIT_PAYLOAD_SIZE: the activity itself gets
  * an answer, with the error and its code 409 or 413. */
 int turn_call(struct turn *t, const struct call_job *call) QP_MUST_USE;
+
+/* Takes back a message of this job that is not claimed: *out_gone. A task that a worker has in hand stays, and its worker may
+ * learn that the task is not needed any more. */
+int turn_withdraw(struct turn *t, qp_str guid, bool *out_gone) QP_MUST_USE;
+/* The GUID of what an activity of this job waits for by itself: of its task, or of its timer with this purpose. */
+int turn_guid_of(struct turn *t, const struct act_row *act, qp_str purpose,
+                 qp_str *out_guid) QP_MUST_USE;
+/* Outside of steps: as spawn.notify says. */
+int turn_notify(struct turn *t, const struct op_act_notify *notify) QP_MUST_USE;
 
 /* The GUID of something outside of the job. GUIDs within a job are its own: they follow from addresses, or from
  * what a sender gave, and another job may well have the same. */

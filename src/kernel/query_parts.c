@@ -253,6 +253,8 @@ static const char *event_word(int64_t kind)
         return "resumed";
     case EVENT_LOST:
         return "lost";
+    case EVENT_JOB_ASKED:
+        return "asked";
     case EVENT_FAILED:
         return "failed";
     case EVENT_WAITS:

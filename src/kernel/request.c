@@ -90,18 +90,6 @@ static int end_reason(struct arena *a, qp_str reason, qp_str *out_error)
     return str_is_none(reason) ? QP_OK : error_write(a, &e, out_error);
 }
 
-/* The job's kind may end it in its own way. */
-static int cancel_ask(struct turn *t, qp_str error, bool *out_ends)
-{
-    struct faces *faces = t->kernel->faces;
-    const struct faced *of = faces == NULL ? NULL : faces_of(faces, t->job->kind);
-    if (of == NULL || of->face->cancel == NULL) {
-        return QP_OK;
-    }
-    QP_TRY(of->face->cancel(of->state, t, error, out_ends));
-    return turn_answers(t);
-}
-
 static int end_decide(struct engine *e, struct command *c, struct bundle *b)
 {
     struct request_end *r = (struct request_end *)c;
@@ -117,14 +105,8 @@ static int end_decide(struct engine *e, struct command *c, struct bundle *b)
     QP_TRY(step_guid(b, job->owner_guid, QP_STR("end"), &site.guid));
     QP_TRY(turn_init(&t, engine_kernel(e), b, &c->outcome, &site));
     QP_TRY(end_reason(&b->commit->arena, r->error, &error));
-    if (r->state == JOB_CANCELLED) {
-        bool ends = true;
-        QP_TRY(cancel_ask(&t, error, &ends));
-        if (!ends) {
-            return QP_OK;
-        }
-    }
-    return turn_end_job(&t, r->state, error, r->descend);
+    return r->state == JOB_CANCELLED ? turn_cancel_job(&t, error, r->descend)
+                                     : turn_end_job(&t, r->state, error, r->descend);
 }
 
 void request_end(struct request_end *r)

@@ -64,7 +64,8 @@ static int set_one(struct retry *r, qp_str key, qp_str value, struct qp_err *err
         {"attempts", 1, 1e9, &r->attempts}, {"backoff", 0, (double)LIMIT_TIMER_MS, &r->backoff_ms},
         {"factor", 1, 1000, NULL},          {"cap", 0, (double)LIMIT_TIMER_MS, &r->cap_ms},
         {"code", 0, 999, &r->code},         {"lost", 1, 1e9, &r->lost},
-        {"park", 0, 1, &r->park},           {"deliveries", 1, 1e9, &r->deliveries}};
+        {"park", 0, 1, &r->park},           {"deliveries", 1, 1e9, &r->deliveries},
+        {"shield", 0, 1, &r->shield}};
     if (str_equal(key, QP_STR("never"))) {
         return never_of(r, value, err);
     }
@@ -80,7 +81,7 @@ static int set_one(struct retry *r, qp_str key, qp_str value, struct qp_err *err
     }
     return err_set(err, QP_E_INVALID,
                    "retry policy: no key '%.*s'; there are attempts, backoff, factor, cap, code, "
-                   "lost, park, deliveries, never, start, run, beat, limit",
+                   "lost, park, deliveries, never, shield, start, run, beat, limit",
                    STR_ARG(key));
 }
 
@@ -177,6 +178,9 @@ size_t retry_format(const struct retry *r, char out_text[RETRY_TEXT_SIZE])
     for (size_t i = 0; i < LIMIT_RETRY_NEVER && r->never[i] != 0; i++) {
         n += snprintf(out_text + n, RETRY_TEXT_SIZE - (size_t)n, "%s%lld", i == 0 ? ",never=" : "+",
                       (long long)r->never[i]);
+    }
+    if (r->shield != 0) {
+        n += snprintf(out_text + n, RETRY_TEXT_SIZE - (size_t)n, ",shield=1");
     }
     if (time_limits_format(&r->limits, limits) > 0) {
         n += snprintf(out_text + n, RETRY_TEXT_SIZE - (size_t)n, ",%s", limits);

@@ -2,7 +2,7 @@
  *
  * A policy stands as text on the activity's row: "attempts=5,backoff=1000,factor=2,cap=60000,code=500,lost=5", in any
  * order, what is missing is the default. Further keys: "park=1" parks the job after the last attempt, "deliveries=3" is how
- * often a task is delivered without an answer, "never=400+404" are codes that are not tried again. Behind them stand the time
+ * often a task is delivered without an answer, "never=400+404" are codes that are not tried again, "shield=1" is a step that a cancel of its flow leaves alone. Behind them stand the time
  * limits of its tasks, in their order and without a gap (store/time_limits.h), "start=5000,run=60000,beat=10000", and last the
  * limit key of its tasks, "limit=KEY": all that follows is the key, which may have commas. Attempts are those that ended in an
  * error which the worker reported, or by
@@ -29,8 +29,9 @@ struct retry {
     int64_t
         deliveries; /* without an answer, then its task is a dead letter; 0: as the engine says */
     int64_t never[LIMIT_RETRY_NEVER]; /* codes that are not tried again; 0: no more */
-    struct time_limits limits;        /* of its tasks */
-    qp_str limit_key;                 /* of its tasks; none: the job's */
+    int64_t shield;            /* 1: a cancel of its flow does not take it back: a compensation */
+    struct time_limits limits; /* of its tasks */
+    qp_str limit_key;          /* of its tasks; none: the job's */
 };
 
 #define RETRY_TEXT_SIZE (384 + LIMIT_ID_SIZE)

@@ -276,21 +276,22 @@ static int end_error(struct turn *t)
                : error_shape(turn_arena(t), t->end_error, &e, &t->end_error);
 }
 
-/* After the compound primitive, which gives this GUID its journal entry: the activity that decides can see it. */
-static int notify(struct turn *t, const struct spawn *spawn)
+int turn_notify(struct turn *t, const struct op_act_notify *notify)
 {
-    struct op *op;
-    if (str_is_none(spawn->notify.addr)) {
-        return QP_OK;
-    }
-    op = bundle_op(t->bundle, OP_act_notify);
+    struct op *op = bundle_op(t->bundle, OP_act_notify);
     if (op == NULL) {
         return t->bundle->commit->rc;
     }
-    op->act_notify = spawn->notify;
+    op->act_notify = *notify;
     op->act_notify.ref = t->site.ref;
     QP_TRY(bundle_run(t->bundle));
-    return op->act_notify.out_task ? turn_decision(t, spawn->notify.addr) : QP_OK;
+    return op->act_notify.out_task ? turn_decision(t, notify->addr) : QP_OK;
+}
+
+/* After the compound primitive, which gives this GUID its journal entry: the activity that decides can see it. */
+static int notify(struct turn *t, const struct spawn *spawn)
+{
+    return str_is_none(spawn->notify.addr) ? QP_OK : turn_notify(t, &spawn->notify);
 }
 
 /* Step 2: what the program wants, the compound primitive, the children. */

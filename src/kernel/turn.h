@@ -44,6 +44,13 @@ struct handed {
     qp_ms until; /* when its lease, or the first of its time limits, is over; 0: never */
 };
 
+/* A task that a worker has in hand and that is not needed any more. */
+struct told_task {
+    struct told_task *next;
+    struct job_ref job;
+    qp_str guid;
+};
+
 /* A job that was parked, for the log and for those who wait for its end. Its texts live as long as the commit. */
 struct parked_job {
     struct parked_job *next;
@@ -62,6 +69,7 @@ struct outcome {
     qp_ms ended_since;         /* when it was started */
     int64_t dead_letters;      /* tasks that became dead letters */
     struct parked_job *parked; /* and the jobs that this has parked */
+    struct told_task *told;    /* tasks that this has made needless */
     bool late;                 /* the job was over, or the activity: nothing was done */
     bool more;                 /* stepwise: there are steps left */
     bool later; /* the commit had enough already: nothing was done, it comes with the next */
@@ -108,6 +116,8 @@ int turn_answers(struct turn *t) QP_MUST_USE;
 /* The job ends out of its turn; the site's GUID, on the trigger's row, becomes the owner of the edge. With
  * `descend` the jobs that it has called end, too, and those that they have. */
 int turn_end_job(struct turn *t, enum job_state state, qp_str error, bool descend) QP_MUST_USE;
+/* The job is asked to end: its kind ends it in its own way (face.cancel), or it ends at once, cancelled. */
+int turn_cancel_job(struct turn *t, qp_str error, bool descend) QP_MUST_USE;
 
 /* A new job: inception, the opening of the semaphore, its first children, in one or in steps.
  * QP_E_EXISTS: it is there with the same body; QP_E_CONFLICT: with another. */

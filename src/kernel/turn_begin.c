@@ -6,6 +6,7 @@
  *
  * If we crash before the commit of a start there is no job; after it, its trigger's ledger says how far it came.
  */
+#include "kernel/face.h"
 #include "kernel/turn_internal.h"
 
 /* Where the policy of a job that begins later waits for its trigger. */
@@ -77,6 +78,20 @@ int turn_end_job(struct turn *t, enum job_state state, qp_str error, bool descen
     turn_fail(t, state, error);
     t->descends = descend;
     return rc == QP_OK ? turn_steps(t) : rc;
+}
+
+int turn_cancel_job(struct turn *t, qp_str error, bool descend)
+{
+    struct faces *faces = t->kernel->faces;
+    const struct faced *of = faces == NULL ? NULL : faces_of(faces, t->job->kind);
+    bool ends = true;
+    QP_TRY(turn_ledgers(t));
+    if (of != NULL && of->face->cancel != NULL && !t->has_guid && !job_is_closed(t)) {
+        QP_TRY(of->face->cancel(of->state, t, &error, &ends));
+        QP_TRY(bundle_run(t->bundle));
+        QP_TRY(turn_answers(t));
+    }
+    return ends ? turn_end_job(t, JOB_CANCELLED, error, descend) : QP_OK;
 }
 
 /* The job of an id, when there is one. */

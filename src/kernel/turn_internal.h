@@ -23,9 +23,8 @@ static inline bool job_is_closed(const struct turn *t)
     return t->job->closed_by.p != NULL;
 }
 
-/* turn.c: the job's row and the ledgers as they stand, again after what was added was carried out; from what the
+/* turn.c: the ledgers as they stand; both they and the job's row, again after what was added was carried out; from what the
  * GUID's ledger says to its end, or one step of it; nothing is left to do. */
-int turn_job(struct turn *t) QP_MUST_USE;
 int turn_ledgers(struct turn *t) QP_MUST_USE;
 int turn_settle(struct turn *t) QP_MUST_USE;
 int turn_steps(struct turn *t) QP_MUST_USE;

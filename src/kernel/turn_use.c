@@ -306,6 +306,40 @@ int turn_decision(struct turn *t, qp_str addr)
     return turn_task_for(t, &task);
 }
 
+int turn_guid_of(struct turn *t, const struct act_row *act, qp_str purpose, qp_str *out_guid)
+{
+    QP_TRY(step_guid(t->bundle, act->parent_guid, act->addr, out_guid));
+    return step_guid(t->bundle, *out_guid, purpose, out_guid);
+}
+
+static int tell(struct turn *t, const struct msg_row *m)
+{
+    struct told_task *told = ARENA_NEW(turn_arena(t), struct told_task);
+    if (told == NULL) {
+        return QP_E_NOMEM;
+    }
+    *told = (struct told_task){t->outcome->told, t->site.ref, m->guid};
+    t->outcome->told = told;
+    return QP_OK;
+}
+
+int turn_withdraw(struct turn *t, qp_str guid, bool *out_gone)
+{
+    struct msg_row key = {.ns = t->site.ref.ns, .job = t->site.ref.job, .guid = guid};
+    struct op *op = bundle_op(t->bundle, OP_msg_withdraw);
+    const void *row = NULL;
+    const struct msg_row *m;
+    if (op == NULL) {
+        return t->bundle->commit->rc;
+    }
+    op->msg_withdraw.ref = (struct msg_ref){key.ns, key.job, guid, 0};
+    QP_TRY(bundle_run(t->bundle));
+    *out_gone = op->msg_withdraw.out_gone;
+    QP_TRY(bundle_get(t->bundle, TABLE_msg, &key, &row));
+    m = row;
+    return m != NULL && m->state == MSG_HELD && m->kind == MESSAGE_TASK ? tell(t, m) : QP_OK;
+}
+
 /* --------------------------------------------------------------------------------------- children */
 
 int child_add(struct turn *t, qp_str addr, qp_str input)

@@ -71,10 +71,17 @@ static void job_ended(void *context, struct job_ref job, enum job_state state)
 {
     qp *q = context;
     if (state != JOB_COMPLETED) {
-        tasks_cancel(q, job);
-        work_cancel(q, job);
+        tasks_cancel(q, job, QP_NONE);
+        work_cancel(q, job, QP_NONE);
     }
     follow_job_ended(q, job, state);
+}
+
+/* One task of a job that goes on. */
+static void task_told(void *context, struct job_ref job, qp_str guid)
+{
+    tasks_cancel(context, job, guid);
+    work_cancel(context, job, guid);
 }
 
 /* A task whose lease or time limit was reported is not its function's any more. */
@@ -91,6 +98,7 @@ static int engine_enter(qp *q, const struct qp_options *options, struct qp_err *
                                        .faces = q->faces,
                                        .context = q,
                                        .ended = job_ended,
+                                       .told = task_told,
                                        .parked = follow_job_parked,
                                        .finished = stats_finished,
                                        .settled = work_settled,

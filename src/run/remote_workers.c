@@ -290,7 +290,7 @@ void hand_give_back(struct work_state *s)
     }
 }
 
-void work_cancel(qp *q, struct job_ref job)
+void work_cancel(qp *q, struct job_ref job, qp_str guid)
 {
     char key[16];
     struct omap_node *n;
@@ -302,7 +302,7 @@ void work_cancel(qp *q, struct job_ref job)
     n = omap_seek(&q->remote->in_hand, (qp_str){key, sizeof key});
     for (; n != NULL && memcmp(omap_key(n).p, key, sizeof key) == 0; n = omap_next(n)) {
         struct in_hand *h = omap_value(n);
-        if (!h->cancelled) {
+        if (!h->cancelled && (str_is_none(guid) || str_equal(h->ref.guid, guid))) {
             hand_unlink(h);
             h->cancelled = true;
             hand_link(h);

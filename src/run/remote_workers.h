@@ -31,7 +31,7 @@ void remote_worker_leave(struct work_state *s);
 /* Forgets those that are gone; when the next one will be (0: none by itself). */
 qp_ms remote_workers_sweep(qp *q, qp_ms now);
 void remote_workers_done(qp *q);
-/* The job was ended: a worker that has a task of it learns so with its next answer, which comes now if it can. */
-void work_cancel(qp *q, struct job_ref job);
+/* The job was ended, or (guid not none) one task of it is not needed any more: a worker that has it learns so with its next answer, which comes now if it can. */
+void work_cancel(qp *q, struct job_ref job, qp_str guid);
 
 #endif

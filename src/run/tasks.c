@@ -220,10 +220,11 @@ void tasks_drop_all(qp *q)
     }
 }
 
-void tasks_cancel(qp *q, struct job_ref job)
+void tasks_cancel(qp *q, struct job_ref job, qp_str guid)
 {
     for (qp_task *t = q->tasks.held; t != NULL; t = t->next_held) {
-        if (t->task->ref.ns == job.ns && t->task->ref.job == job.job) {
+        if (t->task->ref.ns == job.ns && t->task->ref.job == job.job &&
+            (str_is_none(guid) || str_equal(t->task->ref.guid, guid))) {
             atomic_store(&t->cancelled, true);
         }
     }

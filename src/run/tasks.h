@@ -68,8 +68,8 @@ void tasks_end_services(qp *q);
  * for one of our threads is not silent. */
 void tasks_renew(qp *q, qp_ms now);
 qp_ms tasks_due(const qp *q);
-/* The job was ended: functions that ask are told so. */
-void tasks_cancel(qp *q, struct job_ref job);
+/* The job was ended, or (guid not none) one task of it is not needed any more: functions that ask are told so. */
+void tasks_cancel(qp *q, struct job_ref job, qp_str guid);
 /* A lost lease or a time limit of the task was reported: likewise. */
 void tasks_lost(qp *q, const struct msg_ref *task);
 

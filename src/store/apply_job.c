@@ -150,7 +150,8 @@ int apply_job_set(struct txn *t, struct op_job_set *op)
         job->fingerprint = op->fingerprint;
     }
     QP_TRY(job_word_update(t, job));
-    return job_note(t, op->ref, EVENT_JOB_SET, job->parked);
+    return (op->what & JOB_SET_CANCELLED) != 0 ? job_note(t, op->ref, EVENT_JOB_ASKED, op->reason)
+                                               : job_note(t, op->ref, EVENT_JOB_SET, job->parked);
 }
 
 int apply_job_close(struct txn *t, struct op_job_close *op)

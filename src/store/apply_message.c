@@ -651,6 +651,21 @@ int apply_msg_revive(struct txn *t, struct op_msg_revive *op)
     return msg_release(t, m);
 }
 
+int apply_msg_withdraw(struct txn *t, struct op_msg_withdraw *op)
+{
+    struct msg_row *m =
+        txn_edit(t, TABLE_msg,
+                 &(struct msg_row){.ns = op->ref.ns, .job = op->ref.job, .guid = op->ref.guid});
+    if (op->ref.guid.n != LIMIT_GUID_SIZE) {
+        return QP_E_INVALID;
+    }
+    op->out_gone = m != NULL && m->state != MSG_HELD && m->state != MSG_DEAD;
+    if (m == NULL) {
+        return t->rc;
+    }
+    return op->out_gone ? msg_move(t, m, MSG_NONE, 0, 0) : QP_OK;
+}
+
 int apply_msg_adopt(struct txn *t, struct op_msg_adopt *op)
 {
     struct msg_row after = {.ns = op->after.ns, .job = op->after.job, .guid = op->after.guid};

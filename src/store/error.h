@@ -19,8 +19,10 @@
 
 struct json_writer;
 
-#define ERROR_CODE 500         /* of an error that has none of its own */
-#define ERROR_CODE_LOST 504    /* the lease of a task ran out: its worker did not answer */
+#define ERROR_CODE 500      /* of an error that has none of its own */
+#define ERROR_CODE_LOST 504 /* the lease of a task ran out: its worker did not answer */
+#define ERROR_CODE_CANCELLED                                                                       \
+    499 /* a step of a flow that was cancelled before the step was answered */
 #define ERROR_CODE_TIMEOUT 408 /* a time limit of a task is over (time_limits.h) */
 
 struct error {

@@ -113,11 +113,12 @@ enum job_set_what {
 };
 
 /* Sets what `what` names; its status follows (job_word). Compares: the job is open (else QP_E_CLOSED). parked none
- * means "not parked". Journal entry. */
+ * means "not parked". Journal entry: the job was set, or, with CANCELLED, it was asked to end, for `reason`. */
 struct op_job_set {
     struct job_ref ref;
     int what;
     int64_t cancelled;
+    qp_str reason;
     qp_str parked;
     qp_str error;
     qp_str fingerprint;
@@ -430,6 +431,13 @@ struct op_msg_dead_letter {
  * QP_E_CONFLICT). token unused. */
 struct op_msg_revive {
     struct msg_ref ref;
+};
+
+/* Takes back a message that is not claimed: one that is READY, DELAYED or ASIDE goes, and out_gone says so. One that is HELD
+ * or DEAD stays. Where there is no such message, nothing happens. Compares: the GUID is one (else QP_E_INVALID). token unused. */
+struct op_msg_withdraw {
+    struct msg_ref ref;
+    bool out_gone;
 };
 
 /* What a dead epoch held is READY again: its next claim gives it a higher token and try. Pages

@@ -57,6 +57,8 @@ enum event_kind {
     EVENT_JOB_PAUSED = -3,
     EVENT_JOB_RESUMED = -4,
     EVENT_LOST = -5, /* a task was delivered and not answered: its lease is over */
+    EVENT_JOB_ASKED =
+        -6, /* to end: job_row.cancelled is the sequence of this entry, where its kind makes it so */
 };
 
 /* Bits of hook_sig_row.keep. STAYS: who takes the signal goes on waiting. HAS_ID: the sender gave it an id, which has a

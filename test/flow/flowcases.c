@@ -12,7 +12,7 @@
 #include "flow/script.h"
 
 #define FLOW "orders"
-#define TOPICS "@orders double serial refuse slow"
+#define TOPICS "@orders double serial refuse slow undo"
 #define JOB "j"
 
 static struct graphrun run;
@@ -21,6 +21,10 @@ static int64_t decisions;
 static int64_t serial;
 static int64_t kill_every;
 static int64_t last_kill;
+static int64_t cancel_at;
+static struct request_end cancel;
+static enum { CANCEL_NONE, CANCEL_ASKED, CANCEL_ANSWERED } cancel_state;
+static int64_t cancel_kills; /* when it was asked */
 
 /* Texts of rows and calls have no NUL behind them. */
 static long long whole_of(qp_str text)
@@ -31,6 +35,14 @@ static long long whole_of(qp_str text)
 }
 
 /* -------------------------------------------------------------------------------------- the worker */
+
+/* The function, with two compensations around it. */
+static int guarded(qp_flow *flow, qp_str input, void *context)
+{
+    QP_TRY(qp_defer(flow, "undo", QP_STR("1")));
+    QP_TRY(qp_defer(flow, "undo", QP_STR("2")));
+    return now_running->function(flow, input, context);
+}
 
 static void decide(struct graphcall *c)
 {
@@ -43,7 +55,7 @@ static void decide(struct graphcall *c)
                                  .arena = &arena,
                                  .log = &log,
                                  .now = run.f.t.now_ms,
-                                 .function = now_running->function};
+                                 .function = cancel_at > 0 ? guarded : now_running->function};
     decisions++;
     arena_init(&arena, &run.f.t.env, 0);
     if (log_read(run.f.s, &arena, (struct job_ref){job->ns, job->job}, &log, &err) != QP_OK) {
@@ -330,10 +342,17 @@ static int listens(qp_flow *flow, qp_str input, void *context)
     return qp_return(flow, data.p == NULL ? QP_STR("\"too late\"") : data);
 }
 
+/* A flow that was cancelled may be over. */
+static void send(const char *name, const char *data)
+{
+    int rc = graphrun_signal_job(&run, JOB, name, data);
+    assert_true(rc == QP_OK || (cancel_at > 0 && rc == QP_E_CLOSED));
+}
+
 static void send_now(void)
 {
     graphrun_settle(&run);
-    assert_int_equal(graphrun_signal_job(&run, JOB, "go", "5"), QP_OK);
+    send("go", "5");
 }
 
 /* The timer is due in the round that gets the signal. */
@@ -341,7 +360,7 @@ static void send_at_the_end(void)
 {
     graphrun_settle(&run);
     testenv_advance_ms(&run.f.t, 10 * 1000);
-    assert_int_equal(graphrun_signal_job(&run, JOB, "go", "5"), QP_OK);
+    send("go", "5");
 }
 
 /* Signals that came before, of several names, and one that the flow sends to itself. */
@@ -368,8 +387,8 @@ static int listens_late(qp_flow *flow, qp_str input, void *context)
 
 static void send_two(void)
 {
-    assert_int_equal(graphrun_signal_job(&run, JOB, "b", "1"), QP_OK);
-    assert_int_equal(graphrun_signal_job(&run, JOB, "a", "2"), QP_OK);
+    send("b", "1");
+    send("a", "2");
 }
 
 /* One decision with as many commands as there may be. */
@@ -456,15 +475,101 @@ static void expect(const struct flow_case *c)
     } else {
         expect_serials();
     }
-    if (made < c->calls || made > c->calls + run.kills) {
+    if (made < c->calls || made > c->calls + run.kills + (cancel_at > 0)) {
         fail_msg("%s: %lld calls, expected %lld, %lld kills", c->name, (long long)made,
                  (long long)c->calls, (long long)run.kills);
     }
 }
 
+struct undone {
+    struct arena *arena;
+    qp_str inputs[4];
+    bool answered[4];
+    size_t count;
+};
+
+static int find_undone(void *context, const void *row)
+{
+    struct undone *u = context;
+    const struct act_row *act = row;
+    if (qp_str_is(act->topic, "undo")) {
+        assert_true(u->count < 4);
+        assert_true(arena_copy(u->arena, act->input, &u->inputs[u->count]));
+        u->answered[u->count++] = act->guid_seq > 0 && act->code == 200;
+    }
+    return QP_OK;
+}
+
+static void cancel_answered(struct engine *e, struct command *c, int rc, const char *why)
+{
+    (void)e;
+    (void)c;
+    (void)why;
+    cancel_state = rc == QP_OK ? CANCEL_ANSWERED : CANCEL_NONE;
+}
+
+/* It is asked in the next round, and again when the engine died over it. */
+static void ask_to_cancel(struct graphrun *r)
+{
+    bool lost = cancel_state == CANCEL_ASKED && cancel_kills < r->kills;
+    if (cancel_at == 0 || r->commits < cancel_at || r->e == NULL ||
+        (cancel_state != CANCEL_NONE && !lost)) {
+        return;
+    }
+    cancel = (struct request_end){.ns = STORE_NS_DEFAULT,
+                                  .jid = QP_STR(JOB),
+                                  .state = JOB_CANCELLED,
+                                  .error = QP_STR("changed my mind")};
+    request_end(&cancel);
+    cancel.command.answer = cancel_answered;
+    cancel_state = CANCEL_ASKED;
+    cancel_kills = r->kills;
+    engine_submit(r->e, &cancel.command);
+}
+
+/* Compensations that were begun, in the order of their places, and whether each was answered. */
+static void expect_undone(bool expected)
+{
+    static const char *const inputs[] = {"2", "1"};
+    struct act_row first = {.ns = STORE_NS_DEFAULT, .job = graphrun_job(&run, JOB)->job};
+    struct scan scan = {.table = TABLE_act,
+                        .index = -1,
+                        .prefix = &first,
+                        .prefix_count = 2,
+                        .limit = LIMIT_FLOW_EVENTS};
+    struct arena arena;
+    struct undone undone = {.arena = &arena};
+    struct qp_err err;
+    arena_init(&arena, &run.f.t.env, 0);
+    assert_int_equal(store_scan(run.f.s, &scan, &undone, find_undone, &err), QP_OK);
+    assert_int_equal(undone.count, expected ? 2 : 0);
+    for (size_t i = 0; i < undone.count; i++) {
+        assert_true(qp_str_is(undone.inputs[i], inputs[i]));
+        assert_true(undone.answered[i]);
+    }
+    arena_done(&arena);
+}
+
+/* It ended as asked, unless it had ended before; with compensations, unless no code had run. */
+static void expect_cancelled(const struct flow_case *c, struct flow_end *end)
+{
+    const struct job_row *job = graphrun_job(&run, JOB);
+    const struct act_row *flow;
+    end->cancelled = job->state == JOB_CANCELLED;
+    if (!end->cancelled) {
+        expect(c);
+        expect_undone(c->error != NULL);
+        return;
+    }
+    flow = graphrun_act(&run, JOB, "flow,0,0");
+    graphrun_expect(&run, JOB, "cancelled", "changed my mind");
+    expect_undone(flow != NULL && graphrun_job(&run, JOB)->cancelled > 0);
+}
+
 /* The store is whole at the boundary where the engine dies, too. */
 static void check_before_kill(struct graphrun *r)
 {
+    ask_to_cancel(r);
     if (r->kill_at == 0 && kill_every > 0) {
         r->kill_at = last_kill + kill_every;
     }
@@ -488,6 +593,9 @@ struct flow_end flow_run(const struct flow_case *c, const struct flow_way *way)
     run.kill_at = way->kill_at;
     kill_every = way->kill_at > 0 ? way->kill_every : 0;
     last_kill = 0;
+    cancel_at = way->cancel_at;
+    cancel_state = CANCEL_NONE;
+    run.too_late = cancel_at > 0;
     run.after_round = way->watch != NULL ? way->watch : check_before_kill;
     store_info(run.f.s, &before);
     assert_int_equal(graphrun_start(&run, FLOW, JOB, "1"), QP_OK);
@@ -496,9 +604,16 @@ struct flow_end flow_run(const struct flow_case *c, const struct flow_way *way)
     }
     graphrun_wait(&run, 120 * 1000);
     store_info(run.f.s, &after);
-    expect(c);
+    end = (struct flow_end){.in_time = cancel_state == CANCEL_ANSWERED};
+    if (cancel_at > 0) {
+        expect_cancelled(c, &end);
+    } else {
+        expect(c);
+    }
     graphrun_check(&run);
-    end = (struct flow_end){.kills = run.kills,
+    end = (struct flow_end){.cancelled = end.cancelled,
+                            .in_time = end.in_time,
+                            .kills = run.kills,
                             .commits = run.commits,
                             .rows = after.rows_written - before.rows_written,
                             .decisions = decisions};

@@ -24,6 +24,8 @@ struct flow_way {
     bool stepwise;
     int64_t kill_at;    /* > 0: the engine dies after that many commits */
     int64_t kill_every; /* > 0: and again after so many more, until the flow has ended */
+    int64_t
+        cancel_at; /* > 0: two compensations are deferred, and the flow is asked to end after that many commits */
     void (*watch)(
         struct graphrun *r); /* after each round; NULL: the store is checked before a kill */
 };
@@ -34,6 +36,8 @@ struct flow_end {
     int64_t commits;
     int64_t rows; /* written */
     int64_t decisions;
+    bool cancelled; /* it has ended so */
+    bool in_time;   /* the cancel was asked before it had ended */
 };
 
 /* Runs one, and fails the test when what must come of it does not. */

@@ -118,13 +118,14 @@ static int version_at(const struct flows_world *w, int gen, int node)
     return version;
 }
 
-/* Only an older node may find that history and code differ. */
-static void take_result(struct flows_world *w, const struct script_result *r,
-                        struct scene_answer *out)
+/* Only an older node may find that history and code differ; only a flow that was cancelled fails. */
+static void take_result(struct flows_world *w, const struct flow_log *log,
+                        const struct script_result *r, struct scene_answer *out)
 {
     char text[SCENE_TEXT_SIZE];
     *out = (struct scene_answer){.kind = RESULT_DONE};
-    if (r->kind == SCRIPT_WAITS || r->kind == SCRIPT_RETURNED) {
+    if (r->kind == SCRIPT_WAITS || r->kind == SCRIPT_RETURNED ||
+        (r->kind == SCRIPT_FAILED && log->cancel.done > 0)) {
         QP_ASSERT(r->decision.n < sizeof out->output);
         memcpy(out->output, r->decision.p, r->decision.n);
         return;
@@ -171,7 +172,7 @@ static void decide(struct flows_world *w, int node, const struct task *task,
         *out = (struct scene_answer){.kind = RESULT_ERROR, .code = 500};
     } else {
         QP_ASSERT(run_version(w, &arena, job, &log, version, &result) == QP_OK);
-        take_result(w, &result, out);
+        take_result(w, &log, &result, out);
     }
     arena_done(&arena);
 }

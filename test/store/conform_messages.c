@@ -363,6 +363,31 @@ static void test_dead_letter(void **state)
     (void)REFUSED(f, QP_E_NOT_FOUND, OP(msg_revive, .ref = MSG(100, 2, 0)));
 }
 
+/* Proves that a message that is not claimed is taken back, and that one in hand and a dead letter stay. */
+static void test_withdrawn(void **state)
+{
+    struct storetest *f = *state;
+    struct op op = OP(msg_withdraw, .ref = MSG(100, 1, 0));
+    conform_job(f, 100);
+    DO(f, put(1));
+    (void)conform_claim(f, NS, 1, 1000, NULL);
+    assert_int_equal(storetest_op(f, &op), QP_OK);
+    assert_false(op.msg_withdraw.out_gone);
+    DO(f, OP(msg_retry, .ref = HELD(1), .delay_ms = 1000));
+    assert_int_equal(storetest_op(f, &op), QP_OK);
+    assert_true(op.msg_withdraw.out_gone);
+    assert_int_equal(storetest_op(f, &op), QP_OK);
+    assert_false(op.msg_withdraw.out_gone);
+    DO(f, put(2));
+    op.msg_withdraw.ref = MSG(100, 2, 0);
+    (void)conform_claim(f, NS, 1, 1000, NULL);
+    DO(f, OP(msg_dead_letter, .ref = HELD(2), .error = QP_STR("poison")),
+       OP(job_set, .ref = JOB(100), .what = JOB_SET_PARKED, .parked = QP_STR("dead letter")));
+    assert_int_equal(storetest_op(f, &op), QP_OK);
+    assert_false(op.msg_withdraw.out_gone);
+    assert_int_equal(conform_msg_row(f, 100, 2)->state, MSG_DEAD);
+}
+
 /* Proves that a message born held is its epoch's, with a token and one try, and that a dead epoch's
  * messages are given back in batches, to be claimed with a higher token. */
 static void test_born_held_and_adopted(void **state)
@@ -632,6 +657,7 @@ static const struct CMUnitTest tests[] = {
     CONFORM(test_extend),
     CONFORM(test_retry),
     CONFORM(test_dead_letter),
+    CONFORM(test_withdrawn),
     CONFORM(test_born_held_and_adopted),
     CONFORM(test_born_leased),
     CONFORM(test_born_claims_work),

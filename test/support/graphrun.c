@@ -729,7 +729,9 @@ void graphrun_expect(struct graphrun *r, const char *id, const char *status, con
         return;
     }
     if (job->state != JOB_COMPLETED) {
-        assert_non_null(memmem(text.p, text.n, output, strlen(output)));
+        if (memmem(text.p, text.n, output, strlen(output)) == NULL) {
+            fail_msg("job %s: error %.*s, not %s", id, STR_ARG(text), output);
+        }
     } else if (!same_json(&r->f.t.env, str_is_none(text) ? QP_STR("{}") : text, str_from(output))) {
         fail_msg("job %s: %.*s, not %s", id, STR_ARG(text), output);
     }

@@ -260,7 +260,7 @@ static const unsigned weights[OP_COUNT] = {
     [OP_audit_add] = 2,     [OP_idem_put] = 3,      [OP_host_call] = 3,       [OP_access_put] = 2,
     [OP_access_set] = 2,    [OP_app_put] = 4,       [OP_app_activate] = 3,    [OP_app_delete] = 2,
     [OP_topic_put] = 4,     [OP_app_collect] = 2,   [OP_universe_open] = 4,   [OP_fact_put] = 6,
-    [OP_universe_seal] = 4, [OP_universe_drop] = 2,
+    [OP_universe_seal] = 4, [OP_universe_drop] = 2, [OP_msg_withdraw] = 2,
 };
 
 static enum op_kind make_kind(struct opgen *g)

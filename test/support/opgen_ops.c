@@ -169,6 +169,7 @@ static void make_job_set(struct opgen *g, struct op_job_set *op)
     op->what = (int)opgen_below(g, 16);
     op->expire_ms = opgen_chance(g, 50) ? 0 : 100;
     op->cancelled = (int64_t)opgen_below(g, 2);
+    op->reason = ONE_OF(g, texts);
     op->parked = ONE_OF(g, texts);
     op->error = ONE_OF(g, texts);
     op->fingerprint = ONE_OF(g, texts);
@@ -536,6 +537,18 @@ static void make_msg_dead_letter(struct opgen *g, struct op_msg_dead_letter *op)
 static void make_msg_revive(struct opgen *g, struct op_msg_revive *op)
 {
     op->ref = claim_of(g, msg_is_dead);
+}
+
+static bool msg_is_free(const void *row)
+{
+    int64_t state = ((const struct msg_row *)row)->state;
+    return state == MSG_READY || state == MSG_DELAYED || state == MSG_ASIDE;
+}
+
+static void make_msg_withdraw(struct opgen *g, struct op_msg_withdraw *op)
+{
+    op->ref = claim_of(g, opgen_chance(g, 20) ? msg_is_held : msg_is_free);
+    op->ref.guid.n -= opgen_chance(g, 5) && op->ref.guid.n > 0 ? 1 : 0;
 }
 
 static bool msg_has_holder(const void *row)

@@ -309,6 +309,7 @@ static void fill_message(const struct opworld *w, struct op *op)
         SET(msg_retry, .ref = held_message(w, 23), .delay_ms = DUE_MS, .error = QP_STR("error"));
         SET(msg_dead_letter, .ref = held_message(w, 24), .error = QP_STR("error"));
         SET(msg_revive, .ref = held_message(w, 25));
+        SET(msg_withdraw, .ref = held_message(w, 25));
         SET(msg_adopt, .epoch = w->epoch, .limit = 10);
         SET(lane_limit, .ns = STORE_NS_DEFAULT, .topic = QP_STR("ready"), .limit_key = QP_STR("*"),
             .max = 3);

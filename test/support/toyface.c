@@ -124,7 +124,7 @@ static int toy_signal_key(void *state, struct bundle *b, const struct op_hook_si
 }
 
 /* It ends itself: its open step gets an answer. */
-static int toy_cancel(void *state, struct turn *t, qp_str error, bool *out_ends)
+static int toy_cancel(void *state, struct turn *t, qp_str *error, bool *out_ends)
 {
     const struct data_row *at = NULL;
     qp_str addr;
@@ -134,7 +134,7 @@ static int toy_cancel(void *state, struct turn *t, qp_str error, bool *out_ends)
         return at == NULL ? QP_OK : QP_E_NOMEM;
     }
     *out_ends = false;
-    QP_TRY(turn_event(t, TOY_ASKED, error));
+    QP_TRY(turn_event(t, TOY_ASKED, *error));
     return turn_send(t, addr, QP_STR("cancel"), 299, QP_STR("{\"cancelled\":true}"));
 }
 

@@ -110,7 +110,7 @@ static const char *const views[] = {
     "  FROM main.qp_guid a WHERE seq>0"
     " UNION ALL"
     " SELECT ns, job, seq, at, CASE " EVENT_KIND " WHEN -1 THEN 'changed' WHEN -2 THEN 'closed' WHEN -3 THEN 'paused'"
-    "  WHEN -4 THEN 'resumed' WHEN -5 THEN 'lost' WHEN 1 THEN 'failed' WHEN 2 THEN 'waits' WHEN 3 THEN 'called'"
+    "  WHEN -4 THEN 'resumed' WHEN -5 THEN 'lost' WHEN -6 THEN 'asked' WHEN 1 THEN 'failed' WHEN 2 THEN 'waits' WHEN 3 THEN 'called'"
     "  WHEN 4 THEN 'forked' WHEN 5 THEN 'refused' ELSE 'noted' END, " EVENT_STATUS ", addr, NULL, 0,"
     "  CASE WHEN " EVENT_KIND " IN (-5,1,2,3,4) THEN CAST(detail AS TEXT) END,"
     "  CASE WHEN " EVENT_KIND " NOT IN (-5,1,2,3,4) THEN CAST(detail AS TEXT) END FROM main.qp_event) e",
@@ -127,7 +127,7 @@ static const char *const views[] = {
 /* clang-format on */
 static_assert(STATUS_COUNT == 9 && MSG_STATES == 6 && MSG_HELD == 3 && NODE_ENDING == 3,
               "the views above name the states");
-static_assert(EVENT_STATUS_RADIX == 1000 && EVENT_LOST == -5 &&
+static_assert(EVENT_STATUS_RADIX == 1000 && EVENT_LOST == -5 && EVENT_JOB_ASKED == -6 &&
                   JOB_COMPLETED + 4 == STATUS_COMPLETED &&
                   JOB_INTERRUPTED + 4 == STATUS_INTERRUPTED,
               "the views above name kinds of entries, and how jobs end");
