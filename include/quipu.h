@@ -599,6 +599,10 @@ struct qp_action {
     /* Likewise, of a graph: the version that the new job has, of the same application. None: that of the job or, if that was
      * deleted, the active one. */
     qp_str version;
+    /* RETRY of an open instance of an agent workflow: this failed work alone gets another attempt, by branch and position
+     * ("b0/1p0"). None: all works that have failed, and a decision that has. QP_E_NOT_FOUND: it has no such work;
+     * QP_E_UNSUPPORTED: it is a job of another kind. */
+    qp_str work;
 };
 
 /* Returns when it is on disk. out_id (may be NULL) gets the id of the new job, or that of the job.

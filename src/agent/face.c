@@ -7,6 +7,9 @@
 #include "agent/draft_text.h"
 #include "agent/members.h"
 #include "agent/program.h"
+#include "agent/rules.h"
+#include "agent/rules_selftest.h"
+#include "agent/show.h"
 #include "agent/start.h"
 #include "base/mem.h"
 
@@ -400,6 +403,20 @@ int agent_instance(const struct sight *sight, struct instance *out_instance)
     return QP_OK;
 }
 
+static int view(void *state, const struct sight *sight, const char *name, struct json_writer *w)
+{
+    struct instance s;
+    int rc = strcmp(name, "decisions") == 0 ? agent_instance(sight, &s) : QP_E_NOT_FOUND;
+    (void)state;
+    if (rc == QP_E_NOT_FOUND) {
+        return err_set(sight->err, rc, "job '%.*s' is no instance that has begun: it has no %s",
+                       STR_ARG(sight->job->jid), name);
+    }
+    QP_TRY(rc);
+    show_instance(w, &s);
+    return QP_OK;
+}
+
 static int describe_activity(void *state, const struct sight *sight, const struct act_row *act,
                              struct qp_activity *told)
 {
@@ -455,4 +472,7 @@ const struct face agent_face = {.kind = AGENT_KIND,
                                 .retry = retry,
                                 .result = result,
                                 .describe_activity = describe_activity,
-                                .describe_history = describe_history};
+                                .describe_history = describe_history,
+                                .view = view,
+                                .rules = agent_rules,
+                                .selftest = agent_rules_selftest};

@@ -35,6 +35,7 @@ static int fork_body(struct cli *c, struct ask_body *b)
     }
     ask_body_text(b, "id", c->values[OPT_id]);
     ask_body_text(b, "at", c->values[OPT_at]);
+    ask_body_text(b, "work", c->values[OPT_work]);
     ask_body_text(b, "version", c->values[OPT_version]);
     return EXIT_OK;
 }

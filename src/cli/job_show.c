@@ -218,7 +218,11 @@ int command_show(struct cli *c)
     struct reply reply = {0};
     const char *id = NULL;
     enum output kind = OUTPUT_TEXT;
-    int status = ask_job(c, "", &kind, &id, &reply);
+    bool decisions = cli_has(c, OPT_decisions);
+    int status = ask_job(c, decisions ? "/decisions" : "", &kind, &id, &reply);
+    if (status == EXIT_OK && decisions) {
+        kind = kind == OUTPUT_TEXT ? OUTPUT_JSON : kind;
+    }
     if (status == EXIT_OK && !output_object(c, kind, "id", buf_slice(&reply.body))) {
         status = job_print(c, id, buf_slice(&reply.body));
     }

@@ -186,7 +186,7 @@ static int search_row(void *context, const void *row)
     struct search *s = context;
     const struct edit *e = s->edit;
     const struct column *job = column_named(e->table, "job");
-    const struct column *addr = column_named(e->table, "addr");
+    const struct column *addr = column_named(e->table, e->table == TABLE_data ? "name" : "addr");
     if (s->row != NULL || (e->job != 0 && row_i64(job, row) != e->job) ||
         (e->addr != NULL && !str_equal(row_str(addr, row), str_from(e->addr)))) {
         return QP_OK;

@@ -33,7 +33,7 @@ struct seed {
     struct edit edits[EDITS_MAX];
 };
 
-/* Edits of the first row of a table that has this job (0: any) and address (NULL: any). */
+/* Edits of the first row of a table that has this job (0: any) and address, of data its name (NULL: any). */
 #define SET(t, j, a, c, v)                                                                         \
     {                                                                                              \
         .kind = EDIT_SET, .table = TABLE_##t, .job = (j), .addr = (a), .column = #c, .number = (v) \

@@ -225,6 +225,9 @@ struct face {
     int (*task)(void *state, const struct sight *sight, qp_str address, struct json_writer *w);
     /* The word of a task that is no activity: it has no input but what `task` writes. NULL, or NULL of it: "activity". */
     const char *(*task_kind)(void *state, qp_str address);
+    /* A view of the job that only this kind has, by its name ("decisions"): one JSON value. QP_E_NOT_FOUND: it has no such
+     * view, or nothing to show yet. NULL: it has none. */
+    int (*view)(void *state, const struct sight *sight, const char *name, struct json_writer *w);
     /* A part of what `task` writes, behind `cursor`, as members of a JSON object that is begun. QP_E_INVALID: no such
      * cursor. NULL: there is none. */
     int (*log)(void *state, const struct sight *sight, qp_str cursor, struct json_writer *w);

@@ -241,7 +241,7 @@ static int acting_fork(qp *q, struct acting *a, const struct job_row *job)
 static int acting_retry(qp *q, struct acting *a, const struct job_row *job)
 {
     if (job->closed_by.p != NULL) {
-        return acting_fork(q, a, job);
+        return str_is_none(a->action.work) ? acting_fork(q, a, job) : QP_E_CLOSED;
     }
     if (!str_is_none(a->action.at) || !str_is_none(a->action.version) ||
         !str_is_none(a->action.input) || !str_is_none(a->action.new_id)) {
@@ -251,7 +251,8 @@ static int acting_retry(qp *q, struct acting *a, const struct job_row *job)
     }
     memcpy(a->id, job->jid.p, job->jid.n);
     a->id[job->jid.n] = '\0';
-    a->unpark = (struct request_unpark){.ns = a->ns, .jid = a->action.id, .keyed = acting_keyed(a)};
+    a->unpark = (struct request_unpark){
+        .ns = a->ns, .jid = a->action.id, .part = a->action.work, .keyed = acting_keyed(a)};
     request_unpark(&a->unpark);
     return QP_OK;
 }

@@ -1,6 +1,7 @@
 /* kinds.c - the list of all kinds of jobs (see kinds.h) */
 #include "run/kinds.h"
 
+#include "agent/face.h"
 #include "carto/face.h"
 #include "flow/face.h"
 #include "graph/face.h"
@@ -9,10 +10,7 @@
 #include "run/traversals.h"
 
 static const struct face *const kinds[] = {
-    &single_face,
-    &graph_face,
-    &flow_face,
-    &carto_face,
+    &single_face, &graph_face, &flow_face, &carto_face, &agent_face,
 };
 
 int kinds_open(const struct face_options *options, const struct face *const *more,

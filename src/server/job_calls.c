@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "run/job_view.h"
 #include "run/show.h"
 #include "run/signals.h"
 #include "run/start.h"
@@ -476,6 +477,21 @@ void endpoint_job_export(struct api_call *c)
     api_answer(c);
 }
 
+void endpoint_job_decisions(struct api_call *c)
+{
+    struct job_view view = {.ns = c->ns, .id = c->parts[0], .name = "decisions"};
+    struct json_writer w;
+    struct qp_err err = {0};
+    int rc;
+    api_json(c, &w);
+    rc = job_view(api_engine(c->api), &view, &w, &err);
+    if (rc != QP_OK) {
+        api_fail(c, rc, &err);
+        return;
+    }
+    api_json_end(c, &w, 200);
+}
+
 /* ------------------------------------------------------------------------------------ actions */
 
 /* The key is known, and it was not for this. */
@@ -562,7 +578,8 @@ void endpoint_job_retry(struct api_call *c)
                                 .input = body.input,
                                 .new_id = body.id,
                                 .at = body.at,
-                                .version = body.version},
+                                .version = body.version,
+                                .work = body.work},
             200);
     }
 }

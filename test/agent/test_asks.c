@@ -141,6 +141,22 @@ static void test_002_events(void **state)
     each_store(events);
 }
 
+/* What an instance is called, and in what its script is written. */
+static void names(void)
+{
+    const struct instance *s = see();
+    assert_true(str_equal(s->id, QP_STR("i")));
+    assert_true(str_equal(s->workflow_name, QP_STR("flow")));
+    assert_true(str_equal(s->programming_language, QP_STR("Javascript")));
+    assert_true(str_equal(s->environment, QP_STR("dev")));
+}
+
+static void test_002_names(void **state)
+{
+    (void)state;
+    each_store(names);
+}
+
 /* An event in the commit before the closing decision's keeps the instance open; one behind it finds it closed. */
 static void closing(void)
 {
@@ -347,9 +363,13 @@ static void test_statuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_002_events),       cmocka_unit_test(test_beside_the_closing_decision),
-        cmocka_unit_test(test_full_buffer),      cmocka_unit_test(test_retries),
-        cmocka_unit_test(test_failed_decisions), cmocka_unit_test(test_delays),
+        cmocka_unit_test(test_002_events),
+        cmocka_unit_test(test_002_names),
+        cmocka_unit_test(test_beside_the_closing_decision),
+        cmocka_unit_test(test_full_buffer),
+        cmocka_unit_test(test_retries),
+        cmocka_unit_test(test_failed_decisions),
+        cmocka_unit_test(test_delays),
         cmocka_unit_test(test_statuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,7 +99,7 @@ test_manual_lists_every_rule() {
         grep -Eo 'RULE\([A-Z][0-9], (ERROR|WARNING), (JOB|STORE), +"[^"]*"' |
         sed -E 's/RULE\(([A-Z][0-9]), (ERROR|WARNING), [A-Z]+, +"([^"]*)"/\1 \L\2\E \3/' | sort)
     manual=$(sed -nE 's/^\| ([A-Z][0-9]) \| (error|warning) \| (.*) \|$/\1 \2 \3/p' "$root/docs/fsck.md" | sort)
-    kinds=$(sed -nE 's/^ +\{"([A-Z][0-9])", QP_SEVERITY_(ERROR|WARNING),.*/\1 \L\2/p' "$root"/src/{flow,carto}/rules.c | sort)
+    kinds=$(sed -nE 's/^ +\{"([A-Z][0-9])", QP_SEVERITY_(ERROR|WARNING),.*/\1 \L\2/p' "$root"/src/{flow,carto,agent}/rules.c | sort)
     [ -n "$source" ] && [ -n "$kinds" ] &&
         diff <(echo "$source") <(echo "$manual" | grep -vE "^($(cut -d' ' -f1 <<< "$kinds" | paste -sd'|')) ") &&
         diff <(echo "$kinds") <(comm -13 <(echo "$source") <(echo "$manual") | cut -d' ' -f1,2)

@@ -89,6 +89,7 @@ static void from_start_to_end(enum st_kind kind)
     expect_in("/v1/jobs/bear", "\"data\":{\"b\":2}");
     expect_in("/v1/jobs/bear/activities", "\"type\":\"toybox\"");
     expect_in("/v1/jobs/bear/export", ",\"toy\":true}");
+    expect_in("/v1/jobs/bear/decisions", "{\"toy\":\"bear\"}");
     token = take("bear", "two,");
     bring(token, "{\"c\":3}", "ok", "");
     free(token);

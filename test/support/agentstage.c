@@ -11,7 +11,6 @@
 
 #include "agent/agent.h"
 #include "agent/draft_text.h"
-#include "agent/show.h"
 #include "agent/start.h"
 
 #define TOPIC "quipu:agent:dev:javascript"
@@ -33,16 +32,24 @@ void agentstage_done(struct agentstage *s)
 /* ------------------------------------------------------------------------------------------ reading */
 
 /* In the arena; its rows are read between two commits, and nothing else writes. */
-static int read_instance(struct agentstage *s, struct arena *arena, struct instance *out)
+static int find_job(struct agentstage *s, struct arena *arena, struct qp_err *err,
+                    struct sight *out_sight)
 {
     struct job_name_row name = {.ns = STORE_NS_DEFAULT, .jid = str_from(s->id)};
     struct job_row key = {.ns = STORE_NS_DEFAULT};
-    struct qp_err err = {0};
     const void *row = NULL;
-    QP_TRY(store_get(s->run.f.s, arena, TABLE_job_name, &name, &row, &err));
+    QP_TRY(store_get(s->run.f.s, arena, TABLE_job_name, &name, &row, err));
     key.job = ((const struct job_name_row *)row)->job;
-    QP_TRY(store_get(s->run.f.s, arena, TABLE_job, &key, &row, &err));
-    struct sight sight = {.store = s->run.f.s, .arena = arena, .job = row, .err = &err};
+    QP_TRY(store_get(s->run.f.s, arena, TABLE_job, &key, &row, err));
+    *out_sight = (struct sight){.store = s->run.f.s, .arena = arena, .job = row, .err = err};
+    return QP_OK;
+}
+
+static int read_instance(struct agentstage *s, struct arena *arena, struct instance *out)
+{
+    struct sight sight;
+    struct qp_err err = {0};
+    QP_TRY(find_job(s, arena, &err, &sight));
     return agent_instance(&sight, out);
 }
 
@@ -57,14 +64,18 @@ static int see(void *context, struct arena *arena, const struct instance **out_i
 
 int agentstage_show(struct agentstage *s, struct buf *out)
 {
-    const struct instance *instance = NULL;
     struct json_writer w;
     struct arena arena;
+    struct sight sight;
+    struct qp_err err = {0};
+    graphrun_rest(&s->run);
     arena_init(&arena, &s->run.f.t.env, 0);
-    int rc = see(s, &arena, &instance);
+    json_writer_init(&w, out);
+    int rc = find_job(s, &arena, &err, &sight);
     if (rc == QP_OK) {
-        json_writer_init(&w, out);
-        show_instance(&w, instance);
+        rc = agent_face.view(NULL, &sight, "decisions", &w);
+    }
+    if (rc == QP_OK) {
         rc = json_writer_done(&w);
     }
     arena_done(&arena);

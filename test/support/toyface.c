@@ -213,6 +213,19 @@ static int toy_export(void *state, const struct sight *sight, struct buf *out, b
     return buf_rc(out);
 }
 
+static int toy_view(void *state, const struct sight *sight, const char *name, struct json_writer *w)
+{
+    (void)state;
+    if (strcmp(name, "decisions") != 0) {
+        return QP_E_NOT_FOUND;
+    }
+    json_begin_object(w);
+    json_key(w, QP_STR("toy"));
+    json_put_str(w, sight->job->jid);
+    json_end_object(w);
+    return QP_OK;
+}
+
 static int toy_task(void *state, const struct sight *sight, qp_str address, struct json_writer *w)
 {
     (void)state;
@@ -246,7 +259,7 @@ static const struct face_rule toy_rules[] = {
     .signal_key = toy_signal_key, .cancel = toy_cancel, .fork = toy_fork, .result = toy_result,    \
     .needs = toy_needs, .stats = toy_stats, .describe_job = toy_describe_job,                      \
     .describe_activity = toy_describe_activity, .describe_history = toy_describe_history,          \
-    .export_data = toy_export, .task = toy_task, .rules = toy_rules
+    .export_data = toy_export, .view = toy_view, .task = toy_task, .rules = toy_rules
 
 const struct face toy_face = {TOY_FUNCTIONS, .name_kind = NAMES_NONE, .hook_kind = NAMES_NONE,
                               .start_name = "toy"};
