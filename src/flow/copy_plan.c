@@ -18,7 +18,7 @@ struct kept {
     bool failed;   /* its answer is an error */
     bool complete; /* from its birth */
     bool dropped;
-    bool again; /* it begins anew, whether it was answered or not */
+    bool again; /* it begins again, whether it was answered or not */
     qp_str guid;
     qp_str parent_guid;
 };

@@ -473,7 +473,7 @@ static int leg1_program(struct turn *t)
     if (t->program->enter != NULL) {
         QP_TRY(t->program->enter(t));
     }
-    return t->waits && !cyclic_is_open(t->act->cyclic) ? act_waits(t, ACT_WAITS) : QP_OK;
+    return t->waits && t->act->cyclic != CYCLIC_LENT ? act_waits(t, ACT_WAITS) : QP_OK;
 }
 
 /* Without a GUID: the work of Leg1 and the digit that proves it. */
