@@ -1,5 +1,4 @@
 """A worker for flows and activities of Quipu: Python 3.9, standard library only. docs/workers.md explains the protocol.
-
 A flow is a generator: it yields the steps that it waits for, one or a list, and gets what came of them. It runs again
 from the top over its history, so it does the same for the same history; everything else belongs into activities."""
 import contextlib, json, os, signal, sys, threading, time, traceback, urllib.parse, urllib.request
@@ -16,38 +15,37 @@ def between(prev, cur):           # where a step that was added later stands
         return prev[:-1] + (prev[-1] + 1,) if len(prev) > len(cur) else prev + (1,)
     zeros = next(i for i, ordinate in enumerate(cur[len(prev):]) if ordinate) if cur[:len(prev)] == prev else 0
     return prev + (0,) * (zeros + 1) + (1,)
-class Context:
-    """What a flow's code calls. Each call is a step at a location; `v` is the version of the code that added it."""
+class Context:                    # what a flow's code calls: a call is a step; `v` is the version of the code that added it
     def __init__(self, task):
-        self.events = [dict(e, place=tuple(map(int, e["loc"].strip("{}").split(".")))) for e in task["log"]]
+        self.events = [dict(e, place=tuple(map(int, e["loc"].strip("{}").split(".")))) for e in task["log"]
+                       if "loc" in e]
+        end = next((e for e in task["log"] if e["op"] == "cancel"), {})      # asked to end: thrown once, at one of these
+        self.landings = [e["place"] for e in self.events if end and
+                         (e["loc"] == end["thrown"] if "thrown" in end else e.get("done", end["done"]) >= end["done"])]
         self.unfed = sorted((e for e in self.events if "done" in e), key=lambda e: e["done"])
-        self.fed, self.commands, self.index, self.last, self.looked = {}, [], 0, (0,), False
+        self.fed, self.commands, self.index, self.last, self.looked, self.thrown = {}, [], 0, (0,), False, None
         self.now = task["started_at"]                    # milliseconds; the time of the last event that was fed
-    def here(self):
-        return self.events[self.index] if self.index < len(self.events) else None
+    def here(self): return self.events[self.index] if self.index < len(self.events) else None
     def move(self):
         self.last, self.index, self.looked = self.here()["place"], self.index + 1, False
         return self.last
-    def free(self):                                      # the location of a step that history does not have
-        return between(self.last, self.here()["place"]) if self.here() else (self.last[0] + 1,)
-    def is_new(self, place):
-        return bool(self.commands) and self.commands[-1]["loc"] == text(place)
+    def free(self): return between(self.last, self.here()["place"]) if self.here() else (self.last[0] + 1,)
+    def is_new(self, place): return bool(self.commands) and self.commands[-1]["loc"] == text(place)
     def step(self, op, name, v=1, kind=None, of=None, **command):
         here, code = self.here(), only({"op": kind or op, "name": name, "v": v, "of": of}, "op", "name", "v", "of")
         if here and only(here, "op", "name", "v", "of") == code:
             return self.move()
         if here and v <= here["v"]:
-            history = only(here, "op", "name", "v", "of")
-            raise Stopped({"status": "diverged", "at": here["loc"], "history": history, "code": code})
+            raise Stopped({"status": "diverged", "at": here["loc"], "code": code,
+                           "history": only(here, "op", "name", "v", "of")})
         if here and self.looked:
             raise RuntimeError("insertion_refused: a step stands directly behind a version check, at " + here["loc"])
         self.last = self.free()
         self.commands.append({**code, "op": op, "loc": text(self.last), **command})
         return self.last
-    def activity(self, name, input=None, v=1, **more):   # more: retry, timeout, start_timeout, heartbeat, limit_key
+    def activity(self, name, input=None, v=1, **more):   # more: retry, timeout, start_timeout, heartbeat, limit_key, shield
         return self.step("activity", name, v, input=input, **more)
-    def sleep(self, seconds, v=1):
-        return self.step("sleep", None, v, until=self.now + int(seconds * 1000))
+    def sleep(self, seconds, v=1): return self.step("sleep", None, v, until=self.now + int(seconds * 1000))
     def run(self, name, function, v=1):                  # code that runs here, once: its result is recorded
         place = self.step("run", name, v)
         if self.is_new(place):
@@ -75,12 +73,15 @@ class Context:
             self.step("mark", None, here["v"] if here else latest, "version", mark="version")
         self.looked = bool(here) and here["op"] != "version"
         return here["v"] if here else latest
-    def drive(self, code):
-        """Runs the flow until it waits for what has not come. Answers are fed one by one, in their order."""
+    def drive(self, code):           # runs the flow until it waits for what has not come; feeds answers in their order
         send, value = code.send, None
         while True:
             waits = send(value)
             steps = waits if isinstance(waits, list) else [waits]
+            landing = next((place for place in steps if place in self.landings), None)
+            if landing:
+                send, value, self.thrown, self.landings = code.throw, Failed({"code": 499}), text(landing), []
+                continue
             while any(place not in self.fed for place in steps):
                 if not self.unfed:
                     return sum(place not in self.fed for place in steps)
@@ -103,10 +104,10 @@ def decide(task):
     except Failed as failed:
         error = failed.args[0]
         end = [{"op": "fail", "error": error if isinstance(error, dict) else {"code": 500, "message": str(error)}}]
-    if end and ctx.here():
+    if end and ctx.here() and not ctx.thrown:
         left = [only(e, "loc", "op", "name", "v", "of") for e in ctx.events[ctx.index:]]
         raise Stopped({"status": "latent", "at": "{}", "left": left})
-    return {"base": task["base"], "commands": ctx.commands + end, "after": after}
+    return {"base": task["base"], "commands": ctx.commands + end, "after": after, **only({"thrown": ctx.thrown}, "thrown")}
 def work(task):
     try:
         result = decide(task) if task["kind"] == "flow" else {"output": activities[task["name"]](task["input"], task)}
@@ -139,8 +140,7 @@ def main(worker, build=None):
                 sys.exit("%d %s" % (code, error.read().decode()))
             if code == 413:
                 results = [{"token": r["token"], "status": "error", "error": "too large"} for r in results]
-            time.sleep(1)
-            continue
+            time.sleep(1); continue
         results = [{"token": ack["token"], "status": "error", "error": {"fatal": True, "message": str(ack)}}
                    for ack in answer["acks"] if ack["status"] == "refused"]
         for task in answer["tasks"]:

@@ -140,6 +140,13 @@ signal_all end "$flows"
 curl -sf -H 'Content-Type: application/json' -d '{"topic":"end"}' "$QUIPU_URL/v1/jobs/o0/signals" > /dev/null
 await 'status%3Dcompleted' $((flows + 1))
 
+# one that is asked to end gets it at the step that it waits for, and ends cancelled
+curl -sf -H 'Content-Type: application/json' -d '{"workflow":"order","id":"c1","input":{"id":"c1"}}' "$QUIPU_URL/v1/jobs" > /dev/null
+await 'status%3Dwaiting' 1
+curl -sf -X POST "$QUIPU_URL/v1/jobs/c1/cancel" > /dev/null
+await 'status%3Dcancelled' 1
+sed -i '/ c1 /d' effects
+
 # each effect has happened, and each result was used once
 for name in charge ship; do
     [ "$(grep "^$name " effects | sort -u | wc -l)" = $((flows + 1)) ]

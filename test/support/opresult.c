@@ -161,13 +161,11 @@ static const char *op_missing(const struct opcover *o, size_t op)
         stops += o->stopped[op][code];
         damage += qp_code_class(-code) == QP_CLASS_FATAL ? o->stopped[op][code] : 0;
     }
-    /* An audit row is appended whatever it says, and a message that is not there is not withdrawn: nothing could stop
-     * them. */
-    bool stoppable = op != OP_audit_add && op != OP_msg_withdraw;
-    return o->fine[op] == 0          ? "never succeeded"
-           : stops == 0 && stoppable ? "never stopped a bundle"
-           : damage > 0              ? "stopped a bundle as if the store were damaged"
-                                     : NULL;
+    /* An audit row is appended whatever it says: there is nothing that could stop it. */
+    return o->fine[op] == 0                   ? "never succeeded"
+           : stops == 0 && op != OP_audit_add ? "never stopped a bundle"
+           : damage > 0                       ? "stopped a bundle as if the store were damaged"
+                                              : NULL;
 }
 
 int opcover_missing(const struct opcover *o)

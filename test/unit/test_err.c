@@ -32,7 +32,7 @@ static void codes_answer_their_row(void **state)
 /* A number that is no code is answered as INTERNAL, and zero is no error. */
 static void unknown_codes_are_internal(void **state)
 {
-    static const int codes[] = {1, 29, -33, -1000, INT32_MAX, INT32_MIN};
+    static const int codes[] = {1, 29, -34, -1000, INT32_MAX, INT32_MIN};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(codes); i++) {
