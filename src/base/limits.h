@@ -140,6 +140,7 @@
     (LIMIT_BUNDLE_SIZE / 4)     /* of what they get, after which the next page begins */
 #define LIMIT_CALLERS 64        /* above a job, that are looked at for the start of a retry */
 #define LIMIT_DESCENT_JOBS 500  /* called jobs that end with theirs, per page */
+#define LIMIT_FORK_LINE 100     /* jobs that a fork of a fork is traced back to */
 #define LIMIT_COLLECT_JOBS 5000 /* jobs looked at for one that needs a deleted version, per page */
 #define LIMIT_APP_KEEP_MS                                                                          \
     (3600LL * 1000)               /* the text of a deleted version, and while jobs need it */

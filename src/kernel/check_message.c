@@ -268,3 +268,37 @@ void rule_O6(struct check *c)
         }
     }
 }
+
+/* A job that was asked to end, and takes its time; or one that a person has stopped. */
+static bool may_go_on(const struct job_row *child)
+{
+    return child->close == CLOSE_ABANDON || child->paused != 0 ||
+           (child->close == CLOSE_CANCEL && child->cancelled > 0);
+}
+
+void rule_O8(struct check *c)
+{
+    bool ended = c->job->state != JOB_OPEN && c->job->completions > 0 &&
+                 c->job->closed_at + LIMIT_CHECK_LAG_MS < c->now;
+    EACH_ROW(c, job, child)
+    {
+        if (ended && child->state == JOB_OPEN && !may_go_on(child)) {
+            found_on(c, child, evidence(c, "caller '%.*s'", CHECK_ECHO(c->job->jid)),
+                     "the job that called it has ended, and it was not asked to end");
+        }
+    }
+}
+
+void rule_O9(struct check *c)
+{
+    int64_t count = 0;
+    EACH_ROW(c, job, child)
+    {
+        count += child->close != CLOSE_ABANDON;
+    }
+    if (count > c->job->calls) {
+        found(c, evidence(c, "calls %lld", (long long)c->job->calls),
+              "it has called %lld jobs that do not outlive it, and counts %lld", (long long)count,
+              (long long)c->job->calls);
+    }
+}

@@ -4,7 +4,8 @@
  *   I2  the GUID of the answer follows from the call, and stands on the called job: whatever answers it, and
  *       however often, the parent is answered once
  *   I3  a call whose id another job has is answered at once, so the caller does not wait without end (H3)
- *   I4  the message that ends the called jobs is put by the commit that closes their parent
+ *   I4  the message that ends the called jobs is put by the commit that closes their parent: at once when it is said
+ *       that all of them end, with step 3 when they end as their close policies say (job_row.calls counts those)
  *
  *     parent   Leg1 ---- call: job row, START ---->  child   trigger, ..., step 3
  *              Leg2 <--- answer, the call's GUID --------------------------'
@@ -82,7 +83,8 @@ static int call_make(struct turn *t, const struct call_job *call, qp_str jid, qp
                                 .version = call->version,
                                 .parent_job = t->site.ref.job,
                                 .parent_addr = t->site.addr,
-                                .parent_guid = call->detached ? QP_NONE : parent_guid,
+                                .parent_guid = parent_guid,
+                                .close = call->close,
                                 .priority = t->job->priority,
                                 .expire_ms = call->expire_ms};
     int rc = call_number(t, &child.site.ref.job);
@@ -94,36 +96,64 @@ static int call_make(struct turn *t, const struct call_job *call, qp_str jid, qp
 }
 
 /* The id is taken: by a call of this activity, by this very one, or by somebody else. */
-static bool is_own_call(const struct turn *t, const struct job_row *there)
+static int is_own_call(struct turn *t, qp_str addr, const struct job_row *there, bool *out_own)
 {
-    return there->parent_job == t->site.ref.job && str_equal(there->parent_addr, t->site.addr);
+    const struct job_row *from = t->job;
+    *out_own = there->parent_job == from->job && str_equal(there->parent_addr, addr);
+    for (int i = 0; !*out_own && i < LIMIT_FORK_LINE && !str_is_none(from->forked_from); i++) {
+        QP_TRY(job_of_id(t, from->forked_from, &from));
+        if (from == NULL) {
+            return QP_OK;
+        }
+        *out_own = there->parent_job == from->job && str_equal(there->parent_addr, addr);
+    }
+    return QP_OK;
 }
 
-static bool is_same_call(const struct turn *t, const struct call_job *call,
-                         const struct job_row *there, qp_str parent_guid)
+/* It answers its caller: it is awaited, or must not outlive that one. */
+static bool call_answers(const struct call_job *call)
 {
-    return is_own_call(t, there) &&
-           str_equal(there->parent_guid, call->detached ? QP_NONE : parent_guid);
+    return !call->detached || call->close != CLOSE_ABANDON;
 }
 
-/* The job that has the call's id; NULL: nobody. What an earlier call of this activity has left keeps its id, and the call
- * that is made in its place gets one of its own. */
+static bool is_same_call(const struct turn *t, const struct job_row *there, qp_str parent_guid)
+{
+    return there->parent_job == t->site.ref.job && str_equal(there->parent_addr, t->site.addr) &&
+           str_equal(there->parent_guid, parent_guid);
+}
+
+/* The job that has the call's id; NULL: nobody. What an earlier call of this activity has left, here or in a job that this one
+ * is a fork of, keeps its id, and the call that is made in its place gets one of its own. */
 static int call_find(struct turn *t, const struct call_job *call, qp_str parent_guid,
                      qp_str *out_jid, const struct job_row **out_there)
 {
-    int rc = QP_OK;
+    bool own = str_is_none(call->jid);
     *out_jid = call->jid;
     *out_there = NULL;
-    if (!str_is_none(call->jid)) {
-        rc = job_of_id(t, call->jid, out_there);
+    if (!own) {
+        QP_TRY(job_of_id(t, call->jid, out_there));
+        if (*out_there == NULL || is_same_call(t, *out_there, parent_guid)) {
+            return QP_OK;
+        }
+        QP_TRY(is_own_call(t, t->site.addr, *out_there, &own));
     }
-    if (rc != QP_OK ||
-        (!str_is_none(call->jid) && (*out_there == NULL || !is_own_call(t, *out_there) ||
-                                     is_same_call(t, call, *out_there, parent_guid)))) {
-        return rc;
+    if (!own) {
+        return QP_OK;
     }
-    rc = call_id(t, call, out_jid);
-    return rc == QP_OK ? job_of_id(t, *out_jid, out_there) : rc;
+    QP_TRY(call_id(t, call, out_jid));
+    return job_of_id(t, *out_jid, out_there);
+}
+
+int turn_call_is_taken(struct turn *t, qp_str addr, qp_str jid, bool *out_taken)
+{
+    const struct job_row *there = NULL;
+    bool own = false;
+    QP_TRY(job_of_id(t, jid, &there));
+    if (there != NULL) {
+        QP_TRY(is_own_call(t, addr, there, &own));
+    }
+    *out_taken = there != NULL && !own;
+    return QP_OK;
 }
 
 /* The activity hears at once what it would have waited for in vain. */
@@ -147,9 +177,9 @@ static int call_refuse(struct turn *t, const struct call_job *call, qp_str jid, 
 static int64_t call_check(const struct turn *t, const struct call_job *call,
                           const struct job_row *there, qp_str parent_guid)
 {
-    return there != NULL && !is_same_call(t, call, there, parent_guid) ? CODE_TAKEN
-           : call->input.n > LIMIT_PAYLOAD_SIZE                        ? CODE_TOO_LARGE
-                                                                       : 0;
+    return there != NULL && !is_same_call(t, there, parent_guid) ? CODE_TAKEN
+           : call->input.n > LIMIT_PAYLOAD_SIZE                  ? CODE_TOO_LARGE
+                                                                 : 0;
 }
 
 /* The job is made, and the caller's history says so. */
@@ -167,11 +197,11 @@ int turn_call(struct turn *t, const struct call_job *call)
     qp_str jid = QP_NONE;
     qp_str parent_guid;
     int64_t refused;
-    int rc = step_guid(t->bundle, t->site.guid, call->purpose, &parent_guid);
-    rc = rc == QP_OK ? call_find(t, call, parent_guid, &jid, &there) : rc;
-    if (rc != QP_OK) {
-        return rc;
+    QP_TRY(step_guid(t->bundle, t->site.guid, call->purpose, &parent_guid));
+    if (!call_answers(call)) {
+        parent_guid = QP_NONE;
     }
+    QP_TRY(call_find(t, call, parent_guid, &jid, &there));
     refused = call_check(t, call, there, parent_guid);
     if (call->out_jid != NULL) {
         *call->out_jid = refused != 0 ? QP_NONE : jid;
@@ -238,37 +268,118 @@ int parent_answer(struct turn *t)
 
 /* -------------------------------------------------------------------------------------------- ends */
 
-int turn_end_other(struct turn *t, qp_str jid, enum job_state state, qp_str error, bool descend)
+/* The END of another job, once however often it is said. */
+static int end_put(struct turn *t, const struct job_row *job, int64_t code, qp_str error)
 {
-    const struct job_row *job = NULL;
     struct op op = {.kind = OP_msg_put,
-                    .msg_put = {.kind = MESSAGE_END,
+                    .msg_put = {.ref = {job->ns, job->job},
+                                .kind = MESSAGE_END,
                                 .topic = ENGINE_TOPIC,
                                 .addr = TRIGGER_ADDRESS,
                                 .payload = error,
-                                .code = end_code(state, descend),
+                                .code = code,
                                 .once = true}};
-    int rc = job_of_id(t, jid, &job);
-    if (rc != QP_OK || job == NULL || job->closed_by.p != NULL) {
-        return rc;
-    }
-    op.msg_put.ref = (struct job_ref){job->ns, job->job};
-    rc = turn_guid(t, QP_STR("end"), &op.msg_put.guid);
-    rc = rc == QP_OK ? step_guid(t->bundle, op.msg_put.guid, jid, &op.msg_put.guid) : rc;
-    return rc == QP_OK ? turn_op(t, &op) : rc;
+    QP_TRY(turn_guid(t, QP_STR("end"), &op.msg_put.guid));
+    QP_TRY(step_guid(t->bundle, op.msg_put.guid, job->jid, &op.msg_put.guid));
+    return turn_op(t, &op);
 }
 
-int children_end(struct turn *t)
+int turn_end_other(struct turn *t, qp_str jid, enum job_state state, qp_str error, bool descend)
+{
+    const struct job_row *job = NULL;
+    QP_TRY(job_of_id(t, jid, &job));
+    return job == NULL || job->closed_by.p != NULL
+               ? QP_OK
+               : end_put(t, job, end_code(state, descend), error);
+}
+
+/* Why a job ends whose caller does. */
+static int close_error(struct arena *a, qp_str parent, qp_str *out_error)
+{
+    struct error e = {.code = ERROR_CODE};
+    struct buf text;
+    int rc;
+    buf_init(&text, a->env, 0);
+    buf_printf(&text, "the job that called it has ended: %.*s", STR_ARG(parent));
+    e.message = buf_slice(&text);
+    rc = buf_rc(&text) == QP_OK ? error_write(a, &e, out_error) : QP_E_NOMEM;
+    buf_done(&text);
+    return rc;
+}
+
+/* The id that a call of another activity of this job has, as call_id makes it. */
+static int call_id_of(struct turn *t, const struct act_row *act, const struct call_job *call,
+                      qp_str *out_jid)
+{
+    struct turn at = *t;
+    at.site.addr = act->addr;
+    QP_TRY(step_guid(t->bundle, act->parent_guid, act->addr, &at.site.guid));
+    return call_id(&at, call, out_jid);
+}
+
+/* Its own id is tried first: a call whose id an earlier one has left has one of its own. */
+static int called_by(struct turn *t, const struct act_row *act, const struct call_job *call,
+                     const struct job_row **out_job)
+{
+    qp_str jid;
+    QP_TRY(call_id_of(t, act, call, &jid));
+    QP_TRY(job_of_id(t, jid, out_job));
+    if (*out_job == NULL && !str_is_none(call->jid)) {
+        QP_TRY(job_of_id(t, call->jid, out_job));
+    }
+    if (*out_job != NULL && ((*out_job)->parent_job != t->site.ref.job ||
+                             !str_equal((*out_job)->parent_addr, act->addr))) {
+        *out_job = NULL;
+    }
+    return QP_OK;
+}
+
+int turn_call_close(struct turn *t, const struct act_row *act, const struct call_job *call)
+{
+    const struct job_row *job = NULL;
+    qp_str error;
+    QP_TRY(called_by(t, act, call, &job));
+    if (job == NULL || job->closed_by.p != NULL || job->close == CLOSE_ABANDON) {
+        return QP_OK;
+    }
+    QP_TRY(close_error(turn_arena(t), t->job->jid, &error));
+    return end_put(t, job, close_code((enum close_policy)job->close), error);
+}
+
+int turn_is_call_end(struct turn *t, qp_str purpose, bool *out_is)
+{
+    qp_str guid;
+    QP_TRY(turn_guid_of(t, t->act, purpose, &guid));
+    *out_is = str_equal(guid, t->site.guid);
+    return QP_OK;
+}
+
+static int descend_put(struct turn *t, const char *purpose, int64_t code, qp_str error)
 {
     struct op op = {.kind = OP_msg_put,
                     .msg_put = {.ref = {t->site.ref.ns, 0},
                                 .owner = OWNER_SYSTEM,
                                 .kind = MESSAGE_DESCEND,
                                 .topic = ENGINE_TOPIC,
-                                .code = t->end_state}};
-    struct descent first = {.job = t->site.ref.job, .error = t->end_error};
-    int rc = descent_payload(turn_arena(t), &first, &op.msg_put.payload);
-    rc = rc == QP_OK ? turn_guid(t, QP_STR("descend"), &op.msg_put.guid) : rc;
+                                .code = code}};
+    struct descent first = {.job = t->site.ref.job, .error = error};
+    QP_TRY(descent_payload(turn_arena(t), &first, &op.msg_put.payload));
+    QP_TRY(turn_guid(t, str_from(purpose), &op.msg_put.guid));
     op.msg_put.parent_guid = op.msg_put.guid; /* what the ends' GUIDs follow from, on all pages */
-    return rc == QP_OK ? turn_op(t, &op) : rc;
+    return turn_op(t, &op);
+}
+
+int children_end(struct turn *t)
+{
+    return descend_put(t, "descend", t->end_state, t->end_error);
+}
+
+int children_close(struct turn *t)
+{
+    qp_str error;
+    if (t->job->calls == 0) {
+        return QP_OK;
+    }
+    QP_TRY(close_error(turn_arena(t), t->job->jid, &error));
+    return descend_put(t, "close", END_BY_POLICY, error);
 }

@@ -225,7 +225,14 @@ int descent_parse(qp_str payload, struct descent *out_descent)
     return rc;
 }
 
-/* A called job ends as the one that called it did, and with it those that it has called itself. */
+/* How a called job ends: as the one that called it did, and with it those that it has called itself; or as its policy says. 0: it
+ * goes on. */
+static int64_t descend_code(const struct msg_row *m, const struct job_row *job)
+{
+    return m->code == END_BY_POLICY ? close_code((enum close_policy)job->close)
+                                    : end_code((enum job_state)m->code, true);
+}
+
 static int descend_to(struct bundle *b, const struct msg_row *m, const struct job_row *job,
                       qp_str error)
 {
@@ -236,10 +243,14 @@ static int descend_to(struct bundle *b, const struct msg_row *m, const struct jo
                                 .topic = ENGINE_TOPIC,
                                 .addr = TRIGGER_ADDRESS,
                                 .payload = error,
-                                .code = end_code((enum job_state)m->code, true),
+                                .code = descend_code(m, job),
                                 .once = true}};
     int n = snprintf(number, sizeof number, "%lld", (long long)job->job);
-    int rc = step_guid(b, m->parent_guid, (qp_str){number, (size_t)n}, &op.msg_put.guid);
+    int rc;
+    if (op.msg_put.code == 0) {
+        return QP_OK;
+    }
+    rc = step_guid(b, m->parent_guid, (qp_str){number, (size_t)n}, &op.msg_put.guid);
     return rc == QP_OK ? step_op(b, &op) : rc;
 }
 

@@ -27,14 +27,28 @@ enum message_kind {
     MESSAGE_KINDS
 };
 
-/* What an END message says: the state, and whether the jobs that this one has called end with it. */
+/* What an END message says: the state, and whether the jobs that this one has called end with it. A DESCEND message has the
+ * state in which all called jobs end, or END_BY_POLICY: each ends, or goes on, as its close policy says. */
 #define END_DESCENDS 16
+#define END_BY_POLICY 64
 /* The job is asked to end, as by request_end, and its kind may end it in its own way. */
 #define END_ASKS 32
 static_assert(JOB_STATES <= END_DESCENDS, "a state and the marks are told apart");
 static inline int64_t end_code(enum job_state state, bool descend)
 {
     return (int64_t)state + (descend ? END_DESCENDS : 0);
+}
+/* Of a job whose caller ends; ABANDON: none. */
+static inline int64_t close_code(enum close_policy close)
+{
+    switch (close) {
+    case CLOSE_CANCEL:
+        return end_code(JOB_CANCELLED, false) | END_ASKS;
+    case CLOSE_KILL:
+        return end_code(JOB_INTERRUPTED, false);
+    default:
+        return 0;
+    }
 }
 /* They stand as numbers in the functions of the schema (store/postgres/functions.c). */
 static_assert(MESSAGE_TASK == 3 && MESSAGE_START == 7 && MESSAGE_SIGNAL == 8 && MESSAGE_RESULT == 9,

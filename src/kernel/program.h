@@ -189,7 +189,10 @@ struct call_job {
     qp_str input; /* JSON */
     qp_str policy;
     qp_str purpose; /* keeps several calls of one activity apart */
-    bool detached;  /* nobody waits for it: it answers nobody, and does not end with this job */
+    bool detached;  /* its answer is not waited for: the activity's first answer is another */
+    enum close_policy
+        close; /* what becomes of it when this job ends; a detached one without it is nobody's: it answers nobody,
+                              * and does not end with this job whatever ends that */
     qp_ms delay_ms;
     qp_ms expire_ms; /* from now; 0: never */
     qp_str *out_jid; /* NULL, or where its id goes; none: it was refused */
@@ -197,6 +200,15 @@ struct call_job {
 /* An id that somebody else has is refused, and so is an input above LIMIT_PAYLOAD_SIZE: the activity itself gets
  * an answer, with the error and its code 409 or 413. */
 int turn_call(struct turn *t, const struct call_job *call) QP_MUST_USE;
+
+/* Any step: the job that an activity of this one has called, with the id and the purpose of the call, ends as its close policy
+ * says, before this job does: it is asked to, or killed, or goes on. Nothing happens when there is none, or it is closed. */
+int turn_call_close(struct turn *t, const struct act_row *act,
+                    const struct call_job *call) QP_MUST_USE;
+/* Whether a call of this activity (t->site) with this id would be refused: another job has the id. */
+int turn_call_is_taken(struct turn *t, qp_str addr, qp_str jid, bool *out_taken) QP_MUST_USE;
+/* Whether this answer is the end of the call with this purpose: a detached call with a close policy answers, too. */
+int turn_is_call_end(struct turn *t, qp_str purpose, bool *out_is) QP_MUST_USE;
 
 /* Takes back a message of this job that is not claimed: *out_gone. A task that a worker has in hand stays, and its worker may
  * learn that the task is not needed any more. */

@@ -369,6 +369,7 @@ static int do_complete(struct turn *t)
     rc = rc == QP_OK ? step_complete(t->bundle, &t->site, &complete) : rc;
     rc = rc == QP_OK ? turn_settle(t) : rc;
     rc = rc == QP_OK ? parent_answer(t) : rc;
+    rc = rc == QP_OK ? children_close(t) : rc;
     rc = rc == QP_OK && !(complete.clean && t->job->state == JOB_COMPLETED) ? sweep(t) : rc;
     t->outcome->ended = t->site.ref;
     t->outcome->ended_state = (enum job_state)t->job->state;

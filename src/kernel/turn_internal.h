@@ -62,5 +62,7 @@ int level_run(struct turn *t, turn_answer_now answer) QP_MUST_USE;
 int parent_answer(struct turn *t) QP_MUST_USE;
 /* The job ends in this step, and those that it called with it. */
 int children_end(struct turn *t) QP_MUST_USE;
+/* The job has ended, and those that it called end as their close policies say. */
+int children_close(struct turn *t) QP_MUST_USE;
 
 #endif

@@ -64,6 +64,7 @@ static struct job_row job_new(const struct txn *t, const struct op_job_create *o
         .parent_job = op->parent_job,
         .parent_addr = op->parent_addr,
         .parent_guid = op->parent_guid,
+        .close = op->close,
         .forked_from = op->forked_from,
         .owner_guid = op->owner_guid,
         .body_hash = op->body_hash,
@@ -87,7 +88,22 @@ static bool job_create_is_sound(const struct op_job_create *op)
            op->forked_from.n <= LIMIT_ID_SIZE && op->parent_addr.n <= LIMIT_ADDRESS_SIZE &&
            op->limit_key.n <= LIMIT_ID_SIZE && op->jid.n > 0 && op->jid.n <= LIMIT_ID_SIZE &&
            op->workflow.n > 0 && op->workflow.n <= LIMIT_NAME_SIZE &&
-           op->custom_id.n <= LIMIT_ID_SIZE;
+           op->custom_id.n <= LIMIT_ID_SIZE && op->close >= CLOSE_ABANDON &&
+           op->close < CLOSE_POLICIES;
+}
+
+static int job_open(struct txn *t, struct job_ref ref, struct job_row **out_job);
+
+/* The one that calls it counts it, when it does not outlive that one. */
+static int job_count_call(struct txn *t, const struct op_job_create *op)
+{
+    struct job_row *parent;
+    if (op->close == CLOSE_ABANDON) {
+        return QP_OK;
+    }
+    QP_TRY(job_open(t, (struct job_ref){op->ref.ns, op->parent_job}, &parent));
+    parent->calls++;
+    return QP_OK;
 }
 
 int apply_job_create(struct txn *t, struct op_job_create *op)
@@ -95,17 +111,15 @@ int apply_job_create(struct txn *t, struct op_job_create *op)
     struct job_name_row name = {.ns = op->ref.ns, .jid = op->jid, .job = op->ref.job};
     const struct job_name_row *taken = op->fresh ? NULL : txn_get(t, TABLE_job_name, &name);
     struct job_row row = job_new(t, op);
-    int rc;
     if (taken != NULL) {
         return job_duplicate(t, op, taken->job);
     }
     if (!job_create_is_sound(op)) {
         return QP_E_INVALID;
     }
-    rc = t->rc == QP_OK ? job_custom_take(t, op) : t->rc;
-    if (rc != QP_OK) {
-        return rc;
-    }
+    QP_TRY(t->rc);
+    QP_TRY(job_count_call(t, op));
+    QP_TRY(job_custom_take(t, op));
     if (txn_add_new(t, TABLE_job_name, &name) == NULL || txn_add_new(t, TABLE_job, &row) == NULL) {
         return apply_missing(t, QP_E_INVALID); /* in use: not reserved, or not fresh */
     }

@@ -81,7 +81,8 @@ struct op_node_put {
  * this workflow with this custom id (none: not asked for). Duplicate: QP_E_EXISTS when body_hash is
  * equal, QP_E_CONFLICT when not; out_job is the job that is there, out_owner tells whether its
  * owner_guid is ours (resume) or another's (a true duplicate). `fresh`: the caller has just made the
- * jid up, as a UUID, so nobody else can have it: it is treated as the number is. */
+ * jid up, as a UUID, so nobody else can have it: it is treated as the number is. With a `close` other than ABANDON the
+ * parent counts it (job_row.calls): compares that the parent is there and open, else QP_E_NOT_FOUND, QP_E_CLOSED. */
 struct op_job_create {
     struct job_ref ref;
     qp_str jid;
@@ -92,6 +93,7 @@ struct op_job_create {
     int64_t parent_job;
     qp_str parent_addr;
     qp_str parent_guid;
+    enum close_policy close;
     qp_str forked_from;
     qp_str owner_guid;
     qp_str body_hash;

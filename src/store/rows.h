@@ -61,6 +61,10 @@ enum event_kind {
         -6, /* to end: job_row.cancelled is the sequence of this entry, where its kind makes it so */
 };
 
+/* What becomes of an open job when the one that called it ends: job_row.close. ABANDON: it goes on. CANCEL: it is asked to
+ * end, as a person asks. KILL: it ends at once. */
+enum close_policy { CLOSE_ABANDON, CLOSE_CANCEL, CLOSE_KILL, CLOSE_POLICIES };
+
 /* Bits of hook_sig_row.keep. STAYS: who takes the signal goes on waiting. HAS_ID: the sender gave it an id, which has a
  * record in `idem`. */
 enum signal_mark { SIGNAL_STAYS = 1, SIGNAL_HAS_ID = 2 };

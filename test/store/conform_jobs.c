@@ -67,6 +67,39 @@ static void test_create(void **state)
     assert_int_equal(counter_of(f, STATUS_RUNNING), 1);
 }
 
+/* Proves that the one that calls a job counts it when it does not outlive that one, and that such a call needs an open job. */
+static void test_create_close(void **state)
+{
+    static const struct {
+        enum close_policy close;
+        int64_t calls;
+    } cases[] = {{CLOSE_CANCEL, 1}, {CLOSE_ABANDON, 1}, {CLOSE_KILL, 2}};
+    struct storetest *f = *state;
+    struct op call = create(101, "b", NULL, 2, "body");
+    call.job_create.parent_job = 100;
+    call.job_create.parent_addr = QP_STR("p");
+    call.job_create.close = CLOSE_KILL;
+    (void)REFUSED(f, QP_E_NOT_FOUND, call);
+    DO(f, create(100, "a", NULL, 1, "body"));
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        char jid[] = {(char)('b' + (char)i), '\0'};
+        call.job_create.ref.job = 101 + (int64_t)i;
+        call.job_create.jid = str_from(jid);
+        call.job_create.close = cases[i].close;
+        DO(f, call);
+        assert_int_equal(conform_job_row(f, 101 + (int64_t)i)->close, cases[i].close);
+        assert_int_equal(conform_job_row(f, 100)->calls, cases[i].calls);
+    }
+    call.job_create.ref.job = 110;
+    call.job_create.jid = QP_STR("z");
+    call.job_create.close = CLOSE_POLICIES;
+    (void)REFUSED(f, QP_E_INVALID, call);
+    DO(f, OP(job_close, .ref = JOB(100), .guid = G(1), .state = JOB_FAILED));
+    call.job_create.close = CLOSE_CANCEL;
+    (void)REFUSED(f, QP_E_CLOSED, call);
+    assert_int_equal(conform_job_row(f, 100)->calls, 2);
+}
+
 /* Proves H3: the same request again is known by its body, and the owner by its GUID; what is there
  * stays. */
 static void test_create_duplicate(void **state)
@@ -364,6 +397,7 @@ static void test_attributes(void **state)
 
 static const struct CMUnitTest tests[] = {
     CONFORM(test_create),
+    CONFORM(test_create_close),
     CONFORM(test_create_duplicate),
     CONFORM(test_create_fresh),
     CONFORM(test_create_invalid),

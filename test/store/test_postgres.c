@@ -802,6 +802,7 @@ static void test_migrated(void **state)
         "DROP INDEX older.hook_sig_job;"
         "ALTER TABLE older.act DROP COLUMN version, DROP COLUMN base, DROP COLUMN \"after\";"
         "ALTER TABLE older.job DROP COLUMN kept, DROP COLUMN kept_size, DROP COLUMN kept_seq;"
+        "ALTER TABLE older.job DROP COLUMN close, DROP COLUMN calls;"
         "ALTER TABLE older.hook_sig DROP COLUMN job;"
         "ALTER TABLE older.msg DROP COLUMN limits, DROP COLUMN deadline;"
         "CREATE INDEX attr_value ON older.attr(ns)");
@@ -811,7 +812,7 @@ static void test_migrated(void **state)
     assert_int_equal(commit_ops(s, &put, 1), QP_OK);
     assert_int_equal(store_close(s, NULL), QP_OK);
     assert_int_equal(sql(c, "SELECT count(*) FROM older.app"), 1);
-    assert_int_equal(sql(c, "SELECT version FROM older.meta"), 10);
+    assert_int_equal(sql(c, "SELECT version FROM older.meta"), 11);
     (void)sql(c, "DROP SCHEMA older CASCADE");
     PQfinish(c);
 }

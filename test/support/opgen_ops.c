@@ -156,6 +156,8 @@ static void make_job_create(struct opgen *g, struct op_job_create *op)
     op->custom_id = ONE_OF(g, custom_ids);
     op->parent_job = parent != NULL && opgen_chance(g, 30) ? parent->job : 0;
     op->parent_addr = op->parent_job > 0 ? ONE_OF(g, addresses) : QP_NONE;
+    op->close =
+        op->parent_job > 0 ? (enum close_policy)opgen_below(g, CLOSE_POLICIES) : CLOSE_ABANDON;
     op->owner_guid = any_guid(g);
     op->body_hash = ONE_OF(g, hashes);
     op->priority = (int64_t)opgen_below(g, LIMIT_PRIORITY + 1);

@@ -32,8 +32,9 @@ static struct {
     bool early;           /* a child answers after its first task */
     enum job_state fails; /* or fails */
     qp_str error;
-    int64_t count; /* of mid */
-    bool descend;  /* what a killer says */
+    int64_t count;           /* of mid */
+    bool descend;            /* what a killer says */
+    enum close_policy close; /* of all that top and mid call */
 } scene;
 
 static bool is(const struct turn *t, const char *name)
@@ -70,14 +71,18 @@ static int call_leaf(struct turn *t, bool detached)
                                            .input = QP_STR("1"),
                                            .jid = detached ? QP_STR("detached") : QP_NONE,
                                            .purpose = QP_STR("leaf"),
-                                           .detached = detached});
+                                           .detached = detached,
+                                           .close = scene.close});
 }
 
 static int call_crowd(struct turn *t)
 {
     int rc = call_leaf(t, true);
     for (int64_t i = 0; i < scene.count && rc == QP_OK; i++) {
-        struct call_job call = {.workflow = QP_STR("mid"), .kind = CAST_KIND, .input = QP_STR("1")};
+        struct call_job call = {.workflow = QP_STR("mid"),
+                                .kind = CAST_KIND,
+                                .input = QP_STR("1"),
+                                .close = scene.close};
         rc = shape_print(t, &call.jid, "mid%lld", (long long)i);
         call.purpose = call.jid;
         rc = rc == QP_OK ? turn_call(t, &call) : rc;
@@ -604,6 +609,67 @@ static void test_descend_in_pages(void **state)
     }
 }
 
+struct closed {
+    int64_t by_state[JOB_STATES];
+    int64_t reasons;
+};
+
+static int count_closed(void *context, const void *row)
+{
+    static const char reason[] = "the job that called it has ended: ";
+    const struct job_row *job = row;
+    struct closed *closed = context;
+    closed->by_state[job->state]++;
+    closed->reasons += memmem(job->error.p, job->error.n, reason, sizeof reason - 1) != NULL;
+    return QP_OK;
+}
+
+/* Four jobs beside top: mid0 with its leaf, mid1 with its leaf; and the detached one. */
+static bool close_scene(enum storetest_kind kind, enum close_policy close, enum job_state state,
+                        bool stepwise, int dies_after)
+{
+    static const enum job_state ends[CLOSE_POLICIES] = {JOB_OPEN, JOB_CANCELLED, JOB_INTERRUPTED};
+    struct scan all = {.table = TABLE_job, .index = -1, .limit = SIZE_MAX};
+    struct closed closed = {{0}, 0};
+    static struct request_end end;
+    bool died;
+    memset(&scene, 0, sizeof scene);
+    scene.count = 2;
+    scene.close = close;
+    open_scene(kind, stepwise);
+    (void)start("top", "top");
+    (void)run(0);
+    assert_int_equal(job_of("top")->calls, close == CLOSE_ABANDON ? 0 : 3);
+    end = (struct request_end){.ns = STORE_NS_DEFAULT, .jid = QP_STR("top"), .state = state};
+    request_end(&end);
+    submit(&end.command);
+    died = run(dies_after);
+    assert_int_equal(store_scan(x.f.s, &all, &closed, count_closed, NULL), QP_OK);
+    assert_int_equal(job_of("top")->state, state);
+    closed.by_state[state]--;
+    assert_int_equal(closed.by_state[ends[close]], 5);
+    assert_int_equal(closed.reasons, close == CLOSE_ABANDON ? 0 : 5);
+    enginetest_check(&x);
+    enginetest_done(&x);
+    return died;
+}
+
+/* Proves that what a job has called ends as its close policy says, three deep, whatever ends that job: asked, killed, or
+ * not at all; detached ones with a policy, too; on every store, and when the engine dies after any round. */
+static void test_close(void **state)
+{
+    static const enum job_state ways[] = {JOB_CANCELLED, JOB_INTERRUPTED};
+    (void)state;
+    for (enum close_policy close = CLOSE_ABANDON; close < CLOSE_POLICIES; close++) {
+        for (size_t way = 0; way < ARRAY_COUNT(ways); way++) {
+            for (int kind = 0; kind < storetest_kinds(); kind++) {
+                (void)close_scene((enum storetest_kind)kind, close, ways[way], false, 2);
+            }
+            for (int n = 1; close_scene(STORETEST_MEMORY, close, ways[way], n % 2 == 0, n); n++) {}
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -612,6 +678,7 @@ int main(void)
         cmocka_unit_test(test_too_large), cmocka_unit_test(test_detached),
         cmocka_unit_test(test_later),     cmocka_unit_test(test_early),
         cmocka_unit_test(test_descend),   cmocka_unit_test(test_descend_in_pages),
+        cmocka_unit_test(test_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

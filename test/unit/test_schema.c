@@ -150,7 +150,10 @@ struct older {
 };
 
 static const struct older olders[] = {
-    {"has schema 7, this program reads 8",
+    {"has schema 8, this program reads 9",
+     "ALTER TABLE qp_job DROP COLUMN close; ALTER TABLE qp_job DROP COLUMN calls;"
+     "PRAGMA user_version=8"},
+    {"has schema 7, this program reads 9",
      "PRAGMA writable_schema=ON;"
      "UPDATE sqlite_schema SET sql=replace(sql,'INTEGER DEFAULT 0','INTEGER NOT NULL DEFAULT 0')||' STRICT'"
      " WHERE name IN ('qp_job','qp_act','qp_msg');"
@@ -162,9 +165,9 @@ static const struct older olders[] = {
      "UPDATE sqlite_schema SET sql=replace(sql,' sem INTEGER NOT NULL DEFAULT 0',"
      "' sem INTEGER NOT NULL DEFAULT 0 CHECK(sem>=0)') WHERE name='qp_job';"
      "PRAGMA writable_schema=RESET; PRAGMA user_version=7"},
-    {"has schema 6, this program reads 8",
+    {"has schema 6, this program reads 9",
      "DROP TABLE qp_universe; DROP TABLE qp_fact; PRAGMA user_version=6"},
-    {"has schema 5, this program reads 8",
+    {"has schema 5, this program reads 9",
      "DROP INDEX qp_hook_sig_expire; DROP INDEX qp_hook_sig_job;"
      "CREATE INDEX qp_hook_sig_expire ON qp_hook_sig(expire_at);"
      "ALTER TABLE qp_act DROP COLUMN version;"
@@ -176,7 +179,7 @@ static const struct older olders[] = {
      "ALTER TABLE qp_msg DROP COLUMN deadline;"
      "ALTER TABLE qp_hook_sig DROP COLUMN job;"
      "PRAGMA user_version=5"},
-    {"has schema 1, this program reads 8",
+    {"has schema 1, this program reads 9",
      "DROP TABLE qp_app; DROP TABLE qp_app_topic; DROP TABLE qp_definition;"
      "DROP INDEX qp_msg_pending; DROP INDEX qp_hook_wait_job;"
      "CREATE INDEX qp_hook_wait_job ON qp_hook_wait(ns,job);"
@@ -273,7 +276,7 @@ static void check_migration(size_t which)
     options.read_only = false;
     assert_int_equal(store_open(&f.t.env, &options, &f.s, &err), QP_OK);
     store_info(f.s, &info);
-    assert_int_equal(info.schema_version, 8);
+    assert_int_equal(info.schema_version, 9);
     assert_int_equal(storetest_count(&f, TABLE_audit), 1);
     assert_int_equal(storetest_op(&f, &put), QP_OK);
     storetest_reopen(&f);

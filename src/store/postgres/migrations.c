@@ -272,9 +272,17 @@ static const char *const migration_10[] = {
     NULL,
 };
 
+/* 11: what becomes of a called job when the one that called it ends, and how many do not outlive a job. */
+static const char *const migration_11[] = {
+    "ALTER TABLE job ADD COLUMN close bigint NOT NULL DEFAULT 0",
+    "ALTER TABLE job ADD COLUMN calls bigint NOT NULL DEFAULT 0",
+    NULL,
+};
+
 const char *const *const postgres_migrations[] = {
-    migration_1,         postgres_functions, migration_3, postgres_start_graphs, migration_5,
-    postgres_signal_ids, migration_7,        migration_8, migration_9,           migration_10};
+    migration_1, postgres_functions,  migration_3, postgres_start_graphs,
+    migration_5, postgres_signal_ids, migration_7, migration_8,
+    migration_9, migration_10,        migration_11};
 /* clang-format on */
 
 const int64_t postgres_schema_version = (int64_t)ARRAY_COUNT(postgres_migrations);

@@ -298,8 +298,16 @@ static const char *const migration_8[] = {
     NULL,
 };
 
-const char *const *const sqlite_migrations[] = {migration_1, migration_2, migration_3, migration_4,
-                                                migration_5, migration_6, migration_7, migration_8};
+/* 9: what becomes of a called job when the one that called it ends, and how many do not outlive a job. */
+static const char *const migration_9[] = {
+    "ALTER TABLE qp_job ADD COLUMN close INTEGER DEFAULT 0",
+    "ALTER TABLE qp_job ADD COLUMN calls INTEGER DEFAULT 0",
+    NULL,
+};
+
+const char *const *const sqlite_migrations[] = {migration_1, migration_2, migration_3,
+                                                migration_4, migration_5, migration_6,
+                                                migration_7, migration_8, migration_9};
 /* clang-format on */
 
 const int64_t sqlite_schema_version = (int64_t)ARRAY_COUNT(sqlite_migrations);
