@@ -62,7 +62,6 @@ static int put_universe(struct world *w)
 static int build(struct world *w)
 {
     struct msg_ref edge;
-    QP_TRY(world_open(w));
     QP_TRY(put_universe(w));
     QP_TRY(world_start(w, &(struct op_job_create){.ref = {STORE_NS_DEFAULT, JOB},
                                                   .jid = QP_STR("w"),
@@ -78,57 +77,19 @@ static int build(struct world *w)
 /* All that a check asks of a face. */
 static const struct face ruled = {.kind = CARTO_KIND, .name = CARTO_NAME, .rules = carto_rules};
 
-static int seed_in(const struct qp_env *env, struct traversals *state, const struct seed *seed,
-                   struct qp_err *err)
-{
-    struct faces faces = {.env = *env, .count = 1, .all = {{.face = &ruled}}};
-    struct program program = carto_program(state);
-    struct world w = {.env = env,
-                      .program = &program,
-                      .faces = &faces,
-                      .input = QP_STR("{\"roots\":[\"deb:a\"]}"),
-                      .err = err};
-    int rc = build(&w);
-    rc = rc == QP_OK ? world_edit(&w, seed->edits) : rc;
-    rc = rc == QP_OK ? world_expect(&w, seed->rule) : rc;
-    world_close(&w);
-    return rc;
-}
-
-static int seed_run(const struct qp_env *env, const struct seed *seed, struct qp_err *err)
-{
-    struct traversals *state = NULL;
-    int rc;
-    QP_TRY(traversals_open(env, &carto_types, &state));
-    rc = seed_in(env, state, seed, err);
-    traversals_close(state);
-    return rc;
-}
-
-/* No rule without a seed, so that a new one cannot be forgotten. */
-static int seeds_cover(struct qp_err *err)
-{
-    for (const struct face_rule *rule = carto_rules; rule->name != NULL; rule++) {
-        bool seeded = false;
-        for (size_t i = 0; i < ARRAY_COUNT(seeds); i++) {
-            seeded = seeded || strcmp(seeds[i].rule, rule->name) == 0;
-        }
-        if (!seeded) {
-            return err_set(err, QP_E_INTERNAL, "rule %s has no seed", rule->name);
-        }
-    }
-    return QP_OK;
-}
-
 int carto_rules_selftest(const struct qp_env *env, struct qp_err *err)
 {
-    QP_TRY(seeds_cover(err));
-    for (size_t i = 0; i < ARRAY_COUNT(seeds); i++) {
-        int rc = seed_run(env, &seeds[i], err);
-        if (rc != QP_OK) {
-            return err_wrap(err, rc, "selftest of traversals, seed %zu for rule '%s'", i,
-                            seeds[i].rule);
-        }
-    }
-    return QP_OK;
+    struct traversals *state = NULL;
+    QP_TRY(traversals_open(env, &carto_types, &state));
+    struct program program = carto_program(state);
+    int rc = world_selftest(env,
+                            &(struct world_selftest){.face = &ruled,
+                                                     .program = &program,
+                                                     .input = QP_STR("{\"roots\":[\"deb:a\"]}"),
+                                                     .build = build,
+                                                     .seeds = seeds,
+                                                     .seed_count = ARRAY_COUNT(seeds)},
+                            err);
+    traversals_close(state);
+    return rc;
 }

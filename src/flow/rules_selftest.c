@@ -39,7 +39,6 @@ static int answer(struct world *w, qp_str topic, qp_str addr, qp_str output)
 
 static int build(struct world *w)
 {
-    QP_TRY(world_open(w));
     QP_TRY(world_start(w, &(struct op_job_create){.ref = {STORE_NS_DEFAULT, JOB},
                                                   .jid = NAME,
                                                   .kind = FLOW_KIND,
@@ -58,40 +57,13 @@ static int build(struct world *w)
 /* All that a check asks of a face. */
 static const struct face ruled = {.kind = FLOW_KIND, .name = "flow", .rules = flow_rules};
 
-static int seed_run(const struct qp_env *env, const struct seed *seed, struct qp_err *err)
-{
-    struct faces faces = {.env = *env, .count = 1, .all = {{.face = &ruled}}};
-    struct world w = {.env = env, .program = &flow_program, .faces = &faces, .err = err};
-    int rc = build(&w);
-    rc = rc == QP_OK ? world_edit(&w, seed->edits) : rc;
-    rc = rc == QP_OK ? world_expect(&w, seed->rule) : rc;
-    world_close(&w);
-    return rc;
-}
-
-/* No rule without a seed, so that a new one cannot be forgotten. */
-static int seeds_cover(struct qp_err *err)
-{
-    for (const struct face_rule *rule = flow_rules; rule->name != NULL; rule++) {
-        bool seeded = false;
-        for (size_t i = 0; i < ARRAY_COUNT(seeds); i++) {
-            seeded = seeded || strcmp(seeds[i].rule, rule->name) == 0;
-        }
-        if (!seeded) {
-            return err_set(err, QP_E_INTERNAL, "rule %s has no seed", rule->name);
-        }
-    }
-    return QP_OK;
-}
-
 int flow_rules_selftest(const struct qp_env *env, struct qp_err *err)
 {
-    QP_TRY(seeds_cover(err));
-    for (size_t i = 0; i < ARRAY_COUNT(seeds); i++) {
-        int rc = seed_run(env, &seeds[i], err);
-        if (rc != QP_OK) {
-            return err_wrap(err, rc, "selftest of flows, seed %zu for rule '%s'", i, seeds[i].rule);
-        }
-    }
-    return QP_OK;
+    return world_selftest(env,
+                          &(struct world_selftest){.face = &ruled,
+                                                   .program = &flow_program,
+                                                   .build = build,
+                                                   .seeds = seeds,
+                                                   .seed_count = ARRAY_COUNT(seeds)},
+                          err);
 }

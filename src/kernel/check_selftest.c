@@ -20,46 +20,18 @@
 
 static int world_build(struct world *w);
 
-static int seed_run(const struct qp_env *env, const struct seed *seed, struct qp_err *err)
-{
-    struct world w = {.env = env, .program = &single_program, .err = err};
-    int rc = world_open(&w);
-    rc = rc == QP_OK ? world_build(&w) : rc;
-    rc = rc == QP_OK ? world_edit(&w, seed->edits) : rc;
-    rc = rc == QP_OK ? world_expect(&w, seed->rule) : rc;
-    world_close(&w);
-    return rc;
-}
-
-/* No rule without a seed, so that a new one cannot be forgotten. */
-static int seeds_cover(const struct seed *seeds, size_t count, struct qp_err *err)
-{
-    for (size_t i = 0; i < check_rule_count; i++) {
-        bool seeded = false;
-        for (size_t j = 0; j < count; j++) {
-            seeded = seeded || strcmp(seeds[j].rule, check_rules[i].name) == 0;
-        }
-        if (!seeded) {
-            return err_set(err, QP_E_INTERNAL, "rule %s has no seed", check_rules[i].name);
-        }
-    }
-    return QP_OK;
-}
-
 int check_selftest(const struct qp_env *env, struct qp_err *err)
 {
     const struct seed seeds[] = {
         {"", {{.kind = EDIT_NONE}}}, /* the healthy world: nothing is found */
 #include "kernel/check_seeds.def"
     };
-    int rc = seeds_cover(seeds, ARRAY_COUNT(seeds), err);
-    for (size_t i = 0; i < ARRAY_COUNT(seeds) && rc == QP_OK; i++) {
-        rc = seed_run(env, &seeds[i], err);
-        if (rc != QP_OK) {
-            rc = err_wrap(err, rc, "selftest, seed %zu for rule '%s'", i, seeds[i].rule);
-        }
-    }
-    return rc;
+    return world_selftest(env,
+                          &(struct world_selftest){.program = &single_program,
+                                                   .build = world_build,
+                                                   .seeds = seeds,
+                                                   .seed_count = ARRAY_COUNT(seeds)},
+                          err);
 }
 
 /* -------------------------------------------------------------------------------------- the jobs */

@@ -1,6 +1,7 @@
 /* check_world.c - a small healthy store in memory, damaged on purpose (see check_world.h) */
 #include "kernel/check_world.h"
 
+#include "kernel/check_internal.h"
 #include "store/provider.h"
 
 #define WORLD_MAX_TRIES 20
@@ -279,4 +280,70 @@ int world_expect(struct world *w, const char *rule)
         rc = err_set(w->err, QP_E_INTERNAL, "%lld jobs were checked", (long long)result.jobs);
     }
     return rc;
+}
+
+/* ------------------------------------------------------------------------------------- selftests */
+
+static bool is_seeded(const struct world_selftest *test, const char *rule)
+{
+    for (size_t i = 0; i < test->seed_count; i++) {
+        if (strcmp(test->seeds[i].rule, rule) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *rule_without_seed(const struct world_selftest *test)
+{
+    for (size_t i = 0; test->face == NULL && i < check_rule_count; i++) {
+        if (!is_seeded(test, check_rules[i].name)) {
+            return check_rules[i].name;
+        }
+    }
+    for (size_t i = 0; test->face != NULL && test->face->rules[i].name != NULL; i++) {
+        if (!is_seeded(test, test->face->rules[i].name)) {
+            return test->face->rules[i].name;
+        }
+    }
+    return NULL;
+}
+
+static int find_seeded(struct world *w, const struct world_selftest *test, const struct seed *seed)
+{
+    QP_TRY(world_open(w));
+    QP_TRY(test->build(w));
+    QP_TRY(world_edit(w, seed->edits));
+    return world_expect(w, seed->rule);
+}
+
+static int seed_run(const struct qp_env *env, const struct world_selftest *test,
+                    const struct seed *seed, struct qp_err *err)
+{
+    struct faces faces = {.env = *env, .count = 1, .all = {{.face = test->face}}};
+    struct world w = {.env = env,
+                      .program = test->program,
+                      .faces = test->face == NULL ? NULL : &faces,
+                      .input = test->input,
+                      .err = err};
+    int rc = find_seeded(&w, test, seed);
+    world_close(&w);
+    return rc;
+}
+
+int world_selftest(const struct qp_env *env, const struct world_selftest *test, struct qp_err *err)
+{
+    const char *missing = rule_without_seed(test);
+    if (missing != NULL) {
+        return err_set(err, QP_E_INTERNAL, "rule %s has no seed", missing);
+    }
+    for (size_t i = 0; i < test->seed_count; i++) {
+        int rc = seed_run(env, test, &test->seeds[i], err);
+        if (rc != QP_OK) {
+            return err_wrap(err, rc, "selftest of %s, seed %zu for rule '%s'",
+                            test->face == NULL ? "the kernel" : test->face->name, i,
+                            test->seeds[i].rule);
+        }
+    }
+    return QP_OK;
 }

@@ -90,4 +90,19 @@ int world_edit(struct world *w, const struct edit *edits) QP_MUST_USE;
 /* Only this rule finds something; "": none does. */
 int world_expect(struct world *w, const char *rule) QP_MUST_USE;
 
+/* Rules, and what is seeded for them. */
+struct world_selftest {
+    const struct face *face; /* whose rules; NULL: the kernel's */
+    const struct program *program;
+    qp_str input;                  /* of starts; none: {} */
+    int (*build)(struct world *w); /* the jobs of a world that is open */
+    const struct seed *seeds;
+    size_t seed_count;
+};
+
+/* Every seed gets a world of its own. QP_E_INTERNAL: a rule has no seed, so that a new one cannot be forgotten, or does not
+ * find it, or another one finds something; the error says which. */
+int world_selftest(const struct qp_env *env, const struct world_selftest *test,
+                   struct qp_err *err) QP_MUST_USE;
+
 #endif
