@@ -78,7 +78,8 @@ static struct scan scan_of(const struct row_range *range, struct job_ref ref, st
                          .prefix = key,
                          .prefix_count = 2,
                          .after = key,
-                         .limit = range->limit};
+                         .limit = range->limit,
+                         .backwards = range->backwards};
 }
 
 static int each_in_turn(void *context, const struct row_range *range, void *visitor,

@@ -389,15 +389,31 @@ static int fill_names(const struct sight *sight, struct instance *s)
     return QP_OK;
 }
 
-int agent_instance(const struct sight *sight, struct instance *out_instance)
+/* What does not stand in its rows: names, and attempts. */
+static int complete_instance(const struct sight *sight, struct instance *s)
 {
-    struct row_source source = acting_sight(sight);
     struct act_row key = {.ns = sight->job->ns, .job = sight->job->job, .addr = AGENT_ADDRESS};
     const void *act = NULL;
     QP_TRY(store_get(sight->store, sight->arena, TABLE_act, &key, &act, sight->err));
+    QP_TRY(fill_names(sight, s));
+    return count_attempts(sight, act, s);
+}
+
+int agent_decision(const struct sight *sight, struct instance *out_instance)
+{
+    struct row_source source = acting_sight(sight);
+    QP_TRY(stored_load_draft(&source, sight->arena, out_instance));
+    if (!out_instance->decision_ongoing || out_instance->parked || sight->job->state != JOB_OPEN) {
+        return err_set(sight->err, QP_E_CONFLICT, "no decision of this instance is out");
+    }
+    return complete_instance(sight, out_instance);
+}
+
+int agent_instance(const struct sight *sight, struct instance *out_instance)
+{
+    struct row_source source = acting_sight(sight);
     QP_TRY(stored_load_whole(&source, sight->arena, out_instance));
-    QP_TRY(fill_names(sight, out_instance));
-    QP_TRY(count_attempts(sight, act, out_instance));
+    QP_TRY(complete_instance(sight, out_instance));
     end_instance(sight->job, out_instance);
     out_instance->output = state_branch(out_instance, 0)->output;
     return QP_OK;

@@ -35,6 +35,10 @@ extern const struct face agent_face;
  * rounds. */
 void agents_lead(struct agents *agents, const int64_t *now_ms);
 
+/* What a draft of the decision that is out reads of its instance (draft.h). QP_E_NOT_FOUND: it has not begun; QP_E_CONFLICT: no
+ * decision is out. */
+int agent_decision(const struct sight *sight, struct instance *out_instance) QP_MUST_USE;
+
 /* The whole instance, as it stands in the snapshot. QP_E_NOT_FOUND: it has not begun. */
 int agent_instance(const struct sight *sight, struct instance *out_instance) QP_MUST_USE;
 

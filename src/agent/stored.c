@@ -36,6 +36,14 @@ static int each_row(const struct loading *l, enum agent_row row, int64_t count, 
     return count == 0 ? QP_OK : l->source->each(l->source->context, &range, visitor, visit);
 }
 
+static int load_head(const struct loading *l, struct row_counts *out_counts)
+{
+    qp_str text;
+    *l->s = (struct instance){.arena = l->arena, .ongoing_index = NO_INDEX};
+    QP_TRY(get_row(l, AGENT_HEAD, 0, 0, &text));
+    return str_is_none(text) ? QP_E_NOT_FOUND : rows_get_head(l->arena, text, l->s, out_counts);
+}
+
 /* ------------------------------------------------------------------------------------------ works */
 
 static int add_status(const struct loading *l, qp_str definition, qp_str state, int64_t branch,
@@ -251,9 +259,13 @@ static int take_property(void *visitor, qp_str name, qp_str value)
 {
     const struct loading *l = visitor;
     struct instance *s = l->s;
+    qp_str prefix = agent_prefix(AGENT_PROPERTY);
+    if (name.n <= prefix.n || memcmp(name.p, prefix.p, prefix.n) != 0) {
+        return QP_E_CORRUPT; /* a row beside them: one is missing */
+    }
     QP_TRY(STATE_GROW(l->arena, s->properties, s->property_count, s->property_room));
     struct property *property = &s->properties[s->property_count++];
-    property->key = number_behind(name, agent_prefix(AGENT_PROPERTY).n);
+    property->key = number_behind(name, prefix.n);
     return rows_get_values(l->arena, value, &property->values);
 }
 
@@ -341,15 +353,86 @@ static int load_batch(struct loading *l)
     return QP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------- windows */
+/* ----------------------------------------------------------------------------------- what a draft reads */
 
-static int load_head(const struct loading *l, struct row_counts *out_counts)
+/* The row of properties(index): the last one whose key is at most index. */
+static int load_properties_at(struct loading *l, int64_t index)
 {
-    qp_str text;
-    *l->s = (struct instance){.arena = l->arena, .ongoing_index = NO_INDEX};
-    QP_TRY(get_row(l, AGENT_HEAD, 0, 0, &text));
-    return str_is_none(text) ? QP_E_NOT_FOUND : rows_get_head(l->arena, text, l->s, out_counts);
+    struct instance *s = l->s;
+    struct row_range range = {.arena = l->arena, .limit = 1, .backwards = true};
+    size_t before = s->property_count;
+    QP_TRY(agent_row_name(l->arena, AGENT_PROPERTY, index + 1, 0, &range.after));
+    QP_TRY(l->source->each(l->source->context, &range, l, take_property));
+    if (s->property_count == before) {
+        return QP_E_CORRUPT;
+    }
+    return s->properties[before].key <= index ? QP_OK : QP_E_CORRUPT;
 }
+
+/* The indexes at which the scripts of the batch may be handed properties, in order. */
+static int property_indexes(const struct loading *l, int64_t **out_indexes, size_t *out_count)
+{
+    const struct instance *s = l->s;
+    size_t count = 0;
+    int64_t *indexes =
+        arena_alloc(l->arena, (1 + s->branches_held + s->statuses.count) * sizeof(*indexes));
+    if (indexes == NULL) {
+        return QP_E_NOMEM;
+    }
+    indexes[count++] = s->ongoing_index;
+    for (size_t i = 0; i < s->branches_held; i++) {
+        indexes[count++] = s->branches[i].start_index;
+    }
+    for (size_t i = 0; i < s->statuses.count; i++) {
+        if (s->statuses.items[i]->completion_index != NO_INDEX) {
+            indexes[count++] = s->statuses.items[i]->completion_index;
+        }
+    }
+    qsort(indexes, count, sizeof(*indexes), by_key);
+    *out_indexes = indexes;
+    *out_count = count;
+    return QP_OK;
+}
+
+static void turn_around(struct property *properties, size_t count)
+{
+    for (size_t i = 0; i < count / 2; i++) {
+        struct property first = properties[i];
+        properties[i] = properties[count - 1 - i];
+        properties[count - 1 - i] = first;
+    }
+}
+
+/* From the last index to the first: a row whose key is at most the next index, too, is the row of that one. */
+static int load_properties_of_batch(struct loading *l)
+{
+    struct instance *s = l->s;
+    int64_t *indexes = NULL;
+    size_t count = 0;
+    QP_TRY(property_indexes(l, &indexes, &count));
+    for (size_t i = count; i > 0; i--) {
+        if (s->property_count == 0 || s->properties[s->property_count - 1].key > indexes[i - 1]) {
+            QP_TRY(load_properties_at(l, indexes[i - 1]));
+        }
+    }
+    turn_around(s->properties, s->property_count);
+    return QP_OK;
+}
+
+int stored_load_draft(const struct row_source *source, struct arena *arena,
+                      struct instance *out_instance)
+{
+    struct loading l = {source, arena, out_instance};
+    struct row_counts counts;
+    QP_TRY(load_head(&l, &counts));
+    if (!out_instance->decision_ongoing) {
+        return QP_OK; /* there is no batch */
+    }
+    QP_TRY(load_batch(&l));
+    return load_properties_of_batch(&l);
+}
+
+/* ------------------------------------------------------------------------------------------- windows */
 
 static void mark_stored(const struct loading *l, struct stored *stored)
 {

@@ -6,11 +6,13 @@
  *   resume                              WAITS | BUFFER                 it may prepare
  *   result of a decision                WAITS | BUFFER | BATCH         it is applied to what was prepared, and may prepare
  *   retry                               WORKS                          any of them may have failed
- *   a draft, people                     stored_load_whole              all of it
+ *   a draft                             stored_load_draft              BATCH, and the properties that its scripts are handed
+ *   people                              stored_load_whole              all of it
  *
  * A turn that cannot ask for the buffer gets its size alone: events that come while a decision is out cost the same whether 10
  * or 10,000 wait. BATCH are the executions from ongoing_index on, their branches and those branches' works. Of properties a turn
- * needs the last key; their values are read by drafts and people.
+ * needs the last key. A draft needs their values at the start of its branches, behind its works, and now: each is the last row
+ * whose key is at most that index, so a draft costs the same however often properties have changed before.
  *
  * stored_save writes what changed since the load: a row per item, the last chunk of executions, and the head, which has the
  * number of rows of each sort, so that no scan looks behind its end. All of it is one commit.
@@ -29,6 +31,7 @@ struct row_range {
     bool works;
     qp_str after;
     size_t limit;
+    bool backwards; /* from the last to the first; `after` then is what they come before */
 };
 
 /* Where rows are read. Names and values that it gives live in the arena. */
@@ -65,6 +68,9 @@ struct stored {
 void stored_begin(const struct row_source *source, struct stored *out_stored);
 int stored_load(const struct row_source *source, struct arena *arena, unsigned windows,
                 struct instance *out_instance, struct stored *out_stored) QP_MUST_USE;
+/* What a draft reads (draft.h); the head alone if no decision is ongoing. */
+int stored_load_draft(const struct row_source *source, struct arena *arena,
+                      struct instance *out_instance) QP_MUST_USE;
 /* All of it. The names of the instance, and that its job has ended, are the caller's. */
 int stored_load_whole(const struct row_source *source, struct arena *arena,
                       struct instance *out_instance) QP_MUST_USE;

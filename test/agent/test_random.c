@@ -83,6 +83,14 @@ static void load_whole(void)
     }
 }
 
+static void load_draft(void)
+{
+    struct row_source source = agentrows_source(&rows);
+    if (over_rows) {
+        assert_int_equal(stored_load_draft(&source, &arena, &s), QP_OK);
+    }
+}
+
 static void save(void)
 {
     struct row_sink sink = agentrows_sink(&rows);
@@ -318,9 +326,9 @@ static void both_decide(int64_t now)
     struct draft d;
     int known = m.work_count;
     bool all_ended = true;
-    static struct instance seen;
-    load_whole();
-    seen = s; /* by the script, while the rows go on */
+    static struct instance seen; /* by the script, while the rows go on */
+    load_draft();
+    seen = s;
     draft_init(&d, &arena, over_rows ? &seen : &s);
     for (int64_t i = m.ongoing; i < m.execution_count; i++) {
         both_run(&d, i, scheduled_at);

@@ -44,12 +44,24 @@ static int get(void *context, struct arena *arena, bool works, qp_str name, qp_s
     return kept == NULL ? QP_OK : copy_value(arena, kept, out_value);
 }
 
+static struct omap_node *first_of(const struct omap *map, const struct row_range *range)
+{
+    return range->backwards ? omap_seek_before(map, range->after) : omap_seek(map, range->after);
+}
+
+static struct omap_node *next_of(const struct omap *map, const struct row_range *range,
+                                 const struct omap_node *node)
+{
+    return range->backwards ? omap_seek_before(map, omap_key(node)) : omap_next(node);
+}
+
 static int each(void *context, const struct row_range *range, void *visitor,
                 int (*visit)(void *visitor, qp_str name, qp_str value))
 {
     struct agentrows *rows = context;
-    struct omap_node *node = omap_seek(range->works ? &rows->works : &rows->data, range->after);
-    for (size_t i = 0; i < range->limit && node != NULL; i++, node = omap_next(node)) {
+    const struct omap *map = range->works ? &rows->works : &rows->data;
+    struct omap_node *node = first_of(map, range);
+    for (size_t i = 0; i < range->limit && node != NULL; i++, node = next_of(map, range, node)) {
         qp_str name;
         qp_str value;
         rows->read++;

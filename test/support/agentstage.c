@@ -20,7 +20,7 @@ void agentstage_init(struct agentstage *s, enum storetest_kind kind, const char 
     s->now_ms = 0;
     s->asked = 0;
     (void)snprintf(s->id, sizeof s->id, "%s", id);
-    s->run.lead_ms = &s->now_ms;
+    s->run.lead_ms = s->lives ? NULL : &s->now_ms;
     graphrun_init(&s->run, kind, TOPIC, NULL);
 }
 
@@ -51,6 +51,17 @@ static int read_instance(struct agentstage *s, struct arena *arena, struct insta
     struct qp_err err = {0};
     QP_TRY(find_job(s, arena, &err, &sight));
     return agent_instance(&sight, out);
+}
+
+static int give(void *context, struct arena *arena, const struct instance **out_instance)
+{
+    struct agentstage *s = context;
+    struct sight sight;
+    struct qp_err err = {0};
+    QP_TRY(find_job(s, arena, &err, &sight));
+    QP_TRY(agent_decision(&sight, &s->given));
+    *out_instance = &s->given;
+    return QP_OK;
 }
 
 static int see(void *context, struct arena *arena, const struct instance **out_instance)
@@ -347,6 +358,7 @@ struct tracestage agentstage_of(struct agentstage *s)
     return (struct tracestage){.context = s,
                                .start = start,
                                .see = see,
+                               .give = give,
                                .decided = decided,
                                .failed = failed,
                                .retry = retry,
@@ -356,4 +368,77 @@ struct tracestage agentstage_of(struct agentstage *s)
                                .report = report,
                                .timers = timers,
                                .mode = mode};
+}
+
+/* ---------------------------------------------------------------------------------- many decisions */
+
+struct deciding {
+    struct request_result result;
+    struct arena arena;
+    const struct task *task;
+    int rc;
+    bool answered;
+};
+
+static struct deciding decisions[AGENTSTAGE_DECISIONS];
+
+static void note_decided(struct engine *e, struct command *c, int rc, const char *why)
+{
+    struct deciding *d = (struct deciding *)((char *)c - offsetof(struct deciding, result.command));
+    (void)e;
+    (void)why;
+    d->rc = rc;
+    d->answered = true;
+}
+
+static void run_script(struct agentstage *s, struct deciding *d, agentscript script, void *context)
+{
+    const struct instance *instance = NULL;
+    const struct branch *branch = NULL;
+    struct draft draft;
+    qp_str properties;
+    (void)snprintf(s->id, sizeof s->id, "%.*s", STR_ARG(d->task->jid));
+    assert_int_equal(give(s, &d->arena, &instance), QP_OK);
+    draft_init(&draft, &d->arena, instance);
+    while (!draft_is_finished(&draft)) {
+        qp_str output = QP_NONE;
+        assert_int_equal(draft_branch(&draft, NULL, &branch, &properties), QP_OK);
+        bool ends = script(context, &draft, branch, &properties);
+        assert_int_equal(draft_post(&draft, properties, ends ? &output : NULL, NULL), QP_OK);
+    }
+    assert_int_equal(draft_write(&d->arena, &draft, &d->result.output), QP_OK);
+}
+
+static size_t submit_decisions(struct agentstage *s, agentscript script, void *context)
+{
+    size_t count = 0;
+    for (const struct task *task = s->run.first; task != NULL && count < AGENTSTAGE_DECISIONS;
+         task = task->next) {
+        struct deciding *d = &decisions[count];
+        if (!str_equal(task->addr, AGENT_ADDRESS)) {
+            continue;
+        }
+        *d = (struct deciding){.task = task, .result = {.kind = RESULT_DONE, .task = task}};
+        arena_init(&d->arena, &s->run.f.t.env, 0);
+        run_script(s, d, script, context);
+        request_result(&d->result);
+        d->result.command.answer = note_decided;
+        engine_submit(s->run.e, &d->result.command);
+        count++;
+    }
+    return count;
+}
+
+size_t agentstage_decide(struct agentstage *s, agentscript script, void *context)
+{
+    graphrun_rest(&s->run);
+    size_t count = submit_decisions(s, script, context);
+    graphrun_rest(&s->run);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(decisions[i].answered);
+        assert_int_equal(decisions[i].rc, QP_OK);
+        graphrun_drop(&s->run, decisions[i].task);
+        arena_done(&decisions[i].arena);
+    }
+    return count;
 }

@@ -12,9 +12,11 @@
 
 struct agentstage {
     struct graphrun run;
-    int64_t now_ms;
-    char id[64]; /* of the job */
+    bool lives;     /* set before: its time is the store's, and waits have timers */
+    int64_t now_ms; /* else: the time of all instances */
+    char id[64];    /* of the job */
     struct instance seen;
+    struct instance given;
     unsigned asked; /* events and the like: their idempotency keys */
 };
 
@@ -22,6 +24,15 @@ struct agentstage {
 void agentstage_init(struct agentstage *s, enum storetest_kind kind, const char *id);
 void agentstage_done(struct agentstage *s);
 struct tracestage agentstage_of(struct agentstage *s);
+
+/* What a script does with one execution. False: the branch is left, not ended. */
+typedef bool (*agentscript)(void *context, struct draft *draft, const struct branch *branch,
+                            qp_str *properties);
+/* Every decision in hand, up to AGENTSTAGE_DECISIONS of any job, is made by the script; all are brought together, as those of many
+ * workers are, and share commits. Returns how many there were; s->id is that of the last one. */
+#define AGENTSTAGE_DECISIONS 500
+size_t agentstage_decide(struct agentstage *s, agentscript script, void *context);
+
 /* The arrays as they stand, as JSON. */
 int agentstage_show(struct agentstage *s, struct buf *out);
 

@@ -424,6 +424,7 @@ static int do_decision(struct player *p)
         return QP_OK;
     }
     arena_reset(&p->decision);
+    QP_TRY(p->stage->give(p->stage->context, &p->decision, &p->instance));
     draft_init(&draft, &p->decision, p->instance);
     QP_TRY(play_runs(p, &draft, runs));
     if (p->stuck) {
@@ -689,6 +690,7 @@ int agenttrace_play(const struct qp_env *env, qp_str text, struct buf *out, stru
     struct tracestage stage = {.context = &m,
                                .start = memory_start,
                                .see = memory_see,
+                               .give = memory_see,
                                .decided = memory_decided,
                                .failed = memory_failed,
                                .retry = memory_retry,

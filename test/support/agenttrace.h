@@ -22,6 +22,8 @@ struct tracestage {
     int (*start)(void *context, int64_t now_ms, qp_str name, qp_str input, qp_str properties);
     /* All of it, as it stands; until the next step. */
     int (*see)(void *context, struct arena *arena, const struct instance **out_instance);
+    /* What a draft reads of it. A decision is out. */
+    int (*give)(void *context, struct arena *arena, const struct instance **out_instance);
     int (*decided)(void *context, int64_t now_ms, const struct draft *draft, struct qp_err *err);
     /* QP_E_CONFLICT: no decision is out. */
     int (*failed)(void *context, int64_t now_ms, const struct state_error *error, bool modified,
