@@ -1,4 +1,4 @@
-/* format.h - results as bytes: canonical JSON, JSON lines, tree text
+/* format.h - results as bytes: canonical JSON, JSON lines, tree text, pictures, bills of materials
  *
  * Formats read the items of a request level by level, in the order of their paths: the `index`-th item of a level, where
  * indexes of one level are asked for in ascending order. A source of rows keeps one cursor per level; JSON and JSON
@@ -7,12 +7,14 @@
  *
  *   json    {roots, universe, hash, end: {result, reason}, counts, nodes, edges, errors}. Nodes: the roots in their
  *           order, then by id. Edges by (from, to, requirement, kind), each once. `hash` is the SHA-256 of the text
- *           without its member "hash": the same result has the same bytes on every machine. Keeps an index of nodes and
- *           edges in memory, about 60 bytes and the texts per node, 40 bytes and the requirement per edge.
+ *           without its member "hash": the same result has the same bytes on every machine. It and the formats below
+ *           the tree keep nodes and edges in memory (result_graph.h).
  *   jsonl   one line per item in canonical order; keeps one level's parents at a time
  *   tree    depth first, one line per item; an item that was expanded elsewhere is marked "(deduped)", one of its own
  *           ancestors "(circular)", one whose relationships the depth limit has cut "(...)", a failed one with its
  *           error. Keeps one line's ancestors.
+ *   dot, mermaid    a picture in words (format_draw.h)
+ *   cyclonedx, spdx a bill of materials (bom.h)
  *
  * The id of a node is its package URL: pkg:deb/debian/NAME@VERSION, as the type says (format_purl).
  */
@@ -44,12 +46,36 @@ struct format_digest {
     int64_t edges;
     int64_t errors; /* nodes that have some */
 };
+struct result_graph;
+int format_digest_of(const struct result_graph *g, const struct carto_result_head *head,
+                     struct format_digest *out_digest) QP_MUST_USE;
 int format_hash(const struct qp_env *env, const struct carto_items *items,
                 const struct carto_result_head *head, struct format_digest *out_digest) QP_MUST_USE;
-/* QP_E_CORRUPT: `hash` is not what the items give. */
-int format_json(const struct qp_env *env, const struct carto_items *items,
-                const struct carto_result_head *head, qp_str hash, void *context,
-                carto_sink sink) QP_MUST_USE;
+
+enum carto_format {
+    CARTO_JSON,
+    CARTO_JSONL,
+    CARTO_TREE,
+    CARTO_DOT,
+    CARTO_MERMAID,
+    CARTO_CYCLONEDX,
+    CARTO_SPDX,
+    CARTO_FORMATS
+};
+#define CARTO_FORMAT_WORDS "json, jsonl, tree, dot, mermaid, cyclonedx or spdx"
+bool format_read(qp_str word, enum carto_format *out_format);
+const char *format_media_type(enum carto_format format);
+
+/* A result to be written; `hash` is what FORMAT has recorded. */
+struct format_of {
+    const struct qp_env *env;
+    struct carto_items items;
+    struct carto_result_head head;
+    qp_str hash;
+    enum carto_format format;
+};
+/* QP_E_CORRUPT: `hash` is not what the items give (not asked by jsonl and tree). */
+int format_write(const struct format_of *of, void *context, carto_sink sink) QP_MUST_USE;
 
 /* The package URL of a node. */
 void format_purl(struct buf *out, const struct carto_package *package);

@@ -6,26 +6,7 @@
  */
 #include "carto/format_items.h"
 
-static void put_text(struct json_writer *w, const char *key, qp_str text)
-{
-    json_key(w, str_from(key));
-    json_put_str(w, text);
-}
-
-static void put_optional(struct json_writer *w, const char *key, qp_str text)
-{
-    if (text.n > 0) {
-        put_text(w, key, text);
-    }
-}
-
-static void put_true(struct json_writer *w, const char *key, bool truth)
-{
-    if (truth) {
-        json_key(w, str_from(key));
-        json_put_bool(w, true);
-    }
-}
+#include "carto/format_output.h"
 
 /* ------------------------------------------------------------------------------------------ JSON lines */
 
@@ -33,7 +14,7 @@ static void put_path(struct json_writer *w, struct buf *room, const char *key, q
 {
     buf_reset(room);
     path_print(room, path);
-    put_text(w, key, buf_slice(room));
+    member_put_text(w, key, buf_slice(room));
 }
 
 static void put_exclusions(struct json_writer *w, qp_str set)
@@ -58,18 +39,18 @@ static void put_selected(struct json_writer *w, struct buf *room, const struct c
     if (item->is_selected) {
         buf_reset(room);
         format_purl(room, &item->selected);
-        put_text(w, "selected", buf_slice(room));
+        member_put_text(w, "selected", buf_slice(room));
     }
-    put_true(w, "virtual", item->is_virtual);
-    put_true(w, "advice_ignored", item->advice_ignored);
-    put_true(w, "frontier", item->is_frontier);
-    put_true(w, "optional", item->is_optional);
+    member_put_true(w, "virtual", item->is_virtual);
+    member_put_true(w, "advice_ignored", item->advice_ignored);
+    member_put_true(w, "frontier", item->is_frontier);
+    member_put_true(w, "optional", item->is_optional);
     if (item->state == CARTO_DUPLICATE) {
         put_path(w, room, "duplicate_of", item->duplicate_of);
     }
     if (item->failure != CARTO_NO_FAILURE) {
-        put_text(w, "error", str_from(carto_failure_text(item->failure)));
-        put_text(w, "message", item->error);
+        member_put_text(w, "error", str_from(carto_failure_text(item->failure)));
+        member_put_text(w, "message", item->error);
     }
 }
 
@@ -82,7 +63,7 @@ static void put_parent(struct json_writer *w, struct buf *room, qp_str path)
         room->n--;
     }
     if (room->n > 0) {
-        put_text(w, "parent", (qp_str){room->p, room->n - 1});
+        member_put_text(w, "parent", (qp_str){room->p, room->n - 1});
     }
 }
 
@@ -97,14 +78,14 @@ static int write_item(struct buf *line, struct buf *room, const struct carto_ite
     json_put_i64(&w, (int64_t)path_ordinal(item->path));
     json_key(&w, QP_STR("depth"));
     json_put_i64(&w, (int64_t)path_level(item->path));
-    put_text(&w, "type", item->target.type);
-    put_text(&w, "target", item->target.name);
-    put_optional(&w, "advice", item->advice);
-    put_text(&w, "kind", item->kind);
-    put_optional(&w, "via", item->via);
-    put_text(&w, "scope", str_from(carto_scope_text(item->context.scope)));
+    member_put_text(&w, "type", item->target.type);
+    member_put_text(&w, "target", item->target.name);
+    member_put_some(&w, "advice", item->advice);
+    member_put_text(&w, "kind", item->kind);
+    member_put_some(&w, "via", item->via);
+    member_put_text(&w, "scope", str_from(carto_scope_text(item->context.scope)));
     put_exclusions(&w, item->context.exclusions);
-    put_text(&w, "state", str_from(carto_state_text(item->state)));
+    member_put_text(&w, "state", str_from(carto_state_text(item->state)));
     put_selected(&w, room, item);
     json_end_object(&w);
     QP_TRY(json_writer_done(&w));

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "carto/format_output.h"
+
 const char *carto_step_text(enum carto_step step)
 {
     static const char *const texts[] = {"select", "resolve", "traverse"};
@@ -25,22 +27,6 @@ static int keep_text(struct buf *text, struct arena *a, qp_str *out)
     return is_copied ? QP_OK : QP_E_NOMEM;
 }
 
-static void put_text(struct json_writer *w, const char *key, qp_str text)
-{
-    if (text.n > 0) {
-        json_key(w, str_from(key));
-        json_put_str(w, text);
-    }
-}
-
-static void put_true(struct json_writer *w, const char *key, bool truth)
-{
-    if (truth) {
-        json_key(w, str_from(key));
-        json_put_bool(w, true);
-    }
-}
-
 static int write_failure(const struct qp_env *env, struct arena *a,
                          const struct carto_outcome *outcome, qp_str *out)
 {
@@ -49,8 +35,8 @@ static int write_failure(const struct qp_env *env, struct arena *a,
     buf_init(&text, env, 0);
     json_writer_init(&w, &text);
     json_begin_object(&w);
-    put_text(&w, "failure", str_from(carto_failure_text(outcome->failure)));
-    put_text(&w, "message", outcome->text);
+    member_put_some(&w, "failure", str_from(carto_failure_text(outcome->failure)));
+    member_put_some(&w, "message", outcome->text);
     json_end_object(&w);
     return keep_text(&text, a, out);
 }
@@ -70,9 +56,9 @@ static int run_select(const struct split_item *s, struct arena *a, qp_str *out, 
     buf_init(&text, s->env, 0);
     json_writer_init(&w, &text);
     json_begin_object(&w);
-    put_text(&w, "selected", package);
-    put_true(&w, "virtual", item.is_virtual);
-    put_true(&w, "advice_ignored", item.advice_ignored);
+    member_put_some(&w, "selected", package);
+    member_put_true(&w, "virtual", item.is_virtual);
+    member_put_true(&w, "advice_ignored", item.advice_ignored);
     json_end_object(&w);
     return keep_text(&text, a, out);
 }
@@ -85,13 +71,13 @@ static void put_relation(struct json_writer *w, const struct carto_relation *r)
     json_begin_object(w);
     json_key(w, QP_STR("ordinal"));
     json_put_i64(w, (int64_t)r->ordinal);
-    put_text(w, "target", (qp_str){id, (size_t)n});
-    put_text(w, "advice", r->advice);
-    put_text(w, "kind", r->kind);
-    put_text(w, "via", r->via);
-    put_text(w, "scope", str_from(carto_scope_text(r->scope)));
-    put_text(w, "exclusions", r->exclusions);
-    put_true(w, "optional", r->is_optional);
+    member_put_some(w, "target", (qp_str){id, (size_t)n});
+    member_put_some(w, "advice", r->advice);
+    member_put_some(w, "kind", r->kind);
+    member_put_some(w, "via", r->via);
+    member_put_some(w, "scope", str_from(carto_scope_text(r->scope)));
+    member_put_some(w, "exclusions", r->exclusions);
+    member_put_true(w, "optional", r->is_optional);
     json_end_object(w);
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "carto/format.h"
 #include "cli/carto.h"
 #include "cli/jobs.h"
 
@@ -295,9 +296,9 @@ static int wait_for(struct cli *c, const char *id)
 int traversal_output(struct cli *c, const char **out_format)
 {
     const char *format = cli_has(c, OPT_output) ? c->values[OPT_output] : "json";
-    if (strcmp(format, "json") != 0 && strcmp(format, "jsonl") != 0 &&
-        strcmp(format, "tree") != 0) {
-        return cli_fail(c, EXIT_USAGE, "-o must be json, jsonl or tree, got '%s'", format);
+    enum carto_format known;
+    if (!format_read(str_from(format), &known)) {
+        return cli_fail(c, EXIT_USAGE, "-o must be " CARTO_FORMAT_WORDS ", got '%s'", format);
     }
     *out_format = format;
     return EXIT_OK;

@@ -4,7 +4,7 @@
 
 #include "cli/output.h"
 
-/* The format of -o: json (default), jsonl or tree. */
+/* The format of -o (carto/format.h); json is the default. */
 int traversal_output(struct cli *c, const char **out_format);
 /* The result of one that has ended, to stdout. */
 int traversal_print(struct cli *c, const char *id, const char *format);

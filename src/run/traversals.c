@@ -12,7 +12,6 @@
 #include "base/omap.h"
 #include "carto/atlas.h"
 #include "carto/deb.h"
-#include "carto/format_items.h"
 #include "carto/import.h"
 #include "carto/log.h"
 #include "carto/split.h"
@@ -190,49 +189,26 @@ int traversals_state(qp *q, qp_str ns, qp_str id, void *context, traversal_visit
 
 /* -------------------------------------------------------------------------------------------- results */
 
-bool traversal_format_read(qp_str word, enum traversal_format *out_format)
-{
-    static const char *const words[] = {"json", "jsonl", "tree"};
-    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
-        if (str_equal(word, str_from(words[i]))) {
-            *out_format = (enum traversal_format)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 struct rendering {
-    enum traversal_format format;
+    enum carto_format format;
     void *context;
     carto_sink sink;
 };
 
-static int render(struct viewing *v, struct result_source *source)
-{
-    const struct rendering *r = v->context;
-    struct carto_items items = result_items(source);
-    switch (r->format) {
-    case TRAVERSAL_JSON:
-        return format_json(&v->q->env, &items, &v->state.head, v->state.hash, r->context, r->sink);
-    case TRAVERSAL_JSONL:
-        return format_jsonl(&v->q->env, &items, r->context, r->sink);
-    case TRAVERSAL_TREE:
-        break;
-    }
-    return format_tree(&v->q->env, &items, r->context, r->sink);
-}
-
 static int render_result(struct viewing *v, struct qp_err *err)
 {
+    const struct rendering *r = v->context;
     struct result_source *source = NULL;
+    struct format_of of = {
+        .env = &v->q->env, .head = v->state.head, .hash = v->state.hash, .format = r->format};
     int rc;
     if (v->job->state != JOB_COMPLETED) {
         return err_set(err, QP_E_BUSY, "the traversal '%.*s' has no result %s", STR_ARG(v->id),
                        v->job->state == JOB_OPEN ? "yet" : "because it ended in ERROR");
     }
     QP_TRY(result_open(&v->q->env, v->store, v->job, err, &source));
-    rc = render(v, source);
+    of.items = result_items(source);
+    rc = format_write(&of, r->context, r->sink);
     result_close(source);
     if (rc == QP_E_CORRUPT) {
         return err_set(err, rc,
@@ -242,7 +218,7 @@ static int render_result(struct viewing *v, struct qp_err *err)
     return rc;
 }
 
-int traversals_result(qp *q, qp_str ns, qp_str id, enum traversal_format format, void *context,
+int traversals_result(qp *q, qp_str ns, qp_str id, enum carto_format format, void *context,
                       carto_sink sink, struct qp_err *err)
 {
     ENTER(q, sink != NULL, err);

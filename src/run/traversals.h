@@ -32,10 +32,8 @@ typedef int (*traversal_visit)(void *context, const struct job_row *job,
 int traversals_state(qp *q, qp_str ns, qp_str id, void *context, traversal_visit visit,
                      struct qp_err *err) QP_MUST_USE;
 
-enum traversal_format { TRAVERSAL_JSON, TRAVERSAL_JSONL, TRAVERSAL_TREE };
-bool traversal_format_read(qp_str word, enum traversal_format *out_format);
 /* The result as bytes. QP_E_BUSY: it is not there yet; QP_E_CORRUPT: its rows have changed since FORMAT. */
-int traversals_result(qp *q, qp_str ns, qp_str id, enum traversal_format format, void *context,
+int traversals_result(qp *q, qp_str ns, qp_str id, enum carto_format format, void *context,
                       carto_sink sink, struct qp_err *err) QP_MUST_USE;
 
 /* What has happened, a line each: what stands there never changes, and a traversal that runs adds to it. */

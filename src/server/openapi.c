@@ -34,7 +34,7 @@ static const struct {
     {"arch", "string", "An architecture; default amd64."},
     {"fields", "string", "depends (default), or all: whatever names the package."},
     {"recursive", "string", "true: also those that depend on them, and so on."},
-    {"format", "string", "json (default), jsonl or tree."},
+    {"format", "string", "json (default), jsonl, tree, dot, mermaid, cyclonedx or spdx."},
     {"store", "integer", "1: what is about the whole store, not about a namespace."},
 };
 

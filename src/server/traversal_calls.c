@@ -182,14 +182,13 @@ static int look_state(void *context, const struct job_row *job, const struct res
 
 void endpoint_traversal_result(struct api_call *c)
 {
-    static const char *const types[] = {"application/json", "application/jsonl", "text/plain"};
     qp_str word = api_parameter(c, "format");
-    enum traversal_format format = TRAVERSAL_JSON;
+    enum carto_format format = CARTO_JSON;
     struct looking looking = {0};
     struct qp_err err = {0};
     int rc;
-    if (!str_is_none(word) && !traversal_format_read(word, &format)) {
-        api_refuse(c, PROBLEM_BAD_PARAMETER, "format", "format must be json, jsonl or tree");
+    if (!str_is_none(word) && !format_read(word, &format)) {
+        api_refuse(c, PROBLEM_BAD_PARAMETER, "format", "format must be " CARTO_FORMAT_WORDS);
         return;
     }
     rc = traversals_state(api_engine(c->api), c->ns, c->parts[0], &looking, look_state, &err);
@@ -205,7 +204,7 @@ void endpoint_traversal_result(struct api_call *c)
     c->header_name = "Traverse-State";
     c->header_value = looking.word;
     c->status = looking.is_open ? 204 : 200;
-    c->content_type_out = types[format];
+    c->content_type_out = format_media_type(format);
     api_answer(c);
 }
 

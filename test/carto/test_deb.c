@@ -258,16 +258,18 @@ static int keep(void *context, const char *bytes, size_t size)
     return buf_rc(context);
 }
 
-/* All three formats of a traversal, one behind the other. */
+/* All formats of a traversal, one behind the other. */
 static int write_formats(struct traversal *v, struct buf *out)
 {
     struct carto_items items = cartorun_items(&v->run);
     struct carto_result_head head = {QP_STR("u"), stage_end(&v->run.counts), v->run.counts};
     struct format_digest digest;
     QP_TRY(format_hash(&t.env, &items, &head, &digest));
-    QP_TRY(format_json(&t.env, &items, &head, str_from(digest.hash), out, keep));
-    QP_TRY(format_jsonl(&t.env, &items, out, keep));
-    return format_tree(&t.env, &items, out, keep);
+    for (enum carto_format f = CARTO_JSON; f < CARTO_FORMATS; f++) {
+        QP_TRY(format_write(&(struct format_of){&t.env, items, head, str_from(digest.hash), f}, out,
+                            keep));
+    }
+    return QP_OK;
 }
 
 /* The order of work and repeated stages change no byte. */
@@ -314,7 +316,8 @@ static void test_hash(void **state)
     struct carto_items items = cartorun_items(&v.run);
     struct carto_result_head head = {QP_STR("u"), stage_end(&v.run.counts), v.run.counts};
     assert_int_equal(format_hash(&t.env, &items, &head, &digest), QP_OK);
-    assert_int_equal(format_json(&t.env, &items, &head, str_from(digest.hash), &text, keep), QP_OK);
+    struct format_of of = {&t.env, items, head, str_from(digest.hash), CARTO_JSON};
+    assert_int_equal(format_write(&of, &text, keep), QP_OK);
     member = memmem(text.p, text.n, "\"hash\":", 7);
     assert_non_null(member);
     hash_stream_init(&h);
@@ -322,9 +325,11 @@ static void test_hash(void **state)
     hash_stream_add(&h, member + member_size, text.n - (size_t)(member - text.p) - member_size);
     hash_stream_end(&h, own);
     assert_string_equal(own, digest.hash);
-    head.counts.excluded++;
-    assert_int_equal(format_json(&t.env, &items, &head, str_from(digest.hash), &text, keep),
-                     QP_E_CORRUPT);
+    of.head.counts.excluded++;
+    for (of.format = CARTO_JSON; of.format < CARTO_FORMATS; of.format++) {
+        bool is_checked = of.format != CARTO_JSONL && of.format != CARTO_TREE;
+        assert_int_equal(format_write(&of, &text, keep), is_checked ? QP_E_CORRUPT : QP_OK);
+    }
     buf_done(&text);
     cartorun_done(&v.run);
 }

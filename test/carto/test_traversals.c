@@ -202,12 +202,10 @@ static void write_formats(const struct carto_items *items, const struct carto_re
     struct carto_items next = *items;
     buf_reset(out);
     assert_int_equal(format_hash(&own.env, &next, head, &digest), QP_OK);
-    next = again(context);
-    assert_int_equal(format_json(&own.env, &next, head, str_from(digest.hash), out, keep), QP_OK);
-    next = again(context);
-    assert_int_equal(format_jsonl(&own.env, &next, out, keep), QP_OK);
-    next = again(context);
-    assert_int_equal(format_tree(&own.env, &next, out, keep), QP_OK);
+    for (enum carto_format f = CARTO_JSON; f < CARTO_FORMATS; f++) {
+        struct format_of of = {&own.env, again(context), *head, str_from(digest.hash), f};
+        assert_int_equal(format_write(&of, out, keep), QP_OK);
+    }
 }
 
 static struct carto_items in_memory(void *context)

@@ -37,7 +37,7 @@ test_refused() {
         expect 2 '' 'pattern' carto deb:p1 -x 'deb:a b' --db a.db &&
         expect 2 '' "override of 'deb:p2'" carto deb:p1 --take deb:p2=9 --db a.db &&
         expect 2 '' 'source packages' carto deb:p1 --scope build_time --db a.db &&
-        expect 2 '' '-o must be json, jsonl or tree' carto deb:p1 -o xml --db a.db
+        expect 2 '' '-o must be json, jsonl, tree, dot, mermaid, cyclonedx or spdx, got .xml' carto deb:p1 -o xml --db a.db
 }
 
 test_errors_of_items() {

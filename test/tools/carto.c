@@ -5,7 +5,7 @@
  * Commands, one per line, each writes one file:
  *
  *   set CLOSURE DEPTH FILE ROOT...     lines "N name" and "E from to", edges of kind provides left out; DEPTH - is none
- *   json|jsonl|tree CLOSURE DEPTH FILE ROOT...
+ *   FORMAT CLOSURE DEPTH FILE ROOT...       one of format.h
  *   rdepends FIELDS FILE NAME          FIELDS: needed or all; lines "name"
  *   rset FILE NAME                     recursive, fields needed: lines "N name", "E name dependent"
  *   names FILE                         real packages, by name
@@ -17,7 +17,7 @@
 #include "base/env.h"
 #include "carto/deb.h"
 #include "carto/deb_import.h"
-#include "carto/format_items.h"
+#include "carto/format.h"
 #include "support/cartorun.h"
 
 static struct qp_env env;
@@ -135,6 +135,7 @@ static void write_format(struct carto_run *run, const char *format, FILE *out)
     struct carto_items items = cartorun_items(run);
     struct carto_result_head head = {.reason = stage_end(&run->counts), .counts = run->counts};
     struct format_digest digest;
+    struct format_of of = {.env = &env, .items = items};
     char universe[sizeof table.universe + 4];
     int rc = QP_OK;
     (void)snprintf(universe, sizeof universe, "deb@%s", table.universe); /* as a job has it */
@@ -143,15 +144,14 @@ static void write_format(struct carto_run *run, const char *format, FILE *out)
         write_set(run, out);
         return;
     }
-    if (strcmp(format, "json") == 0) {
-        rc = format_hash(&env, &items, &head, &digest);
-        if (rc == QP_OK) {
-            rc = format_json(&env, &items, &head, str_from(digest.hash), out, write_piece);
-        }
-    } else if (strcmp(format, "jsonl") == 0) {
-        rc = format_jsonl(&env, &items, out, write_piece);
-    } else {
-        rc = format_tree(&env, &items, out, write_piece);
+    if (!format_read(str_from(format), &of.format)) {
+        die("format", format);
+    }
+    rc = format_hash(&env, &items, &head, &digest);
+    if (rc == QP_OK) {
+        of.head = head;
+        of.hash = str_from(digest.hash);
+        rc = format_write(&of, out, write_piece);
     }
     if (rc != QP_OK) {
         die(format, qp_code_text(rc));
