@@ -15,9 +15,9 @@
 struct result_node {
     qp_str id; /* its package URL */
     struct carto_package package;
-    uint64_t level; /* the lowest */
-    uint64_t root;  /* its index among the roots + 1; 0: none */
-    size_t index;   /* in `nodes` */
+    uint64_t level;    /* the lowest */
+    uint64_t root;     /* its index among the roots + 1; 0: none */
+    size_t index;      /* in `nodes` */
     size_t first_edge; /* its edges are edges[first_edge] and so on */
     size_t edge_count;
     bool is_frontier;

@@ -525,7 +525,7 @@ static void one_program(uint64_t seed)
 static void test_programs(void **state)
 {
     uint64_t seed = testenv_seed();
-    int count = testenv_is_torture() ? 200000 : 10000;
+    int count = testenv_is_torture() ? 200000 : 4000;
     testenv_init(&t, seed);
     for (int i = 0; i < count; i++) {
         one_program(seed + (uint64_t)i);

@@ -358,7 +358,7 @@ static const char *const killed[] = {
 static void test_killed_at_every_commit(void **state)
 {
     /* in the short lane: in memory, on a file, on a server; fused and step by step */
-    static const int64_t strides[2][3] = {{2, 7, 31}, {17, 61, 127}};
+    static const int64_t strides[2][3] = {{5, 17, 61}, {31, 127, 251}};
     bool is_long = testenv_is_torture();
     struct buf expected;
     int64_t kills = 0;

@@ -11,7 +11,7 @@
  *   every write has a failpoint   SQLite counts as many changed rows as write.* points were passed.
  *   every failpoint is passed     the list that tools/failpoints reads from the source, and nothing that is not in it.
  *
- * In the check lane QP_SEED chooses the points, about every second one for errors and KILLS for
+ * In the check lane QP_SEED chooses the points, about every fifth one for errors and KILLS for
  * kills; the torture lane takes them all.
  */
 #include <setjmp.h>
@@ -32,7 +32,7 @@
 #include "support/storetest.h"
 #include "workload.h"
 
-#define KILLS 60
+#define KILLS 40
 
 static const char *const points[] = {
 #define POINT(name) name,
@@ -151,7 +151,7 @@ static bool commit_with_error(struct workload *w, int64_t n, size_t former)
 /* How many points to leave out before the next one. */
 static int64_t skip_points(uint64_t *random)
 {
-    return is_torture() ? 0 : (int64_t)testenv_random_below(random, 3);
+    return is_torture() ? 0 : (int64_t)testenv_random_below(random, 9);
 }
 
 static void errors_leave_no_trace_on(enum storetest_kind kind)

@@ -331,8 +331,8 @@ static void test_ops_on_sqlite_sqlite_memory(void **state)
 {
     (void)state;
     for (int kind = 0; kind < OP_COUNT; kind++) {
-        loop_op_sqlite((enum op_kind)kind, SQLITE_MEMORY, false, 11 + kind % 5);
-        loop_op_sqlite((enum op_kind)kind, SQLITE_MEMORY, true, 19 + kind % 5);
+        loop_op_sqlite((enum op_kind)kind, SQLITE_MEMORY, false, 29 + kind % 5);
+        loop_op_sqlite((enum op_kind)kind, SQLITE_MEMORY, true, 47 + kind % 5);
     }
 }
 
@@ -345,7 +345,7 @@ static void test_decided_ops(void **state)
         loop_op_memory((enum op_kind)kind, false);
         loop_op_memory((enum op_kind)kind, true);
         loop_op_sqlite((enum op_kind)kind, STORE_MEMORY, false, 1);
-        loop_op_sqlite((enum op_kind)kind, SQLITE_MEMORY, true, 23 + kind % 5);
+        loop_op_sqlite((enum op_kind)kind, SQLITE_MEMORY, true, 59 + kind % 5);
     }
     in_decisions = false;
 }
@@ -451,9 +451,9 @@ static void test_opening(void **state)
     (void)state;
     loop_both("open memory", STORE_MEMORY, 1, nothing_there, open_memory);
     loop_both("create", STORE_MEMORY, 1, nothing_there, open_sqlite);
-    loop_both("create", SQLITE_MEMORY, 797, nothing_there, open_sqlite);
+    loop_both("create", SQLITE_MEMORY, 1597, nothing_there, open_sqlite);
     loop_both("open", STORE_MEMORY, 1, file_there, open_sqlite);
-    loop_both("open", SQLITE_MEMORY, 397, file_there, open_sqlite);
+    loop_both("open", SQLITE_MEMORY, 797, file_there, open_sqlite);
 }
 
 static void test_reading(void **state)
@@ -461,7 +461,7 @@ static void test_reading(void **state)
     (void)state;
     loop_both("read memory", STORE_MEMORY, 1, memory_there, reading);
     loop_both("read", STORE_MEMORY, 1, store_there, reading);
-    loop_both("read", SQLITE_MEMORY, 149, store_there, reading);
+    loop_both("read", SQLITE_MEMORY, 397, store_there, reading);
 }
 
 static void test_closing(void **state)

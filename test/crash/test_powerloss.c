@@ -148,7 +148,7 @@ static void test_both_outcomes_exist(void **state)
 
 static void test_full_loses_nothing(void **state)
 {
-    struct tally tally = play_all(FAULTVFS_SYNC_PLAYED, DURABILITY_FULL, torture ? 1 : 30, 3);
+    struct tally tally = play_all(FAULTVFS_SYNC_PLAYED, DURABILITY_FULL, torture ? 1 : 60, 3);
     (void)state;
     assert_int_equal(tally.lost, 0);
     assert_true(tally.changes > 500);

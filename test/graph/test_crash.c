@@ -293,11 +293,11 @@ static void test_P6_ten_entries_of_one_leg1(void **state)
 
 /* ------------------------------------------------------------------------------------- stop and values */
 
-/* A graph that is killed after its n-th commit, for all n; where a run takes long the check lane takes every third. */
+/* A graph that is killed after its n-th commit, for all n; where a run takes long the check lane takes every fifth. */
 static void killed_everywhere(const char *topic, const char *input, void (*expect)(void))
 {
     for (int i = 0; i < 2 * storetest_kinds(); i++) {
-        int64_t stride = i / 2 < STORETEST_SQLITE_SMALL || testenv_is_torture() ? 1 : 3;
+        int64_t stride = i / 2 < STORETEST_SQLITE || testenv_is_torture() ? 1 : 5;
         bool killed = true;
         int64_t n = 1;
         for (; killed; n += stride) {
@@ -445,13 +445,13 @@ static void test_P6_stale_leg(void **state)
 /* ------------------------------------------------------------------------------------------ everything */
 
 /* Ledgers, results and calls are those of a run in which each came once; only the counts of entries may differ. In the
- * check lane, QP_SEED chooses every third case for the stores that take long. */
+ * check lane, QP_SEED chooses every fifth case for the stores that take long. */
 static void test_P6_every_message_comes_twice(void **state)
 {
     uint64_t seed = testenv_seed();
     (void)state;
     for (int i = 0; i < 2 * storetest_kinds(); i++) {
-        size_t stride = i / 2 < STORETEST_SQLITE || testenv_is_torture() ? 1 : 3;
+        size_t stride = i / 2 < STORETEST_SQLITE || testenv_is_torture() ? 1 : 5;
         for (size_t k = (seed + (unsigned)i) % stride; k < graph_case_count; k += stride) {
             struct case_way way = {
                 .kind = (enum storetest_kind)(i / 2), .stepwise = i % 2 != 0, .twice = true};

@@ -1,6 +1,7 @@
 /* test_kills.c - every case, killed at every commit boundary: result, effects and digits as undisturbed, fsck clean
  *
- * In memory all boundaries are tried; on other stores the check lane takes a sample of them, the torture lane all.
+ * In memory all boundaries are tried, in the check lane of the cases of one type each, and every fifth of the others; on
+ * other stores the check lane takes a sample of them, the torture lane all.
  *
  * With a sanitizer, which looks for errors of memory and finds them in a sample, too, the check lane takes all boundaries of
  * the small cases in memory, and so all types and all kinds of boundaries; of the others it takes every so manyth, and on other
@@ -19,17 +20,18 @@
 
 #define BOUNDARIES_MAX 100000
 #define STRIDE_SANITIZED 53
-#define SHOT_BOUNDARIES 6 /* among which a single kill is chosen */
+#define SHOT_BOUNDARIES 6 /* among which the first kill is chosen */
 
 /* Primes, so that the sample of each case is another one. */
-static int64_t stride_of(int kind)
+static int64_t stride_of(const struct graph_case *c, int kind)
 {
-    static const int64_t strides[STORETEST_ALL] = {[STORETEST_MEMORY] = 1,
+    static const int64_t strides[STORETEST_ALL] = {[STORETEST_MEMORY] = 5,
                                                    [STORETEST_MEMORY_ROWS] = 7,
                                                    [STORETEST_SQLITE] = 43,
                                                    [STORETEST_SQLITE_SMALL] = 101,
                                                    [STORETEST_POSTGRES] = 397};
-    return testenv_is_torture() ? 1 : strides[kind];
+    bool all = testenv_is_torture() || (kind == STORETEST_MEMORY && case_is_of_type(c));
+    return all ? 1 : strides[kind];
 }
 
 static void kill_everywhere(const struct graph_case *c, struct case_way *way, int64_t stride)
@@ -81,7 +83,10 @@ static void run_all(bool stepwise)
             if (sample) {
                 kill_sample(&graph_cases[i], &way, &random);
             } else if (!is_left_out(&graph_cases[i], &way, &random)) {
-                kill_everywhere(&graph_cases[i], &way, stride_of(kind));
+                int64_t stride = stride_of(&graph_cases[i], kind);
+                way.kill_at =
+                    random_boundary(&random, stride < SHOT_BOUNDARIES ? stride : SHOT_BOUNDARIES);
+                kill_everywhere(&graph_cases[i], &way, stride);
             }
         }
     }

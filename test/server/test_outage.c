@@ -438,11 +438,11 @@ static void run_drill(enum outage outage, int away_ms, int times)
         assert_int_equal(pthread_create(&c->thread, NULL, client_main, c), 0);
     }
     for (int i = 0; i < times; i++) {
-        pause_ms(1500);
+        pause_ms(testenv_is_torture() ? 1500 : 700);
         take_away(&w);
         pause_ms(away_ms);
         bring_back(&w);
-        pause_ms(5000);
+        pause_ms(testenv_is_torture() ? 5000 : 2000);
     }
     atomic_store(&drill.stop, true);
     join(clients, false);

@@ -5,6 +5,9 @@
  * end of a socket is closed, which is so also when the test is killed. Children that the test forks
  * hold that end, too.
  *
+ * With QP_TEST_CLUSTER, the path of a directory, clusters are copies of one that the first program makes there
+ * (tools/runtests sets it).
+ *
  * Started by root, the server runs as the user postgres, who must be able to get to the directory.
  *
  * What does not work says so on stderr, with the server's log, and aborts. Calls of one server come
