@@ -12,7 +12,6 @@
 #ifndef QP_CARTO_BOM_H
 #define QP_CARTO_BOM_H
 
-#include "carto/format_output.h"
 #include "carto/result_graph.h"
 
 /* What a package needs, by id, each once. */
@@ -39,10 +38,5 @@ struct bom_needs bom_needs_of(struct bom *b, const struct result_node *n);
 /* "8-4-4-4-12" digits of the hash. */
 #define BOM_UUID_SIZE 37
 void bom_uuid(qp_str hash, char out_text[BOM_UUID_SIZE]);
-
-int format_cyclonedx(const struct result_graph *g, const struct format_of *of,
-                     struct format_output *o) QP_MUST_USE;
-int format_spdx(const struct result_graph *g, const struct format_of *of,
-                struct format_output *o) QP_MUST_USE;
 
 #endif

@@ -4,10 +4,11 @@
  */
 #include "carto/format.h"
 
-#include "carto/bom.h"
+#include "carto/format_cyclonedx.h"
 #include "carto/format_draw.h"
 #include "carto/format_items.h"
 #include "carto/format_output.h"
+#include "carto/format_spdx.h"
 #include "carto/result_graph.h"
 
 static void put_counts(struct json_writer *w, const struct result_graph *g,

@@ -16,7 +16,7 @@
  *   dot, mermaid    a picture in words (format_draw.h)
  *   cyclonedx, spdx a bill of materials (bom.h)
  *
- * The id of a node is its package URL: pkg:deb/debian/NAME@VERSION, as the type says (format_purl).
+ * The id of a node is its package URL: pkg:deb/debian/NAME@VERSION, as the type says (result_purl).
  */
 #ifndef QP_CARTO_FORMAT_H
 #define QP_CARTO_FORMAT_H
@@ -76,10 +76,5 @@ struct format_of {
 };
 /* QP_E_CORRUPT: `hash` is not what the items give (not asked by jsonl and tree). */
 int format_write(const struct format_of *of, void *context, carto_sink sink) QP_MUST_USE;
-
-/* The package URL of a node. */
-void format_purl(struct buf *out, const struct carto_package *package);
-/* What an item stands for: what it has selected, or its target when nothing could be. */
-struct carto_package format_node(const struct carto_item *item);
 
 #endif

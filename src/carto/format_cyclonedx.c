@@ -1,4 +1,6 @@
 /* format_cyclonedx.c - a result as CycloneDX 1.5 (see bom.h) */
+#include "carto/format_cyclonedx.h"
+
 #include "carto/bom.h"
 
 #include <stdio.h>

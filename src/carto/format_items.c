@@ -7,6 +7,7 @@
 #include "carto/format_items.h"
 
 #include "carto/format_output.h"
+#include "carto/result_graph.h"
 
 /* ------------------------------------------------------------------------------------------ JSON lines */
 
@@ -38,7 +39,7 @@ static void put_selected(struct json_writer *w, struct buf *room, const struct c
 {
     if (item->is_selected) {
         buf_reset(room);
-        format_purl(room, &item->selected);
+        result_purl(room, &item->selected);
         member_put_text(w, "selected", buf_slice(room));
     }
     member_put_true(w, "virtual", item->is_virtual);
@@ -174,7 +175,7 @@ static bool is_circular(const struct walk *w, uint64_t level, qp_str name)
 
 static int node_text(struct walk *w, const struct carto_item *item, qp_str *out)
 {
-    struct carto_package p = format_node(item);
+    struct carto_package p = result_package(item);
     return carto_print(&w->memory, out, "%.*s:%.*s%s%.*s", STR_ARG(p.id.type), STR_ARG(p.id.name),
                        p.version.n > 0 ? "@" : "", STR_ARG(p.version));
 }

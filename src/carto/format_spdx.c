@@ -1,4 +1,6 @@
 /* format_spdx.c - a result as SPDX 2.3 (see bom.h) */
+#include "carto/format_spdx.h"
+
 #include "carto/bom.h"
 
 #include <stdio.h>

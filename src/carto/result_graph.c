@@ -9,7 +9,7 @@
 
 /* --------------------------------------------------------------------------------------- package URLs */
 
-struct carto_package format_node(const struct carto_item *item)
+struct carto_package result_package(const struct carto_item *item)
 {
     return item->is_selected ? item->selected : (struct carto_package){.id = item->target};
 }
@@ -30,7 +30,7 @@ static void write_escaped(struct buf *out, qp_str text)
 }
 
 /* A scope of a name, "@babel/core", is the namespace of the URL; packages of deb have their distribution there. */
-void format_purl(struct buf *out, const struct carto_package *package)
+void result_purl(struct buf *out, const struct carto_package *package)
 {
     qp_str name = package->id.name;
     const char *slash = name.n > 0 ? memrchr(name.p, '/', name.n) : NULL;
@@ -59,7 +59,7 @@ static int purl_of(struct arena *a, const struct carto_package *package, qp_str 
     struct buf text;
     bool is_copied = false;
     buf_init(&text, a->env, 0);
-    format_purl(&text, package);
+    result_purl(&text, package);
     is_copied = buf_rc(&text) == QP_OK && arena_copy(a, buf_slice(&text), out);
     buf_done(&text);
     return is_copied ? QP_OK : QP_E_NOMEM;
@@ -183,7 +183,7 @@ static int level_add(struct result_graph *g, struct level *l, struct result_node
 static int collect_item(struct result_graph *g, struct level *above, struct level *l,
                         const struct carto_item *item)
 {
-    struct carto_package package = format_node(item);
+    struct carto_package package = result_package(item);
     struct result_node *n = NULL;
     QP_TRY(find_node(g, &package, l->number, &n));
     QP_TRY(merge_item(g, item, n));

@@ -52,6 +52,11 @@ int result_graph_open(struct result_graph *g, const struct qp_env *env,
                       const struct carto_items *items) QP_MUST_USE;
 void result_graph_close(struct result_graph *g);
 
+/* The package URL of a node. */
+void result_purl(struct buf *out, const struct carto_package *package);
+/* What an item stands for: what it has selected, or its target when nothing could be. */
+struct carto_package result_package(const struct carto_item *item);
+
 /* The next error of a node in `rest`, which begins as its `errors`. */
 struct result_error {
     qp_str code;

@@ -1,14 +1,10 @@
-/* semver.h - versions and ranges of npm packages, as npm itself reads them
+/* semver.h - versions of npm packages, as npm itself reads them (ranges: semver_range.h)
  *
- *   1.2.3   1.2.3-beta.1   v1.2.3+build        ^1.2.3   ~1.2   1.x || >=2.5.0 <3   1.2 - 2.3   *
+ *   1.2.3   1.2.3-beta.1   v1.2.3+build
  *
  * npm reads versions of its registry loosely: "=v1.02.3beta" is 1.2.3-beta. Versions are ordered by their three numbers; a
  * pre-release comes before its version; identifiers of pre-releases are compared one by one, numbers as numbers and
  * before words. What follows '+' has no part in the order.
- *
- * A range is alternatives (||) of comparators that must all hold. What is no comparator is left out; a text with nothing
- * else is no range (npm takes it for a tag). A pre-release is only admitted by an alternative that names a pre-release
- * of the same three numbers.
  *
  * Versions are slices of the text they were read from. Pure; any thread.
  */
@@ -30,30 +26,6 @@ bool semver_read(qp_str text, struct semver *out) QP_MUST_USE;
 int semver_compare(const struct semver *a, const struct semver *b);
 /* The text that npm gives it: "1.2.3-beta". */
 void semver_write(struct buf *out, const struct semver *version);
-
-enum semver_op {
-    SEMVER_ANY,
-    SEMVER_BELOW,
-    SEMVER_AT_MOST,
-    SEMVER_EXACTLY,
-    SEMVER_AT_LEAST,
-    SEMVER_ABOVE
-};
-
-struct semver_comparator {
-    enum semver_op op;
-    struct semver version;
-    bool is_last; /* of its alternative */
-};
-
-struct semver_range {
-    const struct semver_comparator *rows;
-    size_t count;
-};
-
-/* The range lives in the arena. QP_E_INVALID, without a sentence: the text is not a range. QP_E_NOMEM. */
-int semver_range_read(struct arena *a, qp_str text, struct semver_range *out) QP_MUST_USE;
-bool semver_range_admits(const struct semver_range *range, const struct semver *version);
 
 /* What stands for one version in a range: numbers or x, the last ones may be missing.
  * semver_parts_take reads one that fills the text. */

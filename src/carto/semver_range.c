@@ -1,10 +1,10 @@
-/* semver_range.c - ranges of versions become comparators (see semver.h)
+/* semver_range.c - ranges of versions become comparators (see semver_range.h)
  *
  * npm rewrites the text of a range until only comparators are left: it removes white space and builds, expands hyphens,
  * carets, tildes and x. This does the same in one pass per alternative, over a copy that has had its white space put in
  * order, and takes the same texts for ranges: what is left out there is left out here.
  */
-#include "carto/semver.h"
+#include "carto/semver_range.h"
 
 /* A range while it is read. */
 struct making {

@@ -14,6 +14,7 @@
 #include "carto/deb.h"
 #include "carto/deb_import.h"
 #include "carto/format_items.h"
+#include "carto/result_graph.h"
 #include "support/cartorun.h"
 #include "support/testenv.h"
 
@@ -94,7 +95,7 @@ static void assert_nodes(const struct carto_run *run, const char *expected)
             const struct carto_item *item = &run->levels[level][i];
             if (item->is_first) {
                 buf_text(&text, text.n > 0 ? " " : "");
-                buf_str(&text, format_node(item).id.name);
+                buf_str(&text, result_package(item).id.name);
                 buf_text(&text, item->state == CARTO_FAILED_ITEM ? "!" : "");
                 buf_text(&text, item->advice_ignored ? "~" : "");
             }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/env.h"
-#include "carto/semver.h"
+#include "carto/semver_range.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

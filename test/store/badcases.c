@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "store/sqlite/sqlite_internal.h"
 #include "support/files.h"
 #include "support/testenv.h"
 
@@ -295,8 +296,12 @@ static void make_text_with_journal(void)
 }
 static void make_utf16(void)
 {
+    char version[60];
+    (void)snprintf(version, sizeof version, "PRAGMA user_version=%lld",
+                   (long long)sqlite_schema_version);
     run_sql(bad.path, "PRAGMA encoding='UTF-16le'; PRAGMA application_id=1364543824; "
-                      "CREATE TABLE qp_head(ns); PRAGMA user_version=8;");
+                      "CREATE TABLE qp_head(ns)");
+    run_sql(bad.path, version);
 }
 static void make_newer(void)
 {

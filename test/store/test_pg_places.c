@@ -158,13 +158,18 @@ static void burn_ids(const char *url)
  * on there with its last position misses nothing all the same. */
 static void test_restored_dump(void **state)
 {
-    struct pgserver *old = pgserver_start();
-    struct pgserver *young = pgserver_start();
-    const char *from = pgserver_url(old, "x");
-    const char *to = pgserver_url(young, "x");
+    struct pgserver *old;
+    struct pgserver *young;
+    const char *from;
+    const char *to;
     struct seen seen = {0};
     struct store *s;
     (void)state;
+    pgserver_never_copy();
+    old = pgserver_start();
+    young = pgserver_start();
+    from = pgserver_url(old, "x");
+    to = pgserver_url(young, "x");
     burn_ids(from);
     s = open_at(from);
     add_job(s, "a");

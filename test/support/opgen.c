@@ -7,7 +7,7 @@
 #include "support/testenv.h"
 
 #define NUMBERS 65536
-#define PICK_TRIES 6
+#define PICK_TRIES 16
 
 static void look(struct opgen *g, struct store *s);
 static void make_first(struct opgen *g);

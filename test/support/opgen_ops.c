@@ -281,16 +281,26 @@ static void make_act_create(struct opgen *g, struct op_act_create *op)
     op->waits = opgen_chance(g, 2) ? ACT_RETRIES : opgen_chance(g, 25) ? ACT_WAITS : ACT_BUSY;
 }
 
-/* An activity that is there. */
-static struct job_ref act_of(struct opgen *g, qp_str *out_addr)
+/* An activity that is there and is as `like` says; NULL: any. */
+static struct job_ref act_like(struct opgen *g, qp_str *out_addr, opgen_like like)
 {
-    const struct act_row *act = opgen_pick(g, TABLE_act, NULL);
+    const struct act_row *act = opgen_pick(g, TABLE_act, like);
     *out_addr = ONE_OF(g, addresses);
     if (act == NULL || bad(g)) {
         return job_of(g, NULL);
     }
     *out_addr = act->addr;
     return (struct job_ref){act->ns, act->job};
+}
+
+static struct job_ref act_of(struct opgen *g, qp_str *out_addr)
+{
+    return act_like(g, out_addr, NULL);
+}
+
+static bool act_is_cyclic(const void *row)
+{
+    return ((const struct act_row *)row)->cyclic != 0;
 }
 
 static void make_act_add(struct opgen *g, struct op_act_add *op)
@@ -306,7 +316,7 @@ static void make_act_add(struct opgen *g, struct op_act_add *op)
 
 static void make_act_notify(struct opgen *g, struct op_act_notify *op)
 {
-    op->ref = act_of(g, &op->addr);
+    op->ref = act_like(g, &op->addr, opgen_chance(g, 10) ? NULL : act_is_cyclic);
     op->rests = opgen_chance(g, 50);
     op->seen = bad(g) ? -1 : (int64_t)opgen_below(g, 40);
     op->after = bad(g) ? -1 : (int64_t)opgen_below(g, 4);
@@ -435,11 +445,12 @@ static void make_first_state(struct opgen *g, struct op_msg_put *op)
 }
 
 /* Good ones, and three that are refused. */
-static const qp_str time_limit_texts[] = {
-    {"start=700", 9},          {"run=900", 7},
-    {"beat=400", 8},           {"start=300,run=2000,beat=600", 27},
-    {"run=1500,beat=500", 17}, {"start=0", 7},
-    {"beat=5,run=5", 12},      {"stop=1", 6}};
+static const qp_str time_limit_texts[] = {{"start=700", 9},
+                                          {"run=900", 7},
+                                          {"beat=400", 8},
+                                          {"start=300,run=2000,beat=600", 27},
+                                          {"run=1500,beat=500", 17}};
+static const qp_str bad_limit_texts[] = {{"start=0", 7}, {"beat=5,run=5", 12}, {"stop=1", 6}};
 
 static void make_msg_put(struct opgen *g, struct op_msg_put *op)
 {
@@ -458,7 +469,9 @@ static void make_msg_put(struct opgen *g, struct op_msg_put *op)
     op->code = 200;
     op->priority = opgen_chance(g, 2) ? LIMIT_PRIORITY + 1 : (int64_t)opgen_below(g, 3);
     op->limit_key = opgen_chance(g, 2) ? QP_STR("*") : ONE_OF(g, limit_keys);
-    op->limits = opgen_chance(g, 70) ? QP_NONE : ONE_OF(g, time_limit_texts);
+    op->limits = opgen_chance(g, 70)  ? QP_NONE
+                 : opgen_chance(g, 8) ? ONE_OF(g, bad_limit_texts)
+                                      : ONE_OF(g, time_limit_texts);
     make_first_state(g, op);
     op->once = opgen_chance(g, 40);
 }

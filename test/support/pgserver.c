@@ -306,9 +306,16 @@ static void find_programs(struct pgserver *s)
     globfree(&found);
 }
 
+static bool never_copy;
+
+void pgserver_never_copy(void)
+{
+    never_copy = true;
+}
+
 static void find_model(struct pgserver *s)
 {
-    const char *model = getenv("QP_TEST_CLUSTER");
+    const char *model = never_copy ? NULL : getenv("QP_TEST_CLUSTER");
     int n = snprintf(s->model, sizeof s->model, "%s", model != NULL ? model : "");
     QP_ASSERT((size_t)n < sizeof s->model);
 }

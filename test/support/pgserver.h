@@ -20,6 +20,8 @@ struct pgserver;
 
 /* From now on clusters are made in $TMPDIR in any case: for who measures what a disk takes. */
 void pgserver_on_disk(void);
+/* From now on clusters are not copies: each has an identity of its own, which copies share. */
+void pgserver_never_copy(void);
 /* A new cluster that is up. Encoding UTF8, locale C, the superuser postgres, no passwords. */
 struct pgserver *pgserver_start(void);
 /* The same with further lines of postgresql.conf, ended by NULL: "max_connections = 5". */

@@ -17,7 +17,7 @@
 #include "base/env.h"
 #include "carto/deb.h"
 #include "carto/deb_import.h"
-#include "carto/format.h"
+#include "carto/result_graph.h"
 #include "support/cartorun.h"
 
 static struct qp_env env;
@@ -105,7 +105,7 @@ static int write_piece(void *context, const char *bytes, size_t size)
 
 static qp_str node_name(const struct carto_item *item)
 {
-    return format_node(item).id.name;
+    return result_package(item).id.name;
 }
 
 /* Parents of a level stand in the order of their children. */

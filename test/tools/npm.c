@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/env.h"
-#include "carto/semver.h"
+#include "carto/semver_range.h"
 
 static struct qp_env env;
 

@@ -620,7 +620,8 @@ static int count_closed(void *context, const void *row)
     const struct job_row *job = row;
     struct closed *closed = context;
     closed->by_state[job->state]++;
-    closed->reasons += memmem(job->error.p, job->error.n, reason, sizeof reason - 1) != NULL;
+    closed->reasons +=
+        job->error.n > 0 && memmem(job->error.p, job->error.n, reason, sizeof reason - 1) != NULL;
     return QP_OK;
 }
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "carto/semver.h"
+#include "carto/semver_range.h"
 #include "support/arenatest.h"
 
 /* Each version is later than the one before (semver.org 11, and what npm takes loosely). */
