@@ -17,6 +17,11 @@ int64_t acting_now(const struct turn *t)
     return agents->lead_ms != NULL ? *agents->lead_ms : bundle_now(t->bundle);
 }
 
+enum instance_mode acting_mode(const struct job_row *job)
+{
+    return job->paused != 0 ? MODE_PAUSE : MODE_RUN;
+}
+
 bool acting_is_led(const struct turn *t)
 {
     return ((const struct agents *)t->program->context)->lead_ms != NULL;
@@ -132,7 +137,9 @@ int acting_load(struct acting *a, struct turn *t, unsigned windows)
     *a =
         (struct acting){.t = t, .source = {.context = t, .get = get_in_turn, .each = each_in_turn}};
     QP_TRY(bundle_run(t->bundle));
-    return stored_load(&a->source, turn_arena(t), windows, &a->s, &a->stored);
+    QP_TRY(stored_load(&a->source, turn_arena(t), windows, &a->s, &a->stored));
+    a->s.mode = acting_mode(t->job);
+    return QP_OK;
 }
 
 int acting_begin(struct acting *a, struct turn *t)
@@ -140,6 +147,7 @@ int acting_begin(struct acting *a, struct turn *t)
     *a =
         (struct acting){.t = t, .source = {.context = t, .get = get_in_turn, .each = each_in_turn}};
     instance_init(&a->s, turn_arena(t), t->job->jid, t->job->workflow);
+    a->s.mode = acting_mode(t->job);
     stored_begin(&a->source, &a->stored);
     return bundle_run(t->bundle);
 }

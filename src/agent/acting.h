@@ -32,6 +32,8 @@ struct acting {
 
 int64_t acting_now(const struct turn *t);
 bool acting_is_led(const struct turn *t);
+/* Of a job that is open: the mode is the job's, and no row of the instance has it. */
+enum instance_mode acting_mode(const struct job_row *job);
 
 /* QP_E_NOT_FOUND: the instance has not begun. */
 int acting_load(struct acting *a, struct turn *t, unsigned windows) QP_MUST_USE;

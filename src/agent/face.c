@@ -66,19 +66,6 @@ static int take_event(struct turn *t, const struct kind_question *asking, struct
     return save_and_settle(&a, AGENT_EVENT_CAME, asking->name);
 }
 
-static int set_mode(struct turn *t, const struct kind_question *asking, struct qp_err *err)
-{
-    bool runs = str_equal(asking->name, QP_STR("run"));
-    struct acting a;
-    if (!runs && !str_equal(asking->name, QP_STR("pause"))) {
-        return err_set(err, QP_E_INVALID, "mode must be run or pause, got '%.*s'",
-                       STR_ARG(asking->name));
-    }
-    QP_TRY(acting_load(&a, t, WINDOW_WAITS | WINDOW_BUFFER));
-    QP_TRY(instance_set_mode(&a.s, acting_now(t), runs ? MODE_RUN : MODE_PAUSE));
-    return save_and_settle(&a, AGENT_MODE_SET, asking->name);
-}
-
 static int take_report(struct turn *t, const struct kind_question *asking)
 {
     struct acting a;
@@ -101,14 +88,29 @@ static int ask(void *state, struct turn *t, const struct kind_question *asking, 
     switch ((enum agent_question)asking->what) {
     case AGENT_EVENT:
         return take_event(t, asking, err);
-    case AGENT_MODE:
-        return set_mode(t, asking, err);
     case AGENT_REPORT:
         return take_report(t, asking);
     case AGENT_TIMERS:
         return take_timers(t);
     }
     return QP_E_UNSUPPORTED;
+}
+
+/* What came while it was paused is decided now (I22). A task that is a job of its own has no more to do, nor an instance that is
+ * still to begin. The journal has the resumption already. */
+static int resume(void *state, struct turn *t)
+{
+    struct acting a;
+    int rc = acting_load(&a, t, WINDOW_WAITS | WINDOW_BUFFER);
+    (void)state;
+    if (rc != QP_OK) {
+        return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+    }
+    QP_ASSERT(a.s.mode == MODE_RUN);
+    a.s.mode = MODE_PAUSE;
+    QP_TRY(instance_set_mode(&a.s, acting_now(t), MODE_RUN));
+    QP_TRY(acting_save(&a));
+    return acting_settle(&a, NULL);
 }
 
 /* --------------------------------------------------------------------------------------------- retry */
@@ -172,7 +174,10 @@ static int give_attempts(struct acting *a)
 {
     for (size_t i = 0; i < a->s.effect_count; i++) {
         const struct effect *effect = &a->s.effects[i];
-        struct answer_at again = {.purpose = QP_STR("again"), .code = AGENT_AGAIN, .each = true};
+        struct answer_at again = {.purpose = QP_STR("again"),
+                                  .code = AGENT_AGAIN,
+                                  .payload = QP_STR("{}"), /* a code is kept with its output */
+                                  .each = true};
         if (effect->kind != EFFECT_TASK && effect->kind != EFFECT_CHILD) {
             continue;
         }
@@ -380,6 +385,7 @@ static int fill_names(const struct sight *sight, struct instance *s)
     const void *row = NULL;
     QP_TRY(store_get(sight->store, sight->arena, TABLE_act, &key, &row, sight->err));
     QP_TRY(start_read(sight->arena, ((const struct act_row *)row)->input, &start));
+    s->mode = acting_mode(sight->job);
     s->id = sight->job->jid;
     s->custom_id = sight->job->custom_id;
     s->workflow_name = sight->job->workflow;
@@ -450,10 +456,8 @@ static int describe_activity(void *state, const struct sight *sight, const struc
 static int describe_history(void *state, const struct sight *sight, int64_t kind,
                             struct qp_event *event)
 {
-    static const char *const words[] = {[AGENT_EVENT_CAME] = "event",
-                                        [AGENT_MODE_SET] = "mode",
-                                        [AGENT_REPORTED] = "reported",
-                                        [AGENT_RETRIED] = "retried"};
+    static const char *const words[] = {
+        [AGENT_EVENT_CAME] = "event", [AGENT_REPORTED] = "reported", [AGENT_RETRIED] = "retried"};
     (void)state;
     (void)sight;
     if (kind >= KERNEL_EVENTS && kind - KERNEL_EVENTS < (int64_t)ARRAY_COUNT(words)) {
@@ -485,6 +489,7 @@ const struct face agent_face = {.kind = AGENT_KIND,
                                 .program = program_of,
                                 .resolve_start = resolve_start,
                                 .ask = ask,
+                                .resume = resume,
                                 .retry = retry,
                                 .result = result,
                                 .describe_activity = describe_activity,

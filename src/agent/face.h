@@ -21,13 +21,12 @@ struct instance;
 /* asking.what. */
 enum agent_question {
     AGENT_EVENT, /* onEvent: `name`, and its input as `text`, none: null. QP_E_LIMIT: the buffer is full */
-    AGENT_MODE,   /* `name`: run or pause */
     AGENT_REPORT, /* of a trace: `more` is a struct instance_report without works of its own */
     AGENT_TIMERS, /* of a trace */
 };
 
 /* Entries of the journal, behind KERNEL_EVENTS. */
-enum agent_event { AGENT_EVENT_CAME, AGENT_MODE_SET, AGENT_REPORTED, AGENT_RETRIED };
+enum agent_event { AGENT_EVENT_CAME, AGENT_REPORTED, AGENT_RETRIED };
 
 extern const struct face agent_face;
 

@@ -22,20 +22,18 @@ static int read_error(struct arena *arena, qp_str text, struct state_error *out_
 /* Numbers that are not in the instance as such. */
 struct head_rest {
     int64_t version;
-    int64_t mode;
     int64_t index; /* + 1 */
     qp_str error;
 };
 
 #define HEAD_VERSION 1
-#define HEAD_MEMBERS 23
+#define HEAD_MEMBERS 22
 
 static void head_members(struct instance *s, struct row_counts *counts, struct head_rest *rest,
                          struct member out[HEAD_MEMBERS])
 {
     const struct member members[HEAD_MEMBERS] = {
         NUMBER("v", &rest->version),
-        NUMBER("mode", &rest->mode),
         FLAG("completed", &s->completed),
         FLAG("ongoing", &s->decision_ongoing),
         FLAG("parked", &s->parked),
@@ -66,10 +64,8 @@ int rows_put_head(struct arena *arena, const struct instance *s, const struct ro
 {
     struct instance copy = *s;
     struct row_counts numbers = *counts;
-    struct head_rest rest = {.version = HEAD_VERSION,
-                             .mode = s->mode,
-                             .index = s->ongoing_index + 1,
-                             .error = s->error.json};
+    struct head_rest rest = {
+        .version = HEAD_VERSION, .index = s->ongoing_index + 1, .error = s->error.json};
     struct member members[HEAD_MEMBERS];
     head_members(&copy, &numbers, &rest, members);
     return members_write(arena, members, HEAD_MEMBERS, out_text);
@@ -83,10 +79,9 @@ int rows_get_head(struct arena *arena, qp_str text, struct instance *out_instanc
     *out_counts = (struct row_counts){0};
     head_members(out_instance, out_counts, &rest, members);
     QP_TRY(members_read(arena, text, members, HEAD_MEMBERS));
-    if (rest.version != HEAD_VERSION || rest.mode < MODE_RUN || rest.mode > MODE_KILL) {
+    if (rest.version != HEAD_VERSION) {
         return QP_E_CORRUPT;
     }
-    out_instance->mode = (enum instance_mode)rest.mode;
     out_instance->ongoing_index = rest.index - 1;
     return read_error(arena, rest.error, &out_instance->error);
 }

@@ -1,6 +1,6 @@
 /* rows.h - each item of an instance as the text of its row, and back (ADR 51)
  *
- *   head         {"mode":0,"ongoing":true,"index":4,...}: what a turn needs of the whole, and how many rows there are of each sort
+ *   head         {"ongoing":true,"index":4,...}: what a turn needs of the whole, and how many rows there are of each sort
  *   branch       {"start":3,"at":17,"hook":1,"name":..,"input":..,"ended":true,"result":..}
  *   executions   "0,1,2,0", at most AGENT_CHUNK keys
  *   definition   the input of a work's activity: what the script asked for; never changes

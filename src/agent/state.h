@@ -5,7 +5,7 @@
  *
  * Each item is one row of the store, never a part of one growing text:
  *
- *   head         the job's own data row: counts, ongoing_index, mode, the decision, last_ms, buffer_size, status
+ *   head         the job's own data row: counts, ongoing_index, the decision, last_ms, buffer_size, status
  *   branches     a row per branch, by key; written when it is prepared and when it ends
  *   executions   chunks of 512 keys per row; written at prepare, behind its last key
  *   works        the activity (awaited) or the job (dispatched) of the work, by branch key and position: `statuses`
@@ -148,7 +148,7 @@ struct instance {
     qp_str environment;
 
     /* Head */
-    enum instance_mode mode;
+    enum instance_mode mode; /* no row has it: its job is paused, or has ended */
     bool completed;
     bool decision_ongoing;
     bool parked;              /* the decision that is ongoing failed */

@@ -181,6 +181,10 @@ struct face {
      * has failed; QP_E_NOT_FOUND: no such part. NULL: a parked job is parked no more, its dead letters are live again, and
      * it has no parts. */
     int (*retry)(void *state, struct turn *t, qp_str part, struct qp_err *err);
+    /* A pause is of tasks alone: answers, timers and what is asked are taken in while the job is paused (op_job_pause.tasks), and
+     * `resume` does with them what is due. The job is paused no more; the turn as of `ask`, and all in that commit. NULL: all of
+     * the job's messages are set aside until it is resumed. */
+    int (*resume)(void *state, struct turn *t);
     /* A job that is made from another one, after its inception and before its first step, in the same commit: what it
      * takes over is written down here. Any code refuses the fork, with a pointer where a member is at fault. NULL: it
      * begins at its first step, and `at` is refused. */

@@ -54,7 +54,4 @@ static inline int64_t close_code(enum close_policy close)
 static_assert(MESSAGE_TASK == 3 && MESSAGE_START == 7 && MESSAGE_SIGNAL == 8 && MESSAGE_RESULT == 9,
               "kinds keep their numbers");
 
-/* The stream that engines serve. Topics of users have no such name. */
-#define ENGINE_TOPIC QP_STR("quipu:engine")
-
 #endif

@@ -186,12 +186,21 @@ void request_unpark(struct request_unpark *r)
     r->command.decide = unpark_decide;
 }
 
-static void change_fill(const struct request_change *r, const struct job_row *job, struct op *op)
+/* A kind that takes in what comes while its job is paused has something to do when it is resumed. */
+static const struct faced *resuming(struct engine *e, const struct job_row *job)
+{
+    struct faces *faces = engine_kernel(e)->faces;
+    const struct faced *of = faces == NULL ? NULL : faces_of(faces, job->kind);
+    return of != NULL && of->face->resume != NULL ? of : NULL;
+}
+
+static void change_fill(const struct request_change *r, const struct job_row *job, bool tasks,
+                        struct op *op)
 {
     struct job_ref ref = {job->ns, job->job};
     switch (r->change) {
     case JOB_CHANGE_PAUSE:
-        *op = (struct op){.kind = OP_job_pause, .job_pause = {.ref = ref}};
+        *op = (struct op){.kind = OP_job_pause, .job_pause = {.ref = ref, .tasks = tasks}};
         break;
     case JOB_CHANGE_RESUME:
         *op = (struct op){.kind = OP_job_resume,
@@ -204,22 +213,38 @@ static void change_fill(const struct request_change *r, const struct job_row *jo
     }
 }
 
+/* `job` as it was while it was paused: the journal's entry of its end makes the GUID of the turn this one's alone. */
+static int resume_kind(struct engine *e, struct command *c, struct bundle *b,
+                       const struct faced *of, const struct job_row *job)
+{
+    struct turn t;
+    QP_TRY(ask_begin(e, c, b, job, &t));
+    QP_TRY(of->face->resume(of->state, &t));
+    return ask_end(&t);
+}
+
 static int change_decide(struct engine *e, struct command *c, struct bundle *b)
 {
     struct request_change *r = (struct request_change *)c;
     const struct job_row *job;
+    const struct faced *of;
+    struct job_row before;
     struct op change;
     struct op *op;
-    (void)e;
     r->more = false;
     QP_TRY(request_job(b, r->ns, r->jid, &job));
-    change_fill(r, job, &change);
+    before = *job;
+    of = resuming(e, job);
+    change_fill(r, job, of != NULL, &change);
     op = bundle_op(b, change.kind);
     if (op == NULL) {
         return b->commit->rc;
     }
     *op = change;
     QP_TRY(bundle_run(b));
+    if (of != NULL && r->change == JOB_CHANGE_RESUME && before.paused != 0) {
+        QP_TRY(resume_kind(e, c, b, of, &before));
+    }
     r->more = (r->change == JOB_CHANGE_RESUME && op->job_resume.out_more) ||
               (r->change == JOB_CHANGE_DELETE && op->job_delete.out_more);
     return QP_OK;

@@ -224,7 +224,7 @@ int apply_job_pause(struct txn *t, struct op_job_pause *op)
     if (rc != QP_OK || job->paused != 0) {
         return rc;
     }
-    job->paused = 1;
+    job->paused = op->tasks ? PAUSE_TASKS : PAUSE_ALL;
     QP_TRY(job_word_update(t, job));
     return job_note(t, op->ref, EVENT_JOB_PAUSED, QP_NONE);
 }

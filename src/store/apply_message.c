@@ -190,17 +190,24 @@ int msg_move(struct txn *t, struct msg_row *m, enum msg_state state, int64_t wak
 /* 1 paused, 0 not (or nobody's job), or a negative code. That it is not is a hint, where others write:
  * a message that becomes READY after all is set aside by the claim that meets it. A claim that waited
  * for the job here, with messages in its hands, would be waited for by whoever has the job. */
-static int job_is_paused(struct txn *t, int64_t ns, int64_t job, int64_t owner)
+static bool is_set_aside(const struct job_row *job, const struct msg_row *m)
 {
+    return job != NULL && (job->paused == PAUSE_ALL ||
+                           (job->paused == PAUSE_TASKS && !str_equal(m->topic, ENGINE_TOPIC)));
+}
+
+static int job_is_paused(struct txn *t, const struct msg_row *m)
+{
+    const struct job_row key = {.ns = m->ns, .job = m->job};
     const struct job_row *row = NULL;
-    if (owner == OWNER_JOB) {
-        row = txn_peek(t, TABLE_job, &(struct job_row){.ns = ns, .job = job});
+    if (m->owner == OWNER_JOB) {
+        row = txn_peek(t, TABLE_job, &key);
     }
-    if (row != NULL && row->paused != 0) {
+    if (is_set_aside(row, m)) {
         /* Whoever sets a message aside holds the job: its resumption must find it. */
-        row = txn_get(t, TABLE_job, &(struct job_row){.ns = ns, .job = job});
+        row = txn_get(t, TABLE_job, &key);
     }
-    return t->rc != QP_OK ? t->rc : (row != NULL && row->paused != 0);
+    return t->rc != QP_OK ? t->rc : is_set_aside(row, m);
 }
 
 /* Into the hands of a worker, or of a run: the attempt begins. */
@@ -215,7 +222,7 @@ static int msg_hold(struct txn *t, struct lane_row *lane, struct msg_row *m, int
  * deliveries without an answer. */
 int msg_unstarted(struct txn *t, struct msg_row *m, int64_t hold_ms)
 {
-    int paused = job_is_paused(t, m->ns, m->job, m->owner);
+    int paused = job_is_paused(t, m);
     QP_ASSERT(m->state == MSG_READY);
     if (paused < 0) {
         return paused;
@@ -236,7 +243,7 @@ int msg_unstarted(struct txn *t, struct msg_row *m, int64_t hold_ms)
 
 int msg_release(struct txn *t, struct msg_row *m)
 {
-    int paused = job_is_paused(t, m->ns, m->job, m->owner);
+    int paused = job_is_paused(t, m);
     return paused < 0 ? paused : msg_move(t, m, paused ? MSG_ASIDE : MSG_READY, 0, 0);
 }
 
@@ -330,7 +337,7 @@ static int msg_place(struct txn *t, struct msg_row *m, const struct op_msg_put *
     if (put->delay_ms > 0) {
         return msg_move(t, m, MSG_DELAYED, t->now + put->delay_ms, 0);
     }
-    paused = job_is_paused(t, m->ns, m->job, m->owner);
+    paused = job_is_paused(t, m);
     if (paused < 0) {
         return paused;
     }
@@ -401,7 +408,7 @@ static int claim_one(struct txn *t, struct claim *c, const struct msg_row *found
 {
     struct op_msg_claim *op = c->op;
     struct msg_row *m;
-    int paused = job_is_paused(t, found->ns, found->job, found->owner);
+    int paused = job_is_paused(t, found);
     int rc;
     if (paused < 0) {
         return paused;

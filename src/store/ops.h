@@ -148,10 +148,11 @@ struct op_job_finish {
     int64_t keep_ms;
 };
 
-/* No new claims: messages of a paused job are set aside when a claim meets them, and born aside.
- * Duplicate: nothing. */
+/* No new claims: messages of a paused job are set aside when a claim meets them, and born aside; with
+ * `tasks` those alone that are not in the stream of engines. Duplicate: nothing. */
 struct op_job_pause {
     struct job_ref ref;
+    bool tasks;
 };
 
 /* Claims go on: brings back up to `limit` messages; out_more says that there are others, and the

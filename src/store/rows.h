@@ -49,6 +49,13 @@ enum act_wait { ACT_BUSY, ACT_WAITS, ACT_RETRIES, ACT_WAIT_COUNT };
  */
 enum msg_state { MSG_NONE, MSG_READY, MSG_DELAYED, MSG_HELD, MSG_ASIDE, MSG_DEAD, MSG_STATES };
 
+/* The stream that engines serve. Topics of users have no such name. */
+#define ENGINE_TOPIC QP_STR("quipu:engine")
+
+/* job_row.paused: which of its messages are set aside, all or those that workers would get. The others are in the stream that
+ * engines serve: what the job waits for is taken in meanwhile. */
+enum pause { PAUSE_NONE, PAUSE_ALL, PAUSE_TASKS };
+
 /* Journal entries that the store makes itself, for changes of a job that leave no other row: below zero,
  * so that the layers above have the numbers from zero on. How they stand in a row: event.h. */
 enum event_kind {

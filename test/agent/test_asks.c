@@ -247,6 +247,15 @@ static const char *parked(void)
     return text;
 }
 
+/* The work "1" of branch 0, if its task is in the hands of a worker. */
+static const struct task *task_in_hand(void)
+{
+    qp_str address;
+    graphrun_rest(&stage.run);
+    assert_int_equal(agent_work_address(&arena, 0, 0, &address), QP_OK);
+    return graphrun_find(&stage.run, "i", address);
+}
+
 /* A work that failed parks the job, which goes on; another attempt is given once, and has its own task. */
 static void retries(void)
 {
@@ -258,7 +267,9 @@ static void retries(void)
     decide(4, true);
     assert_int_equal(unpark("i", "b0/2"), QP_E_NOT_FOUND);
     assert_int_equal(unpark("i", "0/1"), QP_E_NOT_FOUND);
+    assert_null(task_in_hand());
     assert_int_equal(unpark("i", "b0/1"), QP_OK);
+    assert_non_null(task_in_hand());
     assert_int_equal(unpark("i", "b0/1"), QP_E_CONFLICT);
     assert_int_equal(unpark("i", NULL), QP_E_CONFLICT);
     assert_string_equal(parked(), "");
@@ -360,6 +371,157 @@ static void test_statuses(void **state)
     each_store(statuses);
 }
 
+/* ------------------------------------------------------------------------------------------- pauses */
+
+static void change(enum job_change what)
+{
+    struct request_change request = {.ns = STORE_NS_DEFAULT, .jid = QP_STR("i"), .change = what};
+    request_change(&request);
+    assert_true(graphrun_ask(&stage.run, &request.command));
+    assert_int_equal(stage.run.answer, QP_OK);
+    assert_false(request.more);
+}
+
+/* I22: a decision that is out is applied, events are taken in; no task is handed out, and nothing is triggered until resume. */
+static void pauses(void)
+{
+    change(JOB_CHANGE_PAUSE);
+    graphrun_expect(&stage.run, "i", "paused", NULL);
+    assert_int_equal(see()->mode, MODE_PAUSE);
+    decide(2, true);
+    assert_int_equal(see()->statuses.count, 1);
+    assert_false(see()->decision_ongoing);
+    assert_null(task_in_hand());
+    assert_int_equal(ask("i", NULL, event("E")).rc, QP_OK);
+    assert_int_equal(see()->buffer_count, 1);
+    change(JOB_CHANGE_PAUSE);
+    change(JOB_CHANGE_RESUME);
+    graphrun_expect(&stage.run, "i", "running", NULL);
+    assert_int_equal(see()->mode, MODE_RUN);
+    assert_int_equal(see()->buffer_count, 0);
+    assert_true(see()->decision_ongoing);
+    assert_non_null(task_in_hand());
+    change(JOB_CHANGE_RESUME);
+    decide(3, true);
+    assert_int_equal(see()->branch_count, 2);
+}
+
+/* What a worker has in hand when the job is paused may be reported, also that it failed; a retry waits, too. */
+static void pauses_with_results(void)
+{
+    struct instance_report done = {
+        .hook = HOOK_SUCCESS, .position = QP_STR("1"), .output = QP_STR("ok")};
+    decide(2, true);
+    assert_non_null(task_in_hand());
+    change(JOB_CHANGE_PAUSE);
+    fail_work(3);
+    assert_int_equal(see()->statuses.items[0]->state, WORK_SCHEDULED);
+    assert_int_equal(see()->buffer_count, 1);
+    assert_int_equal(unpark("i", "b0/1"), QP_OK);
+    assert_null(task_in_hand());
+    change(JOB_CHANGE_RESUME);
+    assert_int_equal(see()->statuses.items[0]->attempt, 2);
+    assert_non_null(task_in_hand());
+    decide(4, true);
+    change(JOB_CHANGE_PAUSE);
+    assert_int_equal(on.report(&stage, 5, &done), QP_OK);
+    assert_int_equal(see()->buffer_count, 1);
+    assert_false(see()->decision_ongoing);
+    change(JOB_CHANGE_RESUME);
+    decide(6, true);
+    graphrun_expect(&stage.run, "i", "completed", "null");
+}
+
+/* A decision whose task no worker had when the job was paused is not handed out, and goes on as it was prepared. */
+static void pauses_before_a_decision(void)
+{
+    graphrun_restart(&stage.run);
+    change(JOB_CHANGE_PAUSE);
+    graphrun_rest(&stage.run);
+    assert_true(see()->decision_ongoing);
+    assert_null(graphrun_find(&stage.run, "i", AGENT_ADDRESS));
+    assert_int_equal(ask("i", NULL, event("E")).rc, QP_OK);
+    change(JOB_CHANGE_RESUME);
+    assert_int_equal(see()->ongoing_index, 0);
+    assert_int_equal(see()->buffer_count, 1);
+    decide(2, false);
+    decide(3, false);
+    graphrun_expect(&stage.run, "i", "completed", "null");
+}
+
+static void test_002_pauses(void **state)
+{
+    (void)state;
+    each_store(pauses);
+    each_store(pauses_with_results);
+    each_store(pauses_before_a_decision);
+}
+
+/* An end is an end, paused or not: what comes later is refused. */
+static void kills(void)
+{
+    decide(2, true);
+    change(JOB_CHANGE_PAUSE);
+    assert_int_equal(ask("i", NULL, event("E")).rc, QP_OK);
+    assert_int_equal(graphrun_end(&stage.run, "i", JOB_INTERRUPTED), QP_OK);
+    graphrun_expect(&stage.run, "i", "interrupted", NULL);
+    assert_int_equal(see()->mode, MODE_KILL);
+    assert_int_equal(see()->buffer_count, 0);
+    assert_int_equal(ask("i", NULL, event("E")).rc, QP_E_CLOSED);
+    assert_int_equal(unpark("i", NULL), QP_E_CLOSED);
+}
+
+static void test_002_kills(void **state)
+{
+    (void)state;
+    each_store(kills);
+}
+
+static bool waits_a_while(void *context, struct draft *draft, const struct branch *branch,
+                          qp_str *properties)
+{
+    struct agent_work work = {.name = QP_STR("_Wait"),
+                              .position = QP_STR("1"),
+                              .type = WORK_WAIT,
+                              .end = WORK_END_AFTER,
+                              .end_ms = 100,
+                              .sync = true};
+    struct draft_reply reply;
+    (void)context;
+    (void)properties;
+    if (branch->call.hook != HOOK_HANDLE) {
+        return true;
+    }
+    assert_int_equal(draft_execute(draft, &work, 1, NULL, &reply), QP_OK);
+    return reply.status == REPLY_COMPLETED;
+}
+
+/* The timer of a wait fires while its instance is paused: the end is taken in with its own time. */
+static void test_002_waits_while_paused(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
+        memset(&stage, 0, sizeof stage);
+        stage.lives = true;
+        agentstage_init(&stage, (enum storetest_kind)kind, "i");
+        on = agentstage_of(&stage);
+        arena_init(&arena, &stage.run.f.t.env, 0);
+        assert_int_equal(on.start(&stage, 1, QP_STR("flow"), QP_NONE, QP_STR("{}")), QP_OK);
+        while (agentstage_decide(&stage, waits_a_while, NULL) > 0) {}
+        int64_t end_ms = see()->waits[0].end_ms;
+        change(JOB_CHANGE_PAUSE);
+        testenv_advance_ms(&stage.run.f.t, 500);
+        assert_int_equal(agentstage_decide(&stage, waits_a_while, NULL), 0);
+        assert_int_equal(see()->wait_count, 0);
+        assert_int_equal(see()->buffer_count, 1);
+        assert_int_equal(see()->buffer[0].timestamp_ms, end_ms);
+        change(JOB_CHANGE_RESUME);
+        assert_int_equal(agentstage_decide(&stage, waits_a_while, NULL), 1);
+        graphrun_expect(&stage.run, "i", "completed", "null");
+        finish();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +533,9 @@ int main(void)
         cmocka_unit_test(test_failed_decisions),
         cmocka_unit_test(test_delays),
         cmocka_unit_test(test_statuses),
+        cmocka_unit_test(test_002_pauses),
+        cmocka_unit_test(test_002_kills),
+        cmocka_unit_test(test_002_waits_while_paused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

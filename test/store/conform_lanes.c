@@ -273,6 +273,34 @@ static void test_paused(void **state)
     assert_int_equal(conform_claim(f, NS, 10, 1000, got), 0);
 }
 
+/* Proves that a pause which is for tasks alone spares the stream of engines, whatever brings a message there. */
+static void test_paused_tasks(void **state)
+{
+    struct storetest *f = *state;
+    int64_t epoch = conform_epoch(f);
+    conform_job(f, 100);
+    put(f, 1, NULL);
+    DO(f, OP(msg_put, .ref = JOB(100), .guid = G(2), .topic = ENGINE_TOPIC));
+    DO(f, OP(msg_put, .ref = JOB(100), .guid = G(3), .topic = ENGINE_TOPIC, .delay_ms = 10));
+    DO(f, OP(msg_put, .ref = JOB(100), .guid = G(4), .topic = TOPIC, .delay_ms = 10));
+    DO(f, OP(job_pause, .ref = JOB(100), .tasks = true));
+    assert_int_equal(conform_job_row(f, 100)->paused, PAUSE_TASKS);
+    DO(f, OP(msg_put, .ref = JOB(100), .guid = G(5), .topic = ENGINE_TOPIC, .holder = epoch),
+       OP(msg_put, .ref = JOB(100), .guid = G(6), .topic = TOPIC, .holder = epoch));
+    assert_int_equal(conform_msg_row(f, 100, 5)->state, MSG_HELD);
+    testenv_advance_ms(&f->t, 10);
+    assert_int_equal(conform_wake_due(f), 2);
+    assert_int_equal(conform_claim(f, NS, 10, 1000, NULL), 0);
+    assert_int_equal(conform_msg_row(f, 100, 1)->state, MSG_ASIDE);
+    assert_int_equal(conform_msg_row(f, 100, 4)->state, MSG_ASIDE);
+    assert_int_equal(conform_msg_row(f, 100, 6)->state, MSG_ASIDE);
+    assert_int_equal(
+        RUN(f, msg_claim, .ns = NS, .topic = ENGINE_TOPIC, .want = 10, .lease_ms = 1000).out_count,
+        2);
+    assert_false(RUN(f, job_resume, .ref = JOB(100), .limit = 10).out_more);
+    assert_int_equal(conform_claim(f, NS, 10, 1000, NULL), 3);
+}
+
 /* Proves that resuming brings everything back, in batches of any size, in the old order. */
 static void test_resume_in_batches(void **state)
 {
@@ -331,6 +359,6 @@ static const struct CMUnitTest tests[] = {
     CONFORM(test_rotation),        CONFORM(test_rotation_does_not_starve),
     CONFORM(test_shares),          CONFORM(test_any_namespace),
     CONFORM(test_paused),          CONFORM(test_resume_in_batches),
-    CONFORM(test_paused_is_aside),
+    CONFORM(test_paused_is_aside), CONFORM(test_paused_tasks),
 };
 CONFORM_TOPIC(lanes);

@@ -341,6 +341,20 @@ static int timers(void *context, int64_t now_ms)
     return settled(ask(s, &(struct kind_question){.what = AGENT_TIMERS}));
 }
 
+/* Page by page, and again when the engine died: a second time changes nothing. */
+static int change(struct agentstage *s, enum job_change what)
+{
+    bool answered = false;
+    struct request_change request = {.more = true};
+    while (!answered || request.more) {
+        request =
+            (struct request_change){.ns = STORE_NS_DEFAULT, .jid = str_from(s->id), .change = what};
+        request_change(&request);
+        answered = graphrun_ask(&s->run, &request.command);
+    }
+    return s->run.answer;
+}
+
 static int mode(void *context, int64_t now_ms, enum instance_mode mode)
 {
     struct agentstage *s = context;
@@ -348,9 +362,7 @@ static int mode(void *context, int64_t now_ms, enum instance_mode mode)
     if (mode == MODE_KILL) {
         return settled(graphrun_end(&s->run, s->id, JOB_INTERRUPTED));
     }
-    return settled(ask(
-        s, &(struct kind_question){.what = AGENT_MODE,
-                                   .name = mode == MODE_RUN ? QP_STR("run") : QP_STR("pause")}));
+    return settled(change(s, mode == MODE_RUN ? JOB_CHANGE_RESUME : JOB_CHANGE_PAUSE));
 }
 
 struct tracestage agentstage_of(struct agentstage *s)

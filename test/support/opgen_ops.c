@@ -200,6 +200,7 @@ static void make_job_finish(struct opgen *g, struct op_job_finish *op)
 static void make_job_pause(struct opgen *g, struct op_job_pause *op)
 {
     op->ref = job_of(g, job_is_open);
+    op->tasks = opgen_chance(g, 50);
 }
 
 static bool job_is_paused(const void *row)
