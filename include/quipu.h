@@ -1140,8 +1140,8 @@ QP_API QP_MUST_USE int qp_flow_add(qp *engine, const struct qp_flow_kind *kind, 
 
 /* Ends the function: `output` is that of the job, or of the closure, or of qp_inline, whose function this is. Records it
  * when the function returns QP_OK. A durable call after it, also a second one of this, is a mistake: QP_E_INVALID.
- * Without it the output is null. A flow that returns while activities, sleeps or listens are open completes when these have
- * ended; a closure that was begun and waits is not continued then. */
+ * Without it the output is null. A flow that returns while activities, sleeps, listens or children are open completes when these
+ * have ended; a closure that was begun and waits is not continued then. */
 QP_API QP_MUST_USE int qp_return(qp_flow *flow, qp_str output);
 /* The error of the flow, closure or qp_inline whose function returns QP_E_FAILED, which is what this returns:
  * `return qp_flow_fail(flow, "no approval within three days")`. Its code is 500. Records nothing by itself. */
@@ -1222,6 +1222,36 @@ QP_API QP_MUST_USE int qp_listen(qp_flow *flow, const char *name, const struct q
  * Records: a signal with name, job and data. In replay: nothing is sent. */
 QP_API QP_MUST_USE int qp_signal_flow(qp_flow *flow, qp_str job, const char *name, qp_str data);
 
+/* ---- children */
+
+/* What becomes of a child when the job of the flow that has started it ends, however it ends. CANCEL: it is asked to end, as by
+ * qp_job_cancel. KILL: it ends at once, as by qp_job_interrupt. ABANDON: it goes on. */
+enum qp_close_policy {
+    QP_CLOSE_DEFAULT = 0, /* CANCEL; of a detached child ABANDON */
+    QP_CLOSE_CANCEL = 1,
+    QP_CLOSE_KILL = 2,
+    QP_CLOSE_ABANDON = 3
+};
+
+/* How a child is started. NULL or zero: with an id that is made for it, and awaited. */
+struct qp_child {
+    const char *id; /* of its job, 1 to 255 bytes; NULL: one is made */
+    bool detached;  /* it is not waited for: the output is its id, at once: {"job_id":"..."} */
+    enum qp_close_policy close;
+};
+/* Starts a job of a workflow: of a flow, or of the graph that has this topic. A name that is not known yet is made a flow's, and
+ * the child waits for a process that adds it. The call waits for the child's end, and gives its output; a child that does
+ * not complete is QP_E_FAILED, whose qp_flow_error has the child's error, and its id as "job" of `json`. A start that is refused,
+ * by an input that the graph's schema does not allow for example, is QP_E_FAILED as well: 404, 409, 413, 422, 429.
+ * When the flow is cancelled, the call returns QP_E_CANCELLED, and a child that it waits for ends as its close policy says.
+ * When this flow is retried or forked, a child that has ended keeps its result and is not started again.
+ * Records: a child with the name of the workflow, input, id and close policy; then its output or error.
+ * In replay: that output or error, also when the child's job was deleted. out_output may be NULL.
+ * An id that another job has is a mistake, which parks the job: when the id is made in the flow, derive it from qp_flow_job
+ * and what the child is for. */
+QP_API QP_MUST_USE int qp_child(qp_flow *flow, const char *workflow, qp_str input,
+                                const struct qp_child *options, qp_str *out_output);
+
 /* ---- cancel and compensation */
 
 /* An activity that undoes something: it runs, in the reverse order of the calls, if the function returns QP_E_FAILED or
@@ -1243,6 +1273,8 @@ typedef struct qp_handle {
 QP_API QP_MUST_USE int qp_begin_activity(qp_flow *flow, const char *name, qp_str input,
                                          const struct qp_step *step, qp_handle *out_handle);
 QP_API QP_MUST_USE int qp_begin_sleep(qp_flow *flow, qp_ms ms, qp_handle *out_handle);
+QP_API QP_MUST_USE int qp_begin_child(qp_flow *flow, const char *workflow, qp_str input,
+                                      const struct qp_child *options, qp_handle *out_handle);
 /* With a timeout it records a branch named `name` around the sleep and the signals. `out_name` of the options is not set: with
  * several names and a limit the output has the names. */
 QP_API QP_MUST_USE int qp_begin_listen(qp_flow *flow, const char *name,
@@ -1317,6 +1349,7 @@ enum qp_event_type {
     QP_EVENT_SLEEP = 3,   /* also that of a listen with a timeout */
     QP_EVENT_SIGNALS = 4, /* received; names are not compared */
     QP_EVENT_SIGNAL = 5,  /* sent */
+    QP_EVENT_CHILD = 7,   /* another job that the flow has started */
     QP_EVENT_LOOP = 8,
     QP_EVENT_BRANCH = 9,  /* a closure, or a listen with a timeout that was begun */
     QP_EVENT_VERSION = 11 /* qp_check_version */

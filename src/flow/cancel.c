@@ -86,12 +86,25 @@ int cancel_facts(struct turn *t, qp_str *out_error, bool *out_met)
 
 /* -------------------------------------------------------------------------------------- taking back */
 
+/* The child ends as its close policy says, or goes on; the flow does not wait for it any more. */
+static int close_child(struct turn *t, const struct act_row *act)
+{
+    struct flow_child child;
+    struct call_job call = {.purpose = FLOW_CALL};
+    QP_TRY(flow_child(env_of(t), turn_arena(t), act->input, &child));
+    call.jid = child.id;
+    return turn_call_close(t, act, &call);
+}
+
 /* Whether the work waits for what can be taken back; a listen says so when it is answered. */
 static int take_back(struct turn *t, const struct act_row *act, bool *out_gone)
 {
     const char *purpose = act->kind == HISTORY_ACTIVITY ? "task" : "sleep";
     qp_str guid;
-    *out_gone = act->kind == HISTORY_SIGNALS;
+    *out_gone = act->kind == HISTORY_SIGNALS || act->kind == HISTORY_CHILD;
+    if (act->kind == HISTORY_CHILD) {
+        return close_child(t, act);
+    }
     if (act->kind != HISTORY_ACTIVITY && act->kind != HISTORY_SLEEP) {
         return QP_OK;
     }

@@ -35,7 +35,8 @@ struct checking {
     const struct decision_facts *facts;
     size_t index; /* of the command */
     struct qp_err *err;
-    struct omap made; /* address -> command of this decision */
+    struct omap made;     /* address -> command of this decision */
+    struct omap children; /* id -> likewise */
 };
 
 /* Nothing of the decision is applied: why, and which member of which command it is. */
@@ -174,6 +175,21 @@ static int check_got(struct checking *k, const struct flow_command *c, const str
     return place.found ? occupied(k, "got", c->got, &place) : QP_OK;
 }
 
+/* The job of another has this id; or two commands want it. */
+static int check_child(struct checking *k, struct flow_command *c)
+{
+    bool taken = omap_get(&k->children, c->child) != NULL;
+    if (!taken) {
+        QP_TRY(k->facts->taken(k->facts->context, c->addr, c->child, &taken));
+    }
+    return taken ? refuse(
+                       k, "id",
+                       "child_exists: a job has the id '%.*s' already; give the child another one, "
+                       "or none",
+                       STR_ARG(c->child))
+                 : omap_put(&k->children, c->child, c, NULL);
+}
+
 static int check_command(struct checking *k, struct flow_command *c)
 {
     struct location at;
@@ -187,6 +203,9 @@ static int check_command(struct checking *k, struct flow_command *c)
     QP_TRY(check_neighbours(k, &at));
     if (!str_is_none(c->got)) {
         QP_TRY(check_got(k, c, &at));
+    }
+    if (!str_is_none(c->child)) {
+        QP_TRY(check_child(k, c));
     }
     return omap_put(&k->made, c->addr, c, NULL);
 }
@@ -227,7 +246,8 @@ static int check_wakes(const struct decision *d, const struct decision_facts *fa
     bool wakes = d->end != DECISION_GOES_ON || d->keep || facts->open > 0 || facts->base > d->base;
     for (size_t i = 0; i < d->count && !wakes; i++) {
         enum flow_op op = d->commands[i].op;
-        wakes = op == FLOW_OP_ACTIVITY || op == FLOW_OP_SLEEP || op == FLOW_OP_LISTEN;
+        wakes = op == FLOW_OP_ACTIVITY || op == FLOW_OP_SLEEP || op == FLOW_OP_LISTEN ||
+                op == FLOW_OP_CHILD;
     }
     if (wakes) {
         return QP_OK;
@@ -254,7 +274,9 @@ int decision_check(const struct qp_env *env, struct arena *arena, struct decisio
         return err_set(err, QP_E_SHAPE, "the flow has returned: nothing more is decided");
     }
     omap_init(&k.made, env);
+    omap_init(&k.children, env);
     rc = check_commands(&k, d);
+    omap_done(&k.children);
     omap_done(&k.made);
     if (rc != QP_OK) {
         return rc;

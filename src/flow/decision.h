@@ -14,6 +14,7 @@
  *   listen    names, limit?                                                    signals
  *             names, until, got, limit?                                        a sleep; signals at `got` if some come
  *   signal    to, name, data                                                   a signal, complete
+ *   child     workflow, input, id?, detached?, close?                          a child
  *   branch    name?                                                            a branch, complete
  *   loop      name, iteration, state, output?                                  a loop, complete; again: its new state
  *   mark      mark: "removed", of, name? | "version", value?                   a mark, complete
@@ -22,6 +23,9 @@
  *
  * `shield`: true marks a compensation, which a cancel leaves alone. Beside the commands: "thrown":"{3}", where the code has
  * met the cancel of its flow, and "defers":["refund"], the compensations that would run now (cancel.h).
+ *
+ * `close` is "cancel", "kill" or "abandon": what becomes of the child when the flow ends; without it cancel, of a detached one
+ * abandon.
  *
  * All but return and fail have `loc`, the location in its text form, and `v`, the version. Times are milliseconds, and
  * `until` is a time since 1970. `retry` is {attempts?, backoff?, factor?, cap?, never?:[codes]}.
@@ -40,6 +44,7 @@ enum flow_op {
     FLOW_OP_SLEEP,
     FLOW_OP_LISTEN,
     FLOW_OP_SIGNAL,
+    FLOW_OP_CHILD,
     FLOW_OP_BRANCH,
     FLOW_OP_LOOP,
     FLOW_OP_MARK,
@@ -59,6 +64,7 @@ struct flow_command {
         policy; /* activity: retries and limits; removed: the word of what was removed; else none */
     qp_str input;
     qp_str got;   /* listen with a time limit: the address of the signals event; else none */
+    qp_str child; /* the id that the child is to have; none: one is made, or it is no child */
     qp_str state; /* loop: what its data row says */
     bool again;   /* loop: its event is there already (decision_check) */
 };
@@ -93,6 +99,8 @@ struct place {
     qp_str name;
 };
 typedef int (*place_look)(void *context, qp_str addr, struct place *out_place);
+/* Whether a child of this event cannot have this id: another job has it. */
+typedef int (*child_look)(void *context, qp_str addr, qp_str id, bool *out_taken);
 
 struct decision_facts {
     int64_t base;    /* the newest that the flow has */
@@ -101,6 +109,7 @@ struct decision_facts {
     int64_t events;  /* of the history; 0: fewer than would matter */
     void *context;   /* of `look` */
     place_look look; /* finds what was committed before */
+    child_look taken;
 };
 /* QP_E_SHAPE: refused, with a pointer; the codes of `look`; QP_E_NOMEM. Marks loops that are there already. */
 int decision_check(const struct qp_env *env, struct arena *arena, struct decision *decision,

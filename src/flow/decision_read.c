@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "flow/flow.h"
 #include "kernel/retry.h"
 #include "store/error.h"
 
@@ -15,6 +16,7 @@ struct members {
     qp_str op, loc, v, name, input, retry, start_timeout, timeout, heartbeat, limit_key, shield;
     qp_str ok, error;
     qp_str until, names, got, limit, to, data, iteration, state, output, mark, of, value;
+    qp_str workflow, id, detached, close;
 };
 
 #define MEMBERS(M)                                                                                 \
@@ -42,7 +44,11 @@ struct members {
     M(output)                                                                                      \
     M(mark)                                                                                        \
     M(of)                                                                                          \
-    M(value)
+    M(value)                                                                                       \
+    M(workflow)                                                                                    \
+    M(id)                                                                                          \
+    M(detached)                                                                                    \
+    M(close)
 
 enum member {
 #define MEMBER_ENUM(name) MEMBER_##name,
@@ -76,6 +82,8 @@ static const struct op_shape {
     [FLOW_OP_SLEEP] = {"sleep", PLACED | HAS(until), 0},
     [FLOW_OP_LISTEN] = {"listen", PLACED | HAS(names), HAS(until) | HAS(got) | HAS(limit)},
     [FLOW_OP_SIGNAL] = {"signal", PLACED | HAS(to) | HAS(name) | HAS(data), 0},
+    [FLOW_OP_CHILD] = {"child", PLACED | HAS(workflow) | HAS(input),
+                       HAS(id) | HAS(detached) | HAS(close)},
     [FLOW_OP_BRANCH] = {"branch", PLACED, HAS(name)},
     [FLOW_OP_LOOP] = {"loop", PLACED | HAS(name) | HAS(iteration) | HAS(state), HAS(output)},
     [FLOW_OP_MARK] = {"mark", PLACED | HAS(mark), HAS(of) | HAS(name) | HAS(value)},
@@ -505,6 +513,64 @@ static int read_signal(struct reader *r, const struct members *m, struct flow_co
                  STR_ARG(m->name), STR_ARG(m->data));
 }
 
+static int take_child_id(struct reader *r, qp_str value, qp_str *out_id)
+{
+    struct qp_err why = {0};
+    if (str_is_none(value)) {
+        return QP_OK;
+    }
+    QP_TRY(take_text(r, "id", value, out_id));
+    return id_check(*out_id, "id", &why) == QP_OK ? QP_OK : refuse(r, "id", "%s", why.text);
+}
+
+static int take_detached(struct reader *r, qp_str value, bool *out_detached)
+{
+    *out_detached = str_equal(value, QP_STR("true"));
+    return str_is_none(value) || *out_detached || str_equal(value, QP_STR("false"))
+               ? QP_OK
+               : refuse(r, "detached", "detached has to be true or false");
+}
+
+/* Without a word a child that is awaited ends with its flow, and a detached one goes on. */
+static int take_close(struct reader *r, qp_str value, bool detached, const char **out_word)
+{
+    qp_str word;
+    *out_word = flow_close_word(detached ? CLOSE_ABANDON : CLOSE_CANCEL);
+    if (str_is_none(value)) {
+        return QP_OK;
+    }
+    QP_TRY(take_text(r, "close", value, &word));
+    for (enum close_policy close = 0; close < CLOSE_POLICIES; close++) {
+        if (str_equal(word, str_from(flow_close_word(close)))) {
+            *out_word = flow_close_word(close);
+            return QP_OK;
+        }
+    }
+    return refuse(r, "close", "close is 'cancel', 'kill' or 'abandon', got '%.*s'",
+                  STR_ARG(error_cut(word)));
+}
+
+/* The name of the event is that of the workflow. */
+static int read_child(struct reader *r, const struct members *m, struct flow_command *c)
+{
+    struct qp_err why = {0};
+    bool has_id = !str_is_none(m->id);
+    bool detached = false;
+    const char *close = NULL;
+    c->type = HISTORY_CHILD;
+    QP_TRY(take_name(r, "workflow", m->workflow, &c->name));
+    if (topic_check(c->name, &why) != QP_OK) {
+        return refuse(r, "workflow", "%s", why.text);
+    }
+    QP_TRY(take_child_id(r, m->id, &c->child));
+    QP_TRY(take_detached(r, m->detached, &detached));
+    QP_TRY(take_close(r, m->close, detached, &close));
+    QP_TRY(take_value(r, "input", m->input, &c->input));
+    return build(r, &c->input, "{%s%.*s%s\"close\":\"%s\",%s\"input\":%.*s}",
+                 has_id ? "\"id\":" : "", has_id ? (int)m->id.n : 0, has_id ? m->id.p : "",
+                 has_id ? "," : "", close, detached ? "\"detached\":true," : "", STR_ARG(m->input));
+}
+
 static int read_branch(struct reader *r, const struct members *m, struct flow_command *c)
 {
     c->type = HISTORY_BRANCH;
@@ -577,8 +643,9 @@ static int (*const readers[FLOW_OPS])(struct reader *, const struct members *,
                                       struct flow_command *) = {
     [FLOW_OP_ACTIVITY] = read_activity, [FLOW_OP_RUN] = read_run,
     [FLOW_OP_SLEEP] = read_sleep,       [FLOW_OP_LISTEN] = read_listen,
-    [FLOW_OP_SIGNAL] = read_signal,     [FLOW_OP_BRANCH] = read_branch,
-    [FLOW_OP_LOOP] = read_loop,         [FLOW_OP_MARK] = read_mark,
+    [FLOW_OP_CHILD] = read_child,       [FLOW_OP_SIGNAL] = read_signal,
+    [FLOW_OP_BRANCH] = read_branch,     [FLOW_OP_LOOP] = read_loop,
+    [FLOW_OP_MARK] = read_mark,
 };
 
 static int read_command(struct reader *r, qp_str text)

@@ -6,6 +6,10 @@
  *   I2  the row of the signals event at `got` is made by step 1 of the answer that brings the signals: whoever can see that
  *       the sleep was interrupted sees the signals, too
  *
+ *   I4  the first answer of a detached child is its id. That it has ended comes to the event too, when it is not to outlive its
+ *       flow, and yields to the id that is still on its way
+ *
+ * If we crash before the commit of a child's Leg1, there is no child; after it the child has its row and begins by a message.
  * If we crash between step 1 and step 2 of such an answer, the row at `got` stands with ledger 0; step 2 enters it.
  */
 #include "flow/event.h"
@@ -13,11 +17,20 @@
 #include "flow/cancel.h"
 #include "flow/copy.h"
 #include "flow/flow.h"
+#include "kernel/face.h"
 #include "store/error.h"
 
 int64_t event_category(enum flow_op op)
 {
-    return op == FLOW_OP_ACTIVITY || op == FLOW_OP_SLEEP || op == FLOW_OP_LISTEN ? 'A' : 'B';
+    switch (op) {
+    case FLOW_OP_ACTIVITY:
+    case FLOW_OP_SLEEP:
+    case FLOW_OP_LISTEN:
+    case FLOW_OP_CHILD:
+        return 'A';
+    default:
+        return 'B';
+    }
 }
 
 /* ----------------------------------------------------------------------------------- the input */
@@ -74,6 +87,85 @@ static int enter_listen(struct turn *t)
     return turn_listen(t, &listen);
 }
 
+static int child_of(struct turn *t, struct flow_child *out_child)
+{
+    return flow_child(store_env(t->bundle->commit->store), turn_arena(t), t->act->input, out_child);
+}
+
+/* What a start that its name refuses answers; 0: it is no refusal. */
+static int64_t refusal_code(int rc)
+{
+    switch (rc) {
+    case QP_E_SHAPE:
+    case QP_E_INVALID:
+        return 422;
+    case QP_E_NOT_FOUND:
+        return 404;
+    case QP_E_CONFLICT:
+        return 409;
+    case QP_E_TOO_LARGE:
+        return 413;
+    case QP_E_LIMIT:
+        return 429;
+    default:
+        return 0;
+    }
+}
+
+static int refuse_child(struct turn *t, int64_t code, const char *why)
+{
+    struct error e = {.code = code, .message = str_from(why), .addr = t->site.addr};
+    qp_str error;
+    QP_TRY(error_write(turn_arena(t), &e, &error));
+    return turn_send(t, t->site.addr, QP_STR("refused"), code, error);
+}
+
+/* What a detached child brings: its id, as a graph has it. */
+static int tell_id(struct turn *t, qp_str jid)
+{
+    struct buf out;
+    struct json_writer w;
+    qp_str output = QP_NONE;
+    bool done;
+    buf_init(&out, store_env(t->bundle->commit->store), 0);
+    json_writer_init(&w, &out);
+    json_begin_object(&w);
+    json_key(&w, QP_STR("job_id"));
+    json_put_str(&w, jid);
+    json_end_object(&w);
+    done = json_writer_done(&w) == QP_OK && arena_copy(turn_arena(t), buf_slice(&out), &output);
+    buf_done(&out);
+    return done ? turn_send(t, t->site.addr, QP_STR("detached"), 200, output) : QP_E_NOMEM;
+}
+
+/* What the name means is decided in this commit: a graph of the version that is active now, a flow, or a flow that no
+ * process has announced yet. */
+static int enter_child(struct turn *t)
+{
+    struct flow_child child;
+    struct naming name = {.ns = t->act->ns, .name = t->act->topic, .announces = true};
+    struct call_job call = {.workflow = t->act->topic, .purpose = FLOW_CALL};
+    struct qp_err err = {0};
+    qp_str jid = QP_NONE;
+    int rc;
+    QP_TRY(child_of(t, &child));
+    name.input = child.input;
+    rc = faces_start(turn_faces(t), t->bundle, &name, &err);
+    if (refusal_code(rc) > 0) {
+        return refuse_child(t, refusal_code(rc), err.text);
+    }
+    QP_TRY(rc);
+    call.kind = name.kind;
+    call.version = name.version;
+    call.jid = str_is_none(child.id) ? name.jid : child.id;
+    call.input = child.input;
+    call.detached = child.detached;
+    call.close = child.close;
+    call.out_jid = &jid;
+    QP_TRY(turn_call(t, &call));
+    return child.detached && !str_is_none(jid) ? tell_id(t, jid) : QP_OK;
+}
+
 /* The flow was cancelled between the decision that made it and its Leg1: it begins nothing. Without a payload the answer ends no
  * registration, since there is none. */
 static int enter_dead(struct turn *t)
@@ -98,6 +190,8 @@ int event_enter(struct turn *t)
     case HISTORY_SLEEP:
         QP_TRY(enter_timer(t));
         return has_limit(t) ? enter_listen(t) : QP_OK;
+    case HISTORY_CHILD:
+        return enter_child(t);
     default:
         QP_ASSERT(t->act->kind == HISTORY_SIGNALS);
         return enter_listen(t);
@@ -111,10 +205,11 @@ static bool is_timer(const struct turn *t)
     return t->code == 0;
 }
 
-/* It takes the answer of a signal or a timer; of an activity it is an answer as any other. */
+/* It takes the answer of a signal or a timer; of an activity or a child it is an answer as any other. */
 static bool is_cancel(const struct turn *t)
 {
-    return t->code == ERROR_CODE_CANCELLED && t->act->kind != HISTORY_ACTIVITY;
+    return t->code == ERROR_CODE_CANCELLED && t->act->kind != HISTORY_ACTIVITY &&
+           t->act->kind != HISTORY_CHILD;
 }
 
 static bool listens(const struct turn *t)
@@ -122,10 +217,22 @@ static bool listens(const struct turn *t)
     return t->act->kind == HISTORY_SIGNALS || has_limit(t);
 }
 
+/* A detached child has ended before its id was told. */
+static int child_yields(struct turn *t, bool *out_yields)
+{
+    struct flow_child child;
+    *out_yields = false;
+    QP_TRY(child_of(t, &child));
+    return child.detached ? turn_is_call_end(t, FLOW_CALL, out_yields) : QP_OK;
+}
+
 int event_yields(struct turn *t, bool *out_yields)
 {
     bool waited = true;
     bool takes_back = is_cancel(t) && !str_is_none(t->payload) && listens(t);
+    if (t->act->kind == HISTORY_CHILD) {
+        return child_yields(t, out_yields);
+    }
     if ((has_limit(t) && is_timer(t)) || takes_back) {
         QP_TRY(turn_hook_close(t, &waited));
     }

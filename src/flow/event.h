@@ -2,6 +2,7 @@
  *
  *   activity   a task of its name           signals   a listen: hooks of the job's names
  *   sleep      a timer, and with names a listen beside it: the first of the two wins; signals make the event at `got`
+ *   child      another job, which is called in Leg1; a detached one is answered with its id at once
  *   the rest   complete in Leg1
  *
  * The functions of a program, for turns that stand at an event.

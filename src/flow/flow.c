@@ -95,6 +95,41 @@ bool flow_cancels(const struct job_row *job, const struct act_row *act)
            !flow_is_shielded(act->policy);
 }
 
+static const char *const close_words[CLOSE_POLICIES] = {
+    [CLOSE_ABANDON] = "abandon", [CLOSE_CANCEL] = "cancel", [CLOSE_KILL] = "kill"};
+
+const char *flow_close_word(enum close_policy close)
+{
+    QP_ASSERT(close >= CLOSE_ABANDON && close < CLOSE_POLICIES);
+    return close_words[close];
+}
+
+/* The words have no escapes: the decision that was read has written them itself. */
+static enum close_policy close_of(qp_str text)
+{
+    for (enum close_policy close = CLOSE_ABANDON; close < CLOSE_POLICIES; close++) {
+        if (str_equal((qp_str){text.p + 1, text.n - 2}, str_from(close_words[close]))) {
+            return close;
+        }
+    }
+    return CLOSE_ABANDON;
+}
+
+int flow_child(const struct qp_env *env, struct arena *arena, qp_str text,
+               struct flow_child *out_child)
+{
+    struct flow_child child = {.input = flow_member(text, "input")};
+    qp_str id = flow_member(text, "id");
+    qp_str close = flow_member(text, "close");
+    child.close = close.n > 2 ? close_of(close) : CLOSE_ABANDON;
+    child.detached = !str_is_none(flow_member(text, "detached"));
+    if (!str_is_none(id) && !raw_text(env, arena, id, &child.id)) {
+        return QP_E_NOMEM;
+    }
+    *out_child = child;
+    return QP_OK;
+}
+
 int flow_cancel_error(struct arena *arena, qp_str addr, qp_str *out_error)
 {
     struct error e = {

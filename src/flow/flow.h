@@ -47,6 +47,20 @@ bool flow_is_shielded(qp_str policy);
 bool flow_cancels(const struct job_row *job, const struct act_row *act);
 int flow_cancel_error(struct arena *arena, qp_str addr, qp_str *out_error) QP_MUST_USE;
 
+/* The words of close policies: "abandon", "cancel", "kill". */
+const char *flow_close_word(enum close_policy close);
+/* What the input of a child's event says: {"id":..,"close":"cancel","detached":true,"input":..}; id and detached may be missing. */
+struct flow_child {
+    qp_str id; /* none: one is made of the event */
+    enum close_policy close;
+    bool detached;
+    qp_str input;
+};
+int flow_child(const struct qp_env *env, struct arena *arena, qp_str text,
+               struct flow_child *out_child) QP_MUST_USE;
+/* The purpose of the call that a child's event makes. */
+#define FLOW_CALL QP_STR("call")
+
 /* Why a flow whose history is at LIMIT_FLOW_EVENTS or LIMIT_FLOW_SIZE is parked. */
 #define FLOW_TOO_LARGE "history_too_large"
 

@@ -95,6 +95,12 @@ static int look(void *context, qp_str addr, struct place *out_place)
     return QP_OK;
 }
 
+/* decision_facts.taken: ids as they stand in this turn. */
+static int taken(void *context, qp_str addr, qp_str id, bool *out_taken)
+{
+    return turn_call_is_taken(context, addr, id, out_taken);
+}
+
 /* bundle_each: a visit that returns anything but QP_OK would end the commit, so it passes over what is no event. */
 static int count_event(void *context, const void *row)
 {
@@ -120,7 +126,7 @@ int flow_count_events(struct bundle *b, struct job_ref ref, int64_t *out_count)
 static int read_decision(struct turn *t, qp_str text, int64_t events, struct decision *out_decision,
                          struct qp_err *err)
 {
-    struct decision_facts facts = {.context = t, .look = look, .events = events};
+    struct decision_facts facts = {.context = t, .look = look, .taken = taken, .events = events};
     const struct act_row *flow = NULL;
     QP_TRY(turn_act(t, FLOW_ADDRESS, &flow));
     QP_ASSERT(flow != NULL);

@@ -11,8 +11,7 @@
 
 /* ------------------------------------------------------------------------------------------ works */
 
-/* What is known of the work that a step is. */
-static void work_take(const struct script *s, const struct cursor_found *found, struct work *out)
+void work_take(const struct script *s, const struct cursor_found *found, struct work *out)
 {
     const struct log_entry *e;
     *out = (struct work){.name = found->name, .at = found->at, .open = true};
@@ -38,7 +37,7 @@ static void work_is_born(const qp_flow *f, struct work *work)
     work->when = f->frame->now;
 }
 
-static int await(const qp_flow *f, const struct work *work, qp_str *out_output)
+int work_await(const qp_flow *f, const struct work *work, qp_str *out_output)
 {
     if (cancel_lands(f, work)) {
         return step_cancel(f, work);
@@ -57,7 +56,7 @@ static int await(const qp_flow *f, const struct work *work, qp_str *out_output)
     return QP_OK;
 }
 
-static int keep(const qp_flow *f, const struct work *work, qp_handle *out_handle)
+int work_keep(const qp_flow *f, const struct work *work, qp_handle *out_handle)
 {
     struct script *s = f->script;
     struct work *kept = ARENA_NEW(s->arena, struct work);
@@ -91,7 +90,7 @@ static int find(const qp_flow *f, const char *call, qp_handle handle, struct wor
     return QP_OK;
 }
 
-static int no_output(const qp_flow *f, const char *call)
+int call_no_output(const qp_flow *f, const char *call)
 {
     return script_mistake(f->script, QP_E_INVALID, "%s: an output that it needs is NULL", call);
 }
@@ -209,18 +208,17 @@ static qp_str echo(qp_str text)
     return (qp_str){text.p, text.n < LIMIT_LOG_ECHO_SIZE ? text.n : LIMIT_LOG_ECHO_SIZE};
 }
 
-/* The recorded input counts; another one is worth a word, since it may be a mistake. */
-static void compare_inputs(const struct script *s, const struct cursor_found *found, qp_str input)
+void call_compare(const struct script *s, const struct cursor_found *found, qp_str recorded,
+                  qp_str input)
 {
-    const struct log_entry *e = step_entry(s, found);
     char at[LOCATION_TEXT_SIZE];
-    if (s->env->log == NULL || is_same_json(s, e->input, input)) {
+    if (s->env->log == NULL || is_same_json(s, recorded, input)) {
         return;
     }
     (void)location_print(&found->at, at);
-    log_write(s->env, QP_LOG_WARN, LOG_MSG("the input of an activity differs from its history"),
+    log_write(s->env, QP_LOG_WARN, LOG_MSG("the input of a step differs from its history"),
               LOG_STR("job", s->log->job), LOG_TEXT("location", at), LOG_STR("name", found->name),
-              LOG_STR("history", echo(e->input)), LOG_STR("code", echo(input)));
+              LOG_STR("history", echo(recorded)), LOG_STR("code", echo(input)));
 }
 
 static void command_activity(struct script *s, const struct cursor_found *found, qp_str input)
@@ -246,7 +244,7 @@ static int begin_activity(qp_flow *f, const char *call, const char *name, qp_str
     QP_TRY(step_take(f, &scope_of(f)->cursor, &step, &found));
     work_take(s, &found, out_work);
     if (found.verdict == CURSOR_REPLAY) {
-        compare_inputs(s, &found, input);
+        call_compare(s, &found, step_entry(s, &found)->input, input);
         return QP_OK;
     }
     command_activity(s, &found, input);
@@ -265,7 +263,7 @@ int step_compensate(qp_flow *f, qp_str name, qp_str input, struct work *out_work
     QP_TRY(step_take(f, &scope_of(f)->cursor, &step, &found));
     work_take(s, &found, out_work);
     if (found.verdict == CURSOR_REPLAY) {
-        compare_inputs(s, &found, input);
+        call_compare(s, &found, step_entry(s, &found)->input, input);
         return QP_OK;
     }
     command_activity(s, &found, input);
@@ -280,7 +278,7 @@ int qp_activity(qp_flow *f, const char *name, qp_str input, const struct qp_step
     struct work work;
     QP_TRY(script_enter(f, "qp_activity"));
     QP_TRY(begin_activity(f, "qp_activity", name, input, step, &work));
-    return await(f, &work, out_output);
+    return work_await(f, &work, out_output);
 }
 
 int qp_begin_activity(qp_flow *f, const char *name, qp_str input, const struct qp_step *step,
@@ -289,10 +287,10 @@ int qp_begin_activity(qp_flow *f, const char *name, qp_str input, const struct q
     struct work work;
     QP_TRY(script_enter(f, "qp_begin_activity"));
     if (out_handle == NULL) {
-        return no_output(f, "qp_begin_activity");
+        return call_no_output(f, "qp_begin_activity");
     }
     QP_TRY(begin_activity(f, "qp_begin_activity", name, input, step, &work));
-    return keep(f, &work, out_handle);
+    return work_keep(f, &work, out_handle);
 }
 
 /* ---------------------------------------------------------------------------------- compensations */
@@ -359,7 +357,7 @@ int qp_inline(qp_flow *f, const char *name, qp_flow_body body, void *context, qp
         QP_TRY(run_inline(f, &found, body, context, &work));
     }
     work_is_born(f, &work);
-    return await(f, &work, out_output);
+    return work_await(f, &work, out_output);
 }
 
 /* ------------------------------------------------------------------------------------------- time */
@@ -391,7 +389,7 @@ int qp_sleep(qp_flow *f, qp_ms ms)
 {
     struct work work;
     QP_TRY(begin_sleep_for(f, "qp_sleep", ms, &work));
-    return await(f, &work, NULL);
+    return work_await(f, &work, NULL);
 }
 
 int qp_sleep_until(qp_flow *f, qp_ms at)
@@ -400,14 +398,15 @@ int qp_sleep_until(qp_flow *f, qp_ms at)
     QP_TRY(script_enter(f, "qp_sleep_until"));
     QP_TRY(step_range(f, "qp_sleep_until", "at", at, 0, f->script->start + LIMIT_TIMER_MS));
     QP_TRY(begin_sleep(f, at, &work));
-    return await(f, &work, NULL);
+    return work_await(f, &work, NULL);
 }
 
 int qp_begin_sleep(qp_flow *f, qp_ms ms, qp_handle *out_handle)
 {
     struct work work;
     QP_TRY(begin_sleep_for(f, "qp_begin_sleep", ms, &work));
-    return out_handle == NULL ? no_output(f, "qp_begin_sleep") : keep(f, &work, out_handle);
+    return out_handle == NULL ? call_no_output(f, "qp_begin_sleep")
+                              : work_keep(f, &work, out_handle);
 }
 
 /* ---------------------------------------------------------------------------------------- signals */
@@ -567,7 +566,7 @@ int qp_listen(qp_flow *f, const char *name, const struct qp_listen *listen, qp_s
     c = &scope_of(f)->cursor;
     QP_TRY(l.options->timeout_ms > 0 ? listen_until(f, c, f->n, &l, &work)
                                      : listen_on(f, c, f->n, &l, &work));
-    QP_TRY(await(f, &work, out_data));
+    QP_TRY(work_await(f, &work, out_data));
     if (l.options->out_name != NULL && l.options->limit == 0) {
         *l.options->out_name = work.signal_name;
     }
@@ -594,12 +593,12 @@ int qp_begin_listen(qp_flow *f, const char *name, const struct qp_listen *listen
     struct work work;
     QP_TRY(script_enter(f, l.call));
     if (out_handle == NULL) {
-        return no_output(f, l.call);
+        return call_no_output(f, l.call);
     }
     QP_TRY(take_listen(f, name, &l));
     QP_TRY(l.options->timeout_ms > 0 ? listen_in_branch(f, &l, &work)
                                      : listen_on(f, &scope_of(f)->cursor, f->n, &l, &work));
-    return keep(f, &work, out_handle);
+    return work_keep(f, &work, out_handle);
 }
 
 int qp_signal_flow(qp_flow *f, qp_str job, const char *name, qp_str data)
@@ -659,7 +658,7 @@ int qp_closure(qp_flow *f, const char *name, qp_flow_body body, void *context, q
 {
     struct work work;
     QP_TRY(begin_closure(f, "qp_closure", name, body, context, &work));
-    return await(f, &work, out_output);
+    return work_await(f, &work, out_output);
 }
 
 int qp_begin_closure(qp_flow *f, const char *name, qp_flow_body body, void *context,
@@ -667,7 +666,8 @@ int qp_begin_closure(qp_flow *f, const char *name, qp_flow_body body, void *cont
 {
     struct work work;
     QP_TRY(begin_closure(f, "qp_begin_closure", name, body, context, &work));
-    return out_handle == NULL ? no_output(f, "qp_begin_closure") : keep(f, &work, out_handle);
+    return out_handle == NULL ? call_no_output(f, "qp_begin_closure")
+                              : work_keep(f, &work, out_handle);
 }
 
 /* ------------------------------------------------------------------------------ several at once */
@@ -778,5 +778,5 @@ int qp_output(qp_flow *f, qp_handle handle, qp_str *out_output)
     struct work *work;
     QP_TRY(script_enter(f, "qp_output"));
     QP_TRY(find(f, "qp_output", handle, &work));
-    return await(f, work, out_output);
+    return work_await(f, work, out_output);
 }

@@ -19,6 +19,7 @@ static_assert((int)QP_EVENT_SLEEP == HISTORY_SLEEP && (int)QP_EVENT_SIGNALS == H
               "types");
 static_assert((int)QP_EVENT_SIGNAL == HISTORY_SIGNAL && (int)QP_EVENT_LOOP == HISTORY_LOOP,
               "types");
+static_assert((int)QP_EVENT_CHILD == HISTORY_CHILD, "types");
 static_assert((int)QP_EVENT_BRANCH == HISTORY_BRANCH && (int)QP_EVENT_VERSION == HISTORY_VERSION,
               "types");
 

@@ -9,9 +9,11 @@
 #include <stdlib.h>
 
 #include "base/time.h"
+#include "base/uuid.h"
 #include "flow/flow.h"
 #include "kernel/ledger.h"
 #include "kernel/message.h"
+#include "kernel/program.h"
 #include "kernel/query.h"
 #include "store/error.h"
 
@@ -124,6 +126,40 @@ static void say_wait(struct note *n)
     say_until(n, ", until ");
 }
 
+static int find_job(const struct sight *sight, qp_str jid, int64_t *out_job)
+{
+    struct job_name_row key = {.ns = sight->job->ns, .jid = jid};
+    const void *row = NULL;
+    int rc = store_get(sight->store, sight->arena, TABLE_job_name, &key, &row, sight->err);
+    *out_job = rc == QP_OK ? ((const struct job_name_row *)row)->job : 0;
+    return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+}
+
+/* The id of a child: the one that was made for it, when that job is there or the event gives none. */
+static int child_id(const struct note *n, qp_str *out_id)
+{
+    const struct sight *sight = n->sight;
+    char text[UUID_TEXT_SIZE];
+    struct flow_child child;
+    int64_t job = 0;
+    QP_TRY(flow_child(store_env(sight->store), sight->arena, n->act->input, &child));
+    call_made_id(n->act, FLOW_CALL, text);
+    *out_id = (qp_str){text, sizeof text};
+    if (!str_is_none(child.id)) {
+        QP_TRY(find_job(sight, *out_id, &job));
+        *out_id = job == 0 ? child.id : *out_id;
+    }
+    return arena_copy(sight->arena, *out_id, out_id) ? QP_OK : QP_E_NOMEM;
+}
+
+static int say_child(struct note *n, const char *before)
+{
+    qp_str id;
+    QP_TRY(child_id(n, &id));
+    buf_printf(&n->text, "%s'%.*s'", before, STR_ARG(id));
+    return QP_OK;
+}
+
 static int say_open(struct note *n)
 {
     if (task_is(n, ANSWERED)) {
@@ -132,6 +168,9 @@ static int say_open(struct note *n)
     }
     if (n->act->kind == HISTORY_ACTIVITY) {
         return say_task(n, "no worker has taken it yet");
+    }
+    if (n->act->kind == HISTORY_CHILD) {
+        return ledger_leg1_is_done(n->act->ledger) ? say_child(n, "waits for job ") : QP_OK;
     }
     say_wait(n);
     return QP_OK;
@@ -218,6 +257,21 @@ static int say_run(struct note *n)
     return QP_OK;
 }
 
+/* A child that could not be started has no job. */
+static int say_ended(struct note *n)
+{
+    struct error error = {0};
+    if (n->act->code < 400) {
+        return say_child(n, "job ");
+    }
+    QP_TRY(error_read(n->sight->arena, n->act->output, &error));
+    if (!str_is_none(error.job)) {
+        buf_printf(&n->text, "job '%.*s': ", STR_ARG(error.job));
+    }
+    buf_str(&n->text, error.message);
+    return QP_OK;
+}
+
 static int say_done(struct note *n)
 {
     const struct act_row *act = n->act;
@@ -234,6 +288,8 @@ static int say_done(struct note *n)
         return QP_OK;
     case HISTORY_SIGNAL:
         return say_sent(n);
+    case HISTORY_CHILD:
+        return say_ended(n);
     case HISTORY_LOOP:
         return say_loop(n);
     case HISTORY_REMOVED:
@@ -433,6 +489,28 @@ static int by_address(const void *a, const void *b)
     return order != 0 ? order : (int)right_task - (int)left_task;
 }
 
+/* A child that is open keeps its event open, unless that is detached or was cancelled. */
+static int each_child(void *context, const void *row)
+{
+    const struct job_row *child = row;
+    bool answers = child->state == JOB_OPEN && !str_is_none(child->parent_guid);
+    return answers ? keep_work(context, child->parent_addr, (struct task_seen){"none", 0}) : QP_OK;
+}
+
+/* From the latest on: those that are open are mostly among them. */
+static int read_children(struct opened *o)
+{
+    struct job_row parent = {.ns = o->sight->job->ns, .parent_job = o->sight->job->job};
+    struct scan children = {.table = TABLE_job,
+                            .index = INDEX_job_parent,
+                            .prefix = &parent,
+                            .prefix_count = 2,
+                            .limit = LIMIT_PAGE_ROWS,
+                            .slim = true,
+                            .backwards = true};
+    return store_scan(o->sight->store, &children, o, each_child, o->sight->err);
+}
+
 static int read_open(struct opened *o)
 {
     const struct job_row *job = o->sight->job;
@@ -450,6 +528,7 @@ static int read_open(struct opened *o)
                                  .limit = LIMIT_PAGE_ROWS};
     QP_TRY(store_scan(o->sight->store, &messages, o, each_message, o->sight->err));
     QP_TRY(store_scan(o->sight->store, &registrations, o, each_registration, o->sight->err));
+    QP_TRY(read_children(o));
     qsort(o->works, o->count, sizeof o->works[0], by_address);
     return QP_OK;
 }

@@ -3,7 +3,8 @@
  *   Leg1    input is mapped; the child's row and its START message are in the commit: 001100000000000
  *   Leg2    the child's end is the reply: steps and digits as a worker's
  *
- * `await: false` detaches: the reply is the child's id, at once, and its end is its own. A child that ends in an error is
+ * `await: false` detaches: the reply is the child's id, at once, and its end is its own. One that is awaited is asked to end when
+ * its parent ends before it, however that ends. A child that ends in an error is
  * started again as the policy says: its reply then counts as a pending one, with the next child in the same commit.
  *
  * If we crash before Leg1's commit, there is no child; if after it, it begins by its message, whoever is there then. Its end
@@ -67,6 +68,7 @@ static int call_child(struct action *s, qp_str purpose, qp_ms delay_ms)
                             .input = act->input,
                             .purpose = purpose,
                             .detached = !s->activity->awaits,
+                            .close = s->activity->awaits ? CLOSE_CANCEL : CLOSE_ABANDON,
                             .delay_ms = delay_ms};
     struct qp_err err;
     qp_str jid = QP_NONE;

@@ -269,11 +269,24 @@ void rule_O6(struct check *c)
     }
 }
 
-/* A job that was asked to end, and takes its time; or one that a person has stopped. */
-static bool may_go_on(const struct job_row *child)
+/* The activity that awaited it has its answer. */
+static bool has_answered(const struct check *c, const struct job_row *child)
+{
+    struct range range = guids_of(c, child->parent_addr);
+    for (size_t i = range.from; i < range.to; i++) {
+        const struct guid_row *guid = c->rows[TABLE_guid].rows[i];
+        if (str_equal(guid->guid, child->parent_guid)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A job that was asked to end, and takes its time; one that a person has stopped; one that goes on behind its answer. */
+static bool may_go_on(const struct check *c, const struct job_row *child)
 {
     return child->close == CLOSE_ABANDON || child->paused != 0 ||
-           (child->close == CLOSE_CANCEL && child->cancelled > 0);
+           (child->close == CLOSE_CANCEL && child->cancelled > 0) || has_answered(c, child);
 }
 
 void rule_O8(struct check *c)
@@ -282,7 +295,7 @@ void rule_O8(struct check *c)
                  c->job->closed_at + LIMIT_CHECK_LAG_MS < c->now;
     EACH_ROW(c, job, child)
     {
-        if (ended && child->state == JOB_OPEN && !may_go_on(child)) {
+        if (ended && child->state == JOB_OPEN && !may_go_on(c, child)) {
             found_on(c, child, evidence(c, "caller '%.*s'", CHECK_ECHO(c->job->jid)),
                      "the job that called it has ended, and it was not asked to end");
         }

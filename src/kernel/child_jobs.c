@@ -16,7 +16,7 @@
  */
 #include <stdio.h>
 
-#include "base/uuid.h"
+#include "base/hash.h"
 #include "kernel/chores.h"
 #include "kernel/turn_internal.h"
 #include "store/error.h"
@@ -307,23 +307,28 @@ static int close_error(struct arena *a, qp_str parent, qp_str *out_error)
     return rc;
 }
 
-/* The id that a call of another activity of this job has, as call_id makes it. */
-static int call_id_of(struct turn *t, const struct act_row *act, const struct call_job *call,
-                      qp_str *out_jid)
+/* As call_id makes it: Leg1 runs by the GUID of its ENTER. */
+void call_made_id(const struct act_row *act, qp_str purpose, char out_text[UUID_TEXT_SIZE])
 {
-    struct turn at = *t;
-    at.site.addr = act->addr;
-    QP_TRY(step_guid(t->bundle, act->parent_guid, act->addr, &at.site.guid));
-    return call_id(&at, call, out_jid);
+    unsigned char guid[LIMIT_GUID_SIZE];
+    char job[24];
+    int n = snprintf(job, sizeof job, "%lld", (long long)act->job);
+    hash_guid(act->parent_guid.p, act->parent_guid.n, act->addr.p, act->addr.n, guid);
+    hash_guid(guid, sizeof guid, purpose.p, purpose.n, guid);
+    hash_guid(guid, sizeof guid, job, (size_t)n, guid);
+    uuid_format(guid, out_text);
 }
 
 /* Its own id is tried first: a call whose id an earlier one has left has one of its own. */
 static int called_by(struct turn *t, const struct act_row *act, const struct call_job *call,
                      const struct job_row **out_job)
 {
-    qp_str jid;
-    QP_TRY(call_id_of(t, act, call, &jid));
-    QP_TRY(job_of_id(t, jid, out_job));
+    char *text = arena_bytes(turn_arena(t), UUID_TEXT_SIZE);
+    if (text == NULL) {
+        return QP_E_NOMEM;
+    }
+    call_made_id(act, call->purpose, text);
+    QP_TRY(job_of_id(t, (qp_str){text, UUID_TEXT_SIZE}, out_job));
     if (*out_job == NULL && !str_is_none(call->jid)) {
         QP_TRY(job_of_id(t, call->jid, out_job));
     }

@@ -233,9 +233,20 @@ static int64_t descend_code(const struct msg_row *m, const struct job_row *job)
                                     : end_code((enum job_state)m->code, true);
 }
 
+/* The activity that awaited it has its answer, and the job goes on behind that. */
+static int has_answered(struct bundle *b, const struct job_row *job, bool *out_answered)
+{
+    struct guid_row key = {
+        .ns = job->ns, .job = job->parent_job, .addr = job->parent_addr, .guid = job->parent_guid};
+    struct guid_row found;
+    *out_answered = false;
+    return str_is_none(key.guid) ? QP_OK : bundle_guid(b, &key, &found, out_answered);
+}
+
 static int descend_to(struct bundle *b, const struct msg_row *m, const struct job_row *job,
                       qp_str error)
 {
+    bool answered = false;
     char number[24];
     struct op op = {.kind = OP_msg_put,
                     .msg_put = {.ref = {job->ns, job->job},
@@ -247,7 +258,10 @@ static int descend_to(struct bundle *b, const struct msg_row *m, const struct jo
                                 .once = true}};
     int n = snprintf(number, sizeof number, "%lld", (long long)job->job);
     int rc;
-    if (op.msg_put.code == 0) {
+    if (op.msg_put.code != 0 && m->code == END_BY_POLICY) {
+        QP_TRY(has_answered(b, job, &answered));
+    }
+    if (op.msg_put.code == 0 || answered) {
         return QP_OK;
     }
     rc = step_guid(b, m->parent_guid, (qp_str){number, (size_t)n}, &op.msg_put.guid);

@@ -239,6 +239,7 @@ int faces_start(struct faces *f, struct bundle *b, struct naming *n, struct qp_e
         of = faces_announcing(f);
         QP_ASSERT(of != NULL);
         QP_TRY(of->face->announce(of->state, f, b, n->ns, n->name, &n->announced, err));
+        f->stale = f->stale || n->announced;
     }
     return of != NULL ? face_ask(of, b, n, err) : unnamed_start(f, b, n, err);
 }

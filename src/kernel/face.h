@@ -258,7 +258,7 @@ struct faces {
     struct names *names;
     /* the engine's thread's: when names are read again for readers, where other processes change them */
     qp_ms look_at;
-    bool stale; /* or at once: a look has failed */
+    bool stale; /* or at once: a look has failed, or a start has announced a name */
 };
 
 /* Opens all faces of a list; exactly one of them is NAMES_PLAIN. QP_E_NOMEM. */

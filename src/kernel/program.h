@@ -20,6 +20,7 @@
 #ifndef QP_KERNEL_PROGRAM_H
 #define QP_KERNEL_PROGRAM_H
 
+#include "base/uuid.h"
 #include "kernel/address.h"
 #include "kernel/step.h"
 #include "store/event.h"
@@ -191,12 +192,15 @@ struct call_job {
     qp_str purpose; /* keeps several calls of one activity apart */
     bool detached;  /* its answer is not waited for: the activity's first answer is another */
     enum close_policy
-        close; /* what becomes of it when this job ends; a detached one without it is nobody's: it answers nobody,
-                              * and does not end with this job whatever ends that */
+        close; /* what becomes of it when this job ends, unless it has answered before and goes on after that; a
+                              * detached one without it is nobody's: it answers nobody, and does not end with this job
+                              * whatever ends that */
     qp_ms delay_ms;
     qp_ms expire_ms; /* from now; 0: never */
     qp_str *out_jid; /* NULL, or where its id goes; none: it was refused */
 };
+/* The id of a called job for which the call of this activity's Leg1 gave none, as it follows from the activity's row. Pure. */
+void call_made_id(const struct act_row *act, qp_str purpose, char out_text[UUID_TEXT_SIZE]);
 /* An id that somebody else has is refused, and so is an input above LIMIT_PAYLOAD_SIZE: the activity itself gets
  * an answer, with the error and its code 409 or 413. */
 int turn_call(struct turn *t, const struct call_job *call) QP_MUST_USE;

@@ -246,7 +246,7 @@ static enum result_kind result_kind(const qp_task *t)
     if (!t->failed) {
         return RESULT_DONE;
     }
-    return t->parked != NULL && !t->converted ? RESULT_PARK : RESULT_ERROR;
+    return t->parked != NULL ? RESULT_PARK : RESULT_ERROR;
 }
 
 void task_result_fill(qp_task *t)
@@ -284,11 +284,16 @@ static void unsent_add(qp_task *t)
     t->q->tasks.unsent = t;
 }
 
-/* The engine would not take it: that is now the task's error. */
+/* The engine would not take it: that is now the task's error. What its kind refuses would be refused again: where a worker
+ * elsewhere gets some more tries, the job of a function of this process is parked at once. */
 static void convert(qp_task *t, int rc)
 {
     char text[HOST_TEXT_SIZE];
+    const struct refusal *refusal = &t->result.refusal;
     const char *why = rc == QP_E_ABORTED ? "the task's own writes refused" : qp_code_text(rc);
+    bool refused = rc == QP_E_SHAPE && refusal->rc == rc;
+    t->parked = refused ? t->result.parks : NULL;
+    why = refused ? refusal_text(refusal, rc, why) : why;
     t->converted = true;
     t->failed = true;
     (void)task_keep_error(t, &(struct qp_failure){.message = host_why(&t->host, rc, why, text)});

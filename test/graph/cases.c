@@ -501,7 +501,8 @@ static void rounds(void)
     graphrun_expect(&run, "n", "completed", "{\"total\":102}");
 }
 
-/* Interrupts of the job itself, of others, with those below; an awaited child that is ended; a detached one. */
+/* Interrupts of the job itself, of others, with those below; an awaited child that is ended, or asked to when its parent is; a
+ * detached one. */
 static void ends(void)
 {
     assert_int_equal(start("end.self", "self", "{}"), QP_OK);
@@ -525,7 +526,7 @@ static void ends(void)
     assert_int_equal(start("end.parent", "p3", "{\"child\":\"c3\"}"), QP_OK);
     assert_int_equal(start("end.other", "o3", "{\"target\":\"p3\"}"), QP_OK);
     graphrun_expect(&run, "p3", "interrupted", NULL);
-    graphrun_expect(&run, "c3", "waiting", NULL);
+    graphrun_expect(&run, "c3", "cancelled", "the job that called it has ended: p3");
     assert_int_equal(start("end.other", "o4", "{\"target\":\"nobody\"}"), QP_OK);
     graphrun_expect(&run, "o4", "completed", "{\"told\":true}");
 
