@@ -24,7 +24,7 @@ class Context:                    # what a flow's code calls: a call is a step; 
                          (e["loc"] == end["thrown"] if "thrown" in end else e.get("done", end["done"]) >= end["done"])]
         self.unfed = sorted((e for e in self.events if "done" in e), key=lambda e: e["done"])
         self.fed, self.commands, self.index, self.last, self.looked, self.thrown = {}, [], 0, (0,), False, None
-        self.now = task["started_at"]                    # milliseconds; the time of the last event that was fed
+        self.now, self.properties = task["started_at"], {}   # milliseconds, of the last event that was fed; what people see
     def here(self): return self.events[self.index] if self.index < len(self.events) else None
     def move(self):
         self.last, self.index, self.looked = self.here()["place"], self.index + 1, False
@@ -47,8 +47,7 @@ class Context:                    # what a flow's code calls: a call is a step; 
         return self.step("activity", name, v, input=input, **more)
     def sleep(self, seconds, v=1): return self.step("sleep", None, v, until=self.now + int(seconds * 1000))
     def run(self, name, function, v=1):                  # code that runs here, once: its result is recorded
-        place = self.step("run", name, v)
-        if self.is_new(place):
+        if self.is_new(self.step("run", name, v)):
             return self.commands[-1].setdefault("ok", function())
         return self.events[self.index - 1]["ok"]
     def listen(self, *names, timeout=None, v=1):         # yield from ctx.listen(..): a signal; None: the time is over
@@ -107,7 +106,8 @@ def decide(task):
     if end and ctx.here() and not ctx.thrown:
         left = [only(e, "loc", "op", "name", "v", "of") for e in ctx.events[ctx.index:]]
         raise Stopped({"status": "latent", "at": "{}", "left": left})
-    return {"base": task["base"], "commands": ctx.commands + end, "after": after, **only({"thrown": ctx.thrown}, "thrown")}
+    sets = [{"op": "set", "properties": ctx.properties}] if ctx.properties else []
+    return {"base": task["base"], "commands": ctx.commands + sets + end, "after": after, **only({"thrown": ctx.thrown}, "thrown")}
 def work(task):
     try:
         result = decide(task) if task["kind"] == "flow" else {"output": activities[task["name"]](task["input"], task)}

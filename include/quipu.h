@@ -693,6 +693,9 @@ struct qp_job_info {
     qp_str data;          /* JSON: its data so far; of a completed job its output */
     /* Of qp_job_show alone, and of an open flow: JSON, an array of sentences that say what it waits for. */
     qp_str waits_for;
+    /* Of qp_job_show alone: JSON, an object of the properties that its code has set (qp_set); of an agent's instance what its
+     * script has sent, a string when it is no object. None: there are none. */
+    qp_str properties;
 };
 typedef int (*qp_job_visit)(void *context, const struct qp_job_info *job);
 
@@ -718,11 +721,13 @@ enum qp_order { QP_NEWEST_FIRST, QP_OLDEST_FIRST };
  *   id                         =  !=  ^=               an id; ^= is "begins with"
  *   started  updated  ended    =  !=  <  <=  >  >=     RFC 3339, or back from now: -2h -90s -7d
  *   attr.NAME                  =  !=  ^=               a text
+ *   properties.NAME            =  !=  ^=  <  <=  >  >= a text or a number: what the code of the job has set (qp_set)
  *
  * `and` binds more closely: A and B or C takes what both A and B take, and what C takes. There are no brackets.
  * Values that are more than letters, digits and ._~:+- stand in double quotes, in which \" and \\ are a
- * quote and a backslash. Of a field that a job does not have (ended, attr) only != is true. What is
- * wrong with a filter is said with its place: QP_E_INVALID. */
+ * quote and a backslash. Of a field that a job does not have (ended, attr, properties) only != is true. What is
+ * wrong with a filter is said with its place: QP_E_INVALID. Attributes are indexed, properties are not: beside one stands
+ * a condition that is, or the jobs are read one after the other. */
 struct qp_list {
     qp_str ns;
     qp_str where; /* none: all */
@@ -1363,6 +1368,20 @@ QP_API QP_MUST_USE int qp_removed(qp_flow *flow, enum qp_event_type type, const 
  * the event that stands here, relative to the branch; `latest`, from 1, when the history ends here.
  * Records: a version check in the latter case, else nothing. In replay: the same version. */
 QP_API QP_MUST_USE int qp_check_version(qp_flow *flow, int64_t latest, int64_t *out_version);
+
+/* ---- properties, which people see
+
+ * Values of the job with names, for people and programs outside: `quipu show`, GET /v1/jobs/{id}/properties and filters
+ * (properties.NAME) have them as they were committed last, also when no worker is there. They are no events: each run sets
+ * them again, and they are stored with what the run records. At most 100 names, and 64 KiB in all. */
+
+/* `value` is JSON; none or null removes the property. Not in inline code.
+ * Records: nothing. In replay: the same. */
+QP_API QP_MUST_USE int qp_set(qp_flow *flow, const char *name, qp_str value);
+
+/* *out_value is what the function has set, here or around its closure, or a closure that was awaited; none: nothing. What a
+ * closure sets that goes on is not seen before it is awaited, so that the value is the same in every run. */
+QP_API QP_MUST_USE int qp_get(qp_flow *flow, const char *name, qp_str *out_value);
 
 /* ---- derived, the same in every run, not recorded */
 

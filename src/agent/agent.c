@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
+#include "kernel/properties.h"
 
 #define DIGITS_MAX 19
 #define NUMBER_SIZE (DIGITS_MAX + 2)
@@ -40,7 +41,7 @@ qp_str agent_prefix(enum agent_row row)
     static const char *const prefixes[AGENT_ROWS] = {
         [AGENT_HEAD] = "quipu:agent",        [AGENT_BRANCH] = "quipu:branch:",
         [AGENT_EXECUTIONS] = "quipu:chunk:", [AGENT_WORK] = "quipu:work:",
-        [AGENT_WAIT] = "quipu:wait:",        [AGENT_PROPERTY] = "quipu:value:",
+        [AGENT_WAIT] = "quipu:wait:",        [AGENT_PROPERTY] = PROPERTIES_PREFIX,
         [AGENT_ACTION] = "quipu:action:"};
     QP_ASSERT((size_t)row < AGENT_ROWS);
     return str_from(prefixes[row]);

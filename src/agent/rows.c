@@ -277,7 +277,7 @@ int rows_get_work(struct arena *arena, qp_str text, struct status *out_status)
     return read_error(arena, rest.error, &s->error);
 }
 
-/* ------------------------------------------------------------------------------ waits, properties */
+/* ------------------------------------------------------------------------------------------ waits */
 
 int rows_put_wait(struct arena *arena, const struct wait *wait, qp_str *out_text)
 {
@@ -294,31 +294,4 @@ int rows_get_wait(struct arena *arena, qp_str text, struct row_work *out_work, i
     const struct member members[] = {NUMBER("branch", &out_work->branch),
                                      NUMBER("end", out_end_ms)};
     return members_read(arena, text, members, ARRAY_COUNT(members));
-}
-
-/* A text that is stored as it came, and null. */
-int rows_put_values(struct arena *arena, qp_str values, qp_str *out_text)
-{
-    char *text = arena_bytes(arena, values.n + 1);
-    if (text == NULL) {
-        return QP_E_NOMEM;
-    }
-    text[0] = str_is_none(values) ? '-' : '=';
-    if (values.n > 0) {
-        memcpy(text + 1, values.p, values.n);
-    }
-    *out_text = (qp_str){text, values.n + 1};
-    return QP_OK;
-}
-
-int rows_get_values(struct arena *arena, qp_str text, qp_str *out_values)
-{
-    if (text.n == 1 && text.p[0] == '-') {
-        *out_values = QP_NONE;
-        return QP_OK;
-    }
-    if (text.n == 0 || text.p[0] != '=') {
-        return QP_E_CORRUPT;
-    }
-    return arena_copy(arena, (qp_str){text.p + 1, text.n - 1}, out_values) ? QP_OK : QP_E_NOMEM;
 }

@@ -6,7 +6,7 @@
  *   definition   the input of a work's activity: what the script asked for; never changes
  *   work         what became of it: state, attempt, completion, output, error
  *   wait         {"branch":0,"end":5000}
- *   properties   "=" and the text, or "-" for null
+ *   properties   as kernel/properties.h has them
  *   action       {"at":17,"hook":2,..,"branch":0,"work":3,"attempt":1}
  *
  * A text that is not what was written gives QP_E_CORRUPT. Texts live in the arena that is given. Pure; any thread.
@@ -53,9 +53,6 @@ int rows_get_work(struct arena *arena, qp_str text, struct status *out_status) Q
 int rows_put_wait(struct arena *arena, const struct wait *wait, qp_str *out_text) QP_MUST_USE;
 int rows_get_wait(struct arena *arena, qp_str text, struct row_work *out_work,
                   int64_t *out_end_ms) QP_MUST_USE;
-
-int rows_put_values(struct arena *arena, qp_str values, qp_str *out_text) QP_MUST_USE;
-int rows_get_values(struct arena *arena, qp_str text, qp_str *out_values) QP_MUST_USE;
 
 int rows_put_action(struct arena *arena, const struct action *action, qp_str *out_text) QP_MUST_USE;
 int rows_get_action(struct arena *arena, qp_str text, struct action *out_action,

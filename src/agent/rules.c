@@ -6,6 +6,7 @@
 
 #include "agent/acting.h"
 #include "kernel/message.h"
+#include "kernel/properties.h"
 
 struct asking {
     const struct sight *sight;
@@ -221,7 +222,7 @@ static int see_property(void *visitor, qp_str name, qp_str value)
         key = key * 10 + (name.p[i] - '0');
     }
     seen->rise &= seen->count == 0 ? key == 0 : key > seen->last;
-    seen->written &= rows_get_values(seen->arena, value, &values) == QP_OK;
+    seen->written &= properties_unwrap(seen->arena, value, &values) == QP_OK;
     seen->last = key;
     seen->count++;
     return QP_OK;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "kernel/properties.h"
+
 /* While a window is being filled. */
 struct loading {
     const struct row_source *source;
@@ -266,7 +268,7 @@ static int take_property(void *visitor, qp_str name, qp_str value)
     QP_TRY(STATE_GROW(l->arena, s->properties, s->property_count, s->property_room));
     struct property *property = &s->properties[s->property_count++];
     property->key = number_behind(name, prefix.n);
-    return rows_get_values(l->arena, value, &property->values);
+    return properties_unwrap(l->arena, value, &property->values);
 }
 
 /* The last key alone: that is what new ones have to be behind. */
@@ -597,7 +599,7 @@ static int save_properties(struct saving *v)
         const struct property *property = &v->s->properties[i];
         qp_str text;
         QP_ASSERT(property->changed);
-        QP_TRY(rows_put_values(v->s->arena, property->values, &text));
+        QP_TRY(properties_wrap(v->s->arena, property->values, &text));
         QP_TRY(put_row(v, AGENT_PROPERTY, property->key, 0, text));
         v->counts.properties++;
         v->counts.last_property = property->key;

@@ -249,7 +249,9 @@
 #define LIMIT_FLOW_NAMES 10000   /* of one namespace */
 #define LIMIT_FLOW_NAME_SIZE 254 /* of one of them: the topic of its decisions is one byte longer */
 #define LIMIT_FLOW_LISTEN 100    /* signals that one listen takes */
-#define LIMIT_WAITS_SHOWN 20     /* works that `quipu show` names of those that a flow waits for */
+#define LIMIT_PROPERTIES 100     /* named values that the code of a job keeps for people */
+#define LIMIT_PROPERTIES_SIZE (64 * 1024) /* bytes of all of them, as JSON */
+#define LIMIT_WAITS_SHOWN 20 /* works that `quipu show` names of those that a flow waits for */
 
 /* Instances: agent workflows */
 #define LIMIT_INSTANCE_BUFFER 10000                        /* actions; then events are refused */

@@ -231,6 +231,7 @@ static int copy_loop(struct turn *t, const struct run *r, qp_str addr, bool ende
     struct data_row key = {.ns = t->site.ref.ns, .job = r->job};
     const void *row = NULL;
     struct buf text;
+    qp_str properties;
     qp_str value;
     qp_str name;
     int rc;
@@ -241,10 +242,15 @@ static int copy_loop(struct turn *t, const struct run *r, qp_str addr, bool ende
         return turn_data_put(t, name, QP_STR("{\"iteration\":0,\"state\":null}"));
     }
     value = ((const struct data_row *)row)->value;
+    properties = flow_member(value, "properties");
     buf_init(&text, env_of(t), LIMIT_PAYLOAD_HARD_SIZE);
-    buf_printf(&text, "{\"iteration\":%.*s,\"state\":%.*s,\"seen\":%lld,\"output\":%.*s}",
+    buf_printf(&text, "{\"iteration\":%.*s,\"state\":%.*s,\"seen\":%lld,\"output\":%.*s",
                STR_ARG(flow_member(value, "iteration")), STR_ARG(flow_member(value, "state")),
                (long long)t->job->seq, STR_ARG(flow_member(value, "output")));
+    if (!str_is_none(properties)) {
+        buf_printf(&text, ",\"properties\":%.*s", STR_ARG(properties));
+    }
+    buf_byte(&text, '}');
     rc = keep_text(t, &text, &value);
     buf_done(&text);
     return rc == QP_OK ? turn_data_put(t, name, value) : rc;

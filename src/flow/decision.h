@@ -16,8 +16,9 @@
  *   signal    to, name, data                                                   a signal, complete
  *   child     workflow, input, id?, detached?, close?                          a child
  *   branch    name?                                                            a branch, complete
- *   loop      name, iteration, state, output?                                  a loop, complete; again: its new state
+ *   loop      name, iteration, state, output?, properties?                     a loop, complete; again: its new state
  *   mark      mark: "removed", of, name? | "version", value?                   a mark, complete
+ *   set       properties                                                       what people see of the job from now on
  *   return    output                                                           the end; nothing behind it
  *   fail      error                                                            likewise
  *
@@ -27,7 +28,10 @@
  * `close` is "cancel", "kill" or "abandon": what becomes of the child when the flow ends; without it cancel, of a detached one
  * abandon.
  *
- * All but return and fail have `loc`, the location in its text form, and `v`, the version. Times are milliseconds, and
+ * `properties` of `set` are all that the flow has (kernel/properties.h); those of a loop are what its rounds have set, which a
+ * replay that does not enter the loop again goes by.
+ *
+ * All but set, return and fail have `loc`, the location in its text form, and `v`, the version. Times are milliseconds, and
  * `until` is a time since 1970. `retry` is {attempts?, backoff?, factor?, cap?, never?:[codes]}.
  *
  * Texts are slices of the decision's text or in the arena. Pure but for the arena; any thread.
@@ -48,6 +52,7 @@ enum flow_op {
     FLOW_OP_BRANCH,
     FLOW_OP_LOOP,
     FLOW_OP_MARK,
+    FLOW_OP_SET,
     FLOW_OP_RETURN,
     FLOW_OP_FAIL,
     FLOW_OPS
@@ -79,8 +84,9 @@ struct decision {
         thrown; /* where the code has met the cancel of its flow, a location as text; none: it has not, or did before */
     qp_str
         defers; /* names of the compensations that would run now, a JSON array; none: as before */
+    qp_str properties; /* all that it has, a JSON object; none: as before */
     struct flow_command *commands;
-    size_t count; /* without return and fail */
+    size_t count; /* without set, return and fail */
     enum decision_end end;
     qp_str value; /* of return its output, of fail its error: JSON */
 };

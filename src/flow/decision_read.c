@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "flow/flow.h"
+#include "kernel/properties.h"
 #include "kernel/retry.h"
 #include "store/error.h"
 
@@ -16,7 +17,7 @@ struct members {
     qp_str op, loc, v, name, input, retry, start_timeout, timeout, heartbeat, limit_key, shield;
     qp_str ok, error;
     qp_str until, names, got, limit, to, data, iteration, state, output, mark, of, value;
-    qp_str workflow, id, detached, close;
+    qp_str workflow, id, detached, close, properties;
 };
 
 #define MEMBERS(M)                                                                                 \
@@ -48,7 +49,8 @@ struct members {
     M(workflow)                                                                                    \
     M(id)                                                                                          \
     M(detached)                                                                                    \
-    M(close)
+    M(close)                                                                                       \
+    M(properties)
 
 enum member {
 #define MEMBER_ENUM(name) MEMBER_##name,
@@ -85,8 +87,10 @@ static const struct op_shape {
     [FLOW_OP_CHILD] = {"child", PLACED | HAS(workflow) | HAS(input),
                        HAS(id) | HAS(detached) | HAS(close)},
     [FLOW_OP_BRANCH] = {"branch", PLACED, HAS(name)},
-    [FLOW_OP_LOOP] = {"loop", PLACED | HAS(name) | HAS(iteration) | HAS(state), HAS(output)},
+    [FLOW_OP_LOOP] = {"loop", PLACED | HAS(name) | HAS(iteration) | HAS(state),
+                      HAS(output) | HAS(properties)},
     [FLOW_OP_MARK] = {"mark", PLACED | HAS(mark), HAS(of) | HAS(name) | HAS(value)},
+    [FLOW_OP_SET] = {"set", HAS(op) | HAS(properties), 0},
     [FLOW_OP_RETURN] = {"return", HAS(op) | HAS(output), 0},
     [FLOW_OP_FAIL] = {"fail", HAS(op) | HAS(error), 0},
 };
@@ -577,6 +581,26 @@ static int read_branch(struct reader *r, const struct members *m, struct flow_co
     return str_is_none(m->name) ? QP_OK : take_name(r, "name", m->name, &c->name);
 }
 
+static int take_properties(struct reader *r, qp_str value)
+{
+    struct qp_err why = {0};
+    int rc = properties_check(value, &why);
+    return rc == QP_OK ? QP_OK
+                       : refuse(r, "properties", "%s%s", rc == QP_E_TOO_LARGE ? "too_large: " : "",
+                                why.text);
+}
+
+/* The end of what a loop keeps: what its rounds have set, and the object's. */
+static int close_loop(struct reader *r, const struct members *m, struct flow_command *c)
+{
+    if (str_is_none(m->properties)) {
+        return build(r, &c->state, "%.*s}", STR_ARG(c->state));
+    }
+    QP_TRY(take_properties(r, m->properties));
+    return build(r, &c->state, "%.*s,\"properties\":%.*s}", STR_ARG(c->state),
+                 STR_ARG(m->properties));
+}
+
 static int read_loop(struct reader *r, const struct members *m, struct flow_command *c)
 {
     bool broken = !str_is_none(m->output);
@@ -586,14 +610,14 @@ static int read_loop(struct reader *r, const struct members *m, struct flow_comm
     QP_TRY(take_name(r, "name", m->name, &c->name));
     QP_TRY(take_number(r, "iteration", m->iteration, 0, LIMIT_ORDINATE, &iteration));
     QP_TRY(take_value(r, "state", m->state, &value));
-    if (!broken) {
-        return build(r, &c->state, "{\"iteration\":%lld,\"state\":%.*s}", (long long)iteration,
-                     STR_ARG(m->state));
+    QP_TRY(build(r, &c->state, "{\"iteration\":%lld,\"state\":%.*s", (long long)iteration,
+                 STR_ARG(m->state)));
+    if (broken) {
+        QP_TRY(take_value(r, "output", m->output, &value));
+        QP_TRY(build(r, &c->state, "%.*s,\"seen\":%lld,\"output\":%.*s", STR_ARG(c->state),
+                     (long long)r->decision->base, STR_ARG(m->output)));
     }
-    QP_TRY(take_value(r, "output", m->output, &value));
-    return build(r, &c->state, "{\"iteration\":%lld,\"state\":%.*s,\"seen\":%lld,\"output\":%.*s}",
-                 (long long)iteration, STR_ARG(m->state), (long long)r->decision->base,
-                 STR_ARG(m->output));
+    return close_loop(r, m, c);
 }
 
 static int read_removed(struct reader *r, const struct members *m, struct flow_command *c)
@@ -625,9 +649,14 @@ static int read_mark(struct reader *r, const struct members *m, struct flow_comm
     return QP_OK;
 }
 
-static int read_end(struct reader *r, const struct members *m, enum flow_op op)
+/* A command that makes no event. */
+static int read_other(struct reader *r, const struct members *m, enum flow_op op)
 {
     struct decision *d = r->decision;
+    if (op == FLOW_OP_SET) {
+        d->properties = m->properties;
+        return take_properties(r, m->properties);
+    }
     if (op == FLOW_OP_RETURN) {
         d->end = DECISION_RETURNS;
         return take_value(r, "output", m->output, &d->value);
@@ -661,7 +690,7 @@ static int read_command(struct reader *r, qp_str text)
     }
     QP_TRY(check_shape(r, c.op, has));
     if (readers[c.op] == NULL) {
-        return read_end(r, &m, c.op);
+        return read_other(r, &m, c.op);
     }
     QP_TRY(take_location(r, "loc", m.loc, &c.addr));
     QP_TRY(take_version(r, m.v, &c.version));

@@ -21,7 +21,7 @@
 int flow_topic(struct arena *a, qp_str name, qp_str *out_topic) QP_MUST_USE;
 
 /* Data of the job. A loop's is {"iteration":n,"state":..}; once it is broken, with "output", and with
- * "seen", the base of the decision that ended it. */
+ * "seen", the base of the decision that ended it, and "properties", what its rounds have set. */
 #define FLOW_RETURN QP_STR("quipu:return")
 #define FLOW_LOOP "quipu:loop:"
 /* The name of a loop's data, by the address of its event; and the part of such a name behind FLOW_LOOP, which is the key of

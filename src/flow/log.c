@@ -234,6 +234,8 @@ static void loop_fill(struct log_entry *e, qp_str value)
             e->seen = (int64_t)real_parse(w.value);
         } else if (str_equal(w.key, QP_STR("state"))) {
             e->state = w.value;
+        } else if (str_equal(w.key, QP_STR("properties"))) {
+            e->properties = w.value;
         } else if (str_equal(w.key, QP_STR("output"))) {
             e->output = w.value;
             e->broken = true;

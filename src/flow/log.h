@@ -50,7 +50,8 @@ struct log_entry {
     int64_t iteration;
     qp_str state;
     bool broken;
-    int64_t seen; /* of a broken one: the base of the decision that ended it */
+    int64_t seen;      /* of a broken one: the base of the decision that ended it */
+    qp_str properties; /* likewise: what its rounds have set, a JSON object; none: nothing */
 };
 
 /* The cancel of the flow (cancel.h). */

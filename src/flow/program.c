@@ -19,6 +19,7 @@
 #include "flow/event.h"
 #include "flow/flow.h"
 #include "kernel/message.h"
+#include "kernel/properties.h"
 #include "store/error.h"
 
 static const struct qp_env *env_of(struct turn *t)
@@ -143,7 +144,7 @@ static void void_if_blind(const struct turn *t, struct decision *d)
         d->count = 0;
         d->end = DECISION_GOES_ON;
         d->keep = false;
-        d->thrown = d->defers = QP_NONE;
+        d->thrown = d->defers = d->properties = QP_NONE;
     }
 }
 
@@ -190,6 +191,17 @@ static int make_event(struct turn *t, const struct flow_command *c)
     return c->op == FLOW_OP_LOOP ? make_loop(t, c) : QP_OK;
 }
 
+/* The row changes only when they do: code says all of them in every run. */
+static int keep_properties(struct turn *t, qp_str properties)
+{
+    const struct data_row *row = NULL;
+    qp_str value;
+    QP_TRY(properties_wrap(turn_arena(t), properties, &value));
+    QP_TRY(turn_data(t, PROPERTIES_ROW, &row));
+    return row != NULL && str_equal(row->value, value) ? QP_OK
+                                                       : turn_data_put(t, PROPERTIES_ROW, value);
+}
+
 /* Step 1 of a decision. That it can be applied was checked when it came, so the events are not counted again; what it
  * stands on cannot have changed since, because no other decision is out. */
 static int decide(struct turn *t, struct work *work)
@@ -205,6 +217,9 @@ static int decide(struct turn *t, struct work *work)
     QP_TRY(cancel_keep(t, &decision));
     for (size_t i = PLANT(decision_hole) && t->stepwise ? 1 : 0; i < decision.count; i++) {
         QP_TRY(make_event(t, &decision.commands[i]));
+    }
+    if (!str_is_none(decision.properties)) {
+        QP_TRY(keep_properties(t, decision.properties));
     }
     if (decision.end == DECISION_RETURNS) {
         QP_TRY(turn_data_put(t, FLOW_RETURN, decision.value));

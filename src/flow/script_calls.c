@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "flow/script_cancel.h"
 #include "flow/script_step.h"
+#include "flow/script_values.h"
 
 /* ------------------------------------------------------------------------------------------ works */
 
@@ -46,7 +47,7 @@ int work_await(const qp_flow *f, const struct work *work, qp_str *out_output)
     if (work->open) {
         return frame_suspend(f->frame, 1);
     }
-    frame_feed(f->frame, work);
+    QP_TRY(values_await(f->frame, work));
     if (work->failed) {
         return frame_fail(f->frame, work);
     }
@@ -724,7 +725,7 @@ int qp_all(qp_flow *f, const qp_handle *handles, size_t count)
     for (size_t i = 0; i < count; i++) {
         struct work *work;
         QP_TRY(find(f, "qp_all", handles[i], &work));
-        frame_feed(f->frame, work);
+        QP_TRY(values_await(f->frame, work));
         failed = tells_more(work, failed) ? work : failed;
     }
     return failed == NULL ? QP_OK : frame_fail(f->frame, failed);
@@ -765,7 +766,7 @@ int qp_any(qp_flow *f, const qp_handle *handles, size_t count, size_t *out_index
     if (first == NULL) {
         return frame_suspend(f->frame, 1);
     }
-    frame_feed(f->frame, first);
+    QP_TRY(values_await(f->frame, first));
     if (first->cancelled) {
         return frame_fail(f->frame, first);
     }

@@ -2,6 +2,7 @@
 #include "flow/script_commands.h"
 
 #include "flow/flow.h"
+#include "flow/script_values.h"
 
 static void put_event(struct json_writer *w, const char *op, const struct cursor_found *found)
 {
@@ -128,6 +129,10 @@ static void write_loop(struct json_writer *w, const struct command *c)
     if (c->round->broken) {
         json_key(w, QP_STR("output"));
         json_put_raw(w, c->round->output);
+        if (c->round->values.count > 0) {
+            json_key(w, QP_STR("properties"));
+            values_write(w, &c->round->values, true);
+        }
     }
     json_end_object(w);
 }
@@ -153,6 +158,16 @@ static void write_commands(struct script *s, struct json_writer *w)
     }
 }
 
+static void write_set(const struct script *s, struct json_writer *w)
+{
+    json_begin_object(w);
+    json_key(w, QP_STR("op"));
+    json_put_str(w, QP_STR("set"));
+    json_key(w, QP_STR("properties"));
+    values_write(w, &s->values, false);
+    json_end_object(w);
+}
+
 /* What the run says besides: where the cancel was thrown, and the compensations of a flow that waits. */
 static void write_facts(struct script *s, struct json_writer *w, const char *op)
 {
@@ -175,7 +190,8 @@ int commands_write(struct script *s, const char *op, const char *key, qp_str val
                    qp_str *out_decision)
 {
     struct json_writer *w = &s->writer;
-    if (op != NULL && s->command_count == LIMIT_FLOW_COMMANDS) {
+    bool sets = s->values.count > 0;
+    if (s->command_count + (op != NULL) + sets > LIMIT_FLOW_COMMANDS) {
         return too_many(s);
     }
     buf_reset(&s->text);
@@ -186,6 +202,9 @@ int commands_write(struct script *s, const char *op, const char *key, qp_str val
     json_key(w, QP_STR("commands"));
     json_begin_array(w);
     write_commands(s, w);
+    if (sets) {
+        write_set(s, w);
+    }
     if (op != NULL) {
         write_last(w, op, key, value);
     }

@@ -316,6 +316,7 @@ int frame_end(struct frame *f, int rc, struct work *out_work)
     if (f->suspended) {
         return defers_name(f);
     }
+    out_work->closure = f->kind == FRAME_CLOSURE ? f : NULL;
     out_work->failed = has_failed(rc);
     out_work->cancelled = rc == QP_E_CANCELLED;
     out_work->output = out_work->failed ? f->error.json : f->output;

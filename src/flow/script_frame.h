@@ -51,6 +51,19 @@ struct scope {
     int64_t counter; /* of derived values behind counted_at */
 };
 
+/* Properties by their names (script_values.h). */
+struct value {
+    struct value *next;
+    qp_str name;
+    qp_str json;
+    int64_t fed; /* of frame.fed where it was set; 0 where only the order of the code counts */
+};
+struct values {
+    struct value *first;
+    size_t count;
+    size_t size; /* bytes */
+};
+
 /* A loop that is running. */
 struct round {
     struct cursor cursor;    /* of its iterations */
@@ -63,6 +76,7 @@ struct round {
     qp_str output;
     int64_t fed; /* when the last answer below it came, see script.h, I3 */
     qp_ms now;
+    struct values values; /* what was set in its rounds */
 };
 
 enum frame_kind { FRAME_FLOW, FRAME_CLOSURE, FRAME_INLINE };
@@ -82,6 +96,8 @@ struct frame {
     int64_t fed;     /* the place of the last answer that was consumed, in the order of answers */
     qp_ms now;       /* its time */
     int64_t counter; /* of derived values, of inline code */
+    struct values values; /* that it has set, or closures that it has awaited */
+    bool awaited;         /* the closure was, and its values are those of the frame that did */
 };
 
 /* Something that a call has begun, and what came of it. */
@@ -96,8 +112,9 @@ struct work {
     bool cancelled; /* by the cancel of the flow; a closure: it has ended with that */
     int64_t done;   /* its place in the order of answers */
     qp_ms when;
-    qp_str output;      /* failed: the error, JSON */
-    qp_str signal_name; /* of a listen for one signal */
+    qp_str output;         /* failed: the error, JSON */
+    qp_str signal_name;    /* of a listen for one signal */
+    struct frame *closure; /* its frame; NULL: it is none */
 };
 
 struct command {
@@ -128,6 +145,7 @@ struct script {
     struct location landed; /* there, for the first time; depth 0: no */
     /* Begins a compensation, or finds it in the history; set by script_run. */
     int (*compensate)(qp_flow *f, qp_str name, qp_str input, struct work *out_work);
+    struct values values;   /* what people see, of all frames */
     bool defers;            /* it has compensations, or had */
     struct buf defer_names; /* of those that would run now, a JSON array without its end */
     struct buf text;        /* of the command that is written */

@@ -9,6 +9,7 @@
 #include "base/uuid.h"
 #include "flow/script_cancel.h"
 #include "flow/script_step.h"
+#include "flow/script_values.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -104,9 +105,9 @@ static bool loop_replay(qp_flow *f, struct qp_loop *loop, struct round *round)
     loop->state = e->state;
     loop->output = e->output;
     loop->iteration = e->iteration;
-    loop->rc = QP_OK;
     measure(f->script, round, e->seen);
     leave(f, round);
+    loop->rc = values_set_all(f->frame, e->properties);
     return false;
 }
 
@@ -183,6 +184,7 @@ static int loop_end(qp_flow *f, struct qp_loop *loop, struct round *round)
     loop->memory = NULL;
     measure(f->script, round, f->script->log->base);
     leave(f, round);
+    QP_TRY(values_leave(f->frame, &round->values));
     return command_loop(f->script, round, loop->state);
 }
 

@@ -92,6 +92,9 @@ static void put_loop(struct json_writer *w, const struct log_entry *e)
         put_number(w, "broken", e->seen);
         put_raw(w, "ok", e->output);
     }
+    if (!str_is_none(e->properties)) {
+        put_raw(w, "properties", e->properties);
+    }
 }
 
 static void put_answer(struct json_writer *w, const struct log_entry *e)

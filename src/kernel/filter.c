@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/time.h"
 
@@ -114,6 +115,27 @@ static int take_value(struct reader *r, qp_str *out_value)
     (OPS_OF_TEXT | (1 << FILTER_LESS) | (1 << FILTER_AT_MOST) | (1 << FILTER_MORE) |               \
      (1 << FILTER_AT_LEAST))
 
+/* "attr.NAME" or "properties.NAME"; false: neither. */
+static bool take_named(qp_str word, struct filter_condition *c, int *out_ops)
+{
+    static const struct {
+        qp_str prefix;
+        enum filter_field field;
+        int ops;
+    } named[] = {{{"attr.", 5}, FILTER_ATTR, OPS_OF_IDS},
+                 {{"properties.", 11}, FILTER_PROPERTY, OPS_OF_IDS | OPS_OF_TIMES}};
+    for (size_t i = 0; i < ARRAY_COUNT(named); i++) {
+        qp_str prefix = named[i].prefix;
+        if (word.n > prefix.n && memcmp(word.p, prefix.p, prefix.n) == 0) {
+            c->field = named[i].field;
+            c->name = (qp_str){word.p + prefix.n, word.n - prefix.n};
+            *out_ops = named[i].ops;
+            return true;
+        }
+    }
+    return false;
+}
+
 static int take_field(struct reader *r, struct filter_condition *c, int *out_ops)
 {
     static const struct {
@@ -131,13 +153,10 @@ static int take_field(struct reader *r, struct filter_condition *c, int *out_ops
     skip_space(r);
     from = r->at;
     word = take_word(r);
-    if (word.n > 5 && memcmp(word.p, "attr.", 5) == 0) {
-        c->field = FILTER_ATTR;
-        c->name = (qp_str){word.p + 5, word.n - 5};
-        *out_ops = OPS_OF_IDS;
+    if (take_named(word, c, out_ops)) {
         return name_check(c->name, "attribute", NULL) == QP_OK
                    ? QP_OK
-                   : refuse(r, from, "no name of an attribute");
+                   : refuse(r, from, "no name of an attribute or a property");
     }
     for (size_t i = 0; i < ARRAY_COUNT(fields); i++) {
         if (str_equal(word, str_from(fields[i].name))) {
@@ -148,7 +167,7 @@ static int take_field(struct reader *r, struct filter_condition *c, int *out_ops
     }
     return refuse(r, from,
                   "no such field (there are status, workflow, topic, id, started, updated, ended, "
-                  "attr.NAME)");
+                  "attr.NAME, properties.NAME)");
 }
 
 static int take_op(struct reader *r, int allowed, struct filter_condition *c)
@@ -195,6 +214,7 @@ static int read_value(struct reader *r, size_t at, qp_str value, struct filter_c
     case FILTER_WORKFLOW:
     case FILTER_ID:
     case FILTER_ATTR:
+    case FILTER_PROPERTY:
         break;
     }
     c->text = value;
@@ -302,6 +322,7 @@ static bool condition_fits(const struct filter_condition *c, const struct job_ro
     case FILTER_ENDED:
         return job->closed_at == 0 ? c->op == FILTER_OTHER : number_fits(c, job->closed_at);
     case FILTER_ATTR:
+    case FILTER_PROPERTY:
         break;
     }
     return true;
@@ -345,6 +366,73 @@ bool filter_takes_attr(const struct filter_condition *c, qp_str value)
 {
     QP_ASSERT(c->field == FILTER_ATTR);
     return text_fits(c, value);
+}
+
+static size_t digits_at(qp_str text, size_t at)
+{
+    size_t end = at;
+    while (end < text.n && text.p[end] >= '0' && text.p[end] <= '9') {
+        end++;
+    }
+    return end - at;
+}
+
+/* How long the part is that begins with one of two marks and has digits behind it; 0: there is none. */
+static size_t part_at(qp_str text, size_t at, const char *marks)
+{
+    bool marked = at < text.n && (text.p[at] == marks[0] || text.p[at] == marks[1]);
+    size_t sign = marked && marks[0] != '.' && at + 1 < text.n &&
+                          (text.p[at + 1] == '+' || text.p[at + 1] == '-')
+                      ? 1
+                      : 0;
+    size_t digits = marked ? digits_at(text, at + 1 + sign) : 0;
+    return digits == 0 ? 0 : 1 + sign + digits;
+}
+
+/* A JSON number, and nothing around it. */
+static bool is_number(qp_str text)
+{
+    size_t at = text.n > 0 && text.p[0] == '-' ? 1 : 0;
+    size_t digits = digits_at(text, at);
+    at += digits;
+    at += part_at(text, at, "..");
+    at += part_at(text, at, "eE");
+    return digits > 0 && at == text.n && text.n <= LIMIT_JSON_NUMBER_SIZE;
+}
+
+static bool reals_fit(enum filter_op op, double left, double right)
+{
+    switch (op) {
+    case FILTER_LESS:
+        return left < right;
+    case FILTER_AT_MOST:
+        return left <= right;
+    case FILTER_MORE:
+        return left > right;
+    case FILTER_AT_LEAST:
+        return left >= right;
+    case FILTER_EQUAL:
+        return left == right;
+    case FILTER_OTHER:
+        return left != right;
+    case FILTER_BEGINS:
+        break;
+    }
+    return false;
+}
+
+bool filter_takes_property(const struct filter_condition *c, qp_str value, qp_str text)
+{
+    bool orders = c->op == FILTER_LESS || c->op == FILTER_AT_MOST || c->op == FILTER_MORE ||
+                  c->op == FILTER_AT_LEAST;
+    QP_ASSERT(c->field == FILTER_PROPERTY);
+    if (str_is_none(value)) {
+        return c->op == FILTER_OTHER;
+    }
+    if (c->op != FILTER_BEGINS && is_number(value) && is_number(c->text)) {
+        return reals_fit(c->op, real_parse(value), real_parse(c->text));
+    }
+    return !orders && text_fits(c, text);
 }
 
 /* How few rows it leads to, the fewer the higher; 0: it leads nowhere. */

@@ -3,7 +3,7 @@
  *   filter    = [ all { "or" all } ]                              `and` binds more closely than `or`
  *   all       = condition { "and" condition }
  *   condition = field op value
- *   field     = "status" | "workflow" | "topic" | "id" | "started" | "updated" | "ended" | "attr." name
+ *   field     = "status" | "workflow" | "topic" | "id" | "started" | "updated" | "ended" | "attr." name | "properties." name
  *   op        = "=" | "!=" | "^=" | "<" | "<=" | ">" | ">="       (which field takes which: quipu.h)
  *   value     = word | '"' { character | '\"' | '\\' } '"'        word: letters, digits, . _ ~ : + -
  *
@@ -23,7 +23,8 @@ enum filter_field {
     FILTER_STARTED,
     FILTER_UPDATED,
     FILTER_ENDED,
-    FILTER_ATTR
+    FILTER_ATTR,
+    FILTER_PROPERTY
 };
 
 enum filter_op {
@@ -61,13 +62,16 @@ struct filter_range {
     size_t to;
 };
 bool filter_next(const struct filter *f, struct filter_range *r);
-/* All conditions of an alternative but those on attributes. */
+/* All conditions of an alternative but those on attributes and properties. */
 bool filter_range_takes(const struct filter *f, const struct filter_range *r,
                         const struct job_row *job);
 /* The same of any alternative. */
 bool filter_takes(const struct filter *f, const struct job_row *job);
 /* One condition on an attribute; `value` is none when the job does not have it. */
 bool filter_takes_attr(const struct filter_condition *c, qp_str value);
+/* One on a property: `value` is its JSON, none when the job does not have it, and `text` what a string among them says. Numbers
+ * are compared as such, everything else as texts. */
+bool filter_takes_property(const struct filter_condition *c, qp_str value, qp_str text);
 
 /* The condition by which the fewest rows are looked at: an attribute or a status that an index finds, or an
  * id; NULL: all jobs, by when they were started. */

@@ -6,6 +6,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "kernel/message.h"
+#include "kernel/properties.h"
 #include "store/error.h"
 
 #define ATTRIBUTES_MOST 256 /* that are told of one job */
@@ -417,6 +418,11 @@ static int show_kind(struct showing *s, struct qp_err *err)
                : of->face->describe_job(of->state, &sight, &s->info);
 }
 
+static int show_properties(struct showing *s, struct qp_err *err)
+{
+    return properties_read(s->q->store, &s->arena, s->job, &s->info.properties, err);
+}
+
 static int show(struct showing *s, qp_str id, struct qp_err *err)
 {
     int rc = query_find(s->q, &s->arena, id, &s->job, err);
@@ -429,6 +435,7 @@ static int show(struct showing *s, qp_str id, struct qp_err *err)
     QP_TRY(show_parent(s, err));
     QP_TRY(show_attributes(s, err));
     QP_TRY(show_waiting(s, err));
+    QP_TRY(show_properties(s, err));
     return show_kind(s, err);
 }
 

@@ -11,6 +11,8 @@
 #include <stdio.h>
 
 #include "base/hash.h"
+#include "base/json.h"
+#include "kernel/properties.h"
 #include "kernel/query.h"
 
 /* Where a job stands in the order of lists. */
@@ -188,6 +190,33 @@ static int chunk_read(struct listing *l, struct qp_err *err)
     return rc == CHUNK_FULL ? QP_OK : rc;
 }
 
+/* The conditions of one alternative that are on properties, which are read for the first of them. */
+static int properties_fit(const struct query *q, struct arena *arena, const struct filter *f,
+                          const struct filter_range *r, const struct job_row *job, bool *out_fit,
+                          struct qp_err *err)
+{
+    qp_str all = QP_NONE;
+    bool read = false;
+    for (size_t i = r->from; i < r->to && *out_fit; i++) {
+        const struct filter_condition *c = &f->conditions[i];
+        qp_str value;
+        qp_str text;
+        if (c->field != FILTER_PROPERTY) {
+            continue;
+        }
+        if (!read) {
+            QP_TRY(properties_read(q->store, arena, job, &all, err));
+            read = true;
+        }
+        value = text = properties_find(all, c->name);
+        if (raw_first(value) == '"' && !raw_text(store_env(q->store), arena, value, &text)) {
+            return err_set(err, QP_E_NOMEM, "list: out of memory");
+        }
+        *out_fit = filter_takes_property(c, value, text);
+    }
+    return QP_OK;
+}
+
 /* The conditions of one alternative that are on attributes. */
 static int attrs_fit(const struct query *q, struct arena *arena, const struct filter *f,
                      const struct filter_range *r, const struct job_row *job, bool *out_fit,
@@ -231,6 +260,7 @@ int query_fits(const struct query *q, struct arena *arena, const struct filter *
     while (!fits && filter_next(f, &r)) {
         if (filter_range_takes(f, &r, job)) {
             QP_TRY(attrs_fit(q, arena, f, &r, job, &fits, err));
+            QP_TRY(properties_fit(q, arena, f, &r, job, &fits, err));
         }
     }
     if (fits && q->unretried) {

@@ -1,9 +1,10 @@
-/* job_view.c - a view of a job that only its kind has (see job_view.h)
+/* job_view.c - a view of a job (see job_view.h)
  *
  *   I1  all of it is read in one snapshot, so its parts are those of one commit
  */
 #include "run/job_view.h"
 
+#include "kernel/properties.h"
 #include "kernel/query.h"
 
 struct viewing {
@@ -13,10 +14,21 @@ struct viewing {
     struct json_writer *w;
 };
 
+static int properties_write(const struct viewing *v, const struct sight *sight)
+{
+    qp_str json = QP_NONE;
+    QP_TRY(properties_read(sight->store, sight->arena, sight->job, &json, sight->err));
+    json_put_raw(v->w, str_is_none(json) ? QP_STR("{}") : json);
+    return QP_OK;
+}
+
 static int view_write(const struct viewing *v, struct sight *sight)
 {
     const struct faced *of;
     QP_TRY(query_find(&v->query, sight->arena, v->view->id, &sight->job, sight->err));
+    if (strcmp(v->view->name, JOB_PROPERTIES) == 0) {
+        return properties_write(v, sight);
+    }
     of = faces_of(v->q->faces, sight->job->kind);
     if (of == NULL || of->face->view == NULL) {
         return err_set(sight->err, QP_E_NOT_FOUND, "job '%.*s': jobs of its kind have no %s",

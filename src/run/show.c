@@ -167,6 +167,7 @@ void show_job(struct json_writer *w, const struct qp_job_info *job)
     show_count(w, "open", job->open);
     show_count(w, "seq", job->seq);
     show_attributes(w, job);
+    show_json(w, "properties", job->properties);
     show_json(w, "waits_for", job->waits_for);
     show_unserved(w, job);
     show_str(w, "awaits", job->awaits);

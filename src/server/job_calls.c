@@ -477,9 +477,9 @@ void endpoint_job_export(struct api_call *c)
     api_answer(c);
 }
 
-void endpoint_job_decisions(struct api_call *c)
+static void answer_view(struct api_call *c, const char *name)
 {
-    struct job_view view = {.ns = c->ns, .id = c->parts[0], .name = "decisions"};
+    struct job_view view = {.ns = c->ns, .id = c->parts[0], .name = name};
     struct json_writer w;
     struct qp_err err = {0};
     int rc;
@@ -490,6 +490,16 @@ void endpoint_job_decisions(struct api_call *c)
         return;
     }
     api_json_end(c, &w, 200);
+}
+
+void endpoint_job_decisions(struct api_call *c)
+{
+    answer_view(c, "decisions");
+}
+
+void endpoint_job_properties(struct api_call *c)
+{
+    answer_view(c, JOB_PROPERTIES);
 }
 
 /* ------------------------------------------------------------------------------------ actions */

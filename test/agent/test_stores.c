@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "kernel/properties.h"
 #include "support/agentstage.h"
 #include "support/files.h"
 
@@ -82,6 +83,31 @@ static size_t attempts_in(qp_str lines)
     return count;
 }
 
+/* What people see as its properties is the last of them: an object as it is, any other text as a string. */
+static void check_properties(qp_str shown)
+{
+    const struct qp_env *env = &stage.run.f.t.env;
+    const struct job_row *job = graphrun_job(&stage.run, stage.id);
+    struct json *tree = NULL;
+    struct arena arena;
+    struct qp_err err = {0};
+    qp_str last = QP_NONE;
+    qp_str json;
+    qp_str text;
+    arena_init(&arena, env, 0);
+    assert_int_equal(json_parse(env, shown, NULL, &tree), QP_OK);
+    const struct json *all = json_get(tree, QP_STR("properties"));
+    (void)!json_as_str(json_get(json_at(all, json_count(all) - 1), QP_STR("values")), &last);
+    assert_int_equal(properties_read(stage.run.f.s, &arena, job, &json, &err), QP_OK);
+    if (str_is_none(last) || raw_first(json) != '"') {
+        assert_true(str_is_none(last) ? str_is_none(json) : str_equal(json, last));
+    } else {
+        assert_true(raw_text(env, &arena, json, &text) && str_equal(text, last));
+    }
+    json_free(tree);
+    arena_done(&arena);
+}
+
 static int64_t play(const char *name, struct way way, char out_end[END_SIZE])
 {
     qp_str text = trace_get(name);
@@ -108,6 +134,7 @@ static int64_t play(const char *name, struct way way, char out_end[END_SIZE])
     buf_reset(&out);
     assert_int_equal(agentstage_show(&stage, &out), QP_OK);
     assert_true(out.n < END_SIZE);
+    check_properties(buf_slice(&out));
     memcpy(out_end, out.p, out.n);
     out_end[out.n] = '\0';
     int64_t commits = stage.run.commits;

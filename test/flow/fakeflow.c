@@ -160,6 +160,9 @@ static void apply_loop(struct fakeflow *f, struct fakerow *row, const struct jso
         row->entry.broken = true;
         row->entry.seen = f->seen;
         row->entry.output = json_text(f, output);
+        if (json_get(c, QP_STR("properties")) != NULL) {
+            row->entry.properties = json_text(f, json_get(c, QP_STR("properties")));
+        }
     }
 }
 
@@ -247,7 +250,9 @@ static void apply(struct fakeflow *f)
         const struct json *c = json_at(commands, i);
         qp_str op = text_of(c, "op");
         assert_false(f->over);
-        if (str_equal(op, QP_STR("return")) || str_equal(op, QP_STR("fail"))) {
+        if (str_equal(op, QP_STR("set"))) {
+            f->properties = json_text(f, json_get(c, QP_STR("properties")));
+        } else if (str_equal(op, QP_STR("return")) || str_equal(op, QP_STR("fail"))) {
             f->over = true;
             f->end = json_text(f, json_get(c, op.n == 6 ? QP_STR("output") : QP_STR("error")));
         } else {

@@ -36,8 +36,9 @@ struct fakeflow {
     struct script_result result;
     size_t commands;
     int64_t after;
-    int64_t seen; /* its base */
-    qp_str end;   /* return: the output; fail: the error */
+    int64_t seen;      /* its base */
+    qp_str end;        /* return: the output; fail: the error */
+    qp_str properties; /* as the last set left them; none */
 };
 
 void fake_init(struct fakeflow *f, struct testenv *t);

@@ -10,6 +10,7 @@
 
 #include "flow/log.h"
 #include "flow/script.h"
+#include "kernel/properties.h"
 
 #define FLOW "orders"
 #define TOPICS "@orders double serial refuse slow undo"
@@ -408,6 +409,70 @@ static int two_thousand(qp_flow *flow, qp_str input, void *context)
     return qp_return(flow, output);
 }
 
+static void expect_got(qp_flow *flow, const char *name, const char *json)
+{
+    qp_str value;
+    assert_int_equal(qp_get(flow, name, &value), QP_OK);
+    if (json == NULL ? value.p != NULL : !qp_str_is(value, json)) {
+        fail_msg("%s is %.*s, not %s", name, STR_ARG(value), json == NULL ? "none" : json);
+    }
+}
+
+static int set_body(qp_flow *flow, void *context)
+{
+    char text[32];
+    long long number = 0;
+    (void)context;
+    expect_got(flow, "step", "\"one\"");
+    QP_TRY(qp_set(flow, "part", QP_STR("0")));
+    for (int i = 0; i < 3; i++) {
+        QP_TRY(call_double(flow, i, &number));
+        QP_TRY(qp_set(flow, "part", text_of(text, number)));
+    }
+    return qp_return(flow, QP_NONE);
+}
+
+static int set_in_rounds(qp_flow *flow)
+{
+    struct qp_loop loop = {.name = "rounds", .state = QP_STR("0")};
+    while (qp_loop_next(flow, &loop)) {
+        char text[32];
+        long long number;
+        QP_TRY(call_double(flow, loop.iteration, &number));
+        QP_TRY(qp_set(flow, "round", text_of(text, loop.iteration)));
+        if (loop.iteration == 2) {
+            qp_loop_break(flow, &loop, QP_NONE);
+        }
+    }
+    return loop.rc;
+}
+
+/* What the code gets is the same in every replay: whatever parallel code has come to, and behind a loop that is not entered
+ * again. */
+static int sets(qp_flow *flow, qp_str input, void *context)
+{
+    qp_handle part;
+    (void)input;
+    (void)context;
+    QP_TRY(qp_set(flow, "step", QP_STR("\"one\"")));
+    QP_TRY(qp_set(flow, "gone", QP_STR("[1]")));
+    QP_TRY(qp_begin_closure(flow, "part", set_body, NULL, &part));
+    expect_got(flow, "part", NULL);
+    QP_TRY(qp_set(flow, "step", QP_STR("\"two\"")));
+    QP_TRY(set_in_rounds(flow));
+    expect_got(flow, "round", "2");
+    expect_got(flow, "part", NULL);
+    QP_TRY(qp_all(flow, &part, 1));
+    expect_got(flow, "part", "4");
+    expect_got(flow, "step", "\"two\"");
+    QP_TRY(qp_set(flow, "part", QP_STR("5")));
+    QP_TRY(qp_all(flow, &part, 1));
+    expect_got(flow, "part", "5");
+    QP_TRY(qp_set(flow, "gone", QP_NONE));
+    expect_got(flow, "gone", NULL);
+    return return_number(flow, 7);
+}
+
 /* ------------------------------------------------------------------------------------------ runs */
 
 const struct flow_case flow_cases[] = {
@@ -436,6 +501,11 @@ const struct flow_case flow_cases[] = {
      .function = listens_late,
      .output = "[\"b\",1,[7]]",
      .script = send_two},
+    {.name = "properties",
+     .function = sets,
+     .output = "7",
+     .properties = "{\"step\":\"two\",\"part\":5,\"round\":2}",
+     .calls = 6},
     {.name = "two thousand",
      .function = two_thousand,
      .output = "42",
@@ -463,9 +533,24 @@ static void expect_serials(void)
     graphrun_expect(&run, JOB, "completed", expected);
 }
 
+static void expect_properties(const struct flow_case *c)
+{
+    const struct job_row *job = graphrun_job(&run, JOB);
+    struct arena arena;
+    struct qp_err err;
+    qp_str json;
+    arena_init(&arena, &run.f.t.env, 0);
+    assert_int_equal(properties_read(run.f.s, &arena, job, &json, &err), QP_OK);
+    if (c->properties == NULL ? json.p != NULL : !qp_str_is(json, c->properties)) {
+        fail_msg("%s: the properties are %.*s", c->name, STR_ARG(json));
+    }
+    arena_done(&arena);
+}
+
 static void expect(const struct flow_case *c)
 {
     int64_t made = calls_made();
+    expect_properties(c);
     if (c->error != NULL) {
         graphrun_expect(&run, JOB, "failed", c->error);
     } else if (c->output != NULL) {

@@ -10,10 +10,11 @@ struct flow_case {
     const char *output;    /* of the job; NULL: it fails with `error` */
     const char *or_output; /* another one that is as good; NULL: none */
     const char *error;
-    int64_t calls;        /* of activities, undisturbed */
-    bool large;           /* takes long: one run is killed at many boundaries */
-    bool huge;            /* step by step it has thousands of them: at fewer */
-    void (*script)(void); /* NULL: it is started and runs by itself */
+    const char *properties; /* as people see them in the end; NULL: none */
+    int64_t calls;          /* of activities, undisturbed */
+    bool large;             /* takes long: one run is killed at many boundaries */
+    bool huge;              /* step by step it has thousands of them: at fewer */
+    void (*script)(void);   /* NULL: it is started and runs by itself */
 };
 extern const struct flow_case flow_cases[];
 extern const size_t flow_case_count;

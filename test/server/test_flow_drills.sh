@@ -19,7 +19,9 @@ import worker
 
 def order(ctx, input):
     old = os.environ["BUILD"] == "old"
+    ctx.properties["stage"] = "new"
     paid = yield ctx.activity("charge", input)
+    ctx.properties.update(stage="paid", events=len(ctx.events))
     if not old:
         yield ctx.activity("insure", input, v=2)
         ctx.removed("activity", "label")
@@ -29,6 +31,7 @@ def order(ctx, input):
     yield ctx.sleep(0.01)
     answer = yield from ctx.listen("go", timeout=600)
     shipped = yield ctx.activity("ship", [paid, said[1], answer["data"]])
+    ctx.properties["stage"] = "shipped"
     yield from ctx.listen("end")
     return shipped
 
@@ -107,6 +110,10 @@ if [ "$flows" -gt 100 ]; then # what it has in hand comes again after its lease 
 fi
 await 'status%3Dwaiting' "$flows"
 
+# what the code says of them is seen and found without it
+[ "$(status 'properties.stage%3Dpaid')" = "$flows" ]
+[ "$(status 'properties.stage%3Dnew%20or%20properties.events%3C1')" = 0 ]
+
 # an upgrade while they run: old and new code side by side
 work new py-3
 new=$worker
@@ -152,6 +159,7 @@ for name in charge ship; do
     [ "$(grep "^$name " effects | sort -u | wc -l)" = $((flows + 1)) ]
 done
 [ "$(curl -sf "$QUIPU_URL/v1/jobs/o1/result" | jq -c .output)" = '{"ship":"o1"}' ]
+[ "$(curl -sf "$QUIPU_URL/v1/jobs/o1/properties" | jq -r .stage)" = shipped ]
 kill -TERM "$server"
 wait "$server"
 server=

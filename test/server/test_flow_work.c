@@ -18,6 +18,7 @@
 #define ACTIVITY(loc)                                                                              \
     "{\"op\":\"activity\",\"loc\":\"" loc "\",\"v\":1,\"name\":\"a\",\"input\":null}"
 #define SLEEP(loc) "{\"op\":\"sleep\",\"loc\":\"" loc "\",\"v\":1,\"until\":1}"
+#define SET(json) "{\"op\":\"set\",\"properties\":" json "}"
 #define RETURN "{\"op\":\"return\",\"output\":1}"
 
 static void flow_start(const char *id)
@@ -228,6 +229,22 @@ static const struct bad bad_rows[] = {
     {"\"commands\":[" RETURN "]", "wrong_shape", "/base", 0},
     {"\"base\":0,\"commands\":[]", "waits_for_nothing", "/commands", 0},
     {"\"base\":0,\"commands\":7", "wrong_shape", "/commands", 0},
+    {DECISION(SLEEP("{9, 1}")), "bad_location", "/commands/0/loc", 0},
+    {DECISION("{\"op\":\"set\"}"), "wrong_shape", "/commands/0/properties", 0},
+    {DECISION(SET("[1]")), "wrong_shape", "/commands/0/properties", 0},
+    {DECISION(SET("{\"a b\":1}")), "wrong_shape", "/commands/0/properties", 0},
+    {DECISION(SET("{\"a\":\"#\"}")), "too_large", "/commands/0/properties", LIMIT_PROPERTIES_SIZE},
+    {DECISION("{\"op\":\"set\",\"loc\":\"{3}\",\"properties\":{}}"), "wrong_shape",
+     "/commands/0/loc", 0},
+    {DECISION(RETURN "," SET("{}")), "after_end", "/commands/1", 0},
+    {DECISION("{\"op\":\"loop\",\"loc\":\"{3}\",\"v\":1,\"name\":\"l\",\"iteration\":0,"
+              "\"state\":0,\"properties\":7}"),
+     "wrong_shape", "/commands/0/properties", 0},
+    {DECISION(SLEEP("{3}")) ",\"thrown\":\"{3\"", "bad_location", "/thrown", 0},
+    {DECISION(SLEEP("{3}")) ",\"thrown\":3", "bad_location", "/thrown", 0},
+    {DECISION(SLEEP("{3}")) ",\"defers\":\"refund\"", "wrong_shape", "/defers", 0},
+    {DECISION(SLEEP("{3}")) ",\"defers\":[\"no spaces\"]", "wrong_shape", "/defers", 0},
+    {DECISION(SLEEP("{3}")) ",\"after\":0", "wrong_shape", "/after", 0},
     {"\"status\":\"diverged\",\"at\":\"{1}\"", "wrong_shape", "/history", 0},
     {"\"status\":\"latent\",\"at\":\"{1}\",\"left\":[]", "wrong_shape", "/left", 0},
 };

@@ -99,6 +99,54 @@ static void test_not_ended(void **state)
     assert_true(filter_takes(&f, &open));
 }
 
+/* Proves that properties are compared as numbers where both sides are some, else as texts, that only numbers have an order,
+ * and that none is other than any. */
+static void test_properties(void **state)
+{
+    static const struct {
+        const char *where;
+        const char *json; /* NULL: the job has it not */
+        const char *text; /* of a string; NULL: as the JSON */
+        bool takes;
+    } cases[] = {
+        {"properties.status=\"paid\"", "\"paid\"", "paid", true},
+        {"properties.status=paid", "\"paid\"", "paid", true},
+        {"properties.status=paid", "\"unpaid\"", "unpaid", false},
+        {"properties.status!=paid", "\"unpaid\"", "unpaid", true},
+        {"properties.status!=paid", NULL, NULL, true},
+        {"properties.status=paid", NULL, NULL, false},
+        {"properties.status^=pa", "\"paid\"", "paid", true},
+        {"properties.status^=pa", NULL, NULL, false},
+        {"properties.n=1", "1.0", NULL, true},
+        {"properties.n=1", "\"1\"", "1", true},
+        {"properties.n!=1", "1e0", NULL, false},
+        {"properties.n>9", "10", NULL, true},
+        {"properties.n>=10", "10", NULL, true},
+        {"properties.n<-0.5", "-1E+0", NULL, true},
+        {"properties.n<=-2", "-1", NULL, false},
+        {"properties.n<z", "1", NULL, false},
+        {"properties.n>1", "\"2\"", "2", false},
+        {"properties.n>1", NULL, NULL, false},
+        {"properties.n=1e", "1", NULL, false},
+        {"properties.b=true", "true", NULL, true},
+        {"properties.o=\"[1]\"", "[1]", NULL, true},
+        {"properties.a.b-c~d:e=1", "1", NULL, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct filter f = compiled(cases[i].where);
+        qp_str json = cases[i].json == NULL ? QP_NONE : str_from(cases[i].json);
+        qp_str text = cases[i].text == NULL ? json : str_from(cases[i].text);
+        assert_int_equal(f.count, 1);
+        assert_int_equal(f.conditions[0].field, FILTER_PROPERTY);
+        assert_false(filter_is_counted(&f));
+        assert_null(filter_way_in(&f));
+        if (filter_takes_property(&f.conditions[0], json, text) != cases[i].takes) {
+            fail_msg("%s of %s", cases[i].where, cases[i].json);
+        }
+    }
+}
+
 /* Proves that attributes are compared as texts, escapes included, and that none is other than any. */
 static void test_attributes(void **state)
 {
@@ -148,6 +196,8 @@ static void test_refused(void **state)
         {"id=\"x\\n\"", "character 6"},
         {"id=x'", "character 5"},
         {"attr.=x", "character 1"},
+        {"properties.=x", "character 1"},
+        {"properties.a~x", "an operator is missing"},
         {"=x", "character 1"},
         {"status==failed", "character 8"},
         {"status=failed and ", "at its end"},
@@ -240,6 +290,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_takes, at_setup, at_teardown),
         cmocka_unit_test_setup_teardown(test_not_ended, at_setup, at_teardown),
         cmocka_unit_test_setup_teardown(test_attributes, at_setup, at_teardown),
+        cmocka_unit_test_setup_teardown(test_properties, at_setup, at_teardown),
         cmocka_unit_test_setup_teardown(test_refused, at_setup, at_teardown),
         cmocka_unit_test_setup_teardown(test_limits, at_setup, at_teardown),
         cmocka_unit_test_setup_teardown(test_way_in, at_setup, at_teardown),
