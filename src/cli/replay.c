@@ -141,7 +141,7 @@ static int judge_command(struct replay *r, const struct json *command)
     struct location other;
     char text[LOCATION_TEXT_SIZE];
     if (!location_of(command, &at)) {
-        return EXIT_OK; /* the end */
+        return EXIT_OK; /* the end, or properties */
     }
     behind = stands_behind(r, &at);
     if (behind == NULL ||
@@ -152,6 +152,17 @@ static int judge_command(struct replay *r, const struct json *command)
     return differ(r, "new step at", text, words(r->c, behind), words(r->c, command));
 }
 
+/* Without the cancel, which stands at no location. */
+static size_t count_events(const struct json *log)
+{
+    struct location at;
+    size_t count = 0;
+    for (size_t i = 0; i < json_count(log); i++) {
+        count += location_of(json_at(log, i), &at);
+    }
+    return count;
+}
+
 static int judge_commands(struct replay *r, const struct json *commands)
 {
     for (size_t i = 0; i < json_count(commands); i++) {
@@ -160,7 +171,7 @@ static int judge_commands(struct replay *r, const struct json *commands)
             return status;
         }
     }
-    printf("%s: %zu events of '%s' were replayed\n", r->path, json_count(r->log), r->workflow);
+    printf("%s: %zu events of '%s' were replayed\n", r->path, count_events(r->log), r->workflow);
     return EXIT_OK;
 }
 

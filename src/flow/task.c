@@ -223,7 +223,7 @@ int flow_export(void *state, const struct sight *sight, struct buf *out, bool *o
     buf_text(out, ",\"history\":");
     json_writer_init(&w, out);
     json_begin_object(&w);
-    put_events(&w, &log, INT64_MAX, false); /* works that a cancel has ended stand with its error */
+    put_events(&w, &log, INT64_MAX, true);
     put_head(&w, &log);
     json_end_object(&w);
     return json_writer_done(&w);

@@ -24,14 +24,19 @@ def order(ctx, input):
     if build == "shorter":
         return paid
     yield ctx.sleep(0.01)
-    yield from ctx.listen("go", timeout=600)
+    try:
+        yield from ctx.listen("go", timeout=600)
+    except worker.Failed:
+        yield ctx.activity("forget" if build == "forgets" else "refund", paid, shield=True)
+        raise
+    ctx.properties["stage"] = "packed"
     yield ctx.activity("ship", both)
     if build == "longer":
         yield ctx.activity("thank", input)
     return paid
 
 worker.flows["other" if build == "elsewhere" else "order"] = order
-for name in ("charge", "pack", "label", "ship", "thank", "pay", "insure"):
+for name in ("charge", "pack", "label", "ship", "thank", "pay", "insure", "refund", "forget"):
     worker.activities[name] = lambda input, task: open(os.environ["EFFECTS"], "a").write(task["name"] + "\n") and task["name"]
 if build == "dies":
     sys.exit(3)
@@ -43,11 +48,23 @@ END
     servers+=($!)
     "$quipu" start --workflow order --id waits a:=1 > /dev/null 2>&1 && "$quipu" start --workflow order --id done a:=2 > /dev/null 2>&1 &&
         eventually grep -q label effects && "$quipu" signal done go x:=1 > /dev/null 2>&1 && "$quipu" wait done > /dev/null 2>&1 &&
-        eventually waits_for_go && "$quipu" export waits > waits.json && "$quipu" export done > done.json && cp effects effects.before
+        eventually waits_for_go && cancel_one && "$quipu" export waits > waits.json && "$quipu" export done > done.json && cp effects effects.before
+}
+
+# Asked to end while it waits: the code gives the charge back.
+cancel_one() {
+    "$quipu" start --workflow order --id stopped a:=3 > /dev/null 2>&1 && eventually waits_at stopped && "$quipu" cancel stopped > /dev/null 2>&1 &&
+        { "$quipu" wait stopped > /dev/null 2>&1; eventually is_cancelled; } && "$quipu" export stopped > stopped.json
+}
+waits_at() {
+    "$quipu" show "$1" -o json | jq -e '.waits_for | tostring | contains("signal")'
+}
+is_cancelled() {
+    "$quipu" show stopped -o json | jq -e '.status == "cancelled"'
 }
 
 waits_for_go() {
-    "$quipu" show waits -o json | jq -e '.waits_for | tostring | contains("signal")'
+    waits_at waits
 }
 
 # says EXIT BUILD OUT-PATTERN [ERR-PATTERN]: of the history that waits
@@ -58,6 +75,15 @@ says() {
 test_fits() {
     says 0 first "^waits.json: 5 events of 'order' were replayed$" && says 0 longer 'were replayed$' &&
         expect 0 "^done.json: 7 events of 'order' were replayed$" - replay done.json --worker 'python3 order.py' &&
+        diff effects effects.before
+}
+
+# The cancel is part of the history: it is thrown where it was, and what the code did then is replayed.
+test_cancelled() {
+    jq -e '.history.log[0] | .op == "cancel" and .thrown == "{5}"' stopped.json > /dev/null &&
+        expect 0 "^stopped.json: 6 events of 'order' were replayed$" - replay stopped.json --worker 'python3 order.py' &&
+        expect 4 '^stopped.json: diverged at \{6\}$' - replay stopped.json --worker 'BUILD=forgets python3 order.py' &&
+        matches "^    history  activity 'refund' v1$" "$TMPDIR/out" && matches "^    code     activity 'forget' v1$" "$TMPDIR/out" &&
         diff effects effects.before
 }
 
