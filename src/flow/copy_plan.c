@@ -17,6 +17,7 @@ struct kept {
     int64_t done;  /* and that of its answer; 0: it is open, or complete from its birth */
     bool failed;   /* its answer is an error */
     bool complete; /* from its birth */
+    bool dead;     /* the cancel of the other job has ended it */
     bool dropped;
     bool again; /* it begins again, whether it was answered or not */
     qp_str guid;
@@ -62,6 +63,8 @@ static int take_event(struct planning *p, const struct act_row *act)
                        .birth = act->seq,
                        .done = act->guid_seq,
                        .failed = act->code >= 400,
+                       .dead = flow_cancels(p->fork->from, act) &&
+                               (act->guid_seq == 0 || act->guid_seq > p->fork->from->cancelled),
                        .complete = flow_is_born_complete(act)};
     e->done = e->complete ? 0 : e->done;
     if (!location_from_address(act->addr, &e->at)) {
@@ -100,6 +103,23 @@ static int read_events(struct planning *p)
                         .slim = true};
     QP_TRY(bundle_each(p->turn->bundle, &scan, p, each_event));
     return p->rc;
+}
+
+/* ---------------------------------------------------------------------------------- the cancel */
+
+/* The decision that made it had seen the cancel of the other job. */
+static bool is_of_cancel(const struct planning *p, const struct kept *e)
+{
+    return p->fork->from->cancelled > 0 && e->birth > p->fork->from->cancelled;
+}
+
+/* The new job was not cancelled: what the cancel has ended is open again, what was done because of it is forgotten. */
+static void forget_cancel(const struct planning *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        p->events[i].dropped = is_of_cancel(p, &p->events[i]);
+        p->events[i].again = p->events[i].dead;
+    }
 }
 
 /* ---------------------------------------------------------------------------------- the place */
@@ -168,6 +188,10 @@ static int find_place(struct planning *p, struct kept **out_event)
                       "the history has no such event, or has forgotten it: quipu history shows "
                       "locations and names");
     }
+    if (is_of_cancel(p, e)) {
+        return refuse(p, QP_E_INVALID,
+                      "it was done because the job was cancelled; name a step before it");
+    }
     if (is_got(e) && sleep_of(p, e) != NULL) {
         e = sleep_of(p, e);
     }
@@ -179,7 +203,7 @@ static void keep_before(struct planning *p, const struct kept *place)
 {
     struct location at = place->at;
     for (size_t i = 0; i < p->count; i++) {
-        p->events[i].dropped = location_compare(&p->events[i].at, &at) >= 0;
+        p->events[i].dropped |= location_compare(&p->events[i].at, &at) >= 0;
     }
 }
 
@@ -223,6 +247,9 @@ static int find_failure(struct planning *p, struct kept **out_event)
     }
     for (size_t i = 0; i < p->count && last == NULL; i++) {
         struct kept *k = &p->events[i];
+        if (k->dropped || k->again) {
+            continue;
+        }
         *out_event = *out_event == NULL || k->done > (*out_event)->done ? k : *out_event;
     }
     *out_event = last != NULL ? last : *out_event;
@@ -247,7 +274,7 @@ static void keep_beside(struct planning *p, struct kept *failed)
         if (e->at.depth == common + 1) {
             drops = e->birth > failed->done;
         }
-        e->dropped = drops;
+        e->dropped |= drops;
     }
 }
 
@@ -295,6 +322,9 @@ static int loop_end(struct planning *p, const struct kept *loop, int64_t *out_se
     value = ((const struct data_row *)row)->value;
     if (!str_is_none(flow_member(value, "output"))) {
         *out_seen = (int64_t)real_parse(flow_member(value, "seen"));
+    }
+    if (p->fork->from->cancelled > 0 && *out_seen >= p->fork->from->cancelled) {
+        *out_seen = 0; /* it ended because of the cancel */
     }
     return QP_OK;
 }
@@ -351,6 +381,7 @@ int plan_make(struct turn *t, const struct fork *fork, struct plan *out_plan, st
     struct planning p = {.turn = t, .fork = fork, .arena = turn_arena(t), .err = err};
     struct kept *place = NULL;
     QP_TRY(read_events(&p));
+    forget_cancel(&p);
     if (!str_is_none(fork->at)) {
         QP_TRY(find_place(&p, &place));
         keep_before(&p, place);

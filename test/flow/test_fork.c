@@ -172,6 +172,23 @@ static int ships(qp_flow *flow, qp_str order, void *context)
     return qp_return(flow, output);
 }
 
+/* A charge that is given back when what follows fails or is cancelled. */
+static int undoes(qp_flow *flow, qp_str order, void *context)
+{
+    struct qp_step once = {.attempts = 1};
+    qp_handle beside;
+    qp_str output;
+    (void)order;
+    (void)context;
+    QP_TRY(qp_activity(flow, "charge", QP_STR("1"), NULL, &output));
+    QP_TRY(qp_defer(flow, "double", output));
+    QP_TRY(qp_begin_sleep(flow, 3000, &beside));
+    QP_TRY(qp_listen(flow, "go", NULL, NULL));
+    QP_TRY(qp_activity(flow, "ship", QP_STR("1"), &once, &output));
+    QP_TRY(qp_all(flow, &beside, 1));
+    return qp_return(flow, output);
+}
+
 /* ----------------------------------------------------------------------------------------- tests */
 
 static void begin(enum storetest_kind kind, bool stepwise, qp_flow_function of)
@@ -349,6 +366,76 @@ static void test_retry(void **state)
     (void)retry_once(STORETEST_MEMORY, true, 0);
 }
 
+/* The step that failed is done again, the charge is not, and what was undone because of the failure is forgotten. */
+static int64_t retry_undone(enum storetest_kind kind, bool stepwise, int64_t kill_at)
+{
+    int64_t kills;
+    begin(kind, stepwise, undoes);
+    broken = true;
+    assert_int_equal(graphrun_start(&run, FLOW, "j", "1"), QP_OK);
+    assert_int_equal(graphrun_signal_job(&run, "j", "go", "9"), QP_OK);
+    graphrun_wait(&run, 60 * 1000);
+    graphrun_expect(&run, "j", "failed", NULL);
+    assert_int_equal(graphrun_calls(&run, "double"), 1);
+    broken = false;
+    run.kill_at = kill_at > 0 ? run.commits + kill_at : 0;
+    assert_int_equal(
+        graphrun_fork(&run, &(struct graphrun_fork){.from = "j", .id = "r", .retries = true}),
+        QP_OK);
+    graphrun_wait(&run, 60 * 1000);
+    kills = run.kills;
+    graphrun_expect(&run, "r", "completed", "2");
+    assert_int_equal(graphrun_calls(&run, "charge"), 1);
+    assert_int_equal(graphrun_calls(&run, "double"), 1);
+    finish();
+    return kills;
+}
+
+static void refuse(const struct graphrun_fork *fork, int rc, const char *why);
+
+/* What the cancel has ended is open again in a job that is made of the cancelled one, and what was undone is forgotten. */
+static int64_t retry_cancelled(enum storetest_kind kind, bool stepwise, int64_t kill_at)
+{
+    int64_t kills;
+    begin(kind, stepwise, undoes);
+    assert_int_equal(graphrun_start(&run, FLOW, "j", "1"), QP_OK);
+    graphrun_settle(&run);
+    assert_int_equal(graphrun_end(&run, "j", JOB_CANCELLED), QP_OK);
+    graphrun_wait(&run, 60 * 1000);
+    graphrun_expect(&run, "j", "cancelled", NULL);
+    assert_int_equal(graphrun_calls(&run, "double"), 1);
+    refuse(&(struct graphrun_fork){.from = "j", .id = "x", .at = "double"}, QP_E_INVALID,
+           "at: 'double': it was done because the job was cancelled");
+    run.kill_at = kill_at > 0 ? run.commits + kill_at : 0;
+    assert_int_equal(
+        graphrun_fork(&run, &(struct graphrun_fork){.from = "j", .id = "r", .retries = true}),
+        QP_OK);
+    assert_int_equal(
+        graphrun_fork(&run, &(struct graphrun_fork){.from = "j", .id = "f", .at = "{3}"}), QP_OK);
+    graphrun_wait(&run, 60 * 1000);
+    graphrun_expect(&run, "r", "waiting", NULL);
+    graphrun_expect(&run, "f", "waiting", NULL);
+    assert_int_equal(graphrun_signal_job(&run, "r", "go", "9"), QP_OK);
+    assert_int_equal(graphrun_signal_job(&run, "f", "go", "9"), QP_OK);
+    graphrun_wait(&run, 60 * 1000);
+    kills = run.kills;
+    graphrun_expect(&run, "r", "completed", "2");
+    graphrun_expect(&run, "f", "completed", "2");
+    assert_int_equal(graphrun_calls(&run, "charge"), 1);
+    assert_int_equal(graphrun_calls(&run, "double"), 1);
+    finish();
+    return kills;
+}
+
+static void test_retry_of_compensated(void **state)
+{
+    (void)state;
+    for (int stepwise = 0; stepwise < 2; stepwise++) {
+        (void)retry_undone(STORETEST_MEMORY, stepwise == 1, 0);
+        (void)retry_cancelled(STORETEST_MEMORY, stepwise == 1, 0);
+    }
+}
+
 static void refuse(const struct graphrun_fork *fork, int rc, const char *why)
 {
     assert_int_equal(graphrun_fork(&run, fork), rc);
@@ -413,11 +500,24 @@ static void test_retry_killed(void **state)
     kill_everywhere(retry_once, true);
 }
 
+static void test_compensated_killed(void **state)
+{
+    (void)state;
+    kill_everywhere(retry_undone, false);
+    kill_everywhere(retry_undone, true);
+    kill_everywhere(retry_cancelled, false);
+    kill_everywhere(retry_cancelled, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_location), cmocka_unit_test(test_retry),
-        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_fork_killed),
+        cmocka_unit_test(test_retry_of_compensated),
+        cmocka_unit_test(test_compensated_killed),
+        cmocka_unit_test(test_every_location),
+        cmocka_unit_test(test_retry),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_fork_killed),
         cmocka_unit_test(test_retry_killed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
