@@ -356,6 +356,13 @@ static int holder_check(struct txn *t, int64_t epoch)
                                                                       : QP_OK;
 }
 
+/* The row of a message, as far as this commit may look: one that a claim puts beside the claimed one must not wait for the job. */
+static const struct msg_row *msg_look(struct txn *t, const struct op_msg_put *put,
+                                      const struct msg_row *key)
+{
+    return put->by.token > 0 ? txn_peek(t, TABLE_msg, key) : txn_get(t, TABLE_msg, key);
+}
+
 int msg_insert(struct txn *t, struct op_msg_put *put)
 {
     struct msg_row key = {.ns = put->ref.ns, .job = put->ref.job, .guid = put->guid};
@@ -367,7 +374,7 @@ int msg_insert(struct txn *t, struct op_msg_put *put)
     if (rc != QP_OK) {
         return rc;
     }
-    if (txn_get(t, TABLE_msg, &key) != NULL) {
+    if (msg_look(t, put, &key) != NULL) {
         return put->once ? QP_OK : QP_E_EXISTS;
     }
     rc = t->rc == QP_OK ? txn_number(t, SERIES_ORD, 1, &ord) : t->rc;
@@ -375,21 +382,38 @@ int msg_insert(struct txn *t, struct op_msg_put *put)
         return rc;
     }
     row = msg_new(t, put, ord);
-    m = txn_add(t, TABLE_msg, &row);
+    m = put->by.token > 0 ? txn_add_beside(t, TABLE_msg, &row) : txn_add(t, TABLE_msg, &row);
     rc = m == NULL ? t->rc : msg_place(t, m, put);
     put->out_token = rc == QP_OK ? m->token : 0;
     put->out_until = rc == QP_OK && m->token > 0 ? m->wake_at : 0;
     return rc;
 }
 
+/* The claim that a message is put beside stands. */
+static int check_by(struct txn *t, const struct op_msg_put *op)
+{
+    struct msg_row key = {.ns = op->by.ns, .job = op->by.job, .guid = op->by.guid};
+    const struct msg_row *m;
+    if (op->owner != OWNER_JOB || op->by.ns != op->ref.ns || op->by.job != op->ref.job) {
+        return QP_E_INVALID;
+    }
+    m = txn_peek(t, TABLE_msg, &key);
+    if (t->rc != QP_OK) {
+        return t->rc;
+    }
+    return m != NULL && m->state == MSG_HELD && m->token == op->by.token ? QP_OK : QP_E_STALE;
+}
+
 int apply_msg_put(struct txn *t, struct op_msg_put *op)
 {
     struct job_row *job;
     int rc = QP_OK;
-    if (op->owner < OWNER_JOB || op->owner > OWNER_SYSTEM) {
+    if (op->owner < OWNER_JOB || op->owner > OWNER_SYSTEM || op->by.token < 0) {
         return QP_E_INVALID;
     }
-    if (op->owner == OWNER_JOB) {
+    if (op->by.token > 0) {
+        rc = check_by(t, op);
+    } else if (op->owner == OWNER_JOB) {
         rc = job_find(t, op->ref, &job);
     }
     return rc == QP_OK ? msg_insert(t, op) : rc;

@@ -349,7 +349,13 @@ struct op_sem_move {
 /* A message, or with delay_ms > 0 a timer. holder > 0 or lease_ms > 0: born claimed, by that epoch
  * or for that time, with a token and one try. A message of a paused job is born aside. Compares: no
  * message of this job with this GUID (else QP_E_EXISTS; with `once`, the bundle goes on and nothing
- * is written); the holder's run is not over (else QP_E_STALE). */
+ * is written); the holder's run is not over (else QP_E_STALE).
+ *
+ * With by.token > 0: put by the commit that claims another message of this job, or in which that one is born claimed. The job's row
+ * is not read, locked or changed, so that a claim waits for no job; that the job is there, and that no other commit puts the same
+ * GUID, follows from the claim. Compares: `by` is HELD with this token (else QP_E_STALE), it is of this job and the message of no
+ * schedule or system (else QP_E_INVALID). A job that closes meanwhile sweeps the new message with the claimed one, since it must
+ * compare that one's revision; one that is delivered to a closed job all the same is late. */
 struct op_msg_put {
     struct job_ref ref; /* job 0: the system's */
     qp_str guid;
@@ -368,6 +374,7 @@ struct op_msg_put {
     int64_t lease_ms;
     qp_str worker; /* of a message that is born claimed; none: it has no name */
     bool once;
+    struct msg_ref by;
     int64_t
         out_token; /* of a message that was born claimed; else 0: its lane is full, or its job paused */
     int64_t

@@ -166,7 +166,20 @@ static void *entry_fill(struct txn *t, struct txn_entry *e, const void *row)
 void *txn_add(struct txn *t, enum table_id table, const void *row)
 {
     struct txn_entry *e = txn_entry_load(t, table, row);
+    if (e != NULL) {
+        e->beside = false;
+    }
     return e == NULL ? NULL : entry_fill(t, e, row);
+}
+
+void *txn_add_beside(struct txn *t, enum table_id table, const void *row)
+{
+    void *added = txn_add_new(t, table, row);
+    QP_ASSERT(table == TABLE_msg);
+    if (added != NULL) {
+        t->last[table]->beside = true;
+    }
+    return added;
 }
 
 void *txn_add_new(struct txn *t, enum table_id table, const void *row)

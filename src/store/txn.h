@@ -32,6 +32,7 @@ struct txn_entry {
     bool is_told; /* the cache was told of it once */
     bool keep;    /* the cache does not know it yet as it is stored */
     bool peeked;  /* read without a lock: it is read again before anybody builds on it */
+    bool beside;  /* a new row that does not move its job's (txn_add_beside) */
     bool known;   /* a job whose other rows the cache has as they are: see txn_expect */
     bool fetched; /* a job of which all rows of fetched_tables are known */
     uint64_t hash;
@@ -137,6 +138,9 @@ void *txn_add(struct txn *t, enum table_id table, const void *row);
  * there after all, the flush finds out and the whole commit fails. NULL with t->rc QP_OK: this
  * commit itself has one already. */
 void *txn_add_new(struct txn *t, enum table_id table, const void *row);
+/* The same for a row of a job that this commit may not wait for: txn_peek has found none, and the caller knows that no other
+ * commit adds it. The job is not a changed one by it (txn_touch). Messages alone: what is known of those is never trusted. */
+void *txn_add_beside(struct txn *t, enum table_id table, const void *row);
 void txn_drop(struct txn *t, enum table_id table, const void *key);
 
 /* The rows of a range, in order, as the ops have left them. The array is the arena's. */

@@ -163,11 +163,12 @@ static void *row_from_cache(struct txn *t, const struct cache_key *key, bool *ou
     return row != NULL && copy == NULL ? txn_fail_memory(t) : copy;
 }
 
-/* A row that was only peeked at: now it is locked, and read again. Nobody has changed it here. */
+/* A row that was only peeked at: now it is locked, and read again. This commit has not changed it, or it is one that was added where
+ * none was (txn_add_beside). */
 static struct txn_entry *entry_confirm(struct txn *t, struct txn_entry *e, const void *key)
 {
     void *row = NULL;
-    if (e == NULL || !e->peeked) {
+    if (e == NULL || !e->peeked || (e->beside && e->current != e->stored)) {
         return e;
     }
     QP_ASSERT(e->current == e->stored);

@@ -46,6 +46,7 @@ static void entry_written(struct txn *t, struct txn_entry *e, void *row)
     bool comes_again = row == NULL && e->current != NULL;
     e->gone_rev = comes_again ? row_i64(txn_rev_column(e->table), e->stored) : 0;
     e->stored = row;
+    e->peeked = false;
     e->op_serial = 0; /* the stored row must not change in place any more */
     e->keep = true;
     t->rows_written++;
@@ -217,7 +218,7 @@ int txn_table_touch(struct txn *t, enum table_id table)
                               ? t->changed_first[table]
                               : NULL;
     for (; e != NULL && t->rc == QP_OK; e = e->next_changed) {
-        if (e->current != e->stored && (table != TABLE_msg || e->stored == NULL)) {
+        if (e->current != e->stored && (table != TABLE_msg || (e->stored == NULL && !e->beside))) {
             (void)touch_job(t, e); /* rc carries it */
         }
     }

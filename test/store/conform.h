@@ -37,6 +37,7 @@ extern const struct conform_topic conform_sweep;
 extern const struct conform_topic conform_ledger;
 extern const struct conform_topic conform_sem;
 extern const struct conform_topic conform_messages;
+extern const struct conform_topic conform_beside;
 extern const struct conform_topic conform_lanes;
 extern const struct conform_topic conform_wake;
 extern const struct conform_topic conform_signals;

@@ -9,10 +9,10 @@
 #include "support/faultvfs.h"
 
 static const struct conform_topic *const topics[] = {
-    &conform_commit,  &conform_decided, &conform_host,     &conform_jobs,  &conform_sweep,
-    &conform_ledger,  &conform_sem,     &conform_messages, &conform_lanes, &conform_wake,
-    &conform_signals, &conform_listen,  &conform_keys,     &conform_misc,  &conform_apps,
-    &conform_facts,   &conform_journal, &conform_reads,
+    &conform_commit, &conform_decided, &conform_host,     &conform_jobs,   &conform_sweep,
+    &conform_ledger, &conform_sem,     &conform_messages, &conform_beside, &conform_lanes,
+    &conform_wake,   &conform_signals, &conform_listen,   &conform_keys,   &conform_misc,
+    &conform_apps,   &conform_facts,   &conform_journal,  &conform_reads,
 };
 
 enum { TESTS_MAX = 512 };

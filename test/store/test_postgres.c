@@ -938,6 +938,50 @@ static void test_numbers_after_a_loss(void **state)
     PQfinish(c);
 }
 
+/* A claim, and a message beside what it claims. */
+static int claim_beside(void *context, struct bundle *b)
+{
+    const struct msg_row *m;
+    struct op *op = bundle_op(b, OP_msg_claim);
+    (void)context;
+    op->msg_claim =
+        (struct op_msg_claim){.ns = NS, .topic = TOPIC, .want = 1, .lease_ms = LEASE_MS};
+    QP_TRY(bundle_run(b));
+    m = op->msg_claim.out_messages[0];
+    op = bundle_op(b, OP_msg_put);
+    op->msg_put = (struct op_msg_put){.ref = {m->ns, m->job},
+                                      .guid = storetest_guid(2),
+                                      .topic = QP_STR("other"),
+                                      .by = {m->ns, m->job, m->guid, m->token}};
+    QP_TRY(bundle_run(b));
+    op = bundle_op(b, OP_msg_claim); /* which writes and scans what was put */
+    op->msg_claim =
+        (struct op_msg_claim){.ns = NS, .topic = QP_STR("other"), .want = 1, .lease_ms = LEASE_MS};
+    return bundle_run(b);
+}
+
+/* Proves that a claim which puts a message beside the claimed one does not wait for the job, and is not waited for: another
+ * transaction has the job's row from before it until behind it. */
+static void test_beside_does_not_wait(void **state)
+{
+    PGconn *c = sql_open(f.path);
+    struct commit commit;
+    struct bundle *b;
+    int64_t job = reserve(f.s, 1);
+    (void)state;
+    make_job(f.s, job);
+    assert_int_equal(put(f.s, job, 1, QP_NONE), QP_OK);
+    PQclear(PQexec(c, "BEGIN; UPDATE quipu.job SET priority=priority"));
+    commit_init(&commit, f.s);
+    b = commit_decided(&commit, "claim", claim_beside, NULL);
+    assert_int_equal(store_commit(f.s, &commit), QP_OK);
+    assert_int_equal(b->rc, QP_OK);
+    commit_done(&commit);
+    PQclear(PQexec(c, "COMMIT"));
+    assert_int_equal(sql(c, "SELECT count(*) FROM quipu.msg WHERE state=3"), 2);
+    PQfinish(c);
+}
+
 /* Proves that housekeeping takes away what is left of lanes, and keeps the clock. */
 static void test_housekeeping(void **state)
 {
@@ -1023,6 +1067,7 @@ int main(int argc, char **argv)
         TEST(test_dumped_schema),
         TEST(test_migrated),
         TEST(test_server_clock),
+        TEST(test_beside_does_not_wait),
         TEST(test_housekeeping),
         TEST(test_line_lost_under_host),
         TEST(test_stale_sum),
