@@ -9,6 +9,7 @@
  *   I3  a job whose retention time is over may be half deleted, and is not asked
  */
 #include "kernel/check_cursor.h"
+#include "kernel/message.h"
 
 #include <stdio.h>
 
@@ -272,13 +273,15 @@ static int order_strs(const void *a, const void *b)
     return str_compare(*(const qp_str *)a, *(const qp_str *)b);
 }
 
-/* Where something will come: a message in any state, a hook, a key, the edge of a scope, a child
- * without its answer. */
+/* Where something will come: a message in any state, but for notices, which answer nothing; a hook, a key, the edge of a scope, a
+ * child without its answer. */
 static void load_wakes(struct check *c)
 {
     EACH_ROW(c, msg, m)
     {
-        rows_push(c, &c->wakes, &m->addr);
+        if (m->kind != MESSAGE_NOTICE) {
+            rows_push(c, &c->wakes, &m->addr);
+        }
     }
     EACH_ROW(c, hook_wait, w)
     {

@@ -6,6 +6,7 @@
  *   I3  a call whose id another job has is answered at once, so the caller does not wait without end (H3)
  *   I4  the message that ends the called jobs is put by the commit that closes their parent: at once when it is said
  *       that all of them end, with step 3 when they end as their close policies say (job_row.calls counts those)
+ *   I5  a notice to the caller is a message of its own, beside the one answer, in the commit of what it tells of
  *
  *     parent   Leg1 ---- call: job row, START ---->  child   trigger, ..., step 3
  *              Leg2 <--- answer, the call's GUID --------------------------'
@@ -216,24 +217,51 @@ int turn_call(struct turn *t, const struct call_job *call)
 
 /* ----------------------------------------------------------------------------------------- answers */
 
+/* The job that awaits this one; NULL: there is none, or it is gone. */
+static int parent_of(struct turn *t, const struct job_row **out_parent)
+{
+    struct job_row key = {.ns = t->job->ns, .job = t->job->parent_job};
+    const void *row = NULL;
+    if (t->job->parent_guid.p != NULL) {
+        QP_TRY(bundle_get(t->bundle, TABLE_job, &key, &row));
+    }
+    *out_parent = row;
+    return QP_OK;
+}
+
+/* A message to the activity that awaits this job. */
+static struct op to_parent(const struct job_row *job, qp_str guid, int64_t code, qp_str payload)
+{
+    return (struct op){.kind = OP_msg_put,
+                       .msg_put = {.ref = {job->ns, job->parent_job},
+                                   .guid = guid,
+                                   .topic = ENGINE_TOPIC,
+                                   .addr = job->parent_addr,
+                                   .parent_guid = job->parent_guid,
+                                   .payload = payload,
+                                   .code = code,
+                                   .once = true}};
+}
+
 int turn_answer_parent(struct turn *t, int64_t code, qp_str payload)
 {
-    const struct job_row *job = t->job;
-    const void *parent = NULL;
-    struct op op = {.kind = OP_msg_put,
-                    .msg_put = {.ref = {job->ns, job->parent_job},
-                                .guid = job->parent_guid,
-                                .topic = ENGINE_TOPIC,
-                                .addr = job->parent_addr,
-                                .parent_guid = job->parent_guid,
-                                .payload = payload,
-                                .code = code,
-                                .once = true}};
-    int rc = job->parent_guid.p == NULL
-                 ? QP_OK
-                 : bundle_get(t->bundle, TABLE_job,
-                              &(struct job_row){.ns = job->ns, .job = job->parent_job}, &parent);
-    return rc == QP_OK && parent != NULL ? turn_op(t, &op) : rc;
+    struct op op = to_parent(t->job, t->job->parent_guid, code, payload);
+    const struct job_row *parent = NULL;
+    QP_TRY(parent_of(t, &parent));
+    return parent == NULL ? QP_OK : turn_op(t, &op);
+}
+
+int turn_tell_parent(struct turn *t, const struct parent_notice *notice)
+{
+    struct op op = to_parent(t->job, QP_NONE, notice->code, notice->payload);
+    const struct job_row *parent = NULL;
+    QP_TRY(parent_of(t, &parent));
+    if (parent == NULL || parent->closed_by.p != NULL) {
+        return QP_OK;
+    }
+    op.msg_put.kind = MESSAGE_NOTICE;
+    QP_TRY(step_guid(t->bundle, t->job->parent_guid, notice->purpose, &op.msg_put.guid));
+    return turn_op(t, &op);
 }
 
 /* The activity that waits has failed, at its own address; `job` says in which job it began. */

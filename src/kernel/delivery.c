@@ -71,6 +71,8 @@ static int take_turn(struct turn *t, const struct msg_row *m)
                                   (m->code & END_DESCENDS) != 0);
     case MESSAGE_START:
         return turn_begin(t);
+    case MESSAGE_NOTICE:
+        return turn_notice(t);
     default:
         return turn_answer(t);
     }
@@ -108,6 +110,7 @@ static int work(struct delivery *d, struct bundle *b)
     case MESSAGE_ENTER:
     case MESSAGE_CYCLE:
     case MESSAGE_END:
+    case MESSAGE_NOTICE:
         return work_turn(d, b);
     case MESSAGE_FANOUT:
         return fanout_page(b, d->row);

@@ -24,7 +24,15 @@ enum message_kind {
     MESSAGE_RESULT,  /* the response to a task: as ANSWER */
     MESSAGE_DESCEND, /* the jobs that an ended one has called end, one page at a time */
     MESSAGE_COLLECT, /* the text of a deleted version goes when no open job needs it, one page at a time */
+    MESSAGE_NOTICE, /* news for an activity that waits for its answer: code is an enum notice */
     MESSAGE_KINDS
+};
+
+/* What a notice says: msg_row.code. */
+enum notice {
+    NOTICE_STARTED, /* a task of the activity was claimed for the first time in this attempt; payload: the attempt */
+    NOTICE_LATE, /* that attempt has not ended within the time that the program said; payload: the attempt */
+    NOTICE_KINDS /* from here on the program's own */
 };
 
 /* What an END message says: the state, and whether the jobs that this one has called end with it. A DESCEND message has the

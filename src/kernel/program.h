@@ -56,6 +56,12 @@ struct work {
     qp_str output;
 };
 
+/* What the commit that claims a task tells its activity (program.claimed). */
+struct claim_notices {
+    int64_t attempt; /* from 1: what GUIDs follow from; 0: no notice */
+    qp_ms late_ms;   /* NOTICE_LATE so long after the claim; 0: never */
+};
+
 struct program {
     int64_t kind; /* of its jobs: job_row.kind */
     const char *name;
@@ -76,6 +82,16 @@ struct program {
     /* A task of the activity has failed, and will come again: the worker or the policy says so, and nothing answers the
      * activity. In the commit that says it; there is no GUID. A worker that was silent is no failure here. NULL: nothing. */
     int (*again)(struct turn *t, qp_ms delay_ms);
+    /* A task of the activity is being claimed, or is born claimed: what the commit that claims it puts for the activity, each as a
+     * notice whose GUID follows from the activity and the attempt, so that a delivery after a lost lease puts none that was put
+     * before. A claim waits for no job: the row is one that was peeked at, and so is what this reads (bundle_peek); it
+     * reads only what does not change while the task waits. NULL: nothing is put. */
+    int (*claimed)(void *context, struct bundle *b, const struct act_row *act,
+                   struct claim_notices *out_notices);
+    /* A notice has come (message.h): t->code and t->payload. What is written commits with its ack, so each is taken once. It is no
+     * entry: it has no GUID row, moves no digit and no semaphore, and may come when its attempt is over; then the program
+     * passes it over. One to an activity that is over, or of a closed job, is dropped before. NULL: all are. */
+    int (*notice)(struct turn *t);
     /* Step 2, of the trigger too: turn_child for each child. *out_spawn is preset: n is counted
      * afterwards, and delta follows from it unless `given`. NULL: no children; an answer with an
      * error code ends the job as failed. spawn.notify, when it has an address: the activity there that decides is
@@ -308,8 +324,21 @@ struct turn_signal_all {
 };
 int turn_signal_all(struct turn *t, const struct turn_signal_all *signal) QP_MUST_USE;
 
-/* The job that awaits this one is answered now, and hears nothing more of it: its end has the same GUID. */
+/* The job that awaits this one is answered now, and gets no further answer: its end has the same GUID. */
 int turn_answer_parent(struct turn *t, int64_t code, qp_str payload) QP_MUST_USE;
+/* Before that answer: the activity that awaits this job gets a notice, whose GUID follows from the call and the purpose, which
+ * differs from notice to notice. Notices may overtake each other and the answer, so each says what it is of. Nothing happens when
+ * no activity awaits this job, or the caller is closed. */
+struct parent_notice {
+    qp_str purpose;
+    int64_t code; /* enum notice, or the program's own from NOTICE_KINDS on */
+    qp_str payload;
+};
+int turn_tell_parent(struct turn *t, const struct parent_notice *notice) QP_MUST_USE;
+/* NOTICE_LATE of this activity, late_ms from now (0, or more than LIMIT_TIMER_MS: never), for an attempt that no claim begins; and
+ * taken back, whatever put it, since the attempt is over. One that is on its way comes all the same. */
+int turn_late_set(struct turn *t, int64_t attempt, qp_ms late_ms) QP_MUST_USE;
+int turn_late_clear(struct turn *t, int64_t attempt) QP_MUST_USE;
 /* Another job of the namespace ends, out of its turn; nothing happens when there is none, or it is closed. */
 int turn_end_other(struct turn *t, qp_str jid, enum job_state state, qp_str error,
                    bool descend) QP_MUST_USE;

@@ -184,7 +184,12 @@ static int try_again(struct turn *t, struct request_result *r, int64_t attempt)
         QP_TRY(turn_op(t, &backs_off));
     }
     QP_TRY(attempt_note(t, r, attempt));
-    return r->silent || t->program->again == NULL ? QP_OK : t->program->again(t, r->retry_ms);
+    if (r->silent || t->program->again == NULL) {
+        return QP_OK;
+    }
+    QP_TRY(bundle_run(t->bundle));
+    QP_TRY(turn_act(t, t->site.addr, &t->act));
+    return t->program->again(t, r->retry_ms);
 }
 
 /* The attempt that is not tried again is the activity's answer, and counted as one (turn.c). */

@@ -267,7 +267,11 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
                          .workflow = ((const struct job_row *)job)->workflow,
                          .kind = ((const struct job_row *)job)->kind};
     o->handed = h;
-    return QP_OK;
+    return turn_claimed(&e->kernel, b,
+                        &(struct task_claim){.kind = h->kind,
+                                             .act = act,
+                                             .by = {m->ns, m->job, m->guid, m->token},
+                                             .priority = m->priority});
 }
 
 int engine_claim(struct engine *e, struct bundle *b, struct service *s, int64_t room,

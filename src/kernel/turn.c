@@ -378,8 +378,7 @@ static int do_complete(struct turn *t)
     return rc;
 }
 
-/* The activity takes nothing more: it was finalized, or given up. */
-static bool act_is_over(const struct turn *t)
+bool act_is_over(const struct turn *t)
 {
     return t->act->escalated != 0 || ledger_is_finalized(t->act->ledger);
 }

@@ -111,6 +111,17 @@ int turn_init(struct turn *t, struct kernel *k, struct bundle *b, struct outcome
 int turn_enter(struct turn *t) QP_MUST_USE;
 /* Leg2 of the activity, by the GUID of the site; t->code, t->payload are what it brings. */
 int turn_answer(struct turn *t) QP_MUST_USE;
+/* A notice to the activity: its program takes it, or it is late. */
+int turn_notice(struct turn *t) QP_MUST_USE;
+/* A task was claimed in this bundle, by `by`: the notices that the program of its kind names are put (program.claimed). */
+struct task_claim {
+    int64_t kind; /* of its job */
+    const struct act_row *act;
+    struct msg_ref by;
+    int64_t priority;
+};
+int turn_claimed(const struct kernel *k, struct bundle *b,
+                 const struct task_claim *claim) QP_MUST_USE;
 /* The answers that were named outside of a step (turn_answer_at) are carried out. */
 int turn_answers(struct turn *t) QP_MUST_USE;
 /* The job ends out of its turn; the site's GUID, on the trigger's row, becomes the owner of the edge. With

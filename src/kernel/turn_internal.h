@@ -29,6 +29,8 @@ int turn_ledgers(struct turn *t) QP_MUST_USE;
 int turn_settle(struct turn *t) QP_MUST_USE;
 int turn_steps(struct turn *t) QP_MUST_USE;
 int turn_late(struct turn *t) QP_MUST_USE;
+/* The activity takes nothing more: it was finalized, or given up. */
+bool act_is_over(const struct turn *t);
 const struct program *kernel_program(const struct kernel *k, int64_t kind);
 
 /* A message of this job to an activity of it. */

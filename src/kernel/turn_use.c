@@ -239,6 +239,18 @@ void turn_descend(struct turn *t)
 
 /* ------------------------------------------------------------------------------------------ tasks */
 
+/* Whether it was born claimed says the op, when it has run; what its claim tells the activity commits with it. */
+static int born_claimed(struct turn *t, const struct task_for *task, const struct op_msg_put *put)
+{
+    struct task_claim claim = {.kind = t->job->kind, .act = task->act, .priority = put->priority};
+    if (t->program->claimed == NULL) {
+        return QP_OK;
+    }
+    QP_TRY(bundle_run(t->bundle));
+    claim.by = (struct msg_ref){t->site.ref.ns, t->site.ref.job, put->guid, put->out_token};
+    return put->out_token == 0 ? QP_OK : turn_claimed(t->kernel, t->bundle, &claim);
+}
+
 /* The task goes to a worker at once when one has a place and its lane allows it, else into the stream: which it is
  * says the op (outcome_seal). */
 int turn_task_for(struct turn *t, const struct task_for *task)
@@ -281,7 +293,7 @@ int turn_task_for(struct turn *t, const struct task_for *task)
                                   .kind = t->job->kind};
         t->outcome->handed = handed;
     }
-    return QP_OK;
+    return place == NULL ? QP_OK : born_claimed(t, task, &op->msg_put);
 }
 
 int turn_task(struct turn *t, qp_str topic)
