@@ -9,6 +9,7 @@
  */
 #include "agent/acting.h"
 
+#include "agent/start.h"
 #include "kernel/face.h"
 
 int64_t acting_now(const struct turn *t)
@@ -25,6 +26,18 @@ enum instance_mode acting_mode(const struct job_row *job)
 bool acting_is_led(const struct turn *t)
 {
     return ((const struct agents *)t->program->context)->lead_ms != NULL;
+}
+
+int acting_start(struct turn *t, struct agent_start *out_start)
+{
+    const struct act_row *trigger = NULL;
+    qp_str text;
+    QP_TRY(turn_act(t, TRIGGER_ADDRESS, &trigger));
+    QP_ASSERT(trigger != NULL);
+    if (!arena_copy(turn_arena(t), trigger->input, &text)) {
+        return QP_E_NOMEM;
+    }
+    return start_read(turn_arena(t), text, out_start);
 }
 
 /* ------------------------------------------------------------------------------------------ reading */

@@ -27,6 +27,16 @@ struct acting {
     struct stored stored;
 };
 
+/* Entries of the journal, behind KERNEL_EVENTS. They stand in rows of every store, so they keep their numbers. */
+enum agent_event {
+    AGENT_EVENT_CAME,
+    AGENT_REPORTED,
+    AGENT_RETRIED,
+    AGENT_STARTED,    /* an attempt of a work was claimed, or its child started */
+    AGENT_LATE,       /* it has not ended within its time */
+    AGENT_AGAIN_LATER /* that of a dispatched task has failed, and another one comes */
+};
+
 /* The answer to a work that gives it another attempt. */
 #define AGENT_AGAIN 299
 
@@ -34,6 +44,10 @@ int64_t acting_now(const struct turn *t);
 bool acting_is_led(const struct turn *t);
 /* Of a job that is open: the mode is the job's, and no row of the instance has it. */
 enum instance_mode acting_mode(const struct job_row *job);
+
+/* What the job began with. */
+struct agent_start;
+int acting_start(struct turn *t, struct agent_start *out_start) QP_MUST_USE;
 
 /* QP_E_NOT_FOUND: the instance has not begun. */
 int acting_load(struct acting *a, struct turn *t, unsigned windows) QP_MUST_USE;

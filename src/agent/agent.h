@@ -23,9 +23,10 @@
 #define AGENT_ACTIVITY QP_STR("agent")
 #define AGENT_WORK_MARK '~'
 
-/* A task that is a job of its own. */
+/* A task that is a job of its own, and the number of its attempt that runs: data of that job. */
 #define AGENT_TASK_ADDRESS QP_STR("task,0,0")
 #define AGENT_TASK_ACTIVITY QP_STR("task")
+#define AGENT_TASK_ATTEMPT QP_STR("quipu:attempt")
 
 /* Policies (kernel/retry.h). A decision that failed is parked at once. A task is tried again when its worker says so; a lease
  * that is lost gives the same attempt again. */

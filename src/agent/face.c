@@ -457,7 +457,9 @@ static int describe_history(void *state, const struct sight *sight, int64_t kind
                             struct qp_event *event)
 {
     static const char *const words[] = {
-        [AGENT_EVENT_CAME] = "event", [AGENT_REPORTED] = "reported", [AGENT_RETRIED] = "retried"};
+        [AGENT_EVENT_CAME] = "event", [AGENT_REPORTED] = "reported",
+        [AGENT_RETRIED] = "retried",  [AGENT_STARTED] = "started",
+        [AGENT_LATE] = "late",        [AGENT_AGAIN_LATER] = "failed"};
     (void)state;
     (void)sight;
     if (kind >= KERNEL_EVENTS && kind - KERNEL_EVENTS < (int64_t)ARRAY_COUNT(words)) {

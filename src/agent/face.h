@@ -25,9 +25,6 @@ enum agent_question {
     AGENT_TIMERS, /* of a trace */
 };
 
-/* Entries of the journal, behind KERNEL_EVENTS. */
-enum agent_event { AGENT_EVENT_CAME, AGENT_REPORTED, AGENT_RETRIED };
-
 extern const struct face agent_face;
 
 /* In a trace *now_ms is the time of every instance, waits have no timers, and each work is a task, also a child. Between two

@@ -180,7 +180,7 @@ static int push_branch(struct instance *s, const struct action *action)
 /* The work moves into the state, and the counts with it. */
 static void count_state(struct instance *s, struct status *status, enum work_state state)
 {
-    bool is_task = status->work.type == WORK_TASK;
+    bool is_task = state_has_task(status);
     s->open_task_count += is_task && state == WORK_SCHEDULED;
     s->open_task_count -= is_task && status->state == WORK_SCHEDULED;
     s->failed_count += state == WORK_FAILED;
@@ -336,18 +336,26 @@ int instance_event(struct instance *s, int64_t now_ms, qp_str name, qp_str input
     return try_trigger(s, at_ms);
 }
 
+/* Of an attempt before the one that runs: only a success still counts (I16). */
+static bool is_of_past(const struct status *status, const struct instance_report *report)
+{
+    return report->attempt != 0 && report->attempt < status->attempt &&
+           report->hook != HOOK_SUCCESS;
+}
+
 /* I16, I17, I23: what is said once per attempt, and what comes behind the end of a work. */
-static bool is_news(const struct status *status, enum hook hook)
+static bool is_news(const struct status *status, const struct instance_report *report)
 {
     bool has_failed = status->failing || status->state == WORK_FAILED;
+    bool is_next = report->attempt > status->attempt;
     if (status->completed) {
         return false;
     }
-    switch (hook) {
+    switch (report->hook) {
     case HOOK_START:
-        return !has_failed && !status->started;
+        return !has_failed && (is_next || !status->started);
     case HOOK_TIMEOUT:
-        return !has_failed && !status->timed_out;
+        return !has_failed && (is_next || !status->timed_out);
     case HOOK_FAILURE:
         return !has_failed;
     case HOOK_SUCCESS:
@@ -366,6 +374,29 @@ static void next_attempt(struct status *status)
     status->started = false;
     status->timed_out = false;
     status->changed = true;
+}
+
+/* I17: an attempt that has ended has begun, whether that was reported or not. */
+static int push_start(struct instance *s, int64_t at_ms, struct status *status)
+{
+    status->started = true;
+    status->changed = true;
+    return push(s, action_of(status, HOOK_START, at_ms));
+}
+
+/* What the report shows of what came before it. */
+static int catch_up(struct instance *s, int64_t at_ms, struct status *status,
+                    const struct instance_report *report)
+{
+    bool starts = report->hook == HOOK_START;
+    while (status->attempt < report->attempt) {
+        if (!status->started) {
+            QP_TRY(push_start(s, at_ms, status));
+        }
+        next_attempt(status);
+        status->retry_index++;
+    }
+    return starts || !report->began || status->started ? QP_OK : push_start(s, at_ms, status);
 }
 
 static int issue_attempt(struct instance *s, struct status *status, int64_t delay_ms)
@@ -418,12 +449,14 @@ int instance_report(struct instance *s, int64_t now_ms, const struct instance_re
         return QP_OK;
     }
     struct status *status = status_find(&s->statuses, report->branch_key, report->position);
-    if (status == NULL || status->work.type == WORK_WAIT || !is_news(status, report->hook)) {
+    if (status == NULL || status->work.type == WORK_WAIT || is_of_past(status, report) ||
+        !is_news(status, report)) {
         s->ignored = true;
         return QP_OK;
     }
     s->last_ms = at_ms;
     QP_TRY(end_waits_until(s, at_ms - 1));
+    QP_TRY(catch_up(s, at_ms, status, report));
     if (report->hook == HOOK_FAILURE && report->retries && status->work.type == WORK_TASK) {
         QP_TRY(retry_task(s, status, report->retry_delay_ms));
     } else {
@@ -542,7 +575,7 @@ static int apply_works(struct instance *s, int64_t now_ms, const struct draft *d
         QP_TRY(copy_status(s->arena, draft->works[i].status, &status));
         struct branch *branch = state_branch(s, status->branch_key);
         status->number = s->work_count++;
-        s->open_task_count += status->work.type == WORK_TASK;
+        s->open_task_count += state_has_task(status);
         branch->work_count++;
         branch->changed = true;
         QP_TRY(status_add(s->arena, &s->statuses, status));

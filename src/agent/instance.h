@@ -48,6 +48,10 @@ struct instance_report {
     struct state_error error; /* of a failure */
     bool retries;             /* of a failure: the task is tried again, retry_delay_ms from now */
     int64_t retry_delay_ms;
+    /* Which attempt it is of; 0: the one that runs. Reports may overtake each other: what a later one shows of attempts before,
+     * and the onStart that was missing, come first (`began`); what is of an attempt that is over is ignored, but for a success. */
+    int64_t attempt;
+    bool began; /* no attempt ends without an onStart */
 };
 int instance_report(struct instance *s, int64_t now_ms,
                     const struct instance_report *report) QP_MUST_USE;

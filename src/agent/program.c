@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 
+#include "agent/attempt.h"
 #include "agent/draft_text.h"
 #include "agent/members.h"
 #include "agent/start.h"
@@ -29,32 +30,14 @@ static bool is_instance(const struct turn *t)
     return str_equal(t->site.addr, AGENT_ADDRESS);
 }
 
-static bool is_task_job(const struct turn *t)
-{
-    return str_equal(t->site.addr, AGENT_TASK_ADDRESS);
-}
-
-/* What the job began with. */
-static int read_start(struct turn *t, struct agent_start *out_start)
-{
-    const struct act_row *trigger = NULL;
-    qp_str text;
-    QP_TRY(turn_act(t, TRIGGER_ADDRESS, &trigger));
-    QP_ASSERT(trigger != NULL);
-    if (!arena_copy(turn_arena(t), trigger->input, &text)) {
-        return QP_E_NOMEM;
-    }
-    return start_read(turn_arena(t), text, out_start);
-}
-
 /* ------------------------------------------------------------------------------------------- Leg1 */
 
 /* Rows of works are made by decisions: the instance, or the task that is a job, is described. */
 static int describe(struct turn *t, struct op_act_create *row)
 {
     struct agent_start start;
-    QP_ASSERT(is_instance(t) || is_task_job(t));
-    QP_TRY(read_start(t, &start));
+    QP_ASSERT(is_instance(t) || attempt_is_job(t));
+    QP_TRY(acting_start(t, &start));
     row->category = 'A';
     if (is_instance(t)) {
         row->cyclic = CYCLIC_OPEN;
@@ -70,7 +53,7 @@ static int enter_instance(struct turn *t)
 {
     struct agent_start start;
     struct acting a;
-    QP_TRY(read_start(t, &start));
+    QP_TRY(acting_start(t, &start));
     QP_TRY(acting_begin(&a, t));
     QP_TRY(instance_start(&a.s, acting_now(t), start.input, start.properties));
     QP_TRY(acting_save(&a));
@@ -96,52 +79,6 @@ static int enter_wait(struct turn *t, struct acting *a, const struct status *sta
     return turn_timer(t, QP_STR("wait"), end_ms > acting_now(t) ? end_ms - acting_now(t) : 0);
 }
 
-/* A job of its own: a child, or a task that is not awaited. `purpose` keeps the attempts apart. */
-static int call_job(struct turn *t, const struct status *status, qp_str purpose)
-{
-    struct agent_start start;
-    struct agent_start child = {0};
-    struct call_job call = {
-        .workflow = status->work.name, .kind = AGENT_KIND, .version = status->work.name};
-    QP_TRY(read_start(t, &start));
-    child.language = start.language;
-    child.environment = start.environment;
-    if (status->work.type == WORK_WORKFLOW) {
-        child.input = child.properties = status->work.input;
-    } else {
-        child.task = t->act->input;
-    }
-    call.purpose = purpose;
-    QP_TRY(start_write(turn_arena(t), &child, &call.input));
-    return turn_call(t, &call);
-}
-
-/* Leg1 of a work, and each further attempt. */
-static int give_out(struct turn *t, const struct status *status)
-{
-    struct task_for task = {.act = t->act, .topic = t->act->topic};
-    if (!acting_is_led(t) && (status->work.type == WORK_WORKFLOW || !status->work.sync)) {
-        return call_job(t, status, QP_STR("call"));
-    }
-    QP_TRY(step_guid(t->bundle, t->site.guid, QP_STR("task"), &task.guid));
-    return turn_task_for(t, &task);
-}
-
-/* A child has started as soon as its job is there. */
-static int report_child(struct turn *t)
-{
-    struct acting a;
-    struct status *status = NULL;
-    QP_TRY(acting_load(&a, t, WINDOW_WAITS));
-    QP_TRY(acting_work(&a, t->site.addr, &status));
-    QP_ASSERT(status != NULL);
-    struct instance_report report = {
-        .hook = HOOK_START, .branch_key = status->branch_key, .position = status->work.position};
-    QP_TRY(instance_report(&a.s, acting_now(t), &report));
-    QP_TRY(acting_save(&a));
-    return acting_settle(&a, NULL);
-}
-
 static int enter_work(struct turn *t)
 {
     struct acting a;
@@ -152,8 +89,7 @@ static int enter_work(struct turn *t)
     if (status->work.type == WORK_WAIT) {
         return enter_wait(t, &a, status);
     }
-    QP_TRY(give_out(t, status));
-    return status->work.type == WORK_WORKFLOW && !acting_is_led(t) ? report_child(t) : QP_OK;
+    return attempt_begin(t, status);
 }
 
 static int enter(struct turn *t)
@@ -161,7 +97,7 @@ static int enter(struct turn *t)
     if (is_instance(t)) {
         return enter_instance(t);
     }
-    return is_task_job(t) ? turn_task(t, t->act->topic) : enter_work(t);
+    return attempt_is_job(t) ? attempt_job_enter(t) : enter_work(t);
 }
 
 /* The timer of a wait that is gone does nothing. */
@@ -253,13 +189,16 @@ static int read_failure(struct turn *t, qp_str error, struct instance_report *ou
     return rc == QP_E_SHAPE ? QP_E_CORRUPT : rc;
 }
 
-/* {"output":text} or {"failed":ERROR} of a task; the output of a child is its text alone. */
+/* {"output":text} or {"failed":ERROR} of a task, with "attempt" where it is a job of its own; the output of a child is its text
+ * alone. */
 static int read_answer(struct turn *t, int64_t code, qp_str payload, struct instance_report *out)
 {
     qp_str failed = QP_NONE;
-    const struct member members[] = {TEXT("output", &out->output), RAW("failed", &failed)};
+    const struct member members[] = {TEXT("output", &out->output), RAW("failed", &failed),
+                                     NUMBER("attempt", &out->attempt)};
     out->hook = HOOK_SUCCESS;
     if (code >= 400) {
+        out->began = false; /* its job may have ended before */
         return read_kernel_error(t, code, payload, out);
     }
     if (raw_first(payload) != '{') {
@@ -282,8 +221,10 @@ static int reported(struct turn *t, struct work *work)
         QP_TRY(instance_timers(&a.s, acting_now(t)));
     } else {
         struct instance_report report = {.branch_key = status->branch_key,
-                                         .position = status->work.position};
+                                         .position = status->work.position,
+                                         .began = attempt_began(t, status)};
         QP_TRY(read_answer(t, work->code, work->output, &report));
+        QP_TRY(attempt_end(t, status));
         QP_TRY(instance_report(&a.s, acting_now(t), &report));
     }
     return acting_save(&a);
@@ -291,45 +232,35 @@ static int reported(struct turn *t, struct work *work)
 
 static int work(struct turn *t, struct work *work)
 {
-    if (is_trigger(t) || is_task_job(t) || work->code == AGENT_AGAIN) {
+    if (is_trigger(t) || work->code == AGENT_AGAIN) {
         return QP_OK;
+    }
+    if (attempt_is_job(t)) {
+        return attempt_job_work(t, work);
     }
     return is_instance(t) ? decided(t, work) : reported(t, work);
 }
 
-/* An attempt has failed, and its worker says when the next one is. */
-static int again(struct turn *t, qp_ms delay_ms)
-{
-    struct acting a;
-    struct status *status = NULL;
-    int64_t branch = 0;
-    int64_t number = 0;
-    if (!agent_work_of(t->site.addr, &branch, &number)) {
-        return QP_OK;
-    }
-    QP_TRY(acting_load(&a, t, WINDOW_WAITS));
-    QP_TRY(stored_work(&a.source, &a.s, branch, number, &status));
-    QP_ASSERT(status != NULL);
-    struct instance_report report = {.hook = HOOK_FAILURE,
-                                     .branch_key = branch,
-                                     .position = status->work.position,
-                                     .retries = true,
-                                     .retry_delay_ms = delay_ms};
-    QP_TRY(instance_report(&a.s, acting_now(t), &report));
-    QP_TRY(acting_save(&a));
-    return acting_settle(&a, NULL);
-}
-
 /* ----------------------------------------------------------------------------------------- step 2 */
 
-static int enter_made(struct turn *t)
+static int enter_one(struct acting *a, qp_str address)
 {
-    struct raw_walk kept = {.rest = t->guid.output};
+    qp_str guid;
+    if (a->s.completed) {
+        QP_TRY(step_guid(a->t->bundle, a->t->site.guid, address, &guid));
+        QP_TRY(attempt_outlive(a, address, guid));
+    }
+    return turn_child_at(a->t, address);
+}
+
+static int enter_made(struct acting *a)
+{
+    struct raw_walk kept = {.rest = a->t->guid.output};
     while (raw_each(&kept)) {
         struct raw_walk made = {.rest = kept.value};
         while (raw_each(&made)) {
             qp_str address = {made.value.p + 1, made.value.n - 2};
-            QP_TRY(turn_child_at(t, address));
+            QP_TRY(enter_one(a, address));
         }
     }
     return QP_OK;
@@ -339,12 +270,12 @@ static int spawn_decided(struct turn *t, struct spawn *spawn)
 {
     struct acting a;
     bool waits = false;
-    QP_TRY(enter_made(t));
     QP_TRY(acting_load(&a, t, 0));
+    QP_TRY(enter_made(&a));
     spawn->given = true;
     spawn->delta = a.s.completed ? -1 : 0;
     if (a.s.completed) {
-        return QP_OK;
+        return attempt_outlive_all(&a);
     }
     QP_TRY(acting_settle(&a, &waits));
     if (waits) {
@@ -360,35 +291,19 @@ static int spawn_reported(struct turn *t, struct spawn *spawn)
     spawn->given = true;
     spawn->delta = 0;
     QP_TRY(acting_load(&a, t, 0));
-    if (t->guid.code == AGENT_AGAIN) {
-        QP_TRY(acting_work(&a, t->site.addr, &status));
-        QP_ASSERT(status != NULL);
-        QP_TRY(give_out(t, status));
-    }
-    return acting_settle(&a, NULL);
-}
-
-/* A task that is a job: who dispatched it gets what its worker said, also of an error. */
-static int spawn_task(struct turn *t)
-{
-    qp_str failed = QP_NONE;
-    const struct member members[] = {RAW("failed", &failed)};
-    if (t->guid.code >= 400) {
-        return turn_spawn_nothing(t);
-    }
-    QP_TRY(members_read(turn_arena(t), t->guid.output, members, ARRAY_COUNT(members)));
-    if (str_is_none(failed)) {
+    QP_TRY(acting_settle(&a, NULL));
+    if (t->guid.code != AGENT_AGAIN) {
         return QP_OK;
     }
-    QP_TRY(turn_answer_parent(t, 200, t->guid.output));
-    turn_fail(t, JOB_FAILED, failed);
-    return QP_OK;
+    QP_TRY(acting_work(&a, t->site.addr, &status));
+    QP_ASSERT(status != NULL);
+    return attempt_begin(t, status);
 }
 
 static int spawn_trigger(struct turn *t)
 {
     struct agent_start start;
-    QP_TRY(read_start(t, &start));
+    QP_TRY(acting_start(t, &start));
     return turn_child(t, str_is_none(start.task) ? AGENT_ACTIVITY : AGENT_TASK_ACTIVITY, QP_NONE);
 }
 
@@ -397,8 +312,8 @@ static int spawn(struct turn *t, struct spawn *spawn)
     if (is_trigger(t)) {
         return spawn_trigger(t);
     }
-    if (is_task_job(t)) {
-        return spawn_task(t);
+    if (attempt_is_job(t)) {
+        return attempt_job_spawn(t);
     }
     return is_instance(t) ? spawn_decided(t, spawn) : spawn_reported(t, spawn);
 }
@@ -430,7 +345,9 @@ struct program agent_program(struct agents *agents)
                             .enter = enter,
                             .yields = yields,
                             .work = work,
-                            .again = again,
+                            .again = attempt_again,
+                            .claimed = attempt_claimed,
+                            .notice = attempt_notice,
                             .spawn = spawn,
                             .complete = complete};
 }

@@ -265,7 +265,7 @@ static bool has_open_task(const struct instance *s)
 {
     for (size_t i = 0; i < s->statuses.count; i++) {
         const struct status *status = s->statuses.items[i];
-        if (status->work.type == WORK_TASK && status->state == WORK_SCHEDULED) {
+        if (state_has_task(status) && status->state == WORK_SCHEDULED) {
             return true;
         }
     }

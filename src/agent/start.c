@@ -6,7 +6,8 @@
 #define START_MEMBERS(s)                                                                           \
     TEXT("input", &(s)->input), TEXT("properties", &(s)->properties),                              \
         TEXT("language", &(s)->language), TEXT("environment", &(s)->environment),                  \
-        TEXT("canonical_name", &(s)->canonical_name), RAW("task", &(s)->task)
+        TEXT("canonical_name", &(s)->canonical_name), RAW("task", &(s)->task),                     \
+        NUMBER("attempt", &(s)->attempt)
 
 int start_write(struct arena *arena, const struct agent_start *start, qp_str *out_text)
 {
@@ -25,6 +26,9 @@ int start_read(struct arena *arena, qp_str text, struct agent_start *out_start)
     }
     if (str_is_none(out_start->environment)) {
         out_start->environment = QP_STR("dev");
+    }
+    if (out_start->attempt < 1) {
+        out_start->attempt = 1;
     }
     return QP_OK;
 }

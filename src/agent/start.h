@@ -1,7 +1,7 @@
 /* start.h - what a job of the agent's kind begins with: the input of its trigger, and the stream of its tasks
  *
  *   {"input":..,"properties":..,"language":"Php","environment":"dev","canonical_name":..}     an instance
- *   {"task":DEFINITION,"language":..,"environment":..}                                        a task that is a job of its own
+ *   {"task":DEFINITION,"attempt":1,"language":..,"environment":..}                            a task that is a job of its own
  *
  * The concrete name of the workflow is the version of its job: an instance is pinned to it. Decisions and tasks of one
  * environment and language are in one stream, whose name no topic of users has. Pure; any thread.
@@ -17,7 +17,8 @@ struct agent_start {
     qp_str language;    /* none: Javascript */
     qp_str environment; /* none: dev */
     qp_str canonical_name;
-    qp_str task; /* none: it is an instance */
+    qp_str task;     /* none: it is an instance */
+    int64_t attempt; /* of such a task: its first one here, from 1 */
 };
 
 int start_write(struct arena *arena, const struct agent_start *start, qp_str *out_text) QP_MUST_USE;

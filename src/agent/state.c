@@ -101,6 +101,11 @@ bool state_is_over(const struct instance *s)
     return s->completed || s->mode == MODE_KILL;
 }
 
+bool state_has_task(const struct status *status)
+{
+    return status->work.type == WORK_TASK && status->work.sync;
+}
+
 struct branch *state_branch(const struct instance *s, int64_t key)
 {
     size_t low = 0;

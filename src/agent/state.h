@@ -22,7 +22,7 @@
  *   3. A wait in `waits` belongs to a work with status scheduled, whose end is not in the buffer.
  *   4. A work is successful exactly when it has a completion_index.
  *   5. Keys of properties rise, and the last is at most the count of executions.
- *   6. open_count is the number of branches that have not ended, open_task_count that of tasks that are scheduled, failed_count
+ *   6. open_count is the number of branches that have not ended, open_task_count that of awaited tasks that are scheduled, failed_count
  *      that of works that have failed.
  *
  * All memory comes from one arena; an error (QP_E_NOMEM) leaves a state that the caller must drop, as it drops the transaction.
@@ -162,7 +162,7 @@ struct instance {
     int64_t execution_count;
     int64_t open_count;
     int64_t work_count;
-    int64_t open_task_count; /* tasks that are scheduled */
+    int64_t open_task_count; /* awaited tasks that are scheduled */
     int64_t failed_count;    /* works that have failed */
     int64_t last_ms;         /* the last reception or trigger: time does not go back behind it */
     int64_t next_order;
@@ -201,6 +201,8 @@ struct status *status_find(const struct status_table *table, int64_t branch_key,
 int status_add(struct arena *arena, struct status_table *table, struct status *status) QP_MUST_USE;
 
 bool state_is_over(const struct instance *s);
+/* A worker has to do with it in this job: a task that is awaited. Others are jobs of their own. */
+bool state_has_task(const struct status *status);
 struct branch *state_branch(const struct instance *s, int64_t key);
 int64_t state_execution(const struct instance *s, int64_t index);
 /* properties(index) of the document: the last entry whose key is at most index. */

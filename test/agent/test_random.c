@@ -433,7 +433,7 @@ static void check_counts(void)
         open += !m.branches[i].ended;
     }
     for (int i = 0; i < m.work_count; i++) {
-        tasks += !m.works[i].is_wait && m.works[i].state == WORK_SCHEDULED;
+        tasks += m.works[i].sync && !m.works[i].is_wait && m.works[i].state == WORK_SCHEDULED;
         failed += m.works[i].state == WORK_FAILED;
     }
     assert_int_equal(s.open_count, open);

@@ -33,6 +33,14 @@ typedef bool (*agentscript)(void *context, struct draft *draft, const struct bra
 #define AGENTSTAGE_DECISIONS 500
 size_t agentstage_decide(struct agentstage *s, agentscript script, void *context);
 
+/* One decision in hand, of any job; s->id is that of its instance then. And the result of any other task in hand. What was not
+ * answered, since the engine died or the store failed, is left to be brought again. */
+void agentstage_decide_one(struct agentstage *s, const struct task *task, agentscript script,
+                           void *context);
+void agentstage_bring(struct agentstage *s, const struct task *task, qp_str told);
+/* Another attempt for what has failed; `part` NULL: all of it. */
+int agentstage_retry(struct agentstage *s, const char *part);
+
 /* The arrays as they stand, as JSON. */
 int agentstage_show(struct agentstage *s, struct buf *out);
 
