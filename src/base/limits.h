@@ -276,6 +276,16 @@
 #define LIMIT_CARTO_NEAREST 3                  /* names that an unknown root may have meant */
 #define LIMIT_CARTO_FACT_SIZE (1024 * 1024)
 #define LIMIT_CARTO_UNIVERSE_SIZE (1024 * 1024 * 1024) /* of all facts of a universe, in memory */
+#define LIMIT_CARTO_KEPT_SIZE                                                                      \
+    (256 * 1024 * 1024) /* of fetched facts that an engine keeps in memory */
+#define LIMIT_CARTO_GROWN_FACTS                                                                    \
+    2000000 /* of a universe that grows; then it goes, when no traversal is open */
+#define LIMIT_NPM_NAME_SIZE 214
+#define LIMIT_NPM_SPEC_SIZE 2048
+#define LIMIT_NPM_VERSION_SIZE 256
+#define LIMIT_NPM_PACKUMENT_SIZE (64 * 1024 * 1024)
+#define LIMIT_NPM_FRESH_MS (5 * 60 * 1000) /* how long the registry is not asked again */
+#define LIMIT_NPM_FETCHES 8                /* at once, of one process */
 #define LIMIT_DEB_NAME_SIZE 200
 #define LIMIT_DEB_ARCH_SIZE 32
 #define LIMIT_DEB_VERSION_SIZE 255

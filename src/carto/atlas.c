@@ -1,7 +1,8 @@
 /* atlas.c - universes and plans in memory (see atlas.h) */
 #include "carto/atlas.h"
 
-#include "carto/rows.h"
+#include "base/omap.h"
+#include "carto/fetch.h"
 
 struct universe {
     struct universe *next;
@@ -12,6 +13,10 @@ struct universe {
     const struct carto_type *type;
     struct facts_table table;
     struct carto_facts facts;
+    /* of one whose facts are fetched */
+    bool is_fetched;
+    struct omap kept;      /* the facts that were asked for, in the memory of `table` */
+    struct bundle *bundle; /* of the turn that asks */
 };
 
 struct kept_plan {
@@ -22,6 +27,7 @@ struct kept_plan {
     qp_str body;
     qp_str version;
     struct universe **universes; /* one per type, NULL: none */
+    struct carto_facts *facts;   /* likewise, of those whose facts are fetched */
     struct carto_plan plan;
 };
 
@@ -47,6 +53,7 @@ int atlas_open(const struct qp_env *env, const struct plan_types *types, struct 
 static void universe_free(struct atlas *l, struct universe *u)
 {
     facts_table_done(&u->table);
+    omap_done(&u->kept);
     mem_free(&l->env, u);
 }
 
@@ -128,6 +135,7 @@ static int universe_load(struct atlas *l, struct bundle *b, const struct carto_t
     }
     *u = (struct universe){.ns = row->ns, .number = row->universe, .type = type};
     facts_table_init(&u->table, &l->env);
+    omap_init(&u->kept, &l->env);
     facts_table_name(&u->table, row->name); /* the rows are read below: `row` may go */
     rc = universe_fill(b, u);
     if (rc != QP_OK) {
@@ -148,7 +156,7 @@ static int universe_find(struct atlas *l, struct bundle *b, int64_t ns,
     const struct universe_row *row = NULL;
     struct universe *u = l->universes;
     *out_universe = NULL;
-    while (u != NULL && (str_is_none(name) || u->ns != ns || u->type != type ||
+    while (u != NULL && (str_is_none(name) || u->ns != ns || u->type != type || u->is_fetched ||
                          !str_equal(u->facts.universe, name))) {
         u = u->next;
     }
@@ -164,20 +172,125 @@ static int universe_find(struct atlas *l, struct bundle *b, int64_t ns,
     return QP_OK;
 }
 
-int atlas_current(struct atlas *l, struct bundle *b, int64_t ns, qp_str *out_version)
+/* ------------------------------------------------------------------------------------- fetched ones */
+
+static int keep_fact(struct universe *u, qp_str name, qp_str value, qp_str *out_value)
+{
+    qp_str *kept = ARENA_NEW(&u->table.memory, qp_str);
+    if (kept == NULL || !arena_copy(&u->table.memory, value, kept)) {
+        return QP_E_NOMEM;
+    }
+    QP_TRY(omap_put(&u->kept, name, kept, NULL));
+    *out_value = *kept;
+    return QP_OK;
+}
+
+/* One that was not asked for before is read in the commit that asks. The universe may be a new one since: its row is
+ * looked for, too. */
+static int fetched_get(const void *context, qp_str name, qp_str *out_value)
+{
+    struct universe *u =
+        (struct universe *)(uintptr_t)context; /* what it keeps is not its meaning */
+    const qp_str *kept = omap_get(&u->kept, name);
+    const struct universe_row *universe = NULL;
+    struct fact_row key = {.ns = u->ns, .kind = FACT_VALUE, .name = name};
+    const void *row = NULL;
+    if (kept != NULL) {
+        *out_value = *kept;
+        return QP_OK;
+    }
+    QP_TRY(universe_row(u->bundle, u->ns, str_from(u->type->name), CARTO_FETCHED, &universe));
+    if (universe == NULL) {
+        return QP_E_NOT_FOUND;
+    }
+    key.universe = universe->universe;
+    QP_TRY(bundle_get(u->bundle, TABLE_fact, &key, &row));
+    return row == NULL ? QP_E_NOT_FOUND
+                       : keep_fact(u, name, ((const struct fact_row *)row)->value, out_value);
+}
+
+/* What is fetched has no list of names. */
+static int fetched_next(const void *context, qp_str after, qp_str *out_name)
+{
+    (void)context;
+    (void)after;
+    (void)out_name;
+    return QP_E_NOT_FOUND;
+}
+
+static int fetched_source(const void *context, qp_str target, qp_str after, qp_str *out_source)
+{
+    (void)target;
+    return fetched_next(context, after, out_source);
+}
+
+static int fetched_find(struct atlas *l, struct bundle *b, int64_t ns,
+                        const struct carto_type *type, struct universe **out_universe)
+{
+    struct universe *u = l->universes;
+    while (u != NULL && (u->ns != ns || u->type != type || !u->is_fetched)) {
+        u = u->next;
+    }
+    if (u == NULL) {
+        u = mem_alloc(&l->env, sizeof *u);
+        if (u == NULL) {
+            return QP_E_NOMEM;
+        }
+        *u = (struct universe){.ns = ns, .type = type, .is_fetched = true};
+        facts_table_init(&u->table, &l->env);
+        omap_init(&u->kept, &l->env);
+        u->next = l->universes;
+        l->universes = u;
+    }
+    u->bundle = b;
+    u->asked = ++l->clock;
+    *out_universe = u;
+    return QP_OK;
+}
+
+static void fetched_tidy(struct universe *u)
+{
+    if (!u->is_fetched || u->table.memory.total <= LIMIT_CARTO_KEPT_SIZE) {
+        return;
+    }
+    omap_done(&u->kept);
+    omap_init(&u->kept, u->table.env);
+    arena_done(&u->table.memory);
+    arena_init(&u->table.memory, u->table.env, LIMIT_CARTO_UNIVERSE_SIZE);
+}
+
+/* ---------------------------------------------------------------------------------------- versions */
+
+static int version_add(struct bundle *b, const struct carto_type *type, qp_str name,
+                       qp_str *version)
+{
+    return carto_print(&b->commit->arena, version, "%.*s%s%s@%.*s", STR_ARG(*version),
+                       version->n > 0 ? "," : "", type->name, STR_ARG(name));
+}
+
+static int add_current(struct bundle *b, int64_t ns, const struct carto_plan *plan, size_t index,
+                       qp_str *version)
+{
+    const struct carto_use *use = &plan->uses[index];
+    const struct universe_row *row = NULL;
+    qp_str name = QP_NONE;
+    if (use->type->universe != NULL && plan_uses(plan, use->type->name)) {
+        QP_TRY(use->type->universe(&b->commit->arena, use->options, bundle_now(b), &name));
+        return version_add(b, use->type, name, version);
+    }
+    if (!use->type->has_facts) {
+        return QP_OK;
+    }
+    QP_TRY(universe_row(b, ns, str_from(use->type->name), QP_NONE, &row));
+    return row == NULL ? QP_OK : version_add(b, use->type, row->name, version);
+}
+
+int atlas_current(struct atlas *l, struct bundle *b, int64_t ns, const struct carto_plan *plan,
+                  qp_str *out_version)
 {
     qp_str version = QP_NONE;
     for (size_t i = 0; i < l->types.count; i++) {
-        const struct carto_type *type = l->types.list[i];
-        const struct universe_row *row = NULL;
-        if (!type->has_facts) {
-            continue;
-        }
-        QP_TRY(universe_row(b, ns, str_from(type->name), QP_NONE, &row));
-        if (row != NULL) {
-            QP_TRY(carto_print(&b->commit->arena, &version, "%.*s%s%s@%.*s", STR_ARG(version),
-                               version.n > 0 ? "," : "", type->name, STR_ARG(row->name)));
-        }
+        QP_TRY(add_current(b, ns, plan, i, &version));
     }
     *out_version = version;
     return QP_OK;
@@ -198,8 +311,30 @@ qp_str atlas_universe_of(qp_str version, const char *type)
     return QP_NONE;
 }
 
+/* The facts of a universe as a plan sees them: of one that is fetched the name is the plan's own. */
+static void set_facts(struct carto_use *use, struct universe *u, qp_str name,
+                      struct carto_facts *facts)
+{
+    use->is_fetched = u->is_fetched;
+    use->facts = &u->facts;
+    if (u->is_fetched) {
+        *facts = (struct carto_facts){u, name, fetched_get, fetched_next, fetched_source};
+        use->facts = facts;
+    }
+}
+
+static int find_universe(struct atlas *l, struct bundle *b, int64_t ns,
+                         const struct carto_type *type, qp_str name, struct universe **out_universe)
+{
+    return type->is_fetched != NULL && type->is_fetched(name)
+               ? fetched_find(l, b, ns, type, out_universe)
+               : universe_find(l, b, ns, type, name, out_universe);
+}
+
+/* `facts` has room for one per type, and lives as long as the plan. */
 static int pin(struct atlas *l, struct bundle *b, int64_t ns, qp_str version,
-               struct carto_plan *plan, struct universe **universes, struct qp_err *err)
+               struct carto_plan *plan, struct carto_facts *facts, struct universe **universes,
+               struct qp_err *err)
 {
     for (size_t i = 0; i < l->types.count; i++) {
         const struct carto_type *type = l->types.list[i];
@@ -208,13 +343,13 @@ static int pin(struct atlas *l, struct bundle *b, int64_t ns, qp_str version,
         if (str_is_none(name)) {
             continue;
         }
-        QP_TRY(universe_find(l, b, ns, type, name, &u));
+        QP_TRY(find_universe(l, b, ns, type, name, &u));
         if (u == NULL) {
             return err_set(err, QP_E_NOT_FOUND,
                            "the lists '%s@%.*s' that this traversal began with are gone",
                            type->name, STR_ARG(name));
         }
-        plan->uses[i].facts = &u->facts;
+        set_facts(&plan->uses[i], u, name, &facts[i]);
         if (universes != NULL) {
             universes[i] = u;
             u->used++;
@@ -226,7 +361,9 @@ static int pin(struct atlas *l, struct bundle *b, int64_t ns, qp_str version,
 int atlas_pin(struct atlas *l, struct bundle *b, int64_t ns, qp_str version,
               struct carto_plan *plan, struct qp_err *err)
 {
-    return pin(l, b, ns, version, plan, NULL, err);
+    struct carto_facts *facts =
+        arena_alloc(&b->commit->arena, (l->types.count + 1) * sizeof(struct carto_facts));
+    return facts == NULL ? QP_E_NOMEM : pin(l, b, ns, version, plan, facts, NULL, err);
 }
 
 /* ------------------------------------------------------------------------------------------- plans */
@@ -235,12 +372,13 @@ static int plan_fill(struct atlas *l, struct bundle *b, const struct plan_of *of
                      struct kept_plan *p)
 {
     p->universes = arena_alloc(&p->arena, (l->types.count + 1) * sizeof(struct universe *));
-    if (p->universes == NULL || !arena_copy(&p->arena, of->body, &p->body) ||
+    p->facts = arena_alloc(&p->arena, (l->types.count + 1) * sizeof(struct carto_facts));
+    if (p->universes == NULL || p->facts == NULL || !arena_copy(&p->arena, of->body, &p->body) ||
         !arena_copy(&p->arena, of->version, &p->version)) {
         return QP_E_NOMEM;
     }
     QP_TRY(plan_read(&l->env, &p->arena, &l->types, p->body, &p->plan, NULL));
-    return pin(l, b, of->job.ns, p->version, &p->plan, p->universes, NULL);
+    return pin(l, b, of->job.ns, p->version, &p->plan, p->facts, p->universes, NULL);
 }
 
 static int plan_make(struct atlas *l, struct bundle *b, const struct plan_of *of,
@@ -279,6 +417,11 @@ int atlas_plan(struct atlas *l, struct bundle *b, const struct plan_of *of,
     }
     if (p == NULL) {
         QP_TRY(plan_make(l, b, of, &p));
+    }
+    for (size_t i = 0; i < l->types.count; i++) {
+        if (p->universes[i] != NULL) {
+            p->universes[i]->bundle = b;
+        }
     }
     p->asked = ++l->clock;
     *out_plan = &p->plan;
@@ -328,7 +471,8 @@ void atlas_tidy(struct atlas *l)
     for (; plans > LIMIT_CARTO_PLANS; plans--) {
         drop_oldest_plan(l);
     }
-    for (const struct universe *u = l->universes; u != NULL; u = u->next) {
+    for (struct universe *u = l->universes; u != NULL; u = u->next) {
+        fetched_tidy(u);
         universes++;
     }
     while (universes > LIMIT_CARTO_UNIVERSES && drop_oldest_universe(l)) {

@@ -314,13 +314,14 @@ static int deb_next_root(const struct carto_request *r, qp_str after, bool *out_
     return QP_OK;
 }
 
-static int deb_check_override(const struct carto_request *r, const struct carto_override *override,
-                              struct qp_err *err)
+static int deb_check_override(const struct carto_request *r, struct arena *a,
+                              const struct carto_override *override, struct qp_err *err)
 {
     const struct carto_package *p = &override->package;
     struct deb_atom atom = atom_of(p->id.name);
     struct deb_package package = {0};
     bool is_there = false;
+    (void)a;
     QP_TRY(deb_check_name(p->id.name, false, err));
     QP_TRY(find_package(facts_of(r), &atom, options_of(r)->arch, &is_there, &package, err));
     if (is_there && (p->version.n == 0 || deb_version_compare(package.version, p->version) == 0)) {

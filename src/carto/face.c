@@ -45,7 +45,7 @@ static int resolve_start(void *state, struct bundle *b, struct naming *n, struct
     }
     QP_TRY(plan_read(&s->env, a, atlas_types(s->atlas), n->input, &plan, err));
     if (str_is_none(n->version)) { /* no fork */
-        QP_TRY(atlas_current(s->atlas, b, n->ns, &n->version));
+        QP_TRY(atlas_current(s->atlas, b, n->ns, &plan, &n->version));
     }
     QP_TRY(atlas_pin(s->atlas, b, n->ns, n->version, &plan, err));
     return plan_check(&plan, a, err);

@@ -21,11 +21,11 @@ static int open_universe(const struct request_import *r, struct bundle *b, int64
     if (op == NULL) {
         return b->commit->rc;
     }
-    op->universe_open =
-        (struct op_universe_open){.ns = r->ns, .type = r->type, .name = r->universe};
+    op->universe_open = (struct op_universe_open){
+        .ns = r->ns, .type = r->type, .name = r->universe, .grows = r->grows};
     QP_TRY(bundle_run(b));
     *out_universe = op->universe_open.out_universe;
-    *out_fills = op->universe_open.out_state == UNIVERSE_FILLING;
+    *out_fills = op->universe_open.out_state == UNIVERSE_FILLING || r->grows;
     return QP_OK;
 }
 
@@ -80,6 +80,9 @@ static int import_decide(struct engine *e, struct command *c, struct bundle *b)
     if (fills) {
         QP_TRY(put_facts(r, b, universe));
     }
+    if (r->grows) {
+        return QP_OK;
+    }
     QP_TRY(count_facts(r, b, universe, &count));
     if (r->complete > 0 && count != r->complete) {
         return refusal_keep(&r->refusal, b, refuse_count(r, &err), &err);
@@ -126,7 +129,8 @@ static int look_at_universe(void *context, const void *row)
 {
     struct former *f = context;
     const struct universe_row *u = row;
-    bool is_over = u->state == UNIVERSE_FORMER || u->state == UNIVERSE_DROPPED;
+    bool is_over = u->state == UNIVERSE_FORMER || u->state == UNIVERSE_DROPPED ||
+                   (u->state == UNIVERSE_GROWING && u->facts > LIMIT_CARTO_GROWN_FACTS);
     f->universe = is_over && f->universe == 0 ? u->universe : f->universe;
     f->current_at = u->current_at > f->current_at ? u->current_at : f->current_at;
     return QP_OK;

@@ -7,6 +7,8 @@
  * off, the next import of the same lists goes on with it. An import of lists that are current already has nothing to do:
  * `is_current` says so after its first page.
  *
+ * A page of facts that were fetched `grows` a universe (fetch.h): it never becomes current, and its facts count at once.
+ *
  * Universes that are neither current nor needed by an open traversal are dropped by request_universes_tidy, in pages.
  */
 #ifndef QP_CARTO_IMPORT_H
@@ -22,6 +24,7 @@ struct request_import {
     qp_str universe; /* its name */
     const struct import_fact *facts;
     size_t fact_count; /* at most LIMIT_CARTO_PAGE_FACTS */
+    bool grows;        /* these were fetched */
     int64_t complete;  /* > 0: this is the last page, and the universe has this number of facts */
     bool is_current;   /* after: it is current */
     struct refusal refusal;

@@ -14,8 +14,10 @@
  * rows of data say which answer is next: no row 'r': SELECT's; 'r' is ASKED: RESOLVE's; else TRAVERSE's.
  *
  *   entry            keeps         then
- *   phase select     select        a task, and one more way to the scope `select` of its gate
+ *   phase select     fetch         a task, and one more way to the scope `select` of its gate (below)
+ *                    select        likewise
  *                    wait          nothing: it was selected before, or its type is ordered
+ *   FETCH            select        a task
  *   SELECT           selected      one way less
  *   phase run        an ending     as without split
  *                    resolve       a task, and one more way to the next gate
@@ -23,14 +25,23 @@
  *                    an ending     a failure
  *   TRAVERSE         an ending     its children, and one way less
  *
+ * Of a type whose facts are fetched (fetch.h), a level has phase `select` without split, too: the first item of a package
+ * that the request has not seen keeps `fetch`, the row 'f' says so until it is answered, and the others wait. With split each
+ * item asks by itself; the first answer is the package's pin.
+ *
+ *   FETCH            selected      the pin is written, and one way less
+ *
  * A failure ends the item, not the job; that of a root, and a type that is not known, end the request.
  */
 #include "carto/item.h"
 
 #include "base/failpoint.h"
+#include "carto/fetch.h"
 #include "carto/split.h"
 #include "store/error.h"
 
+#define STEP_FETCH QP_STR("{\"step\":\"fetch\"}")
+#define STEP_FETCHED QP_STR("{\"step\":\"fetched\"}") /* SELECT is asked for next */
 #define STEP_SELECT QP_STR("{\"step\":\"select\"}")
 #define STEP_SELECTED QP_STR("{\"step\":\"selected\"}")
 #define STEP_WAIT QP_STR("{\"step\":\"wait\"}")
@@ -100,9 +111,22 @@ static int remember(struct turn *t, const struct carto_request *r, const struct 
     return history_put(t, item->selected.id, &item->selected);
 }
 
+/* --------------------------------------------------------------------------------------------- pins */
+
+static int pin_look(void *context, struct carto_id id, struct carto_pin *out)
+{
+    struct turn *t = context;
+    const struct traversals *s = t->program->context;
+    const struct data_row *row = NULL;
+    qp_str name;
+    QP_TRY(pin_name(turn_arena(t), id, &name));
+    QP_TRY(turn_data(t, name, &row));
+    return pin_read(&s->env, turn_arena(t), row == NULL ? QP_NONE : row->value, out);
+}
+
 /* ------------------------------------------------------------------------------------- rows of split */
 
-/* What SELECT ('p') or RESOLVE ('r') has answered; none: nothing. */
+/* What SELECT ('p') or RESOLVE ('r') has answered, and whether FETCH ('f') has to; none: nothing. */
 static int pending_get(struct turn *t, char step, qp_str *out_text)
 {
     const struct data_row *row = NULL;
@@ -135,6 +159,9 @@ static int select_item(struct turn *t, const struct carto_request *r, struct mad
         QP_TRY(stage_select(r, turn_arena(t), &m->item, &outcome, &err));
     } else {
         QP_TRY(split_selected(&s->env, turn_arena(t), answer, &m->item, &outcome));
+    }
+    if (outcome.result == CARTO_WANTS) { /* the phase before has fetched it */
+        return QP_E_CORRUPT;
     }
     if (outcome.result == CARTO_FAILED) {
         stage_fail(&m->item, &outcome, &m->counts);
@@ -188,6 +215,9 @@ static int expand_item(struct turn *t, const struct carto_request *r, struct mad
     struct carto_relations relations;
     struct carto_outcome outcome;
     QP_TRY(resolve_item(t, r, m, &relations, &outcome));
+    if (outcome.result == CARTO_WANTS) {
+        return QP_E_CORRUPT;
+    }
     if (outcome.result == CARTO_FAILED) {
         stage_fail(&m->item, &outcome, &m->counts);
         return QP_OK;
@@ -200,6 +230,8 @@ static struct carto_request request_of(struct turn *t, const struct carto_plan *
     struct carto_request r = plan->request;
     r.history = history_look;
     r.history_context = t;
+    r.pinned = pin_look;
+    r.pinned_context = t;
     return r;
 }
 
@@ -248,11 +280,35 @@ static int run_work(struct turn *t, const struct carto_request *r, struct made *
     return keep_ending(t, m, work);
 }
 
-/* Phase select: what workers can select by themselves. */
-static int select_work(const struct carto_request *r, const struct made *m, struct work *work)
+/* Asks for the fact of a package, unless an item before it has. */
+static int fetch_work(struct turn *t, const struct made *m, struct carto_id id, bool *out_asks)
 {
-    bool is_waiting = m->item.is_selected || is_ordered(r, &m->item) ||
+    const struct data_row *row = NULL;
+    qp_str name;
+    QP_TRY(pin_name(turn_arena(t), id, &name));
+    QP_TRY(turn_data(t, name, &row));
+    *out_asks = row == NULL || (m->is_split && str_equal(row->value, PIN_ASKED));
+    if (row == NULL) {
+        QP_TRY(turn_data_put(t, name, PIN_ASKED));
+    }
+    return *out_asks ? pending_put(t, 'f', ASKED) : QP_OK;
+}
+
+/* Phase select: what has to be fetched first, and what workers can select by themselves. */
+static int select_work(struct turn *t, const struct carto_request *r, const struct made *m,
+                       struct work *work)
+{
+    bool is_waiting = !m->is_split || m->item.is_selected || is_ordered(r, &m->item) ||
                       carto_use_of(r, m->item.target.type) == NULL;
+    struct carto_id wanted;
+    bool asks = false;
+    QP_TRY(fetch_wants(r, turn_arena(t), &m->item, &wanted));
+    if (wanted.name.n > 0) {
+        QP_TRY(fetch_work(t, m, wanted, &asks));
+    }
+    if (asks) {
+        return keep_step(work, CODE_PENDING, STEP_FETCH);
+    }
     return is_waiting ? keep_step(work, 200, STEP_WAIT)
                       : keep_step(work, CODE_PENDING, STEP_SELECT);
 }
@@ -277,6 +333,50 @@ static struct carto_outcome unreadable(void)
 {
     return (struct carto_outcome){CARTO_FAILED, CARTO_METADATA_ERROR,
                                   QP_STR("the answer of the worker cannot be read")};
+}
+
+/* What FETCH has answered, or why it could not. */
+static int read_pin(struct turn *t, struct carto_pin *out)
+{
+    const struct traversals *s = t->program->context;
+    struct carto_outcome outcome = unreadable();
+    int rc = QP_E_CORRUPT;
+    if (t->code >= 400) {
+        QP_TRY(read_loss(t, &outcome));
+        outcome.failure = CARTO_METADATA_ERROR;
+    } else {
+        rc = pin_read(&s->env, turn_arena(t), t->payload, out);
+    }
+    if (rc != QP_E_CORRUPT && (rc != QP_OK || out->is_known)) {
+        return rc;
+    }
+    *out =
+        (struct carto_pin){.is_known = true, .failure = outcome.failure, .message = outcome.text};
+    return QP_OK;
+}
+
+static int take_fetched(struct turn *t, const struct carto_request *r, const struct made *m,
+                        struct work *work)
+{
+    const struct data_row *row = NULL;
+    struct carto_id wanted;
+    struct carto_pin pin;
+    qp_str name;
+    qp_str text;
+    QP_TRY(fetch_wants(r, turn_arena(t), &m->item, &wanted));
+    if (wanted.name.n == 0) {
+        return QP_E_CORRUPT;
+    }
+    QP_TRY(pin_name(turn_arena(t), wanted, &name));
+    QP_TRY(turn_data(t, name, &row));
+    if (row == NULL || str_equal(row->value, PIN_ASKED)) {
+        QP_TRY(read_pin(t, &pin));
+        QP_TRY(pin_write(turn_arena(t), &pin, &text));
+        QP_TRY(turn_data_put(t, name, text));
+    }
+    QP_TRY(pending_put(t, 'f', QP_NONE));
+    return m->is_split ? keep_step(work, CODE_PENDING, STEP_FETCHED)
+                       : keep_step(work, 200, STEP_SELECTED);
 }
 
 static int take_selected(struct turn *t, const struct made *m, struct work *work)
@@ -365,6 +465,10 @@ static int answer_work(struct turn *t, const struct carto_request *r, struct mad
                        struct work *work)
 {
     qp_str asked;
+    QP_TRY(pending_get(t, 'f', &asked));
+    if (!str_is_none(asked)) {
+        return take_fetched(t, r, m, work);
+    }
     QP_TRY(pending_get(t, 'r', &asked));
     if (str_is_none(asked)) {
         return take_selected(t, m, work);
@@ -388,7 +492,7 @@ int item_work(struct turn *t, struct work *work)
     if (str_equal(t->payload, CARTO_PHASE_RUN)) {
         return run_work(t, &r, m, work);
     }
-    return str_equal(t->payload, CARTO_PHASE_SELECT) ? select_work(&r, m, work)
+    return str_equal(t->payload, CARTO_PHASE_SELECT) ? select_work(t, &r, m, work)
                                                      : answer_work(t, &r, m, work);
 }
 
@@ -445,6 +549,15 @@ static int ask(struct turn *t, enum carto_step step)
     return turn_task(t, topic);
 }
 
+static int ask_fetch(struct turn *t)
+{
+    struct carto_item item;
+    qp_str topic;
+    QP_TRY(read_item(t, &item));
+    QP_TRY(fetch_topic(turn_arena(t), item.target.type, &topic));
+    return turn_task(t, topic);
+}
+
 /* Step 2 of an entry that does not end the item; *out_done false: it does. */
 static int pending_spawn(struct turn *t, struct spawn *spawn, bool *out_done)
 {
@@ -454,6 +567,14 @@ static int pending_spawn(struct turn *t, struct spawn *spawn, bool *out_done)
     struct gate_visit next = {.level = level + 1, .ways = 2, .delta = 1};
     *out_done = true;
     spawn->pending = true;
+    if (str_equal(said, STEP_FETCH)) {
+        select.delta = 1;
+        QP_TRY(ask_fetch(t));
+        return gate_arrive(t, &select);
+    }
+    if (str_equal(said, STEP_FETCHED)) {
+        return ask(t, CARTO_STEP_SELECT);
+    }
     if (str_equal(said, STEP_SELECT) || str_equal(said, STEP_SELECTED)) {
         select.delta = str_equal(said, STEP_SELECT) ? 1 : -1;
         QP_TRY(select.delta > 0 ? ask(t, CARTO_STEP_SELECT) : QP_OK);
@@ -509,7 +630,7 @@ int item_spawn(struct turn *t, struct spawn *spawn)
     const struct carto_plan *plan = NULL;
     bool is_done = false;
     QP_TRY(turn_plan(t, &plan));
-    if (plan->is_split) {
+    if (plan_selects_apart(plan)) {
         QP_TRY(pending_spawn(t, spawn, &is_done));
     }
     if (is_done) {

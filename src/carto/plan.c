@@ -72,6 +72,31 @@ static int read_uses(struct reader *r)
     return QP_OK;
 }
 
+bool plan_uses(const struct carto_plan *plan, const char *type)
+{
+    struct carto_id id;
+    for (size_t i = 0; i < plan->root_count; i++) {
+        if (id_read(plan->roots[i], &id) && str_equal(id.type, str_from(type))) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < plan->request.override_count; i++) {
+        if (str_equal(plan->request.overrides[i].package.id.type, str_from(type))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool plan_selects_apart(const struct carto_plan *plan)
+{
+    bool is_fetched = false;
+    for (size_t i = 0; i < plan->request.use_count; i++) {
+        is_fetched = is_fetched || plan->uses[i].is_fetched;
+    }
+    return plan->is_split || is_fetched;
+}
+
 static int read_options(struct reader *r)
 {
     for (size_t i = 0; i < r->types->count; i++) {
@@ -81,7 +106,9 @@ static int read_options(struct reader *r)
             (void)err_set(r->err, QP_E_SHAPE, "the options of '%s' must be an object", type->name);
             return err_point(r->err, QP_E_SHAPE, "/%s", type->name);
         }
-        QP_TRY(type->options(r->arena, given, r->plan->request.context.scope,
+        QP_TRY(type->options(r->arena, given, /* what a type has no data for, it may refuse */
+                             plan_uses(r->plan, type->name) ? r->plan->request.context.scope
+                                                            : CARTO_RUNTIME,
                              &r->plan->uses[i].options, r->err));
     }
     return QP_OK;
@@ -326,13 +353,13 @@ static int read_members(struct reader *r)
         }
     }
     QP_TRY(read_scope(r));
-    QP_TRY(read_options(r));
     QP_TRY(read_roots(r));
     QP_TRY(read_number(r, "depth", 0, LIMIT_CARTO_LEVELS, &r->plan->request.depth));
     QP_TRY(read_number(r, "page", 1, LIMIT_LEVEL_ITEMS, &r->plan->page));
     QP_TRY(read_flag(r, "split", &r->plan->is_split));
     QP_TRY(read_exclusions(r));
-    return read_overrides(r);
+    QP_TRY(read_overrides(r));
+    return read_options(r);
 }
 
 int plan_read(const struct qp_env *env, struct arena *a, const struct plan_types *types,
@@ -386,14 +413,14 @@ static int check_root(const struct carto_plan *plan, struct arena *a, size_t ind
                : stage_root(&plan->request, a, index, plan->roots[index], &item, err);
 }
 
-static int check_override(const struct carto_plan *plan, const struct carto_override *o,
-                          struct qp_err *err)
+static int check_override(const struct carto_plan *plan, struct arena *a,
+                          const struct carto_override *o, struct qp_err *err)
 {
     const struct carto_use *use = carto_use_of(&plan->request, o->package.id.type);
     QP_ASSERT(use != NULL);
     return use->type->has_facts && use->facts == NULL
                ? missing_facts(use, err)
-               : use->type->check_override(&plan->request, o, err);
+               : use->type->check_override(&plan->request, a, o, err);
 }
 
 int plan_check(const struct carto_plan *plan, struct arena *a, struct qp_err *err)
@@ -405,7 +432,7 @@ int plan_check(const struct carto_plan *plan, struct arena *a, struct qp_err *er
         }
     }
     for (size_t i = 0; i < plan->request.override_count; i++) {
-        int rc = check_override(plan, &plan->request.overrides[i], err);
+        int rc = check_override(plan, a, &plan->request.overrides[i], err);
         if (rc != QP_OK) {
             return err_point(err, as_shape(err, rc), "/versions");
         }

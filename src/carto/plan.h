@@ -37,6 +37,10 @@ int plan_read(const struct qp_env *env, struct arena *a, const struct plan_types
 /* Roots and overrides against the facts. QP_E_NOT_FOUND with the nearest names. */
 int plan_check(const struct carto_plan *plan, struct arena *a, struct qp_err *err) QP_MUST_USE;
 
+/* Whether a root or an override is of this type. */
+bool plan_uses(const struct carto_plan *plan, const char *type);
+/* Whether SELECT is a phase of its own: something may have to be waited for. */
+bool plan_selects_apart(const struct carto_plan *plan);
 /* Whether a root stands for all packages of its type: "type:*". */
 bool plan_is_all(qp_str root);
 

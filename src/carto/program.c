@@ -224,7 +224,8 @@ static int gate_work(struct turn *t, struct work *work)
         return QP_OK;
     }
     QP_TRY(turn_plan(t, &plan));
-    if (plan->is_split) { /* SELECT is a phase of its own, and its scope has the second edge */
+    if (plan_selects_apart(
+            plan)) { /* SELECT is a phase of its own, and its scope has the second edge */
         QP_TRY(turn_is_edge(t, CARTO_PHASE_SELECT, &is_selected));
     }
     QP_TRY(turn_range(t, t->site.addr, QP_NONE, 1, &first));

@@ -133,6 +133,14 @@ struct carto_relations {
     size_t count;
 };
 
+/* What a request has seen of a package whose facts are fetched: it never changes while the request is there. */
+struct carto_pin {
+    bool is_known;
+    qp_str fact; /* names it; none: it could not be fetched */
+    enum carto_failure failure;
+    qp_str message;
+};
+
 struct carto_override {
     struct carto_id id;
     struct carto_package package; /* version none: the best one of that name */
@@ -144,6 +152,14 @@ struct carto_type {
     const char *name;
     enum carto_mode mode;
     bool has_facts; /* of a universe, which must have been imported before a request can use it */
+
+    /* The universe of a request that is made now; NULL: the one that is current. A universe `is_fetched` (NULL: none is)
+     * when facts come into it as they are asked for. */
+    int (*universe)(struct arena *a, const void *options, qp_ms now, qp_str *out_name);
+    bool (*is_fetched)(qp_str universe);
+    /* The package whose fact SELECT needs of such a universe; none: it needs nothing. */
+    int (*wants)(const struct carto_request *r, struct arena *a, const struct carto_item *item,
+                 struct carto_id *out_id);
 
     /* Reads the type's own members of a request (NULL: none are given) into what its stages get. QP_E_SHAPE with a
      * pointer for what it does not take, also a scope that it has no data for. */
@@ -159,8 +175,8 @@ struct carto_type {
     int (*next_root)(const struct carto_request *r, qp_str after, bool *out_found, qp_str *out_name,
                      struct qp_err *err);
     /* Whether the package of an override exists. */
-    int (*check_override)(const struct carto_request *r, const struct carto_override *override,
-                          struct qp_err *err);
+    int (*check_override)(const struct carto_request *r, struct arena *a,
+                          const struct carto_override *override, struct qp_err *err);
 
     /* SELECT-SYNC of the type's own; NULL: the default of its mode. */
     int (*select_sync)(const struct carto_request *r, const struct carto_item *item,
@@ -177,6 +193,7 @@ struct carto_use {
     const struct carto_facts
         *facts; /* of the pinned universe; NULL: the type has none of its own */
     const void *options;
+    bool is_fetched; /* which fact of a package counts is what `pinned` says */
 };
 
 #define CARTO_NO_DEPTH (-1)
@@ -191,6 +208,9 @@ struct carto_request {
     /* What an earlier item has selected for a target, for ordered types; NULL: there is no history. */
     int (*history)(void *context, struct carto_id id, bool *out_found, struct carto_package *out);
     void *history_context;
+    /* What the request has seen of a package; NULL: no facts are fetched. */
+    int (*pinned)(void *context, struct carto_id id, struct carto_pin *out);
+    void *pinned_context;
 };
 
 const struct carto_use *carto_use_of(const struct carto_request *r, qp_str type);

@@ -4,7 +4,8 @@
  * done, and the next process that opens the file finds it as it is.
  */
 #include "cli/output.h"
-#include "run/traversals.h"
+#include "cli/registry.h"
+#include "run/kinds.h"
 #include "server/api.h"
 
 #define LOOK_MS 200 /* between two looks at a store that another process works on */
@@ -12,6 +13,7 @@
 struct file {
     struct ask ask; /* first */
     qp *engine;
+    const struct registry *registry; /* of packages; NULL: it works on no traversal */
     struct api *api;
     char name[LIMIT_STORE_NAME_SIZE];
 };
@@ -120,6 +122,7 @@ static void file_close(struct cli *c)
     if (qp_close(f->engine, NULL) != QP_OK) {
         cli_say("quipu: the store was not closed well; run quipu fsck");
     }
+    registry_close(f->registry);
     mem_free(&c->env, f);
 }
 
@@ -142,13 +145,19 @@ static int refuse(struct cli *c, const char *name, int rc, const struct qp_err *
 }
 
 /* A command that waits for its traversal does the work, too. No other one works on what is open in the store. */
-static int open_workers(const struct cli *c, qp *engine, struct qp_err *err)
+static int open_workers(const struct cli *c, struct file *f, struct qp_err *err)
 {
+    struct kinds_serving serving = {0};
     if ((c->command->flags & WORKS) == 0) {
-        return qp_start_threads(engine, 0, err);
+        return qp_start_threads(f->engine, 0, err);
     }
-    QP_TRY(traversals_serve(engine, NULL, err));
-    return qp_start_threads(engine, 1, err);
+    f->registry = registry_open(&c->env);
+    if (f->registry == NULL) {
+        return QP_E_NOMEM;
+    }
+    serving.registry = f->registry;
+    QP_TRY(kinds_serve(f->engine, &serving, err));
+    return qp_start_threads(f->engine, LIMIT_NPM_FETCHES, err);
 }
 
 int ask_file_open(struct cli *c, const char *place)
@@ -175,13 +184,14 @@ int ask_file_open(struct cli *c, const char *place)
     rc =
         writes ? qp_open(&options, &f->engine, &err) : qp_open_readonly(&options, &f->engine, &err);
     if (rc == QP_OK && writes) {
-        rc = open_workers(c, f->engine, &err);
+        rc = open_workers(c, f, &err);
     }
     api = (struct api_options){.engine = f->engine, .env = &c->env, .threads = 1, .open = true};
     rc = rc == QP_OK ? api_open(&api, &f->api, &err) : rc;
     if (rc != QP_OK) {
         int status = refuse(c, f->name, rc, &err);
         (void)qp_close(f->engine, NULL); /* nothing was done with it */
+        registry_close(f->registry);
         mem_free(&c->env, f);
         return status;
     }

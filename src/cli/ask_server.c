@@ -1,6 +1,6 @@
 /* ask_server.c - asking a server, over HTTP, HTTPS or a Unix socket
  *
- * The only file that knows libcurl. One connection is kept for all questions of a command. No
+ * With registry.c the only file that knows libcurl. One connection is kept for all questions of a command. No
  * redirects, no proxies from the environment, no other protocols. The token is in a header and
  * nowhere else.
  */

@@ -10,6 +10,7 @@
 
 #include "carto/format.h"
 #include "cli/carto.h"
+#include "cli/carto_npm.h"
 #include "cli/jobs.h"
 
 #define LOOK_MS 20     /* between two looks at a store */
@@ -44,13 +45,17 @@ static void put_lines(struct json_writer *w, qp_str text)
     }
 }
 
-static int put_roots(struct cli *c, struct json_writer *w)
+static int put_roots(struct cli *c, struct json_writer *w, const struct npm_given *given)
 {
     json_key(w, QP_STR("roots"));
     json_begin_array(w);
     for (size_t i = 0; i < c->argument_count; i++) {
         qp_str text;
         int status;
+        if (carto_npm_is_file(c->arguments[i])) {
+            json_put_str(w, str_from(given->root));
+            continue;
+        }
         if (c->arguments[i][0] != '@') {
             json_put_str(w, str_from(c->arguments[i]));
             continue;
@@ -99,13 +104,18 @@ static void put_exclusions(struct cli *c, struct json_writer *w)
     json_end_array(w);
 }
 
-static int put_overrides(struct cli *c, struct json_writer *w)
+static int put_overrides(struct cli *c, struct json_writer *w, const struct npm_given *given)
 {
-    if (c->many_count[OPT_take] == 0) {
+    struct json_walk walk = {0};
+    if (c->many_count[OPT_take] == 0 && given->overrides == NULL) {
         return EXIT_OK;
     }
     json_key(w, QP_STR("versions"));
     json_begin_object(w);
+    while (given->overrides != NULL && json_each(given->overrides, &walk)) {
+        json_key(w, walk.key);
+        json_write_tree(w, walk.value);
+    }
     for (size_t i = 0; i < c->many_count[OPT_take]; i++) {
         const char *text = c->many[OPT_take][i];
         const char *equals = strchr(text, '=');
@@ -120,7 +130,28 @@ static int put_overrides(struct cli *c, struct json_writer *w)
     return EXIT_OK;
 }
 
-static int put_request(struct cli *c, const char *id, struct json_writer *w)
+static void put_npm(struct cli *c, struct json_writer *w, const struct npm_given *given)
+{
+    json_key(w, QP_STR("npm"));
+    json_begin_object(w);
+    put_given(c, w, "before", OPT_before);
+    if (cli_has(c, OPT_peers)) {
+        json_key(w, QP_STR("peers"));
+        json_put_bool(w, true);
+    }
+    if (given->universe != NULL) {
+        json_key(w, QP_STR("universe"));
+        json_put_str(w, str_from(given->universe));
+    }
+    if (!str_is_none(given->manifest)) {
+        json_key(w, QP_STR("manifest"));
+        json_put_raw(w, given->manifest);
+    }
+    json_end_object(w);
+}
+
+static int put_request(struct cli *c, const char *id, struct json_writer *w,
+                       const struct npm_given *given)
 {
     int status;
     json_key(w, QP_STR("workspaceId"));
@@ -132,14 +163,15 @@ static int put_request(struct cli *c, const char *id, struct json_writer *w)
     put_given(c, w, "closure", OPT_closure);
     put_given(c, w, "arch", OPT_arch);
     json_end_object(w);
+    put_npm(c, w, given);
     if (cli_has(c, OPT_split)) {
         json_key(w, QP_STR("split"));
         json_put_bool(w, true);
     }
-    status = put_roots(c, w);
+    status = put_roots(c, w, given);
     status = status == EXIT_OK ? put_number(c, w, "depth", OPT_depth, LIMIT_CARTO_LEVELS) : status;
     status = status == EXIT_OK ? put_number(c, w, "page", OPT_page, LIMIT_LEVEL_ITEMS) : status;
-    return status == EXIT_OK ? put_overrides(c, w) : status;
+    return status == EXIT_OK ? put_overrides(c, w, given) : status;
 }
 
 static int send_request(struct cli *c, const char *id)
@@ -147,11 +179,15 @@ static int send_request(struct cli *c, const char *id)
     struct ask_body body;
     struct reply reply = {0};
     struct question q = {.method = API_POST, .path = "/v1/traversals", .patience_ms = 30000};
-    int status;
-    ask_body_begin(c, &body);
-    status = put_request(c, id, &body.w);
-    status = ask_body_send(c, &body, status, &q, &reply);
-    reply_done(&reply);
+    struct npm_given given = {0};
+    int status = carto_npm_files(c, &given);
+    if (status == EXIT_OK) {
+        ask_body_begin(c, &body);
+        status = put_request(c, id, &body.w, &given);
+        status = ask_body_send(c, &body, status, &q, &reply);
+        reply_done(&reply);
+    }
+    json_free(given.overrides);
     return status;
 }
 

@@ -1,4 +1,4 @@
-/* carto_import.c - quipu carto import: lists of Debian packages become facts
+/* carto_import.c - quipu carto import: lists of Debian packages become facts; and how facts are sent
  *
  * The lists are read here: the API takes no paths. What is known only when all lists are read (who provides a name) is put
  * together in memory; then the facts go out in pages, and become current with the last one. Compressed lists, and those of apt,
@@ -15,8 +15,7 @@
 #include <unistd.h>
 
 #include "carto/deb_import.h"
-#include "cli/ask.h"
-#include "cli/output.h"
+#include "cli/carto_import.h"
 
 #define APT_LISTS "/var/lib/apt/lists"
 #define APT_HELPER "/usr/lib/apt/apt-helper"
@@ -129,6 +128,7 @@ static int read_machine(struct cli *c, struct deb_import *import)
 
 struct sending {
     struct cli *c;
+    const char *type;
     const struct facts_table *table;
     struct ask_body body;
     bool is_begun;
@@ -140,7 +140,7 @@ struct sending {
 static void page_begin(struct sending *s)
 {
     ask_body_begin(s->c, &s->body);
-    ask_body_text(&s->body, "type", "deb");
+    ask_body_text(&s->body, "type", s->type);
     ask_body_text(&s->body, "universe", s->table->universe);
     json_key(&s->body.w, QP_STR("facts"));
     json_begin_array(&s->body.w);
@@ -235,9 +235,10 @@ static int send_sources(struct sending *s, struct buf *room)
     return status;
 }
 
-static int send_facts(struct cli *c, const struct facts_table *table, int64_t packages)
+int carto_send_facts(struct cli *c, const char *type, const struct facts_table *table,
+                     int64_t *out_sent)
 {
-    struct sending s = {.c = c, .table = table};
+    struct sending s = {.c = c, .type = type, .table = table};
     struct buf room;
     int status;
     buf_init(&room, &c->env, 0);
@@ -247,10 +248,7 @@ static int send_facts(struct cli *c, const struct facts_table *table, int64_t pa
         status = page_send(&s, s.sent);
     }
     buf_done(&room);
-    if (status == EXIT_OK) {
-        printf("deb@%s: %lld packages, %lld facts\n", table->universe, (long long)packages,
-               (long long)s.sent);
-    }
+    *out_sent = s.sent;
     return status;
 }
 
@@ -259,6 +257,7 @@ int command_carto_import(struct cli *c)
     struct deb_import import;
     struct facts_table table;
     struct qp_err err = {0};
+    int64_t sent = 0;
     int status = EXIT_OK;
     deb_import_init(&import, &c->env);
     facts_table_init(&table, &c->env);
@@ -274,7 +273,11 @@ int command_carto_import(struct cli *c)
     if (status == EXIT_OK && import.package_count == 0) {
         status = cli_fail(c, EXIT_USAGE, "the lists have no packages");
     }
-    status = status == EXIT_OK ? send_facts(c, &table, import.package_count) : status;
+    status = status == EXIT_OK ? carto_send_facts(c, "deb", &table, &sent) : status;
+    if (status == EXIT_OK) {
+        printf("deb@%s: %lld packages, %lld facts\n", table.universe,
+               (long long)import.package_count, (long long)sent);
+    }
     facts_table_done(&table);
     deb_import_done(&import);
     return status;

@@ -8,6 +8,7 @@
 #include "kernel/check.h"
 #include "kernel/single.h"
 #include "run/traversals.h"
+#include "run/traversals_fetch.h"
 
 static const struct face *const kinds[] = {
     &single_face, &graph_face, &flow_face, &carto_face, &agent_face,
@@ -25,9 +26,10 @@ int kinds_open(const struct face_options *options, const struct face *const *mor
     return faces_open(options, all, ARRAY_COUNT(kinds) + more_count, out_faces);
 }
 
-int kinds_serve(qp *q, const char *topics, struct qp_err *err)
+int kinds_serve(qp *q, const struct kinds_serving *serving, struct qp_err *err)
 {
-    return traversals_serve(q, topics, err);
+    QP_TRY(traversals_serve(q, serving->topics, err));
+    return traversals_fetch(q, serving->topics, serving->registry, err);
 }
 
 int kinds_selftest(const struct qp_env *env, struct qp_err *err)

@@ -12,6 +12,7 @@
 #include "base/omap.h"
 #include "carto/atlas.h"
 #include "carto/deb.h"
+#include "carto/fetch.h"
 #include "carto/import.h"
 #include "carto/log.h"
 #include "carto/split.h"
@@ -20,6 +21,7 @@
 #include "run/enter.h"
 #include "run/handle.h"
 #include "run/loop.h"
+#include "run/traversals_view.h"
 #include "run/workers.h"
 
 /* ------------------------------------------------------------------------------------------ commands */
@@ -50,13 +52,21 @@ static void import_execute(qp *q, struct call *c)
 
 int traversals_import(qp *q, struct traversal_page *page, struct qp_err *err)
 {
+    int64_t ns = 0;
+    QP_TRY(space_number(q, page->ns, &ns, err));
+    return traversals_import_in(q, ns, page, err);
+}
+
+int traversals_import_in(qp *q, int64_t ns, struct traversal_page *page, struct qp_err *err)
+{
     struct importing i = {.call = {.execute = import_execute, .q = q},
                           .request = {.type = page->type,
                                       .universe = page->universe,
                                       .facts = page->facts,
                                       .fact_count = page->fact_count,
+                                      .grows = page->grows,
                                       .complete = page->complete}};
-    QP_TRY(space_number(q, page->ns, &i.request.ns, err));
+    i.request.ns = ns;
     QP_TRY(call_do(&q->driver, &i.call, err));
     page->out_current = i.request.is_current;
     return QP_OK;
@@ -100,71 +110,6 @@ int traversals_tidy(qp *q, qp_str ns, struct qp_err *err)
 
 /* ------------------------------------------------------------------------------------- what is read */
 
-/* A traversal in one snapshot. */
-struct viewing {
-    qp *q;
-    int64_t ns;
-    qp_str id;
-    int64_t number; /* of the job; 0: by its id */
-    struct arena arena;
-    struct store *store;
-    const struct job_row *job;
-    struct result_state state;
-    void *context;
-    int (*body)(struct viewing *v, struct qp_err *err);
-};
-
-static int find_job(struct viewing *v, struct qp_err *err)
-{
-    struct job_name_row name = {.ns = v->ns, .jid = v->id};
-    struct job_row key = {.ns = v->ns, .job = v->number};
-    const void *row = NULL;
-    int rc = QP_OK;
-    if (v->number == 0) {
-        rc = store_get(v->store, &v->arena, TABLE_job_name, &name, &row, err);
-        key.job = rc == QP_OK ? ((const struct job_name_row *)row)->job : 0;
-    }
-    if (rc == QP_OK) {
-        rc = store_get(v->store, &v->arena, TABLE_job, &key, &row, err);
-    }
-    if (rc == QP_OK && ((const struct job_row *)row)->kind != CARTO_KIND) {
-        rc = QP_E_NOT_FOUND;
-    }
-    if (rc == QP_E_NOT_FOUND) {
-        return err_set(err, rc, "no traversal '%.*s'", STR_ARG(v->id));
-    }
-    QP_TRY(rc);
-    v->job = row;
-    return QP_OK;
-}
-
-static int view_parts(struct viewing *v, struct qp_err *err)
-{
-    QP_TRY(find_job(v, err));
-    QP_TRY(result_state(v->store, &v->arena, v->job, &v->state, err));
-    return v->body(v, err);
-}
-
-static int view_in(void *context, struct store *s, struct qp_err *err)
-{
-    struct viewing *v = context;
-    int rc;
-    v->store = s;
-    QP_TRY(store_snapshot_begin(s, err));
-    rc = view_parts(v, err);
-    (void)store_snapshot_end(s, NULL); /* nothing was written */
-    return rc;
-}
-
-static int view(struct viewing *v, struct qp_err *err)
-{
-    int rc;
-    arena_init(&v->arena, &v->q->env, 0);
-    rc = reads_do(v->q, v, view_in, err);
-    arena_done(&v->arena);
-    return rc;
-}
-
 struct stating {
     void *context;
     traversal_visit visit;
@@ -184,7 +129,7 @@ int traversals_state(qp *q, qp_str ns, qp_str id, void *context, traversal_visit
     struct stating s = {context, visit};
     struct viewing v = {.q = q, .id = id, .context = &s, .body = tell_state};
     QP_TRY(space_number(q, ns, &v.ns, err));
-    return view(&v, err);
+    return traversal_view(&v, err);
 }
 
 /* -------------------------------------------------------------------------------------------- results */
@@ -225,7 +170,7 @@ int traversals_result(qp *q, qp_str ns, qp_str id, enum carto_format format, voi
     struct rendering r = {format, context, sink};
     struct viewing v = {.q = q, .id = id, .context = &r, .body = render_result};
     QP_TRY(space_number(q, ns, &v.ns, err));
-    return view(&v, err);
+    return traversal_view(&v, err);
 }
 
 /* --------------------------------------------------------------------------------------------- FORMAT */
@@ -254,7 +199,7 @@ static int work_format(void *context, qp_task *task)
     char text[HASH_TEXT_SIZE + 120];
     int n;
     (void)context;
-    if (view(&v, &err) != QP_OK) {
+    if (traversal_view(&v, &err) != QP_OK) {
         return qp_task_fail(task, &(struct qp_failure){.message = err.text, .code = 500});
     }
     n = snprintf(text, sizeof text,
@@ -275,7 +220,7 @@ int traversals_log(qp *q, qp_str ns, qp_str id, struct buf *out, struct qp_err *
     ENTER(q, out != NULL, err);
     struct viewing v = {.q = q, .id = id, .context = out, .body = write_log};
     QP_TRY(space_number(q, ns, &v.ns, err));
-    return view(&v, err);
+    return traversal_view(&v, err);
 }
 
 /* ----------------------------------------------------------------------------------------- dependents */
@@ -408,38 +353,6 @@ static int read_data(struct viewing *v, qp_str addr, qp_str *out_text, struct qp
     return rc == QP_E_NOT_FOUND ? QP_OK : rc;
 }
 
-static int read_input(struct viewing *v, qp_str addr, qp_str *out_input, struct qp_err *err)
-{
-    struct act_row key = {.ns = v->job->ns, .job = v->job->job, .addr = addr};
-    const void *row = NULL;
-    QP_TRY(store_get(v->store, &v->arena, TABLE_act, &key, &row, err));
-    *out_input = ((const struct act_row *)row)->input;
-    return QP_OK;
-}
-
-/* The request with the facts that its job has pinned. */
-static int read_plan(struct viewing *v, struct carto_plan *plan, struct qp_err *err)
-{
-    qp_str body;
-    QP_TRY(read_input(v, QP_STR("trigger,0"), &body, err));
-    QP_TRY(plan_read(&v->q->env, &v->arena, &carto_types, body, plan, err));
-    for (size_t i = 0; i < carto_types.count; i++) {
-        struct stored_facts *stored = ARENA_NEW(&v->arena, struct stored_facts);
-        struct carto_facts *facts = ARENA_NEW(&v->arena, struct carto_facts);
-        struct stored_of of = {.ns = v->job->ns, .type = str_from(carto_types.list[i]->name)};
-        of.universe = atlas_universe_of(v->job->version, carto_types.list[i]->name);
-        if (stored == NULL || facts == NULL) {
-            return QP_E_NOMEM;
-        }
-        if (!str_is_none(of.universe)) {
-            QP_TRY(stored_open(stored, v->store, &v->arena, &of, err));
-            *facts = stored_reader(stored);
-            plan->uses[i].facts = facts;
-        }
-    }
-    return QP_OK;
-}
-
 static int run_step(struct viewing *v, struct qp_err *err)
 {
     struct stepping *s = v->context;
@@ -447,8 +360,8 @@ static int run_step(struct viewing *v, struct qp_err *err)
     struct split_item item = {.env = &v->q->env, .request = &plan.request};
     qp_str input;
     qp_str answer;
-    QP_TRY(read_plan(v, &plan, err));
-    QP_TRY(read_input(v, s->addr, &input, err));
+    QP_TRY(traversal_plan(v, &plan, err));
+    QP_TRY(traversal_input(v, s->addr, &input, err));
     QP_TRY(item_read(&v->q->env, &v->arena, path_of(s->addr), input, &item.item));
     QP_TRY(read_data(v, s->addr, &item.pending, err));
     QP_TRY(split_run(&item, &v->arena, s->step, &answer, err));
@@ -468,7 +381,7 @@ static int work_step(enum carto_step step, qp_task *task)
     struct qp_err err = {0};
     int rc;
     buf_init(&answer, &task->q->env, LIMIT_PAYLOAD_HARD_SIZE);
-    if (view(&v, &err) == QP_OK) {
+    if (traversal_view(&v, &err) == QP_OK) {
         rc = qp_task_output(task, buf_slice(&answer));
     } else {
         rc = qp_task_fail(task, &(struct qp_failure){.message = err.text, .code = 500});
@@ -497,8 +410,7 @@ static int work_traverse(void *context, qp_task *task)
 
 /* -------------------------------------------------------------------------------------------- serving */
 
-/* Whether a list of topics with commas has this one; none has all. */
-static bool is_named(const char *topics, qp_str topic)
+bool traversals_serves(const char *topics, qp_str topic)
 {
     size_t n;
     if (topics == NULL) {
@@ -521,7 +433,7 @@ static int serve_step(qp *q, const char *topics, enum carto_step step, struct qp
         struct qp_worker worker = {.work = works[step], .topic.p = topic};
         worker.topic.n = (size_t)snprintf(topic, sizeof topic, "carto.%s.%s", carto_step_text(step),
                                           carto_types.list[i]->name);
-        if (is_named(topics, worker.topic)) {
+        if (traversals_serves(topics, worker.topic)) {
             QP_TRY(qp_worker_add(q, &worker, err));
         }
     }
@@ -534,5 +446,5 @@ int traversals_serve(qp *q, const char *topics, struct qp_err *err)
     for (enum carto_step step = CARTO_STEP_SELECT; step < CARTO_STEPS; step++) {
         QP_TRY(serve_step(q, topics, step, err));
     }
-    return is_named(topics, format.topic) ? qp_worker_add(q, &format, err) : QP_OK;
+    return traversals_serves(topics, format.topic) ? qp_worker_add(q, &format, err) : QP_OK;
 }

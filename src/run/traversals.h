@@ -11,6 +11,8 @@
 /* Adds the workers of the steps that this process serves: topics with commas, like "carto.resolve.deb,carto.format"; NULL:
  * all. */
 int traversals_serve(qp *q, const char *topics, struct qp_err *err) QP_MUST_USE;
+/* Whether a list of topics with commas has this one; NULL has all. */
+bool traversals_serves(const char *topics, qp_str topic);
 
 /* A page of facts (carto/import.h). */
 struct traversal_page {
@@ -20,9 +22,13 @@ struct traversal_page {
     const struct import_fact *facts;
     size_t fact_count;
     int64_t complete;
+    bool grows; /* these were fetched */
     bool out_current;
 };
 int traversals_import(qp *q, struct traversal_page *page, struct qp_err *err) QP_MUST_USE;
+/* The same in a namespace by its number; `ns` of the page is not read. */
+int traversals_import_in(qp *q, int64_t ns, struct traversal_page *page,
+                         struct qp_err *err) QP_MUST_USE;
 /* Lets go of lists that no traversal needs any more. */
 int traversals_tidy(qp *q, qp_str ns, struct qp_err *err) QP_MUST_USE;
 

@@ -210,7 +210,9 @@ static int open_workers(struct server *s, struct qp_err *err)
     struct qp_builtin builtin = {.shell = o->shell, .shell_count = o->shell_count};
     int rc = o->builtin ? qp_builtin_serve(s->engine, &builtin, err) : QP_OK;
     if (rc == QP_OK && o->builtin) {
-        rc = kinds_serve(s->engine, o->step_topics, err);
+        rc = kinds_serve(s->engine,
+                         &(struct kinds_serving){.topics = o->step_topics, .registry = o->registry},
+                         err);
     }
     if (rc != QP_OK) {
         return rc;

@@ -45,6 +45,7 @@ struct server_options {
     const char *const *shell;
     size_t shell_count;
     const char *step_topics; /* steps of built-in kinds that this server serves (kinds_serve) */
+    const struct registry *registry; /* of packages (run/registry.h); NULL: it fetches none */
     int worker_threads; /* for workers in this process that take their time; 0: the engine's own thread runs them */
     /* Kinds of jobs beside those that every engine has (handle_open); else 0. They outlive the server. */
     const struct face *const *faces;

@@ -71,7 +71,7 @@ struct traversal {
 static void begin(struct traversal *v, enum deb_closure closure)
 {
     v->options = (struct deb_options){closure, QP_STR("amd64")};
-    v->use = (struct carto_use){&deb_type, &facts, &v->options};
+    v->use = (struct carto_use){&deb_type, &facts, &v->options, false};
     v->request = (struct carto_request){.uses = &v->use, .use_count = 1, .depth = CARTO_NO_DEPTH};
     cartorun_init(&v->run, &t.env, &v->request);
 }
@@ -206,8 +206,9 @@ static void test_overrides(void **state)
     begin(&v, DEB_CLOSURE_S);
     v.request.overrides = &override;
     v.request.override_count = 1;
-    assert_int_equal(deb_type.check_override(&v.request, &override, &err), QP_OK);
-    assert_int_equal(deb_type.check_override(&v.request, &missing, &err), QP_E_NOT_FOUND);
+    assert_int_equal(deb_type.check_override(&v.request, &v.run.memory, &override, &err), QP_OK);
+    assert_int_equal(deb_type.check_override(&v.request, &v.run.memory, &missing, &err),
+                     QP_E_NOT_FOUND);
     assert_non_null(
         strstr(err.text, "no version '4' of 'deb:ssl' in the imported lists; they have 3"));
     traverse(&v, "deb:newer");

@@ -31,7 +31,7 @@ test_import_errors() {
 }
 
 test_refused() {
-    expect 2 '' "unknown package type 'rpm'; known types: deb" carto rpm:x --db a.db &&
+    expect 2 '' "unknown package type 'rpm'; known types: deb, npm" carto rpm:x --db a.db &&
         expect 2 '' "no package 'deb:brokn'.*nearest names are broken" carto deb:brokn --db a.db &&
         expect 2 '' "no version '9' of 'deb:p1'" carto deb:p1=9 --db a.db &&
         expect 2 '' 'pattern' carto deb:p1 -x 'deb:a b' --db a.db &&

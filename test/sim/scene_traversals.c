@@ -68,10 +68,11 @@ static int gen_root(const struct carto_request *r, struct arena *a, qp_str text,
     return QP_OK;
 }
 
-static int gen_override(const struct carto_request *r, const struct carto_override *override,
-                        struct qp_err *err)
+static int gen_override(const struct carto_request *r, struct arena *a,
+                        const struct carto_override *override, struct qp_err *err)
 {
     (void)r;
+    (void)a;
     (void) override;
     (void)err;
     return QP_OK;
