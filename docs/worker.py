@@ -42,14 +42,15 @@ class Context:                    # what a flow's code calls: a call is a step; 
             raise RuntimeError("insertion_refused: a step stands directly behind a version check, at " + here["loc"])
         self.last = self.free()
         self.commands.append({**code, "op": op, "loc": text(self.last), **command})
+        op == "child" and self.commands[-1].update(workflow=self.commands[-1].pop("name"))
         return self.last
     def activity(self, name, input=None, v=1, **more):   # more: retry, timeout, start_timeout, heartbeat, limit_key, shield
         return self.step("activity", name, v, input=input, **more)
+    def child(self, workflow, input=None, v=1, **more): return self.step("child", workflow, v, input=input, **more)
     def sleep(self, seconds, v=1): return self.step("sleep", None, v, until=self.now + int(seconds * 1000))
     def run(self, name, function, v=1):                  # code that runs here, once: its result is recorded
-        if self.is_new(self.step("run", name, v)):
-            return self.commands[-1].setdefault("ok", function())
-        return self.events[self.index - 1]["ok"]
+        return (self.commands[-1].setdefault("ok", function()) if self.is_new(self.step("run", name, v))
+                else self.events[self.index - 1]["ok"])
     def listen(self, *names, timeout=None, v=1):         # yield from ctx.listen(..): a signal; None: the time is over
         if timeout is None:
             return (yield self.step("listen", None, v, "signals", names=names))[0]
@@ -88,9 +89,8 @@ class Context:                    # what a flow's code calls: a call is a step; 
                 self.fed[event["place"]], self.now = event, event["at"]
             failed = [self.fed[place] for place in steps if "error" in self.fed[place]]
             results = [self.fed[place].get("ok") for place in steps]
-            send, value = code.send, results if isinstance(waits, list) else results[0]
-            if failed:
-                send, value = code.throw, Failed(min(failed, key=lambda e: e["done"])["error"])
+            send, value = ((code.throw, Failed(min(failed, key=lambda e: e["done"])["error"])) if failed else
+                           (code.send, results if isinstance(waits, list) else results[0]))
 def decide(task):
     while task.get("more"):                              # a long history comes in pages
         page = call("GET", "/v1/jobs/%s/log?cursor=%s" % (urllib.parse.quote(task["job"]), task["more"]))
@@ -119,8 +119,8 @@ def work(task):
     return {"token": task["token"], **result}
 def call(method, path, body=None):
     head = {"Content-Type": "application/json", **({"Authorization": "Bearer " + TOKEN} if TOKEN else {})}
-    data = None if body is None else json.dumps(body).encode()
-    with urllib.request.urlopen(urllib.request.Request(URL + path, data, head, method=method), timeout=90) as answer:
+    request = urllib.request.Request(URL + path, body and json.dumps(body).encode(), head, method=method)
+    with urllib.request.urlopen(request, timeout=90) as answer:
         return json.load(answer)
 def main(worker, build=None):
     base, in_hand, results, ends = {"worker": worker, **({"build": build} if build else {})}, [], [], threading.Event()

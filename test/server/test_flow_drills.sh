@@ -31,17 +31,22 @@ def order(ctx, input):
     yield ctx.sleep(0.01)
     answer = yield from ctx.listen("go", timeout=600)
     shipped = yield ctx.activity("ship", [paid, said[1], answer["data"]])
+    yield ctx.child("bill", input, id="bill-" + input["id"])
     ctx.properties["stage"] = "shipped"
     yield from ctx.listen("end")
     return shipped
+
+def bill(ctx, input):
+    yield ctx.sleep(0.01)
+    return (yield ctx.activity("bill", input))
 
 def effect(input, task):
     with open("effects", "a") as out:
         out.write("%s %s %s\n" % (task["name"], task["job"], task["idempotency_key"]))
     return {task["name"]: task["job"]}
 
-worker.flows["order"] = order
-for name in ("charge", "insure", "label", "ship"):
+worker.flows.update(order=order, bill=bill)
+for name in ("charge", "insure", "label", "ship", "bill"):
     worker.activities[name] = effect
 worker.main(sys.argv[1], os.environ["BUILD"])
 END
@@ -145,7 +150,7 @@ esac
 work new py-5
 signal_all end "$flows"
 curl -sf -H 'Content-Type: application/json' -d '{"topic":"end"}' "$QUIPU_URL/v1/jobs/o0/signals" > /dev/null
-await 'status%3Dcompleted' $((flows + 1))
+await 'status%3Dcompleted' $((2 * flows + 2)) # and the bills that they have started
 
 # one that is asked to end gets it at the step that it waits for, and ends cancelled
 curl -sf -H 'Content-Type: application/json' -d '{"workflow":"order","id":"c1","input":{"id":"c1"}}' "$QUIPU_URL/v1/jobs" > /dev/null
@@ -155,7 +160,7 @@ await 'status%3Dcancelled' 1
 sed -i '/ c1 /d' effects
 
 # each effect has happened, and each result was used once
-for name in charge ship; do
+for name in charge ship bill; do
     [ "$(grep "^$name " effects | sort -u | wc -l)" = $((flows + 1)) ]
 done
 [ "$(curl -sf "$QUIPU_URL/v1/jobs/o1/result" | jq -c .output)" = '{"ship":"o1"}' ]

@@ -20,6 +20,7 @@
 #define SLEEP(loc) "{\"op\":\"sleep\",\"loc\":\"" loc "\",\"v\":1,\"until\":1}"
 #define SET(json) "{\"op\":\"set\",\"properties\":" json "}"
 #define RETURN "{\"op\":\"return\",\"output\":1}"
+#define CHILD(loc, rest) "{\"op\":\"child\",\"loc\":\"" loc "\",\"v\":1,\"input\":null," rest "}"
 
 static void flow_start(const char *id)
 {
@@ -225,6 +226,23 @@ static const struct bad bad_rows[] = {
      "/commands/0/until", 0},
     {DECISION("{\"op\":\"activity\",\"loc\":\"{3}\",\"v\":1,\"name\":\"a\",\"input\":\"#\"}"),
      "too_large", "/commands/0/input", LIMIT_PAYLOAD_SIZE},
+    {DECISION(CHILD("{3}", "\"workflow\":\"g\",\"id\":\"bad-0\"")), "child_exists",
+     "/commands/0/id", 0},
+    {DECISION(CHILD("{3}", "\"workflow\":\"g\",\"id\":\"new\"") "," CHILD(
+         "{4}", "\"workflow\":\"g\",\"id\":\"new\"")),
+     "child_exists", "/commands/1/id", 0},
+    {DECISION(CHILD("{3}", "\"workflow\":\"g\",\"id\":\"\"")), "wrong_shape", "/commands/0/id", 0},
+    {DECISION(CHILD("{3}", "\"workflow\":\"no spaces\"")), "wrong_shape", "/commands/0/workflow",
+     0},
+    {DECISION(CHILD("{3}", "\"close\":\"kill\"")), "wrong_shape", "/commands/0/workflow", 0},
+    {DECISION(CHILD("{3}", "\"workflow\":\"g\",\"close\":\"stop\"")), "wrong_shape",
+     "/commands/0/close", 0},
+    {DECISION(CHILD("{3}", "\"workflow\":\"g\",\"detached\":1")), "wrong_shape",
+     "/commands/0/detached", 0},
+    {DECISION(CHILD("{3}", "\"workflow\":\"g\",\"name\":\"g\"")), "wrong_shape", "/commands/0/name",
+     0},
+    {DECISION("{\"op\":\"child\",\"loc\":\"{3}\",\"v\":1,\"workflow\":\"g\",\"input\":\"#\"}"),
+     "too_large", "/commands/0/input", LIMIT_PAYLOAD_SIZE},
     {"\"base\":999999,\"commands\":[" RETURN "]", "bad_base", "/base", 0},
     {"\"commands\":[" RETURN "]", "wrong_shape", "/base", 0},
     {"\"base\":0,\"commands\":[]", "waits_for_nothing", "/commands", 0},
@@ -350,6 +368,71 @@ static void bad_input(void **state)
         row_is_refused(&bad_rows[i], i);
     }
     st_end();
+}
+
+/* ------------------------------------------------------------------------------------------- children */
+
+#define ASK_CHILD                                                                                  \
+    "{\"worker\":\"w\",\"build\":\"b1\",\"flows\":[{\"name\":\"g\"}],\"wait\":\"10s\"}"
+
+/* The next decision: of this job, and with this in its task. */
+static void decide(const char *job, const char *seen, const char *commands)
+{
+    struct hc_answer a = st_work(job[0] == 'c' ? ASK_CHILD : ASK);
+    char *token = hc_member(&a, "tasks.0.token");
+    char *base = hc_member(&a, "tasks.0.base");
+    char *of = hc_member(&a, "tasks.0.job");
+    char rest[1024];
+    assert_non_null(token);
+    assert_string_equal(of, job);
+    if (strstr(a.body, seen) == NULL) {
+        fail_msg("%s is not in %s", seen, a.body);
+    }
+    (void)snprintf(rest, sizeof rest, "\"base\":%s,\"commands\":[%s]", base, commands);
+    bring_ok(token, rest, "ok");
+    free(token);
+    free(base);
+    free(of);
+    hc_done(&a);
+}
+
+/* One that is awaited, one that is not, one that fails; `waits_for` names the first; its result stays when it is deleted. */
+static void children(enum st_kind kind)
+{
+    char *waits;
+    st_begin(kind, ST_TOKENS);
+    free(st_expect("POST", "/v1/work", ASK_NOW, 200, NULL));
+    flow_start("p");
+    decide("p", "\"log\":[]", CHILD("{1}", "\"workflow\":\"g\",\"id\":\"c1\""));
+    waits = job_member("p", "waits_for.0");
+    assert_string_equal(waits, "child 'g' at {1}: waits for job 'c1'");
+    free(waits);
+    expect_job("p", "status", "waiting");
+    decide("c1", "\"input\":null", RETURN);
+    decide("p", "\"op\":\"child\",\"name\":\"g\"",
+           CHILD("{2}", "\"workflow\":\"g\",\"id\":\"c2\",\"detached\":true,\"close\":\"kill\""));
+    free(st_expect("DELETE", "/v1/jobs/c1", NULL, 200, NULL));
+    decide("p", "\"ok\":{\"job_id\":\"c2\"}", CHILD("{3}", "\"workflow\":\"g\",\"id\":\"c3\""));
+    decide("c2", "\"workflow\":\"g\"", SLEEP("{1}") "," ACTIVITY("{2}"));
+    decide("c3", "\"workflow\":\"g\"",
+           "{\"op\":\"fail\",\"error\":{\"code\":418,\"message\":\"no\"}}");
+    decide("p", "\"code\":418,\"message\":\"no\"", RETURN);
+    expect_job("p", "status", "completed");
+    (void)st_call("GET", "/v1/jobs/c2/result?wait=10s", NULL, NULL);
+    expect_job("c2", "status", "interrupted");
+    st_end();
+}
+
+static void children_in_a_file(void **state)
+{
+    (void)state;
+    children(ST_FILE);
+}
+
+static void children_in_a_database(void **state)
+{
+    (void)state;
+    children(ST_DATABASE);
 }
 
 /* A token is for its caller alone: another one is answered stale, and nothing happens. */
@@ -696,11 +779,18 @@ static void names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(with_a_file),    cmocka_unit_test(with_a_database),
-        cmocka_unit_test(bad_input),      cmocka_unit_test(foreign_token),
-        cmocka_unit_test(states),         cmocka_unit_test(errors_and_misses),
-        cmocka_unit_test(keep_and_fused), cmocka_unit_test(newer_build),
-        cmocka_unit_test(pages),          cmocka_unit_test(names),
+        cmocka_unit_test(with_a_file),
+        cmocka_unit_test(with_a_database),
+        cmocka_unit_test(bad_input),
+        cmocka_unit_test(foreign_token),
+        cmocka_unit_test(states),
+        cmocka_unit_test(errors_and_misses),
+        cmocka_unit_test(keep_and_fused),
+        cmocka_unit_test(newer_build),
+        cmocka_unit_test(pages),
+        cmocka_unit_test(names),
+        cmocka_unit_test(children_in_a_file),
+        cmocka_unit_test(children_in_a_database),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
