@@ -87,8 +87,8 @@
 #define LIMIT_PAGE_CACHE_KIB                                                                       \
     16384 /* SQLite's pages in memory; more is slower, for the processor's caches */
 #define LIMIT_WAL_PAGES 4000        /* checkpoint when the write-ahead log has this many pages, */
-#define LIMIT_WAL_COMMITS 500       /* and this many commits were made since the last one; else */
-#define LIMIT_WAL_MOST_PAGES 8000   /* when it has this many */
+#define LIMIT_WAL_COMMITS 1000      /* and this many commits were made since the last one; else */
+#define LIMIT_WAL_MOST_PAGES 16000  /* when it has this many */
 #define LIMIT_STORE_LOOK_MS 250     /* between two looks whether a store in use is still in place */
 #define LIMIT_HOST_CALLBACK_MS 5000 /* a host callback inside a commit */
 #define LIMIT_CLOCK_SLEW                                                                           \
@@ -147,7 +147,9 @@
 #define LIMIT_ROUND_MESSAGES 1000 /* of the engine's stream, per commit */
 #define LIMIT_ROUND_COMMANDS 2048 /* from outside, per commit */
 #define LIMIT_SLICE_US                                                                             \
-    1000 /* that a commit decides messages while commands come, if these need less */
+    600 /* that a commit with messages takes while commands come, if these need less */
+#define LIMIT_SLICE_TURNS 2       /* commits that commands have between two with messages */
+#define LIMIT_SLICE_LINGER_US 200 /* that the driver waits for the second of them */
 #define LIMIT_SLICE_MOST_US 10000 /* that a commit decides messages at most */
 #define LIMIT_SLICE_QUIET_US                                                                       \
     (100 * 1000) /* without a command, after which a commit takes the most */

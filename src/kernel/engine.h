@@ -174,6 +174,9 @@ void engine_submit(struct engine *e, struct command *c);
 /* One round. QP_OK: *out_busy says whether there is more to do at once. Another code: the store
  * failed; of class RETRY: come again later; else the engine is done for. */
 int engine_round(struct engine *e, bool *out_busy, struct qp_err *err) QP_MUST_USE;
+/* How long the driver may still wait for a command before the next round, which would be one of messages; at most 0: it
+ * should not. */
+int64_t engine_linger_us(const struct engine *e);
 /* Rounds until there is nothing more to do now. */
 int engine_settle(struct engine *e, struct qp_err *err) QP_MUST_USE;
 

@@ -101,7 +101,10 @@ struct engine {
     int64_t last_number;
     int64_t commands_us; /* when the last command was collected (slice.c) */
     int64_t others_us;   /* that commits without messages took, since the last one with them */
-    bool waited;         /* the last round left its messages for the next one */
+    int64_t turns;       /* such commits that left messages for the next one */
+    int64_t turn_ended_us;
+    int64_t slice_from_us;
+    int64_t slice_share; /* of a commit with messages, for deciding them; 0: not known */
     struct engine_stats stats;
 };
 

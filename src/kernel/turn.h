@@ -94,6 +94,7 @@ struct kernel {
      * something was put off for that. */
     int64_t until_us;
     bool was_cut;
+    int64_t cut_us; /* and when, for the first time */
     qp_ms
         keep_ms; /* how long finished jobs are kept, unless the program says otherwise; 0: for ever */
     /* Counts a place at a worker of a topic; NULL: none. It may be called again, for a decision that is made again,
@@ -101,6 +102,13 @@ struct kernel {
     void *context;
     void *(*reserve)(void *context, int64_t ns, qp_str topic, struct reservation *out_reserved);
 };
+
+/* Something was put off: the time is over. */
+static inline void kernel_cut(struct kernel *k, int64_t now_us)
+{
+    k->cut_us = k->was_cut ? k->cut_us : now_us;
+    k->was_cut = true;
+}
 
 /* A turn on an activity of a job; loads the job. QP_E_NOT_FOUND: no such job, or no program serves its
  * kind. */

@@ -25,10 +25,11 @@ bool turn_has_time(struct turn *t)
 {
     const struct qp_env *env = store_env(t->bundle->commit->store);
     struct kernel *k = t->kernel;
-    if (k->until_us == 0 || env->monotonic_us(env->context) < k->until_us) {
+    int64_t now_us = k->until_us == 0 ? 0 : env->monotonic_us(env->context);
+    if (k->until_us == 0 || now_us < k->until_us) {
         return true;
     }
-    k->was_cut = true;
+    kernel_cut(k, now_us);
     return false;
 }
 

@@ -115,6 +115,48 @@ static int reach(struct driver *d, struct qp_err *err)
     return rc;
 }
 
+/* Whether there is something for the driver already. Under the lock. While the store is away, what has come waits;
+ * what has come for the first time sets the event. */
+bool loop_has_arrived(const struct driver *d)
+{
+    return (d->inbox != NULL || d->parts->has_results(d->owner)) && !d->away;
+}
+
+static bool has_arrived_yet(struct driver *d)
+{
+    bool arrived;
+    (void)pthread_mutex_lock(&d->lock);
+    arrived = loop_has_arrived(d);
+    (void)pthread_mutex_unlock(&d->lock);
+    return arrived;
+}
+
+static void await_arrival(struct driver *d, int64_t most_us)
+{
+    struct pollfd event = {.fd = d->event_fd, .events = POLLIN};
+    struct timespec most = {.tv_sec = most_us / 1000000, .tv_nsec = most_us % 1000000 * 1000};
+    if (!has_arrived_yet(d)) {
+        (void)ppoll(&event, 1, &most, NULL); /* a signal only ends it earlier */
+    }
+}
+
+/* The engine has a moment for a command that is about to come. What arrives may be a call that makes none, so it looks a few
+ * times. */
+#define LINGER_LOOKS 4
+
+static void linger(struct driver *d)
+{
+    for (int i = 0; i < LINGER_LOOKS && !driver_is_stopped(d); i++) {
+        int64_t left_us = engine_linger_us(d->engine);
+        if (left_us <= 0) {
+            return;
+        }
+        await_arrival(d, left_us);
+        execute_arrived(d);
+        d->parts->submit(d->owner);
+    }
+}
+
 /* The part of a turn that works with the store. While that is away, calls that wait for it stay in the inbox,
  * where they can be withdrawn. */
 static int turn_with_store(struct driver *d, bool *out_busy, struct qp_err *err)
@@ -132,6 +174,7 @@ static int turn_with_store(struct driver *d, bool *out_busy, struct qp_err *err)
     d->parts->prepare(d->owner);
     execute_arrived(d);
     d->parts->submit(d->owner);
+    linger(d);
     return engine_round(d->engine, out_busy, err);
 }
 
@@ -156,13 +199,6 @@ int loop_turn(struct driver *d, bool functions, bool *out_busy, struct qp_err *e
     return t.rc == QP_OK ? QP_OK : err_set(err, t.rc, "%s", why.text);
 }
 
-/* Whether there is something for the driver already. Under the lock. While the store is away, what has come waits;
- * what has come for the first time sets the event. */
-bool loop_has_arrived(const struct driver *d)
-{
-    return (d->inbox != NULL || d->parts->has_results(d->owner)) && !d->away;
-}
-
 /* How long to sleep, in milliseconds for poll. */
 static int sleep_ms(struct driver *d, int64_t until_us)
 {
@@ -178,11 +214,7 @@ void loop_sleep(struct driver *d, int64_t until_us)
 {
     struct pollfd events[] = {{.fd = d->event_fd, .events = POLLIN},
                               {.fd = d->wake_fd, .events = POLLIN}}; /* -1 is passed over */
-    bool arrived;
-    (void)pthread_mutex_lock(&d->lock);
-    arrived = loop_has_arrived(d);
-    (void)pthread_mutex_unlock(&d->lock);
-    if (!arrived) {
+    if (!has_arrived_yet(d)) {
         /* A signal only makes it look earlier. */
         (void)poll(events, ARRAY_COUNT(events), sleep_ms(d, until_us));
     }

@@ -14,7 +14,7 @@
 
 #define SLEEPERS 100
 #define COST_US 400
-#define IN_A_SLICE 3 /* begun before 1,000 us are over */
+#define IN_A_SLICE 2 /* begun before LIMIT_SLICE_US are over */
 #define IN_THE_MOST 25
 
 static const struct actor cast[] = {
@@ -109,8 +109,8 @@ static void test_alone(void **state)
     }
 }
 
-/* I2, I3: a command is in the next commit, after one that took a slice, which then has no messages; and the messages wait
- * once, although another command is there already. */
+/* I2, I3: a command is in the next commit, after one that took a slice, which then has no messages; so is one more; and then
+ * it is the messages' turn, although another command is there already. The driver lingers for the second one only. */
 static void test_beside_commands(void **state)
 {
     char jid[16];
@@ -119,11 +119,15 @@ static void test_beside_commands(void **state)
         open_sleepers(kind, 0);
         until_messages();
         for (int i = 0; i < 4; i++) {
-            (void)snprintf(jid, sizeof jid, "one%d", i);
-            submit(jid);
-            assert_int_equal(one_round(), 0);
-            assert_int_equal(enginetest_answers, 1);
-            (void)snprintf(jid, sizeof jid, "two%d", i);
+            assert_true(engine_linger_us(x.e) <= 0);
+            for (int turn = 0; turn < LIMIT_SLICE_TURNS; turn++) {
+                (void)snprintf(jid, sizeof jid, "own%d.%d", i, turn);
+                submit(jid);
+                assert_int_equal(one_round(), 0);
+                assert_int_equal(enginetest_answers, 1);
+                assert_int_equal(engine_linger_us(x.e) > 0, turn + 1 < LIMIT_SLICE_TURNS);
+            }
+            (void)snprintf(jid, sizeof jid, "shared%d", i);
             submit(jid);
             assert_int_equal(one_round(), IN_A_SLICE);
             assert_int_equal(enginetest_answers, 1);
@@ -131,6 +135,27 @@ static void test_beside_commands(void **state)
         assert_int_equal(one_round(), IN_A_SLICE); /* commands may still come */
         testenv_advance_ms(&x.f.t, LIMIT_SLICE_QUIET_US / 1000 + 1);
         assert_int_equal(one_round(), IN_THE_MOST);
+        finish();
+    }
+}
+
+/* I2: what a commit takes beyond deciding is taken off the slice. */
+static void test_share_of_deciding(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
+        open_sleepers(kind, 0);
+        until_messages();
+        for (int i = 0; i < 4 * (LIMIT_SLICE_TURNS + 1); i++) {
+            char jid[16];
+            bool shared = i % (LIMIT_SLICE_TURNS + 1) == LIMIT_SLICE_TURNS;
+            start_cost_us = shared ? 2000 : 0; /* which deciding messages does not have */
+            (void)snprintf(jid, sizeof jid, "dear%d", i);
+            submit(jid);
+            (void)one_round();
+        }
+        start_cost_us = 0;
+        assert_int_equal(one_round(), 1);
         finish();
     }
 }
@@ -179,6 +204,7 @@ int main(void)
         cmocka_unit_test(test_alone),
         cmocka_unit_test(test_beside_commands),
         cmocka_unit_test(test_as_long_as_others),
+        cmocka_unit_test(test_share_of_deciding),
         cmocka_unit_test(test_no_more_is_claimed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
