@@ -20,7 +20,7 @@ class Context:                    # what a flow's code calls: a call is a step; 
         self.events = [dict(e, place=tuple(map(int, e["loc"].strip("{}").split(".")))) for e in task["log"]
                        if "loc" in e]
         end = next((e for e in task["log"] if e["op"] == "cancel"), {})      # asked to end: thrown once, at one of these
-        self.landings = [e["place"] for e in self.events if end and
+        self.landings = [e["place"] for e in self.events if end and not e.get("shield") and
                          (e["loc"] == end["thrown"] if "thrown" in end else e.get("done", end["done"]) >= end["done"])]
         self.unfed = sorted((e for e in self.events if "done" in e), key=lambda e: e["done"])
         self.fed, self.commands, self.index, self.last, self.looked, self.thrown = {}, [], 0, (0,), False, None

@@ -122,6 +122,9 @@ static void put_event(struct json_writer *w, const struct history_event *event,
     }
     put_number(w, "n", e->n);
     put_number(w, "at", is_done ? e->at : e->entered_at);
+    if (e->shielded) {
+        put_raw(w, "shield", QP_STR("true"));
+    }
     if (event->type == HISTORY_LOOP) {
         put_number(w, "done", e->done);
         put_loop(w, e);

@@ -1,7 +1,9 @@
 /* task.h - a decision as a worker elsewhere gets it: the flow's input and its history, page by page
  *
  *   "base":41,"since":0,"input":{..},"seed":"HEX16","started_at":ms,"log":[event..],"more":"cursor"
- *   event  {"loc":"{2}","v":1,"op":"activity","name":"charge","n":12,"at":ms,"done":15,"ok":..|"error":{..}}
+ *   event  {"loc":"{2}","v":1,"op":"activity","name":"charge","n":12,"at":ms,"done":15,"ok":..|"error":{..}}; that of a
+ *          compensation has "shield":true. In front of them may stand the cancel of the flow, which has no location:
+ *          {"op":"cancel","done":15,"at":ms,"reason":"..","thrown":"{3}"}
  *
  * Events come in the order of their locations; they are fed in the order of `done`, which one that is open has not. A page
  * ends after LIMIT_FLOW_PAGE_EVENTS events or LIMIT_FLOW_PAGE_SIZE bytes; `more` is then the cursor of the next. All pages
