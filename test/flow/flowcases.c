@@ -368,18 +368,18 @@ static void send_at_the_end(void)
 static int listens_late(qp_flow *flow, qp_str input, void *context)
 {
     static const char *const others[] = {"b"};
+    const struct flow_log *log = context;
     qp_str several;
     qp_str own;
     qp_str name;
     char text[64];
     int n;
     (void)input;
-    (void)context;
     QP_TRY(qp_sleep(flow, 1000));
     QP_TRY(qp_listen(flow, "a",
                      &(struct qp_listen){.others = others, .other_count = 1, .out_name = &name},
                      &several));
-    QP_TRY(qp_signal_flow(flow, QP_STR(JOB), "own", QP_STR("[7]")));
+    QP_TRY(qp_signal_flow(flow, log->job, "own", QP_STR("[7]")));
     QP_TRY(qp_listen(flow, "own", NULL, &own));
     n = snprintf(text, sizeof text, "[\"%.*s\",%.*s,%.*s]", STR_ARG(name), STR_ARG(several),
                  STR_ARG(own));
@@ -479,7 +479,7 @@ const struct flow_case flow_cases[] = {
     {.name = "ten", .function = ten, .output = "1024", .calls = 10},
     {.name = "serials", .function = serials, .calls = 5},
     {.name = "all of twenty", .function = all_of_twenty, .output = "380", .calls = 20},
-    {.name = "any of three", .function = any_of_three, .output = "1"},
+    {.name = "any of three", .function = any_of_three, .output = "1", .leaves = true},
     {.name = "loop of fifty",
      .function = loop_of_fifty,
      .output = "98",
@@ -510,6 +510,7 @@ const struct flow_case flow_cases[] = {
      .function = two_thousand,
      .output = "42",
      .calls = 1,
+     .leaves = true,
      .large = true,
      .huge = true},
 };

@@ -12,6 +12,7 @@ struct flow_case {
     const char *error;
     const char *properties; /* as people see them in the end; NULL: none */
     int64_t calls;          /* of activities, undisturbed */
+    bool leaves;            /* works that are open when it returns: then a cancel ends it at once */
     bool large;             /* takes long: one run is killed at many boundaries */
     bool huge;              /* step by step it has thousands of them: at fewer */
     void (*script)(void);   /* NULL: it is started and runs by itself */
