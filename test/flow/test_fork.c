@@ -3,7 +3,8 @@
  * At every location of a flow of twenty steps a fork ends with the output that the flow has, and calls what stands behind
  * the place, and nothing before it. Undisturbed, and killed at every commit from the request to the end, on every
  * store, fused and step by step; in memory all boundaries are tried, on other stores the check lane takes a sample, the
- * torture lane all.
+ * torture lane all. Long histories are copied in many decisions, by a plan of several pages. Whatever happens, an activity has
+ * one idempotency key in its job.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +25,8 @@
 
 static struct graphrun run;
 static qp_flow_function function;
-static bool broken; /* there is no van */
+static bool broken;      /* there is no van */
+static struct omap keys; /* "job addr" -> the idempotency key of that activity */
 
 /* -------------------------------------------------------------------------------------- the worker */
 
@@ -63,12 +65,38 @@ static long long whole_of(qp_str text)
     return strtoll(digits, NULL, 10);
 }
 
+/* The same for all attempts at an activity of a job, over kills and retries of a parked job. */
+static void check_key(const struct graphcall *c)
+{
+    char name[LIMIT_ADDRESS_SIZE + QP_ID_SIZE + 2];
+    unsigned char *key;
+    int n = snprintf(name, sizeof name, "%.*s %.*s", STR_ARG(c->job), STR_ARG(c->addr));
+    assert_in_range(n, 1, sizeof name - 1);
+    key = omap_get(&keys, str_from(name));
+    if (key == NULL) {
+        key = mem_alloc(&run.f.t.env, LIMIT_GUID_SIZE);
+        assert_non_null(key);
+        memcpy(key, c->guid, LIMIT_GUID_SIZE);
+        assert_int_equal(omap_put(&keys, str_from(name), key, NULL), QP_OK);
+    }
+    assert_memory_equal(key, c->guid, LIMIT_GUID_SIZE);
+}
+
+static void forget_keys(void)
+{
+    for (struct omap_node *n = omap_seek(&keys, QP_STR("")); n != NULL; n = omap_next(n)) {
+        mem_free(&run.f.t.env, omap_value(n));
+    }
+    omap_done(&keys);
+}
+
 static void work(struct graphcall *c)
 {
     if (c->topic.p[0] == '@') {
         decide(c);
         return;
     }
+    check_key(c);
     if (broken && str_equal(c->topic, QP_STR("ship"))) {
         c->kind = RESULT_ERROR;
         c->code = 422;
@@ -197,12 +225,14 @@ static void begin(enum storetest_kind kind, bool stepwise, qp_flow_function of)
     broken = false;
     run.stepwise = stepwise;
     graphrun_init(&run, kind, TOPICS, work);
+    omap_init(&keys, &run.f.t.env);
     assert_int_equal(graphrun_announce(&run, FLOW), QP_OK);
 }
 
 static void finish(void)
 {
     graphrun_check(&run);
+    forget_keys();
     graphrun_done(&run);
 }
 
@@ -274,36 +304,52 @@ static void expect_copy(const char *from, const char *to, const char *location)
     assert_true(came == 0 || str_equal(act->output, str_from(output)));
 }
 
+/* The fork at one of them ends as the flow did. */
+static void fork_at(const struct seen *seen, size_t i, const char *expected)
+{
+    char id[32];
+    char output[256];
+    (void)snprintf(id, sizeof id, "f%zu", i);
+    assert_int_equal(
+        graphrun_fork(&run, &(struct graphrun_fork){.from = "j", .id = id, .at = seen->at[i]}),
+        QP_OK);
+    assert_int_equal(graphrun_signal_job(&run, id, "go", "9"), QP_OK);
+    graphrun_wait(&run, 120 * 1000);
+    graphrun_expect(&run, id, "completed", NULL);
+    output_of(id, output, sizeof output);
+    if (strcmp(output, expected) != 0) {
+        fail_msg("fork at %s: %s, not %s", seen->at[i], output, expected);
+    }
+    for (size_t k = 0; k + 1 < i; k++) { /* a listen's two events are one place */
+        expect_copy("j", id, seen->at[k]);
+    }
+    graphrun_check(&run);
+}
+
+/* In memory all, on other stores the check lane takes two. */
 static void test_every_location(void **state)
 {
     static struct seen seen;
+    uint64_t random = testenv_seed();
     char expected[256];
-    char output[256];
     (void)state;
-    begin(STORETEST_MEMORY, false, twenty);
-    run_twenty("j");
-    output_of("j", expected, sizeof expected);
-    locations("j", &seen);
-    assert_true(seen.count >= 20);
-    for (size_t i = 0; i < seen.count; i++) {
-        char id[32];
-        (void)snprintf(id, sizeof id, "f%zu", i);
-        assert_int_equal(
-            graphrun_fork(&run, &(struct graphrun_fork){.from = "j", .id = id, .at = seen.at[i]}),
-            QP_OK);
-        assert_int_equal(graphrun_signal_job(&run, id, "go", "9"), QP_OK);
-        graphrun_wait(&run, 120 * 1000);
-        graphrun_expect(&run, id, "completed", NULL);
-        output_of(id, output, sizeof output);
-        if (strcmp(output, expected) != 0) {
-            fail_msg("fork at %s: %s, not %s", seen.at[i], output, expected);
+    for (int kind = 0; kind < storetest_kinds(); kind++) {
+        bool all = kind == STORETEST_MEMORY || testenv_is_torture();
+        begin((enum storetest_kind)kind, false, twenty);
+        run_twenty("j");
+        output_of("j", expected, sizeof expected);
+        locations("j", &seen);
+        assert_true(seen.count >= 20);
+        for (size_t i = 0; all && i < seen.count; i++) {
+            fork_at(&seen, i, expected);
         }
-        for (size_t k = 0; k + 1 < i; k++) { /* a listen's two events are one place */
-            expect_copy("j", id, seen.at[k]);
+        if (!all) {
+            size_t half = seen.count / 2;
+            fork_at(&seen, testenv_random_below(&random, half), expected);
+            fork_at(&seen, half + testenv_random_below(&random, half), expected);
         }
-        graphrun_check(&run);
+        finish();
     }
-    finish();
 }
 
 static int64_t fork_once(enum storetest_kind kind, bool stepwise, int64_t kill_at)
@@ -465,6 +511,105 @@ static void test_refusals(void **state)
     finish();
 }
 
+/* ----------------------------------------------------------------------------------- long histories */
+
+#define ROUND_RUNS 1000
+#define ROUND_ACTIVITIES 100
+static int long_rounds;
+
+/* Rounds of as many events as a few copying decisions make: inline runs, activities all at once. */
+static int long_round(qp_flow *flow, long long *sum)
+{
+    qp_handle handles[ROUND_ACTIVITIES];
+    for (int i = 0; i < ROUND_RUNS; i++) {
+        qp_str seven_text;
+        QP_TRY(qp_inline(flow, "seven", seven, NULL, &seven_text));
+        *sum += whole_of(seven_text);
+    }
+    for (int i = 0; i < ROUND_ACTIVITIES; i++) {
+        QP_TRY(qp_begin_activity(flow, "double", QP_STR("21"), NULL, &handles[i]));
+    }
+    QP_TRY(qp_all(flow, handles, ROUND_ACTIVITIES));
+    for (int i = 0; i < ROUND_ACTIVITIES; i++) {
+        qp_str output;
+        QP_TRY(qp_output(flow, handles[i], &output));
+        *sum += whole_of(output);
+    }
+    return QP_OK;
+}
+
+static int is_long(qp_flow *flow, qp_str input, void *context)
+{
+    long long sum = 0;
+    char text[32];
+    qp_str output;
+    (void)input;
+    (void)context;
+    for (int i = 0; i < long_rounds; i++) {
+        QP_TRY(long_round(flow, &sum));
+    }
+    QP_TRY(qp_activity(flow, "charge", QP_STR("3"), NULL, &output));
+    (void)snprintf(text, sizeof text, "%lld", sum + whole_of(output));
+    return qp_return(flow, str_from(text));
+}
+
+static void fork_long(enum storetest_kind kind, bool stepwise, int64_t kill_at, int64_t *out_kills,
+                      int64_t *out_commits)
+{
+    char at[32];
+    char expected[32];
+    int64_t events = (int64_t)long_rounds * (ROUND_RUNS + ROUND_ACTIVITIES);
+    int64_t before;
+    begin(kind, stepwise, is_long);
+    assert_int_equal(graphrun_start(&run, FLOW, "j", "1"), QP_OK);
+    graphrun_settle(&run);
+    (void)snprintf(expected, sizeof expected, "%d",
+                   long_rounds * (7 * ROUND_RUNS + 42 * ROUND_ACTIVITIES) + 6);
+    graphrun_expect(&run, "j", "completed", expected);
+    (void)snprintf(at, sizeof at, "{%lld}", (long long)events + 1);
+    before = run.commits;
+    run.kill_at = kill_at > 0 ? before + kill_at : 0;
+    assert_int_equal(graphrun_fork(&run, &(struct graphrun_fork){.from = "j", .id = "f", .at = at}),
+                     QP_OK);
+    graphrun_wait(&run, 60 * 1000);
+    graphrun_expect(&run, "f", "completed", expected);
+    assert_int_equal(graphrun_calls(&run, "double"), long_rounds * ROUND_ACTIVITIES);
+    assert_in_range(graphrun_calls(&run, "charge"), 2, 2 + run.kills);
+    *out_kills = run.kills;
+    *out_commits = run.commits - before;
+    finish();
+}
+
+/* More than a page of the plan holds; in the torture lane more than one message may commit. Undisturbed, and killed at
+ * some commits of the copying. */
+static void test_long_histories(void **state)
+{
+    uint64_t random = testenv_seed();
+    int64_t kills = 0;
+    int64_t killed;
+    int64_t commits;
+    (void)state;
+    for (int kind = 0; kind < (testenv_is_torture() ? storetest_kinds() : 1); kind++) {
+        long_rounds = testenv_is_torture() ? 24 : 4;
+        fork_long((enum storetest_kind)kind, false, 0, &killed, &commits);
+        print_message("%d events on %s: %lld commits\n",
+                      long_rounds * (ROUND_RUNS + ROUND_ACTIVITIES),
+                      storetest_name((enum storetest_kind)kind), (long long)commits);
+        long_rounds = 4;
+        fork_long((enum storetest_kind)kind, true, 0, &killed, &commits);
+        assert_true(commits > long_rounds * ROUND_RUNS / LIMIT_FLOW_COPY_EVENTS);
+        for (int i = 0; i < (testenv_is_torture() ? 6 : 2); i++) {
+            int64_t unused;
+            fork_long((enum storetest_kind)kind, true,
+                      1 + (int64_t)testenv_random_below(&random, (uint64_t)commits), &killed,
+                      &unused);
+            kills += killed;
+        }
+    }
+    print_message("%lld kills\n", (long long)kills);
+    assert_true(kills > 0);
+}
+
 /* --------------------------------------------------------------------------------------- kills */
 
 static void kill_everywhere(int64_t (*once)(enum storetest_kind, bool, int64_t), bool stepwise)
@@ -519,6 +664,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_fork_killed),
         cmocka_unit_test(test_retry_killed),
+        cmocka_unit_test(test_long_histories),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

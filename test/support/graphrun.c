@@ -607,6 +607,7 @@ static void execute(struct graphrun *r)
                                .job = task->jid,
                                .addr = task->addr,
                                .input = task->input,
+                               .guid = task->guid,
                                .failures = task->failures,
                                .index = i,
                                .kind = RESULT_DONE};

@@ -30,8 +30,9 @@ struct graphcall {
     qp_str job;
     qp_str addr;
     qp_str input;
-    int64_t failures; /* errors that were reported before */
-    int64_t index;    /* of this reply: 0, and after a pending one 1, ... */
+    const unsigned char *guid; /* of the task: its idempotency key */
+    int64_t failures;          /* errors that were reported before */
+    int64_t index;             /* of this reply: 0, and after a pending one 1, ... */
     enum result_kind kind;
     int64_t code;
     bool silent;                     /* it says nothing, and its lease runs out */
