@@ -1,18 +1,15 @@
 #!/bin/bash
-# test_flow_drills.sh - the worker of docs/worker.py: kills of server and workers, an upgrade, old and new code side by side,
-# and one flow whose activities are a C function, Python and bash; small here, 1,000 flows with QP_LANE=torture
+# test_flow_drills.sh - old and new code of a flow side by side, at the worker of docs/worker.py; 1,000 flows with QP_LANE=torture
+#
+# The new code has a step more and one less. While old and new workers run together, and servers die, no flow is parked and all
+# end. When only old workers are left, a flow that the new code has seen says that a newer build is awaited.
 set -eu
-root=$PWD
-quipu=$PWD/${QP_BUILD:-build}/quipu
 flows=6
 [ "${QP_LANE:-check}" != torture ] || flows=1000
 [ "$(wc -l < docs/worker.py)" -le 150 ]
-awk '/^```bash$/ { on = 1; next } /^```$/ { on = 0 } on' docs/workers.md > "$TMPDIR/worker.sh"
-cd "$TMPDIR"
-server= workers=
-trap 'for p in $workers $server; do kill -9 $p 2> /dev/null || true; done' EXIT
+. test/server/drill.sh
 
-cat > order.py << 'END'
+cat > order.py << 'EOF'
 import os, sys
 sys.path.insert(0, os.environ["DOCS"])
 import worker
@@ -29,7 +26,7 @@ def order(ctx, input):
         yield ctx.activity("label", input)
     said = yield [ctx.activity("quipu.echo", {"echo": input}), ctx.activity("greet", {"name": input["id"]})]
     yield ctx.sleep(0.01)
-    answer = yield from ctx.listen("go", timeout=600)
+    answer = yield from ctx.listen("go", timeout=3600)
     shipped = yield ctx.activity("ship", [paid, said[1], answer["data"]])
     yield ctx.child("bill", input, id="bill-" + input["id"])
     ctx.properties["stage"] = "shipped"
@@ -49,123 +46,61 @@ worker.flows.update(order=order, bill=bill)
 for name in ("charge", "insure", "label", "ship", "bill"):
     worker.activities[name] = effect
 worker.main(sys.argv[1], os.environ["BUILD"])
-END
-
-# serve ADDRESS: starts the server there, and waits until it is ready
-serve() {
-    rm -f out
-    "$quipu" serve --data-dir data --listen "$1" --no-auth --socket none > out 2> err &
-    server=$!
-    for _ in $(seq 400); do
-        QUIPU_URL=$(sed -n 's/^listening on \(http.*\)$/\1/p' out 2> /dev/null || true)
-        [ -z "$QUIPU_URL" ] || break
-        sleep 0.05
-    done
-    [ -n "$QUIPU_URL" ]
-}
-# work BUILD NAME: a worker in Python; its pid is in $worker
-work() {
-    DOCS=$root/docs BUILD=$1 python3 order.py "$2" 2>> worker.err &
-    worker=$!
-    workers="$workers $worker"
-}
-crash() {
-    kill -9 "$1"
-    wait "$1" 2> /dev/null || true
-}
-status() {
-    curl -sf --max-time 20 "$QUIPU_URL/v1/jobs?where=$1&limit=1000&count=exact" | jq .count
-}
-# await WHERE COUNT: until that many jobs are so
-await() {
-    for _ in $(seq 2400); do
-        [ "$(status "$1" || echo none)" != "$2" ] || return 0
-        sleep 0.05
-    done
-    echo "not $2 jobs with $1: $(status "$1")" >&2
-    curl -s "$QUIPU_URL/v1/jobs?limit=3" >&2
-    return 1
-}
-signal_all() {
-    for i in $(seq "$2"); do
-        printf '%s ' "$i"
-    done | tr ' ' '\n' | while read -r i; do
-        [ -z "$i" ] || curl -sf --max-time 20 -H 'Content-Type: application/json' -d "{\"topic\":\"$1\",\"payload\":$i}" \
-            "$QUIPU_URL/v1/jobs/o$i/signals" > /dev/null
-    done
-}
+EOF
 
 serve 127.0.0.1:0
-export QUIPU_URL
-QUIPU_TOKEN=none bash worker.sh &
-workers=$!
-for i in $(seq "$flows"); do # the name is not known yet: they wait
-    curl -sf -H 'Content-Type: application/json' -d "{\"workflow\":\"order\",\"id\":\"o$i\",\"input\":{\"id\":\"o$i\"}}" \
-        "$QUIPU_URL/v1/jobs" > /dev/null
-done
-work old py-1
-old=$worker
+greet
+client start "$flows" # the name is not known yet: they wait
+work py-1 old
+work py-2 new
 sleep 0.3
-crash "$server"
-serve "${QUIPU_URL#http://}"
+serve_again
 if [ "$flows" -gt 100 ]; then # what it has in hand comes again after its lease of 30 s
-    crash "$old"
-    work old py-2
-    old=$worker
+    crash_worker py-1
+    work py-1 old
 fi
-await 'status%3Dwaiting' "$flows"
+await status=waiting "$flows"
 
 # what the code says of them is seen and found without it
-[ "$(status 'properties.stage%3Dpaid')" = "$flows" ]
-[ "$(status 'properties.stage%3Dnew%20or%20properties.events%3C1')" = 0 ]
+expect 'flows that are paid' "$(client status properties.stage=paid)" "$flows"
+expect 'flows that are not' "$(client status 'properties.stage=new or properties.events<1')" 0
 
-# an upgrade while they run: old and new code side by side
-work new py-3
-new=$worker
-signal_all go "$flows"
+client signal go "$flows"
 sleep 0.2
-crash "$server"
-serve "${QUIPU_URL#http://}"
-await 'status%3Dwaiting' "$flows"
-[ "$(status 'status%3Dparked')" = 0 ]
+serve_again
+await properties.stage=shipped "$flows"
+await status=waiting "$flows" # no worker has anything in hand
+expect 'parked flows' "$(client status status=parked)" 0
 
-# only old code is left, and one history is newer: a newer build is awaited
-crash "$old"
+# one flow that the new code alone has seen; then only old code is left
+crash_worker py-1
 curl -sf -H 'Content-Type: application/json' -d '{"workflow":"order","id":"o0","input":{"id":"o0"}}' "$QUIPU_URL/v1/jobs" > /dev/null
-await 'status%3Dwaiting' $((flows + 1))
-crash "$new"
-work old py-4
-old=$worker
+await status=waiting $((flows + 1))
+crash_worker py-2
+work py-4 old
 curl -sf -H 'Content-Type: application/json' -d '{"topic":"go","payload":0}' "$QUIPU_URL/v1/jobs/o0/signals" > /dev/null
-for _ in $(seq 1200); do
-    awaits=$(curl -sf "$QUIPU_URL/v1/jobs/o0" | jq -r .awaits)
-    [ "$awaits" = null ] || break
-    sleep 0.05
-done
-case $awaits in
-"a newer build is awaited: at {2} history has activity 'insure' v2, build 'old' has activity 'label' v1") ;;
-*) echo "awaits: $awaits" >&2 && exit 1 ;;
-esac
-[ "$(status 'status%3Dparked')" = 0 ]
-work new py-5
-signal_all end "$flows"
+expect 'what o0 awaits' "$(client until o0 awaits)" \
+    "a newer build is awaited: at {2} history has activity 'insure' v2, build 'old' has activity 'label' v1"
+"$quipu" show o0 --server "$QUIPU_URL" | grep -q 'a newer build is awaited'
+expect 'parked flows' "$(client status status=parked)" 0
+work py-5 new
+client signal end "$flows"
 curl -sf -H 'Content-Type: application/json' -d '{"topic":"end"}' "$QUIPU_URL/v1/jobs/o0/signals" > /dev/null
-await 'status%3Dcompleted' $((2 * flows + 2)) # and the bills that they have started
+await status=completed $((2 * flows + 2)) # and the bills that they have started
 
 # one that is asked to end gets it at the step that it waits for, and ends cancelled
 curl -sf -H 'Content-Type: application/json' -d '{"workflow":"order","id":"c1","input":{"id":"c1"}}' "$QUIPU_URL/v1/jobs" > /dev/null
-await 'status%3Dwaiting' 1
+await status=waiting 1
 curl -sf -X POST "$QUIPU_URL/v1/jobs/c1/cancel" > /dev/null
-await 'status%3Dcancelled' 1
+await status=cancelled 1
 sed -i '/ c1 /d' effects
 
 # each effect has happened, and each result was used once
 for name in charge ship bill; do
-    [ "$(grep "^$name " effects | sort -u | wc -l)" = $((flows + 1)) ]
+    expect "$name" "$(effects $name)" $((flows + 1))
 done
-[ "$(curl -sf "$QUIPU_URL/v1/jobs/o1/result" | jq -c .output)" = '{"ship":"o1"}' ]
-[ "$(curl -sf "$QUIPU_URL/v1/jobs/o1/properties" | jq -r .stage)" = shipped ]
-kill -TERM "$server"
-wait "$server"
-server=
-"$quipu" fsck data/quipu.db
+expect 'insured or labelled' "$(awk '$1 == "insure" || $1 == "label" { print $2 }' effects | sort -u | wc -l)" $((flows + 1))
+one_key
+expect 'output of o1' "$(client member o1 output.ship)" o1
+expect 'stage of o1' "$(client member o1/properties stage)" shipped
+end_well
