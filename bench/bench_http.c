@@ -26,87 +26,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "place.h"
-#include "server/server.h"
+#include "lanes.h"
+#include "served.h"
 #include "support/httpclient.h"
 
 #define CONNECTIONS 100
 #define WANT 8
-#define BUFFER (64 * 1024)
 
 static bool smoke;
-
-static void check(bool good, const char *what)
-{
-    if (!good) {
-        die("http", what);
-    }
-}
-
-static void nap(long ms)
-{
-    (void)nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
-}
-
-/* ----------------------------------------------------------------------------------- the server */
-
-static int serve(const char *dir, int fd)
-{
-    struct server *server = NULL;
-    struct qp_err err = {0};
-    struct qp_env env;
-    struct rlimit files;
-    sigset_t set;
-    int number;
-    (void)getrlimit(RLIMIT_NOFILE, &files);
-    files.rlim_cur = files.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &files);
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGTERM);
-    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
-    qp_env_init(&env);
-    struct server_options options = {
-        .env = &env, .data = dir, .adopted = &fd, .adopted_count = 1, .no_auth = true};
-    check(server_open(&options, &server, &err) == QP_OK, err.text);
-    (void)sigwait(&set, &number);
-    return server_close(server) ? 0 : 1;
-}
-
-struct served {
-    struct listener listener;
-    int port;
-    pid_t pid;
-    char dir[320];
-};
-
-static void served_start(struct served *s, const char *parent)
-{
-    (void)snprintf(s->dir, sizeof s->dir, "%s/serve", parent);
-    check(listener_open("127.0.0.1:0", &s->listener, NULL) == QP_OK, "no port");
-    s->port = (int)strtol(strrchr(s->listener.name, ':') + 1, NULL, 10);
-    s->pid = fork();
-    if (s->pid == 0) {
-        char fd[16];
-        (void)snprintf(fd, sizeof fd, "%d", s->listener.fd);
-        (void)fcntl(s->listener.fd, F_SETFD, 0);
-        (void)execl("/proc/self/exe", "bench_http", "--serve", s->dir, fd, (char *)NULL);
-        _exit(127);
-    }
-    (void)close(s->listener.fd);
-}
-
-static void served_end(struct served *s)
-{
-    char path[400];
-    int status = 0;
-    (void)kill(s->pid, SIGTERM);
-    check(waitpid(s->pid, &status, 0) == s->pid && status == 0, "the server did not end well");
-    (void)snprintf(path, sizeof path, "%s/quipu.db", s->dir);
-    file_remove(path);
-    (void)snprintf(path, sizeof path, "%s/backups", s->dir);
-    (void)rmdir(path);
-    (void)rmdir(s->dir);
-}
 
 /* A number of a file of the server's in /proc, by the name before it. */
 static long long proc_number(pid_t pid, const char *file, const char *name)
@@ -194,77 +121,10 @@ static void idle(const char *dir)
 
 /* ------------------------------------------------------------------------------------- the busy */
 
-/* A connection that one request after the other goes through. */
-struct lane {
-    int fd;
-    size_t size;
-    char in[BUFFER];
-};
-
-/* The length of a whole answer at the front of the lane; 0: it is not all there. */
-static size_t whole(struct lane *l, char **out_body)
-{
-    l->in[l->size] = '\0';
-    char *end = strstr(l->in, "\r\n\r\n");
-    char *length = end == NULL ? NULL : strstr(l->in, "Content-Length: ");
-    size_t size;
-    if (length == NULL || length > end) {
-        return 0;
-    }
-    size = (size_t)(end + 4 - l->in) + (size_t)strtoul(length + 16, NULL, 10);
-    *out_body = end + 4;
-    return l->size >= size ? size : 0;
-}
-
-static void lane_open(struct lane *l, int port)
-{
-    struct hc c;
-    check(hc_open(&c, port), "a connection cannot be made");
-    l->fd = c.fd;
-    l->size = 0;
-}
-
-static void lane_send(struct lane *l, const char *text, size_t size)
-{
-    check(send(l->fd, text, size, MSG_NOSIGNAL) == (ssize_t)size, "a request cannot be sent");
-}
-
-/* One thread drives all lanes: whenever an answer is there, `next` makes the next request. Until
- * it says that there are enough. */
-static void drive(struct lane *lanes, int count,
-                  bool (*next)(struct lane *l, char *body, size_t size))
-{
-    struct epoll_event events[CONNECTIONS];
-    int poll_fd = epoll_create1(EPOLL_CLOEXEC);
-    bool more = true;
-    for (int i = 0; i < count; i++) {
-        struct epoll_event event = {.events = EPOLLIN, .data.ptr = &lanes[i]};
-        check(epoll_ctl(poll_fd, EPOLL_CTL_ADD, lanes[i].fd, &event) == 0, "epoll");
-    }
-    while (more) {
-        int n = epoll_wait(poll_fd, events, CONNECTIONS, 10000);
-        check(n > 0, "nothing comes any more");
-        for (int i = 0; i < n && more; i++) {
-            struct lane *l = events[i].data.ptr;
-            char *body;
-            ssize_t got = recv(l->fd, l->in + l->size, BUFFER - 1 - l->size, 0);
-            size_t size;
-            check(got > 0, "the server has hung up");
-            l->size += (size_t)got;
-            size = whole(l, &body);
-            if (size > 0) {
-                more = next(l, body, size - (size_t)(body - l->in));
-                l->size = 0;
-            }
-        }
-    }
-    (void)close(poll_fd);
-}
-
 static struct {
     long long done;
     long long wanted;
-    char request[BUFFER];
+    char request[LANE_BUFFER];
 } load;
 
 static size_t request_text(const char *method, const char *path, const char *body)
@@ -280,7 +140,7 @@ static size_t request_text(const char *method, const char *path, const char *bod
  * not wait, or the last ones would wait for tasks that never come. */
 static bool next_work(struct lane *l, char *body, size_t size)
 {
-    static char results[BUFFER];
+    static char results[LANE_BUFFER];
     size_t n = (size_t)snprintf(
         results, sizeof results,
         "{\"worker\":\"w\",\"topics\":[\"work\"],\"want\":%d,\"wait\":\"%s\",\"results\":[", WANT,
@@ -337,7 +197,7 @@ static double run_lanes(int port, long long wanted, bool (*next)(struct lane *, 
         lane_open(&lanes[i], port);
         (void)next(&lanes[i], none, 0);
     }
-    drive(lanes, CONNECTIONS, next);
+    lanes_drive(lanes, CONNECTIONS, next);
     from = now_s() - from;
     for (int i = 0; i < CONNECTIONS; i++) {
         (void)close(lanes[i].fd);
@@ -442,8 +302,8 @@ int main(int argc, char **argv)
     struct place place;
     char dir[300];
     struct rlimit files;
-    if (argc == 4 && strcmp(argv[1], "--serve") == 0) {
-        return serve(argv[2], (int)strtol(argv[3], NULL, 10));
+    if (served_is(argc, argv)) {
+        return served_main(argv);
     }
     smoke = getenv("BENCH_SMOKE") != NULL;
     (void)getrlimit(RLIMIT_NOFILE, &files);
