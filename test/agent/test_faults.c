@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "support/agentcase.h"
+#include "agentcase.h"
 
 #define STRIDE 61
 #define STRIDE_SLOW 97

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "agent/agent.h"
-#include "support/agentcase.h"
+#include "agentcase.h"
 
 /* ------------------------------------------------------------------------- the case, whole and killed */
 

@@ -1,5 +1,5 @@
 /* agentcase.c - one instance that meets all that works can do (see agentcase.h) */
-#include "support/agentcase.h"
+#include "agentcase.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
