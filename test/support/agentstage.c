@@ -186,6 +186,7 @@ static int start(void *context, int64_t now_ms, qp_str name, qp_str input, qp_st
                                                   .input = text}};
         if (engine_number(s->run.e, &request.start.job.ref.job, &err) != QP_OK) {
             assert_true(s->run.faults);
+            s->run.failed++;
             continue;
         }
         request_start(&request);
