@@ -269,8 +269,10 @@ int command_retry(struct cli *c)
     if (!cli_has(c, OPT_where)) {
         return fork_or_retry(c, "/retry");
     }
-    if (cli_has(c, OPT_id) || cli_has(c, OPT_at) || cli_has(c, OPT_version)) {
-        return cli_usage("retry: --id, --at and --version are for one job, not for --where");
+    if (cli_has(c, OPT_id) || cli_has(c, OPT_at) || cli_has(c, OPT_version) ||
+        cli_has(c, OPT_work)) {
+        return cli_usage(
+            "retry: --id, --at, --version and --work are for one job, not for --where");
     }
     return act(c);
 }

@@ -326,6 +326,14 @@ static const struct request_keyed *keyed_of(const struct acting *a)
     return a->forks ? &a->start.keyed : a->action.verb == QP_VERB_RETRY ? &a->unpark.keyed : NULL;
 }
 
+/* Why a kind has refused it, once it was decided; NULL: no kind was asked. */
+static const struct refusal *refusal_of(const struct acting *a)
+{
+    return a->forks                          ? &a->start.refusal
+           : a->action.verb == QP_VERB_RETRY ? &a->unpark.refusal
+                                             : NULL;
+}
+
 /* What the answer says: of a repeated action, what was said before. */
 static int outcome(struct acting *a, int rc, const char **why)
 {
@@ -337,8 +345,8 @@ static int outcome(struct acting *a, int rc, const char **why)
     if (a->action.out_by_key != NULL) {
         *a->action.out_by_key = met;
     }
-    if (a->forks) {
-        *why = refusal_text(&a->start.refusal, rc, *why);
+    if (refusal_of(a) != NULL) {
+        *why = refusal_text(refusal_of(a), rc, *why);
     }
     if (met && rc == QP_E_CONFLICT) {
         *why = "the idempotency key was used with another body";
@@ -351,7 +359,8 @@ static void ended_here(struct acting *a, int rc, const char *why)
     rc = outcome(a, rc, &why);
     if (rc != QP_OK) {
         (void)job_error(a->call.err, rc, a->action.id, a->what, why);
-        (void)err_point(a->call.err, rc, "%s", refusal_pointer(&a->start.refusal, rc));
+        (void)err_point(a->call.err, rc, "%s",
+                        refusal_of(a) == NULL ? "" : refusal_pointer(refusal_of(a), rc));
     }
     call_done(&a->call.q->driver, &a->call, rc);
 }
