@@ -187,6 +187,37 @@ static void test_delivered_again(void **state)
     each_store(delivered_again);
 }
 
+/* Leases run out, and are their worker's fault: silent attempts of the kernel are no attempts of the work (I17). */
+static void leased(enum storetest_kind kind)
+{
+    memset(&drive, 0, sizeof drive);
+    log_text[0] = '\0';
+    asked = task(true, 2500);
+    reply = AGENTREPLY_KEEP;
+    drive.script = script;
+    drive.work = answer;
+    agentdrive_init(&drive, kind);
+    agentdrive_wait(&drive, 2 * LIMIT_WORK_LEASE_MS);
+    drive.stage.run.services[0].lease_ms = 1000;
+    agentdrive_start(&drive, "flow");
+    agentdrive_wait(&drive, 2499);
+    assert_string_equal(log_text, "s");
+    agentdrive_wait(&drive, 10000);
+    assert_int_equal(work_of()->attempt, 1);
+    assert_int_equal(work_of()->retry_index, 0);
+    assert_true(graphrun_act(&drive.stage.run, AGENTDRIVE_ID, "~a0a0")->attempt >= 2);
+    reply = AGENTREPLY_DONE;
+    agentdrive_wait(&drive, 60000); /* the longest time between two deliveries */
+    graphrun_expect(&drive.stage.run, AGENTDRIVE_ID, "completed", NULL);
+    finish("st+");
+}
+
+static void test_leases_run_out(void **state)
+{
+    (void)state;
+    each_store(leased);
+}
+
 /* A dispatched task that fails for good: the instance is parked for it, though it has ended nothing else; its next attempt is
  * another job, and begins where the first has stopped. */
 static void dispatched_fails(enum storetest_kind kind)
@@ -396,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_killed_at_commits),
         cmocka_unit_test(test_result_before_its_notice),
         cmocka_unit_test(test_delivered_again),
+        cmocka_unit_test(test_leases_run_out),
         cmocka_unit_test(test_dispatched_fails),
         cmocka_unit_test(test_child_ends),
         cmocka_unit_test(test_child_killed),
