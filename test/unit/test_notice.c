@@ -324,12 +324,151 @@ static void test_kills(void **state)
     }
 }
 
+/* ---------------------------------------------------------------------------------------- two nodes */
+
+#define RUN_LEASE_MS 60000
+
+/* The other node on the store, whose workers alone serve the topic: what it claims, the first one's engine or its own is told. */
+static struct {
+    struct store *store;
+    struct engine *e;
+    struct service service;
+    struct task *task;
+} other;
+
+static void take_task(void *context, struct task *task)
+{
+    (void)context;
+    assert_null(other.task);
+    other.task = task;
+}
+
+static void open_pair(enum storetest_kind kind)
+{
+    static const struct program *const programs[] = {&program};
+    struct engine_options o = {
+        .name = "other", .lease_ms = RUN_LEASE_MS, .programs = programs, .program_count = 1};
+    struct qp_err err = {0};
+    enginetest_init(&x, kind, NULL);
+    x.programs[0] = &program;
+    x.service.room = 0;
+    x.options.lease_ms = RUN_LEASE_MS;
+    enginetest_open(&x);
+    memset(&other, 0, sizeof other);
+    other.store = storetest_second(&x.f);
+    o.store = other.store;
+    assert_int_equal(engine_open(&o, &other.e, &err), QP_OK);
+    other.service = (struct service){
+        .topic = QP_STR("t"), .room = 1, .give = take_task, .lease_ms = 10 * LATE_MS};
+    engine_serve(other.e, &other.service);
+}
+
+static void close_pair(void)
+{
+    struct qp_err err = {0};
+    assert_int_equal(engine_close(other.e, &err), QP_OK);
+    assert_int_equal(store_close(other.store, &err), QP_OK);
+    finish();
+}
+
+static bool round_of(struct engine *e)
+{
+    struct qp_err err = {0};
+    bool busy = false;
+    if (engine_round(e, &busy, &err) != QP_OK) {
+        fail_msg("round: %s", err.text);
+    }
+    return busy;
+}
+
+/* Rounds of both in turns; `first` has so many to one of the other. */
+static void rest_of_pair(int first)
+{
+    for (int idle = 0, i = 0; idle < 4; i++) {
+        bool busy = round_of(i % (first + 1) < first ? x.e : other.e);
+        idle = busy ? 0 : idle + 1;
+        assert_true(i < 10000);
+    }
+}
+
+static int pair_answer;
+
+static void note_answer(struct engine *e, struct command *c, int rc, const char *why)
+{
+    (void)e;
+    (void)c;
+    (void)why;
+    pair_answer = rc;
+}
+
+static void bring_other(enum result_kind kind, int first)
+{
+    struct request_result r = {
+        .task = other.task, .kind = kind, .output = QP_STR("ok"), .error = QP_STR("no")};
+    assert_non_null(other.task);
+    request_result(&r);
+    r.command.answer = note_answer;
+    pair_answer = QP_E_BUSY;
+    engine_submit(other.e, &r.command);
+    rest_of_pair(first);
+    assert_int_equal(pair_answer, QP_OK);
+}
+
+static void end_task(enum result_kind kind, int first)
+{
+    struct task *task = other.task;
+    bring_other(kind, first);
+    other.task = other.task == task ? NULL : other.task;
+    task_free(&x.f.t.env, task);
+    other.service.room++;
+    rest_of_pair(first);
+}
+
+static void wait_pair(qp_ms ms, int first)
+{
+    for (qp_ms passed = 0; passed < ms; passed += 500) {
+        testenv_advance_ms(&x.f.t, 500);
+        rest_of_pair(first);
+    }
+}
+
+static void pair(enum storetest_kind kind, int first)
+{
+    open_pair(kind);
+    start();
+    rest_of_pair(first);
+    both_are_told("S1");
+    end_task(RESULT_ERROR, first);
+    wait_pair(1000, first);
+    both_are_told("S1S2");
+    wait_pair(LATE_MS, first);
+    both_are_told("S1S2L2");
+    end_task(RESULT_DONE, first);
+    end_task(RESULT_DONE, first);
+    assert_int_equal(enginetest_job(&x, number_of("a"))->state, JOB_COMPLETED);
+    assert_int_equal(storetest_count(&x.f, TABLE_msg), 0);
+    close_pair();
+}
+
+/* Proves the same where one node claims and both work on what is told. */
+static void test_two_nodes(void **state)
+{
+    (void)state;
+    for (int first = 0; first < 4; first++) {
+        pair(STORETEST_MEMORY, first);
+        pair(STORETEST_MEMORY_ROWS, first);
+        if (storetest_kinds() > STORETEST_POSTGRES) {
+            pair(STORETEST_POSTGRES, first);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_attempts), cmocka_unit_test(test_claimed_later),
         cmocka_unit_test(test_ended),    cmocka_unit_test(test_caller_ended),
-        cmocka_unit_test(test_kills),
+        cmocka_unit_test(test_kills),    cmocka_unit_test(test_two_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
