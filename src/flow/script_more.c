@@ -73,7 +73,15 @@ qp_str qp_flow_job(const qp_flow *f)
 
 /* ------------------------------------------------------------------------------------------- loops */
 
-/* When the last answer below the loop came, of those that the decision which ended it has seen: the same in every run. */
+/* Its answer comes after its birth, with a place and a time of its own; or it stands where one has come. */
+static bool has_answer(enum history_type type)
+{
+    return type == HISTORY_ACTIVITY || type == HISTORY_SLEEP || type == HISTORY_SIGNALS ||
+           type == HISTORY_CHILD;
+}
+
+/* The place of the last answer below the loop, and the latest time of one, of those that the decision which ended it has
+ * seen: the same in every run. Clocks of nodes differ, so the last need not be the latest. */
 static void measure(const struct script *s, struct round *round, int64_t seen)
 {
     const struct history *h = &s->log->history;
@@ -83,11 +91,9 @@ static void measure(const struct script *s, struct round *round, int64_t seen)
     size_t end = index < h->count ? round->found.event->behind : index;
     for (; index < end; index++) {
         const struct log_entry *e = &s->log->entries[index];
-        bool is_answer =
-            h->events[index].type <= HISTORY_SIGNALS && h->events[index].type != HISTORY_RUN;
-        if (is_answer && e->done > round->fed && e->done <= seen) {
-            round->fed = e->done;
-            round->now = e->at;
+        if (has_answer(h->events[index].type) && e->done > 0 && e->done <= seen) {
+            round->fed = e->done > round->fed ? e->done : round->fed;
+            round->now = e->at > round->now ? e->at : round->now;
         }
     }
 }
