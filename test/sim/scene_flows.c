@@ -2,7 +2,8 @@
  *
  * Every node runs the real function over the real history. In most worlds the code changes at all nodes at once, and no
  * flow may be stopped by it; in rolling ones each node has the new code a little later, so that an old node may find a
- * history that is newer than its code: then it parks the flow, which goes on when all nodes are new.
+ * history that is newer than its code: then it parks the flow, which goes on when all nodes are new. Some activities are done
+ * by children, flows of a name that no node announces: the first call does.
  *
  * What must come of a job flowgen_accepts says, step after step: every result was committed by a worker and is used once,
  * every signal was sent to this job by this name and was received once, errors are those that the activity may have. The
@@ -118,14 +119,15 @@ static int version_at(const struct flows_world *w, int gen, int node)
     return version;
 }
 
-/* Only an older node may find that history and code differ; only a flow that was cancelled fails. */
+/* Only an older node may find that history and code differ; only a child, or a flow that was cancelled, fails. */
 static void take_result(struct flows_world *w, const struct flow_log *log,
                         const struct script_result *r, struct scene_answer *out)
 {
+    bool may_fail = log->cancel.done > 0 || str_equal(log->workflow, QP_STR(FLOWGEN_KID));
     char text[SCENE_TEXT_SIZE];
     *out = (struct scene_answer){.kind = RESULT_DONE};
     if (r->kind == SCRIPT_WAITS || r->kind == SCRIPT_RETURNED ||
-        (r->kind == SCRIPT_FAILED && log->cancel.done > 0)) {
+        (r->kind == SCRIPT_FAILED && may_fail)) {
         QP_ASSERT(r->decision.n < sizeof out->output);
         memcpy(out->output, r->decision.p, r->decision.n);
         return;
@@ -153,6 +155,26 @@ static int run_version(struct flows_world *w, struct arena *arena, const struct 
                       out_result);
 }
 
+/* The code of a child never changes. */
+static int run_kid(const struct flows_world *w, struct arena *arena, const struct flow_log *log,
+                   struct script_result *out_result)
+{
+    return script_run(&(struct script_input){.env = &w->env,
+                                             .arena = arena,
+                                             .log = log,
+                                             .now = store_now(scene_store(w->sim)),
+                                             .function = flowgen_kid},
+                      out_result);
+}
+
+/* Which code a node has for the job. */
+static int node_version(const struct flows_world *w, struct flows_job *job, int node)
+{
+    int version = version_at(w, job->gen, node);
+    job->first_version = job->first_version < 0 ? version : job->first_version;
+    return version;
+}
+
 /* A task may be in hand whose job is over and gone: then what is said of it is refused. */
 static void decide(struct flows_world *w, int node, const struct task *task,
                    struct scene_answer *out)
@@ -162,16 +184,15 @@ static void decide(struct flows_world *w, int node, const struct task *task,
     struct flow_log log;
     struct script_result result;
     struct qp_err err = {0};
-    int version;
-    QP_ASSERT(job != NULL);
-    version = version_at(w, job->gen, node);
-    job->first_version = job->first_version < 0 ? version : job->first_version;
+    int rc;
     arena_init(&arena, scene_env(w->sim), 0);
     if (log_read(scene_store(w->sim), &arena, (struct job_ref){task->ref.ns, task->ref.job}, &log,
                  &err) != QP_OK) {
         *out = (struct scene_answer){.kind = RESULT_ERROR, .code = 500};
     } else {
-        QP_ASSERT(run_version(w, &arena, job, &log, version, &result) == QP_OK);
+        rc = job == NULL ? run_kid(w, &arena, &log, &result)
+                         : run_version(w, &arena, job, &log, node_version(w, job, node), &result);
+        QP_ASSERT(rc == QP_OK);
         take_result(w, &log, &result, out);
     }
     arena_done(&arena);
@@ -267,6 +288,7 @@ static void gen_draw(struct flows_world *w, int number, struct sim_random *r)
                   &(struct flowgen_options){.seed = random_next(r),
                                             .with_any = true,
                                             .with_fates = true,
+                                            .with_children = true,
                                             .strict = edits == 0,
                                             .weight = WEIGHT});
     for (int64_t i = 0; i < edits; i++) {
@@ -368,7 +390,8 @@ static void note_committed(struct flows_world *w, const struct flow_log *log)
 {
     for (size_t i = 0; i < log->history.count; i++) {
         const struct log_entry *e = &log->entries[i];
-        if (log->history.events[i].type == HISTORY_ACTIVITY && e->done > 0 && e->code < 400) {
+        enum history_type type = log->history.events[i].type;
+        if ((type == HISTORY_ACTIVITY || type == HISTORY_CHILD) && e->done > 0 && e->code < 400) {
             const char *dot = memchr(e->output.p, '.', e->output.n);
             long number = dot == NULL ? 0 : strtol(dot + 1, NULL, 10);
             QP_ASSERT(number > 0 && number < NUMBERS_MAX);
@@ -414,7 +437,7 @@ static void cover_steps(const struct flowgen_step *first)
 {
     for (const struct flowgen_step *s = first; s != NULL; s = s->next) {
         char name[64];
-        (void)snprintf(name, sizeof name, "flow.%s", flowgen_op_names[s->op]);
+        (void)snprintf(name, sizeof name, "flow.%s", s->child ? "child" : flowgen_op_names[s->op]);
         if (!s->removed) {
             sim_cover(name);
             cover_steps(s->body);
@@ -495,12 +518,14 @@ static bool flows_verify(void *world, struct sim *sim, char out_text[SCENE_TEXT_
     return true;
 }
 
-static const char *const flows_topics[] = {"@" FLOW, "a0", "a1", "a2", "a3", "a4", "a5", NULL};
+static const char *const flows_topics[] = {
+    "@" FLOW, "@" FLOWGEN_KID, "a0", "a1", "a2", "a3", "a4", "a5", NULL};
 
 static const char *const flows_needs[] = {"model.alone",
                                           "model.serial",
                                           "model.rows",
                                           "flow.activity",
+                                          "flow.child",
                                           "flow.inline",
                                           "flow.sleep",
                                           "flow.signal",

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "support/testenv.h"
 
 #define DEPTH_MAX 3
@@ -62,6 +63,13 @@ static void note_listen(struct flowgen *g, const struct flowgen_step *s, int64_t
     g->listen_count++;
 }
 
+/* Drawn beside the rest: the same seed gives the same steps, with children and without. */
+static bool is_child(const struct flowgen *g, const struct flowgen_step *s)
+{
+    return g->options.with_children && s->op == FLOWGEN_ACTIVITY && s->fate <= FLOWGEN_FATAL &&
+           hash_bytes(g->options.seed, &g->topics, sizeof g->topics) % 5 == 0;
+}
+
 /* A step of this kind, without its body. */
 static struct flowgen_step *make_step(struct flowgen *g, enum flowgen_op op, int64_t version,
                                       int64_t rounds)
@@ -75,6 +83,8 @@ static struct flowgen_step *make_step(struct flowgen *g, enum flowgen_op op, int
         s->fate = (enum flowgen_fate)below(g, FLOWGEN_FATES);
     }
     give_name(g, s);
+    s->child = is_child(g, s);
+    g->children_seen += s->child;
     if (op == FLOWGEN_LISTEN || op == FLOWGEN_TIMED) {
         note_listen(g, s, rounds);
     }
@@ -255,6 +265,7 @@ static bool edit_wrap(struct flowgen *g, const struct spot *spot, enum flowgen_o
     s->body = make_step(g, FLOWGEN_ACTIVITY, g->newest, spot->rounds * s->times);
     memcpy(s->body->name, old->name, sizeof old->name);
     s->body->fate = old->fate;
+    s->body->child = old->child;
     s->next = old;
     old->removed = true;
     *spot->slot = s;

@@ -30,6 +30,7 @@
 #define FLOWGEN_NAME_SIZE 16
 #define FLOWGEN_TOPICS 6            /* a0 to a5: the activities have these names */
 #define FLOWGEN_UNSERVED "unserved" /* a topic that no worker has */
+#define FLOWGEN_KID "kid"           /* the flow of children */
 #define FLOWGEN_VALUE_SIZE 64
 #define FLOWGEN_KEYS 2 /* limit keys of tasks: t0, t1 */
 
@@ -80,6 +81,7 @@ struct flowgen_step {
     enum flowgen_op op;
     enum flowgen_fate fate;
     bool removed;
+    bool child;      /* an activity that a child does */
     bool base;       /* stands in version 0 */
     int64_t version; /* absolute; of a check: the latest */
     int64_t times;   /* loop */
@@ -91,7 +93,8 @@ struct flowgen_step {
 struct flowgen_options {
     uint64_t seed;
     bool with_any;
-    bool with_fates; /* activities may fail, be slow, and have limits */
+    bool with_fates;    /* activities may fail, be slow, and have limits */
+    bool with_children; /* some activities are done by flows of their own, started by this one */
     /* Inputs of activities say all that was computed before, and inline code behind any says who was first, so that a run
      * which computes something else contradicts the history. Only without edits. */
     bool strict;
@@ -120,6 +123,7 @@ struct flowgen {
     size_t listen_count;
     int64_t ops_seen[FLOWGEN_OPS];
     int64_t fates_seen[FLOWGEN_FATES];
+    int64_t children_seen;
     int64_t edits_seen[FLOWGEN_EDITS];
 };
 
@@ -135,6 +139,8 @@ struct flowgen_run {
     struct arena *arena; /* of the run */
 };
 int flowgen_function(qp_flow *flow, qp_str input, void *context);
+/* The flow FLOWGEN_KID: the activity that its input is of, and nothing else. */
+int flowgen_kid(qp_flow *flow, qp_str input, void *context);
 
 /* What a worker answers to the input of an activity, without the quotes; `number` is that of this result. */
 void flowgen_value(qp_str input, int64_t number, char out_value[FLOWGEN_VALUE_SIZE]);

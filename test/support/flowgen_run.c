@@ -218,8 +218,10 @@ static int begin_member(qp_flow *view, const struct flowgen_step *s, struct body
     case FLOWGEN_CLOSURE:
         return qp_begin_closure(view, s->name, run_body, b, out_handle);
     default:
-        return qp_begin_activity(view, s->name, input_of(view, s, &b->told), step_of(s),
-                                 out_handle);
+        return s->child ? qp_begin_child(view, FLOWGEN_KID, input_of(view, s, &b->told), NULL,
+                                         out_handle)
+                        : qp_begin_activity(view, s->name, input_of(view, s, &b->told), step_of(s),
+                                            out_handle);
     }
 }
 
@@ -291,7 +293,8 @@ static int run_removed(qp_flow *view, const struct flowgen_step *s)
                                                           [FLOWGEN_SIGNAL] = QP_EVENT_SIGNAL,
                                                           [FLOWGEN_CLOSURE] = QP_EVENT_BRANCH,
                                                           [FLOWGEN_LOOP] = QP_EVENT_LOOP};
-    return qp_removed(view, types[s->op], s->name);
+    return s->child ? qp_removed(view, QP_EVENT_CHILD, FLOWGEN_KID)
+                    : qp_removed(view, types[s->op], s->name);
 }
 
 static int run_tell(qp_flow *view, const struct flowgen_step *s, qp_str *out_value)
@@ -323,7 +326,8 @@ static int run_simple(qp_flow *view, const struct flowgen_step *s, const struct 
 {
     switch (s->op) {
     case FLOWGEN_ACTIVITY:
-        return qp_activity(view, s->name, input_of(view, s, t), step_of(s), out_value);
+        return s->child ? qp_child(view, FLOWGEN_KID, input_of(view, s, t), NULL, out_value)
+                        : qp_activity(view, s->name, input_of(view, s, t), step_of(s), out_value);
     case FLOWGEN_INLINE:
         return qp_inline(view, s->name, run_inline, NULL, out_value);
     case FLOWGEN_SLEEP:
@@ -373,6 +377,15 @@ static int run_list(qp_flow *flow, const struct flowgen_step *first, int64_t con
         QP_TRY(run_step(flow, s, context, t));
     }
     return QP_OK;
+}
+
+int flowgen_kid(qp_flow *flow, qp_str input, void *context)
+{
+    struct flowgen_step step = {.fate = flowgen_fate_of(input)};
+    qp_str output;
+    (void)context;
+    QP_TRY(qp_activity(flow, "a0", input, step_of(&step), &output));
+    return qp_return(flow, output);
 }
 
 int flowgen_function(qp_flow *flow, qp_str input, void *context)
