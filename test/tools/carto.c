@@ -161,7 +161,7 @@ static void write_format(struct carto_run *run, const char *format, FILE *out)
 static void traverse(const char *format, char *rest)
 {
     struct deb_options options = {.arch = QP_STR("amd64")};
-    struct carto_use use = {&deb_type, &facts, &options};
+    struct carto_use use = {.type = &deb_type, .facts = &facts, .options = &options};
     struct carto_request request = {.uses = &use, .use_count = 1, .depth = CARTO_NO_DEPTH};
     struct carto_run run;
     struct qp_err err = {0};
