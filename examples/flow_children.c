@@ -2,6 +2,7 @@
  *
  * usage: flow_children FILE                  does what there is to do now
  *        flow_children FILE WORKFLOW ID      starts a job before that
+ *        flow_children                       the same with order-1, in memory
  *
  * docs/flows.md explains it, and docs/graphs.md has a graph that starts the same parcels.
  */
@@ -76,12 +77,12 @@ static int poll_all(qp *q, struct qp_err *err)
     return QP_OK;
 }
 
-static int serve(qp *q, int argc, char **argv, struct qp_err *err)
+static int serve(qp *q, const char *workflow, const char *id, struct qp_err *err)
 {
     QP_TRY(add_all(q, err));
-    if (argc > 3) {
-        struct qp_start start = {.topic = {argv[2], strlen(argv[2])},
-                                 .id = {argv[3], strlen(argv[3])},
+    if (workflow != NULL) {
+        struct qp_start start = {.topic = {workflow, strlen(workflow)},
+                                 .id = {id, strlen(id)},
                                  .input = QP_STR("{\"item\":\"quipu\"}")};
         QP_TRY(qp_job_start(q, &start, NULL, err));
     }
@@ -93,16 +94,18 @@ int main(int argc, char **argv)
     struct qp_options options;
     struct qp_err err = {0};
     qp *q = NULL;
+    const char *workflow;
     int wrong;
-    if (argc != 2 && argc != 4) {
-        return fprintf(stderr, "usage: flow_children FILE [WORKFLOW ID]\n"), 2;
+    if (argc == 3 || argc > 4) {
+        return fprintf(stderr, "usage: flow_children [FILE [WORKFLOW ID]]\n"), 2;
     }
     qp_options_init(&options);
-    options.path = argv[1];
+    options.path = argc > 1 ? argv[1] : NULL;
     if (qp_open(&options, &q, &err) != QP_OK) {
         return fprintf(stderr, "%s\n", err.text), 1;
     }
-    wrong = serve(q, argc, argv, &err) != QP_OK;
+    workflow = argc == 1 ? "order" : argv[2]; /* NULL behind the last argument */
+    wrong = serve(q, workflow, argc == 4 ? argv[3] : "order-1", &err) != QP_OK;
     if (wrong) {
         fprintf(stderr, "%s\n", err.text);
     }

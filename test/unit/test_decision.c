@@ -102,7 +102,7 @@ static const struct {
     {ONE("7"), "/commands/0", "has to be an object"},
     {ONE("{}"), "/commands/0/op", "needs its op"},
     {ONE("{\"op\":\"dance\"}"), "/commands/0/op", "sdk_too_old"},
-    {ONE("{\"op\":\"child\"}"), "/commands/0/op", "sdk_too_old"},
+    {ONE("{\"op\":\"child\"}"), "/commands/0/loc", "needs 'loc'"},
     {ONE("{\"op\":\"sleep\",\"untill\":1}"), "/commands/0", "'untill'"},
     {ONE("{\"op\":\"sleep\",\"v\":1,\"until\":1}"), "/commands/0/loc", "needs 'loc'"},
     {ONE("{\"op\":\"sleep\",\"loc\":\"{4}\",\"until\":1}"), "/commands/0/v", "needs 'v'"},
