@@ -44,7 +44,7 @@ LD    := ld
 # ------------------------------------------------------------------------------------------------------- sources
 
 # Layers from the bottom up. The library ends with `run`; `server` and `cli` are the program around it.
-LIBRARY_LAYERS := base store kernel graph flow agent carto run
+LIBRARY_LAYERS := base mapping store kernel graph flow agent carto run
 PROGRAM_LAYERS := server cli
 
 sources_of   = $(sort $(wildcard src/$(1)/*.c src/$(1)/*/*.c))

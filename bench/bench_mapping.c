@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/env.h"
-#include "graph/mapping.h"
+#include "mapping/mapping.h"
 #include "place.h"
 
 #define TARGET_US 10.0

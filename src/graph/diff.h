@@ -6,7 +6,7 @@
 #ifndef QP_GRAPH_DIFF_H
 #define QP_GRAPH_DIFF_H
 
-#include "graph/tree.h"
+#include "mapping/tree.h"
 
 /* Both texts are applications that compile. Writes the value of "graphs", an array of those that differ:
  *

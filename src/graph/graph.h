@@ -25,7 +25,7 @@
 #define QP_GRAPH_GRAPH_H
 
 #include "base/json.h"
-#include "graph/mapping.h"
+#include "mapping/mapping.h"
 
 enum activity_type {
     ACTIVITY_TRIGGER,

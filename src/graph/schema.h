@@ -13,7 +13,7 @@
 #ifndef QP_GRAPH_SCHEMA_H
 #define QP_GRAPH_SCHEMA_H
 
-#include "graph/tree.h"
+#include "mapping/tree.h"
 
 struct schema;
 

@@ -9,8 +9,8 @@
 
 #include "base/env.h"
 #include "base/json.h"
-#include "graph/functions.h"
-#include "graph/mapping.h"
+#include "mapping/functions.h"
+#include "mapping/mapping.h"
 
 #define OPERANDS 8
 

@@ -6,7 +6,7 @@
 #define QP_TEST_ARENATEST_H
 
 #include "base/mem.h"
-#include "graph/value.h"
+#include "mapping/value.h"
 #include "support/testenv.h"
 
 extern struct testenv at_world;

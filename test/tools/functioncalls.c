@@ -13,7 +13,7 @@
 
 #include "base/env.h"
 #include "base/json.h"
-#include "graph/functions.h"
+#include "mapping/functions.h"
 #include "support/testenv.h"
 
 #define NOW INT64_C(1769850487123) /* 2026-01-31T09:08:07.123Z */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "graph/date.h"
+#include "mapping/date.h"
 
 /* Proves every form that is read, by its ISO form; NULL: it is no date. */
 static void test_parse(void **state)

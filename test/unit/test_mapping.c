@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "graph/functions.h"
-#include "graph/mapping.h"
+#include "mapping/functions.h"
+#include "mapping/mapping.h"
 #include "support/arenatest.h"
 
 #define NOW INT64_C(1769850487123) /* 2026-01-31T09:08:07.123Z */

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "graph/number.h"
+#include "mapping/number.h"
 #include "support/testenv.h"
 
 static const char *formatted(double number)

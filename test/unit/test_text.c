@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "graph/text.h"
+#include "mapping/text.h"
 
 #define SMILE "\xF0\x9F\x98\x80" /* two units */
 #define EURO "\xE2\x82\xAC"

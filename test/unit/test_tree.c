@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "graph/tree.h"
+#include "mapping/tree.h"
 #include "support/arenatest.h"
 
 static struct report report;

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "graph/value.h"
+#include "mapping/value.h"
 #include "support/arenatest.h"
 
 /* Opens all of it, level by level. */

@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "graph/functions.h"
+#include "mapping/functions.h"
 
 /* An operand as a number of the kind that it is. */
 static int take_number(struct args *args, size_t index, struct value *out_number)

@@ -4,9 +4,9 @@
  * is resolved or a function that is called; memory is counted where it is taken (operand.h). A reference hands on what
  * the scope finds as it is, without looking into it.
  */
-#include "graph/mapping.h"
+#include "mapping/mapping.h"
 
-#include "graph/mapping_internal.h"
+#include "mapping/mapping_internal.h"
 
 /* What $item and the others mean in the body of a @reduce. */
 struct frame {

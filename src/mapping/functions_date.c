@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 #include "base/cron.h"
-#include "graph/date.h"
-#include "graph/functions.h"
+#include "mapping/date.h"
+#include "mapping/functions.h"
 
 static bool is_digits(qp_str text)
 {

@@ -5,8 +5,8 @@
  */
 #include <math.h>
 
-#include "graph/functions.h"
-#include "graph/text.h"
+#include "mapping/functions.h"
+#include "mapping/text.h"
 
 /* The first operand; false: there is none, or something failed. */
 static bool take_text(struct args *args, qp_str *out_text, int *out_rc)

@@ -3,8 +3,8 @@
  * A time is a double: milliseconds since 1970 in UTC, an integer of at most 8.64e15 either way, or NaN for one that
  * is none. Local time is UTC, so that a mapping gives the same on every machine. Pure and thread-safe.
  */
-#ifndef QP_GRAPH_DATE_H
-#define QP_GRAPH_DATE_H
+#ifndef QP_MAPPING_DATE_H
+#define QP_MAPPING_DATE_H
 
 #include "base/base.h"
 

@@ -11,11 +11,11 @@
  * Nothing here recurses deeper than two times LIMIT_JSON_DEPTH: checked JSON is not deeper, and who makes an array or object
  * of values keeps its `depth` within it.
  */
-#ifndef QP_GRAPH_VALUE_H
-#define QP_GRAPH_VALUE_H
+#ifndef QP_MAPPING_VALUE_H
+#define QP_MAPPING_VALUE_H
 
 #include "base/mem.h"
-#include "graph/number.h"
+#include "mapping/number.h"
 
 enum value_kind {
     VALUE_UNDEFINED,

@@ -3,10 +3,10 @@
  * All memory that an evaluation makes is taken with scope_room, which counts it: when it says no, scope->rc says why, and
  * that is what a function returns. Values are immutable; what changes one makes another.
  */
-#ifndef QP_GRAPH_OPERAND_H
-#define QP_GRAPH_OPERAND_H
+#ifndef QP_MAPPING_OPERAND_H
+#define QP_MAPPING_OPERAND_H
 
-#include "graph/mapping.h"
+#include "mapping/mapping.h"
 
 /* Memory, aligned, not zeroed; NULL, with scope->rc, past the limit of one evaluation. */
 void *scope_room(struct scope *s, size_t size) QP_MUST_USE;

@@ -3,10 +3,10 @@
  * For the bodies of functions (functions_*.c). Operands belong to the evaluation, and so does what is given; texts live as
  * long as its arena. One thread.
  */
-#ifndef QP_GRAPH_ARGS_H
-#define QP_GRAPH_ARGS_H
+#ifndef QP_MAPPING_ARGS_H
+#define QP_MAPPING_ARGS_H
 
-#include "graph/operand.h"
+#include "mapping/operand.h"
 
 struct args {
     struct scope *scope;

@@ -2,9 +2,9 @@
 #include <math.h>
 
 #include "base/json.h"
-#include "graph/date.h"
-#include "graph/functions.h"
-#include "graph/text.h"
+#include "mapping/date.h"
+#include "mapping/functions.h"
+#include "mapping/text.h"
 
 /* ---------------------------------------------------------------------------------- conditional */
 

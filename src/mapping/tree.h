@@ -12,8 +12,8 @@
  *
  * All of a tree lives in the arena that it was read into; so do the report's sentences.
  */
-#ifndef QP_GRAPH_TREE_H
-#define QP_GRAPH_TREE_H
+#ifndef QP_MAPPING_TREE_H
+#define QP_MAPPING_TREE_H
 
 #include "base/mem.h"
 

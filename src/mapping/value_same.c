@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "graph/value.h"
+#include "mapping/value.h"
 
 static void merge(const void **from, const void **to, size_t first, size_t middle, size_t last,
                   int (*compare)(const void *a, const void *b))

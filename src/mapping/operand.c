@@ -1,11 +1,11 @@
 /* operand.c - conversions and comparisons of ECMAScript, arrays and objects that grow (see operand.h) */
-#include "graph/operand.h"
+#include "mapping/operand.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "graph/date.h"
-#include "graph/text.h"
+#include "mapping/date.h"
+#include "mapping/text.h"
 
 #define ROOM_FIRST 8
 

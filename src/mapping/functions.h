@@ -4,10 +4,10 @@
  * is opened by who looks into it (args_open), so that passing one on costs nothing. Its result is undefined until it
  * gives one. Where ECMAScript would throw, it stays so.
  */
-#ifndef QP_GRAPH_FUNCTIONS_H
-#define QP_GRAPH_FUNCTIONS_H
+#ifndef QP_MAPPING_FUNCTIONS_H
+#define QP_MAPPING_FUNCTIONS_H
 
-#include "graph/args.h"
+#include "mapping/args.h"
 
 typedef int (*function_body)(struct args *args);
 
@@ -29,7 +29,7 @@ int function_call(const struct function *f, struct scope *s, struct value *opera
 /* ------------------------------------------------------------------------------ their bodies */
 
 #define FUNCTION(space, name, body, operands, about) int body(struct args *args);
-#include "graph/functions.def"
+#include "mapping/functions.def"
 #undef FUNCTION
 
 #endif

@@ -1,9 +1,9 @@
 /* args.c - what the bodies of all functions use (see args.h) */
-#include "graph/args.h"
+#include "mapping/args.h"
 
 #include <math.h>
 
-#include "graph/text.h"
+#include "mapping/text.h"
 
 /* ------------------------------------------------------------------------------------- operands */
 

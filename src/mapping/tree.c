@@ -10,7 +10,7 @@
  * Two kinds of wrong: what breaks the shape of the text ends the reading; what does not (a key that is
  * there twice, an anchor, a tag, a number of several meanings) is told, and reading goes on.
  */
-#include "graph/tree.h"
+#include "mapping/tree.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* mapping.h - what graphs compute: references, @pipe, @reduce and the functions
+/* mapping.h - what graphs and formats compute: references, @pipe, @reduce and the functions
  *
  * A mapping is compiled once, from the node of a graph's text, and evaluated often. It is a literal, a reference
  * ("{a.output.data.x}", the whole string), a pipe ({'@pipe': [...]}), or a map or list of mappings. Compiled
@@ -8,11 +8,11 @@
  * steps, bytes and depth (limits.h: LIMIT_MAPPING_*), and never crashes on odd operands: a function that
  * ECMAScript would have throw gives undefined, or the error of the limit.
  */
-#ifndef QP_GRAPH_MAPPING_H
-#define QP_GRAPH_MAPPING_H
+#ifndef QP_MAPPING_MAPPING_H
+#define QP_MAPPING_MAPPING_H
 
-#include "graph/tree.h"
-#include "graph/value.h"
+#include "mapping/tree.h"
+#include "mapping/value.h"
 
 /* What a reference begins with. */
 enum reference_root {

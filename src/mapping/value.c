@@ -4,12 +4,12 @@
  * bracket is closed, every escape is complete. It goes over strings by searching for their quote, which is what makes a
  * reference into a payload cheap.
  */
-#include "graph/value.h"
+#include "mapping/value.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "graph/text.h"
+#include "mapping/text.h"
 
 /* What is left of the text. */
 struct scan {

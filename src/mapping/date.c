@@ -1,5 +1,5 @@
 /* date.c - times of ECMAScript: from fields and back, from text and back (see date.h) */
-#include "graph/date.h"
+#include "mapping/date.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* text.c - units of UTF-16 in UTF-8, white space, upper and lower case (see text.h) */
-#include "graph/text.h"
+#include "mapping/text.h"
 
 struct case_range {
     uint32_t first;
@@ -17,21 +17,21 @@ static const struct case_range lower_ranges[] = {
 #define LOWER(first, last, stride, delta) {first, last, stride, delta},
 #define UPPER(first, last, stride, delta)
 #define SPECIAL(character, text)
-#include "graph/casing.def"
+#include "mapping/casing.def"
 };
 
 static const struct case_range upper_ranges[] = {
 #define LOWER(first, last, stride, delta)
 #define UPPER(first, last, stride, delta) {first, last, stride, delta},
 #define SPECIAL(character, text)
-#include "graph/casing.def"
+#include "mapping/casing.def"
 };
 
 static const struct case_special upper_specials[] = {
 #define LOWER(first, last, stride, delta)
 #define UPPER(first, last, stride, delta)
 #define SPECIAL(character, text) {character, text},
-#include "graph/casing.def"
+#include "mapping/casing.def"
 };
 
 /* ---------------------------------------------------------------------------------------- units */

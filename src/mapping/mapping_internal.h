@@ -1,8 +1,8 @@
 /* mapping_internal.h - what a mapping is compiled to; for mapping.c and evaluate.c */
-#ifndef QP_GRAPH_MAPPING_INTERNAL_H
-#define QP_GRAPH_MAPPING_INTERNAL_H
+#ifndef QP_MAPPING_MAPPING_INTERNAL_H
+#define QP_MAPPING_MAPPING_INTERNAL_H
 
-#include "graph/functions.h"
+#include "mapping/functions.h"
 
 enum mapping_kind {
     MAPPING_LITERAL,

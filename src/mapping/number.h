@@ -3,8 +3,8 @@
  * Printing is exact: the shortest digits that read back as the same double, or as many digits as are asked for, of the
  * number's exact value, ties going up. Reading is correctly rounded. Neither knows a locale. Pure and thread-safe.
  */
-#ifndef QP_GRAPH_NUMBER_H
-#define QP_GRAPH_NUMBER_H
+#ifndef QP_MAPPING_NUMBER_H
+#define QP_MAPPING_NUMBER_H
 
 #include "base/base.h"
 

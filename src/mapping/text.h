@@ -3,8 +3,8 @@
  * Indices and lengths of string functions count units: a character beyond U+FFFF is two. Our texts are valid UTF-8 and
  * stay so: half of such a character, where a function would cut it apart, becomes U+FFFD. Pure and thread-safe.
  */
-#ifndef QP_GRAPH_TEXT_H
-#define QP_GRAPH_TEXT_H
+#ifndef QP_MAPPING_TEXT_H
+#define QP_MAPPING_TEXT_H
 
 #include "base/base.h"
 

@@ -1,8 +1,8 @@
 /* functions_array.c - {@array...}: functions on arrays, none of which is changed */
 #include <math.h>
 
-#include "graph/functions.h"
-#include "graph/text.h"
+#include "mapping/functions.h"
+#include "mapping/text.h"
 
 /* The first operand as an array; false: it is none, and the result stays undefined. */
 static bool take_array(struct args *args, const struct value **out_array, int *out_rc)

@@ -4,14 +4,14 @@
  * it is asked for digits in the form d.ddde+x, of which only the digits and the exponent are read, and it is given
  * digits in the form ddde+x, which has no point. What is between them, a struct decimal, is ours.
  */
-#include "graph/number.h"
+#include "mapping/number.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "graph/text.h"
+#include "mapping/text.h"
 
 /* No double has more significant digits than 767; what is read needs as many, and one that says whether more follow. */
 #define DECIMAL_DIGITS 780

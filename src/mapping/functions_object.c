@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "graph/functions.h"
-#include "graph/text.h"
+#include "mapping/functions.h"
+#include "mapping/text.h"
 
 /* The first operand opened; false: it is null or undefined, of which there is nothing to ask. */
 static bool take_thing(struct args *args, const struct value **out_value, int *out_rc)

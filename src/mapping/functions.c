@@ -1,9 +1,9 @@
 /* functions.c - the table of functions, and how one is called (see functions.h) */
-#include "graph/functions.h"
+#include "mapping/functions.h"
 
 static const struct function functions[] = {
 #define FUNCTION(space, name, body, operands, about) {#space, #name, body},
-#include "graph/functions.def"
+#include "mapping/functions.def"
 #undef FUNCTION
 };
 

@@ -7,8 +7,8 @@
 #include <math.h>
 
 #include "base/json.h"
-#include "graph/date.h"
-#include "graph/value.h"
+#include "mapping/date.h"
+#include "mapping/value.h"
 
 static int write_value(struct json_writer *w, const struct value *v);
 

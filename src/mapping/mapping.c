@@ -15,11 +15,11 @@
  * Nothing here is trusted: nesting is counted, since nodes may be made by others than the reader of YAML, and so is
  * the text of a pipe.
  */
-#include "graph/mapping.h"
+#include "mapping/mapping.h"
 
 #include <stdio.h>
 
-#include "graph/mapping_internal.h"
+#include "mapping/mapping_internal.h"
 
 struct compiler {
     struct arena *arena;
