@@ -84,7 +84,8 @@ static int read_side_member(const struct reader *r, const struct raw_walk *w, co
         out->name = error_cut(text);
         return name_check(out->name, "name", NULL) == QP_OK
                    ? QP_OK
-                   : refuse(r->err, pointer, "name has to be the name of a step");
+                   : refuse(r->err, pointer,
+                            "name has to be the name of a step; leave it out of one that has none");
     }
     return QP_OK;
 }
