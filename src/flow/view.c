@@ -257,13 +257,10 @@ static int say_run(struct note *n)
     return QP_OK;
 }
 
-/* A child that could not be started has no job. */
-static int say_ended(struct note *n)
+/* The error that is its answer: of a child that could be started, with its job; of others, that the flow was cancelled. */
+static int say_error(struct note *n)
 {
     struct error error = {0};
-    if (n->act->code < 400) {
-        return say_child(n, "job ");
-    }
     QP_TRY(error_read(n->sight->arena, n->act->output, &error));
     if (!str_is_none(error.job)) {
         buf_printf(&n->text, "job '%.*s': ", STR_ARG(error.job));
@@ -275,9 +272,11 @@ static int say_ended(struct note *n)
 static int say_done(struct note *n)
 {
     const struct act_row *act = n->act;
+    if (act->code >= 400) {
+        return act->kind == HISTORY_ACTIVITY && act->code != ERROR_CODE_CANCELLED ? say_failure(n)
+                                                                                  : say_error(n);
+    }
     switch ((enum history_type)act->kind) {
-    case HISTORY_ACTIVITY:
-        return act->code >= 400 ? say_failure(n) : QP_OK;
     case HISTORY_RUN:
         return say_run(n);
     case HISTORY_SLEEP:
@@ -289,7 +288,7 @@ static int say_done(struct note *n)
     case HISTORY_SIGNAL:
         return say_sent(n);
     case HISTORY_CHILD:
-        return say_ended(n);
+        return say_child(n, "job ");
     case HISTORY_LOOP:
         return say_loop(n);
     case HISTORY_REMOVED:

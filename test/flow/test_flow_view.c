@@ -481,6 +481,43 @@ static void test_an_open_loop(void **state)
     rt_end();
 }
 
+/* It waits for each kind of thing when it is cancelled. */
+static int wants_all(qp_flow *flow, qp_str input, void *context)
+{
+    qp_handle parts[5];
+    (void)context;
+    QP_TRY(qp_begin_activity(flow, "nobody", input, NULL, &parts[0]));
+    QP_TRY(qp_begin_sleep(flow, 60000, &parts[1]));
+    QP_TRY(qp_begin_listen(flow, "a", NULL, &parts[2]));
+    QP_TRY(qp_begin_listen(flow, "b", &(struct qp_listen){.timeout_ms = 60000}, &parts[3]));
+    QP_TRY(qp_begin_child(flow, "one", input, &(struct qp_child){.id = "below"}, &parts[4]));
+    return qp_all(flow, parts, 5);
+}
+
+/* The cancel is what has ended them, and their note says so. */
+static void test_cancelled(void **state)
+{
+    struct qp_err err = {0};
+    qp *q;
+    rt_begin(RT_VIRTUAL);
+    q = rt_open(NULL);
+    add_flow(q, "all", wants_all);
+    add_flow(q, "one", wants_nobody);
+    start(q, "all");
+    rt_poll(q);
+    assert_int_equal(qp_job_cancel(q, QP_STR("all"), NULL, &err), QP_OK);
+    rt_poll(q);
+    expect_history(q, "all",
+                   "{1}v1 activity nobody errored 1 the flow was cancelled\n"
+                   "{2}v1 sleep  errored 0 the flow was cancelled\n"
+                   "{3}v1 signals  errored 0 the flow was cancelled\n"
+                   "{4}v1 branch b - 0 \n"
+                   "{4, 1}v1 sleep  errored 0 the flow was cancelled\n"
+                   "{5}v1 child one errored 0 the flow was cancelled\n");
+    rt_close(q);
+    rt_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -489,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_waits_for_people),
         cmocka_unit_test(test_history),
         cmocka_unit_test(test_an_open_loop),
+        cmocka_unit_test(test_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

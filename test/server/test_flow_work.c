@@ -12,6 +12,7 @@
 
 #include "base/limits.h"
 #include "servertest.h"
+#include "support/testenv.h"
 
 #define ASK "{\"worker\":\"w\",\"build\":\"b1\",\"flows\":[{\"name\":\"f\"}],\"wait\":\"10s\"}"
 #define ASK_NOW "{\"worker\":\"w\",\"build\":\"b1\",\"flows\":[{\"name\":\"f\"}],\"wait\":\"0s\"}"
@@ -743,6 +744,55 @@ static void pages(void **state)
     st_end();
 }
 
+/* As many runs as fit, from this number on, decided at once. What is refused with `code` is followed by a return. */
+static void decide_runs(int first, int count, const char *code)
+{
+    size_t size = (size_t)count * 64 + 256;
+    char *body = malloc(size);
+    struct hc_answer a;
+    int base;
+    char *token = take(ASK, &base);
+    size_t n;
+    assert_non_null(body);
+    n = (size_t)snprintf(body, size, "\"base\":%d,\"keep\":true,\"commands\":[", base);
+    for (int i = first; i < first + count; i++) {
+        n += (size_t)snprintf(body + n, size - n,
+                              "%s{\"op\":\"run\",\"loc\":\"{%d}\",\"v\":1,\"name\":\"r\",\"ok\":1}",
+                              i > first ? "," : "", i);
+    }
+    (void)snprintf(body + n, size - n, "]");
+    a = bring(token, body);
+    expect_ack(&a, "status", code == NULL ? "ok" : "refused", code == NULL ? "runs" : code);
+    expect_ack(&a, "code", code, "runs");
+    hc_done(&a);
+    if (code != NULL) {
+        (void)snprintf(body, size, "\"base\":%d,\"commands\":[" RETURN "]", base);
+        bring_ok(token, body, "ok");
+    }
+    free(token);
+    free(body);
+}
+
+/* Event 200,001 is refused with nothing written; a flow at its limit can return. */
+static void full_history(void **state)
+{
+    const int count = LIMIT_FLOW_COMMANDS;
+    int made = 0;
+    (void)state;
+    if (!testenv_is_torture()) {
+        skip();
+    }
+    static_assert(LIMIT_FLOW_EVENTS % LIMIT_FLOW_COMMANDS == 0, "whole decisions fill a history");
+    st_begin(ST_FILE, ST_TOKENS);
+    flow_start("full");
+    for (; made < LIMIT_FLOW_EVENTS; made += count) {
+        decide_runs(made + 1, count, NULL);
+    }
+    decide_runs(made + 1, 1, "history_too_large");
+    expect_job("full", "status", "completed");
+    st_end();
+}
+
 /* Names: announced by the first call; one that is a plain topic with open jobs, or a bad one, is refused with a pointer; a
  * token's pattern of topics holds for flows. */
 static void names(void **state)
@@ -788,6 +838,7 @@ int main(void)
         cmocka_unit_test(keep_and_fused),
         cmocka_unit_test(newer_build),
         cmocka_unit_test(pages),
+        cmocka_unit_test(full_history),
         cmocka_unit_test(names),
         cmocka_unit_test(children_in_a_file),
         cmocka_unit_test(children_in_a_database),
