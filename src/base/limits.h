@@ -275,6 +275,9 @@
 #define LIMIT_CARTO_RELATIONS 10000            /* of one package version */
 #define LIMIT_CARTO_EXCLUSIONS 1000            /* of one item */
 #define LIMIT_CARTO_NAME_SIZE 255              /* of a package or a pattern, without its type */
+#define LIMIT_CARTO_TYPES 64                   /* that workers serve, of one namespace */
+#define LIMIT_CARTO_TYPE_SIZE 32               /* the name of one */
+#define LIMIT_CARTO_ADVICE_SIZE 4096           /* that a worker gives with a relationship */
 #define LIMIT_CARTO_NEAREST 3                  /* names that an unknown root may have meant */
 #define LIMIT_CARTO_FACT_SIZE (1024 * 1024)
 #define LIMIT_CARTO_UNIVERSE_SIZE (1024 * 1024 * 1024) /* of all facts of a universe, in memory */

@@ -3,6 +3,7 @@
 
 #include "base/omap.h"
 #include "carto/fetch.h"
+#include "carto/registry.h"
 
 struct universe {
     struct universe *next;
@@ -59,7 +60,7 @@ static void universe_free(struct atlas *l, struct universe *u)
 
 static void plan_free(struct atlas *l, struct kept_plan *p)
 {
-    for (size_t i = 0; p->universes != NULL && i < l->types.count; i++) {
+    for (size_t i = 0; p->universes != NULL && i < p->plan.request.use_count; i++) {
         if (p->universes[i] != NULL) {
             p->universes[i]->used--;
         }
@@ -88,9 +89,11 @@ void atlas_close(struct atlas *l)
     mem_free(&env, l);
 }
 
-const struct plan_types *atlas_types(const struct atlas *l)
+int atlas_types(const struct atlas *l, struct bundle *b, int64_t ns, qp_str version,
+                struct plan_types *out_types, struct qp_err *err)
 {
-    return &l->types;
+    struct registry r = {.arena = &b->commit->arena, .ns = ns, .bundle = b};
+    return registry_types(&r, &l->types, version, out_types, err);
 }
 
 /* --------------------------------------------------------------------------------------- universes */
@@ -274,6 +277,10 @@ static int add_current(struct bundle *b, int64_t ns, const struct carto_plan *pl
     const struct carto_use *use = &plan->uses[index];
     const struct universe_row *row = NULL;
     qp_str name = QP_NONE;
+    if (use->type->external != NULL) {
+        return plan->is_external ? version_add(b, use->type, use->type->external->universe, version)
+                                 : QP_OK;
+    }
     if (use->type->universe != NULL && plan_uses(plan, use->type->name)) {
         QP_TRY(use->type->universe(&b->commit->arena, use->options, bundle_now(b), &name));
         return version_add(b, use->type, name, version);
@@ -289,7 +296,8 @@ int atlas_current(struct atlas *l, struct bundle *b, int64_t ns, const struct ca
                   qp_str *out_version)
 {
     qp_str version = QP_NONE;
-    for (size_t i = 0; i < l->types.count; i++) {
+    (void)l;
+    for (size_t i = 0; i < plan->request.use_count; i++) {
         QP_TRY(add_current(b, ns, plan, i, &version));
     }
     *out_version = version;
@@ -298,15 +306,12 @@ int atlas_current(struct atlas *l, struct bundle *b, int64_t ns, const struct ca
 
 qp_str atlas_universe_of(qp_str version, const char *type)
 {
-    size_t size = strlen(type);
-    while (version.n > 0) {
-        const char *comma = memchr(version.p, ',', version.n);
-        size_t n = comma == NULL ? version.n : (size_t)(comma - version.p);
-        if (n > size && memcmp(version.p, type, size) == 0 && version.p[size] == '@') {
-            return (qp_str){version.p + size + 1, n - size - 1};
+    qp_str found;
+    qp_str name;
+    while (version_next(&version, &found, &name)) {
+        if (str_equal(found, str_from(type))) {
+            return name;
         }
-        n += comma == NULL ? 0 : 1;
-        version = (qp_str){version.p + n, version.n - n};
     }
     return QP_NONE;
 }
@@ -336,11 +341,11 @@ static int pin(struct atlas *l, struct bundle *b, int64_t ns, qp_str version,
                struct carto_plan *plan, struct carto_facts *facts, struct universe **universes,
                struct qp_err *err)
 {
-    for (size_t i = 0; i < l->types.count; i++) {
-        const struct carto_type *type = l->types.list[i];
+    for (size_t i = 0; i < plan->request.use_count; i++) {
+        const struct carto_type *type = plan->uses[i].type;
         qp_str name = atlas_universe_of(version, type->name);
         struct universe *u = NULL;
-        if (str_is_none(name)) {
+        if (str_is_none(name) || type->external != NULL) {
             continue;
         }
         QP_TRY(find_universe(l, b, ns, type, name, &u));
@@ -362,7 +367,7 @@ int atlas_pin(struct atlas *l, struct bundle *b, int64_t ns, qp_str version,
               struct carto_plan *plan, struct qp_err *err)
 {
     struct carto_facts *facts =
-        arena_alloc(&b->commit->arena, (l->types.count + 1) * sizeof(struct carto_facts));
+        arena_alloc(&b->commit->arena, (plan->request.use_count + 1) * sizeof(struct carto_facts));
     return facts == NULL ? QP_E_NOMEM : pin(l, b, ns, version, plan, facts, NULL, err);
 }
 
@@ -371,13 +376,22 @@ int atlas_pin(struct atlas *l, struct bundle *b, int64_t ns, qp_str version,
 static int plan_fill(struct atlas *l, struct bundle *b, const struct plan_of *of,
                      struct kept_plan *p)
 {
-    p->universes = arena_alloc(&p->arena, (l->types.count + 1) * sizeof(struct universe *));
-    p->facts = arena_alloc(&p->arena, (l->types.count + 1) * sizeof(struct carto_facts));
-    if (p->universes == NULL || p->facts == NULL || !arena_copy(&p->arena, of->body, &p->body) ||
+    struct registry r = {.arena = &p->arena, .ns = of->job.ns, .bundle = b};
+    struct plan_types types;
+    if (!arena_copy(&p->arena, of->body, &p->body) ||
         !arena_copy(&p->arena, of->version, &p->version)) {
         return QP_E_NOMEM;
     }
-    QP_TRY(plan_read(&l->env, &p->arena, &l->types, p->body, &p->plan, NULL));
+    types = l->types;
+    if (!str_is_none(p->version)) {
+        QP_TRY(registry_types(&r, &l->types, p->version, &types, NULL));
+    }
+    QP_TRY(plan_read(&l->env, &p->arena, &types, p->body, &p->plan, NULL));
+    p->universes = arena_alloc(&p->arena, (types.count + 1) * sizeof(struct universe *));
+    p->facts = arena_alloc(&p->arena, (types.count + 1) * sizeof(struct carto_facts));
+    if (p->universes == NULL || p->facts == NULL) {
+        return QP_E_NOMEM;
+    }
     return pin(l, b, of->job.ns, p->version, &p->plan, p->facts, p->universes, NULL);
 }
 
@@ -418,7 +432,7 @@ int atlas_plan(struct atlas *l, struct bundle *b, const struct plan_of *of,
     if (p == NULL) {
         QP_TRY(plan_make(l, b, of, &p));
     }
-    for (size_t i = 0; i < l->types.count; i++) {
+    for (size_t i = 0; i < p->plan.request.use_count; i++) {
         if (p->universes[i] != NULL) {
             p->universes[i]->bundle = b;
         }

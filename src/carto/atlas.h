@@ -21,10 +21,14 @@ struct atlas;
 int atlas_open(const struct qp_env *env, const struct plan_types *types,
                struct atlas **out_atlas) QP_MUST_USE;
 void atlas_close(struct atlas *l);
-const struct plan_types *atlas_types(const struct atlas *l);
+/* The types that a request may use: those that are built in, and of the registry those of the version; of no version all that
+ * are registered now. In the arena of the commit. */
+int atlas_types(const struct atlas *l, struct bundle *b, int64_t ns, qp_str version,
+                struct plan_types *out_types, struct qp_err *err) QP_MUST_USE;
 
 /* The universes of a request that is made now: the current ones, and of types that say which one theirs is that one, if the
- * plan uses the type: "type@name", with commas between; none: there are none. */
+ * plan uses the type; of a plan that names an external type all definitions of the registry: "type@name", with commas
+ * between; none: there are none. */
 int atlas_current(struct atlas *l, struct bundle *b, int64_t ns, const struct carto_plan *plan,
                   qp_str *out_version) QP_MUST_USE;
 /* The name of a type's universe in a version; none: it has none. */

@@ -4,6 +4,7 @@
 #include "carto/program.h"
 #include "carto/rules.h"
 #include "carto/rules_selftest.h"
+#include "carto/task.h"
 #include "carto/types.h"
 #include "carto/view.h"
 
@@ -39,11 +40,13 @@ static int resolve_start(void *state, struct bundle *b, struct naming *n, struct
     struct traversals *s = state;
     struct arena *a = &b->commit->arena;
     struct carto_plan plan;
+    struct plan_types types;
     if (!str_is_none(n->policy)) {
         return err_set(err, QP_E_INVALID,
                        "retry: a traversal has policies of its own; leave it out");
     }
-    QP_TRY(plan_read(&s->env, a, atlas_types(s->atlas), n->input, &plan, err));
+    QP_TRY(atlas_types(s->atlas, b, n->ns, n->version, &types, err));
+    QP_TRY(plan_read(&s->env, a, &types, n->input, &plan, err));
     if (str_is_none(n->version)) { /* no fork */
         QP_TRY(atlas_current(s->atlas, b, n->ns, &plan, &n->version));
     }
@@ -63,5 +66,6 @@ const struct face carto_face = {.kind = CARTO_KIND,
                                 .resolve_start = resolve_start,
                                 .describe_activity = carto_describe_activity,
                                 .export_data = carto_export,
+                                .task = carto_task,
                                 .rules = carto_rules,
                                 .selftest = carto_rules_selftest};

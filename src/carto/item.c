@@ -25,6 +25,17 @@
  *                    an ending     a failure
  *   TRAVERSE         an ending     its children, and one way less
  *
+ * Of a type that workers serve (external.h), SELECT and RESOLVE are tasks without split, too, and RESOLVE's answer is followed by
+ * its ending. What an override or the history says is not asked for: that item waits. SELECT-SYNC is a task if the type has
+ * a topic for it; the row 's' says so until it is answered.
+ *
+ *   phase select     sync          a task, and one more way
+ *   SELECT-SYNC      synced        a task: SELECT
+ *                    selected      one way less
+ *
+ * Items of an external ordered type are selected side by side, as if each were alone; in phase run the history comes before what
+ * a worker has answered, so the first item of a target in the order of addresses decides for all of them.
+ *
  * Of a type whose facts are fetched (fetch.h), a level has phase `select` without split, too: the first item of a package
  * that the request has not seen keeps `fetch`, the row 'f' says so until it is answered, and the others wait. With split each
  * item asks by itself; the first answer is the package's pin.
@@ -36,12 +47,15 @@
 #include "carto/item.h"
 
 #include "base/failpoint.h"
+#include "carto/external_answer.h"
 #include "carto/fetch.h"
 #include "carto/split.h"
 #include "store/error.h"
 
 #define STEP_FETCH QP_STR("{\"step\":\"fetch\"}")
 #define STEP_FETCHED QP_STR("{\"step\":\"fetched\"}") /* SELECT is asked for next */
+#define STEP_SYNC QP_STR("{\"step\":\"sync\"}")
+#define STEP_SYNCED QP_STR("{\"step\":\"synced\"}") /* likewise */
 #define STEP_SELECT QP_STR("{\"step\":\"select\"}")
 #define STEP_SELECTED QP_STR("{\"step\":\"selected\"}")
 #define STEP_WAIT QP_STR("{\"step\":\"wait\"}")
@@ -93,6 +107,13 @@ static int history_put(struct turn *t, struct carto_id id, const struct carto_pa
     }
     QP_TRY(package_write(turn_arena(t), package, &text));
     return turn_data_put(t, name, text);
+}
+
+/* The type, if workers serve it. */
+static const struct carto_external *external_of(const struct carto_request *r, qp_str type)
+{
+    const struct carto_use *use = carto_use_of(r, type);
+    return use == NULL ? NULL : use->type->external;
 }
 
 static bool is_ordered(const struct carto_request *r, const struct carto_item *item)
@@ -149,15 +170,17 @@ static int pending_put(struct turn *t, char step, qp_str text)
 static int select_item(struct turn *t, const struct carto_request *r, struct made *m)
 {
     const struct traversals *s = t->program->context;
-    struct carto_outcome outcome;
+    struct carto_outcome outcome = {.result = CARTO_AVOIDED};
     struct qp_err err = {0};
     qp_str answer = QP_NONE;
-    if (m->is_split) {
+    bool is_external = external_of(r, m->item.target.type) != NULL;
+    if (m->is_split || is_external) {
         QP_TRY(pending_get(t, 'p', &answer));
     }
-    if (str_is_none(answer)) {
+    if (str_is_none(answer) || is_external) {
         QP_TRY(stage_select(r, turn_arena(t), &m->item, &outcome, &err));
-    } else {
+    }
+    if (!str_is_none(answer) && !m->item.is_selected) {
         QP_TRY(split_selected(&s->env, turn_arena(t), answer, &m->item, &outcome));
     }
     if (outcome.result == CARTO_WANTS) { /* the phase before has fetched it */
@@ -201,7 +224,7 @@ static int resolve_item(struct turn *t, const struct carto_request *r, struct ma
     const struct traversals *s = t->program->context;
     struct qp_err err = {0};
     qp_str answer = QP_NONE;
-    if (m->is_split) {
+    if (m->is_split || external_of(r, m->item.selected.id.type) != NULL) {
         QP_TRY(pending_get(t, 'r', &answer));
     }
     if (str_is_none(answer) || str_equal(answer, ASKED)) {
@@ -250,12 +273,14 @@ static int keep_ending(struct turn *t, struct made *m, struct work *work)
     return ending_write(turn_arena(t), &m->item, &m->counts, &work->output);
 }
 
-/* What the engine has selected itself, for the workers of the next steps. */
-static int keep_selected(struct turn *t, const struct carto_item *item)
+/* What the engine has selected itself, for the workers of the next steps: also against what a worker of an external type has
+ * answered. */
+static int keep_selected(struct turn *t, const struct carto_request *r,
+                         const struct carto_item *item)
 {
     qp_str text;
     QP_TRY(pending_get(t, 'p', &text));
-    if (!str_is_none(text)) {
+    if (!str_is_none(text) && external_of(r, item->target.type) == NULL) {
         return QP_OK;
     }
     QP_TRY(ending_write(turn_arena(t), item, NULL, &text));
@@ -271,8 +296,8 @@ static int run_work(struct turn *t, const struct carto_request *r, struct made *
     if (m->item.state != CARTO_OPEN) {
         return keep_ending(t, m, work);
     }
-    if (m->is_split) {
-        QP_TRY(keep_selected(t, &m->item));
+    if (m->is_split || external_of(r, m->item.selected.id.type) != NULL) {
+        QP_TRY(keep_selected(t, r, &m->item));
         QP_TRY(pending_put(t, 'r', ASKED));
         return keep_step(work, CODE_PENDING, STEP_RESOLVE);
     }
@@ -294,14 +319,37 @@ static int fetch_work(struct turn *t, const struct made *m, struct carto_id id, 
     return *out_asks ? pending_put(t, 'f', ASKED) : QP_OK;
 }
 
+/* Of an external type: what was not chosen before. */
+static int select_external(struct turn *t, const struct carto_request *r, const struct made *m,
+                           const struct carto_external *external, struct work *work)
+{
+    struct carto_package chosen;
+    bool is_chosen = m->item.is_selected;
+    if (!is_chosen) {
+        QP_TRY(carto_chosen(r, m->item.target, &is_chosen, &chosen));
+    }
+    if (is_chosen) {
+        return keep_step(work, 200, STEP_WAIT);
+    }
+    if (str_is_none(external->select_sync)) {
+        return keep_step(work, CODE_PENDING, STEP_SELECT);
+    }
+    QP_TRY(pending_put(t, 's', ASKED));
+    return keep_step(work, CODE_PENDING, STEP_SYNC);
+}
+
 /* Phase select: what has to be fetched first, and what workers can select by themselves. */
 static int select_work(struct turn *t, const struct carto_request *r, const struct made *m,
                        struct work *work)
 {
+    const struct carto_external *external = external_of(r, m->item.target.type);
     bool is_waiting = !m->is_split || m->item.is_selected || is_ordered(r, &m->item) ||
                       carto_use_of(r, m->item.target.type) == NULL;
     struct carto_id wanted;
     bool asks = false;
+    if (external != NULL) {
+        return select_external(t, r, m, external, work);
+    }
     QP_TRY(fetch_wants(r, turn_arena(t), &m->item, &wanted));
     if (wanted.name.n > 0) {
         QP_TRY(fetch_work(t, m, wanted, &asks));
@@ -379,6 +427,38 @@ static int take_fetched(struct turn *t, const struct carto_request *r, const str
                        : keep_step(work, 200, STEP_SELECTED);
 }
 
+/* SELECT, or a SELECT-SYNC that knows, of an external type. */
+static int keep_external(struct turn *t, const struct carto_item *item,
+                         const struct carto_outcome *outcome, struct work *work)
+{
+    qp_str text;
+    QP_TRY(outcome->result == CARTO_FAILED ? write_failure(t, outcome, &text)
+                                           : split_write_selected(turn_arena(t), item, &text));
+    QP_TRY(pending_put(t, 'p', text));
+    return keep_step(work, 200, STEP_SELECTED);
+}
+
+static int take_synced(struct turn *t, const struct made *m, struct work *work)
+{
+    struct carto_item item = m->item;
+    struct carto_outcome outcome;
+    bool is_known = true;
+    QP_TRY(t->code >= 400 ? read_loss(t, &outcome)
+                          : external_synced(turn_arena(t), t->payload, &item, &is_known, &outcome));
+    QP_TRY(pending_put(t, 's', QP_NONE));
+    return is_known ? keep_external(t, &item, &outcome, work)
+                    : keep_step(work, CODE_PENDING, STEP_SYNCED);
+}
+
+static int take_external(struct turn *t, const struct made *m, struct work *work)
+{
+    struct carto_item item = m->item;
+    struct carto_outcome outcome;
+    QP_TRY(t->code >= 400 ? read_loss(t, &outcome)
+                          : external_selected(turn_arena(t), t->payload, &item, &outcome));
+    return keep_external(t, &item, &outcome, work);
+}
+
 static int take_selected(struct turn *t, const struct made *m, struct work *work)
 {
     const struct traversals *s = t->program->context;
@@ -422,6 +502,24 @@ static int fail_item(struct turn *t, struct made *m, const struct carto_outcome 
                      struct work *work)
 {
     stage_fail(&m->item, outcome, &m->counts);
+    return keep_ending(t, m, work);
+}
+
+/* RESOLVE of an external type; TRAVERSE follows at once. */
+static int take_resolved(struct turn *t, const struct carto_request *r, struct made *m,
+                         struct work *work)
+{
+    struct carto_relations relations;
+    struct carto_outcome outcome;
+    qp_str text;
+    QP_TRY(t->code >= 400 ? read_loss(t, &outcome)
+                          : external_relations(turn_arena(t), t->payload, &relations, &outcome));
+    if (outcome.result == CARTO_FAILED) {
+        return fail_item(t, m, &outcome, work);
+    }
+    QP_TRY(split_write_relations(turn_arena(t), &relations, &text));
+    QP_TRY(pending_put(t, 'r', text)); /* for step 2, should it run alone */
+    QP_TRY(stage_traverse(r, turn_arena(t), &m->item, &relations, &m->children, &m->counts));
     return keep_ending(t, m, work);
 }
 
@@ -469,11 +567,19 @@ static int answer_work(struct turn *t, const struct carto_request *r, struct mad
     if (!str_is_none(asked)) {
         return take_fetched(t, r, m, work);
     }
+    QP_TRY(pending_get(t, 's', &asked));
+    if (!str_is_none(asked)) {
+        return take_synced(t, m, work);
+    }
     QP_TRY(pending_get(t, 'r', &asked));
     if (str_is_none(asked)) {
-        return take_selected(t, m, work);
+        return external_of(r, m->item.target.type) != NULL ? take_external(t, m, work)
+                                                           : take_selected(t, m, work);
     }
     QP_TRY(reopen(t, m));
+    if (external_of(r, m->item.selected.id.type) != NULL) {
+        return take_resolved(t, r, m, work);
+    }
     return str_equal(asked, ASKED) ? take_relations(t, m, work) : take_children(t, r, m, work);
 }
 
@@ -540,13 +646,40 @@ static int refuse(struct turn *t, const struct carto_item *item)
                      : QP_E_NOMEM;
 }
 
-static int ask(struct turn *t, enum carto_step step)
+/* The item as the workers of RESOLVE and TRAVERSE see it. */
+static int read_selected(struct turn *t, struct carto_item *item)
 {
+    const struct traversals *s = t->program->context;
+    struct carto_outcome outcome;
+    qp_str answer;
+    QP_TRY(pending_get(t, 'p', &answer));
+    return split_selected(&s->env, turn_arena(t), answer, item, &outcome);
+}
+
+static int ask(struct turn *t, const struct carto_plan *plan, enum carto_step step)
+{
+    const struct carto_external *external;
     struct carto_item item;
+    qp_str type;
     qp_str topic;
     QP_TRY(read_item(t, &item));
-    QP_TRY(split_topic(turn_arena(t), step, item.target.type, &topic));
+    QP_TRY(step == CARTO_STEP_SELECT ? QP_OK : read_selected(t, &item));
+    type = step == CARTO_STEP_SELECT ? item.target.type : item.selected.id.type;
+    external = external_of(&plan->request, type);
+    if (external != NULL) {
+        return turn_task(t, step == CARTO_STEP_SELECT ? external->select : external->resolve);
+    }
+    QP_TRY(split_topic(turn_arena(t), step, type, &topic));
     return turn_task(t, topic);
+}
+
+static int ask_sync(struct turn *t, const struct carto_plan *plan)
+{
+    const struct carto_external *external;
+    struct carto_item item;
+    QP_TRY(read_item(t, &item));
+    external = external_of(&plan->request, item.target.type);
+    return external == NULL ? QP_E_CORRUPT : turn_task(t, external->select_sync);
 }
 
 static int ask_fetch(struct turn *t)
@@ -559,7 +692,8 @@ static int ask_fetch(struct turn *t)
 }
 
 /* Step 2 of an entry that does not end the item; *out_done false: it does. */
-static int pending_spawn(struct turn *t, struct spawn *spawn, bool *out_done)
+static int pending_spawn(struct turn *t, const struct carto_plan *plan, struct spawn *spawn,
+                         bool *out_done)
 {
     qp_str said = t->guid.output;
     uint64_t level = path_level(path_of(t->site.addr));
@@ -572,20 +706,25 @@ static int pending_spawn(struct turn *t, struct spawn *spawn, bool *out_done)
         QP_TRY(ask_fetch(t));
         return gate_arrive(t, &select);
     }
-    if (str_equal(said, STEP_FETCHED)) {
-        return ask(t, CARTO_STEP_SELECT);
+    if (str_equal(said, STEP_SYNC)) {
+        select.delta = 1;
+        QP_TRY(ask_sync(t, plan));
+        return gate_arrive(t, &select);
+    }
+    if (str_equal(said, STEP_FETCHED) || str_equal(said, STEP_SYNCED)) {
+        return ask(t, plan, CARTO_STEP_SELECT);
     }
     if (str_equal(said, STEP_SELECT) || str_equal(said, STEP_SELECTED)) {
         select.delta = str_equal(said, STEP_SELECT) ? 1 : -1;
-        QP_TRY(select.delta > 0 ? ask(t, CARTO_STEP_SELECT) : QP_OK);
+        QP_TRY(select.delta > 0 ? ask(t, plan, CARTO_STEP_SELECT) : QP_OK);
         return gate_arrive(t, &select);
     }
     if (str_equal(said, STEP_RESOLVE)) {
-        QP_TRY(ask(t, CARTO_STEP_RESOLVE));
+        QP_TRY(ask(t, plan, CARTO_STEP_RESOLVE));
         return gate_arrive(t, &next);
     }
     if (str_equal(said, STEP_TRAVERSE)) {
-        return ask(t, CARTO_STEP_TRAVERSE);
+        return ask(t, plan, CARTO_STEP_TRAVERSE);
     }
     spawn->pending = str_equal(said, STEP_WAIT);
     *out_done = spawn->pending;
@@ -631,7 +770,7 @@ int item_spawn(struct turn *t, struct spawn *spawn)
     bool is_done = false;
     QP_TRY(turn_plan(t, &plan));
     if (plan_selects_apart(plan)) {
-        QP_TRY(pending_spawn(t, spawn, &is_done));
+        QP_TRY(pending_spawn(t, plan, spawn, &is_done));
     }
     if (is_done) {
         return QP_OK;
@@ -645,7 +784,7 @@ int item_spawn(struct turn *t, struct spawn *spawn)
     for (size_t i = 0; i < m->children.count; i++) {
         QP_TRY(item_born(t, &m->children.rows[i]));
     }
-    if (plan->is_split) {
+    if (plan->is_split || plan->is_external) {
         QP_TRY(forget_steps(t));
     }
     return turn_count(t, &m->counts, (int64_t)m->children.count);

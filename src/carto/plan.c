@@ -41,9 +41,15 @@ static int as_shape(struct qp_err *err, int rc)
     return err_set(err, QP_E_SHAPE, "%s", kept.text);
 }
 
+/* Of a type that the request names. */
 static const struct carto_use *use_of(const struct reader *r, qp_str type)
 {
-    return carto_use_of(&r->plan->request, type);
+    const struct carto_use *use = carto_use_of(&r->plan->request, type);
+    if (use != NULL) {
+        r->plan->uses[use - r->plan->uses].is_named = true;
+        r->plan->is_external = r->plan->is_external || use->type->external != NULL;
+    }
+    return use;
 }
 
 static int refuse_type(struct reader *r, const char *pointer, qp_str type)
@@ -94,7 +100,7 @@ bool plan_selects_apart(const struct carto_plan *plan)
     for (size_t i = 0; i < plan->request.use_count; i++) {
         is_fetched = is_fetched || plan->uses[i].is_fetched;
     }
-    return plan->is_split || is_fetched;
+    return plan->is_split || plan->is_external || is_fetched;
 }
 
 static int read_options(struct reader *r)
@@ -327,17 +333,17 @@ static int read_overrides(struct reader *r)
 
 /* ----------------------------------------------------------------------------------------- reading */
 
-static bool is_member(const struct reader *r, qp_str key)
+bool plan_has_member(qp_str name)
 {
     static const char *const members[] = {"roots", "traverse-from", "scope",
                                           "depth", "exclusions",    "versions",
                                           "split", "page",          "workspaceId"};
     for (size_t i = 0; i < ARRAY_COUNT(members); i++) {
-        if (str_equal(key, str_from(members[i]))) {
+        if (str_equal(name, str_from(members[i]))) {
             return true;
         }
     }
-    return use_of(r, key) != NULL;
+    return false;
 }
 
 static int read_members(struct reader *r)
@@ -347,7 +353,7 @@ static int read_members(struct reader *r)
         return refuse(r, "", "a traversal must be an object with the member roots");
     }
     while (json_each(r->body, &w)) {
-        if (!is_member(r, w.key)) {
+        if (!plan_has_member(w.key) && use_of(r, w.key) == NULL) {
             (void)err_set(r->err, QP_E_SHAPE, "a traversal has no member '%.*s'", STR_ARG(w.key));
             return err_point(r->err, QP_E_SHAPE, "%s", "");
         }

@@ -25,6 +25,7 @@ struct carto_plan {
     size_t root_count;
     int64_t page; /* items per commit */
     bool is_split;
+    bool is_external; /* it names a type that workers serve: any item may be of one */
 };
 
 struct plan_types {
@@ -37,6 +38,8 @@ int plan_read(const struct qp_env *env, struct arena *a, const struct plan_types
 /* Roots and overrides against the facts. QP_E_NOT_FOUND with the nearest names. */
 int plan_check(const struct carto_plan *plan, struct arena *a, struct qp_err *err) QP_MUST_USE;
 
+/* Whether bodies have a member of this name, which therefore is no name of a type. */
+bool plan_has_member(qp_str name);
 /* Whether a root or an override is of this type. */
 bool plan_uses(const struct carto_plan *plan, const char *type);
 /* Whether SELECT is a phase of its own: something may have to be waited for. */

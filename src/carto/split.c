@@ -41,26 +41,31 @@ static int write_failure(const struct qp_env *env, struct arena *a,
     return keep_text(&text, a, out);
 }
 
+int split_write_selected(struct arena *a, const struct carto_item *item, qp_str *out_answer)
+{
+    struct buf text;
+    struct json_writer w;
+    qp_str package;
+    QP_TRY(package_write(a, &item->selected, &package));
+    buf_init(&text, a->env, 0);
+    json_writer_init(&w, &text);
+    json_begin_object(&w);
+    member_put_some(&w, "selected", package);
+    member_put_true(&w, "virtual", item->is_virtual);
+    member_put_true(&w, "advice_ignored", item->advice_ignored);
+    json_end_object(&w);
+    return keep_text(&text, a, out_answer);
+}
+
 static int run_select(const struct split_item *s, struct arena *a, qp_str *out, struct qp_err *err)
 {
     struct carto_item item = s->item;
     struct carto_outcome outcome;
-    struct buf text;
-    struct json_writer w;
-    qp_str package;
     QP_TRY(stage_select(s->request, a, &item, &outcome, err));
     if (outcome.result == CARTO_FAILED) {
         return write_failure(s->env, a, &outcome, out);
     }
-    QP_TRY(package_write(a, &item.selected, &package));
-    buf_init(&text, s->env, 0);
-    json_writer_init(&w, &text);
-    json_begin_object(&w);
-    member_put_some(&w, "selected", package);
-    member_put_true(&w, "virtual", item.is_virtual);
-    member_put_true(&w, "advice_ignored", item.advice_ignored);
-    json_end_object(&w);
-    return keep_text(&text, a, out);
+    return split_write_selected(a, &item, out);
 }
 
 static void put_relation(struct json_writer *w, const struct carto_relation *r)
@@ -81,6 +86,24 @@ static void put_relation(struct json_writer *w, const struct carto_relation *r)
     json_end_object(w);
 }
 
+int split_write_relations(struct arena *a, const struct carto_relations *relations,
+                          qp_str *out_answer)
+{
+    struct buf text;
+    struct json_writer w;
+    buf_init(&text, a->env, LIMIT_PAYLOAD_HARD_SIZE);
+    json_writer_init(&w, &text);
+    json_begin_object(&w);
+    json_key(&w, QP_STR("relations"));
+    json_begin_array(&w);
+    for (size_t i = 0; i < relations->count; i++) {
+        put_relation(&w, &relations->rows[i]);
+    }
+    json_end_array(&w);
+    json_end_object(&w);
+    return keep_text(&text, a, out_answer);
+}
+
 static int resolve(const struct split_item *s, struct arena *a, struct carto_item *item,
                    struct carto_relations *out, struct carto_outcome *outcome, struct qp_err *err)
 {
@@ -96,23 +119,11 @@ static int run_resolve(const struct split_item *s, struct arena *a, qp_str *out,
     struct carto_item item = s->item;
     struct carto_relations relations = {0};
     struct carto_outcome outcome;
-    struct buf text;
-    struct json_writer w;
     QP_TRY(resolve(s, a, &item, &relations, &outcome, err));
     if (outcome.result == CARTO_FAILED) {
         return write_failure(s->env, a, &outcome, out);
     }
-    buf_init(&text, s->env, LIMIT_PAYLOAD_HARD_SIZE);
-    json_writer_init(&w, &text);
-    json_begin_object(&w);
-    json_key(&w, QP_STR("relations"));
-    json_begin_array(&w);
-    for (size_t i = 0; i < relations.count; i++) {
-        put_relation(&w, &relations.rows[i]);
-    }
-    json_end_array(&w);
-    json_end_object(&w);
-    return keep_text(&text, a, out);
+    return split_write_relations(a, &relations, out);
 }
 
 static int run_traverse(const struct split_item *s, struct arena *a, qp_str *out,

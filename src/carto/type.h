@@ -4,7 +4,7 @@
  * a target (type, name) with the advice of the relationship that led there. Its eight steps are stages:
  *
  *   REGISTER      a root becomes an item                                   type->root, stage_root
- *   SELECT-SYNC   is a version chosen already, or must the item wait?      type->select_sync; the face will call it
+ *   SELECT-SYNC   is a version chosen already, or must the item wait?      by the mode of the type, or a worker's answer
  *   SELECT        target + advice -> one package version                   type->select
  *   RESOLVE-SYNC  are its relationships known?                             type->resolve answers CARTO_WANTS
  *   RESOLVE       package version -> relationships, in their order         type->resolve
@@ -25,9 +25,10 @@
  *   4  the sums of struct carto_counts go to the job in the same commit; when a level has no items, or all further ones
  *      were cut, stage_end has the reason and FORMAT follows.
  *
- * A type whose `select` or `resolve` is NULL is served by workers: the face sends the item to `carto.select.TYPE` or
- * `carto.resolve.TYPE` and takes the same structs from the answer. `--split` does this for built-in types as well.
- * A type without `select_sync` of its own has the default, by its mode.
+ * A type with `external` is served by workers (external.h): the face sends the item to its topics and takes the same structs
+ * from the answers. `--split` does this for built-in types as well. Of an external type without a topic for SELECT-SYNC that
+ * step is the default of its mode. Items of an external ordered type are sent to SELECT at once, all of a level: the answer
+ * to the first item of a target decides for all of them, so the result is the same as if the others had waited.
  *
  * Names: an id is "type:name", a package version "type:name@version". Strings in outputs live in the arena that is
  * given, in the facts, or in the request.
@@ -148,8 +149,10 @@ struct carto_override {
 
 struct carto_request;
 
+struct carto_external;
 struct carto_type {
     const char *name;
+    const struct carto_external *external; /* NULL: it is built in */
     enum carto_mode mode;
     bool has_facts; /* of a universe, which must have been imported before a request can use it */
 
@@ -178,9 +181,7 @@ struct carto_type {
     int (*check_override)(const struct carto_request *r, struct arena *a,
                           const struct carto_override *override, struct qp_err *err);
 
-    /* SELECT-SYNC of the type's own; NULL: the default of its mode. */
-    int (*select_sync)(const struct carto_request *r, const struct carto_item *item,
-                       struct carto_outcome *out);
+    /* CARTO_WANTS of an external type: a worker is to be asked. */
     int (*select)(const struct carto_request *r, struct arena *a, const struct carto_item *item,
                   struct carto_selection *out, struct carto_outcome *outcome, struct qp_err *err);
     int (*resolve)(const struct carto_request *r, struct arena *a, const struct carto_item *item,
@@ -194,6 +195,7 @@ struct carto_use {
         *facts; /* of the pinned universe; NULL: the type has none of its own */
     const void *options;
     bool is_fetched; /* which fact of a package counts is what `pinned` says */
+    bool is_named;   /* by the request */
 };
 
 #define CARTO_NO_DEPTH (-1)

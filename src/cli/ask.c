@@ -219,7 +219,7 @@ int ask_body_send(struct cli *c, struct ask_body *b, int status, struct question
         status = cli_fail(c, EXIT_USAGE, "what was given is too large");
     }
     q->body = buf_slice(&b->text);
-    q->method = API_POST;
+    q->method = q->method == API_PUT ? API_PUT : API_POST;
     status = status == EXIT_OK ? ask_well(c, q, out_reply) : status;
     buf_done(&b->text);
     return status;

@@ -59,7 +59,7 @@ static struct curl_slist *headers_of(struct cli *c, const struct question *q, co
 static void prepare(struct cli *c, CURL *curl, const struct question *q, struct curl_slist *headers)
 {
     const struct remote *r = remote_of(c);
-    static const char *const words[] = {"GET", "POST", "DELETE"};
+    static const char *const words[] = {"GET", "POST", "PUT", "DELETE"};
     (void)curl_easy_setopt(curl, CURLOPT_URL, cli_text(c, "%s%s", r->base, ask_target(c, q)));
     (void)curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     (void)curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 1L);

@@ -12,6 +12,7 @@
 #include "base/omap.h"
 #include "carto/atlas.h"
 #include "carto/deb.h"
+#include "carto/external.h"
 #include "carto/fetch.h"
 #include "carto/import.h"
 #include "carto/log.h"
@@ -53,6 +54,7 @@ static void import_execute(qp *q, struct call *c)
 int traversals_import(qp *q, struct traversal_page *page, struct qp_err *err)
 {
     int64_t ns = 0;
+    QP_TRY(external_check_name(page->type, err));
     QP_TRY(space_number(q, page->ns, &ns, err));
     return traversals_import_in(q, ns, page, err);
 }

@@ -3,6 +3,7 @@
 
 #include "carto/atlas.h"
 #include "carto/fetch.h"
+#include "carto/registry.h"
 #include "carto/stored.h"
 #include "carto/types.h"
 #include "run/handle.h"
@@ -107,12 +108,17 @@ static int look_pin(void *context, struct carto_id id, struct carto_pin *out)
 
 int traversal_plan(struct viewing *v, struct carto_plan *plan, struct qp_err *err)
 {
+    struct registry r = {.arena = &v->arena, .ns = v->job->ns, .store = v->store};
+    struct plan_types types = carto_types;
     qp_str body;
+    if (!str_is_none(v->job->version)) {
+        QP_TRY(registry_types(&r, &carto_types, v->job->version, &types, err));
+    }
     QP_TRY(traversal_input(v, QP_STR("trigger,0"), &body, err));
-    QP_TRY(plan_read(&v->q->env, &v->arena, &carto_types, body, plan, err));
+    QP_TRY(plan_read(&v->q->env, &v->arena, &types, body, plan, err));
     for (size_t i = 0; i < plan->request.use_count; i++) {
         qp_str universe = atlas_universe_of(v->job->version, plan->uses[i].type->name);
-        if (!str_is_none(universe)) {
+        if (!str_is_none(universe) && plan->uses[i].type->external == NULL) {
             QP_TRY(set_facts(v, &plan->uses[i], universe, err));
         }
     }

@@ -46,7 +46,7 @@ struct crew_job {
     int64_t until_us; /* when its answer should be there; 0: LIMIT_CALL_MS after it begins */
 };
 
-enum api_method { API_GET, API_POST, API_DELETE, API_OTHER };
+enum api_method { API_GET, API_POST, API_PUT, API_DELETE, API_OTHER };
 
 /* What a token may do: the scopes of security.md. */
 enum api_scope {

@@ -9,22 +9,27 @@
 #define SCHEMA(name, about) static const struct field fields_##name[] = {
 #define FIELD(schema, name, kind, need, item, about)                                               \
     {#name, FIELD_##kind, offsetof(struct body_##schema, name), FIELD_##need, item, about},
+#define NAMED(schema, name, text, kind, need, item, about)                                         \
+    {text, FIELD_##kind, offsetof(struct body_##schema, name), FIELD_##need, item, about},
 #define SCHEMA_END(name)                                                                           \
     }                                                                                              \
     ;
 #include "server/schemas.def"
 #undef SCHEMA
 #undef FIELD
+#undef NAMED
 #undef SCHEMA_END
 
 static const struct body_schema schemas[] = {
 #define SCHEMA(name, about)                                                                        \
     {#name, about, fields_##name, ARRAY_COUNT(fields_##name), sizeof(struct body_##name)},
 #define FIELD(schema, name, kind, need, item, about)
+#define NAMED(schema, name, text, kind, need, item, about)
 #define SCHEMA_END(name)
 #include "server/schemas.def"
 #undef SCHEMA
 #undef FIELD
+#undef NAMED
 #undef SCHEMA_END
 };
 

@@ -55,12 +55,14 @@ struct body_schema {
 
 #define SCHEMA(name, about) struct body_##name {
 #define FIELD(schema, name, kind, need, item, about) FIELD_TYPE_##kind name;
+#define NAMED(schema, name, text, kind, need, item, about) FIELD_TYPE_##kind name;
 #define SCHEMA_END(name)                                                                           \
     }                                                                                              \
     ;
 #include "server/schemas.def"
 #undef SCHEMA
 #undef FIELD
+#undef NAMED
 #undef SCHEMA_END
 
 const struct body_schema *body_schema_at(size_t index); /* NULL past the end */

@@ -245,7 +245,7 @@ static void put_security(struct json_writer *w, const struct route *r)
 
 static void put_operation(struct json_writer *w, const struct route *r)
 {
-    static const char *const methods[] = {"get", "post", "delete"};
+    static const char *const methods[] = {"get", "post", "put", "delete"};
     begin(w, methods[r->method]);
     put(w, "operationId", r->name);
     put(w, "summary", r->summary);

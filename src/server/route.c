@@ -50,12 +50,14 @@ static bool matches(const char *template, qp_str path, qp_str parts[CALL_PARTS])
 }
 
 /* The methods of an address, for Allow: they are few, so each set has its text. */
-static const char *allowed(bool get, bool post, bool delete)
+static const char *allowed(const bool seen[API_OTHER + 1])
 {
-    static const char *const words[2][2][2] = {
-        {{NULL, "DELETE"}, {"POST", "POST, DELETE"}},
-        {{"GET", "GET, DELETE"}, {"GET, POST", "GET, POST, DELETE"}}};
-    return words[get][post][delete];
+    static const char *const words[2][2][2][2] = {
+        {{{NULL, "DELETE"}, {"PUT", "PUT, DELETE"}},
+         {{"POST", "POST, DELETE"}, {"POST, PUT", "POST, PUT, DELETE"}}},
+        {{{"GET", "GET, DELETE"}, {"GET, PUT", "GET, PUT, DELETE"}},
+         {{"GET, POST", "GET, POST, DELETE"}, {"GET, POST, PUT", "GET, POST, PUT, DELETE"}}}};
+    return words[seen[API_GET]][seen[API_POST]][seen[API_PUT]][seen[API_DELETE]];
 }
 
 const struct route *route_find(enum api_method method, qp_str path, qp_str parts[CALL_PARTS],
@@ -70,11 +72,11 @@ const struct route *route_find(enum api_method method, qp_str path, qp_str parts
             seen[routes[i].method] = true;
         }
     }
-    *out_allow = allowed(seen[API_GET], seen[API_POST], seen[API_DELETE]);
+    *out_allow = allowed(seen);
     return NULL;
 }
 
-static const char *const method_words[] = {"GET", "POST", "DELETE"};
+static const char *const method_words[] = {"GET", "POST", "PUT", "DELETE"};
 
 const char *method_word(enum api_method method)
 {

@@ -149,6 +149,10 @@ void endpoint_traversal_start(struct api_call *c)
             return;
         }
     }
+    if (str_equal(start.id, QP_STR("types"))) { /* GET /v1/traversals/types is the registry */
+        api_refuse(c, PROBLEM_BAD_FIELD, "/workspaceId", "no traversal can have the id 'types'");
+        return;
+    }
     start.idem_key = c->idempotency_key;
     rc = qp_job_start(api_engine(c->api), &start, id, &err);
     if (rc != QP_OK && rc != QP_E_EXISTS) {

@@ -10,7 +10,8 @@
  *   I3  of a type at most one universe is current, and it is never dropped: universe_seal and universe_drop compare it
  *   I4  a fact has its universe (fsck D3); `facts` is the number of its rows, which universe_seal compares
  *
- *                universe_open               universe_seal                universe_seal of another
+ *                                                                         universe_seal of another,
+ *                universe_open               universe_seal                universe_retire
  *        (none) ---------------> FILLING ----------------> CURRENT ------------------------------> FORMER
  *           |                       |                         ^                                      |  |
  *           | grows                 |                         +------------- universe_seal ----------+  |
@@ -155,6 +156,21 @@ int apply_universe_seal(struct txn *t, struct op_universe_seal *op)
     QP_TRY(t->rc);
     universe->state = UNIVERSE_CURRENT;
     universe->current_at = t->now;
+    return QP_OK;
+}
+
+int apply_universe_retire(struct txn *t, struct op_universe_retire *op)
+{
+    struct universe_row *universe;
+    QP_TRY(take_turn(t, op->ns));
+    universe = universe_edit(t, op->ns, op->universe);
+    if (universe == NULL) {
+        return apply_missing(t, QP_E_NOT_FOUND);
+    }
+    if (universe->state != UNIVERSE_CURRENT && universe->state != UNIVERSE_FORMER) {
+        return QP_E_CONFLICT;
+    }
+    universe->state = UNIVERSE_FORMER;
     return QP_OK;
 }
 

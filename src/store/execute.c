@@ -103,6 +103,7 @@ static struct job_ref job_of_op(const struct op *op)
     case OP_universe_open:
     case OP_fact_put:
     case OP_universe_seal:
+    case OP_universe_retire:
     case OP_universe_drop:
     case OP_host_call:
     case OP_COUNT:

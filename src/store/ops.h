@@ -770,6 +770,13 @@ struct op_universe_seal {
     int64_t out_was;
 };
 
+/* The universe is the current one of its type no more, and none is. One that was replaced stays as it is. Compares: it is there
+ * (else QP_E_NOT_FOUND), and was current at some time (else QP_E_CONFLICT). */
+struct op_universe_retire {
+    int64_t ns;
+    int64_t universe;
+};
+
 /* Up to `limit` facts of a universe go, and with the last its row. From the first page on nothing can be put into it.
  * Compares: it is there (else QP_E_NOT_FOUND), and not current (else QP_E_CONFLICT). Whether a job needs it is up to the
  * caller. out_more: come again. */

@@ -242,7 +242,7 @@ static void check_refs(const struct json *at, const struct json *schemas)
 /* Table and description have the same operations, with the same names and scopes. */
 static void openapi_is_the_table(void **state)
 {
-    static const char *const methods[] = {"get", "post", "delete"};
+    static const char *const methods[] = {"get", "post", "put", "delete"};
     const struct route *r;
     const struct json *paths;
     struct json_walk w = {0};
@@ -372,6 +372,19 @@ static void answers_are_as_described(void **state)
     check_answer("GET", "/v1/traversals/v/status", NULL, 200, "TraversalStatus");
     check_answer("GET", "/v1/traversals/j/status", NULL, 404, "Problem");
     check_answer("GET", "/v1/traversals", NULL, 200, "JobList");
+    check_answer("PUT", "/v1/traversals/types/pypi",
+                 "{\"mode\":\"ordered\",\"select-sync\":\"carto.select-sync.pypi\"}", 200,
+                 "TraversalType");
+    check_answer("PUT", "/v1/traversals/types/deb", "{\"mode\":\"pure\"}", 409, "Problem");
+    check_answer("PUT", "/v1/traversals/types/roots", "{\"mode\":\"pure\"}", 400, "Problem");
+    check_answer("PUT", "/v1/traversals/types/other", "{\"mode\":\"both\"}", 422, "Problem");
+    check_answer("GET", "/v1/traversals/types/pypi", NULL, 200, "TraversalType");
+    check_answer("GET", "/v1/traversals/types/none", NULL, 404, "Problem");
+    check_answer("GET", "/v1/traversals/types", NULL, 200, "TraversalTypes");
+    check_answer("POST", "/v1/traversals", "{\"roots\":[\"deb:a\"],\"workspaceId\":\"types\"}", 400,
+                 "Problem");
+    check_answer("DELETE", "/v1/traversals/types/pypi", NULL, 200, "TraversalTypeDeleted");
+    check_answer("DELETE", "/v1/traversals/types/pypi", NULL, 404, "Problem");
     check_answer("GET", "/v1/packages/deb%3Aa/dependents", NULL, 200, "Dependents");
     check_answer("DELETE", "/v1/traversals/v", NULL, 200, "JobActed");
     check_answer("POST", "/v1/namespaces", "{\"name\":\"tenant\"}", 201, "Namespace");

@@ -139,8 +139,27 @@ static void test_drop(void **state)
     (void)REFUSED(f, QP_E_INVALID, page);
 }
 
+/* Proves that a universe can cease to be current without another one in its place, and come back. */
+static void test_retire(void **state)
+{
+    struct storetest *f = *state;
+    int64_t u = opened(f, "one").out_universe;
+    struct op retire = OP(universe_retire, .ns = NS, .universe = u);
+    DO(f, fact(u, "a", "1"));
+    (void)REFUSED(f, QP_E_CONFLICT, retire);
+    DO(f, seal(u, 1));
+    DO(f, retire);
+    assert_int_equal(universe_row(f, u)->state, UNIVERSE_FORMER);
+    DO(f, retire);
+    DO(f, seal(u, 1));
+    assert_int_equal(universe_row(f, u)->state, UNIVERSE_CURRENT);
+    assert_str(fact_row(f, u, "a")->value, QP_STR("1"));
+    retire.universe_retire.universe = u + 1;
+    (void)REFUSED(f, QP_E_NOT_FOUND, retire);
+}
+
 static const struct CMUnitTest tests[] = {
     CONFORM(test_import),       CONFORM(test_seal), CONFORM(test_grows),
-    CONFORM(test_fact_refused), CONFORM(test_drop),
+    CONFORM(test_fact_refused), CONFORM(test_drop), CONFORM(test_retire),
 };
 CONFORM_TOPIC(facts);

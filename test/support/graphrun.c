@@ -578,7 +578,9 @@ static bool report(struct graphrun *r, const struct task *task, const struct gra
             .kind = c->kind,
             .code = c->code,
             .pending_index = c->kind == RESULT_PENDING ? c->index + 1 : 0,
-            .output = str_from(c->output[0] == '\0' ? "{}" : c->output),
+            .output = str_from(c->large != NULL       ? c->large
+                               : c->output[0] == '\0' ? "{}"
+                                                      : c->output),
             .error = c->kind == RESULT_ERROR  ? sentence_of(&arena, c->output)
                      : c->kind == RESULT_PARK ? str_from(c->output)
                                               : QP_NONE,

@@ -38,6 +38,7 @@ struct graphcall {
     bool silent;                     /* it says nothing, and its lease runs out */
     const char *park;                /* RESULT_PARK: the reason; its text is `output` */
     char output[GRAPHRUN_TEXT_SIZE]; /* JSON; empty: {} */
+    const char *large;               /* a longer one in its place; NULL: none */
 };
 typedef void (*graphrun_work)(struct graphcall *c);
 

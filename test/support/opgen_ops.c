@@ -822,6 +822,11 @@ static void make_universe_seal(struct opgen *g, struct op_universe_seal *op)
     op->facts = u == NULL || bad(g) ? 1 : u->facts;
 }
 
+static void make_universe_retire(struct opgen *g, struct op_universe_retire *op)
+{
+    op->universe = universe_of(g, &op->ns);
+}
+
 static void make_universe_drop(struct opgen *g, struct op_universe_drop *op)
 {
     op->universe = universe_of(g, &op->ns);

@@ -362,6 +362,7 @@ static void fill_rest(const struct opworld *w, struct op *op)
         SET(fact_put, .ns = STORE_NS_DEFAULT, .universe = w->filling, .name = QP_STR("curl"),
             .value = QP_STR("value"));
         SET(universe_seal, .ns = STORE_NS_DEFAULT, .universe = w->filling);
+        SET(universe_retire, .ns = STORE_NS_DEFAULT, .universe = w->former);
         SET(universe_drop, .ns = STORE_NS_DEFAULT, .universe = w->former, .limit = 10);
         SET(topic_put, .ns = STORE_NS_DEFAULT, .topic = QP_STR("topic"), .app = QP_STR("app"),
             .version = QP_STR("1"));
