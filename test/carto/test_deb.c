@@ -71,7 +71,7 @@ struct traversal {
 static void begin(struct traversal *v, enum deb_closure closure)
 {
     v->options = (struct deb_options){closure, QP_STR("amd64")};
-    v->use = (struct carto_use){&deb_type, &facts, &v->options, false};
+    v->use = (struct carto_use){&deb_type, &facts, &v->options, false, false};
     v->request = (struct carto_request){.uses = &v->use, .use_count = 1, .depth = CARTO_NO_DEPTH};
     cartorun_init(&v->run, &t.env, &v->request);
 }
