@@ -180,6 +180,7 @@ int message_dead_letter(struct bundle *b, const struct msg_row *m, const char *w
         .kind = OP_job_set,
         .job_set = {.ref = {m->ns, m->job}, .what = JOB_SET_PARKED, .parked = str_from(why)}};
     int rc = step_op(b, &dead);
+    /* one that is closed keeps its end: request_unpark lets what completes it go on */
     rc = rc == QP_OK ? bundle_get(b, TABLE_job, &(struct job_row){.ns = m->ns, .job = m->job}, &job)
                      : rc;
     if (rc == QP_OK && job != NULL && ((const struct job_row *)job)->closed_by.p == NULL) {
@@ -295,7 +296,11 @@ bool delivery_after(struct delivery *d, int rc)
         return true;
     }
     e->stats.late += d->outcome.late;
-    e->stats.dead_letters += d->state == DELIVERY_POISON;
+    if (d->state == DELIVERY_POISON) {
+        e->stats.dead_letters++;
+        log_write(&e->env, QP_LOG_WARN, LOG_MSG("a message is a dead letter"),
+                  LOG_STR("addr", d->row->addr), LOG_I64("job", d->row->job));
+    }
     d->entered = d->begun;
     d->begun = true;
     return d->state == DELIVERY_WORK && d->outcome.more;

@@ -115,8 +115,8 @@ void request_end(struct request_end *r)
     r->command.decide = end_decide;
 }
 
-/* The dead letters of a job, back into their streams. */
-static int revive(struct bundle *b, const struct job_row *job)
+/* The dead letters of a job, back into their streams; *out_count: how many there were. */
+static int revive(struct bundle *b, const struct job_row *job, size_t *out_count)
 {
     struct msg_row prefix = {.ns = job->ns, .job = job->job};
     struct scan scan = {.table = TABLE_msg,
@@ -125,6 +125,7 @@ static int revive(struct bundle *b, const struct job_row *job)
                         .prefix_count = 2,
                         .limit = LIMIT_CLAIM_MESSAGES};
     struct bundle_rows found;
+    *out_count = 0;
     QP_TRY(bundle_scan(b, &scan, &found));
     while (found.count > 0) {
         for (size_t i = 0; i < found.count; i++) {
@@ -133,12 +134,22 @@ static int revive(struct bundle *b, const struct job_row *job)
                             .msg_revive = {.ref = {m->ns, m->job, m->guid, 0}}};
             if (m->state == MSG_DEAD) {
                 QP_TRY(step_op(b, &op));
+                (*out_count)++;
             }
             scan.after = m;
         }
         QP_TRY(bundle_scan(b, &scan, &found));
     }
     return QP_OK;
+}
+
+/* A job that is closed is not parked, people see how it has ended. What completes it may be a dead letter all the same: the
+ * one thing of it that a person can let go on. */
+static int revive_closer(struct bundle *b, const struct job_row *job)
+{
+    size_t count;
+    QP_TRY(revive(b, job, &count));
+    return count > 0 ? QP_OK : QP_E_CONFLICT;
 }
 
 /* The kind's own way. */
@@ -162,9 +173,13 @@ static int unpark_decide(struct engine *e, struct command *c, struct bundle *b)
     const struct faced *of;
     const struct job_row *job = NULL;
     struct op op = {.kind = OP_job_set, .job_set = {.what = JOB_SET_PARKED}};
+    size_t count;
     r->refusal = (struct refusal){0};
     QP_TRY(keyed_begin(&r->keyed, b));
     QP_TRY(request_job(b, r->ns, r->jid, &job));
+    if (job->closed_by.p != NULL && job->completions == 0 && str_is_none(r->part)) {
+        return revive_closer(b, job);
+    }
     of = faces == NULL ? NULL : faces_of(faces, job->kind);
     if (of != NULL && of->face->retry != NULL) {
         return unpark_ask(e, r, b, of, job);
@@ -176,7 +191,7 @@ static int unpark_decide(struct engine *e, struct command *c, struct bundle *b)
         return QP_E_CONFLICT;
     }
     op.job_set.ref = (struct job_ref){job->ns, job->job};
-    QP_TRY(revive(b, job));
+    QP_TRY(revive(b, job, &count));
     return step_op(b, &op);
 }
 

@@ -42,7 +42,8 @@ struct request_end {
 void request_end(struct request_end *r);
 
 /* A parked job goes on where it stands: its dead letters are live again. QP_E_CONFLICT: it is not
- * parked. A kind may have its own way (face.retry), whose codes these are, and QP_E_CLOSED. */
+ * parked. A kind may have its own way (face.retry), whose codes these are, and QP_E_CLOSED. A closed
+ * job that has not completed goes on as well, when what completes it is a dead letter. */
 struct request_unpark {
     struct command command;
     struct request_keyed keyed;

@@ -240,7 +240,7 @@ static int acting_fork(qp *q, struct acting *a, const struct job_row *job)
 /* Goes on where it stands, or, when it has ended, begins again. */
 static int acting_retry(qp *q, struct acting *a, const struct job_row *job)
 {
-    if (job->closed_by.p != NULL) {
+    if (job->completions > 0) {
         return str_is_none(a->action.work) ? acting_fork(q, a, job) : QP_E_CLOSED;
     }
     if (!str_is_none(a->action.at) || !str_is_none(a->action.version) ||
