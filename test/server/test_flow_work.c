@@ -744,6 +744,61 @@ static void pages(void **state)
     st_end();
 }
 
+static int count_text(const char *text, const char *what)
+{
+    int count = 0;
+    for (const char *at = strstr(text, what); at != NULL; at = strstr(at + 1, what)) {
+        count++;
+    }
+    return count;
+}
+
+/* A page that has its bytes ends before it has its events; all pages have each event once. */
+static void pages_by_size(void **state)
+{
+    enum { RUNS = 3, SIZE = LIMIT_FLOW_PAGE_SIZE / 2 };
+    const size_t size = (size_t)RUNS * SIZE + 1024;
+    char *body = malloc(size);
+    char *token, *more;
+    char path[160];
+    struct hc_answer a;
+    int base, events, page_count = 1;
+    size_t n;
+    (void)state;
+    assert_non_null(body);
+    st_begin(ST_FILE, ST_TOKENS);
+    flow_start("wide");
+    token = take(ASK, &base);
+    n = (size_t)snprintf(body, size, "\"base\":%d,\"keep\":true,\"commands\":[" ACTIVITY("{1}"),
+                         base);
+    for (int i = 0; i < RUNS; i++) {
+        n += (size_t)snprintf(body + n, size - n,
+                              ",{\"op\":\"run\",\"loc\":\"{%d}\",\"v\":1,\"name\":\"r\",\"ok\":\"",
+                              i + 2);
+        memset(body + n, 'x', SIZE);
+        n += SIZE;
+        n += (size_t)snprintf(body + n, size - n, "\"}");
+    }
+    (void)snprintf(body + n, size - n, "]");
+    bring_ok(token, body, "ok");
+    free(token);
+    a = st_work(ASK);
+    events = count_text(a.body, "\"loc\":");
+    for (more = hc_member(&a, "tasks.0.more"); more != NULL; more = hc_member(&a, "more")) {
+        (void)snprintf(path, sizeof path, "/v1/jobs/wide/log?cursor=%s", more);
+        free(more);
+        hc_done(&a);
+        assert_int_equal(st_call("GET", path, NULL, &a), 200);
+        events += count_text(a.body, "\"loc\":");
+        page_count++;
+    }
+    hc_done(&a);
+    assert_int_equal(events, RUNS + 1);
+    assert_true(page_count > 1 && page_count <= RUNS);
+    free(body);
+    st_end();
+}
+
 /* As many runs as fit, from this number on, decided at once. What is refused with `code` is followed by a return. */
 static void decide_runs(int first, int count, const char *code)
 {
@@ -838,6 +893,7 @@ int main(void)
         cmocka_unit_test(keep_and_fused),
         cmocka_unit_test(newer_build),
         cmocka_unit_test(pages),
+        cmocka_unit_test(pages_by_size),
         cmocka_unit_test(full_history),
         cmocka_unit_test(names),
         cmocka_unit_test(children_in_a_file),
