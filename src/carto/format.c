@@ -8,6 +8,7 @@
 #include "carto/format_draw.h"
 #include "carto/format_items.h"
 #include "carto/format_output.h"
+#include "carto/format_own.h"
 #include "carto/format_spdx.h"
 #include "carto/result_graph.h"
 
@@ -180,7 +181,8 @@ static const struct {
                {"dot", "text/vnd.graphviz"},
                {"mermaid", "text/plain; charset=utf-8"},
                {"cyclonedx", "application/vnd.cyclonedx+json; version=1.5"},
-               {"spdx", "application/spdx+json"}};
+               {"spdx", "application/spdx+json"},
+               {"own", "application/jsonl"}};
 static_assert(ARRAY_COUNT(formats) == CARTO_FORMATS, "a word for each");
 
 bool format_read(qp_str word, enum carto_format *out_format)
@@ -220,6 +222,8 @@ static int write_nodes(const struct result_graph *g, const struct format_of *of,
         return format_cyclonedx(g, of, o);
     case CARTO_SPDX:
         return format_spdx(g, of, o);
+    case CARTO_OWN:
+        return format_own_write(g, of->own, o);
     case CARTO_JSON:
     case CARTO_JSONL:
     case CARTO_TREE:

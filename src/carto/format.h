@@ -15,6 +15,7 @@
  *           error. Keeps one line's ancestors.
  *   dot, mermaid    a picture in words (format_draw.h)
  *   cyclonedx, spdx a bill of materials (bom.h)
+ *   own             what the mapping of the request makes of every node (format_own.h)
  *
  * The id of a node is its package URL: pkg:deb/debian/NAME@VERSION, as the type says (result_purl).
  */
@@ -52,6 +53,7 @@ int format_digest_of(const struct result_graph *g, const struct carto_result_hea
 int format_hash(const struct qp_env *env, const struct carto_items *items,
                 const struct carto_result_head *head, struct format_digest *out_digest) QP_MUST_USE;
 
+struct format_own;
 enum carto_format {
     CARTO_JSON,
     CARTO_JSONL,
@@ -60,9 +62,10 @@ enum carto_format {
     CARTO_MERMAID,
     CARTO_CYCLONEDX,
     CARTO_SPDX,
+    CARTO_OWN,
     CARTO_FORMATS
 };
-#define CARTO_FORMAT_WORDS "json, jsonl, tree, dot, mermaid, cyclonedx or spdx"
+#define CARTO_FORMAT_WORDS "json, jsonl, tree, dot, mermaid, cyclonedx, spdx or own"
 bool format_read(qp_str word, enum carto_format *out_format);
 const char *format_media_type(enum carto_format format);
 
@@ -73,6 +76,7 @@ struct format_of {
     struct carto_result_head head;
     qp_str hash;
     enum carto_format format;
+    const struct format_own *own; /* of CARTO_OWN */
 };
 /* QP_E_CORRUPT: `hash` is not what the items give (not asked by jsonl and tree). */
 int format_write(const struct format_of *of, void *context, carto_sink sink) QP_MUST_USE;

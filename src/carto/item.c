@@ -287,6 +287,13 @@ static int keep_selected(struct turn *t, const struct carto_request *r,
     return pending_put(t, 'p', text);
 }
 
+/* A type that is not known has no workers. */
+static bool asks_resolve(const struct carto_request *r, const struct made *m)
+{
+    const struct carto_use *use = carto_use_of(r, m->item.selected.id.type);
+    return use != NULL && (m->is_split || use->type->external != NULL);
+}
+
 /* Phase run: the pass over the level, in the order of addresses. */
 static int run_work(struct turn *t, const struct carto_request *r, struct made *m,
                     struct work *work)
@@ -296,7 +303,7 @@ static int run_work(struct turn *t, const struct carto_request *r, struct made *
     if (m->item.state != CARTO_OPEN) {
         return keep_ending(t, m, work);
     }
-    if (m->is_split || external_of(r, m->item.selected.id.type) != NULL) {
+    if (asks_resolve(r, m)) {
         QP_TRY(keep_selected(t, r, &m->item));
         QP_TRY(pending_put(t, 'r', ASKED));
         return keep_step(work, CODE_PENDING, STEP_RESOLVE);

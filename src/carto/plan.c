@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "carto/format_own.h"
 #include "carto/rows.h"
 
 struct reader {
@@ -331,13 +332,19 @@ static int read_overrides(struct reader *r)
     return QP_OK;
 }
 
+static int read_format(struct reader *r)
+{
+    const struct json *given = json_get(r->body, QP_STR("format"));
+    return given == NULL ? QP_OK : format_own_read(r->arena, given, &r->plan->own, r->err);
+}
+
 /* ----------------------------------------------------------------------------------------- reading */
 
 bool plan_has_member(qp_str name)
 {
-    static const char *const members[] = {"roots", "traverse-from", "scope",
-                                          "depth", "exclusions",    "versions",
-                                          "split", "page",          "workspaceId"};
+    static const char *const members[] = {"roots",       "traverse-from", "scope", "depth",
+                                          "exclusions",  "versions",      "split", "page",
+                                          "workspaceId", "format"};
     for (size_t i = 0; i < ARRAY_COUNT(members); i++) {
         if (str_equal(name, str_from(members[i]))) {
             return true;
@@ -364,6 +371,7 @@ static int read_members(struct reader *r)
     QP_TRY(read_number(r, "page", 1, LIMIT_LEVEL_ITEMS, &r->plan->page));
     QP_TRY(read_flag(r, "split", &r->plan->is_split));
     QP_TRY(read_exclusions(r));
+    QP_TRY(read_format(r));
     QP_TRY(read_overrides(r));
     return read_options(r);
 }

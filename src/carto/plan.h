@@ -6,6 +6,7 @@
  *    "exclusions": ["deb:libx11-*"],
  *    "versions": {"deb:curl": "7.88.1-10", "deb:awk": "deb:mawk@1.3.4"},
  *    "deb": {"closure": "A", "arch": "amd64"},   what a type reads itself; a member per type
+ *    "format": {"node": MAPPING},                format_own.h
  *    "split": false, "page": 500}               how it is run: the result is the same
  *
  * A body is refused with QP_E_SHAPE and a pointer (roots, types, patterns), or with the code and sentence of its type. What
@@ -25,7 +26,8 @@ struct carto_plan {
     size_t root_count;
     int64_t page; /* items per commit */
     bool is_split;
-    bool is_external; /* it names a type that workers serve: any item may be of one */
+    const struct format_own *own; /* the format that it has brought; NULL: none */
+    bool is_external;             /* it names a type that workers serve: any item may be of one */
 };
 
 struct plan_types {

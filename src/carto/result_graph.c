@@ -102,6 +102,7 @@ static int add_error(struct result_graph *g, struct result_node *n, const struct
 
 static int merge_item(struct result_graph *g, const struct carto_item *item, struct result_node *n)
 {
+    n->scopes |= 1U << item->context.scope;
     n->is_frontier = n->is_frontier || item->is_frontier;
     n->is_virtual = n->is_virtual || item->is_virtual || !item->is_selected;
     if (path_level(item->path) == 0 && n->root == 0) {

@@ -20,6 +20,7 @@ struct result_node {
     size_t index;      /* in `nodes` */
     size_t first_edge; /* its edges are edges[first_edge] and so on */
     size_t edge_count;
+    unsigned scopes; /* of its items: a bit each, by enum carto_scope */
     bool is_frontier;
     bool is_virtual;
     qp_str errors; /* "KIND\tsentence\n" each */

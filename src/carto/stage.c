@@ -53,6 +53,21 @@ static int fail_unknown(const struct carto_request *r, struct arena *a, qp_str t
     return unknown_type(r, a, type, &outcome->text);
 }
 
+/* A type that this request has no facts of: another type's package has led there. */
+static bool lacks_facts(const struct carto_use *use)
+{
+    return (use->type->has_facts || use->type->universe != NULL) && use->facts == NULL;
+}
+
+static int fail_missing(const struct carto_use *use, struct arena *a, struct carto_outcome *outcome)
+{
+    *outcome = (struct carto_outcome){.result = CARTO_FAILED, .failure = CARTO_METADATA_MISSING};
+    return carto_print(
+        a, &outcome->text,
+        "this traversal has no lists of '%s': import them first, or name a root of that type",
+        use->type->name);
+}
+
 int stage_select(const struct carto_request *r, struct arena *a, struct carto_item *item,
                  struct carto_outcome *outcome, struct qp_err *err)
 {
@@ -64,6 +79,9 @@ int stage_select(const struct carto_request *r, struct arena *a, struct carto_it
     }
     if (use == NULL) {
         return fail_unknown(r, a, item->target.type, outcome);
+    }
+    if (lacks_facts(use)) {
+        return fail_missing(use, a, outcome);
     }
     outcome->result = CARTO_DONE;
     QP_TRY(use->type->select(r, a, item, &selection, outcome, err));
@@ -86,6 +104,9 @@ int stage_resolve(const struct carto_request *r, struct arena *a, struct carto_i
     *outcome = (struct carto_outcome){.result = CARTO_DONE};
     if (use == NULL) {
         return fail_unknown(r, a, item->selected.id.type, outcome);
+    }
+    if (lacks_facts(use)) {
+        return fail_missing(use, a, outcome);
     }
     QP_TRY(use->type->resolve(r, a, item, out, outcome, err));
     if (outcome->result == CARTO_DONE && out->count > LIMIT_CARTO_RELATIONS) {

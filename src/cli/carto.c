@@ -150,6 +150,29 @@ static void put_npm(struct cli *c, struct json_writer *w, const struct npm_given
     json_end_object(w);
 }
 
+/* A mapping for every node. */
+static int put_format(struct cli *c, struct json_writer *w)
+{
+    struct qp_err err = {0};
+    qp_str text;
+    int status;
+    if (!cli_has(c, OPT_format)) {
+        return EXIT_OK;
+    }
+    status = input_file(c, c->values[OPT_format], LIMIT_PAYLOAD_SIZE, &text);
+    if (status == EXIT_OK && json_check(&c->env, text, NULL, &err) != QP_OK) {
+        status = cli_fail(c, EXIT_USAGE, "--format '%s': %s", c->values[OPT_format], err.text);
+    }
+    if (status == EXIT_OK) {
+        json_key(w, QP_STR("format"));
+        json_begin_object(w);
+        json_key(w, QP_STR("node"));
+        json_put_raw(w, text);
+        json_end_object(w);
+    }
+    return status;
+}
+
 static int put_request(struct cli *c, const char *id, struct json_writer *w,
                        const struct npm_given *given)
 {
@@ -168,7 +191,8 @@ static int put_request(struct cli *c, const char *id, struct json_writer *w,
         json_key(w, QP_STR("split"));
         json_put_bool(w, true);
     }
-    status = put_roots(c, w, given);
+    status = put_format(c, w);
+    status = status == EXIT_OK ? put_roots(c, w, given) : status;
     status = status == EXIT_OK ? put_number(c, w, "depth", OPT_depth, LIMIT_CARTO_LEVELS) : status;
     status = status == EXIT_OK ? put_number(c, w, "page", OPT_page, LIMIT_LEVEL_ITEMS) : status;
     return status == EXIT_OK ? put_overrides(c, w, given) : status;

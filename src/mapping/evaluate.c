@@ -52,10 +52,11 @@ int find_in_text(void *context, const struct reference *r, struct value *out_val
     return QP_OK;
 }
 
-int mapping_evaluate(const struct mapping *m, struct scope *scope, struct value *out_value)
+static int begin(const struct mapping *m, struct scope *scope, const struct frame *frame,
+                 struct value *out_value)
 {
     struct memo *memos = NULL;
-    struct evaluation e = {.scope = scope, .memos = &memos};
+    struct evaluation e = {.scope = scope, .frame = frame, .memos = &memos};
     struct value result;
     int rc;
 
@@ -70,6 +71,18 @@ int mapping_evaluate(const struct mapping *m, struct scope *scope, struct value 
         *out_value = result;
     }
     return rc;
+}
+
+int mapping_evaluate(const struct mapping *m, struct scope *scope, struct value *out_value)
+{
+    return begin(m, scope, NULL, out_value);
+}
+
+int mapping_evaluate_item(const struct mapping *m, struct scope *scope,
+                          const struct mapping_item *item, struct value *out_value)
+{
+    struct frame frame = {.item = item->item, .index = {.kind = VALUE_INT, .integer = item->index}};
+    return begin(m, scope, &frame, out_value);
 }
 
 /* ----------------------------------------------------------------------------------- references */

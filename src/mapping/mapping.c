@@ -36,21 +36,44 @@ static const struct mapping *compile(struct compiler *k, const struct node *node
 static const struct mapping *compile_string(struct compiler *k, const struct node *node);
 static const struct mapping *compile_rows(struct compiler *k, const struct node *list, bool body);
 
-struct mapping *mapping_compile(struct arena *a, const struct node *node, struct report *report)
+static struct mapping *compile_all(struct compiler *k, const struct node *node)
 {
-    struct compiler k = {.arena = a, .report = report, .found_count = report->count};
-    const struct mapping *inner = compile(&k, node);
+    struct arena *a = k->arena;
+    struct report *report = k->report;
+    const struct mapping *inner = compile(k, node);
     struct mapping *m = ARENA_NEW(a, struct mapping);
 
     if (m == NULL) {
         report->no_memory = true;
     }
-    if (inner == NULL || m == NULL || report->count > k.found_count) {
+    if (inner == NULL || m == NULL || report->count > k->found_count) {
         return NULL;
     }
     *m = *inner;
-    m->all = k.references;
+    m->all = k->references;
     return m;
+}
+
+struct mapping *mapping_compile(struct arena *a, const struct node *node, struct report *report)
+{
+    struct compiler k = {.arena = a, .report = report, .found_count = report->count};
+    return compile_all(&k, node);
+}
+
+struct mapping *mapping_compile_item(struct arena *a, const struct node *node,
+                                     struct report *report)
+{
+    struct compiler k = {.arena = a, .report = report, .found_count = report->count, .reducing = 1};
+    struct mapping *m = compile_all(&k, node);
+    bool is_good = true;
+    for (const struct reference *r = m == NULL ? NULL : m->all; r != NULL; r = r->next) {
+        if (r->root < ROOT_ITEM) {
+            report_add(report, "bad_reference", r->line, r->column, "Write {$item...} or {$index}.",
+                       "there is nothing but the item to refer to");
+            is_good = false;
+        }
+    }
+    return is_good ? m : NULL;
 }
 
 struct reference *mapping_references(const struct mapping *m)

@@ -56,6 +56,11 @@ struct mapping;
  * reducers are refused outside of @reduce. */
 struct mapping *mapping_compile(struct arena *a, const struct node *node, struct report *report);
 
+/* One that is evaluated for an item, as the body of a @reduce is: {$item...} and {$index} may stand anywhere, and there is
+ * nothing else to refer to. */
+struct mapping *mapping_compile_item(struct arena *a, const struct node *node,
+                                     struct report *report);
+
 /* All references of a mapping, for whoever resolves names. */
 struct reference *mapping_references(const struct mapping *m);
 /* What it is, without evaluating: a literal's value, or NULL. */
@@ -101,5 +106,13 @@ int find_in_text(void *context, const struct reference *r, struct value *out_val
 /* QP_OK; QP_E_LIMIT; QP_E_NOMEM; what find returned. */
 int mapping_evaluate(const struct mapping *m, struct scope *scope,
                      struct value *out_value) QP_MUST_USE;
+
+/* Of one that was compiled for items; scope->find is not asked. */
+struct mapping_item {
+    struct value item;
+    int64_t index;
+};
+int mapping_evaluate_item(const struct mapping *m, struct scope *scope,
+                          const struct mapping_item *item, struct value *out_value) QP_MUST_USE;
 
 #endif

@@ -14,6 +14,7 @@
 #include "carto/deb.h"
 #include "carto/external.h"
 #include "carto/fetch.h"
+#include "carto/format_own.h"
 #include "carto/import.h"
 #include "carto/log.h"
 #include "carto/split.h"
@@ -142,6 +143,26 @@ struct rendering {
     carto_sink sink;
 };
 
+/* The format that the request has brought. */
+static int read_own(struct viewing *v, const struct format_own **out_own, struct qp_err *err)
+{
+    struct json *body = NULL;
+    const struct json *given;
+    qp_str text;
+    int rc;
+    QP_TRY(traversal_input(v, QP_STR("trigger,0"), &text, err));
+    QP_TRY(json_parse(&v->q->env, text, err, &body));
+    given = json_get(body, QP_STR("format"));
+    rc = given != NULL
+             ? format_own_read(&v->arena, given, out_own, err)
+             : err_set(err, QP_E_INVALID,
+                       "the traversal '%.*s' has brought no format of its own (the member "
+                       "format of its request)",
+                       STR_ARG(v->id));
+    json_free(body);
+    return rc;
+}
+
 static int render_result(struct viewing *v, struct qp_err *err)
 {
     const struct rendering *r = v->context;
@@ -152,6 +173,9 @@ static int render_result(struct viewing *v, struct qp_err *err)
     if (v->job->state != JOB_COMPLETED) {
         return err_set(err, QP_E_BUSY, "the traversal '%.*s' has no result %s", STR_ARG(v->id),
                        v->job->state == JOB_OPEN ? "yet" : "because it ended in ERROR");
+    }
+    if (r->format == CARTO_OWN) {
+        QP_TRY(read_own(v, &of.own, err));
     }
     QP_TRY(result_open(&v->q->env, v->store, v->job, err, &source));
     of.items = result_items(source);

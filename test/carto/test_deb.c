@@ -14,6 +14,7 @@
 #include "carto/deb.h"
 #include "carto/deb_import.h"
 #include "carto/format_items.h"
+#include "carto/format_own.h"
 #include "carto/result_graph.h"
 #include "support/cartorun.h"
 #include "support/testenv.h"
@@ -260,18 +261,53 @@ static int keep(void *context, const char *bytes, size_t size)
     return buf_rc(context);
 }
 
+/* A format that a request could bring. */
+static const char own_format[] =
+    "{\"node\":{\"n\":\"{$index}\",\"id\":\"{$item.purl}\",\"at\":\"{$item.depth}\",\"asked\":\"{$item.requirement}\","
+    "\"scopes\":\"{$item.scopes}\",\"errors\":\"{$item.errors}\"}}";
+
+static const struct format_own *read_own(struct arena *a, const char *format)
+{
+    const struct format_own *own = NULL;
+    struct json *json = NULL;
+    assert_int_equal(json_parse(a->env, str_from(format), NULL, &json), QP_OK);
+    assert_int_equal(format_own_read(a, json, &own, NULL), QP_OK);
+    json_free(json);
+    return own;
+}
+
 /* All formats of a traversal, one behind the other. */
 static int write_formats(struct traversal *v, struct buf *out)
 {
     struct carto_items items = cartorun_items(&v->run);
     struct carto_result_head head = {QP_STR("u"), stage_end(&v->run.counts), v->run.counts};
     struct format_digest digest;
-    QP_TRY(format_hash(&t.env, &items, &head, &digest));
+    struct arena a;
+    arena_init(&a, &t.env, 0);
+    assert_int_equal(format_hash(&t.env, &items, &head, &digest), QP_OK);
     for (enum carto_format f = CARTO_JSON; f < CARTO_FORMATS; f++) {
-        QP_TRY(format_write(&(struct format_of){&t.env, items, head, str_from(digest.hash), f}, out,
-                            keep));
+        struct format_of of = {
+            &t.env, items, head, str_from(digest.hash), f, read_own(&a, own_format)};
+        assert_int_equal(format_write(&of, out, keep), QP_OK);
     }
+    arena_done(&a);
     return QP_OK;
+}
+
+static void write_own(struct traversal *v, const char *format, struct buf *out)
+{
+    struct carto_items items = cartorun_items(&v->run);
+    struct carto_result_head head = {QP_STR("u"), stage_end(&v->run.counts), v->run.counts};
+    struct format_digest digest;
+    struct arena a;
+    arena_init(&a, &t.env, 0);
+    buf_reset(out);
+    assert_int_equal(format_hash(&t.env, &items, &head, &digest), QP_OK);
+    struct format_of of = {
+        &t.env, items, head, str_from(digest.hash), CARTO_OWN, read_own(&a, format)};
+    assert_int_equal(format_write(&of, out, keep), QP_OK);
+    buf_byte(out, '\0');
+    arena_done(&a);
 }
 
 /* The order of work and repeated stages change no byte. */
@@ -318,7 +354,7 @@ static void test_hash(void **state)
     struct carto_items items = cartorun_items(&v.run);
     struct carto_result_head head = {QP_STR("u"), stage_end(&v.run.counts), v.run.counts};
     assert_int_equal(format_hash(&t.env, &items, &head, &digest), QP_OK);
-    struct format_of of = {&t.env, items, head, str_from(digest.hash), CARTO_JSON};
+    struct format_of of = {&t.env, items, head, str_from(digest.hash), CARTO_JSON, NULL};
     assert_int_equal(format_write(&of, &text, keep), QP_OK);
     member = memmem(text.p, text.n, "\"hash\":", 7);
     assert_non_null(member);
@@ -334,6 +370,71 @@ static void test_hash(void **state)
     }
     buf_done(&text);
     cartorun_done(&v.run);
+}
+
+/* A mapping of every node; what it does not give is null. A node that takes too much has its own error, and the clock and chance are
+ * always the same. */
+static void test_own_format(void **state)
+{
+    static const struct {
+        const char *format;
+        const char *part;
+    } cases[] = {
+        {"{\"node\":\"{$item.name}\"}", "\"newer\"\n\"libc\"\n"},
+        {"{\"node\":{\"v\":\"{$item.version}\",\"n\":\"{$index}\"}}", "{\"v\":\"1\",\"n\":0}\n"},
+        {"{\"node\":\"{$item.requirement}\"}", "\n[\"mta (>= 8)\"]\n"},
+        {"{\"node\":\"{$item.scopes}\"}", "[\"runtime\"]\n"},
+        {"{\"node\":\"{$item.nothing}\"}", "null\nnull\n"},
+        {"{\"node\":\"{$key}\"}", "null\n"},
+        {"{\"node\":{\"@pipe\":[[\"{$item.name}\"],[\"{@string.toUpperCase}\"]]}}", "\"NEWER\"\n"},
+        {"{\"node\":{\"@pipe\":[[\"{@date.now}\"]]}}", "0\n"},
+        {"{\"node\":{\"@pipe\":[[\"{@math.random}\"]]}}", "0\n0\n"},
+        {"{\"node\":{\"@pipe\":[[\"{$item.name}\",1000000000],[\"{@string.repeat}\"]]}}",
+         ",\"purl\":\"pkg:deb/debian/newer@1\"}\n"},
+    };
+    struct traversal v;
+    struct buf text;
+    (void)state;
+    begin(&v, DEB_CLOSURE_A);
+    traverse(&v, "deb:newer");
+    buf_init(&text, &t.env, 0);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        write_own(&v, cases[i].format, &text);
+        if (strstr(text.p, cases[i].part) == NULL) {
+            fail_msg("%s: '%s' is not in\n%s", cases[i].format, cases[i].part, text.p);
+        }
+    }
+    buf_done(&text);
+    cartorun_done(&v.run);
+}
+
+/* What is no format is refused with its place and the next step. */
+static void test_own_format_refused(void **state)
+{
+    static const struct {
+        const char *format;
+        const char *sentence;
+    } cases[] = {
+        {"1", "format must be an object with the member node, a mapping"},
+        {"{\"path\":1}", "format must be an object with the member node, a mapping"},
+        {"{\"node\":1,\"path\":1}", "format must be an object with the member node, a mapping"},
+        {"{\"node\":\"{a.output.data.x}\"}",
+         "there is nothing but the item to refer to. Write {$item...} or {$index}."},
+        {"{\"node\":{\"@pipe\":[[\"{@none.such}\"]]}}", "none"},
+    };
+    const struct format_own *own = NULL;
+    struct qp_err err = {0};
+    struct arena a;
+    (void)state;
+    arena_init(&a, &t.env, 0);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct json *json = NULL;
+        assert_int_equal(json_parse(&t.env, str_from(cases[i].format), NULL, &json), QP_OK);
+        assert_int_equal(format_own_read(&a, json, &own, &err), QP_E_SHAPE);
+        assert_non_null(strstr(err.text, cases[i].sentence));
+        json_free(json);
+    }
+    arena_done(&a);
 }
 
 /* The marks of the tree, and an edge from a name to its provider. */
@@ -398,6 +499,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_same_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hash, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_own_format, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_own_format_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_texts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_dependents, setup, teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -633,6 +633,41 @@ static void test_endless(void **state)
     small_limit = 0;
 }
 
+/* A package leads to another type: one that is built in and has no lists here is the item's error, one that is not known ends the
+ * request. */
+static void test_other_types(void **state)
+{
+    static const char *const steps[] = {"select", "resolve"};
+    static const char *const known[] = {
+        "{\"selected\":\"deb:b@1\"}",
+        "{\"relations\":[{\"target\":\"deb:b\"},{\"target\":\"npm:b\"}]}"};
+    static const char *const unknown[] = {"{\"selected\":\"none:b@1\"}",
+                                          "{\"relations\":[{\"target\":\"none:b\"}]}"};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const char *body =
+            i < 2 ? "{\"roots\":[\"ext:r\"]}" : "{\"roots\":[\"ext:r\"],\"split\":true}";
+        begin(STORETEST_MEMORY, i == 3, PURE);
+        odd.step = steps[i % 2];
+        odd.name = "b";
+        odd.answer = known[i % 2];
+        if (i < 2) { /* split sends steps of deb to workers, which are not here */
+            start(body);
+            graphrun_expect(&run, ID, "completed", NULL);
+            expect_part("FAILED: this traversal has no lists of 'deb'");
+            expect_part("0.2.0 m@3 DONE\n");
+        }
+        end();
+        begin(STORETEST_MEMORY, i == 3, PURE);
+        run.too_late = true;
+        odd.name = "b";
+        odd.answer = unknown[i % 2];
+        start(body);
+        graphrun_expect(&run, ID, "failed", "UNKNOWN_TYPE: item 0.1");
+        end();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -640,7 +675,7 @@ int main(void)
         cmocka_unit_test(test_not_asked),   cmocka_unit_test(test_pinned),
         cmocka_unit_test(test_refused),     cmocka_unit_test(test_definitions),
         cmocka_unit_test(test_bad_answers), cmocka_unit_test(test_many_relations),
-        cmocka_unit_test(test_endless),
+        cmocka_unit_test(test_endless),     cmocka_unit_test(test_other_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,8 +18,10 @@
 #include "support/storetest.h"
 
 #define PACKAGES 24
-#define FUSED "{\"roots\":[\"deb:p0\"],\"deb\":{\"closure\":\"A\"}}"
-#define SPLIT "{\"roots\":[\"deb:p0\"],\"deb\":{\"closure\":\"A\"},\"split\":true}"
+#define REQUEST                                                                                    \
+    "{\"roots\":[\"deb:p0\"],\"deb\":{\"closure\":\"A\"},\"format\":{\"node\":[\"{$index}\",\"{$item.purl}\"]}"
+#define FUSED REQUEST "}"
+#define SPLIT REQUEST ",\"split\":true}"
 
 static void must(int rc, const struct qp_err *err)
 {

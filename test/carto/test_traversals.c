@@ -17,6 +17,7 @@
 #include "carto/deb_import.h"
 #include "carto/face.h"
 #include "carto/format_items.h"
+#include "carto/format_own.h"
 #include "carto/import.h"
 #include "carto/plan.h"
 #include "carto/result.h"
@@ -195,17 +196,37 @@ static int keep(void *context, const char *bytes, size_t size)
     return buf_rc(context);
 }
 
+/* A format that a request could bring. */
+static const char own_format[] =
+    "{\"node\":{\"n\":\"{$index}\",\"id\":\"{$item.purl}\",\"at\":\"{$item.depth}\",\"asked\":\"{$item.requirement}\","
+    "\"scopes\":\"{$item.scopes}\",\"errors\":\"{$item.errors}\"}}";
+
+static const struct format_own *read_own(struct arena *a)
+{
+    const struct format_own *format = NULL;
+    struct json *json = NULL;
+    assert_int_equal(json_parse(a->env, str_from(own_format), NULL, &json), QP_OK);
+    assert_int_equal(format_own_read(a, json, &format, NULL), QP_OK);
+    json_free(json);
+    return format;
+}
+
 static void write_formats(const struct carto_items *items, const struct carto_result_head *head,
                           struct carto_items (*again)(void *), void *context, struct buf *out)
 {
     struct format_digest digest;
     struct carto_items next = *items;
+    const struct format_own *brought;
+    struct arena a;
+    arena_init(&a, &own.env, 0);
+    brought = read_own(&a);
     buf_reset(out);
     assert_int_equal(format_hash(&own.env, &next, head, &digest), QP_OK);
     for (enum carto_format f = CARTO_JSON; f < CARTO_FORMATS; f++) {
-        struct format_of of = {&own.env, again(context), *head, str_from(digest.hash), f};
+        struct format_of of = {&own.env, again(context), *head, str_from(digest.hash), f, brought};
         assert_int_equal(format_write(&of, out, keep), QP_OK);
     }
+    arena_done(&a);
 }
 
 static struct carto_items in_memory(void *context)

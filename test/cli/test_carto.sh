@@ -37,7 +37,7 @@ test_refused() {
         expect 2 '' 'pattern' carto deb:p1 -x 'deb:a b' --db a.db &&
         expect 2 '' "override of 'deb:p2'" carto deb:p1 --take deb:p2=9 --db a.db &&
         expect 2 '' 'source packages' carto deb:p1 --scope build_time --db a.db &&
-        expect 2 '' '-o must be json, jsonl, tree, dot, mermaid, cyclonedx or spdx, got .xml' carto deb:p1 -o xml --db a.db
+        expect 2 '' '-o must be json, jsonl, tree, dot, mermaid, cyclonedx, spdx or own, got .xml' carto deb:p1 -o xml --db a.db
 }
 
 test_errors_of_items() {
@@ -103,6 +103,20 @@ test_interrupted() {
     *) cat err; return 1 ;;
     esac
     "$quipu" carto 'deb:*' --page 1 --id i --db a.db > other && "$quipu" carto 'deb:*' --db a.db > first && cmp first other
+}
+
+# A format of the request's own, of a traversal that is there, and of one that has brought none.
+test_own_format() {
+    echo '{"name": "{$item.name}", "at": "{$item.depth}"}' > mapping.json
+    echo '{"name": ' > broken.json
+    echo '"{a.output.data}"' > foreign.json
+    expect 0 '^{"name":"p1","at":0}$' '' carto deb:p1 --format mapping.json -o own --id o --db a.db &&
+        [ "$(wc -l < "$TMPDIR/out")" = "$("$quipu" carto result o --db a.db | jq '.nodes | length')" ] &&
+        expect 0 '^{"name":"p2","at":1}$' '' carto result o -o own --db a.db &&
+        expect 2 '' "--format 'broken.json': " carto deb:p1 --format broken.json --db a.db &&
+        expect 2 '' 'there is nothing but the item to refer to' carto deb:p1 --format foreign.json --db a.db &&
+        "$quipu" carto deb:p1 --id none --db a.db > out &&
+        expect 2 '' "has brought no format of its own" carto result none -o own --db a.db
 }
 
 test_dependents() {
