@@ -34,6 +34,12 @@ static qp_str text_of(const struct json *object, const char *member)
     return json_as_str(json_get(object, str_from(member)), &text) ? text : QP_NONE;
 }
 
+static bool id_is_good(struct carto_id id, bool is_pattern)
+{
+    return external_check_name(id.type, NULL) == QP_OK &&
+           external_word_is_good(id.name, is_pattern);
+}
+
 static const char *unknown_member(const struct json *object, const char *const *members,
                                   size_t count, qp_str *out_key)
 {
@@ -105,8 +111,7 @@ static int read_selection(const struct answer *a, struct carto_item *item)
         !json_as_bool(json_get(a->json, QP_STR("virtual")), &is_virtual)) {
         return refuse(a, "/virtual must be true or false");
     }
-    if (!package_read(text, &package) || !external_word_is_good(package.id.name, false) ||
-        package.id.type.n > LIMIT_CARTO_TYPE_SIZE) {
+    if (!package_read(text, &package) || !id_is_good(package.id, false)) {
         return refuse(a, "/selected must be of the form type:name@version, got '%.*s'",
                       STR_ARG(text));
     }
@@ -185,8 +190,7 @@ static bool pattern_is_good(qp_str text)
 {
     struct carto_id id;
     return str_equal(text, QP_STR("*")) || str_equal(text, QP_STR("*:*")) ||
-           (id_read(text, &id) && id.type.n <= LIMIT_CARTO_TYPE_SIZE &&
-            external_word_is_good(id.name, true));
+           (id_read(text, &id) && id_is_good(id, true));
 }
 
 static int read_exclusions(const struct relating *r)
@@ -219,8 +223,7 @@ static int read_exclusions(const struct relating *r)
 static int read_target(const struct relating *r)
 {
     qp_str text = text_of(r->json, "target");
-    if (!id_read(text, &r->out->target) || r->out->target.type.n > LIMIT_CARTO_TYPE_SIZE ||
-        !external_word_is_good(r->out->target.name, false)) {
+    if (!id_read(text, &r->out->target) || !id_is_good(r->out->target, false)) {
         return refuse_at(r, "/target", "must be of the form type:name", text);
     }
     QP_TRY(copy(r, text, &text));
