@@ -2,7 +2,8 @@
  *
  *   I1  all rows of a turn are written in one commit, with the digit, the ack or the answer that proves it
  *   I2  the head's `due` falls in the commit that puts the task of the decision
- *   I3  a job with a work that has failed is parked, and says which; it is no more when none has
+ *   I3  a job with a work that has failed is parked, and says which, if it is not parked for another reason; it is no more when none
+ *       has
  *
  * If we crash before the commit, nothing of the turn happened, and what began it comes again. If we crash between
  * acting_save and acting_settle, step 2 of the same GUID settles; until then nothing else can prepare.
@@ -10,6 +11,7 @@
 #include "agent/acting.h"
 
 #include "agent/start.h"
+#include "kernel/deciding.h"
 #include "kernel/face.h"
 
 int64_t acting_now(const struct turn *t)
@@ -232,7 +234,14 @@ static int park_for(struct turn *t, qp_str name)
     return set_parked(t, (qp_str){text, prefix + name.n});
 }
 
-/* I3. A decision that failed has parked the job for another reason, which stays until it is issued again. */
+static bool says_work_failed(qp_str parked)
+{
+    size_t prefix = sizeof PARKED_PREFIX - 1;
+    return parked.n >= prefix && memcmp(parked.p, PARKED_PREFIX, prefix) == 0;
+}
+
+/* I3. A decision that failed, or a message that was delivered too often, has parked the job for another reason, which stays until
+ * a retry has taken it back (retry.h). */
 static int mark_parked(struct acting *a)
 {
     qp_str parked = a->t->job->parked;
@@ -241,7 +250,7 @@ static int mark_parked(struct acting *a)
         return QP_OK;
     }
     if (a->s.failed_count == 0) {
-        return str_is_none(parked) ? QP_OK : set_parked(a->t, QP_NONE);
+        return says_work_failed(parked) ? set_parked(a->t, QP_NONE) : QP_OK;
     }
     return str_is_none(parked) && failed != NULL ? park_for(a->t, failed->work.name) : QP_OK;
 }
@@ -294,4 +303,18 @@ int acting_settle(struct acting *a, bool *out_waits)
         return QP_OK;
     }
     return state_is_over(&a->s) ? QP_OK : say_waits(a->t, waits);
+}
+
+int acting_note(struct turn *t, enum agent_event event, qp_str name)
+{
+    qp_str detail;
+    QP_TRY(state_text(turn_arena(t), name, &detail));
+    return turn_event(t, KERNEL_EVENTS + event, detail);
+}
+
+int acting_conclude(struct acting *a, enum agent_event event, qp_str name)
+{
+    QP_TRY(acting_note(a->t, event, name));
+    QP_TRY(acting_save(a));
+    return acting_settle(a, NULL);
 }

@@ -59,6 +59,10 @@ int acting_save(struct acting *a) QP_MUST_USE;
 /* *out_waits (may be NULL): the caller says it of the instance, whose decision this turn is. */
 int acting_settle(struct acting *a, bool *out_waits) QP_MUST_USE;
 
+/* What a command leaves: an entry of the journal, and both of the above. `name` may be none. */
+int acting_note(struct turn *t, enum agent_event event, qp_str name) QP_MUST_USE;
+int acting_conclude(struct acting *a, enum agent_event event, qp_str name) QP_MUST_USE;
+
 /* Reads between commits, for drafts and people; `sight` outlives it. */
 struct sight;
 struct row_source acting_sight(const struct sight *sight);

@@ -76,7 +76,6 @@ static int report(struct turn *t, struct instance_report *report, enum agent_eve
 {
     struct acting a;
     struct status *status = NULL;
-    qp_str detail;
     QP_TRY(acting_load(&a, t, WINDOW_WAITS));
     QP_TRY(acting_work(&a, t->site.addr, &status));
     QP_ASSERT(status != NULL);
@@ -87,10 +86,7 @@ static int report(struct turn *t, struct instance_report *report, enum agent_eve
     if (a.s.ignored) {
         return QP_OK;
     }
-    QP_TRY(state_text(turn_arena(t), status->work.name, &detail));
-    QP_TRY(turn_event(t, KERNEL_EVENTS + event, detail));
-    QP_TRY(acting_save(&a));
-    return acting_settle(&a, NULL);
+    return acting_conclude(&a, event, status->work.name);
 }
 
 /* A child has started as soon as its job is there (I18). */

@@ -1,6 +1,8 @@
 /* draft.c - executions one by one, and the answers to the works that their scripts reach */
 #include "agent/draft.h"
 
+#include "base/failpoint.h"
+
 void draft_init(struct draft *d, struct arena *arena, const struct instance *instance)
 {
     QP_ASSERT(instance->decision_ongoing);
@@ -187,7 +189,7 @@ static int check_text(qp_str text, const char *what, struct qp_err *err)
 
 static int update_properties(struct draft *d, qp_str values)
 {
-    bool is_fresh = d->base_index == d->index;
+    bool is_fresh = PLANT(stale_properties) || d->base_index == d->index;
     if (!is_fresh || str_equal(values, properties_at(d, d->index))) {
         return QP_OK;
     }

@@ -7,11 +7,13 @@
 #include "agent/draft_text.h"
 #include "agent/members.h"
 #include "agent/program.h"
+#include "agent/retry.h"
 #include "agent/rules.h"
 #include "agent/rules_selftest.h"
 #include "agent/show.h"
 #include "agent/start.h"
 #include "base/mem.h"
+#include "kernel/deciding.h"
 
 /* ------------------------------------------------------------------------------------------ its life */
 
@@ -44,26 +46,15 @@ void agents_lead(struct agents *agents, const int64_t *now_ms)
 
 /* ------------------------------------------------------------------------------------------ questions */
 
-static int note(struct turn *t, enum agent_event event, qp_str name)
-{
-    qp_str detail;
-    QP_TRY(state_text(turn_arena(t), name, &detail));
-    return turn_event(t, KERNEL_EVENTS + event, detail);
-}
-
-static int save_and_settle(struct acting *a, enum agent_event event, qp_str name)
-{
-    QP_TRY(note(a->t, event, name));
-    QP_TRY(acting_save(a));
-    return acting_settle(a, NULL);
-}
-
 static int take_event(struct turn *t, const struct kind_question *asking, struct qp_err *err)
 {
     struct acting a;
     QP_TRY(acting_load(&a, t, WINDOW_WAITS));
     QP_TRY(instance_event(&a.s, acting_now(t), asking->name, asking->text, err));
-    return save_and_settle(&a, AGENT_EVENT_CAME, asking->name);
+    if (a.s.ignored) { /* step 1 of the closing decision stands, and its step 2 closes the job */
+        return QP_E_CLOSED;
+    }
+    return acting_conclude(&a, AGENT_EVENT_CAME, asking->name);
 }
 
 static int take_report(struct turn *t, const struct kind_question *asking)
@@ -71,7 +62,7 @@ static int take_report(struct turn *t, const struct kind_question *asking)
     struct acting a;
     QP_TRY(acting_load(&a, t, WINDOW_WAITS | WINDOW_WORKS));
     QP_TRY(instance_report(&a.s, acting_now(t), asking->more));
-    return save_and_settle(&a, AGENT_REPORTED, QP_NONE);
+    return acting_conclude(&a, AGENT_REPORTED, QP_NONE);
 }
 
 static int take_timers(struct turn *t)
@@ -79,7 +70,7 @@ static int take_timers(struct turn *t)
     struct acting a;
     QP_TRY(acting_load(&a, t, WINDOW_WAITS));
     QP_TRY(instance_timers(&a.s, acting_now(t)));
-    return save_and_settle(&a, AGENT_REPORTED, QP_NONE);
+    return acting_conclude(&a, AGENT_REPORTED, QP_NONE);
 }
 
 static int ask(void *state, struct turn *t, const struct kind_question *asking, struct qp_err *err)
@@ -111,103 +102,6 @@ static int resume(void *state, struct turn *t)
     QP_TRY(instance_set_mode(&a.s, acting_now(t), MODE_RUN));
     QP_TRY(acting_save(&a));
     return acting_settle(&a, NULL);
-}
-
-/* --------------------------------------------------------------------------------------------- retry */
-
-/* The work of "b0/1p0": branch 0, position 1p0. */
-static int find_part(const struct instance *s, qp_str part, struct qp_err *err,
-                     struct status **out_status)
-{
-    int64_t branch = 0;
-    const char *slash = memchr(part.p, '/', part.n);
-    size_t at = slash == NULL ? 0 : (size_t)(slash - part.p);
-    *out_status = NULL;
-    if (at > 1 && part.p[0] == 'b' && members_i64((qp_str){part.p + 1, at - 1}, &branch)) {
-        qp_str position = {part.p + at + 1, part.n - at - 1};
-        *out_status = status_find(&s->statuses, branch, position);
-    }
-    return *out_status != NULL
-               ? QP_OK
-               : err_set(err, QP_E_NOT_FOUND,
-                         "the instance has no work '%.*s'; name it by branch and position, as "
-                         "b0/1p0: quipu show --decisions lists them",
-                         STR_ARG(part));
-}
-
-/* The GUID of the decision that is out (turn_decision). */
-static int decision_guid(struct turn *t, const struct act_row *act, qp_str *out_guid)
-{
-    char number[32];
-    int n =
-        snprintf(number, sizeof number, "decide %lld", (long long)ledger_leg2_entries(act->ledger));
-    return step_guid(t->bundle, t->job->owner_guid, (qp_str){number, (size_t)n}, out_guid);
-}
-
-static int decision_message(struct turn *t, const struct msg_row **out_message)
-{
-    struct msg_row key = {.ns = t->site.ref.ns, .job = t->site.ref.job};
-    const struct act_row *act = NULL;
-    const void *row = NULL;
-    QP_TRY(turn_act(t, AGENT_ADDRESS, &act));
-    QP_ASSERT(act != NULL);
-    QP_TRY(decision_guid(t, act, &key.guid));
-    QP_TRY(bundle_get(t->bundle, TABLE_msg, &key, &row));
-    *out_message = row;
-    return QP_OK;
-}
-
-/* A decision that was given out too often is a dead letter as well, though it has not failed. */
-static int revive_decision(struct acting *a, const struct msg_row *m)
-{
-    struct op revive = {.kind = OP_msg_revive, .msg_revive = {.ref = {m->ns, m->job, m->guid, 0}}};
-    struct op unpark = {.kind = OP_job_set,
-                        .job_set = {.ref = a->t->site.ref, .what = JOB_SET_PARKED}};
-    a->s.decision_attempt += m->tries > 1 ? m->tries - 1 : 0;
-    QP_TRY(turn_op(a->t, &revive));
-    QP_TRY(turn_op(a->t, &unpark));
-    a->s.parked = true;
-    return bundle_run(a->t->bundle);
-}
-
-static int give_attempts(struct acting *a)
-{
-    for (size_t i = 0; i < a->s.effect_count; i++) {
-        const struct effect *effect = &a->s.effects[i];
-        struct answer_at again = {.purpose = QP_STR("again"),
-                                  .code = AGENT_AGAIN,
-                                  .payload = QP_STR("{}"), /* a code is kept with its output */
-                                  .each = true};
-        if (effect->kind != EFFECT_TASK && effect->kind != EFFECT_CHILD) {
-            continue;
-        }
-        QP_TRY(agent_work_address(turn_arena(a->t), effect->status->branch_key,
-                                  effect->status->number, &again.addr));
-        QP_TRY(turn_answer_at(a->t, &again));
-    }
-    return QP_OK;
-}
-
-static int retry(void *state, struct turn *t, qp_str part, struct qp_err *err)
-{
-    struct acting a;
-    struct status *status = NULL;
-    const struct msg_row *m = NULL;
-    (void)state;
-    QP_TRY(acting_load(&a, t, WINDOW_WAITS | WINDOW_WORKS));
-    if (!str_is_none(part)) {
-        QP_TRY(find_part(&a.s, part, err, &status));
-    }
-    QP_TRY(decision_message(t, &m));
-    if (status == NULL && m != NULL && m->state == MSG_DEAD) {
-        QP_TRY(revive_decision(&a, m));
-    }
-    QP_TRY(instance_retry(&a.s, acting_now(t), status));
-    if (a.s.ignored) {
-        return err_set(err, QP_E_CONFLICT, "nothing of the instance has failed");
-    }
-    QP_TRY(give_attempts(&a));
-    return save_and_settle(&a, AGENT_RETRIED, part);
 }
 
 /* ------------------------------------------------------------------------------------------- results */
@@ -323,6 +217,9 @@ static int check_decision(struct turn *t, qp_str text, struct qp_err *err)
                        text.n, LIMIT_FLOW_DECISION_SIZE);
     }
     QP_TRY(acting_load(&a, t, WINDOW_WAITS | WINDOW_BATCH));
+    if (!a.s.decision_ongoing || a.s.parked) {
+        return QP_E_STALE; /* it was taken, or the instance is over; the fence of the task is compared later */
+    }
     return draft_read(turn_arena(t), text, &a.s, err, &draft);
 }
 
@@ -347,12 +244,8 @@ static int result(void *state, struct turn *t, struct bringing *x, struct qp_err
 static int count_attempts(const struct sight *sight, const struct act_row *act, struct instance *s)
 {
     const void *row = NULL;
-    char number[32];
     unsigned char guid[LIMIT_GUID_SIZE];
-    qp_str owner = sight->job->owner_guid;
-    int n =
-        snprintf(number, sizeof number, "decide %lld", (long long)ledger_leg2_entries(act->ledger));
-    hash_guid(owner.p, owner.n, number, (size_t)n, guid);
+    deciding_guid(sight->job, act, guid);
     struct msg_row key = {.ns = sight->job->ns,
                           .job = sight->job->job,
                           .guid = {(const char *)guid, LIMIT_GUID_SIZE}};
@@ -492,7 +385,7 @@ const struct face agent_face = {.kind = AGENT_KIND,
                                 .resolve_start = resolve_start,
                                 .ask = ask,
                                 .resume = resume,
-                                .retry = retry,
+                                .retry = agent_retry,
                                 .result = result,
                                 .describe_activity = describe_activity,
                                 .describe_history = describe_history,

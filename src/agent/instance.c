@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/failpoint.h"
+
 void instance_init(struct instance *s, struct arena *arena, qp_str id, qp_str workflow_name)
 {
     *s = (struct instance){
@@ -194,7 +196,7 @@ static void count_state(struct instance *s, struct status *status, enum work_sta
 static int prepare_success(struct instance *s, const struct action *action)
 {
     struct status *status = action->status;
-    QP_ASSERT(status->state != WORK_SUCCESSFUL);
+    QP_ASSERT(status->state != WORK_SUCCESSFUL || PLANT(result_twice));
     QP_ASSERT(status->completed);
     count_state(s, status, WORK_SUCCESSFUL);
     status->output = action->call.output;
@@ -513,7 +515,8 @@ static struct wait_event find_event(const struct instance *s, qp_str name, int64
     if (str_is_none(name)) {
         return (struct wait_event){0};
     }
-    struct wait_event found = find_in_batch(s, name, index);
+    struct wait_event found =
+        PLANT(event_missed) ? (struct wait_event){0} : find_in_batch(s, name, index);
     return found.call != NULL ? found : find_in_buffer(s, name);
 }
 
@@ -665,7 +668,7 @@ int instance_decided(struct instance *s, int64_t now_ms, const struct draft *dra
     QP_TRY(apply_properties(s, draft));
     QP_TRY(apply_outputs(s, draft));
     s->decision_ongoing = false;
-    if (s->open_count == 0 && s->buffer_count == 0) {
+    if (s->open_count == 0 && (s->buffer_count == 0 || PLANT(event_lost))) {
         return complete(s);
     }
     return try_trigger(s, at_ms);

@@ -17,7 +17,8 @@
 #include "agent/draft_text.h"
 #include "agent/members.h"
 #include "agent/start.h"
-#include "kernel/message.h"
+#include "base/failpoint.h"
+#include "kernel/deciding.h"
 #include "store/error.h"
 
 static bool is_trigger(const struct turn *t)
@@ -73,10 +74,8 @@ static int enter_wait(struct turn *t, struct acting *a, const struct status *sta
         return QP_OK;
     }
     QP_TRY(rows_get_wait(turn_arena(t), text, &work, &end_ms));
-    if (end_ms == WORK_NO_END || acting_is_led(t)) {
-        return QP_OK;
-    }
-    return turn_timer(t, QP_STR("wait"), end_ms > acting_now(t) ? end_ms - acting_now(t) : 0);
+    bool has_timer = end_ms != WORK_NO_END && !acting_is_led(t);
+    return has_timer ? turn_timer_at(t, QP_STR("wait"), end_ms) : QP_OK;
 }
 
 static int enter_work(struct turn *t)
@@ -121,31 +120,28 @@ static int yields(struct turn *t, bool *out_yields)
 /* ----------------------------------------------------------------------------------------- step 1 */
 
 /* {"made":["~a0a0",..]}: the works that step 2 enters. */
-static int keep_made(const struct acting *a, qp_str *out_text)
+static int write_made(const struct acting *a, struct buf *out)
 {
-    struct buf out;
-    struct json_writer w;
-    int rc = QP_OK;
-    buf_init(&out, turn_arena(a->t)->env, 0);
-    json_writer_init(&w, &out);
-    json_begin_object(&w);
-    json_key(&w, QP_STR("made"));
-    json_begin_array(&w);
-    for (size_t i = 0; i < a->s.statuses.count && rc == QP_OK; i++) {
+    size_t count = 0;
+    buf_text(out, "{\"made\":[");
+    for (size_t i = 0; i < a->s.statuses.count; i++) {
         const struct status *status = a->s.statuses.items[i];
         qp_str address;
         if (status->number >= a->stored.work_count) {
-            rc = agent_work_address(turn_arena(a->t), status->branch_key, status->number, &address);
-            if (rc == QP_OK) {
-                json_put_str(&w, address);
-            }
+            QP_TRY(
+                agent_work_address(turn_arena(a->t), status->branch_key, status->number, &address));
+            deciding_put_made(out, count++, address);
         }
     }
-    json_end_array(&w);
-    json_end_object(&w);
-    if (rc == QP_OK) {
-        rc = json_writer_done(&w);
-    }
+    buf_text(out, "]}");
+    return buf_rc(out);
+}
+
+static int keep_made(const struct acting *a, qp_str *out_text)
+{
+    struct buf out;
+    buf_init(&out, turn_arena(a->t)->env, 0);
+    int rc = write_made(a, &out);
     if (rc == QP_OK && !arena_copy(turn_arena(a->t), buf_slice(&out), out_text)) {
         rc = QP_E_NOMEM;
     }
@@ -210,6 +206,20 @@ static int read_answer(struct turn *t, int64_t code, qp_str payload, struct inst
     return str_is_none(failed) ? QP_OK : read_failure(t, failed, out);
 }
 
+/* A timer that has fired says that its time has come, whatever the clock of this commit is: it may be behind that of the commit
+ * that made the timer due, and no other message would end the wait. */
+static int64_t timer_now(const struct acting *a, const struct status *status)
+{
+    int64_t now_ms = acting_now(a->t);
+    for (size_t i = 0; i < a->s.wait_count; i++) {
+        const struct wait *wait = &a->s.waits[i];
+        if (wait->status == status && wait->end_ms != WORK_NO_END && wait->end_ms > now_ms) {
+            now_ms = wait->end_ms;
+        }
+    }
+    return now_ms;
+}
+
 static int reported(struct turn *t, struct work *work)
 {
     struct acting a;
@@ -218,7 +228,7 @@ static int reported(struct turn *t, struct work *work)
     QP_TRY(acting_work(&a, t->site.addr, &status));
     QP_ASSERT(status != NULL);
     if (status->work.type == WORK_WAIT) {
-        QP_TRY(instance_timers(&a.s, acting_now(t)));
+        QP_TRY(instance_timers(&a.s, timer_now(&a, status)));
     } else {
         struct instance_report report = {.branch_key = status->branch_key,
                                          .position = status->work.position,
@@ -226,6 +236,10 @@ static int reported(struct turn *t, struct work *work)
         QP_TRY(read_answer(t, work->code, work->output, &report));
         QP_TRY(attempt_end(t, status));
         QP_TRY(instance_report(&a.s, acting_now(t), &report));
+        if (PLANT(result_twice) && t->stepwise) {
+            status->completed = false;
+            QP_TRY(instance_report(&a.s, acting_now(t), &report));
+        }
     }
     return acting_save(&a);
 }
@@ -256,10 +270,10 @@ static int enter_one(struct acting *a, qp_str address)
 static int enter_made(struct acting *a)
 {
     struct raw_walk kept = {.rest = a->t->guid.output};
+    qp_str address;
     while (raw_each(&kept)) {
         struct raw_walk made = {.rest = kept.value};
-        while (raw_each(&made)) {
-            qp_str address = {made.value.p + 1, made.value.n - 2};
+        while (deciding_made(&made, &address)) {
             QP_TRY(enter_one(a, address));
         }
     }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "agent/acting.h"
-#include "kernel/message.h"
+#include "kernel/deciding.h"
 #include "kernel/properties.h"
 
 struct asking {
@@ -76,70 +76,10 @@ static int rule_rows(void *state, const struct sight *sight, qp_str *out_wrong)
 
 /* ----------------------------------------------------------------------------------------------- B2 */
 
-/* What there is of a decision: its task, or what its result has become. */
-struct decision_rows {
-    bool has_task;
-    bool is_dead;
-    bool has_answer;
-    bool has_entry; /* a GUID without step 1, or one whose step 2 is still to come */
-};
-
-static int see_message(void *context, const void *row)
-{
-    struct decision_rows *d = context;
-    const struct msg_row *m = row;
-    if (!str_equal(m->addr, AGENT_ADDRESS)) {
-        return QP_OK;
-    }
-    d->has_task |= m->kind == MESSAGE_TASK && m->state != MSG_DEAD;
-    d->is_dead |= m->kind == MESSAGE_TASK && m->state == MSG_DEAD;
-    d->has_answer |= m->kind == MESSAGE_ANSWER || m->kind == MESSAGE_RESULT;
-    return QP_OK;
-}
-
-static int see_guid(void *context, const void *row)
-{
-    struct decision_rows *d = context;
-    d->has_entry |= !guid_has_spawned(((const struct guid_row *)row)->ledger);
-    return QP_OK;
-}
-
-static int see_act(void *context, const void *row)
-{
-    struct decision_rows *d = context;
-    const struct act_row *act = row;
-    d->has_entry |= !str_is_none(act->guid) && !guid_has_spawned(act->guid_ledger);
-    return QP_OK;
-}
-
-static int see_decision(const struct sight *sight, struct decision_rows *out)
-{
-    struct job_ref ref = {sight->job->ns, sight->job->job};
-    struct msg_row messages = {.ns = ref.ns, .job = ref.job};
-    struct guid_row guids = {.ns = ref.ns, .job = ref.job, .addr = AGENT_ADDRESS};
-    struct act_row acts = {.ns = ref.ns, .job = ref.job};
-    struct scan scan = {.table = TABLE_msg,
-                        .index = -1,
-                        .prefix = &messages,
-                        .prefix_count = 2,
-                        .limit = SIZE_MAX,
-                        .slim = true};
-    *out = (struct decision_rows){0};
-    QP_TRY(store_scan(sight->store, &scan, out, see_message, sight->err));
-    scan.table = TABLE_guid;
-    scan.prefix = &guids;
-    scan.prefix_count = 3;
-    QP_TRY(store_scan(sight->store, &scan, out, see_guid, sight->err));
-    scan.table = TABLE_act;
-    scan.prefix = &acts;
-    scan.prefix_count = 2;
-    return store_scan(sight->store, &scan, out, see_act, sight->err);
-}
-
 static int rule_decision(void *state, const struct sight *sight, qp_str *out_wrong)
 {
     struct asking a;
-    struct decision_rows d;
+    struct deciding_seen d;
     bool there = false;
     bool whole = true;
     (void)state;
@@ -147,11 +87,11 @@ static int rule_decision(void *state, const struct sight *sight, qp_str *out_wro
     if (!there || sight->job->state != JOB_OPEN) {
         return QP_OK;
     }
-    QP_TRY(see_decision(sight, &d));
-    if (a.s.decision_ongoing && !(d.has_task || d.is_dead || d.has_answer || d.has_entry)) {
+    QP_TRY(deciding_see(sight, AGENT_ADDRESS, &d));
+    if (a.s.decision_ongoing && !(d.has_task || d.is_dead || d.has_answer || d.is_due)) {
         return found(&a, "a decision is ongoing, and neither its task nor its answer is there");
     }
-    if (!a.s.decision_ongoing && (d.has_task || d.is_dead || d.has_answer)) {
+    if (!a.s.decision_ongoing && (d.has_task || d.is_dead || (d.has_answer && !d.is_applied))) {
         return found(&a, "no decision is ongoing, and the task or the answer of one is there");
     }
     return a.s.parked && !d.is_dead

@@ -26,7 +26,12 @@ static const struct seed seeds[] = {
     {"", {{.kind = EDIT_NONE}}}, /* the healthy world: nothing is found */
     SEED("B1", PUT(data, JOB, "quipu:chunk:a0", value, TEXT_OF("0,1,2,7")))
         SEED("B1", PUT(data, JOB, "quipu:chunk:a0", value, TEXT_OF("0,1,2")))
-            SEED("B2", SET(msg, JOB, "agent,0,0", kind, MESSAGE_SWEEP))
+            SEED("B2", SET(msg, JOB, "agent,0,0", kind, MESSAGE_SWEEP)) SEED(
+                "B2", PUT(data, JOB, "quipu:agent", value,
+                          TEXT_OF("{\"v\":1,\"index\":3,\"triggered\":1767225600000,\"attempt\":1,"
+                                  "\"branches\":4,\"executions\":5,\"open\":3,\"works\":2,"
+                                  "\"last\":1767225600000,\"order\":4,\"waits\":1,"
+                                  "\"properties\":1}")))
                 SEED("B3", PUT(data, JOB, "quipu:work:a0a1", value,
                                TEXT_OF("{\"state\":0,\"attempt\":1,\"done\":true}")))
                     SEED("B4", PUT(data, JOB, "quipu:work:a0a0", value,

@@ -36,9 +36,13 @@
     X(signal_twice)      /* a signal that was kept for a job is delivered, and still kept */       \
     X(decision_twice)    /* the events of a decision that is resumed are counted again */          \
     X(decision_hole)     /* a decision that dies between its steps has lost its first event */     \
-    X(stale_names) /* names mean what they meant when the node last looked between commits */      \
-    X(node_alone)  /* an item is a duplicate whatever the context its node was expanded in */      \
-    X(lost_way)    /* an item that is through does not say so to the next gate */
+    X(stale_names)      /* names mean what they meant when the node last looked between commits */ \
+    X(node_alone)       /* an item is a duplicate whatever the context its node was expanded in */ \
+    X(lost_way)         /* an item that is through does not say so to the next gate */             \
+    X(stale_properties) /* a replay that is left posts what properties were, and it is written */  \
+    X(result_twice)     /* a result of a work is taken again when its answer is resumed */         \
+    X(event_lost)       /* a decision that ends an instance does not look into the buffer */       \
+    X(event_missed)     /* a wait does not look at the events of the batch that asked for it */
 
 #ifdef QP_FAILPOINTS
 enum plant {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/omap.h"
+#include "kernel/deciding.h"
 
 int command_refused(struct qp_err *err, size_t index, const char *member, const char *text)
 {
@@ -294,7 +295,7 @@ int decision_keep(const struct qp_env *env, struct arena *arena, const struct de
                   qp_str *out_text)
 {
     struct buf out;
-    const char *comma = "";
+    size_t made = 0;
     int rc;
     buf_init(&out, env, LIMIT_PAYLOAD_HARD_SIZE);
     buf_printf(&out, "{\"seen\":%lld,\"after\":%lld,\"end\":\"%s\"", (long long)d->base,
@@ -309,8 +310,7 @@ int decision_keep(const struct qp_env *env, struct arena *arena, const struct de
     buf_text(&out, ",\"made\":[");
     for (size_t i = 0; i < d->count; i++) {
         if (!d->commands[i].again) {
-            buf_printf(&out, "%s\"%.*s\"", comma, STR_ARG(d->commands[i].addr));
-            comma = ",";
+            deciding_put_made(&out, made++, d->commands[i].addr);
         }
     }
     buf_text(&out, "]}");

@@ -17,6 +17,7 @@
 #include "flow/cancel.h"
 #include "flow/copy.h"
 #include "flow/flow.h"
+#include "kernel/deciding.h"
 #include "kernel/face.h"
 #include "store/error.h"
 
@@ -70,8 +71,7 @@ static int got_address(struct turn *t, qp_str *out_addr)
 
 static int enter_timer(struct turn *t)
 {
-    qp_ms delay = number(t, "until") - bundle_now(t->bundle);
-    return turn_timer(t, QP_STR("sleep"), delay > 0 ? delay : 0);
+    return turn_timer_at(t, QP_STR("sleep"), number(t, "until"));
 }
 
 /* Names have no escapes: they were checked to be names. */

@@ -18,6 +18,7 @@
 #include "flow/decision_read.h"
 #include "flow/event.h"
 #include "flow/flow.h"
+#include "kernel/deciding.h"
 #include "kernel/message.h"
 #include "kernel/properties.h"
 #include "store/error.h"
@@ -267,8 +268,8 @@ static int bounded_after(struct turn *t, int64_t after, int64_t made, int64_t *o
 
 static int enter_made(struct turn *t, struct raw_walk made, int64_t *out_waiting)
 {
-    while (raw_each(&made)) {
-        qp_str addr = {made.value.p + 1, made.value.n - 2};
+    qp_str addr;
+    while (deciding_made(&made, &addr)) {
         const struct act_row *act = NULL;
         QP_TRY(turn_act(t, addr, &act));
         if (PLANT(decision_hole) && act == NULL) {

@@ -12,8 +12,8 @@
 
 #include "flow/flow.h"
 #include "flow/view.h"
+#include "kernel/deciding.h"
 #include "kernel/ledger.h"
-#include "kernel/message.h"
 
 struct passed {
     struct location at;
@@ -289,31 +289,18 @@ static int find_flow(struct walk *w, bool *out_begun)
     return QP_OK;
 }
 
-/* QP_E_DONE: a task or an answer of the flow itself is there. */
-static int find_decision(void *context, const void *row)
-{
-    const struct msg_row *m = row;
-    bool decides =
-        m->kind == MESSAGE_TASK || m->kind == MESSAGE_ANSWER || m->kind == MESSAGE_RESULT;
-    (void)context;
-    return decides && str_equal(m->addr, FLOW_ADDRESS) ? QP_E_DONE : QP_OK;
-}
-
 /* Something that decides next: the task or the response of a decision, or an open work. */
 static int has_wake(struct walk *w, bool *out_wakes)
 {
-    struct msg_row of = {.ns = w->sight->job->ns, .job = w->sight->job->job};
-    struct scan scan = {
-        .table = TABLE_msg, .index = -1, .prefix = &of, .prefix_count = 2, .limit = SIZE_MAX};
-    int rc;
+    struct deciding_seen seen;
     if (w->flow.waits == ACT_WAITS) {
         QP_TRY(walk_events(w, ask_place));
         *out_wakes = w->open > 0 || !str_is_none(w->wrong); /* what is wrong is H7's to say */
         return QP_OK;
     }
-    rc = store_scan(w->sight->store, &scan, NULL, find_decision, w->sight->err);
-    *out_wakes = rc == QP_E_DONE;
-    return rc == QP_E_DONE ? QP_OK : rc;
+    QP_TRY(deciding_see(w->sight, FLOW_ADDRESS, &seen));
+    *out_wakes = seen.has_task || seen.is_dead || seen.has_answer;
+    return QP_OK;
 }
 
 static int rule_wakes(void *state, const struct sight *sight, qp_str *out_wrong)

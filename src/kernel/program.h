@@ -96,7 +96,7 @@ struct program {
      * afterwards, and delta follows from it unless `given`. NULL: no children; an answer with an
      * error code ends the job as failed. spawn.notify, when it has an address: the activity there that decides is
      * notified of this answer, or, with `rests`, this answer is its decision (op_act_notify). If it has something to
-     * decide on now, its next decision is put (turn_decision): all in this commit. */
+     * decide on now, its next decision is put (deciding.h): all in this commit. */
     int (*spawn)(struct turn *t, struct spawn *out_spawn);
     /* Step 3: the job's output. NULL: that of the activity that closed it stays where it is. */
     int (*complete)(struct turn *t, struct complete *out_complete);
@@ -165,9 +165,6 @@ struct task_for {
     qp_str guid;
 };
 int turn_task_for(struct turn *t, const struct task_for *task) QP_MUST_USE;
-/* The next decision of an activity: a task on the topic of its row, whose GUID follows from the job and the number of its
- * Leg2 entries so far. The first is put by its Leg1; all others by the kernel (spawn.notify). At most one is out. */
-int turn_decision(struct turn *t, qp_str addr) QP_MUST_USE;
 int turn_timer(struct turn *t, qp_str purpose, qp_ms delay_ms) QP_MUST_USE;
 int turn_hook(struct turn *t, qp_str topic, qp_str key, bool keep) QP_MUST_USE;
 /* Leg1 of a program that takes signals: the activity is answered by the next signal to its job of one of these names, or

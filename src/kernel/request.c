@@ -3,6 +3,7 @@
 
 #include "kernel/engine_internal.h"
 #include "kernel/face.h"
+#include "kernel/revive.h"
 #include "store/error.h"
 
 /* What the record of a key says of the signal that was sent with it. */
@@ -115,41 +116,13 @@ void request_end(struct request_end *r)
     r->command.decide = end_decide;
 }
 
-/* The dead letters of a job, back into their streams; *out_count: how many there were. */
-static int revive(struct bundle *b, const struct job_row *job, size_t *out_count)
-{
-    struct msg_row prefix = {.ns = job->ns, .job = job->job};
-    struct scan scan = {.table = TABLE_msg,
-                        .index = -1,
-                        .prefix = &prefix,
-                        .prefix_count = 2,
-                        .limit = LIMIT_CLAIM_MESSAGES};
-    struct bundle_rows found;
-    *out_count = 0;
-    QP_TRY(bundle_scan(b, &scan, &found));
-    while (found.count > 0) {
-        for (size_t i = 0; i < found.count; i++) {
-            const struct msg_row *m = found.rows[i];
-            struct op op = {.kind = OP_msg_revive,
-                            .msg_revive = {.ref = {m->ns, m->job, m->guid, 0}}};
-            if (m->state == MSG_DEAD) {
-                QP_TRY(step_op(b, &op));
-                (*out_count)++;
-            }
-            scan.after = m;
-        }
-        QP_TRY(bundle_scan(b, &scan, &found));
-    }
-    return QP_OK;
-}
-
 /* A job that is closed is not parked, people see how it has ended. What completes it may be a dead letter all the same: the
  * one thing of it that a person can let go on. */
 static int revive_closer(struct bundle *b, const struct job_row *job)
 {
-    size_t count;
-    QP_TRY(revive(b, job, &count));
-    return count > 0 ? QP_OK : QP_E_CONFLICT;
+    struct revived revived;
+    QP_TRY(job_revive(b, (struct job_ref){job->ns, job->job}, QP_NONE, &revived));
+    return revived.count > 0 ? QP_OK : QP_E_CONFLICT;
 }
 
 /* The kind's own way. */
@@ -172,8 +145,8 @@ static int unpark_decide(struct engine *e, struct command *c, struct bundle *b)
     struct faces *faces = engine_kernel(e)->faces;
     const struct faced *of;
     const struct job_row *job = NULL;
+    struct revived revived;
     struct op op = {.kind = OP_job_set, .job_set = {.what = JOB_SET_PARKED}};
-    size_t count;
     r->refusal = (struct refusal){0};
     QP_TRY(keyed_begin(&r->keyed, b));
     QP_TRY(request_job(b, r->ns, r->jid, &job));
@@ -191,7 +164,7 @@ static int unpark_decide(struct engine *e, struct command *c, struct bundle *b)
         return QP_E_CONFLICT;
     }
     op.job_set.ref = (struct job_ref){job->ns, job->job};
-    QP_TRY(revive(b, job, &count));
+    QP_TRY(job_revive(b, op.job_set.ref, QP_NONE, &revived));
     return step_op(b, &op);
 }
 

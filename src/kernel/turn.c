@@ -11,6 +11,7 @@
 
 #include "base/failpoint.h"
 #include "kernel/chores.h"
+#include "kernel/deciding.h"
 #include "kernel/turn_internal.h"
 #include "store/error.h"
 

@@ -305,20 +305,6 @@ int turn_task(struct turn *t, qp_str topic)
     return turn_task_for(t, &task);
 }
 
-int turn_decision(struct turn *t, qp_str addr)
-{
-    char number[32];
-    struct task_for task = {0};
-    int n;
-    QP_TRY(turn_act(t, addr, &task.act));
-    QP_ASSERT(task.act != NULL);
-    n = snprintf(number, sizeof number, "decide %lld",
-                 (long long)ledger_leg2_entries(task.act->ledger));
-    QP_TRY(step_guid(t->bundle, t->job->owner_guid, (qp_str){number, (size_t)n}, &task.guid));
-    task.topic = task.act->topic;
-    return turn_task_for(t, &task);
-}
-
 int turn_guid_of(struct turn *t, const struct act_row *act, qp_str purpose, qp_str *out_guid)
 {
     QP_TRY(step_guid(t->bundle, act->parent_guid, act->addr, out_guid));

@@ -161,6 +161,156 @@ static void test_wrong_values(void **state)
     }
 }
 
+/* ------------------------------------------------------------------------ every value of every trace */
+
+/* A trace that is written anew, with one value of its states changed. */
+struct changing {
+    struct json_writer *w;
+    size_t left; /* values of states to pass before the one that is changed */
+    bool is_done;
+    char path[256]; /* of it, in its state */
+    size_t step;    /* and its step, from 1 */
+};
+
+static void write_changed(struct changing *c, const struct json *value)
+{
+    int64_t number = 0;
+    bool truth = false;
+    qp_str text = QP_NONE;
+    if (json_as_i64(value, &number)) {
+        json_put_i64(c->w, number + 1);
+    } else if (json_as_bool(value, &truth)) {
+        json_put_bool(c->w, !truth);
+    } else if (json_as_str(value, &text)) {
+        json_put_str(c->w, text.n > 0 ? QP_STR("") : QP_STR("x"));
+    } else {
+        json_put_i64(c->w, 1); /* instead of null */
+    }
+    c->is_done = true;
+}
+
+static void write_state(struct changing *c, const struct json *value, size_t path_size);
+
+static void write_below(struct changing *c, qp_str key, const struct json *value, size_t path_size)
+{
+    size_t room = sizeof c->path - path_size;
+    size_t size = path_size;
+    if (!c->is_done) {
+        size += (size_t)snprintf(c->path + path_size, room, "/%.*s", STR_ARG(key));
+    }
+    assert_true(size < sizeof c->path);
+    write_state(c, value, size);
+}
+
+static void write_items(struct changing *c, const struct json *array, size_t path_size)
+{
+    json_begin_array(c->w);
+    for (size_t i = 0; i < json_count(array); i++) {
+        char index[24];
+        (void)snprintf(index, sizeof index, "%zu", i);
+        write_below(c, str_from(index), json_at(array, i), path_size);
+    }
+    json_end_array(c->w);
+}
+
+static void write_state(struct changing *c, const struct json *value, size_t path_size)
+{
+    struct json_walk walk = {0};
+    if (json_is(value, JSON_KIND_OBJECT)) {
+        json_begin_object(c->w);
+        while (json_each(value, &walk)) {
+            json_key(c->w, walk.key);
+            write_below(c, walk.key, walk.value, path_size);
+        }
+        json_end_object(c->w);
+    } else if (json_is(value, JSON_KIND_ARRAY)) {
+        write_items(c, value, path_size);
+    } else if (!c->is_done && c->left-- == 0) {
+        write_changed(c, value);
+    } else {
+        json_write_tree(c->w, value);
+    }
+}
+
+static void write_step(struct changing *c, const struct json *step)
+{
+    struct json_walk walk = {0};
+    json_begin_object(c->w);
+    while (json_each(step, &walk)) {
+        json_key(c->w, walk.key);
+        if (str_equal(walk.key, QP_STR("state"))) {
+            write_state(c, walk.value, 0);
+        } else {
+            json_write_tree(c->w, walk.value);
+        }
+    }
+    json_end_object(c->w);
+}
+
+static void write_trace(struct changing *c, const struct json *trace)
+{
+    struct json_walk walk = {0};
+    json_begin_object(c->w);
+    while (json_each(trace, &walk)) {
+        json_key(c->w, walk.key);
+        if (!str_equal(walk.key, QP_STR("steps"))) {
+            json_write_tree(c->w, walk.value);
+            continue;
+        }
+        json_begin_array(c->w);
+        for (size_t i = 0; i < json_count(walk.value); i++) {
+            c->step += c->is_done ? 0 : 1;
+            write_step(c, json_at(walk.value, i));
+        }
+        json_end_array(c->w);
+    }
+    json_end_object(c->w);
+}
+
+/* False: the trace has fewer values. */
+static bool is_reported(const char *name, const struct json *trace, size_t number)
+{
+    struct json_writer w;
+    struct changing c = {.w = &w, .left = number};
+    struct buf text;
+    struct outcome o;
+    char line[320];
+    buf_init(&text, &t.env, 0);
+    json_writer_init(&w, &text);
+    write_trace(&c, trace);
+    assert_int_equal(json_writer_done(&w), QP_OK);
+    if (c.is_done) {
+        play(buf_slice(&text), &o);
+        buf_byte(&o.out, '\0');
+        (void)snprintf(line, sizeof line, "step %zu: %s: expected ", c.step, c.path);
+        if (o.rc != QP_OK || o.differences != 1 || strncmp(o.out.p, line, strlen(line)) != 0) {
+            fail_msg("%s, value %zu: not '%s', but %s", name, number, line, o.out.p);
+        }
+        buf_done(&o.out);
+    }
+    buf_done(&text);
+    return c.is_done;
+}
+
+/* Each wrong value is reported once, with its step and its place. */
+static void reports_changes(const char *name, qp_str text)
+{
+    size_t stride = testenv_is_torture() ? 1 : 7;
+    struct json *trace = NULL;
+    size_t number = 0;
+    assert_int_equal(json_build(&t.env, text, NULL, &trace), QP_OK);
+    while (is_reported(name, trace, number)) {
+        number += stride;
+    }
+    assert_true(number > 0);
+    json_free(trace);
+}
+
+static void test_002_each_wrong_value(void **state)
+{
+    each_trace(reports_changes);
+}
+
 #define STEP FIRST "{}},{\"t\":1,"
 #define WORKS(list) STEP "\"do\":\"decision\",\"runs\":[{\"execute\":[{\"works\":" list "}]}]}]}"
 
@@ -216,6 +366,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_002_traces, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_wrong_values, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_002_each_wrong_value, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bad_files, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

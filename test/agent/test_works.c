@@ -218,6 +218,90 @@ static void test_leases_run_out(void **state)
     each_store(leased);
 }
 
+/* The id of the open job of a workflow. */
+struct named_job {
+    const char *workflow;
+    char id[LIMIT_ID_SIZE + 1];
+};
+
+static int find_open(void *context, const void *row)
+{
+    struct named_job *f = context;
+    const struct job_row *job = row;
+    if (job->state == JOB_OPEN && str_equal(job->workflow, str_from(f->workflow))) {
+        (void)snprintf(f->id, sizeof f->id, "%.*s", STR_ARG(job->jid));
+    }
+    return QP_OK;
+}
+
+static struct named_job open_job(const char *workflow)
+{
+    struct scan all = {.table = TABLE_job, .index = -1, .limit = SIZE_MAX};
+    struct named_job f = {.workflow = workflow};
+    assert_int_equal(store_scan(drive.stage.run.f.s, &all, &f, find_open, NULL), QP_OK);
+    return f;
+}
+
+static void kill_until_given_up(void)
+{
+    for (int i = 0; i < LIMIT_DELIVERIES; i++) {
+        assert_non_null(drive.stage.run.first);
+        graphrun_kill(&drive.stage.run);
+        agentdrive_wait(&drive, 1000);
+    }
+    assert_null(drive.stage.run.first);
+}
+
+/* Engines die with a task until it is a dead letter: its job is parked for that, whatever else happens to the instance, until a retry
+ * gives the task again. It is the same attempt, with no second onStart. */
+static void delivered_too_often(enum storetest_kind kind)
+{
+    static const char why[] = "delivered too often";
+    begin(kind, task(true, 0), AGENTREPLY_KEEP);
+    kill_until_given_up();
+    const struct job_row *job = graphrun_job(&drive.stage.run, AGENTDRIVE_ID);
+    assert_true(job->parked.n > strlen(why) && memcmp(job->parked.p, why, strlen(why)) == 0);
+    assert_int_equal(agentdrive_event(&drive, "E"), QP_OK);
+    agentdrive_settle(&drive);
+    graphrun_expect(&drive.stage.run, AGENTDRIVE_ID, "parked", NULL);
+    assert_int_equal(agentdrive_retry(&drive, kind % 2 == 0 ? NULL : "b0/1"), QP_OK);
+    agentdrive_settle(&drive);
+    graphrun_expect(&drive.stage.run, AGENTDRIVE_ID, "running", NULL);
+    assert_int_equal(work_of()->attempt, 1);
+    reply = AGENTREPLY_DONE;
+    agentdrive_settle(&drive);
+    graphrun_expect(&drive.stage.run, AGENTDRIVE_ID, "completed", NULL);
+    finish("se+");
+}
+
+static void test_delivered_too_often(void **state)
+{
+    (void)state;
+    each_store(delivered_too_often);
+}
+
+/* The same of a task that is a job of its own: it is that job which is parked. */
+static void dispatched_too_often(enum storetest_kind kind)
+{
+    char id[64]; /* a UUID */
+    begin(kind, task(false, 0), AGENTREPLY_KEEP);
+    (void)snprintf(id, sizeof id, "%.60s", open_job("A").id);
+    kill_until_given_up();
+    graphrun_expect(&drive.stage.run, id, "parked", NULL);
+    (void)snprintf(drive.stage.id, sizeof drive.stage.id, "%s", id);
+    assert_int_equal(agentdrive_retry(&drive, NULL), QP_OK);
+    reply = AGENTREPLY_DONE;
+    agentdrive_settle(&drive);
+    graphrun_expect(&drive.stage.run, id, "completed", NULL);
+    finish("s+");
+}
+
+static void test_dispatched_too_often(void **state)
+{
+    (void)state;
+    each_store(dispatched_too_often);
+}
+
 /* A dispatched task that fails for good: the instance is parked for it, though it has ended nothing else; its next attempt is
  * another job, and begins where the first has stopped. */
 static void dispatched_fails(enum storetest_kind kind)
@@ -248,30 +332,6 @@ static void test_dispatched_fails(void **state)
 {
     (void)state;
     each_store(dispatched_fails);
-}
-
-/* The id of the open job of a workflow. */
-struct named_job {
-    const char *workflow;
-    char id[LIMIT_ID_SIZE + 1];
-};
-
-static int find_open(void *context, const void *row)
-{
-    struct named_job *f = context;
-    const struct job_row *job = row;
-    if (job->state == JOB_OPEN && str_equal(job->workflow, str_from(f->workflow))) {
-        (void)snprintf(f->id, sizeof f->id, "%.*s", STR_ARG(job->jid));
-    }
-    return QP_OK;
-}
-
-static struct named_job open_job(const char *workflow)
-{
-    struct scan all = {.table = TABLE_job, .index = -1, .limit = SIZE_MAX};
-    struct named_job f = {.workflow = workflow};
-    assert_int_equal(store_scan(drive.stage.run.f.s, &all, &f, find_open, NULL), QP_OK);
-    return f;
 }
 
 static struct agent_work child(const char *workflow, int64_t max_ms)
@@ -428,6 +488,8 @@ int main(void)
         cmocka_unit_test(test_result_before_its_notice),
         cmocka_unit_test(test_delivered_again),
         cmocka_unit_test(test_leases_run_out),
+        cmocka_unit_test(test_delivered_too_often),
+        cmocka_unit_test(test_dispatched_too_often),
         cmocka_unit_test(test_dispatched_fails),
         cmocka_unit_test(test_child_ends),
         cmocka_unit_test(test_child_killed),

@@ -226,17 +226,21 @@ static void count(struct score *s, bool ok)
     s->failed += !ok;
 }
 
+/* By its name; NULL: there is none. */
 static const struct scene *parse_scene(const char *name)
 {
-    for (size_t i = 0; scenes[i] != NULL; i++) {
-        if (name != NULL && strcmp(scenes[i]->name, name) == 0) {
+    static const struct scene *const apart[] = {&scene_flows, &scene_traversals, &scene_instances};
+    for (size_t i = 0; name != NULL && scenes[i] != NULL; i++) {
+        if (strcmp(scenes[i]->name, name) == 0) {
             return scenes[i];
         }
     }
-    if (name != NULL && strcmp(scene_traversals.name, name) == 0) {
-        return &scene_traversals;
+    for (size_t i = 0; name != NULL && i < ARRAY_COUNT(apart); i++) {
+        if (strcmp(apart[i]->name, name) == 0) {
+            return apart[i];
+        }
     }
-    return name != NULL && strcmp(scene_flows.name, name) == 0 ? &scene_flows : NULL;
+    return NULL;
 }
 
 /* Lines "seed scene  what it found"; the others are for people. */

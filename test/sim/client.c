@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "agent/face.h"
 #include "flow/face.h"
 #include "kernel/turn.h"
 #include "support/deploy.h"
@@ -24,9 +25,10 @@ struct order {
         struct command command; /* the first member of all */
         struct request_start start;
         struct request_signal signal;
+        struct request_ask ask;
+        struct request_change change;
         struct request_end end;
         struct request_unpark unpark;
-        struct request_op op;
         struct deploy deploy;
         struct request_announce flow;
     };
@@ -105,6 +107,25 @@ void scene_signal_job(struct sim *s, qp_ms at_ms, const char *jid, const char *n
 {
     scene_signal_with_id(s, at_ms, name, "", payload, repeats);
     put(s->acts[s->act_count - 1].jid, jid);
+}
+
+int scene_event(struct sim *s, qp_ms at_ms, const char *jid, const char *name, const char *input)
+{
+    struct act *a = act_new(s, ACT_EVENT, at_ms);
+    put(a->jid, jid);
+    put(a->topic, name);
+    put(a->payload, input);
+    return s->act_count - 1;
+}
+
+bool scene_was_taken(const struct sim *s, int event)
+{
+    return s->acts[event].acknowledged;
+}
+
+void scene_retry(struct sim *s, qp_ms at_ms, const char *jid)
+{
+    put(act_new(s, ACT_UNPARK, at_ms)->jid, jid);
 }
 
 void scene_deploy(struct sim *s, qp_ms at_ms, const struct app *app)
@@ -303,13 +324,16 @@ bool client_is_done(const struct sim *s)
 static bool is_good(const struct act *a, int rc)
 {
     return rc == QP_OK || (rc == QP_E_EXISTS && (a->kind == ACT_START || a->kind == ACT_SIGNAL ||
-                                                 a->kind == ACT_DEPLOY));
+                                                 a->kind == ACT_EVENT || a->kind == ACT_DEPLOY));
 }
 
-/* A signal to one job, which has ended because a client asked for it, or because it needed no more. */
+/* A signal to one job, which has ended because a client asked for it, or because it needed no more; an event to any. */
 static bool is_over(struct sim *s, const struct act *a, int rc)
 {
     const struct seen_job *job = watch_job(s, str_from(a->jid));
+    if (a->kind == ACT_EVENT) {
+        return rc == QP_E_CLOSED && job != NULL && job->end.ended;
+    }
     return a->kind == ACT_SIGNAL && a->jid[0] != '\0' && rc == QP_E_CLOSED &&
            (scene_was_ended(s, a->jid) ||
             (s->scene->spare_signals && job != NULL && job->end.ended));
@@ -318,10 +342,11 @@ static bool is_over(struct sim *s, const struct act *a, int rc)
 static void answered(struct sim *s, struct act *a, int rc, const char *why)
 {
     enum qp_class class = qp_code_class(rc);
-    bool again =
-        class == QP_CLASS_RETRY || class == QP_CLASS_UNKNOWN || class == QP_CLASS_FATAL ||
-        (rc == QP_E_NOT_FOUND && a->kind == ACT_SIGNAL && a->jid[0] != '\0') ||
-        (rc == QP_E_CLOSED && a->kind != ACT_END && a->kind != ACT_PAUSE && a->kind != ACT_RESUME);
+    bool again = class == QP_CLASS_RETRY || class == QP_CLASS_UNKNOWN || class == QP_CLASS_FATAL ||
+                 (rc == QP_E_NOT_FOUND &&
+                  ((a->kind == ACT_SIGNAL && a->jid[0] != '\0') || a->kind == ACT_EVENT)) ||
+                 (rc == QP_E_CLOSED && a->kind != ACT_END && a->kind != ACT_PAUSE &&
+                  a->kind != ACT_RESUME && a->kind != ACT_UNPARK);
     sim_trace(s, "client: %s%s is answered %s", a->jid, a->key, qp_code_word(rc));
     if (a->done) {
         return;
@@ -341,7 +366,7 @@ static void answered(struct sim *s, struct act *a, int rc, const char *why)
         a->refused = true;
         a->done = true;
         if ((a->kind == ACT_START && a->pinned[0] == '\0') || a->kind == ACT_SIGNAL ||
-            a->kind == ACT_DEPLOY) {
+            a->kind == ACT_EVENT || a->kind == ACT_DEPLOY) {
             sim_violate(s, "answer", "%s%s was refused: %s (%s)", a->jid, a->key, qp_code_word(rc),
                         why == NULL ? "" : why);
         }
@@ -355,6 +380,13 @@ static void order_free(struct order *o)
     mem_free(&o->node->env, o);
 }
 
+/* A pause or its end goes on page by page. */
+static bool goes_on(const struct order *o, int rc)
+{
+    return rc == QP_OK && (o->act->kind == ACT_PAUSE || o->act->kind == ACT_RESUME) &&
+           o->change.more;
+}
+
 static void order_answered(struct engine *e, struct command *command, int rc, const char *why)
 {
     struct order *o = (struct order *)command;
@@ -365,7 +397,7 @@ static void order_answered(struct engine *e, struct command *command, int rc, co
                     "the signal %s is said to be neither delivered nor kept", o->act->payload);
     }
     if (!o->answer_lost) {
-        answered(o->node->sim, o->act, rc, why);
+        answered(o->node->sim, o->act, goes_on(o, rc) ? QP_E_BUSY : rc, why);
     }
     order_free(o);
 }
@@ -393,13 +425,32 @@ static void take_numbers(struct node *n, struct act *a)
     }
 }
 
+/* The idempotency key of what a client asks for. */
+static struct op_idem_put keyed_by(const struct act *a)
+{
+    qp_str key = {(const char *)a->guid, sizeof a->guid};
+    return (struct op_idem_put){.ns = STORE_NS_DEFAULT,
+                                .key = key,
+                                .body_hash = key,
+                                .answer = QP_STR(""),
+                                .ttl_ms = 3600000};
+}
+
+/* A pause as people ask for it: the job's kind says what it spares. */
+static bool fill_change(struct order *o, enum job_change change)
+{
+    o->change.ns = STORE_NS_DEFAULT;
+    o->change.jid = str_from(o->act->jid);
+    o->change.change = change;
+    request_change(&o->change);
+    return watch_job(o->node->sim, str_from(o->act->jid)) != NULL;
+}
+
 /* False: there is nothing to submit. */
 static bool order_fill(struct order *o)
 {
     struct act *a = o->act;
     struct sim *s = o->node->sim;
-    const struct seen_job *job = watch_job(s, str_from(a->jid));
-    struct job_ref ref = {STORE_NS_DEFAULT, job == NULL ? 0 : job->number};
     switch (a->kind) {
     case ACT_START:
         o->start.start =
@@ -433,13 +484,17 @@ static bool order_fill(struct order *o)
             o->signal.signal.key = QP_NONE;
         }
         if (!a->has_id) {
-            o->signal.keyed.idem = (struct op_idem_put){.ns = STORE_NS_DEFAULT,
-                                                        .key = o->signal.signal.guid,
-                                                        .body_hash = o->signal.signal.guid,
-                                                        .answer = QP_STR(""),
-                                                        .ttl_ms = 3600000};
+            o->signal.keyed.idem = keyed_by(a);
         }
         request_signal(&o->signal);
+        return true;
+    case ACT_EVENT:
+        o->ask.ns = STORE_NS_DEFAULT;
+        o->ask.jid = str_from(a->jid);
+        o->ask.question = (struct kind_question){
+            .what = AGENT_EVENT, .name = str_from(a->topic), .text = str_from(a->payload)};
+        o->ask.keyed.idem = keyed_by(a);
+        request_ask(&o->ask);
         return true;
     case ACT_END:
         o->end.ns = STORE_NS_DEFAULT;
@@ -454,14 +509,9 @@ static bool order_fill(struct order *o)
         request_unpark(&o->unpark);
         return true;
     case ACT_PAUSE:
-        o->op.op = (struct op){.kind = OP_job_pause, .job_pause = {.ref = ref}};
-        request_op(&o->op);
-        return job != NULL;
+        return fill_change(o, JOB_CHANGE_PAUSE);
     case ACT_RESUME:
-        o->op.op = (struct op){.kind = OP_job_resume,
-                               .job_resume = {.ref = ref, .limit = LIMIT_SWEEP_ROWS}};
-        request_op(&o->op);
-        return job != NULL;
+        return fill_change(o, JOB_CHANGE_RESUME);
     case ACT_DEPLOY:
     case ACT_ACTIVATE:
     case ACT_DELETE:

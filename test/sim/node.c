@@ -312,7 +312,7 @@ static void hand_accepted(struct hand *h, const struct request_result *r)
                     h->sink->jid);
     }
     h->done = true;
-    if (r->kind == RESULT_ERROR || r->kind == RESULT_PARK) {
+    if (r->kind == RESULT_ERROR || r->kind == RESULT_PARK || r->kind == RESULT_BACK) {
         h->sink->errors++;
     } else if (++h->sink->accepted > 1) {
         sim_violate(s, "fence", "%s: two results of %.*s were accepted", h->sink->jid,
@@ -380,6 +380,10 @@ static void hand_submit(struct hand *h)
     }
     if (h->request.kind == RESULT_PARK) {
         h->request.reason = str_from(h->answer.park);
+    }
+    if (h->request.kind == RESULT_OTHER) {
+        h->request.told = h->request.output;
+        h->request.said = RESULT_OTHER;
     }
     request_result(&h->request);
     h->waiting = 1;

@@ -18,7 +18,7 @@ struct app;
  * the rounds, and so much more. The ceiling is 99,999,999. */
 #define SCENE_AGE INT64_C(99999980)
 
-/* What a worker says to a task. */
+/* What a worker says to a task; RESULT_OTHER: `output` is the whole result, in the words of the job's kind. */
 struct scene_answer {
     enum result_kind kind;
     int64_t code;
@@ -73,6 +73,7 @@ extern const struct scene scene_signals;
 extern const struct scene scene_names;
 extern const struct scene scene_flows;      /* not in the list: it has a campaign of its own */
 extern const struct scene scene_traversals; /* likewise */
+extern const struct scene scene_instances;  /* likewise */
 extern const struct scene *const scenes[];  /* ended by NULL */
 
 /* Memory that outlives nodes. */
@@ -115,6 +116,13 @@ void scene_announce(struct sim *sim, qp_ms at_ms, const char *name);
 bool scene_was_announced(const struct sim *sim);
 /* Whether any version was active. */
 bool scene_was_activated(const struct sim *sim);
+/* An event to an instance of an agent workflow: it is there already, or refused because the instance is over. Returns the number
+ * by which scene_was_taken knows it. */
+int scene_event(struct sim *sim, qp_ms at_ms, const char *jid, const char *name, const char *input);
+/* Whether the event was acknowledged. */
+bool scene_was_taken(const struct sim *sim, int event);
+/* Another attempt for what has failed in a job. */
+void scene_retry(struct sim *sim, qp_ms at_ms, const char *jid);
 void scene_end_job(struct sim *sim, qp_ms at_ms, const char *jid, enum job_state state);
 void scene_pause(struct sim *sim, qp_ms at_ms, qp_ms for_ms, const char *jid);
 

@@ -55,9 +55,21 @@ static bool is_of_decisions(enum plant plant)
     return plant == PLANT_decision_twice || plant == PLANT_decision_hole;
 }
 
-static bool is_of_traversals(enum plant plant)
+/* The scene that finds the plant; NULL: those that the seeds draw. */
+static const struct scene *scene_of(enum plant plant)
 {
-    return plant == PLANT_node_alone || plant == PLANT_lost_way;
+    switch (plant) {
+    case PLANT_node_alone:
+    case PLANT_lost_way:
+        return &scene_traversals;
+    case PLANT_stale_properties:
+    case PLANT_result_twice:
+    case PLANT_event_lost:
+    case PLANT_event_missed:
+        return &scene_instances;
+    default:
+        return NULL;
+    }
 }
 
 int main(int argc, char **argv)
@@ -67,8 +79,7 @@ int main(int argc, char **argv)
     for (int plant = PLANT_none + 1; plant < PLANT_COUNT; plant++) {
         if (argc < 2 || strcmp(argv[1], names[plant]) == 0) {
             bool found = is_of_decisions((enum plant)plant) ||
-                         is_found((enum plant)plant,
-                                  is_of_traversals((enum plant)plant) ? &scene_traversals : NULL);
+                         is_found((enum plant)plant, scene_of((enum plant)plant));
             if (is_of_decisions((enum plant)plant) || plant == PLANT_signal_twice) {
                 found = found && is_found((enum plant)plant, &scene_flows);
             }

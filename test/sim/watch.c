@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "agent/agent.h"
+#include "agent/rules.h"
 #include "carto/rows.h"
 #include "flow/flow.h"
 #include "flow/rules.h"
@@ -242,8 +244,8 @@ static bool was_there_since(const struct sim *s, const char *version, int events
 static void begun(struct sim *s, const struct job_row *job)
 {
     char version[NAME_SIZE];
-    if (job->kind == FLOW_KIND || job->kind == CARTO_KIND) {
-        return; /* flows have no versions, and those of traversals are imports */
+    if (job->kind == FLOW_KIND || job->kind == CARTO_KIND || job->kind == AGENT_KIND) {
+        return; /* flows have no versions, those of traversals are imports, and an instance says its own */
     }
     (void)snprintf(version, sizeof version, "%.*s", STR_ARG(job->version));
     for (int i = 0; i < s->act_count; i++) {
@@ -334,12 +336,15 @@ static int tell(void *context, const struct qp_finding *f)
     return QP_OK;
 }
 
-/* All that a check asks of the face of flows. */
-static const struct face ruled = {.kind = FLOW_KIND, .name = "flow", .rules = flow_rules};
+/* All that a check asks of the faces of flows and of agent workflows. */
+static const struct face flows_ruled = {.kind = FLOW_KIND, .name = "flow", .rules = flow_rules};
+static const struct face agents_ruled = {
+    .kind = AGENT_KIND, .name = AGENT_NAME, .rules = agent_rules};
 
 static void check(struct sim *s, qp_str jid, const char *name, bool warnings)
 {
-    struct faces faces = {.env = s->env, .count = 1, .all = {{.face = &ruled}}};
+    struct faces faces = {
+        .env = s->env, .count = 2, .all = {{.face = &flows_ruled}, {.face = &agents_ruled}}};
     struct check_options options = {.job = jid, .faces = &faces};
     struct telling t = {s, name, warnings};
     struct qp_check_result result;

@@ -58,6 +58,7 @@ enum act_kind {
     ACT_DELETE,
     ACT_START,
     ACT_SIGNAL,
+    ACT_EVENT,
     ACT_END,
     ACT_PAUSE,
     ACT_RESUME,
@@ -79,7 +80,7 @@ struct act {
     char limit_key[NAME_SIZE]; /* "": none */
     char input[SCENE_INPUT_SIZE];
     qp_ms expire_ms;
-    /* of a signal */
+    /* of a signal, or an event: its name and input */
     char topic[NAME_SIZE];
     char key[NAME_SIZE];
     char payload[NAME_SIZE];
