@@ -600,6 +600,26 @@ static bool str_find(qp_str text, const char *word)
     return !str_is_none(text) && memmem(text.p, text.n, word, strlen(word)) != NULL;
 }
 
+static int count_dead(void *context, const void *row)
+{
+    return ((const struct msg_row *)row)->state == MSG_DEAD ? count_row(context, row) : QP_OK;
+}
+
+/* A job that is closed is not parked: what completes it may be a dead letter all the same. */
+static bool closer_is_dead(struct sim *s, const struct job_row *job)
+{
+    struct left left = {s, 0};
+    struct msg_row prefix = {.ns = job->ns, .job = job->job};
+    struct scan all = {
+        .table = TABLE_msg, .index = -1, .prefix = &prefix, .prefix_count = 2, .limit = SIZE_MAX};
+    struct qp_err err = {0};
+    if (!str_is_none(job->closed_by) &&
+        store_scan(s->checker, &all, &left, count_dead, &err) != QP_OK) {
+        sim_bug(err.text);
+    }
+    return left.count > 0;
+}
+
 static int open_job(void *context, const void *row)
 {
     struct left *l = context;
@@ -613,7 +633,7 @@ static int open_job(void *context, const void *row)
     if (str_find(job->parked, "ceiling")) {
         sim_cover("ceiling");
         client_help(l->sim, ACT_END, jid); /* no repetition helps: somebody gives it up */
-    } else if (!str_is_none(job->parked)) {
+    } else if (!str_is_none(job->parked) || closer_is_dead(l->sim, job)) {
         sim_cover("parked");
         client_help(l->sim, ACT_UNPARK, jid);
     } else if (job->paused != 0) {
