@@ -624,6 +624,26 @@ struct qp_limit {
     int64_t max;
 };
 QP_API QP_MUST_USE int qp_limit_set(qp *engine, const struct qp_limit *limit, struct qp_err *err);
+/* The setting goes, `max` is not looked at: the key follows that of "*" from now on, and without one there is no limit.
+ * QP_E_NOT_FOUND: it has no setting. */
+QP_API QP_MUST_USE int qp_limit_remove(qp *engine, const struct qp_limit *limit,
+                                       struct qp_err *err);
+
+/* A setting, and what it is about: how many tasks wait and are worked on. Of key "*" these are 0. */
+struct qp_limit_info {
+    qp_str topic;
+    qp_str key; /* empty: jobs without one */
+    int64_t max;
+    int64_t ready;
+    int64_t held;
+};
+typedef int (*qp_limit_visit)(void *context, const struct qp_limit_info *limit);
+#define QP_LIMIT_CURSOR_SIZE 520
+/* The settings of a namespace by topic and key, from the one after `cursor` (none: from the first). The work of one call
+ * is bounded: only an empty out_cursor says that there are no more. */
+QP_API QP_MUST_USE int qp_limit_list(qp *engine, qp_str ns, qp_str cursor, int64_t limit,
+                                     void *context, qp_limit_visit visit,
+                                     char out_cursor[QP_LIMIT_CURSOR_SIZE], struct qp_err *err);
 
 /* --------------------------------------------------------------------------------- namespaces */
 
@@ -696,6 +716,8 @@ struct qp_job_info {
     /* Of qp_job_show alone: JSON, an object of the properties that its code has set (qp_set); of an agent's instance what its
      * script has sent, a string when it is no object. None: there are none. */
     qp_str properties;
+    qp_str
+        skipped; /* Likewise, of a graph's job: JSON, names of activities to which no way leads any more; none: none */
 };
 typedef int (*qp_job_visit)(void *context, const struct qp_job_info *job);
 
@@ -785,6 +807,14 @@ struct qp_activity {
     int64_t version;  /* from 1; else 0 */
     int64_t attempts; /* of an activity: those that have begun; else 0 */
     qp_str note;      /* in words: what it waits for, or what came of it; none */
+    /* Of every kind. */
+    const char *mark; /* how it stands: done, running, waiting, retrying, failed, skipped */
+    qp_str name;      /* as its author named it; none: it has no name but its address */
+    int64_t seq;      /* of the journal entry that says it was entered */
+    qp_str signal;    /* that it waits for; several with commas; none */
+    qp_str key;       /* of that signal; none */
+    qp_ms until;      /* when its timer is due; 0: it has none */
+    qp_str child;     /* id of the job that it has called last; none */
 };
 typedef int (*qp_activity_visit)(void *context, const struct qp_activity *activity);
 /* In the order of their addresses, from the one after `after` (none: from the first). *out_more: there
@@ -826,11 +856,12 @@ struct qp_event {
     qp_str other; /* the id of another job */
     qp_ms until;  /* 0: none */
     qp_str error; /* JSON: code, message, activity, address */
-    /* Of an entry about an event of a flow, as in struct qp_activity; else none, 0 and NULL. */
+    /* Of an entry about an event of a flow, as in struct qp_activity; else none and 0. */
     qp_str location;
     int64_t version;
-    const char *type;
-    qp_str name; /* of the activity, the closure, the loop; none */
+    const char
+        *type;   /* of a graph's activity or a flow's event, as in struct qp_activity; else NULL */
+    qp_str name; /* of the activity as its author named it, the closure, the loop; none */
 };
 typedef int (*qp_event_visit)(void *context, const struct qp_event *event);
 /* The entries after the sequence `after` (0: all), in order. *out_more: there are others. */

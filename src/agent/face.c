@@ -332,17 +332,70 @@ static int view(void *state, const struct sight *sight, const char *name, struct
     return QP_OK;
 }
 
+static bool is_work(qp_str addr)
+{
+    return addr.n > 0 && addr.p[0] == AGENT_WORK_MARK;
+}
+
+/* What the last answer of a work says: it succeeded, or failed, and why. */
+static int describe_result(const struct sight *sight, const struct act_row *act,
+                           struct qp_activity *told)
+{
+    qp_str failed = QP_NONE;
+    qp_str name = QP_NONE;
+    const struct member members[] = {RAW("failed", &failed)};
+    const struct member reasons[] = {RAW("name", &name)};
+    if (act->code >= 400) {
+        told->mark = "failed";
+        return QP_OK;
+    }
+    QP_TRY(members_read(sight->arena, act->output, members, ARRAY_COUNT(members)));
+    told->mark = str_is_none(failed) ? "done" : "failed";
+    if (!str_is_none(failed)) {
+        QP_TRY(members_read(sight->arena, failed, reasons, ARRAY_COUNT(reasons)));
+        told->note = name.n > 2 && name.p[0] == '"' ? (qp_str){name.p + 1, name.n - 2} : QP_NONE;
+    }
+    return QP_OK;
+}
+
 static int describe_activity(void *state, const struct sight *sight, const struct act_row *act,
                              struct qp_activity *told)
 {
     struct status status = {0};
+    bool tried = strcmp(told->task, "none") != 0; /* another attempt is on its way */
     (void)state;
     if (str_equal(act->addr, AGENT_ADDRESS)) {
         told->type = "decisions";
-    } else if (act->addr.n > 0 && act->addr.p[0] == AGENT_WORK_MARK) {
+        told->name = QP_STR("decisions");
+    } else if (is_work(act->addr)) {
         QP_TRY(rows_get_definition(sight->arena, act->input, &status));
         told->type = work_type_name(status.work.type);
+        told->name = status.work.name;
+        return tried || act->guid_at == 0 ? QP_OK : describe_result(sight, act, told);
     }
+    return QP_OK;
+}
+
+/* An entry about a work has its name. */
+static int name_entry(const struct sight *sight, struct qp_event *event)
+{
+    struct act_row key = {.ns = sight->job->ns, .job = sight->job->job, .addr = event->address};
+    struct status status = {0};
+    const void *row = NULL;
+    int rc;
+    if (str_equal(event->address, AGENT_ADDRESS)) {
+        event->name = QP_STR("decisions");
+    }
+    if (!is_work(event->address)) {
+        return QP_OK;
+    }
+    rc = store_get(sight->store, sight->arena, TABLE_act, &key, &row, sight->err);
+    if (rc != QP_OK) {
+        return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+    }
+    QP_TRY(rows_get_definition(sight->arena, ((const struct act_row *)row)->input, &status));
+    event->type = work_type_name(status.work.type);
+    event->name = status.work.name;
     return QP_OK;
 }
 
@@ -354,11 +407,10 @@ static int describe_history(void *state, const struct sight *sight, int64_t kind
         [AGENT_RETRIED] = "retried",  [AGENT_STARTED] = "started",
         [AGENT_LATE] = "late",        [AGENT_AGAIN_LATER] = "failed"};
     (void)state;
-    (void)sight;
     if (kind >= KERNEL_EVENTS && kind - KERNEL_EVENTS < (int64_t)ARRAY_COUNT(words)) {
         event->kind = words[kind - KERNEL_EVENTS];
     }
-    return QP_OK;
+    return name_entry(sight, event);
 }
 
 static int resolve_start(void *state, struct bundle *b, struct naming *n, struct qp_err *err)

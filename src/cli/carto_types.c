@@ -5,14 +5,14 @@
 int command_carto_types(struct cli *c)
 {
     static const struct table_column columns[] = {
-        {"TYPE", "type", false},         {"MODE", "mode", false},
-        {"BUILT IN", "built_in", false}, {"SELECT-SYNC", "select-sync", true},
-        {"SELECT", "select", false},     {"RESOLVE", "resolve", false}};
+        {"TYPE", "type", CELL_PLAIN},         {"MODE", "mode", CELL_PLAIN},
+        {"BUILT IN", "built_in", CELL_PLAIN}, {"SELECT-SYNC", "select-sync", CELL_WIDE},
+        {"SELECT", "select", CELL_PLAIN},     {"RESOLVE", "resolve", CELL_PLAIN}};
     int status = cli_expect(c, 0, 0);
     return status != EXIT_OK
                ? status
                : list_run(c, &(struct list){"/v1/traversals/types", "", columns,
-                                            ARRAY_COUNT(columns), "type", true, NULL});
+                                            ARRAY_COUNT(columns), "type", true, NULL, NULL});
 }
 
 static const char *path_of(struct cli *c)

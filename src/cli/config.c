@@ -78,8 +78,9 @@ static void put_settings(struct cli *c, struct json_writer *w)
 
 static int print_settings(struct cli *c, enum output kind)
 {
-    static const struct table_column columns[] = {
-        {"SETTING", "name", false}, {"VALUE", "value", false}, {"ORIGIN", "origin", true}};
+    static const struct table_column columns[] = {{"SETTING", "name", CELL_PLAIN},
+                                                  {"VALUE", "value", CELL_PLAIN},
+                                                  {"ORIGIN", "origin", CELL_WIDE}};
     struct buf text;
     struct json_writer w;
     struct json *json = NULL;

@@ -1,27 +1,63 @@
-/* job_show.c - show, export: one job and its activities, for people and for programs; the lines of a history
+/* job_show.c - show, export: one job and its activities, for people and for programs; the order of activities
  *
- * What the activities have says how they are shown: a location makes a history, a type a tree. One page is in memory.
+ * For people the work (people.h), with -o wide the ledgers: what the activities have says how those are shown: a
+ * location makes a history, a type a tree. One page is in memory.
  */
 #include "cli/job_show.h"
 
 #include <stdlib.h>
 
 #include "cli/jobs.h"
+#include "cli/people.h"
 
 #define PLACE_COLUMNS 14 /* of a line of history, where its event begins */
 
-/* "charge,0,0,0": the dimensions of a child begin with those of its parent. */
-static int by_dimensions(const void *a, const void *b)
+/* The next number of a text at *at, which moves on; -1: there is none. */
+static int64_t next_number(qp_str text, size_t *at)
 {
-    qp_str left = member_text(*(const struct json *const *)a, "address");
-    qp_str right = member_text(*(const struct json *const *)b, "address");
-    const char *left_comma = memchr(left.p, ',', left.n);
-    const char *right_comma = memchr(right.p, ',', right.n);
-    size_t left_name = left_comma == NULL ? left.n : (size_t)(left_comma - left.p);
-    size_t right_name = right_comma == NULL ? right.n : (size_t)(right_comma - right.p);
-    int order = str_compare((qp_str){left.p + left_name, left.n - left_name},
-                            (qp_str){right.p + right_name, right.n - right_name});
-    return order != 0 ? order : str_compare(left, right);
+    int64_t number = 0;
+    while (*at < text.n && (text.p[*at] < '0' || text.p[*at] > '9')) {
+        (*at)++;
+    }
+    if (*at == text.n) {
+        return -1;
+    }
+    for (; *at < text.n && text.p[*at] >= '0' && text.p[*at] <= '9'; (*at)++) {
+        number = number < INT32_MAX ? number * 10 + (text.p[*at] - '0') : number;
+    }
+    return number;
+}
+
+/* Numbers as numbers: {2} before {10}, and {2} before {2, 1}. */
+static int by_numbers(qp_str left, qp_str right)
+{
+    size_t i = 0;
+    size_t j = 0;
+    int64_t x, y;
+    do {
+        x = next_number(left, &i);
+        y = next_number(right, &j);
+    } while (x == y && x >= 0);
+    return x < y ? -1 : x > y;
+}
+
+/* A history by its locations; all else in the order in which it was entered, and what was entered in one commit by the
+ * numbers of its addresses: look,0,2 before look,0,10. */
+static int by_order(const void *a, const void *b)
+{
+    const struct json *left = *(const struct json *const *)a;
+    const struct json *right = *(const struct json *const *)b;
+    int order = by_numbers(member_text(left, "location"), member_text(right, "location"));
+    if (order == 0) {
+        int64_t x = member_number(left, "seq");
+        int64_t y = member_number(right, "seq");
+        order = x < y ? -1 : x > y;
+    }
+    if (order == 0) {
+        order = by_numbers(member_text(left, "address"), member_text(right, "address"));
+    }
+    return order != 0 ? order
+                      : str_compare(member_text(left, "address"), member_text(right, "address"));
 }
 
 size_t job_activities(const struct json *answer, const struct json **out, size_t most)
@@ -31,8 +67,13 @@ size_t job_activities(const struct json *answer, const struct json **out, size_t
     for (size_t i = 0; i < count; i++) {
         out[i] = json_at(items, i);
     }
-    qsort(out, count, sizeof(const struct json *), by_dimensions);
+    job_sort(out, count);
     return count;
+}
+
+void job_sort(const struct json **activities, size_t count)
+{
+    qsort(activities, count, sizeof(const struct json *), by_order);
 }
 
 static int commas_in(qp_str text)
@@ -44,15 +85,10 @@ static int commas_in(qp_str text)
     return commas;
 }
 
-/* {2, 1} is a generation below {2}; of addresses, charge,0,0 is one below trigger,0. */
+/* {2, 1} is a generation below {2}. */
 int job_depth(const struct json *activity)
 {
-    int commas;
-    if (json_get(activity, QP_STR("location")) != NULL) {
-        return commas_in(member_text(activity, "location"));
-    }
-    commas = commas_in(member_text(activity, "address"));
-    return commas > 0 ? commas - 1 : 0;
+    return commas_in(member_text(activity, "location"));
 }
 
 int job_print_place(FILE *out, const struct json *activity)
@@ -69,7 +105,8 @@ int job_print_place(FILE *out, const struct json *activity)
     return (int)location.n + (version > 0 ? version : 0);
 }
 
-void job_print_standing(FILE *out, const struct json *activity)
+/* How an activity stands: of a graph's digit and word, of a flow's word, else the state of its ledger. */
+static void print_standing(FILE *out, const struct json *activity)
 {
     const struct json *digit = json_get(activity, QP_STR("digit"));
     const struct json *status = json_get(activity, QP_STR("status"));
@@ -94,7 +131,7 @@ static void print_branch(const struct json *activity, int width)
     printf("%*s", width > wide ? width - wide + 2 : 2, "");
     (void)print_value(stdout, json_get(activity, QP_STR("ledger")));
     (void)fputs("  ", stdout);
-    job_print_standing(stdout, activity);
+    print_standing(stdout, activity);
     for (size_t i = 0; i < ARRAY_COUNT(more); i++) {
         if (json_get(activity, str_from(more[i])) != NULL) {
             (void)fputs("  ", stdout);
@@ -122,7 +159,7 @@ static int width_of(const struct json *activity)
                     (long long)member_number(activity, "version"));
 }
 
-/* The activities of a graph or a flow, each generation further in. */
+/* The activities of a graph or a flow; of a flow each generation further in. */
 static void print_tree(const struct json *const *activities, size_t count)
 {
     int width = 0;
@@ -135,15 +172,21 @@ static void print_tree(const struct json *const *activities, size_t count)
     }
 }
 
+/* What is done with each page of a job's activities, in order. */
+struct pages {
+    void (*page)(struct pages *p, const struct json *const *found, size_t count);
+    struct output_list list; /* -o wide: of a job without types */
+    struct people people;
+    bool begun;
+};
+
 /* One page of a job's activities. *cursor is where it begins, "" for the first, and then where the next one begins;
  * NULL: there is none. */
-static int print_activities_page(struct cli *c, const char *id, struct output_list *list,
-                                 const char **cursor)
+static int read_page(struct cli *c, const char *id, struct pages *p, const char **cursor)
 {
     const struct json *found[LIMIT_PAGE_ROWS] = {NULL};
     const char *query = cli_text(c, "limit=%d%s%s", LIMIT_PAGE_ROWS,
                                  **cursor != '\0' ? "&cursor=" : "", cli_encode(c, *cursor));
-    size_t count;
     struct reply reply;
     struct json *json = NULL;
     qp_str next;
@@ -151,12 +194,7 @@ static int print_activities_page(struct cli *c, const char *id, struct output_li
         c, &(struct question){.path = job_path(c, id, "/activities"), .query = query}, &reply);
     *cursor = NULL;
     if (status == EXIT_OK && json_parse(&c->env, buf_slice(&reply.body), NULL, &json) == QP_OK) {
-        count = job_activities(json, found, ARRAY_COUNT(found));
-        if (count > 0 && json_get(found[0], QP_STR("type")) != NULL) {
-            print_tree(found, count);
-        } else {
-            output_items(list, found, count);
-        }
+        p->page(p, found, job_activities(json, found, ARRAY_COUNT(found)));
         if (json_as_str(json_get(json, QP_STR("next_cursor")), &next)) {
             *cursor = cli_text(c, "%.*s", STR_ARG(next));
         }
@@ -167,33 +205,113 @@ static int print_activities_page(struct cli *c, const char *id, struct output_li
 }
 
 /* However many activities the job has, one page of them is in memory. */
-static int print_activities(struct cli *c, const char *id)
+static int read_pages(struct cli *c, const char *id, struct pages *p)
 {
-    static const struct table_column columns[] = {
-        {"ACTIVITY", "address", false},  {"TOPIC", "topic", false}, {"LEDGER", "ledger", false},
-        {"STATE", "state", false},       {"TASK", "task", false},   {"ERRORS", "failures", false},
-        {"PROGRESS", "progress", false},
-    };
-    struct output_list list = {.c = c, .columns = columns, .column_count = ARRAY_COUNT(columns)};
     const char *cursor = "";
     int status = EXIT_OK;
-    (void)fputc('\n', stdout);
     while (status == EXIT_OK && cursor != NULL) {
-        status = print_activities_page(c, id, &list, &cursor);
+        status = read_page(c, id, p, &cursor);
     }
     return status;
 }
 
-static int job_print(struct cli *c, const char *id, qp_str text)
+static void page_wide(struct pages *p, const struct json *const *found, size_t count)
+{
+    if (count > 0 && json_get(found[0], QP_STR("type")) != NULL) {
+        print_tree(found, count);
+    } else {
+        output_items(&p->list, found, count);
+    }
+}
+
+static void page_people(struct pages *p, const struct json *const *found, size_t count)
+{
+    if (!p->begun) {
+        p->people.label_width = people_label_width(found, count);
+        (void)fputc('\n', stdout);
+        people_titles(&p->people);
+        p->begun = true;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (people_shows(found[i])) {
+            people_activity(&p->people, found[i]);
+        }
+    }
+}
+
+static int print_wide(struct cli *c, const char *id, const struct json *job)
+{
+    static const struct table_column columns[] = {
+        {"ACTIVITY", "address", CELL_PLAIN},  {"TOPIC", "topic", CELL_PLAIN},
+        {"LEDGER", "ledger", CELL_PLAIN},     {"STATE", "state", CELL_PLAIN},
+        {"TASK", "task", CELL_PLAIN},         {"ERRORS", "failures", CELL_PLAIN},
+        {"PROGRESS", "progress", CELL_PLAIN},
+    };
+    struct pages p = {.page = page_wide,
+                      .list = {.c = c, .columns = columns, .column_count = ARRAY_COUNT(columns)}};
+    output_members(job);
+    (void)fputc('\n', stdout);
+    return read_pages(c, id, &p);
+}
+
+static int print_people(struct cli *c, const char *id, const struct json *job)
+{
+    struct pages p = {.page = page_people};
+    people_init(&p.people, c);
+    p.people.unserved = unserved_name(job);
+    people_job(&p.people, job);
+    QP_TRY(read_pages(c, id, &p));
+    people_skipped(&p.people, job);
+    return EXIT_OK;
+}
+
+static void page_json(struct pages *p, const struct json *const *found, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        (void)fputs(p->begun ? "," : "", stdout);
+        output_tree(p->list.c, found[i]);
+        p->begun = true;
+    }
+}
+
+/* The job as the API tells it, and its activities as a further member. */
+static int print_all(struct cli *c, const char *id, qp_str text)
+{
+    struct pages p = {.page = page_json, .list = {.c = c}};
+    int status;
+    QP_ASSERT(text.n > 2 && text.p[text.n - 1] == '}');
+    print_json(stdout, (qp_str){text.p, text.n - 1});
+    (void)fputs(",\"activities\":[", stdout);
+    status = read_pages(c, id, &p);
+    (void)fputs("]}\n", stdout);
+    return status;
+}
+
+static void page_yaml(struct pages *p, const struct json *const *found, size_t count)
+{
+    (void)fputs(p->begun ? "" : "activities:\n", stdout);
+    for (size_t i = 0; i < count; i++) {
+        print_yaml_item(stdout, found[i]);
+    }
+    p->begun = true;
+}
+
+static int job_print(struct cli *c, const char *id, enum output kind, qp_str text)
 {
     struct json *json = NULL;
     const char *unserved;
     int status = EXIT_OK;
-    if (json_parse(&c->env, text, NULL, &json) == QP_OK) {
-        output_members(json);
-        status = print_activities(c, id);
+    if (json_parse(&c->env, text, NULL, &json) != QP_OK) {
+        return cli_fail(c, EXIT_ERROR, "the answer cannot be read");
+    }
+    if (kind == OUTPUT_YAML) {
+        struct pages p = {.page = page_yaml};
+        print_yaml(stdout, json);
+        status = read_pages(c, id, &p);
+    } else {
+        status = kind == OUTPUT_WIDE ? print_wide(c, id, json) : print_people(c, id, json);
         unserved = unserved_text(c, json);
-        if (unserved != NULL && !ask_is_file(c)) {
+        if (status == EXIT_OK && unserved != NULL && !ask_is_file(c)) {
             cli_say("no worker serves %s; next: quipu topics", unserved);
         }
     }
@@ -220,11 +338,13 @@ int command_show(struct cli *c)
     enum output kind = OUTPUT_TEXT;
     bool decisions = cli_has(c, OPT_decisions);
     int status = ask_job(c, decisions ? "/decisions" : "", &kind, &id, &reply);
-    if (status == EXIT_OK && decisions) {
-        kind = kind == OUTPUT_TEXT ? OUTPUT_JSON : kind;
-    }
-    if (status == EXIT_OK && !output_object(c, kind, "id", buf_slice(&reply.body))) {
-        status = job_print(c, id, buf_slice(&reply.body));
+    if (status == EXIT_OK && (decisions || kind == OUTPUT_NAME)) {
+        kind = kind == OUTPUT_TEXT || kind == OUTPUT_WIDE ? OUTPUT_JSON : kind;
+        (void)output_object(c, kind, "id", buf_slice(&reply.body));
+    } else if (status == EXIT_OK) {
+        status = kind == OUTPUT_JSON || kind == OUTPUT_JSONL
+                     ? print_all(c, id, buf_slice(&reply.body))
+                     : job_print(c, id, kind, buf_slice(&reply.body));
     }
     reply_done(&reply);
     return status;
@@ -255,7 +375,7 @@ static void put(const struct json *activity, const char *key, const char *before
     }
 }
 
-void job_print_located(const struct json *activity, bool wide)
+void job_print_located(const struct json *activity)
 {
     int column = 2 * job_depth(activity);
     int64_t attempts = member_number(activity, "attempts");
@@ -274,11 +394,9 @@ void job_print_located(const struct json *activity, bool wide)
     put(activity, "entered_at", "  ");
     put(activity, "answered_at", "  ");
     put(activity, "note", "  ");
-    if (wide) {
-        put(activity, "ledger", "  ");
-        put(activity, "input", "  ");
-        put(activity, "output", "  ");
-    }
+    put(activity, "ledger", "  ");
+    put(activity, "input", "  ");
+    put(activity, "output", "  ");
     (void)fputc('\n', stdout);
 }
 

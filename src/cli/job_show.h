@@ -4,17 +4,17 @@
 
 #include "cli/output.h"
 
-/* Activities of an answer, parents before their children; at most `most` are put into `out`. How
- * many. */
+/* Activities of an answer: a history by its locations, all else in the order in which it was entered; at most `most` are
+ * put into `out`. How many. */
 size_t job_activities(const struct json *answer, const struct json **out, size_t most);
-/* How many generations below the trigger, or below the top of a history, an activity is: 0, or a comma more for each. */
+/* Sorts activities so. */
+void job_sort(const struct json **activities, size_t count);
+/* How many generations below the top of a history an activity is: 0 without a location. */
 int job_depth(const struct json *activity);
 /* Its location and version, "{2, 1}v1", or its address; how wide that is. */
 int job_print_place(FILE *out, const struct json *activity);
-/* How an activity stands: of a graph's digit and word, of a flow's word, else the state of its ledger. */
-void job_print_standing(FILE *out, const struct json *activity);
-/* One event of a history, as a line; nothing of an activity that has no location. */
-void job_print_located(const struct json *activity, bool wide);
+/* One event of a history, as a line with its ledger; nothing of an activity that has no location. */
+void job_print_located(const struct json *activity);
 /* Whether the job has a history of locations: the events are the first of its activities. */
 int job_is_located(struct cli *c, const char *id, bool *out_is);
 

@@ -73,7 +73,8 @@ int list_run(struct cli *c, const struct list *list)
                                 .columns = list->columns,
                                 .column_count = list->column_count,
                                 .name = list->name,
-                                .line = list->line},
+                                .line = list->line,
+                                .line_context = list->line_context},
                         .left = cli_has(c, OPT_all) ? INT64_MAX : DEFAULT_LIMIT,
                         .cursor = cli_has(c, OPT_cursor) ? c->values[OPT_cursor] : ""};
     int status = output_kind(c, &r.out.kind);
@@ -92,24 +93,25 @@ int list_run(struct cli *c, const struct list *list)
 /* ---------------------------------------------------------------------------------------- jobs */
 
 static const struct table_column job_columns[] = {
-    {"ID", "id", false},
-    {"WORKFLOW", "workflow", false},
-    {"VERSION", "version", true},
-    {"STATUS", "status", false},
-    {"STARTED", "started_at", false},
-    {"UPDATED", "updated_at", true},
-    {"ENDED", "ended_at", false},
-    {"OPEN", "open", true},
-    {"PRIORITY", "priority", true},
-    {"FORKED FROM", "forked_from", true},
-    {"ERROR", "error", true},
+    {"ID", "id", CELL_PLAIN},
+    {"WORKFLOW", "workflow", CELL_PLAIN},
+    {"VERSION", "version", CELL_WIDE},
+    {"STATUS", "status", CELL_STATUS},
+    {"STARTED", "started_at", CELL_AGE},
+    {"UPDATED", "updated_at", CELL_WIDE | CELL_AGE},
+    {"ENDED", "ended_at", CELL_WIDE},
+    {"TIME", "ended_at", CELL_TOOK},
+    {"OPEN", "open", CELL_WIDE},
+    {"PRIORITY", "priority", CELL_WIDE},
+    {"FORKED FROM", "forked_from", CELL_WIDE},
+    {"ERROR", "error", CELL_WIDE},
 };
 static const struct table_column parked_columns[] = {
-    {"ID", "id", false},
-    {"WORKFLOW", "workflow", false},
-    {"STARTED", "started_at", false},
-    {"UPDATED", "updated_at", true},
-    {"WHY", "parked", false},
+    {"ID", "id", CELL_PLAIN},
+    {"WORKFLOW", "workflow", CELL_PLAIN},
+    {"STARTED", "started_at", CELL_AGE},
+    {"UPDATED", "updated_at", CELL_WIDE | CELL_AGE},
+    {"WHY", "parked", CELL_PLAIN},
 };
 
 static int count_jobs(struct cli *c, const char *path, const char *query)
@@ -177,57 +179,59 @@ static int show_list(struct cli *c, const struct list *list)
 int command_topics(struct cli *c)
 {
     static const struct table_column columns[] = {
-        {"TOPIC", "name", false},          {"READY", "ready", false},
-        {"HELD", "held", false},           {"WORKERS", "workers", false},
-        {"OLDEST MS", "oldest_ms", false}, {"SERVED", "served_at", true},
+        {"TOPIC", "name", CELL_PLAIN},          {"READY", "ready", CELL_PLAIN},
+        {"HELD", "held", CELL_PLAIN},           {"WORKERS", "workers", CELL_PLAIN},
+        {"OLDEST MS", "oldest_ms", CELL_PLAIN}, {"SERVED", "served_at", CELL_WIDE | CELL_AGE},
     };
-    return show_list(
-        c, &(struct list){"/v1/topics", "", columns, ARRAY_COUNT(columns), "name", false, NULL});
+    return show_list(c, &(struct list){"/v1/topics", "", columns, ARRAY_COUNT(columns), "name",
+                                       false, NULL, NULL});
 }
 
 int command_workers(struct cli *c)
 {
     static const struct table_column columns[] = {
-        {"WORKER", "name", false},     {"BUILD", "build", true},     {"TOPICS", "topics", false},
-        {"IN HAND", "in_hand", false}, {"WAITING", "waiting", true}, {"TOKEN", "caller", true},
-        {"SINCE", "since", true},      {"SEEN", "seen_at", false},
+        {"WORKER", "name", CELL_PLAIN},           {"BUILD", "build", CELL_WIDE},
+        {"TOPICS", "topics", CELL_PLAIN},         {"IN HAND", "in_hand", CELL_PLAIN},
+        {"WAITING", "waiting", CELL_WIDE},        {"TOKEN", "caller", CELL_WIDE},
+        {"SINCE", "since", CELL_WIDE | CELL_AGE}, {"SEEN", "seen_at", CELL_AGE},
     };
-    return show_list(
-        c, &(struct list){"/v1/workers", "", columns, ARRAY_COUNT(columns), "name", true, NULL});
+    return show_list(c, &(struct list){"/v1/workers", "", columns, ARRAY_COUNT(columns), "name",
+                                       true, NULL, NULL});
 }
 
 int command_namespaces_ls(struct cli *c)
 {
-    static const struct table_column columns[] = {{"NAME", "name", false},
-                                                  {"CREATED", "created_at", false}};
-    return show_list(
-        c, &(struct list){"/v1/namespaces", "", columns, ARRAY_COUNT(columns), "name", true, NULL});
+    static const struct table_column columns[] = {{"NAME", "name", CELL_PLAIN},
+                                                  {"CREATED", "created_at", CELL_AGE}};
+    return show_list(c, &(struct list){"/v1/namespaces", "", columns, ARRAY_COUNT(columns), "name",
+                                       true, NULL, NULL});
 }
 
 int command_tokens_ls(struct cli *c)
 {
     static const struct table_column columns[] = {
-        {"ID", "id", false},
-        {"ROLE", "role", false},
-        {"NAME", "name", false},
-        {"SCOPES", "scopes", true},
-        {"NAMESPACES", "namespaces", true},
-        {"TOPICS", "topics", true},
-        {"CREATED", "created_at", false},
-        {"EXPIRES", "expires_at", false},
-        {"REVOKED", "revoked_at", false},
-        {"USED", "used_at", false},
+        {"ID", "id", CELL_PLAIN},
+        {"ROLE", "role", CELL_PLAIN},
+        {"NAME", "name", CELL_PLAIN},
+        {"SCOPES", "scopes", CELL_WIDE},
+        {"NAMESPACES", "namespaces", CELL_WIDE},
+        {"TOPICS", "topics", CELL_WIDE},
+        {"CREATED", "created_at", CELL_AGE},
+        {"EXPIRES", "expires_at", CELL_PLAIN},
+        {"REVOKED", "revoked_at", CELL_AGE},
+        {"USED", "used_at", CELL_AGE},
     };
-    return show_list(
-        c, &(struct list){"/v1/tokens", "", columns, ARRAY_COUNT(columns), "id", false, NULL});
+    return show_list(c, &(struct list){"/v1/tokens", "", columns, ARRAY_COUNT(columns), "id", false,
+                                       NULL, NULL});
 }
 
 int command_audit(struct cli *c)
 {
     static const struct table_column columns[] = {
-        {"AT", "at", false},         {"ACTOR", "actor", false},     {"ACTION", "action", false},
-        {"TARGET", "target", false}, {"OUTCOME", "outcome", false}, {"DETAIL", "detail", true},
+        {"AT", "at", CELL_PLAIN},           {"ACTOR", "actor", CELL_PLAIN},
+        {"ACTION", "action", CELL_PLAIN},   {"TARGET", "target", CELL_PLAIN},
+        {"OUTCOME", "outcome", CELL_PLAIN}, {"DETAIL", "detail", CELL_WIDE},
     };
     return show_list(c, &(struct list){"/v1/audit", cli_has(c, OPT_global) ? "store=1" : "",
-                                       columns, ARRAY_COUNT(columns), "id", false, NULL});
+                                       columns, ARRAY_COUNT(columns), "id", false, NULL, NULL});
 }

@@ -12,6 +12,7 @@ struct list {
     const char *name; /* the member that -q prints */
     bool whole;       /* it has no pages */
     output_line line; /* for people: a line for each item, and no table; NULL: a table */
+    void *line_context;
 };
 
 /* Reads as many items as --limit, --all and --cursor say, and prints them. */

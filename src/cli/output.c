@@ -1,5 +1,5 @@
 /* output.c - lists and objects on stdout (see output.h) */
-#include "cli/output.h"
+#include "cli/people.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -88,21 +88,6 @@ int64_t member_number(const struct json *object, const char *key)
 
 /* --------------------------------------------------------------------------------------- tables */
 
-/* How wide a value is when it is shown. */
-static size_t width_of(const struct json *value)
-{
-    char *memory = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&memory, &size);
-    size_t shown = 0;
-    if (out != NULL) {
-        shown = put_value(out, value, CELL_MOST);
-        (void)fclose(out);
-    }
-    free(memory);
-    return shown;
-}
-
 /* What stands in a column of an item; NULL: nothing. */
 static const struct json *cell_of(const struct json *item, const struct table_column *columns,
                                   size_t index)
@@ -113,16 +98,62 @@ static const struct json *cell_of(const struct json *item, const struct table_co
     return json_is(value, JSON_KIND_NULL) ? NULL : value;
 }
 
+/* How long a job took, or has left. */
+static const char *took_text(const struct cli *c, const struct json *item,
+                             char out_text[SPAN_TEXT_SIZE])
+{
+    qp_ms ended = member_time(item, "ended_at");
+    qp_ms limit = member_time(item, "times_out_at");
+    if (ended != 0) {
+        return span_text(ended - member_time(item, "started_at"), out_text);
+    }
+    return limit != 0 ? left_text(cli_now(c), limit, out_text) : "";
+}
+
+/* What stands in a column of an item, cut after `most` columns; how many it has. */
+static size_t put_cell(FILE *out, const struct output_list *l, const struct json *item,
+                       size_t column, size_t most)
+{
+    const struct json *value = cell_of(item, l->columns, column);
+    int how = l->columns[column].how;
+    char text[SPAN_TEXT_SIZE];
+    if ((how & CELL_TOOK) != 0) {
+        return print_cut(out, str_from(took_text(l->c, item, text)), most);
+    }
+    if ((how & CELL_AGE) != 0 && value != NULL && l->kind != OUTPUT_WIDE) {
+        qp_ms at = member_time(item, l->columns[column].key);
+        return print_cut(out, str_from(age_text(cli_now(l->c), at, text)), most);
+    }
+    return put_value(out, value, most);
+}
+
+/* How wide a cell is when it is shown. */
+static size_t width_of(const struct output_list *l, const struct json *item, size_t column)
+{
+    char *memory = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&memory, &size);
+    size_t shown = 0;
+    if (out != NULL) {
+        shown = put_cell(out, l, item, column, CELL_MOST);
+        (void)fclose(out);
+    }
+    free(memory);
+    return shown;
+}
+
 /* One row; spaces are only printed before something, so that no line ends in them. */
 static void print_row(const struct output_list *l, const struct json *item)
 {
     size_t pending = 0;
     for (size_t j = 0; j < l->shown_count; j++) {
-        const struct json *value = cell_of(item, l->columns, l->shown[j]);
-        size_t width = width_of(value);
+        size_t width = width_of(l, item, l->shown[j]);
+        bool colors = (l->columns[l->shown[j]].how & CELL_STATUS) != 0 && output_colors(l->c);
         if (width > 0) {
-            printf("%*s", (int)pending, "");
-            width = put_value(stdout, value, j + 1 == l->shown_count ? SIZE_MAX : CELL_MOST);
+            printf("%*s%s", (int)pending, "", color_of(colors, member_text(item, "status")));
+            width = put_cell(stdout, l, item, l->shown[j],
+                             j + 1 == l->shown_count ? SIZE_MAX : CELL_MOST);
+            (void)fputs(color_end(colors), stdout);
             pending = 0;
         }
         pending += l->widths[j] + 2 - (width < l->widths[j] ? width : l->widths[j]);
@@ -135,13 +166,13 @@ static void begin_table(struct output_list *l, const struct json *const *items, 
 {
     for (size_t j = 0; j < l->column_count; j++) {
         size_t *width = &l->widths[l->shown_count];
-        if (l->kind != OUTPUT_WIDE && l->columns[j].wide) {
+        if ((l->columns[j].how & (l->kind == OUTPUT_WIDE ? CELL_TOOK : CELL_WIDE)) != 0) {
             continue;
         }
         l->shown[l->shown_count++] = j;
         *width = strlen(l->columns[j].title);
         for (size_t i = 0; i < count; i++) {
-            size_t wanted = width_of(cell_of(items[i], l->columns, j));
+            size_t wanted = width_of(l, items[i], j);
             *width = wanted > *width ? wanted : *width;
         }
     }
@@ -155,7 +186,7 @@ static void begin_table(struct output_list *l, const struct json *const *items, 
 
 /* ---------------------------------------------------------------------------------------- lists */
 
-static void print_tree(const struct cli *c, const struct json *item)
+void output_tree(const struct cli *c, const struct json *item)
 {
     struct buf b;
     struct json_writer w;
@@ -171,14 +202,14 @@ static void print_item(const struct output_list *l, const struct json *item, boo
     switch (l->kind) {
     case OUTPUT_JSON:
         (void)fputs(first ? "{\"items\":[" : ",", stdout);
-        print_tree(l->c, item);
+        output_tree(l->c, item);
         break;
     case OUTPUT_YAML:
         (void)fputs(first ? "items:\n" : "", stdout);
         print_yaml_item(stdout, item);
         break;
     case OUTPUT_JSONL:
-        print_tree(l->c, item);
+        output_tree(l->c, item);
         (void)fputc('\n', stdout);
         break;
     case OUTPUT_NAME:
@@ -197,7 +228,7 @@ void output_items(struct output_list *l, const struct json *const *items, size_t
     bool for_people = l->kind == OUTPUT_TEXT || l->kind == OUTPUT_WIDE;
     if (for_people && l->line != NULL) {
         for (size_t i = 0; i < count; i++) {
-            l->line(items[i], l->kind == OUTPUT_WIDE);
+            l->line(l->line_context, items[i], l->kind == OUTPUT_WIDE);
         }
         return;
     }

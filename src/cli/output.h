@@ -17,18 +17,22 @@ int output_kind(const struct cli *c, enum output *out_kind);
 /* stdout is a terminal, and colours are wanted there. */
 bool output_colors(const struct cli *c);
 
+/* How a column is shown: as it is; only with -o wide; and, but for -o wide, as a status in its colour, as an age (3m ago),
+ * or, not with -o wide, as how long a job took, or has left. */
+enum cell { CELL_PLAIN = 0, CELL_WIDE = 1, CELL_STATUS = 2, CELL_AGE = 4, CELL_TOOK = 8 };
+
 /* A column of a table: a member of the items. Of items that are arrays the first column is the first
  * value, and so on; then there are no keys. */
 struct table_column {
     const char *title;
     const char *key;
-    bool wide; /* only with -o wide */
+    int how; /* of enum cell */
 };
 
 #define COLUMNS_MOST LIMIT_SQL_COLUMNS
 
 /* Prints an item as one line of its own kind. */
-typedef void (*output_line)(const struct json *item, bool wide);
+typedef void (*output_line)(void *context, const struct json *item, bool wide);
 
 /* A list, in the way that was asked for, item by item or page by page as they come: nothing of it
  * is kept. A table has its widths from the items that come first; a later one that is wider stands
@@ -40,6 +44,7 @@ struct output_list {
     size_t column_count;
     const char *name; /* the member that -q and -o name print */
     output_line line; /* for people, in place of the table; NULL: the table */
+    void *line_context;
     /* of the printing */
     size_t shown[COLUMNS_MOST];
     size_t widths[COLUMNS_MOST];
@@ -53,6 +58,8 @@ void output_end(struct output_list *l, const char *next_cursor);
  * printed. */
 bool output_object(struct cli *c, enum output kind, const char *name, qp_str json);
 
+/* A tree as its JSON, harmless to a terminal. */
+void output_tree(const struct cli *c, const struct json *item);
 /* Members of an object as lines "name  value". */
 void output_members(const struct json *object);
 

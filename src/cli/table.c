@@ -32,6 +32,8 @@ static const struct {
     {"interrupt", "kill"},
     {"config", "config show"},
     {"batches", "batches show"},
+    {"workflows", "workflows ls"},
+    {"limits", "limits ls"},
 };
 
 const struct option_row *option_at(enum option option)

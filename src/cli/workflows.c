@@ -226,11 +226,11 @@ static void shorten(struct json_writer *w, const struct json *answer)
     json_end_array(w);
 }
 
-static const struct table_column app_columns[] = {{"NAME", "name", false},
-                                                  {"ACTIVE", "active", false},
-                                                  {"VERSIONS", "versions", false},
-                                                  {"TOPICS", "graphs", false},
-                                                  {"SIGNALS", "hooks", false}};
+static const struct table_column app_columns[] = {{"NAME", "name", CELL_PLAIN},
+                                                  {"ACTIVE", "active", CELL_PLAIN},
+                                                  {"VERSIONS", "versions", CELL_PLAIN},
+                                                  {"TOPICS", "graphs", CELL_PLAIN},
+                                                  {"SIGNALS", "hooks", CELL_PLAIN}};
 
 static int print_apps(struct cli *c, enum output kind, const struct json *answer)
 {
@@ -283,17 +283,17 @@ int command_workflows_ls(struct cli *c)
     return kind == OUTPUT_TEXT || kind == OUTPUT_WIDE
                ? list_apps(c, kind)
                : list_run(c, &(struct list){"/v1/workflows", "", app_columns,
-                                            ARRAY_COUNT(app_columns), "name", true, NULL});
+                                            ARRAY_COUNT(app_columns), "name", true, NULL, NULL});
 }
 
 static int list_versions(struct cli *c)
 {
-    static const struct table_column columns[] = {{"VERSION", "version", false},
-                                                  {"ACTIVE", "active", false},
-                                                  {"DEPLOYED", "created_at", false},
-                                                  {"ACTIVATED", "activated_at", false}};
+    static const struct table_column columns[] = {{"VERSION", "version", CELL_PLAIN},
+                                                  {"ACTIVE", "active", CELL_PLAIN},
+                                                  {"DEPLOYED", "created_at", CELL_PLAIN},
+                                                  {"ACTIVATED", "activated_at", CELL_PLAIN}};
     return list_run(c, &(struct list){workflow_path(c, "/versions"), "", columns,
-                                      ARRAY_COUNT(columns), "version", true, NULL});
+                                      ARRAY_COUNT(columns), "version", true, NULL, NULL});
 }
 
 /* For people the text as it was deployed, so that it can be put into a file. */
@@ -463,10 +463,11 @@ static void print_table(struct cli *c, const struct json *items, const struct ta
 
 static void print_stats(struct cli *c, const struct json *stats)
 {
-    static const struct table_column segments[] = {
-        {"FROM", "time", false}, {"JOBS", "count", false}, {"MEASURES", "measures", false}};
-    static const struct table_column facets[] = {{"FACET", "facet", false},
-                                                 {"JOBS", "count", false}};
+    static const struct table_column segments[] = {{"FROM", "time", CELL_PLAIN},
+                                                   {"JOBS", "count", CELL_PLAIN},
+                                                   {"MEASURES", "measures", CELL_PLAIN}};
+    static const struct table_column facets[] = {{"FACET", "facet", CELL_PLAIN},
+                                                 {"JOBS", "count", CELL_PLAIN}};
     if (json_is(json_get(stats, QP_STR("key")), JSON_KIND_NULL)) {
         cli_say(
             "the data have no key, so no job is counted by one: give what the key of the trigger's "

@@ -384,6 +384,38 @@ static int say_decision(struct note *n)
     return say_task(n, "no process that runs the flow has taken it yet");
 }
 
+/* Names of the signals, as say_names tells them, without the words around them. */
+static int signal_names(const struct sight *sight, qp_str names, qp_str *out_text)
+{
+    struct raw_walk w = {.rest = names};
+    struct buf text;
+    int rc;
+    buf_init(&text, store_env(sight->store), 0);
+    while (raw_each(&w)) {
+        buf_printf(&text, "%s%.*s", w.index == 0 ? "" : ", ",
+                   (int)(w.value.n < 2 ? 0 : w.value.n - 2), w.value.p + 1);
+    }
+    rc = buf_rc(&text);
+    if (rc == QP_OK && !arena_copy(sight->arena, buf_slice(&text), out_text)) {
+        rc = QP_E_NOMEM;
+    }
+    buf_done(&text);
+    return rc;
+}
+
+/* What an event waits for, and the job that it has called. The kernel knows registrations by their topics alone. */
+static int find_waits(const struct note *n, struct qp_activity *told)
+{
+    qp_str names = flow_member(n->act->input, "names");
+    told->signal = QP_NONE;
+    told->key = QP_NONE;
+    if (n->act->kind == HISTORY_CHILD) {
+        return ledger_leg1_is_done(n->act->ledger) ? child_id(n, &told->child) : QP_OK;
+    }
+    return is_done(n->act) || str_is_none(names) ? QP_OK
+                                                 : signal_names(n->sight, names, &told->signal);
+}
+
 int flow_describe_activity(void *state, const struct sight *sight, const struct act_row *act,
                            struct qp_activity *told)
 {
@@ -398,7 +430,9 @@ int flow_describe_activity(void *state, const struct sight *sight, const struct 
         return QP_OK;
     }
     told->type = type_of(act);
+    told->name = act->topic;
     told->version = act->version;
+    QP_TRY(find_waits(&note, told));
     QP_TRY(find_status(sight, act, &told->status));
     told->attempts = attempts_of(act, told->task);
     told->answered_at = flow_is_born_complete(act) ? 0 : told->answered_at;

@@ -142,6 +142,7 @@ static int add_job(struct graphs *g, const struct seen *seen, const struct sight
     qp_str digits = QP_NONE;
     QP_TRY(view_digits(arena, s, seen->graph, sight->job, &digits, sight->err));
     QP_TRY(view_key(arena, digits, &info->state));
+    QP_TRY(view_skipped(arena, seen->graph, digits, &info->skipped));
     QP_TRY(view_composition(arena, s, g->library, sight->job, &info->compositional, sight->err));
     return data_of(seen, sight, &info->data);
 }
@@ -166,11 +167,16 @@ static int add_activity(const struct graph *g, const struct sight *sight, const 
     }
     QP_TRY(view_digit_read(sight->arena, sight->store, x, act, &told->digit, sight->err));
     told->type = activity_type_name(x->type);
+    if (!arena_copy(sight->arena, x->type == ACTIVITY_GATE ? x->joins->id : x->id, &told->name)) {
+        return QP_E_NOMEM;
+    }
     told->status = digit_word(told->digit);
     if (x->type == ACTIVITY_GATE) {
         told->input = QP_NONE; /* which way came first: the kernel's own note */
     }
-    return QP_OK;
+    return x->type == ACTIVITY_AWAIT
+               ? view_child(sight->arena, sight->store, sight->job, act, &told->child, sight->err)
+               : QP_OK;
 }
 
 static int describe_activity(void *state, const struct sight *sight, const struct act_row *act,
@@ -183,6 +189,30 @@ static int describe_activity(void *state, const struct sight *sight, const struc
     }
     see_no_more(state, &seen);
     return rc == QP_E_NOMEM ? err_set(sight->err, rc, "activity: out of memory") : rc;
+}
+
+/* An entry about an activity has its name, as an activity has. */
+static int describe_history(void *state, const struct sight *sight, int64_t kind,
+                            struct qp_event *event)
+{
+    struct seen seen = {0};
+    const struct activity *x;
+    int rc;
+    (void)kind;
+    if (str_is_none(event->address)) {
+        return QP_OK;
+    }
+    rc = see(state, sight, &seen);
+    x = rc == QP_OK && seen.graph != NULL ? view_activity(seen.graph, event->address) : NULL;
+    if (x != NULL) {
+        event->type = activity_type_name(x->type);
+        if (!arena_copy(sight->arena, x->type == ACTIVITY_GATE ? x->joins->id : x->id,
+                        &event->name)) {
+            rc = QP_E_NOMEM;
+        }
+    }
+    see_no_more(state, &seen);
+    return rc == QP_E_NOMEM ? err_set(sight->err, rc, "history: out of memory") : rc;
 }
 
 /* `,"data":{..},"tree":{..}`: what the job has put together so far, and its activities nested by where they ran. */
@@ -226,4 +256,5 @@ const struct face graph_face = {.kind = GRAPH_KIND,
                                 .needs = needs,
                                 .describe_job = describe_job,
                                 .describe_activity = describe_activity,
+                                .describe_history = describe_history,
                                 .export_data = export_data};

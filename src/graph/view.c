@@ -1,6 +1,7 @@
 /* view.c - collation keys from ledgers (see view.h) */
 #include "graph/view.h"
 
+#include "base/uuid.h"
 #include "graph/action.h"
 #include "kernel/ledger.h"
 #include "kernel/message.h"
@@ -361,6 +362,31 @@ int view_key(struct arena *a, qp_str digits, qp_str *out_key)
     return QP_OK;
 }
 
+int view_skipped(struct arena *a, const struct graph *g, qp_str digits, qp_str *out_json)
+{
+    struct buf out;
+    struct json_writer w;
+    size_t count = 0;
+    int rc;
+    buf_init(&out, a->env, LIMIT_PAYLOAD_SIZE);
+    json_writer_init(&w, &out);
+    json_begin_array(&w);
+    for (size_t i = 0; i < g->activity_count; i++) {
+        const struct activity *x = &g->activities[i];
+        if (x->type != ACTIVITY_GATE && digits.p[x->digit] == DIGIT_SKIPPED) {
+            json_put_str(&w, x->id);
+            count++;
+        }
+    }
+    json_end_array(&w);
+    rc = json_writer_done(&w);
+    if (rc == QP_OK && count > 0 && !arena_copy(a, buf_slice(&out), out_json)) {
+        rc = QP_E_NOMEM;
+    }
+    buf_done(&out);
+    return rc;
+}
+
 /* --------------------------------------------------------------------------------------- composition */
 
 struct composing {
@@ -391,10 +417,10 @@ static int see_child(void *context, const void *row)
     return QP_OK;
 }
 
-static int find_child(struct composing *c, const struct job_row *job, qp_str addr,
-                      const struct job_row **out_child)
+static int find_child(struct arena *a, struct store *s, const struct job_row *job, qp_str addr,
+                      const struct job_row **out_child, struct qp_err *err)
 {
-    struct child_search search = {.arena = c->arena, .addr = addr};
+    struct child_search search = {.arena = a, .addr = addr};
     struct job_row prefix = {.ns = job->ns, .parent_job = job->job};
     struct scan scan = {.table = TABLE_job,
                         .index = INDEX_job_parent,
@@ -402,9 +428,49 @@ static int find_child(struct composing *c, const struct job_row *job, qp_str add
                         .prefix_count = 2,
                         .limit = SIZE_MAX,
                         .slim = true};
-    int rc = store_scan(c->store, &scan, &search, see_child, c->err);
+    int rc = store_scan(s, &scan, &search, see_child, err);
     *out_child = search.found;
     return rc;
+}
+
+/* The job of the id that its first call has made, if that is one: found by key, so that of many awaits none reads all
+ * called jobs. */
+static int find_first_child(struct arena *a, struct store *s, const struct act_row *act,
+                            const struct job_row **out_child, struct qp_err *err)
+{
+    char text[UUID_TEXT_SIZE];
+    struct job_name_row name = {.ns = act->ns, .jid = {text, sizeof text}};
+    struct job_row key = {.ns = act->ns};
+    const void *row = NULL;
+    const struct job_row *job;
+    int rc;
+    call_made_id(act, QP_STR("call"), text);
+    rc = store_get(s, a, TABLE_job_name, &name, &row, err);
+    if (rc != QP_OK) {
+        return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+    }
+    key.job = ((const struct job_name_row *)row)->job;
+    rc = store_get(s, a, TABLE_job, &key, &row, err);
+    if (rc != QP_OK) {
+        return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+    }
+    job = row;
+    *out_child = job->parent_job == act->job && str_equal(job->parent_addr, act->addr) ? job : NULL;
+    return QP_OK;
+}
+
+int view_child(struct arena *a, struct store *s, const struct job_row *job,
+               const struct act_row *act, qp_str *out_id, struct qp_err *err)
+{
+    const struct job_row *child = NULL;
+    if (act->attempt == 0) {
+        QP_TRY(find_first_child(a, s, act, &child, err));
+    }
+    if (child == NULL) {
+        QP_TRY(find_child(a, s, job, act->addr, &child, err));
+    }
+    *out_id = child == NULL ? QP_NONE : child->jid;
+    return QP_OK;
 }
 
 static int compose(struct composing *c, const struct job_row *job, int depth);
@@ -413,7 +479,9 @@ static int compose_child(struct composing *c, const struct job_row *job, const s
                          int depth)
 {
     const struct job_row *child = NULL;
-    int rc = seen->act == NULL ? QP_OK : find_child(c, job, seen->act->addr, &child);
+    int rc = seen->act == NULL
+                 ? QP_OK
+                 : find_child(c->arena, c->store, job, seen->act->addr, &child, c->err);
     if (rc != QP_OK || child == NULL || child->kind != job->kind ||
         depth == LIMIT_COMPOSITION_DEPTH || ++c->jobs > LIMIT_COMPOSITION_JOBS) {
         return rc;

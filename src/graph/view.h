@@ -38,6 +38,10 @@ int view_digits(struct arena *a, struct store *s, const struct graph *g, const s
 /* The collation key: padded. */
 int view_key(struct arena *a, qp_str digits, qp_str *out_key) QP_MUST_USE;
 
+/* The names of the activities whose digit says skipped, as a JSON array; none: there are none. */
+int view_skipped(struct arena *a, const struct graph *g, qp_str digits,
+                 qp_str *out_json) QP_MUST_USE;
+
 /* One activity of a graph: the one that an address is of. NULL: the graph has none such. */
 const struct activity *view_activity(const struct graph *g, qp_str addr);
 /* Its digit in one dimension: by its row, its latest GUID (NULL: it has none) and, of a gate, whether anybody who arrived
@@ -47,6 +51,10 @@ char view_digit(const struct activity *x, const struct act_row *act, const struc
 /* The same with a read of what is not on the row. */
 int view_digit_read(struct arena *a, struct store *s, const struct activity *x,
                     const struct act_row *act, char *out_digit, struct qp_err *err) QP_MUST_USE;
+
+/* The id of the job that an await has called last; none: it has called none. */
+int view_child(struct arena *a, struct store *s, const struct job_row *job,
+               const struct act_row *act, qp_str *out_id, struct qp_err *err) QP_MUST_USE;
 
 /* The compositional key; `reader` reads versions of the jobs below. At most LIMIT_COMPOSITION_JOBS of them. */
 int view_composition(struct arena *a, struct store *s, struct library *l, const struct job_row *job,

@@ -62,7 +62,7 @@ int query_fits(const struct query *q, struct arena *arena, const struct filter *
 /* Where a task is, in a word: msg_row.state as struct qp_activity tells it. */
 const char *task_word(int64_t state);
 
-/* query_parts.c: what a job is made of. The journal is gathered from the rows that its entries stand on: one
+/* query_activities.c, query_parts.c: what a job is made of. The journal is gathered from the rows that its entries stand on: one
  * call looks at all activities of the job. */
 int query_activities(const struct query *q, qp_str id, qp_str after, int64_t limit, void *context,
                      qp_activity_visit visit, bool *out_more, struct qp_err *err) QP_MUST_USE;

@@ -1,4 +1,4 @@
-/* query_parts.c - what a job is made of: activities, journal, data; and the feed (see query.h)
+/* query_parts.c - what a job is made of: journal and data; and the feed (see query.h)
  *
  * The journal of a job has no table: each entry is the row that it tells of, with a sequence that is dense
  * per job. So the entries after a sequence are exactly the next numbers, and each row that is met goes to
@@ -13,25 +13,12 @@
  *   status     a row of its own has it. Of entered and answered: what the last such row before it says, running if
  *              there is none; of the answer that closed the job: how the job ended.
  */
+#include "kernel/query_parts.h"
 #include "kernel/ledger.h"
 #include "kernel/message.h"
-#include "kernel/query.h"
 #include "store/event.h"
 
-/* What a page needs of one job. */
-struct parts {
-    const struct query *q;
-    struct arena arena;
-    const struct job_row *job;
-    struct qp_err *err;
-    /* The entry that was told last, and the status that entries behind it begin with; -1: not known. */
-    int64_t told_job;
-    int64_t told_seq;
-    int64_t status;
-    int64_t kind; /* of its row; EVENT_NONE: an activity was entered or answered */
-};
-
-static int parts_begin(struct parts *p, const struct query *q, qp_str id, struct qp_err *err)
+int parts_begin(struct parts *p, const struct query *q, qp_str id, struct qp_err *err)
 {
     int rc;
     p->q = q;
@@ -41,201 +28,18 @@ static int parts_begin(struct parts *p, const struct query *q, qp_str id, struct
     return rc == QP_OK ? query_find(q, &p->arena, id, &p->job, err) : rc;
 }
 
-static int parts_end(struct parts *p, int rc)
+int parts_end(struct parts *p, int rc)
 {
     int end = store_snapshot_end(p->q->store, rc == QP_OK ? p->err : NULL);
     arena_done(&p->arena);
     return rc == QP_OK ? end : rc;
 }
 
-static int may_get(struct parts *p, struct arena *arena, enum table_id table, const void *key,
-                   const void **out_row)
+int parts_get(struct parts *p, struct arena *arena, enum table_id table, const void *key,
+              const void **out_row)
 {
     int rc = store_get(p->q->store, arena, table, key, out_row, p->err);
     return rc == QP_E_NOT_FOUND ? QP_OK : rc;
-}
-
-/* ------------------------------------------------------------------------------------- activities */
-
-/* Where the task of an activity is. */
-struct task_place {
-    int64_t state;
-    qp_ms wake_at;
-};
-
-struct activities {
-    struct parts parts;
-    qp_str addresses[LIMIT_PAGE_ROWS];
-    struct task_place tasks[LIMIT_PAGE_ROWS];
-    size_t count;
-    size_t limit;
-    bool more;
-};
-
-static int each_address(void *context, const void *row)
-{
-    struct activities *a = context;
-    const struct act_row *act = row;
-    if (a->count == a->limit) {
-        a->more = true;
-        return QP_OK; /* it was the last one that the scan may give */
-    }
-    return arena_copy(&a->parts.arena, act->addr, &a->addresses[a->count++]) ? QP_OK : QP_E_NOMEM;
-}
-
-/* The index of an address on the page, or the page's count. */
-static size_t place_of(const struct activities *a, qp_str addr)
-{
-    size_t low = 0;
-    size_t high = a->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (str_compare(a->addresses[middle], addr) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < a->count && str_equal(a->addresses[low], addr) ? low : a->count;
-}
-
-static int each_task(void *context, const void *row)
-{
-    struct activities *a = context;
-    const struct msg_row *m = row;
-    size_t i = m->kind == MESSAGE_TASK ? place_of(a, m->addr) : a->count;
-    if (i < a->count) {
-        a->tasks[i] = (struct task_place){m->state, m->wake_at};
-    }
-    return QP_OK;
-}
-
-static const char *state_of(const struct act_row *act)
-{
-    return act->escalated != 0                ? "escalated"
-           : ledger_is_finalized(act->ledger) ? "done"
-           : act->category == 'D'             ? "done"
-           : act->guid.p != NULL              ? "answering"
-           : ledger_leg1_is_done(act->ledger) ? "waiting"
-                                              : "entered";
-}
-
-const char *task_word(int64_t state)
-{
-    static const char *const words[MSG_STATES] = {"none", "ready", "delayed",
-                                                  "held", "aside", "dead"};
-    return state > MSG_NONE && state < MSG_STATES ? words[state] : "none";
-}
-
-int progress_name(struct arena *arena, qp_str addr, qp_str *out_name)
-{
-    size_t prefix = sizeof PROGRESS_PREFIX - 1;
-    char *name = arena_bytes(arena, prefix + addr.n);
-    if (name == NULL) {
-        return QP_E_NOMEM;
-    }
-    memcpy(name, PROGRESS_PREFIX, prefix);
-    memcpy(name + prefix, addr.p, addr.n);
-    *out_name = (qp_str){name, prefix + addr.n};
-    return QP_OK;
-}
-
-static int progress_of(struct parts *p, struct arena *arena, qp_str addr, qp_str *out_progress)
-{
-    struct data_row key = {.ns = p->job->ns, .job = p->job->job};
-    const void *row = NULL;
-    QP_TRY(progress_name(arena, addr, &key.name));
-    QP_TRY(may_get(p, arena, TABLE_data, &key, &row));
-    *out_progress = row == NULL ? QP_NONE : ((const struct data_row *)row)->value;
-    return QP_OK;
-}
-
-/* What the job's kind tells of it. */
-static int describe_activity(struct parts *p, struct arena *arena, const struct act_row *act,
-                             struct qp_activity *told)
-{
-    struct sight sight = {p->q->store, arena, p->job, p->err};
-    const struct faced *of = query_face(p->q, p->job);
-    return of == NULL || of->face->describe_activity == NULL
-               ? QP_OK
-               : of->face->describe_activity(of->state, &sight, act, told);
-}
-
-static int activity_tell(struct activities *a, size_t i, void *context, qp_activity_visit visit)
-{
-    struct parts *p = &a->parts;
-    struct arena arena;
-    struct act_row key = {.ns = p->job->ns, .job = p->job->job, .addr = a->addresses[i]};
-    const void *row = NULL;
-    qp_str progress = QP_NONE;
-    int rc;
-    arena_init(&arena, store_env(p->q->store), 0);
-    rc = may_get(p, &arena, TABLE_act, &key, &row);
-    rc = rc == QP_OK ? progress_of(p, &arena, a->addresses[i], &progress) : rc;
-    if (rc == QP_OK && row != NULL) {
-        const struct act_row *act = row;
-        struct qp_activity told = {.address = act->addr,
-                                   .topic = act->topic,
-                                   .category = (char)act->category,
-                                   .ledger = act->ledger,
-                                   .state = state_of(act),
-                                   .task = task_word(a->tasks[i].state),
-                                   .failures = act->attempt,
-                                   .answers = ledger_leg2_entries(act->ledger),
-                                   .code = act->code,
-                                   .error = act->error,
-                                   .input = act->input,
-                                   .output = act->output,
-                                   .progress = progress,
-                                   .entered_at = act->at,
-                                   .answered_at = act->guid_at,
-                                   .wake_at = a->tasks[i].wake_at};
-        rc = describe_activity(p, &arena, act, &told);
-        rc = rc == QP_OK ? visit(context, &told) : rc;
-    }
-    arena_done(&arena);
-    return rc;
-}
-
-static int activities_read(struct activities *a, qp_str after, struct qp_err *err)
-{
-    const struct job_row *job = a->parts.job;
-    struct act_row prefix = {.ns = job->ns, .job = job->job, .addr = after};
-    struct msg_row messages = {.ns = job->ns, .job = job->job};
-    struct scan acts = {.table = TABLE_act,
-                        .index = -1,
-                        .prefix = &prefix,
-                        .prefix_count = 2,
-                        .after = str_is_none(after) ? NULL : &prefix,
-                        .limit = a->limit + 1};
-    struct scan tasks = {
-        .table = TABLE_msg, .index = -1, .prefix = &messages, .prefix_count = 2, .limit = SIZE_MAX};
-    int rc = store_scan(a->parts.q->store, &acts, a, each_address, err);
-    return rc == QP_OK && a->count > 0 ? store_scan(a->parts.q->store, &tasks, a, each_task, err)
-                                       : rc;
-}
-
-int query_activities(const struct query *q, qp_str id, qp_str after, int64_t limit, void *context,
-                     qp_activity_visit visit, bool *out_more, struct qp_err *err)
-{
-    struct activities *a = mem_alloc(store_env(q->store), sizeof *a);
-    bool more = false;
-    int rc = a == NULL ? err_set(err, QP_E_NOMEM, "activities: out of memory") : QP_OK;
-    rc = rc == QP_OK ? query_limit(limit, &a->limit, err) : rc;
-    if (rc == QP_OK) {
-        rc = parts_begin(&a->parts, q, id, err);
-        rc = rc == QP_OK ? activities_read(a, after, err) : rc;
-        for (size_t i = 0; i < a->count && rc == QP_OK; i++) {
-            rc = activity_tell(a, i, context, visit);
-        }
-        more = a->more;
-        rc = parts_end(&a->parts, rc);
-    }
-    mem_free(store_env(q->store), a);
-    if (rc == QP_OK) {
-        *out_more = more;
-    }
-    return rc;
 }
 
 /* ---------------------------------------------------------------------------------------- entries */
@@ -338,7 +142,7 @@ static int fill_entered(struct parts *p, struct arena *arena, const struct feed_
     struct act_row key = {.ns = entry->ns, .job = entry->job, .addr = entry->addr};
     const void *row = NULL;
     const struct act_row *act;
-    QP_TRY(may_get(p, arena, TABLE_act, &key, &row));
+    QP_TRY(parts_get(p, arena, TABLE_act, &key, &row));
     *out_found = row != NULL;
     if (row == NULL) {
         return QP_OK;
@@ -383,7 +187,7 @@ static int fill_event(struct parts *p, struct arena *arena, const struct feed_en
     struct event_row key = {.ns = entry->ns, .job = entry->job, .seq = entry->seq};
     const void *row = NULL;
     const struct event_row *e;
-    QP_TRY(may_get(p, arena, TABLE_event, &key, &row));
+    QP_TRY(parts_get(p, arena, TABLE_event, &key, &row));
     *out_found = row != NULL;
     if (row == NULL) {
         return QP_OK;
@@ -581,7 +385,7 @@ static int feed_tell(struct feed_page *f, void *context, qp_event_visit visit)
         if (entry->job != known) {
             struct job_row key = {.ns = entry->ns, .job = entry->job};
             const void *row = NULL;
-            rc = may_get(p, &p->arena, TABLE_job, &key, &row);
+            rc = parts_get(p, &p->arena, TABLE_job, &key, &row);
             p->job = row;
             known = entry->job;
             fits = false;

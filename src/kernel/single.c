@@ -64,6 +64,27 @@ static int describe_job(void *state, const struct sight *sight, struct qp_job_in
     return closing_output(sight, &info->output);
 }
 
+/* Its one activity is named by its topic. */
+static int describe_activity(void *state, const struct sight *sight, const struct act_row *act,
+                             struct qp_activity *told)
+{
+    (void)state;
+    (void)sight;
+    told->name = act->topic;
+    return QP_OK;
+}
+
+static int describe_history(void *state, const struct sight *sight, int64_t kind,
+                            struct qp_event *event)
+{
+    (void)state;
+    (void)kind;
+    if (str_equal(event->address, QP_STR(SINGLE_ADDRESS))) {
+        event->name = sight->job->workflow;
+    }
+    return QP_OK;
+}
+
 static int outcome(void *state, const struct sight *sight, qp_str *out_output, int64_t *out_ledger)
 {
     struct act_row key = {
@@ -90,4 +111,6 @@ const struct face single_face = {.kind = SINGLE_KIND,
                                  .hook_kind = NAMES_NONE,
                                  .program = program_of,
                                  .describe_job = describe_job,
+                                 .describe_activity = describe_activity,
+                                 .describe_history = describe_history,
                                  .outcome = outcome};

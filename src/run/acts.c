@@ -650,7 +650,7 @@ int qp_job_act_all(qp *q, const struct qp_bulk *bulk, struct qp_bulk_result *out
     return rc;
 }
 
-/* ----------------------------------------------------------------------------- namespaces and limits */
+/* ---------------------------------------------------------------------------------------- namespaces */
 
 int qp_space_create(qp *q, qp_str name, struct qp_err *err)
 {
@@ -661,20 +661,4 @@ int qp_space_create(qp *q, qp_str name, struct qp_err *err)
     return rc == QP_E_EXISTS
                ? err_set(err, rc, "namespace '%.*s': it is there already", STR_ARG(name))
                : rc;
-}
-
-int qp_limit_set(qp *q, const struct qp_limit *limit, struct qp_err *err)
-{
-    ENTER(q, limit != NULL, err);
-    struct op op = {
-        .kind = OP_lane_limit,
-        .lane_limit = {.topic = limit->topic, .limit_key = limit->key, .max = limit->max}};
-    int rc = topic_check(limit->topic, err);
-    rc = rc == QP_OK && limit->key.n > 0 ? id_check(limit->key, "limit key", err) : rc;
-    if (rc == QP_OK && (limit->max < 0 || limit->max > INT32_MAX)) {
-        rc = err_set(err, QP_E_INVALID, "max: %lld, it is 0 to %d", (long long)limit->max,
-                     INT32_MAX);
-    }
-    rc = rc == QP_OK ? space_number(q, limit->ns, &op.lane_limit.ns, err) : rc;
-    return rc == QP_OK ? op_do(q, &op, "limit", err) : err_wrap(err, rc, "limit");
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "kernel/query.h"
+#include "kernel/query_limits.h"
 #include "run/enter.h"
 #include "run/handle.h"
 #include "run/presence.h"
@@ -50,6 +51,7 @@ struct space_query {
         qp_job_visit job;
         qp_activity_visit activity;
         qp_event_visit event;
+        qp_limit_visit limit;
     } visit;
 };
 
@@ -335,4 +337,23 @@ int qp_topic_list(qp *q, qp_str ns, qp_str after, int64_t limit, void *context,
         *out_more = sq.more;
     }
     return rc;
+}
+
+static int limits_body(struct space_query *sq, struct qp_err *err)
+{
+    return query_limits(&sq->query, sq->after, sq->limit, sq->context, sq->visit.limit,
+                        sq->out_text, err);
+}
+
+int qp_limit_list(qp *q, qp_str ns, qp_str cursor, int64_t limit, void *context,
+                  qp_limit_visit visit, char out_cursor[QP_LIMIT_CURSOR_SIZE], struct qp_err *err)
+{
+    ENTER(q, visit != NULL && out_cursor != NULL, err);
+    struct space_query sq = {.body = limits_body,
+                             .after = cursor,
+                             .limit = limit,
+                             .context = context,
+                             .visit.limit = visit,
+                             .out_text = out_cursor};
+    return query_do(q, ns, &sq, err);
 }

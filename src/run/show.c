@@ -144,6 +144,7 @@ static void show_graph(struct json_writer *w, const struct qp_job_info *job)
         show_str(w, "compositional", job->compositional);
         show_count(w, "semaphore", job->open);
         show_json(w, "data", job->data);
+        show_json(w, "skipped", job->skipped);
     }
 }
 
@@ -193,6 +194,8 @@ void show_activity(struct json_writer *w, const struct qp_activity *a)
     json_begin_object(w);
     show_place(w, a->location, a->version);
     show_str(w, "address", a->address);
+    show_str(w, "name", a->name);
+    show_text(w, "mark", a->mark);
     show_str(w, "topic", a->topic);
     show_text(w, "type", a->type);
     show_text(w, "category", category);
@@ -202,6 +205,10 @@ void show_activity(struct json_writer *w, const struct qp_activity *a)
     show_ledger(w, a->ledger, false);
     show_text(w, "task", strcmp(a->task, "none") == 0 ? NULL : a->task);
     show_time(w, strcmp(a->task, "held") == 0 ? "leased_until" : "due_at", a->wake_at);
+    show_str(w, "signal", a->signal);
+    show_str(w, "key", a->key);
+    show_time(w, "until", a->until);
+    show_str(w, "child", a->child);
     show_str(w, "note", a->note);
     if (a->attempts != 0) {
         show_count(w, "attempts", a->attempts);
@@ -212,6 +219,9 @@ void show_activity(struct json_writer *w, const struct qp_activity *a)
         show_count(w, "code", a->code);
     }
     show_error(w, a->error, a->address);
+    if (a->seq != 0) {
+        show_count(w, "seq", a->seq);
+    }
     show_time(w, "entered_at", a->entered_at);
     show_time(w, "answered_at", a->answered_at);
     show_json(w, "progress", a->progress);
@@ -271,6 +281,17 @@ void show_topic(struct json_writer *w, const struct qp_topic *t, qp_ms now)
     }
     show_count(w, "workers", t->workers);
     show_time(w, "served_at", t->served_at);
+    json_end_object(w);
+}
+
+void show_limit(struct json_writer *w, const struct qp_limit_info *limit)
+{
+    json_begin_object(w);
+    show_str(w, "topic", limit->topic);
+    show_str(w, "key", limit->key.n == 0 ? QP_NONE : limit->key);
+    show_count(w, "max", limit->max);
+    show_count(w, "ready", limit->ready);
+    show_count(w, "held", limit->held);
     json_end_object(w);
 }
 

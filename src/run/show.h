@@ -17,6 +17,7 @@ void show_job(struct json_writer *w, const struct qp_job_info *job);
 void show_activity(struct json_writer *w, const struct qp_activity *activity);
 void show_event(struct json_writer *w, const struct qp_event *event);
 /* Ages are counted from `now`. */
+void show_limit(struct json_writer *w, const struct qp_limit_info *limit);
 void show_topic(struct json_writer *w, const struct qp_topic *topic, qp_ms now);
 /* A version of an application; its text when it is there. */
 void show_app(struct json_writer *w, const struct qp_app *app);

@@ -18,6 +18,8 @@ static const struct {
     {"where", "string",
      "A filter: conditions joined by and and or, like status=open and started>-2h."},
     {"order", "string", "newest (default) or oldest first."},
+    {"key", "string",
+     "The limit key of jobs; * for all keys that have no limit of their own. None: jobs without a key."},
     {"limit", "integer", "Items in a page: default 100, at most 1000; more is cut."},
     {"cursor", "string", "next_cursor of the page before."},
     {"count", "string", "exact or estimate: how many there are."},

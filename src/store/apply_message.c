@@ -724,6 +724,27 @@ int apply_msg_adopt(struct txn *t, struct op_msg_adopt *op)
     return rc;
 }
 
+/* The lane stays where messages are; it follows the setting for all keys from now on. */
+static int lane_forget(struct txn *t, const struct msg_row *of)
+{
+    struct lane_row key = {.ns = of->ns, .topic = of->topic, .limit_key = of->limit_key};
+    const struct lane_row *there = txn_get(t, TABLE_lane, &key);
+    struct lane_row *lane;
+    if (t->rc != QP_OK || there == NULL || there->own == 0) {
+        return t->rc != QP_OK ? t->rc : QP_E_NOT_FOUND;
+    }
+    lane = lane_edit(t, of);
+    if (lane == NULL) {
+        return t->rc;
+    }
+    lane->own = 0;
+    lane->max = str_equal(of->limit_key, QP_STR("*")) ? 0 : lane_default_max(t, of);
+    if (lane->ready > 0) {
+        note_claimable(t, of->topic);
+    }
+    return lane_tidy(t, lane);
+}
+
 int apply_lane_limit(struct txn *t, struct op_lane_limit *op)
 {
     struct msg_row of = {.ns = op->ns,
@@ -733,6 +754,9 @@ int apply_lane_limit(struct txn *t, struct op_lane_limit *op)
     if (op->max < 0 || op->topic.n == 0 || op->topic.n > LIMIT_NAME_SIZE ||
         op->limit_key.n > LIMIT_ID_SIZE) {
         return QP_E_INVALID;
+    }
+    if (op->forget) {
+        return lane_forget(t, &of);
     }
     lane = lane_edit(t, &of);
     if (lane == NULL) {

@@ -465,12 +465,14 @@ struct op_msg_adopt {
 };
 
 /* How many messages of (topic, limit key) may be held at once; 0: any number. limit_key "*" is for
- * all keys that have no setting of their own; it reaches a key with its next message or claim. */
+ * all keys that have no setting of their own; it reaches a key with its next message or claim. With `forget` the
+ * setting goes, and the key follows that for all keys again; max is not used. QP_E_NOT_FOUND: it had none. */
 struct op_lane_limit {
     int64_t ns;
     qp_str topic;
     qp_str limit_key;
     int64_t max;
+    bool forget;
 };
 
 /* ----------------------------------------------------------------------------- signals and keys */

@@ -5,7 +5,8 @@ set -u
 . test/cli/lib.sh
 
 story() {
-    sed -E 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z/T/g' "$1"
+    sed -E 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z/T/g; s/^( *[0-9]+  )[0-9]+(ms|s|[.][0-9]s) +/\1T  /; s/(done|waiting)( +)[0-9.]+(ms|s)( [0-9]+s)?/\1\2T/; s/ +$//; s/[0-9]+d left/LEFT/' "$1" |
+        sed -E 's/ +T/  T/; s/  T +/  T  /; s/  T  $/  T/'
 }
 
 before_each() {
@@ -15,12 +16,13 @@ before_each() {
 # told: what is said of an order that waits for its approval
 told() {
     "$quipu" history order-1 "$@" > history && story history | diff - <(cat << 'END'
-{1}v1         activity charge  completed  3 attempts  T  T
-{2}v1         activity reserve  completed  1 attempt  T  T
-{3}v1         activity insure  completed  1 attempt  T  T
-{4}v1         sleep  started  T  waits for the signal 'approved', until T
+{1} charge                    done  T  attempt 3  {"charge":"c-1"}
+{2} reserve                   done  T  {"item":"quipu","price":42}
+{3} insure                    done  T  {"item":"quipu","price":42}
+{4} sleep                     waiting  T  for the signal approved, LEFT
 END
-    ) && expect 0 "^waits_for +listen at \{4\}: waits for the signal 'approved', until 20" '' show order-1 "$@" &&
+    ) && expect 0 '^\{4\} sleep +waiting .*for the signal approved, [0-9]+d left$' '' show order-1 "$@" &&
+        expect 0 "^waits_for +listen at \{4\}: waits for the signal 'approved', until 20" '' show order-1 -o wide "$@" &&
         matches '^\{1\}v1 +201100000000001  completed  activity  charge' "$TMPDIR/out" &&
         expect 0 '^@a1!$' '' history order-1 -q "$@" &&
         expect 0 '^\{1\}v1 .*201100000000001  \{"item"' '' history order-1 -o wide "$@" &&
@@ -34,7 +36,7 @@ END
 }
 
 test_a_file_and_a_server_say_the_same() {
-    told --db data/quipu.db && cp history file && cp facts file.facts && serve && told -s unix:data/quipu.sock && diff file history && diff file.facts facts
+    told --db data/quipu.db && cp history file && cp facts file.facts && serve && told -s unix:data/quipu.sock && diff <(story file) <(story history) && diff file.facts facts
 }
 
 # The journal names the events, as it happens and afterwards.
@@ -42,32 +44,33 @@ test_follow() {
     "$quipu" signal order-1 approved by=Ada --db data/quipu.db > /dev/null 2>&1 &&
         "$build/examples/flow" data/quipu.db work order-1 > /dev/null &&
         "$quipu" history order-1 --follow --db data/quipu.db > lines &&
-        story lines | grep -q '^ *4  T  entered  {1}v1 activity charge  001000000000000  running$' &&
-        story lines | grep -q '^ *6  T  failed  {1}v1 activity charge  503  retrying  attempt 1  the bank is down  until T$' &&
-        story lines | grep -Eq '^ *[0-9]+  T  entered  \{7, 1, 1, 1\}v1 activity where-is-it  001000000000000  running$' &&
-        ! grep -q '@a' lines && expect 0 '^  \{7, 1\}v1    loop track  completed  20.*ended after 3 iterations$' '' history order-1 --db data/quipu.db &&
-        matches '^      \{7, 1, 1, 1\}v1  activity where-is-it  completed  1 attempt  20' "$TMPDIR/out" &&
+        story lines | grep -q '^ *4  T  {1} charge      entered$' &&
+        story lines | grep -q '^ *6  T  {1} charge      attempt 1 failed: the bank is down (503); the next one in ' &&
+        story lines | grep -Eq '^ *[0-9]+  T  \{7, 1, 1, 1\} where-is-it  entered$' &&
+        ! grep -q '@a' lines && expect 0 '^  \{7, 1\} loop track +done .*ended after 3 iterations$' '' history order-1 --db data/quipu.db &&
+        matches '^      \{7, 1, 1, 1\} where-is-it +done ' "$TMPDIR/out" &&
+        expect 0 '^      \{7, 1, 1, 1\}v1  activity where-is-it  completed  1 attempt  20' '' history order-1 -o wide --db data/quipu.db &&
         "$quipu" history order-1 --follow -o jsonl --db data/quipu.db | jq -es '.[3] | [.location, .version, .type, .name] == ["{1}", 1, "activity", "charge"]' > /dev/null
 }
 
 # A decision that no process takes: the server knows that none serves the flow.
 test_no_process_serves_the_flow() {
     "$quipu" signal order-1 approved by=Ada --db data/quipu.db > /dev/null 2>&1 && serve &&
-        eventually sh -c "'$quipu' show order-1 -s unix:data/quipu.sock | grep -q 'the next decision: no process that runs the flow has taken it yet'" &&
-        expect 0 '^unserved +\{"flow":"checkout"' "no worker serves the flow 'checkout'" show order-1 -s unix:data/quipu.sock
+        eventually sh -c "'$quipu' show order-1 -o wide -s unix:data/quipu.sock | grep -q 'the next decision: no process that runs the flow has taken it yet'" &&
+        expect 0 '^decision +waiting .*for a worker that runs the flow; none serves it$' "no worker serves the flow 'checkout'" show order-1 -s unix:data/quipu.sock
 }
 
 # Parked: the reason names the location and both sides, and what a person can do; corrected code goes on.
 test_parked() {
     "$build/examples/flow_upgrade" up.db > story && grep -q '^order-1 is parked .*history and code differ at {1}' story || return 1
     "$quipu" history order-1 --db up.db > history && story history | diff - <(cat << 'END'
-{1}v1         activity charge  completed  1 attempt  T  T
-{1.1}v2       activity insure  completed  1 attempt  T  T
-{2}v1         activity print-label  completed  1 attempt  T  T
-{3}v1         signals  completed  T  T  received 'approved'
-{4}v2         version  completed  T
-{5}v2         activity fly  completed  1 attempt  T  T
-{6}v1         signals  completed  T  T  received 'received'
+{1} charge                    done  T
+{1.1}v2 insure                done  T
+{2} print-label               done  T
+{3} signals                   done  T  received 'approved'
+{4}v2 version                 done
+{5}v2 fly                     done  T
+{6} signals                   done  T  received 'received'
 END
     )
 }

@@ -48,7 +48,7 @@ jobs() {
         expect 0 '^o1$' '' start offers.wanted north:=1 south:=2 west:=39 --id o1 "${at[@]}" && work &&
         expect 0 '^\{"sum":42\}$' '' wait o1 "${at[@]}" && said &&
         expect 0 '"status":"completed".*"output":\{"sum":42\},"state":"666660000000000"' '' wait o1 -o json "${at[@]}" && said &&
-        expect 0 '^  north,0,0 +201100000000001  6 completed  worker  quipu.echo' '' show o1 "${at[@]}" && said &&
+        expect 0 '^north,0,0 +201100000000001  6 completed  worker  quipu.echo' '' show o1 -o wide "${at[@]}" && said &&
         expect 0 '^  6 add \(hook, joins all of 3\)' '' graph "$root/examples/graphs/fan-out.yaml" --job o1 "${at[@]}" && said &&
         expect 0 '^o1 +offers.wanted +fan-out/1 +completed' '' ls -o wide "${at[@]}" &&
         expect 4 '' 'which is not in this file' graph "$root/examples/graphs/polling.yaml" --job o1 "${at[@]}" &&

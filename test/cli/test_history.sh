@@ -64,7 +64,7 @@ until_line() {
 
 # The lines, without times and without the child's id, which follows from the job's number.
 story() {
-    sed -E 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z/T/g; s/[0-9a-f]{8}-[0-9a-f-]{27}/CHILD/' "$1"
+    sed -E 's/^( *[0-9]+  )[0-9]+(ms|s|[.][0-9]s) +/\1T  /; s/started [0-9-]+ [0-9:]+ UTC/started/; s/[0-9a-f]{8}-[0-9a-f-]{27}/CHILD/' "$1"
 }
 
 # drill: the job runs, somebody watches it from its first line on, and all ways to read its history say the same
@@ -78,29 +78,29 @@ drill() {
     local streaming=$!
     worker teller &
     servers+=("$watching" "$streaming" "$!")
-    until_line 'waits  ask' || return 1
+    until_line 'ask +waits' || return 1
     "$quipu" signal drill.ok id=d1 "${at[@]}" > /dev/null || return 1
     wait "$watching" || { cat lines talk; return 1; }
     wait "$streaming"
     "$quipu" history d1 "${at[@]}" > history && diff lines history || return 1
     story history > told
     diff told - << 'END'
-   1  T  entered  trigger,0  101100000000001  running
-   2  T  answered  trigger,0  000011000000000  running
-   3  T  entered  pay,0,0  001000000000000  running
-   4  T  failed  pay,0,0  503  retrying  attempt 1  worker teller  closed 1  until T
-   5  T  failed  pay,0,0  503  retrying  attempt 2  worker teller  closed 2  until T
-   6  T  failed  pay,0,0  503  retrying  attempt 3  worker teller  closed 3  until T
-   7  T  answered  pay,0,0  000011000000001  200  running
-   8  T  entered  nap,0,0,0  001000000000000  running
-   9  T  waits  nap,0,0,0  running  until T
-  10  T  answered  nap,0,0,0  000011000000001  running
-  11  T  entered  ask,0,0,0,0  001000000000000  running
-  12  T  waits  ask,0,0,0,0  running  topic drill.ok  key d1  until T
-  13  T  answered  ask,0,0,0,0  000011000000001  200  running
-  14  T  entered  sub,0,0,0,0,0  001000000000000  running
-  15  T  called  sub,0,0,0,0,0  running  topic drill.child  job CHILD
-  16  T  answered  sub,0,0,0,0,0  000111000000001  200  completed
+   1  T  want            started
+   2  T  want            answered
+   3  T  pay             entered
+   4  T  pay             attempt 1 failed: closed 1 (503), worker teller; the next one in 100ms
+   5  T  pay             attempt 2 failed: closed 2 (503), worker teller; the next one in 200ms
+   6  T  pay             attempt 3 failed: closed 3 (503), worker teller; the next one in 400ms
+   7  T  pay             answered
+   8  T  nap             entered
+   9  T  nap             waits for 100ms
+  10  T  nap             answered
+  11  T  ask             entered
+  12  T  ask             waits for the signal drill.ok, key d1, for 1h
+  13  T  ask             answered
+  14  T  sub             entered
+  15  T  sub             started the job CHILD, drill.child
+  16  T  sub             answered; the job is completed
 END
     [ $? -eq 0 ] || return 1
     # the same entries over SSE, in a list, in an export
@@ -121,9 +121,9 @@ test_fork() {
     "$quipu" start greet --id first --db f.db > /dev/null && "$quipu" kill first --db f.db > /dev/null &&
         "$quipu" fork first --id second --db f.db > /dev/null && "$quipu" history second --db f.db > before &&
         "$quipu" run --db f.db --exec greet=cat 2> /dev/null && "$quipu" history second --db f.db > after &&
-        diff before <(head -n "$(wc -l < before)" after) && story before | grep -q '^   2  T  forked  running  job first$' &&
-        story after | grep -q '^   5  T  answered  run,0,0  000111000000001  200  completed$' &&
-        story <("$quipu" history first --db f.db) | tail -1 | grep -q '^   5  T  closed  interrupted'
+        diff before <(head -n "$(wc -l < before)" after) && story before | grep -q '^   2  T  forked from the job first$' &&
+        story after | grep -q '^   5  T  greet           answered; the job is completed$' &&
+        story <("$quipu" history first --db f.db) | tail -1 | grep -q '^   5  T  closed.*; the job is interrupted$'
 }
 
 test_drill_postgres() {

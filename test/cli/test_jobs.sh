@@ -59,7 +59,10 @@ body_show() {
     "$quipu" start greet --id order-1 $where > /dev/null && "$quipu" start greet --id order-10 $where > /dev/null &&
         "$quipu" start greet --id other $where > /dev/null &&
         expect 0 '^id +order-1$' - show order-1 $where &&
-        expect 0 '^run,0,0 +greet +001100000000000 +waiting' - show order-1 $where &&
+        expect 0 '^greet +waiting .*for a worker of greet' - show order-1 $where && ! grep -q 00110 "$TMPDIR/out" &&
+        expect 0 '^run,0,0 +greet +001100000000000 +waiting' - show order-1 -o wide $where &&
+        expect 0 '"activities":\[.*"address":"run,0,0","name":"greet","mark":"waiting"' '' show order-1 -o json $where &&
+        expect 0 '^    mark: "waiting"$' '' show order-1 -o yaml $where &&
         expect 0 '^id +other$' - show oth $where &&
         expect 4 '' "several jobs begin with 'order': 'order-10?', 'order-10?'; next: quipu ls" show order $where &&
         expect 3 '' "no job 'nope' in .*next: quipu ls" show nope $where &&
@@ -108,7 +111,7 @@ test_run_and_exit_codes() {
         expect 0 '^\{"name":"Ada"\}$' '' wait good --db f.db &&
         expect 10 '' "'bad' is failed: .*exit code 3: broken.*next: quipu show bad" wait bad --db f.db &&
         expect 0 '"status":"completed"' '' wait good -o json --db f.db &&
-        expect 0 '^ +4  .*answered  run,0,0' "the job 'good' is completed" watch good --db f.db &&
+        expect 0 '^   4 .*good +answered; the job is completed$' "the job 'good' is completed" watch good --db f.db &&
         expect 10 - "is failed" watch bad -q --db f.db &&
         expect 3 '' 'there is no such store; next: quipu start TOPIC --db missing.db' run --db missing.db &&
         [ ! -e missing.db ] &&
@@ -167,7 +170,7 @@ test_long_lists() {
     curl -sf --unix-socket data/quipu.sock -H 'Content-Type: application/json' -d '{"topic":"t"}' \
         'http://localhost/v1/jobs#[1-2100]' > /dev/null || return 1
     "$quipu" ls --all -o jsonl $where > all.jsonl && [ "$(wc -l < all.jsonl)" = 2100 ] &&
-        "$quipu" ls --all $where > all.txt && [ "$(wc -l < all.txt)" = 2101 ] && [ "$(grep -c '^ID ' all.txt)" = 1 ] &&
+        "$quipu" ls --all -o wide $where > all.txt && [ "$(wc -l < all.txt)" = 2101 ] && [ "$(grep -c '^ID ' all.txt)" = 1 ] &&
         [ "$(awk '{ print length($0) }' all.txt | sort -u | wc -l)" = 2 ] &&
         "$quipu" ls --all -o json $where > all.json && diff <(jq -c '.items[]' all.json) all.jsonl &&
         "$quipu" ls --all -o yaml $where > all.yaml && [ "$(grep -c '^  -$' all.yaml)" = 2100 ] && [ "$(grep -c '^items:' all.yaml)" = 1 ] &&
@@ -229,7 +232,7 @@ test_signal() { on_both body_signal; }
 body_store() {
     expect 0 '^billing$' '' namespaces create billing $where &&
         expect 4 '' 'is there already.*next: quipu help namespaces create' namespaces create billing $where &&
-        expect 0 '^billing +20' '' namespaces ls $where &&
+        expect 0 '^billing +(now|[0-9]+s ago)$' '' namespaces ls $where && expect 0 '^billing +20' '' namespaces ls -o wide $where &&
         expect 0 '^x$' - start greet --id x -n billing $where &&
         expect 3 '' "no job 'x'" show x $where &&
         expect 0 '^namespace +billing' - show x -n billing $where &&
@@ -259,6 +262,28 @@ test_strict() {
         expect 0 'later +1 +1 .*' '' topics $where
 }
 
+# Limits are set, listed and removed, on a file and over a server; the audit has them, and a viewer may only look.
+body_limits() {
+    expect 0 '^TOPIC +KEY +MAX' '' limits $where && expect 0 '^charge, key \*: at most 2 at once$' '' limits set charge --key '*' --max 2 $where &&
+        expect 0 '^charge: at most 10 at once$' '' limits set charge --max 10 $where &&
+        expect 0 '^\{"topic":"mail","key":"k","max":0\}$' '' limits set mail --key k --max 0 -o json $where &&
+        expect 0 '^charge +10 +0 +0$' '' limits ls $where && matches '^charge +\* +2' "$TMPDIR/out" && matches '^mail +k +0' "$TMPDIR/out" &&
+        expect 0 '^\{"topic":"charge","max":10,"ready":0,"held":0\}$' '' limits ls -o jsonl --limit 1 $where &&
+        expect 0 '"next_cursor"' '' limits ls -o json --limit 1 $where &&
+        [ "$("$quipu" limits ls --all -q $where | tr '\n' ' ')" = "charge charge mail " ] &&
+        expect 0 '^charge, key \*: no limit of its own$' '' limits rm charge --key '*' $where &&
+        expect 3 '' "topic 'charge' has no limit for key '\*'" limits rm charge --key '*' $where &&
+        expect 3 '' "topic 'other' has no limit for jobs without a key" limits rm other $where &&
+        expect 2 '' '--max is missing' limits set charge $where && expect 2 '' '--max is a number from 0 to 2147483647' limits set charge --max -1 $where &&
+        expect 2 '' 'TOPIC is missing' limits set --max 1 $where && [ "$("$quipu" limits ls --all -q $where | wc -l)" = 2 ]
+}
+test_limits() {
+    on_both body_limits && expect 0 'limit_set +charge +ok' '' audit -s unix:data/quipu.sock &&
+        "$quipu" tokens create --role viewer -s unix:data/quipu.sock > viewer && chmod 600 viewer &&
+        expect 0 '^mail' '' limits ls -s "$url" --token-file viewer &&
+        expect 5 '' - limits set charge --max 1 -s "$url" --token-file viewer
+}
+
 test_backup() {
     "$quipu" start greet --id x --db f.db > /dev/null &&
         expect 0 'copy.db' '' backup copy.db --db f.db &&
@@ -282,10 +307,10 @@ test_equal_output() {
         "$quipu" start greet name=Ada --id e1 $where > /dev/null && "$quipu" start greet --id e2 --attr a=b $where > /dev/null &&
             "$quipu" cancel e2 --reason no $where > /dev/null || return 1
     done
-    same show e1 && same show e1 -o json && same show e2 -o yaml && same ls -o json && same ls -o wide && same ls -q &&
-        same history e1 && same history e2 -o jsonl && same topics -q && same namespaces ls && same whoami -o json && same export e2 &&
+    same show e1 -o wide && same show e1 -o json && same show e2 -o yaml && same ls -o json && same ls -o wide && same ls -q &&
+        same history e1 -o wide && same history e2 -o jsonl && same topics -q && same namespaces ls && same whoami -o json && same export e2 &&
         same show nope && same cancel e2 && same ls --where 'no=1' && same start greet name=Eve --id e1 && same parked -o json &&
-        same watch e2 && same wait e2
+        same watch e2 -o wide && same wait e2
 }
 
 test_terminal_is_safe() {

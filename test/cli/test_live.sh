@@ -68,8 +68,8 @@ test_watch() {
     worker echo > /dev/null 2>&1 &
     servers+=("$!")
     wait $plain && wait $follow && wait $drawn || { cat lines talk events tree; return 1; }
-    matches "the job 'w' is completed" talk && matches 'answered  run,0,0' lines && ! grep -q $'\033' lines &&
-        [ "$(jq -r .seq events | tr '\n' ' ')" = "1 2 3 4 " ] && grep -q 'run,0,0' tree && grep -q '✓' tree
+    matches "the job 'w' is completed" talk && matches 'echo +answered; the job is completed$' lines && ! grep -q $'\033' lines &&
+        [ "$(jq -r .seq events | tr '\n' ' ')" = "1 2 3 4 " ] && grep -q 'echo .*waiting' tree && grep -q 'echo .*done' tree
 }
 
 test_watch_across_a_kill() {

@@ -332,6 +332,11 @@ static void answers_are_as_described(void **state)
     check_answer("GET", "/v1/topics", NULL, 200, "TopicList");
     check_answer("POST", "/v1/work", "{\"worker\":\"w\",\"topics\":[\"t\"],\"want\":1}", 200,
                  "WorkGiven");
+    check_answer("POST", "/v1/limits", "{\"topic\":\"t\",\"key\":\"k\",\"max\":2}", 200, "Limit");
+    check_answer("POST", "/v1/limits", "{\"topic\":\"t\",\"max\":-1}", 400, "Problem");
+    check_answer("GET", "/v1/limits", NULL, 200, "LimitList");
+    check_answer("DELETE", "/v1/limits/t?key=k", NULL, 200, "Accepted");
+    check_answer("DELETE", "/v1/limits/t?key=k", NULL, 404, "Problem");
     check_answer("GET", "/v1/workers", NULL, 200, "WorkerList");
     check_answer("POST", "/v1/jobs/j/pause", "{}", 200, "JobActed");
     check_answer("POST", "/v1/jobs/j/resume", "{}", 200, "JobActed");

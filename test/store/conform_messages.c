@@ -604,6 +604,31 @@ static void test_ready_count(void **state)
     assert_int_equal(READY(f, OP(job_resume, .ref = JOB(100), .limit = 100)), 6);
 }
 
+/* Proves that a setting that goes leaves its key to the setting for all keys, at once, and nothing where there was none. */
+static void test_limit_goes(void **state)
+{
+    struct storetest *f = *state;
+    struct op own = OP(lane_limit, .ns = NS, .topic = TOPIC, .limit_key = QP_STR("a"), .max = 1);
+    struct op forget =
+        OP(lane_limit, .ns = NS, .topic = TOPIC, .limit_key = QP_STR("a"), .forget = true);
+    conform_job(f, 100);
+    (void)REFUSED(f, QP_E_NOT_FOUND, forget);
+    DO(f, OP(lane_limit, .ns = NS, .topic = TOPIC, .limit_key = QP_STR("*"), .max = 2));
+    DO(f, own);
+    for (unsigned i = 1; i <= 4; i++) {
+        struct op limited = put(i);
+        limited.msg_put.limit_key = QP_STR("a");
+        DO(f, limited);
+    }
+    assert_int_equal(conform_claim(f, NS, 10, 1000, NULL), 1);
+    DO(f, forget);
+    assert_int_equal(conform_claim(f, NS, 10, 1000, NULL), 1); /* as many as "*" says */
+    (void)REFUSED(f, QP_E_NOT_FOUND, forget);
+    DO(f, OP(lane_limit, .ns = NS, .topic = TOPIC, .limit_key = QP_STR("*"), .forget = true));
+    DO(f, OP(msg_ack, .ref = HELD(1)));
+    assert_int_equal(conform_claim(f, NS, 10, 1000, NULL), 2);
+}
+
 /* Proves that the end of one that was held counts where a limit has kept others READY, and nowhere else; and so does
  * a limit that is raised. */
 static void test_ready_count_of_limits(void **state)
@@ -664,6 +689,7 @@ static const struct CMUnitTest tests[] = {
     CONFORM(test_born_unclaimed),
     CONFORM(test_holder_is_over),
     CONFORM(test_ready_count),
+    CONFORM(test_limit_goes),
     CONFORM(test_ready_count_of_limits),
     CONFORM(test_ready_count_of_bundles),
 };

@@ -586,6 +586,7 @@ static void make_lane_limit(struct opgen *g, struct op_lane_limit *op)
     op->topic = ONE_OF(g, topics);
     op->limit_key = opgen_chance(g, 25) ? QP_STR("*") : ONE_OF(g, limit_keys);
     op->max = opgen_chance(g, 8) ? -1 : opgen_chance(g, 30) ? 0 : (int64_t)opgen_below(g, 4) + 1;
+    op->forget = op->max == 0 && op->limit_key.n == 1; /* no draw: workloads of seeds stay */
 }
 
 /* ----------------------------------------------------------------------------- signals and keys */

@@ -171,6 +171,7 @@ static const struct qp_signal a_signal = {.topic = {"t", 1}, .key = {"k", 1}, .p
 static const struct qp_action an_action = {.id = {"a", 1}};
 static const struct qp_bulk a_bulk = {.verb = QP_VERB_CANCEL};
 static const struct qp_limit a_limit = {.topic = {"t", 1}};
+static char limit_cursor[QP_LIMIT_CURSOR_SIZE];
 static const struct qp_deploy a_deploy = {.text = {"x", 1}};
 static const struct qp_worker a_worker = {.topic = {"t", 1}, .work = (qp_work)abort};
 static const struct qp_builtin a_builtin = {0};
@@ -206,6 +207,8 @@ static const struct qp_follow a_follow = {.changed = changed_nothing};
     X(qp_job_act(q, &an_action, NULL, &why))                                                       \
     X(qp_job_act_async(q, &an_action, &why))                                                       \
     X(qp_limit_set(q, &a_limit, &why))                                                             \
+    X(qp_limit_remove(q, &a_limit, &why))                                                          \
+    X(qp_limit_list(q, QP_NONE, QP_NONE, 0, NULL, (qp_limit_visit)abort, limit_cursor, &why))      \
     X(qp_space_create(q, ID, &why))                                                                \
     X(qp_space_list(q, NULL, visit_space, &why))                                                   \
     X(qp_job_show(q, QP_NONE, ID, NULL, visit_job, &why))                                          \
@@ -252,6 +255,8 @@ static const struct qp_follow a_follow = {.changed = changed_nothing};
     X(qp_job_act(q, NULL, NULL, &why))                                                             \
     X(qp_job_act_async(q, NULL, &why))                                                             \
     X(qp_limit_set(q, NULL, &why))                                                                 \
+    X(qp_limit_remove(q, NULL, &why))                                                              \
+    X(qp_limit_list(q, QP_NONE, QP_NONE, 0, NULL, NULL, limit_cursor, &why))                       \
     X(qp_space_list(q, NULL, NULL, &why))                                                          \
     X(qp_job_show(q, QP_NONE, ID, NULL, NULL, &why))                                               \
     X(qp_job_resolve(q, QP_NONE, ID, NULL, &why))                                                  \

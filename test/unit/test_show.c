@@ -114,6 +114,34 @@ static void test_activity(void **state)
         "\"answers\":0,\"progress\":{\"p\":1}}");
 }
 
+/* What people see first: the name, how it stands, what it waits for. */
+static void test_waiting_activity(void **state)
+{
+    (void)state;
+    show_activity(&w, &(struct qp_activity){.address = QP_STR("ask,0,0"),
+                                            .name = QP_STR("ask"),
+                                            .mark = "waiting",
+                                            .category = 'A',
+                                            .state = "waiting",
+                                            .task = "none",
+                                            .signal = QP_STR("ok"),
+                                            .key = QP_STR("k"),
+                                            .until = 1000,
+                                            .child = QP_STR("c"),
+                                            .seq = 3});
+    expect("{\"address\":\"ask,0,0\",\"name\":\"ask\",\"mark\":\"waiting\",\"category\":\"A\","
+           "\"state\":\"waiting\",\"ledger\":\"000000000000000\",\"says\":\"0 Leg2 entries\","
+           "\"signal\":\"ok\",\"key\":\"k\",\"until\":\"1970-01-01T00:00:01.000Z\",\"child\":\"c\","
+           "\"failures\":0,\"answers\":0,\"seq\":3}");
+}
+
+static void test_limit(void **state)
+{
+    (void)state;
+    show_limit(&w, &(struct qp_limit_info){.topic = QP_STR("pay"), .key = QP_STR(""), .max = 3});
+    expect("{\"topic\":\"pay\",\"max\":3,\"ready\":0,\"held\":0}");
+}
+
 static void test_event(void **state)
 {
     show_event(&w, &(struct qp_event){.job = QP_STR("j"),
@@ -199,6 +227,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_graph_job, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ended_job, setup, teardown),
         cmocka_unit_test_setup_teardown(test_activity, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_waiting_activity, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_event, setup, teardown),
         cmocka_unit_test_setup_teardown(test_topic, setup, teardown),
         cmocka_unit_test_setup_teardown(test_worker, setup, teardown),
