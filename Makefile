@@ -125,6 +125,7 @@ LDFLAGS_tsan += $(FAST_LINKER)
 LANGUAGE_examples := -std=gnu17 -D_GNU_SOURCE -Iinclude
 language_for = $(if $(filter examples/%,$(1)),$(LANGUAGE_examples),$(LANGUAGE)) \
                $(if $(filter test/% bench/%,$(1)),-Itest -I$(B)/generated -Wno-unused-parameter) \
+               $(if $(filter src/cli/new.c,$(1)),-I$(B)/generated) \
                $(if $(filter $(LIBRARY_SRC),$(1)),-fPIC,-fPIE)
 
 LIBS         := -Wl,--as-needed -lsqlite3 -lpq -ljansson -lyaml -lcrypto -lpthread -lm
@@ -163,6 +164,11 @@ $(B)/sources: FORCE
 $(B)/generated/failpoints.h: FORCE
 	@tools/stamp $@ "#define FAILPOINT_LIST(X) $$(tools/failpoints | sed 's/.*/X("&")/' | tr '\n' ' ')"
 $(foreach variant,$(TEST_VARIANTS),$(call objects,$(variant),test/crash/test_failpoints.c test/crash/test_failpoints_server.c)): $(B)/generated/failpoints.h
+
+# Files of ours that `quipu new` writes into a project.
+$(B)/generated/cli/templates.h: FORCE
+	@tools/stamp $@ "$$(tools/templates)"
+$(foreach variant,release $(TEST_VARIANTS),$(call objects,$(variant),src/cli/new.c)): $(B)/generated/cli/templates.h
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
@@ -365,7 +371,7 @@ TORTURE_PROGRAMS := $(call test_programs,asan,$(TEST_DIRS)) \
 LONG             := tools/cppcheck %/store/test_conformance %/graph/test_kills %/carto/test_oracle.sh %/store/test_isolation \
                     %/crash/test_copy_kill %/crash/test_oom %/crash/test_failpoints %/flow/test_flows %/store/test_random
 WAITING          := %/server/test_outage %/server/test_serve_kill %/e2e/test_blackbox %/cli/test_embedder.sh %/cli/test_postgres.sh \
-                    %/cli/test_live.sh %/cli/test_whole.sh %/cli/test_jobs.sh %/cli/test_graph_jobs.sh %/cli/test_docs.sh \
+                    %/cli/test_live.sh %/cli/test_whole.sh %/cli/test_jobs.sh %/cli/test_stumbles.sh %/cli/test_people.sh %/cli/test_graph_jobs.sh %/cli/test_docs.sh \
                     %/flow/test_cancel_kill %/cli/test_migrate_postgres.sh %/server/test_serve.sh %/server/test_flow_drills.sh %/server/test_flow_upgrade.sh %/server/test_flow_mixed.sh %/server/test_flow_perl.sh %/server/test_flow_work \
                     %/server/test_http %/server/test_attack %/server/test_idle_polls %/server/test_faults %/server/test_reception \
                     %/unit/test_misuse %/unit/test_ready %/unit/test_builtin %/unit/test_limits %/unit/test_level \

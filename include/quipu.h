@@ -511,6 +511,7 @@ struct qp_deployed {
     char version[QP_ID_SIZE];
     char was[QP_ID_SIZE]; /* the version that was active before; empty: none was, or this one */
     bool existed;         /* the same text was there */
+    bool active;          /* new jobs begin with this version now */
 };
 
 /* Checks all of it, and deploys it or nothing. QP_E_SHAPE: something is wrong with it; QP_E_INVALID: there is no text;
@@ -746,8 +747,8 @@ enum qp_order { QP_NEWEST_FIRST, QP_OLDEST_FIRST };
  *   properties.NAME            =  !=  ^=  <  <=  >  >= a text or a number: what the code of the job has set (qp_set)
  *
  * `and` binds more closely: A and B or C takes what both A and B take, and what C takes. There are no brackets.
- * Values that are more than letters, digits and ._~:+- stand in double quotes, in which \" and \\ are a
- * quote and a backslash. Of a field that a job does not have (ended, attr, properties) only != is true. What is
+ * Values that are more than letters, digits and ._~:+- stand in double or single quotes, in which \" (or \') and \\ are
+ * a quote and a backslash. Of a field that a job does not have (ended, attr, properties) only != is true. What is
  * wrong with a filter is said with its place: QP_E_INVALID. Attributes are indexed, properties are not: beside one stands
  * a condition that is, or the jobs are read one after the other. */
 struct qp_list {

@@ -157,24 +157,45 @@ static const char *next_of(struct cli *c, enum cli_exit code)
                               : cli_text(c, "quipu help %s", c->command->words);
 }
 
+/* How a start says which job has its custom id (run/start.c). */
+#define OPEN_JOB "is that of the open job '"
+
+/* Without the words of the command, which stand in front of every error: "signal: ..", "retry 'j': ..". */
+static const char *without_words(const struct cli *c, const char *detail)
+{
+    size_t n = strlen(c->command->words);
+    if (strncmp(detail, c->command->words, n) != 0) {
+        return detail;
+    }
+    return strncmp(detail + n, ": ", 2) == 0   ? detail + n + 2
+           : strncmp(detail + n, " '", 2) == 0 ? detail + n + 1
+                                               : detail;
+}
+
 int ask_refused(struct cli *c, const struct reply *r)
 {
     struct json *json = NULL;
     enum cli_exit code = exit_of(r->status);
     const char *detail, *pointer;
     const char *next = next_of(c, code);
+    const char *taken;
     if (json_parse(&c->env, buf_slice(&r->body), NULL, &json) != QP_OK) {
         return cli_fail(c, code, "%s answered with status %d", ask_whom(c), r->status);
     }
     detail = member(c, json, "detail");
+    taken = strstr(detail, OPEN_JOB);
+    if (taken != NULL && code == EXIT_CONFLICT) {
+        taken += sizeof OPEN_JOB - 1;
+        next = cli_text(c, "quipu show %.*s", (int)strcspn(taken, "'"), taken);
+    }
     pointer = member(c, json_at(json_get(json, QP_STR("errors")), 0), "pointer");
     if (strcmp(member(c, json, "code"), "read_only") == 0) {
         code = EXIT_CONFLICT;
         detail = "this is only known to a server";
         next = cli_text(c, "quipu %s --server URL", c->command->words);
     }
-    detail = cli_text(c, "%s%s%s (%s)", pointer, *pointer != '\0' ? ": " : "", detail,
-                      member(c, json, "hint"));
+    detail = cli_text(c, "%s%s%s (%s)", pointer, *pointer != '\0' ? ": " : "",
+                      without_words(c, detail), member(c, json, "hint"));
     if (next != NULL) {
         (void)cli_fail_next(c, code, next, "%s", detail);
     } else {

@@ -64,7 +64,7 @@ const char *ask_whom(struct cli *c);
 bool ask_is_file(const struct cli *c);
 /* The store that will be asked itself, by the settings; NULL: a server will be. After
  * cli_settings. */
-const char *ask_file_place(const struct cli *c);
+const char *ask_file_place(struct cli *c);
 
 /* Percent-encoded, in the arena. */
 const char *cli_encode(struct cli *c, const char *text);

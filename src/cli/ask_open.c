@@ -2,14 +2,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "cli/ask.h"
+#include "cli/note.h"
 #include "server/auth.h"
 
-#define DEFAULT_SOCKET "quipu-data/quipu.sock"
-#define DEFAULT_FILE "quipu.db"
+#define DATA_SOCKET "quipu-data/quipu.sock"
+#define DATA_FILE "quipu-data/quipu.db"
+#define OTHER_FILE "quipu.db"
 
 /* A file of a secret, which only its owner may read. */
 static int read_token(struct cli *c, const char *path, const char **out_token)
@@ -45,25 +49,69 @@ static int open_server(struct cli *c, const char *server)
     return status == EXIT_OK ? ask_server_open(c, server, token) : status;
 }
 
-const char *ask_file_place(const struct cli *c)
+/* A server answers at this socket: one that was killed leaves it behind. */
+static bool is_served(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool served = fd >= 0 && strlen(path) < sizeof address.sun_path;
+    if (served) {
+        memcpy(address.sun_path, path, strlen(path));
+        served = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return served;
+}
+
+static bool is_there(const char *path)
 {
     struct stat info;
+    return stat(path, &info) == 0;
+}
+
+/* The order in which a target is looked for: the one that was named; the store in ./quipu-data, by its server, or itself
+ * when none works on it; the file ./quipu.db; a server of the same user on the default port. Without any it is ./quipu.db,
+ * which is not there: so an error says. */
+struct target {
+    const char *file; /* NULL: a server */
+    const char *server;
+};
+
+static struct target find_target(struct cli *c)
+{
+    const char *socket;
     if (cli_has(c, OPT_db)) {
-        return c->values[OPT_db];
+        return (struct target){.file = c->values[OPT_db]};
     }
-    return cli_has(c, OPT_server) || stat(DEFAULT_SOCKET, &info) == 0 ? NULL : DEFAULT_FILE;
+    if (cli_has(c, OPT_server)) {
+        return (struct target){.server = c->values[OPT_server]};
+    }
+    if (is_served(DATA_SOCKET)) {
+        return (struct target){.server = "unix:" DATA_SOCKET};
+    }
+    if (is_there(DATA_FILE) || is_there(OTHER_FILE)) {
+        return (struct target){.file = is_there(DATA_FILE) ? DATA_FILE : OTHER_FILE};
+    }
+    socket = note_read(c);
+    return socket != NULL && is_served(socket)
+               ? (struct target){.server = cli_text(c, "unix:%s", socket)}
+               : (struct target){.file = OTHER_FILE};
+}
+
+const char *ask_file_place(struct cli *c)
+{
+    return find_target(c).file;
 }
 
 int ask_open(struct cli *c)
 {
     int status = c->ask != NULL ? EXIT_OK : cli_settings(c);
-    const char *place;
+    struct target target;
     if (c->ask != NULL || status != EXIT_OK) {
         return status;
     }
-    place = ask_file_place(c);
-    if (place != NULL) {
-        return ask_file_open(c, place);
-    }
-    return open_server(c, cli_has(c, OPT_server) ? c->values[OPT_server] : "unix:" DEFAULT_SOCKET);
+    target = find_target(c);
+    return target.file != NULL ? ask_file_open(c, target.file) : open_server(c, target.server);
 }

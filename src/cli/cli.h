@@ -87,6 +87,8 @@ bool about_each(struct about_walk *w);
 /* The words that are nearest to what was typed. */
 const char *command_nearest(const char *typed);
 bool command_takes(const struct command *command, enum option option);
+/* One that every command takes that asks, or --help, as it is typed, perhaps with =VALUE; OPTION_COUNT: none. */
+enum option option_common(const char *typed);
 /* The name of an option, of those that the command takes, that is nearest to what was typed. */
 const char *option_nearest(const struct command *command, const char *typed);
 /* The setting that is nearest to what stands in a variable or in the configuration file. */

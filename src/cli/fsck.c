@@ -10,12 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "kernel/check.h"
 #include "run/kinds.h"
 
-#define DEFAULT_FILE "quipu.db"
+#define DEFAULT_FILE "quipu-data/quipu.db"
+#define OTHER_FILE "quipu.db"
 
 struct fsck {
     struct qp_check_options check;
@@ -80,7 +82,9 @@ static int take(struct fsck *f, struct cli *c)
         return status;
     }
     place = c->argument_count > 0 ? c->arguments[0] : c->values[OPT_db];
-    f->check.path = place == NULL ? DEFAULT_FILE : cli_place_path(place);
+    f->check.path = place != NULL                     ? cli_place_path(place)
+                    : access(DEFAULT_FILE, F_OK) == 0 ? DEFAULT_FILE
+                                                      : OTHER_FILE;
     f->check.namespace_name = c->values[OPT_ns];
     f->check.job = c->values[OPT_job];
     f->check.rules = c->values[OPT_rule];

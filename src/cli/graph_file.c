@@ -4,6 +4,7 @@
  * which ends references that lead round in a circle, too.
  */
 #include "cli/graph_file.h"
+#include "cli/output.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -85,6 +86,51 @@ static void print_finding(const struct graph_text *text, const struct finding *f
     }
 }
 
+/* {"errors":[{"file":..,"line":..,"column":..,"code":..,"message":..,"hint":..}],"count":n} */
+static int print_report(struct cli *c, const struct graph_text *text, const struct report *report)
+{
+    struct buf out;
+    struct json_writer w;
+    buf_init(&out, &c->env, 0);
+    json_writer_init(&w, &out);
+    json_begin_object(&w);
+    json_key(&w, QP_STR("errors"));
+    json_begin_array(&w);
+    for (const struct finding *f = report->first; f != NULL; f = f->next) {
+        struct graph_place place = place_of(text, f);
+        json_begin_object(&w);
+        json_key(&w, QP_STR("file"));
+        json_put_str(&w, str_from(place.path));
+        json_key(&w, QP_STR("line"));
+        json_put_i64(&w, place.line);
+        json_key(&w, QP_STR("column"));
+        json_put_i64(&w, place.column);
+        json_key(&w, QP_STR("code"));
+        json_put_str(&w, str_from(f->code));
+        json_key(&w, QP_STR("message"));
+        json_put_str(&w, f->message);
+        json_key(&w, QP_STR("hint"));
+        json_put_str(&w, f->hint);
+        json_end_object(&w);
+    }
+    json_end_array(&w);
+    json_key(&w, QP_STR("count"));
+    json_put_i64(&w, (int64_t)report->count);
+    json_end_object(&w);
+    if (json_writer_done(&w) == QP_OK) {
+        print_json(stdout, buf_slice(&out));
+        (void)fputc('\n', stdout);
+    }
+    buf_done(&out);
+    return EXIT_ERROR;
+}
+
+static bool wants_json(const struct cli *c)
+{
+    return cli_has(c, OPT_output) && (strcmp(c->values[OPT_output], "json") == 0 ||
+                                      strcmp(c->values[OPT_output], "jsonl") == 0);
+}
+
 static int tell_report(const struct graph_text *text, const struct report *report)
 {
     size_t shown = 0;
@@ -106,7 +152,7 @@ int graph_file_compile(struct cli *c, const struct graph_text *text, struct app 
     report_init(&report, &c->arena);
     rc = app_compile(&c->env, text->text, &report, out_app);
     if (rc == QP_E_INVALID) {
-        return tell_report(text, &report);
+        return wants_json(c) ? print_report(c, text, &report) : tell_report(text, &report);
     }
     return rc == QP_OK ? EXIT_OK : cli_fail(c, EXIT_ERROR, "%s", qp_code_text(rc));
 }

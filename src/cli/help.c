@@ -2,12 +2,17 @@
 #include "cli/help.h"
 
 #include <string.h>
+#include <unistd.h>
+
+#include "cli/option_notes.h"
+#include "cli/words.h"
 
 #define ABOUT_COLUMN 26 /* where the explanation of an option begins */
 
-static void print_option(FILE *out, enum option option)
+static void print_option(FILE *out, const struct command *command, enum option option)
 {
     const struct option_row *row = option_at(option);
+    const char *about = option_about(command, option);
     char text[OPTION_TEXT_SIZE];
     char shown[80];
     char letter[8] = "    ";
@@ -17,16 +22,26 @@ static void print_option(FILE *out, enum option option)
     (void)snprintf(shown, sizeof shown, "  %s%s%s%s", letter, option_text(row->name, text),
                    row->value != NULL ? " " : "", row->value != NULL ? row->value : "");
     if (strlen(shown) < ABOUT_COLUMN + 6) {
-        (void)fprintf(out, "%-*s %s\n", ABOUT_COLUMN + 5, shown, row->about);
+        (void)fprintf(out, "%-*s ", ABOUT_COLUMN + 5, shown);
     } else {
-        (void)fprintf(out, "%s\n%*s %s\n", shown, ABOUT_COLUMN + 5, "", row->about);
+        (void)fprintf(out, "%s\n%*s ", shown, ABOUT_COLUMN + 5, "");
+    }
+    if (out == stdout) {
+        print_wrapped(str_from(about), ABOUT_COLUMN + 6);
+    } else {
+        (void)fprintf(out, "%s\n", about);
     }
 }
 
 /* A paragraph in lines that fit a terminal. */
-static void print_wrapped(FILE *out, const char *text, int size)
+static void print_paragraph(FILE *out, const char *text, int size)
 {
-    const int width = 96;
+    int width = 96;
+    if (isatty(STDOUT_FILENO) != 0) {
+        int columns = 0;
+        (void)terminal_size(&columns);
+        width = columns < width ? columns : width;
+    }
     while (size > 0) {
         int n = size;
         int step;
@@ -41,6 +56,8 @@ static void print_wrapped(FILE *out, const char *text, int size)
     }
 }
 
+static void print_options(FILE *out, const struct command *command);
+
 void help_command(FILE *out, const struct command *command)
 {
     struct about_walk w = {.rest = command->about};
@@ -52,16 +69,54 @@ void help_command(FILE *out, const struct command *command)
             (void)fprintf(out, "%s  %.*s\n", examples ? "" : "examples:\n", w.size, w.text);
             examples = true;
         } else {
-            print_wrapped(out, w.text, w.size);
+            print_paragraph(out, w.text, w.size);
             (void)fputc('\n', out);
         }
     }
-    (void)fprintf(out, "%soptions:\n", examples ? "\n" : "");
-    for (enum option i = 0; i < OPTION_COUNT; i++) {
+    (void)fputs(examples ? "\n" : "", out);
+    print_options(out, command);
+}
+
+/* Those of the command first, then those that most commands take. */
+static void print_options(FILE *out, const struct command *command)
+{
+    bool own = false;
+    for (enum option i = OPT_help + 1; i < OPTION_COUNT; i++) {
         if (command_takes(command, i)) {
-            print_option(out, i);
+            (void)fputs(own ? "" : "options:\n", out);
+            print_option(out, command, i);
+            own = true;
         }
     }
+    (void)fputs(own ? "\ncommon options:\n" : "options:\n", out);
+    for (enum option i = 0; i <= OPT_help; i++) {
+        if (command_takes(command, i)) {
+            print_option(out, command, i);
+        }
+    }
+}
+
+/* What a command is for, by its first word. What is not named is about operating a store. */
+static const struct {
+    const char *title;
+    const char *words;
+} groups[] = {
+    {"run", " start signal wait run serve dev demo new "},
+    {"look", " ls show history watch parked topics workers stats export sql graph "},
+    {"act", " cancel kill pause resume retry fork delete batches limits "},
+    {"define", " deploy workflows carto replay "},
+    {"operate", ""},
+};
+
+static size_t group_of(const struct command *command)
+{
+    size_t i = 0;
+    char word[32];
+    (void)snprintf(word, sizeof word, " %.*s ", (int)strcspn(command->words, " "), command->words);
+    while (i + 1 < ARRAY_COUNT(groups) && strstr(groups[i].words, word) == NULL) {
+        i++;
+    }
+    return i;
 }
 
 void help_list(FILE *out)
@@ -69,8 +124,13 @@ void help_list(FILE *out)
     const struct command *command;
     (void)fputs("usage: quipu COMMAND [arguments]\n\ncommands:\n",
                 out); /* main checks the stream */
-    for (size_t i = 0; (command = command_at(i)) != NULL; i++) {
-        (void)fprintf(out, "  %-18s %s\n", command->words, command->summary);
+    for (size_t g = 0; g < ARRAY_COUNT(groups); g++) {
+        (void)fprintf(out, " %s\n", groups[g].title);
+        for (size_t i = 0; (command = command_at(i)) != NULL; i++) {
+            if (group_of(command) == g) {
+                (void)fprintf(out, "  %-19s %s\n", command->words, command->summary);
+            }
+        }
     }
     (void)fputs("\nquipu help COMMAND shows how to use one; quipu demo shows what it is about\n",
                 out);

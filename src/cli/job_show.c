@@ -76,21 +76,6 @@ void job_sort(const struct json **activities, size_t count)
     qsort(activities, count, sizeof(const struct json *), by_order);
 }
 
-static int commas_in(qp_str text)
-{
-    int commas = 0;
-    for (size_t i = 0; i < text.n; i++) {
-        commas += text.p[i] == ',';
-    }
-    return commas;
-}
-
-/* {2, 1} is a generation below {2}. */
-int job_depth(const struct json *activity)
-{
-    return commas_in(member_text(activity, "location"));
-}
-
 int job_print_place(FILE *out, const struct json *activity)
 {
     qp_str location = member_text(activity, "location");
@@ -125,7 +110,7 @@ static void print_standing(FILE *out, const struct json *activity)
 static void print_branch(const struct json *activity, int width)
 {
     static const char *const more[] = {"type", "topic", "task", "note", "progress"};
-    int wide = 2 * job_depth(activity);
+    int wide = 2 * people_depth(activity);
     printf("%*s", wide, "");
     wide += job_print_place(stdout, activity);
     printf("%*s", width > wide ? width - wide + 2 : 2, "");
@@ -150,7 +135,7 @@ static int width_of(const struct json *activity)
 {
     char version[24];
     qp_str location = member_text(activity, "location");
-    int wide = 2 * job_depth(activity);
+    int wide = 2 * people_depth(activity);
     if (location.n == 0) {
         return wide + (int)member_text(activity, "address").n;
     }
@@ -377,7 +362,7 @@ static void put(const struct json *activity, const char *key, const char *before
 
 void job_print_located(const struct json *activity)
 {
-    int column = 2 * job_depth(activity);
+    int column = 2 * people_depth(activity);
     int64_t attempts = member_number(activity, "attempts");
     if (json_get(activity, QP_STR("location")) == NULL) {
         return; /* the trigger, and the flow itself */

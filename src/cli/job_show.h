@@ -9,8 +9,6 @@
 size_t job_activities(const struct json *answer, const struct json **out, size_t most);
 /* Sorts activities so. */
 void job_sort(const struct json **activities, size_t count);
-/* How many generations below the top of a history an activity is: 0 without a location. */
-int job_depth(const struct json *activity);
 /* Its location and version, "{2, 1}v1", or its address; how wide that is. */
 int job_print_place(FILE *out, const struct json *activity);
 /* One event of a history, as a line with its ledger; nothing of an activity that has no location. */

@@ -20,24 +20,56 @@ static int (*const functions[])(struct cli *c) = {
 #undef COMMAND
 };
 
+/* How many arguments in front of the command are common options and their values. */
+static int count_leading(int argc, char **argv)
+{
+    int count = 0;
+    while (count < argc && argv[count][0] == '-' && argv[count][1] != '\0') {
+        enum option option = option_common(argv[count]);
+        bool takes = option != OPTION_COUNT && option_at(option)->value != NULL &&
+                     strchr(argv[count], '=') == NULL;
+        if (option == OPTION_COUNT || option == OPT_help) {
+            break;
+        }
+        count += takes ? 2 : 1;
+    }
+    return count < argc ? count : argc;
+}
+
+/* Moves what stands in front of the command's words behind them: quipu --db FILE ls is quipu ls --db FILE. */
+static void put_behind(int leading, int words, char **argv)
+{
+    for (int i = 0; i < words; i++) {
+        char *word = argv[leading + i];
+        memmove(argv + i + 1, argv + i, (size_t)leading * sizeof *argv);
+        argv[i] = word;
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct command *command;
     int used = 0;
+    int leading = count_leading(argc - 1, argv + 1);
     int status;
     if (argc < 2) {
         help_list(stderr);
         return EXIT_USAGE;
     }
-    command = command_find(argc - 1, argv + 1, &used);
-    if (command == NULL && argv[1][0] == '-') {
-        return cli_usage("options stand behind the command, as in quipu ls %s; see quipu help",
-                         argv[1]);
+    if (leading == argc - 1) {
+        return cli_usage("a command is missing behind '%s'; see quipu help", argv[argc - 1]);
+    }
+    command = command_find(argc - 1 - leading, argv + 1 + leading, &used);
+    if (command == NULL && argv[1 + leading][0] == '-') {
+        return cli_usage("'%s' is no option that stands in front of a command: its options stand "
+                         "behind it; see quipu help",
+                         argv[1 + leading]);
     }
     if (command == NULL) {
-        return cli_usage("unknown command '%s' (nearest: %s); see quipu help", argv[1],
-                         command_nearest(argv[1]));
+        return cli_usage("unknown command '%s' (nearest: %s); see quipu help", argv[1 + leading],
+                         command_nearest(argv[1 + leading]));
     }
+    put_behind(leading, used, argv + 1);
     status = run(command, argc - 1 - used, argv + 1 + used);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         (void)fputs("quipu: cannot write the output; next: df -h\n",

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/help.h"
+#include "cli/option_notes.h"
 
 static const struct {
     int code;
@@ -14,8 +15,9 @@ static const struct {
 
 static const char *const intro[] = {
     "A command asks a server (--server, or the variable QUIPU_SERVER), or a store itself "
-    "(--db): the output is the same. Without either it asks the server whose data directory "
-    "is ./quipu-data, and else the file ./quipu.db.",
+    "(--db): the output is the same. These options, and the others that are common, may also stand in "
+    "front of the command. Without either it asks the store in ./quipu-data, through the server that works on it "
+    "or, when there is none, itself; else the file ./quipu.db; else a server of the same user on the default port.",
     "A job is named by its id, or by the beginning of its id when no other job begins so.",
     "Data goes to stdout, talk to stderr. With -o json the output has the shape of the HTTP "
     "API.",
@@ -57,7 +59,7 @@ static void man_line(FILE *out, const char *before, const char *text)
     (void)fputc('\n', out);
 }
 
-static void man_option(FILE *out, enum option option)
+static void man_option(FILE *out, enum option option, const char *about)
 {
     const struct option_row *row = option_at(option);
     char text[OPTION_TEXT_SIZE];
@@ -72,7 +74,7 @@ static void man_option(FILE *out, enum option option)
         man_text(out, row->value, (int)strlen(row->value));
     }
     (void)fputc('\n', out);
-    man_line(out, "", row->about);
+    man_line(out, "", about);
 }
 
 static void man_command(FILE *out, const struct command *command)
@@ -88,7 +90,7 @@ static void man_command(FILE *out, const struct command *command)
     }
     for (enum option i = 0; i < OPTION_COUNT; i++) {
         if (command_takes(command, i) && i > OPT_help) {
-            man_option(out, i);
+            man_option(out, i, option_about(command, i));
         }
     }
 }
@@ -105,7 +107,7 @@ void manual_man(FILE *out)
     }
     (void)fputs(".SH COMMON OPTIONS\nOf all commands that ask a server or a store:\n", out);
     for (enum option i = 0; i <= OPT_help; i++) {
-        man_option(out, i);
+        man_option(out, i, option_at(i)->about);
     }
     (void)fputs(".SH COMMANDS\n", out);
     for (size_t i = 0; (command = command_at(i)) != NULL; i++) {
@@ -120,7 +122,7 @@ void manual_man(FILE *out)
 
 /* ------------------------------------------------------------------------------------- markdown */
 
-static void markdown_option(FILE *out, enum option option)
+static void markdown_option(FILE *out, enum option option, const char *about)
 {
     const struct option_row *row = option_at(option);
     char text[OPTION_TEXT_SIZE];
@@ -129,7 +131,7 @@ static void markdown_option(FILE *out, enum option option)
         (void)fprintf(out, "-%c`, `", row->letter);
     }
     (void)fprintf(out, "%s%s%s` | %s |\n", option_text(row->name, text),
-                  row->value != NULL ? " " : "", row->value != NULL ? row->value : "", row->about);
+                  row->value != NULL ? " " : "", row->value != NULL ? row->value : "", about);
 }
 
 static void markdown_command(FILE *out, const struct command *command)
@@ -144,7 +146,7 @@ static void markdown_command(FILE *out, const struct command *command)
     for (enum option i = OPT_help + 1; i < OPTION_COUNT; i++) {
         if (command_takes(command, i)) {
             (void)fputs(table ? "" : "\n| option | |\n|---|---|\n", out);
-            markdown_option(out, i);
+            markdown_option(out, i, option_about(command, i));
             table = true;
         }
     }
@@ -168,7 +170,7 @@ void manual_markdown(FILE *out)
                 "| option | |\n|---|---|\n",
                 out);
     for (enum option i = 0; i <= OPT_help; i++) {
-        markdown_option(out, i);
+        markdown_option(out, i, option_at(i)->about);
     }
     (void)fputs("\n## Commands\n", out);
     for (size_t i = 0; (command = command_at(i)) != NULL; i++) {

@@ -1,5 +1,8 @@
 /* output.c - lists and objects on stdout (see output.h) */
-#include "cli/people.h"
+#include "cli/output.h"
+
+#include "base/time.h"
+#include "cli/words.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -84,6 +87,13 @@ int64_t member_number(const struct json *object, const char *key)
 {
     int64_t number = 0;
     return json_as_i64(json_get(object, str_from(key)), &number) ? number : 0;
+}
+
+qp_ms member_time(const struct json *object, const char *key)
+{
+    qp_ms at = 0;
+    qp_str text = member_text(object, key);
+    return text.n > 0 && rfc3339_parse(text, &at, NULL) == QP_OK ? at : 0;
 }
 
 /* --------------------------------------------------------------------------------------- tables */

@@ -66,6 +66,8 @@ void output_members(const struct json *object);
 /* A member that is a string, or a number; else empty, or 0. */
 qp_str member_text(const struct json *object, const char *key);
 int64_t member_number(const struct json *object, const char *key);
+/* One that is a time; 0: there is none. */
+qp_ms member_time(const struct json *object, const char *key);
 
 /* Text without anything that could control a terminal: good UTF-8 as it is, all else as \xNN. */
 void print_safe(FILE *out, qp_str text);

@@ -12,9 +12,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/job_show.h"
-#include "cli/jobs.h"
-
 #define VALUE_MOST 60 /* columns of an input or output */
 #define LABEL_MOST 32 /* a longer one stands out */
 #define MARK_WIDTH 8
@@ -28,6 +25,21 @@ void people_init(struct people *p, const struct cli *c)
                          .colors = output_colors(c),
                          .width = isatty(STDOUT_FILENO) != 0 ? width : 0,
                          .unserved = QP_STR("")};
+}
+
+static int commas_in(qp_str text)
+{
+    int commas = 0;
+    for (size_t i = 0; i < text.n; i++) {
+        commas += text.p[i] == ',';
+    }
+    return commas;
+}
+
+/* {2, 1} is a generation below {2}. */
+int people_depth(const struct json *activity)
+{
+    return commas_in(member_text(activity, "location"));
 }
 
 /* ---------------------------------------------------------------------------------------- labels */
@@ -116,7 +128,7 @@ static int label_width(const struct json *activity)
     char *memory = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&memory, &size);
-    int width = 2 * job_depth(activity);
+    int width = 2 * people_depth(activity);
     if (out != NULL) {
         width += people_label(out, activity);
         (void)fclose(out);
@@ -357,7 +369,7 @@ void people_activity(const struct people *p, const struct json *activity)
     char *memory = NULL;
     size_t size = 0;
     FILE *detail = open_memstream(&memory, &size);
-    int column = 2 * job_depth(activity);
+    int column = 2 * people_depth(activity);
     if (detail == NULL) {
         return;
     }

@@ -6,6 +6,7 @@
 #ifndef QP_CLI_PEOPLE_H
 #define QP_CLI_PEOPLE_H
 
+#include "cli/output.h"
 #include "cli/words.h"
 
 /* How things are shown, for all lines of one command. */
@@ -21,6 +22,8 @@ void people_init(struct people *p, const struct cli *c);
 
 /* The activity as its author named it: "pay", "look[2]" in the third round, "{2, 1} reserve" of a flow. Columns, about. */
 int people_label(FILE *out, const struct json *activity);
+/* How many generations below the top of a history an activity is: 0 without a location. */
+int people_depth(const struct json *activity);
 /* Whether people want to see it: not what the engine has beside the work, once that is done. */
 bool people_shows(const struct json *activity);
 /* The width of the first column for these activities. */

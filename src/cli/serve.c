@@ -24,6 +24,7 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "cli/note.h"
 #include "cli/serve.h"
 #include "server/sandbox.h"
 #include "server/server.h"
@@ -272,7 +273,9 @@ static void announce(const struct serve *s, const struct server *server)
                : s->tls_key != NULL           ? "https://"
                                               : "http://",
                name);
-        log_write(&s->env, QP_LOG_INFO, LOG_MSG("listening"), LOG_TEXT("on", name));
+        if (strcmp(name, SERVER_DEFAULT_LISTEN) == 0 && s->socket_place[0] != '\0') {
+            note_write(s->c, s->socket_place + sizeof "unix:" - 1);
+        }
     }
     if (server_token_file(server) != NULL) {
         printf("a token for the administrator is in %s\n", server_token_file(server));

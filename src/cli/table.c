@@ -136,6 +136,34 @@ static bool is_common(enum option option)
     return option <= OPT_no_color;
 }
 
+/* "--dry-run" is dry_run, and so is its letter. */
+static bool is_typed(const struct option_row *row, const char *typed, size_t n)
+{
+    size_t size = strlen(row->name);
+    size_t i = 0;
+    if (row->letter != 0 && n == 2 && typed[1] == row->letter) {
+        return true;
+    }
+    if (n != size + 2 || strncmp(typed, "--", 2) != 0) {
+        return false;
+    }
+    while (i < size && (row->name[i] == '_' ? '-' : row->name[i]) == typed[i + 2]) {
+        i++;
+    }
+    return i == size;
+}
+
+enum option option_common(const char *typed)
+{
+    size_t n = strcspn(typed, "=");
+    for (enum option i = 0; i < OPTION_COUNT; i++) {
+        if ((is_common(i) || i == OPT_help) && is_typed(&options[i], typed, n)) {
+            return i;
+        }
+    }
+    return OPTION_COUNT;
+}
+
 bool command_takes(const struct command *command, enum option option)
 {
     const char *p = command->options;

@@ -1,6 +1,7 @@
 /* talk.c - what goes to stderr: errors, hints, and talk */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "cli/cli.h"
@@ -41,6 +42,42 @@ int cli_usage(const char *format, ...)
     return EXIT_USAGE;
 }
 
+/* Whether the text is one command that asks a server or a store. */
+static bool asks(const char *next)
+{
+    char copy[96];
+    char *words[4];
+    char *rest = copy;
+    const struct command *command;
+    int count = 0;
+    int used;
+    if (strncmp(next, "quipu ", 6) != 0 || strpbrk(next, ",()") != NULL ||
+        strstr(next, " --db") != NULL || strstr(next, " --server") != NULL) {
+        return false;
+    }
+    (void)snprintf(copy, sizeof copy, "%s", next + 6); /* the words stand at its front */
+    while (count < 4 && (words[count] = strsep(&rest, " ")) != NULL) {
+        count++;
+    }
+    command = command_find(count, words, &used);
+    return command != NULL && (command->flags & ASKS) != 0;
+}
+
+/* The next command is to work for the target that was named on the command line. */
+static void print_target(const struct cli *c, const char *next)
+{
+    static const enum option all[] = {OPT_db, OPT_server, OPT_token_file, OPT_namespace};
+    char text[OPTION_TEXT_SIZE];
+    for (size_t i = 0; i < ARRAY_COUNT(all) && asks(next); i++) {
+        const char *origin = c->origins[all[i]];
+        (void)option_text(option_at(all[i])->name, text);
+        if (cli_has(c, all[i]) && (origin == NULL || strcmp(origin, text) == 0)) {
+            (void)fprintf(stderr, " %s ", text);
+            print_safe(c->values[all[i]]);
+        }
+    }
+}
+
 static int fail(const struct cli *c, enum cli_exit code, const char *next, const char *format,
                 va_list arguments)
 {
@@ -50,6 +87,7 @@ static int fail(const struct cli *c, enum cli_exit code, const char *next, const
     print_safe(text);
     (void)fputs("; next: ", stderr);
     print_safe(next);
+    print_target(c, next);
     if (code == EXIT_USAGE) {
         (void)fprintf(stderr, " %s", c->command->words);
     }

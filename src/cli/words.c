@@ -3,7 +3,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/time.h"
 #include "cli/words.h"
 
 #define SECOND 1000
@@ -14,13 +13,6 @@
 qp_ms cli_now(const struct cli *c)
 {
     return c->env.wall_ms(c->env.context);
-}
-
-qp_ms member_time(const struct json *object, const char *key)
-{
-    qp_ms at = 0;
-    qp_str text = member_text(object, key);
-    return text.n > 0 && rfc3339_parse(text, &at, NULL) == QP_OK ? at : 0;
 }
 
 /* "3m 5s", "3m": two units, the second one when it is not 0. */
@@ -118,4 +110,34 @@ int terminal_size(int *out_width)
     }
     *out_width = size.ws_col;
     return size.ws_row;
+}
+
+/* How many bytes of the text fit into the room; a word that is longer stands out. */
+static size_t fitting(qp_str text, size_t room)
+{
+    size_t n = text.n;
+    if (n <= room) {
+        return n;
+    }
+    for (n = room; n > 0 && text.p[n] != ' '; n--) {}
+    for (n = n == 0 ? room : n; n < text.n && text.p[n] != ' '; n++) {}
+    return n;
+}
+
+void print_wrapped(qp_str text, int column)
+{
+    int width = 0;
+    (void)terminal_size(&width);
+    while (isatty(STDOUT_FILENO) != 0 && width > column + 20 && text.n > (size_t)(width - column)) {
+        size_t n = fitting(text, (size_t)(width - column));
+        (void)fwrite(text.p, 1, n, stdout);
+        n += n < text.n;
+        text.p += n;
+        text.n -= n;
+        if (text.n > 0) {
+            printf("\n%*s", column, "");
+        }
+    }
+    (void)fwrite(text.p, 1, text.n, stdout);
+    (void)fputc('\n', stdout);
 }

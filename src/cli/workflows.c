@@ -252,6 +252,7 @@ static int print_apps(struct cli *c, enum output kind, const struct json *answer
         const struct json *item = json_at(json, i);
         output_items(&list, &item, 1);
     }
+    output_end(&list, NULL); /* titles, also when there are none */
     json_free(json);
     buf_done(&text);
     return rc == QP_OK ? EXIT_OK : cli_fail(c, EXIT_ERROR, "out of memory");

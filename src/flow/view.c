@@ -406,12 +406,16 @@ static int signal_names(const struct sight *sight, qp_str names, qp_str *out_tex
 /* What an event waits for, and the job that it has called. The kernel knows registrations by their topics alone. */
 static int find_waits(const struct note *n, struct qp_activity *told)
 {
-    qp_str names = flow_member(n->act->input, "names");
+    qp_str names;
     told->signal = QP_NONE;
     told->key = QP_NONE;
     if (n->act->kind == HISTORY_CHILD) {
         return ledger_leg1_is_done(n->act->ledger) ? child_id(n, &told->child) : QP_OK;
     }
+    if (n->act->kind != HISTORY_SLEEP && n->act->kind != HISTORY_SIGNALS) {
+        return QP_OK; /* its input is what the code gave, any JSON */
+    }
+    names = flow_member(n->act->input, "names");
     return is_done(n->act) || str_is_none(names) ? QP_OK
                                                  : signal_names(n->sight, names, &told->signal);
 }

@@ -73,19 +73,20 @@ static qp_str take_word(struct reader *r)
     return (qp_str){r->text.p + from, r->at - from};
 }
 
-/* A text in quotes; the reader stands at the first of them. */
+/* A text in quotes, double or single ones; the reader stands at the first of them. */
 static int take_quoted(struct reader *r, qp_str *out_value)
 {
+    char quote = r->text.p[r->at];
     size_t from = r->at++;
     char *copy = arena_bytes(r->arena, r->text.n - from + 1);
     size_t n = 0;
     if (copy == NULL) {
         return err_set(r->err, QP_E_NOMEM, "filter: out of memory");
     }
-    while (r->at < r->text.n && r->text.p[r->at] != '"') {
+    while (r->at < r->text.n && r->text.p[r->at] != quote) {
         if (r->text.p[r->at] == '\\') {
             r->at++;
-            if (r->at == r->text.n || (r->text.p[r->at] != '"' && r->text.p[r->at] != '\\')) {
+            if (r->at == r->text.n || (r->text.p[r->at] != quote && r->text.p[r->at] != '\\')) {
                 return refuse(r, r->at - 1, "after a backslash comes a quote or a backslash");
             }
         }
@@ -102,7 +103,7 @@ static int take_quoted(struct reader *r, qp_str *out_value)
 static int take_value(struct reader *r, qp_str *out_value)
 {
     skip_space(r);
-    if (r->at < r->text.n && r->text.p[r->at] == '"') {
+    if (r->at < r->text.n && (r->text.p[r->at] == '"' || r->text.p[r->at] == '\'')) {
         return take_quoted(r, out_value);
     }
     *out_value = take_word(r);
@@ -136,18 +137,37 @@ static bool take_named(qp_str word, struct filter_condition *c, int *out_ops)
     return false;
 }
 
+static const struct {
+    const char *name;
+    enum filter_field field;
+    int ops;
+} fields[] = {
+    {"status", FILTER_STATUS, OPS_OF_TEXT},    {"workflow", FILTER_WORKFLOW, OPS_OF_TEXT},
+    {"topic", FILTER_WORKFLOW, OPS_OF_TEXT},   {"id", FILTER_ID, OPS_OF_IDS},
+    {"started", FILTER_STARTED, OPS_OF_TIMES}, {"updated", FILTER_UPDATED, OPS_OF_TIMES},
+    {"ended", FILTER_ENDED, OPS_OF_TIMES},
+};
+
+/* "no such field (nearest: status; ...)" */
+static int refuse_field(struct reader *r, size_t from, qp_str word)
+{
+    char what[256];
+    size_t nearest = 0;
+    for (size_t i = 1; i < ARRAY_COUNT(fields); i++) {
+        if (str_distance(word, str_from(fields[i].name)) <
+            str_distance(word, str_from(fields[nearest].name))) {
+            nearest = i;
+        }
+    }
+    (void)snprintf(what, sizeof what,
+                   "no such field (nearest: %s; there are status, workflow, topic, id, started, "
+                   "updated, ended, attr.NAME, properties.NAME)",
+                   fields[nearest].name);
+    return refuse(r, from, what);
+}
+
 static int take_field(struct reader *r, struct filter_condition *c, int *out_ops)
 {
-    static const struct {
-        const char *name;
-        enum filter_field field;
-        int ops;
-    } fields[] = {
-        {"status", FILTER_STATUS, OPS_OF_TEXT},    {"workflow", FILTER_WORKFLOW, OPS_OF_TEXT},
-        {"topic", FILTER_WORKFLOW, OPS_OF_TEXT},   {"id", FILTER_ID, OPS_OF_IDS},
-        {"started", FILTER_STARTED, OPS_OF_TIMES}, {"updated", FILTER_UPDATED, OPS_OF_TIMES},
-        {"ended", FILTER_ENDED, OPS_OF_TIMES},
-    };
     size_t from;
     qp_str word;
     skip_space(r);
@@ -165,9 +185,7 @@ static int take_field(struct reader *r, struct filter_condition *c, int *out_ops
             return QP_OK;
         }
     }
-    return refuse(r, from,
-                  "no such field (there are status, workflow, topic, id, started, updated, ended, "
-                  "attr.NAME, properties.NAME)");
+    return refuse_field(r, from, word);
 }
 
 static int take_op(struct reader *r, int allowed, struct filter_condition *c)

@@ -39,11 +39,18 @@ static int start_meets(struct request_start *r, struct bundle *b, const struct s
 {
     int rc;
     QP_TRY(job_by_custom(b, &start->job, out_job));
+    r->custom_taken = *out_job != NULL;
     if (*out_job != NULL || r->signal == NULL || start->fresh) {
         return QP_OK;
     }
     rc = request_job(b, start->job.ref.ns, start->job.jid, out_job);
     return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+}
+
+/* The caller has chosen the id. */
+static bool is_chosen(const struct start *start)
+{
+    return !start->fresh && !start->derived;
 }
 
 /* What the job that is there means for this start. */
@@ -54,6 +61,9 @@ static int start_met(struct request_start *r, struct bundle *b, const struct job
     r->job = (struct job_ref){job->ns, job->job};
     if (r->signal != NULL) {
         return QP_OK;
+    }
+    if (r->custom_taken && is_chosen(&r->start) && !str_equal(job->jid, r->start.job.jid)) {
+        return QP_E_CONFLICT; /* two ids that were chosen are two jobs */
     }
     QP_TRY(start_hash(b, &r->start, &body_hash));
     return str_equal(job->body_hash, body_hash) ? QP_E_EXISTS : QP_E_CONFLICT;

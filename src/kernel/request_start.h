@@ -28,6 +28,7 @@ struct request_start {
     struct refusal refusal;     /* after: why its name refuses it. Likewise */
     struct request_start *also; /* of one that commits with a result: the next */
     bool existed;               /* likewise, after: it was there */
+    bool custom_taken; /* after QP_E_CONFLICT: an open job (keyed.taken) has the custom id */
     /* Of a fork (start.job.forked_from; face.h, struct fork). A retry leaves its id with the job that it was made from, as
      * the attribute RETRIED_AS: one that was retried, by a job that is still there, is refused (QP_E_CONFLICT). */
     qp_str version; /* that was asked for; none */

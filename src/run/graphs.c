@@ -61,6 +61,7 @@ static int decide_put(struct deploying *d, struct bundle *b)
         return QP_E_CONFLICT;
     }
     if (d->deployed.existed) {
+        d->deployed.active = d->activate || row->state == APP_ACTIVE;
         return QP_OK;
     }
     QP_TRY(step_op(b, &op));
@@ -144,6 +145,7 @@ static int deploy_decide(struct engine *e, struct command *c, struct bundle *b)
     int rc = QP_OK;
     (void)e;
     d->deployed.was[0] = '\0';
+    d->deployed.active = d->activate;
     rc = d->put ? decide_put(d, b) : QP_OK;
     return rc == QP_OK && d->activate ? decide_activate(d, b) : rc;
 }

@@ -305,6 +305,7 @@ static void start_answered(struct engine *e, struct command *c, int rc, const ch
     struct starting *s = (struct starting *)((char *)r - offsetof(struct starting, request));
     qp *q = s->call.q;
     char text[HOST_TEXT_SIZE];
+    char custom[2 * LIMIT_ID_SIZE + 64];
     (void)e;
     if (rc == QP_OK && s->request.announced) {
         faces_changed(q->faces, q->store);
@@ -317,7 +318,11 @@ static void start_answered(struct engine *e, struct command *c, int rc, const ch
         s->request.jid = QP_NONE; /* it may be that of a decision that was undone */
     }
     why = host_why(&s->host, rc, why, text);
-    if (rc == QP_E_CONFLICT) {
+    if (rc == QP_E_CONFLICT && s->request.custom_taken) {
+        (void)snprintf(custom, sizeof custom, "the custom id '%.*s' is that of the open job '%s'",
+                       STR_ARG(s->start.custom_id), s->request.keyed.taken);
+        why = custom;
+    } else if (rc == QP_E_CONFLICT) {
         why = s->request.keyed.met ? "the idempotency key was used with another body"
                                    : "a job with this id was started with another input";
     }

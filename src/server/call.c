@@ -142,7 +142,7 @@ static const char *hint_of(int rc)
     case QP_CLASS_FATAL:
         return "see the server's log";
     default:
-        return rc == QP_E_NOT_FOUND ? "check the id and the namespace" : "mend the request";
+        return rc == QP_E_NOT_FOUND ? "check the id and the namespace" : "correct the request";
     }
 }
 

@@ -150,6 +150,19 @@ static const struct field *field_of(const struct body_schema *schema, qp_str key
     return NULL;
 }
 
+/* The name that is nearest to one that the schema does not have; NULL: it takes any, or has none. */
+static const char *nearest_field(const struct body_schema *schema, qp_str key)
+{
+    const char *nearest = schema->count > 0 ? schema->fields[0].name : NULL;
+    for (size_t i = 1; i < schema->count; i++) {
+        if (str_distance(key, str_from(schema->fields[i].name)) <
+            str_distance(key, str_from(nearest))) {
+            nearest = schema->fields[i].name;
+        }
+    }
+    return nearest;
+}
+
 #define POINTER_SIZE (LIMIT_LOG_ECHO_SIZE + 64)
 
 /* A JSON pointer to a member, cut when the key is long: ~ and / are written as ~0 and ~1. */
@@ -175,7 +188,10 @@ static bool read_member(struct api_call *c, const struct body_schema *schema, co
     char where[POINTER_SIZE];
     pointer_to(pointer, w->key, where);
     if (f == NULL) {
-        api_refuse(c, PROBLEM_UNKNOWN_FIELD, where, "%s has no such field", schema->name);
+        const char *nearest = nearest_field(schema, w->key);
+        api_refuse(c, PROBLEM_UNKNOWN_FIELD, where, "%s has no such field%s%s%s", schema->name,
+                   nearest == NULL ? "" : " (nearest: ", nearest == NULL ? "" : nearest,
+                   nearest == NULL ? "" : ")");
         return false;
     }
     *seen |= UINT64_C(1) << (f - schema->fields);

@@ -26,5 +26,6 @@ void openapi_write(struct buf *out);
 
 /* page.c */
 void page_write(struct buf *out);
+void front_write(struct buf *out);
 
 #endif

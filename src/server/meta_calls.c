@@ -71,6 +71,11 @@ void endpoint_openapi(struct api_call *c)
     answer_text(c, openapi_write, "application/json");
 }
 
+void endpoint_front(struct api_call *c)
+{
+    answer_text(c, front_write, "text/html; charset=utf-8");
+}
+
 void endpoint_docs(struct api_call *c)
 {
     answer_text(c, page_write, "text/html; charset=utf-8");

@@ -68,3 +68,19 @@ void page_write(struct buf *out)
     }
     buf_text(out, "</tbody></table></body></html>\n");
 }
+
+void front_write(struct buf *out)
+{
+    buf_text(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                  "<title>Quipu</title></head>\n<body><h1>Quipu ");
+    put_text(out, qp_version());
+    buf_text(
+        out,
+        "</h1>\n<p>A server for durable workflows runs here.</p>\n<ul>\n"
+        "<li><a href=\"/docs\">/docs</a>: its HTTP API</li>\n"
+        "<li><a href=\"/openapi.json\">/openapi.json</a>: the same for programs</li>\n"
+        "<li><a href=\"/readyz\">/readyz</a>: whether it can work</li>\n</ul>\n"
+        "<p>On this machine, <code>quipu ls</code> lists its jobs, and <code>quipu help</code> "
+        "the commands. From elsewhere add <code>--server URL --token-file FILE</code>.</p>\n"
+        "</body></html>\n");
+}

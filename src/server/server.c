@@ -39,6 +39,7 @@ struct server {
     char backups[PATH_SIZE];
     char token_file[PATH_SIZE];
     bool token_made;
+    bool data_made; /* the data directory was made by this start */
 };
 
 /* -------------------------------------------------------------------------------------- files */
@@ -265,19 +266,34 @@ static int first_token(struct server *s, struct qp_err *err)
                                               : rc;
 }
 
-static int open_files(struct server *s, struct qp_err *err)
+static int read_tls(struct server *s, struct qp_err *err)
 {
     const struct server_options *o = &s->options;
-    int rc = make_directory(o->data, err);
-    rc = rc == QP_OK ? make_directory(s->backups, err) : rc;
     if ((o->tls_key == NULL) != (o->tls_certificate == NULL)) {
         return err_set(err, QP_E_INVALID, "TLS needs both a key and a certificate");
     }
-    if (rc != QP_OK || o->tls_key == NULL) {
-        return rc;
+    if (o->tls_key == NULL) {
+        return QP_OK;
     }
     QP_TRY(read_file(s->env, o->tls_key, &s->tls_key, err));
     return read_file(s->env, o->tls_certificate, &s->tls_certificate, err);
+}
+
+/* What was asked for is read before anything is made. */
+static int open_files(struct server *s, struct qp_err *err)
+{
+    struct stat info;
+    QP_TRY(read_tls(s, err));
+    s->data_made = stat(s->options.data, &info) != 0;
+    QP_TRY(make_directory(s->options.data, err));
+    return make_directory(s->backups, err);
+}
+
+/* A start that failed leaves no directory of its making, unless there is something in it. */
+static void remove_made(const char *data, const char *backups)
+{
+    (void)rmdir(backups); /* what is not empty stays */
+    (void)rmdir(data);
 }
 
 /* In this order: nothing listens to a peer before all else is there. What was opened is closed by server_close. */
@@ -305,7 +321,13 @@ int server_open(const struct server_options *options, struct server **out_server
     set_defaults(s);
     rc = open_parts(s, err);
     if (rc != QP_OK) {
-        (void)server_close(s); /* nobody was served */
+        char backups[PATH_SIZE];
+        bool made = s->data_made;
+        memcpy(backups, s->backups, sizeof backups);
+        (void)server_close(s); /* it has served no request */
+        if (made) {
+            remove_made(options->data, backups);
+        }
         return rc;
     }
     *out_server = s;

@@ -15,8 +15,7 @@ static int write_piece(void *context, qp_str piece)
 
 /* --------------------------------------------------------------------------------------------- deploying */
 
-static void answer_deployed(struct api_call *c, const struct qp_deployed *deployed, bool active,
-                            int status)
+static void answer_deployed(struct api_call *c, const struct qp_deployed *deployed, int status)
 {
     struct json_writer w;
     api_json(c, &w);
@@ -24,7 +23,7 @@ static void answer_deployed(struct api_call *c, const struct qp_deployed *deploy
     show_text(&w, "name", deployed->app);
     show_text(&w, "version", deployed->version);
     json_key(&w, QP_STR("active"));
-    json_put_bool(&w, active);
+    json_put_bool(&w, deployed->active);
     show_text(&w, "was", deployed->was[0] == '\0' ? NULL : deployed->was);
     json_end_object(&w);
     api_json_end(c, &w, status);
@@ -74,7 +73,7 @@ static void deploy(struct api_call *c, qp_str text, bool activate)
     if (!arena_copy(&c->arena, str_from(deployed.app), &c->target)) {
         c->target = QP_NONE;
     }
-    answer_deployed(c, &deployed, activate, deployed.existed ? 200 : 201);
+    answer_deployed(c, &deployed, deployed.existed ? 200 : 201);
 }
 
 /* ?activate=true or false; false: the call is refused. */
@@ -116,7 +115,7 @@ void endpoint_version_activate(struct api_call *c)
         api_fail(c, rc, &err);
         return;
     }
-    answer_deployed(c, &deployed, true, 200);
+    answer_deployed(c, &deployed, 200);
 }
 
 void endpoint_version_delete(struct api_call *c)

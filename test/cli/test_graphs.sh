@@ -119,7 +119,7 @@ test_references_that_lead_nowhere() {
 
 test_new_and_dev() {
     expect 0 '^hello/greet.sh$' 'next: quipu dev hello' new hello &&
-        expect 4 '' 'exists' new hello && expect 2 '' "none 'goodbye'" new goodbye || return 1
+        expect 4 '' 'exists' new hello && expect 2 '' "not 'goodbye'" new x --from goodbye || return 1
     "$quipu" dev hello --exec hello.greet=hello/greet.sh --listen 127.0.0.1:0 > dev.out 2> dev.err &
     servers+=("$!")
     for _ in $(seq 200); do grep -q 'next: quipu start hello' dev.out && break; sleep 0.05; done

@@ -20,7 +20,8 @@ test_defaults() {
     eventually grep -q '^listening on unix' serve.out || return 1
     expect 0 'asked +unix:quipu-data/quipu.sock' '' whoami && expect 0 '' '' ls -q && expect 0 '^a$' '' ls -q --db quipu.db &&
         stop 9
-    expect 6 '' 'no server listens there; next: quipu serve' ls
+    expect 0 '' '' ls -q && expect 0 'asked +.*quipu-data/quipu.db' '' whoami && # nothing works on it: it is asked itself
+        expect 6 '' 'no server listens there; next: quipu serve' ls -s unix:quipu-data/quipu.sock
 }
 
 test_variables_and_profiles() {

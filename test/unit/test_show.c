@@ -130,7 +130,7 @@ static void test_waiting_activity(void **state)
                                             .child = QP_STR("c"),
                                             .seq = 3});
     expect("{\"address\":\"ask,0,0\",\"name\":\"ask\",\"mark\":\"waiting\",\"category\":\"A\","
-           "\"state\":\"waiting\",\"ledger\":\"000000000000000\",\"says\":\"0 Leg2 entries\","
+           "\"state\":\"waiting\",\"ledger\":\"000000000000000\",\"says\":\"Leg1 not entered\","
            "\"signal\":\"ok\",\"key\":\"k\",\"until\":\"1970-01-01T00:00:01.000Z\",\"child\":\"c\","
            "\"failures\":0,\"answers\":0,\"seq\":3}");
 }
