@@ -279,6 +279,10 @@
 #define LIMIT_CARTO_TYPE_SIZE 32               /* the name of one */
 #define LIMIT_CARTO_ADVICE_SIZE 4096           /* that a worker gives with a relationship */
 #define LIMIT_CARTO_NEAREST 3                  /* names that an unknown root may have meant */
+#define LIMIT_CARTO_SAVED_SIZE (512 * 1024 * 1024) /* of a result that is read from a file */
+#define LIMIT_CARTO_WAYS 100                       /* paths that one question is answered with */
+#define LIMIT_CARTO_READ_ITEMS                                                                     \
+    2000 /* of a result that questions read; of a larger one FORMAT keeps nodes and edges */
 #define LIMIT_CARTO_FACT_SIZE (1024 * 1024)
 #define LIMIT_CARTO_UNIVERSE_SIZE (1024 * 1024 * 1024) /* of all facts of a universe, in memory */
 #define LIMIT_CARTO_KEPT_SIZE                                                                      \

@@ -10,7 +10,7 @@
 #include "carto/format_output.h"
 #include "carto/format_own.h"
 #include "carto/format_spdx.h"
-#include "carto/result_graph.h"
+#include "carto/result_why.h"
 
 static void put_counts(struct json_writer *w, const struct result_graph *g,
                        const struct carto_counts *counts)
@@ -84,17 +84,6 @@ static void put_node(struct json_writer *w, const struct result_node *n)
     json_end_object(w);
 }
 
-static void put_edge(struct json_writer *w, const struct result_edge *e)
-{
-    json_begin_object(w);
-    member_put_text(w, "from", e->from->id);
-    member_put_text(w, "to", e->to->id);
-    member_put_text(w, "requirement", e->requirement);
-    member_put_text(w, "scope", str_from(carto_scope_text(e->scope)));
-    member_put_text(w, "kind", e->kind);
-    json_end_object(w);
-}
-
 static void put_arrays(struct format_output *o, const struct result_graph *g)
 {
     struct json_writer *w = &o->json;
@@ -108,7 +97,7 @@ static void put_arrays(struct format_output *o, const struct result_graph *g)
     json_key(w, QP_STR("edges"));
     json_begin_array(w);
     for (size_t i = 0; i < g->edge_count; i++) {
-        put_edge(w, &g->edges[i]);
+        result_edge_put(w, &g->edges[i]);
         format_output_full(o);
     }
     json_end_array(w);

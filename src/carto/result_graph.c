@@ -65,8 +65,8 @@ static int purl_of(struct arena *a, const struct carto_package *package, qp_str 
     return is_copied ? QP_OK : QP_E_NOMEM;
 }
 
-static int find_node(struct result_graph *g, const struct carto_package *package, uint64_t level,
-                     struct result_node **out)
+int result_graph_node(struct result_graph *g, const struct carto_package *package, uint64_t level,
+                      struct result_node **out)
 {
     qp_str id = QP_NONE;
     struct result_node *n = NULL;
@@ -114,7 +114,7 @@ static int merge_item(struct result_graph *g, const struct carto_item *item, str
     return QP_OK;
 }
 
-static int add_edge(struct result_graph *g, const struct result_edge *edge)
+int result_graph_add_edge(struct result_graph *g, const struct result_edge *edge)
 {
     if (g->edge_count == g->edge_room) {
         size_t room = g->edge_room == 0 ? 1024 : g->edge_room * 2;
@@ -145,7 +145,7 @@ static int keep_edge(struct result_graph *g, const struct result_node *parent,
         !arena_copy(&g->memory, item->kind, &edge.kind)) {
         return QP_E_NOMEM;
     }
-    return add_edge(g, &edge);
+    return result_graph_add_edge(g, &edge);
 }
 
 struct level {
@@ -186,7 +186,7 @@ static int collect_item(struct result_graph *g, struct level *above, struct leve
 {
     struct carto_package package = result_package(item);
     struct result_node *n = NULL;
-    QP_TRY(find_node(g, &package, l->number, &n));
+    QP_TRY(result_graph_node(g, &package, l->number, &n));
     QP_TRY(merge_item(g, item, n));
     if (item->state == CARTO_ENDED || item->state == CARTO_PRUNED) {
         QP_TRY(level_add(g, l, n, item->path)); /* only these have children */
@@ -258,7 +258,7 @@ static int compare_edges(const void *a, const void *b)
     return order != 0 ? order : (int)x->scope - (int)y->scope;
 }
 
-static int sort(struct result_graph *g)
+int result_graph_sort(struct result_graph *g)
 {
     size_t count = 0;
     g->nodes = arena_alloc(&g->memory, (g->node_count + 1) * sizeof(struct result_node *));
@@ -293,14 +293,19 @@ static int sort(struct result_graph *g)
     return QP_OK;
 }
 
-int result_graph_open(struct result_graph *g, const struct qp_env *env,
-                      const struct carto_items *items)
+void result_graph_init(struct result_graph *g, const struct qp_env *env)
 {
     *g = (struct result_graph){.env = env};
     arena_init(&g->memory, env, LIMIT_CARTO_UNIVERSE_SIZE);
     omap_init(&g->by_id, env);
+}
+
+int result_graph_open(struct result_graph *g, const struct qp_env *env,
+                      const struct carto_items *items)
+{
+    result_graph_init(g, env);
     QP_TRY(collect(g, items));
-    return sort(g);
+    return result_graph_sort(g);
 }
 
 void result_graph_close(struct result_graph *g)

@@ -48,6 +48,13 @@ struct result_graph {
         *named; /* while it is collected: of the last item that is no provider */
 };
 
+/* An empty one, for what fills it otherwise (result_kept.h, result_saved.h): nodes, each found or made by its package; edges
+ * between them, copied as they are; in the end their order. */
+void result_graph_init(struct result_graph *g, const struct qp_env *env);
+int result_graph_node(struct result_graph *g, const struct carto_package *package, uint64_t level,
+                      struct result_node **out) QP_MUST_USE;
+int result_graph_add_edge(struct result_graph *g, const struct result_edge *edge) QP_MUST_USE;
+int result_graph_sort(struct result_graph *g) QP_MUST_USE;
 /* To be closed after a failure, too. QP_E_CORRUPT: an item without its parent. */
 int result_graph_open(struct result_graph *g, const struct qp_env *env,
                       const struct carto_items *items) QP_MUST_USE;

@@ -2,6 +2,7 @@
 #include "carto/rules.h"
 
 #include "carto/result.h"
+#include "carto/result_kept.h"
 
 /* What the items of a job add up to. A job of any size is read a page at a time. */
 struct adding {
@@ -99,6 +100,39 @@ static int rule_sums(void *state, const struct sight *sight, qp_str *out_wrong)
                        (long long)r.sums.made);
 }
 
+/* Nodes and edges that FORMAT has kept are those of the hash that it has answered. */
+static int compare_kept(const struct sight *sight, const struct result_graph *g, qp_str *out_wrong)
+{
+    struct result_state r;
+    struct format_digest digest;
+    if (sight->job->state != JOB_COMPLETED) {
+        return QP_OK;
+    }
+    QP_TRY(result_state(sight->store, sight->arena, sight->job, &r, sight->err));
+    QP_TRY(format_digest_of(g, &r.head, &digest));
+    return str_equal(str_from(digest.hash), r.hash)
+               ? QP_OK
+               : carto_print(sight->arena, out_wrong,
+                             "the nodes and edges that are kept have the hash %s, and the result "
+                             "has %.*s",
+                             digest.hash, STR_ARG(r.hash));
+}
+
+static int rule_kept(void *state, const struct sight *sight, qp_str *out_wrong)
+{
+    struct result_graph g;
+    int rc = kept_open(&g, sight->store, sight->job, NULL);
+    (void)state;
+    if (rc == QP_OK) {
+        rc = compare_kept(sight, &g, out_wrong);
+    } else if (rc == QP_E_CORRUPT) {
+        *out_wrong = QP_STR("the nodes and edges that are kept of it cannot be read");
+        rc = QP_OK;
+    }
+    result_graph_close(&g);
+    return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+}
+
 #define NEXT_DAMAGE                                                                                \
     "keep a copy of the store, restore the latest backup for which quipu fsck finds nothing, and " \
     "report the evidence"
@@ -106,5 +140,6 @@ static int rule_sums(void *state, const struct sight *sight, qp_str *out_wrong)
 const struct face_rule carto_rules[] = {
     {"V1", QP_SEVERITY_ERROR, NEXT_DAMAGE, rule_items},
     {"V2", QP_SEVERITY_ERROR, NEXT_DAMAGE, rule_sums},
+    {"V3", QP_SEVERITY_ERROR, NEXT_DAMAGE, rule_kept},
     {NULL, QP_SEVERITY_ERROR, NULL, NULL},
 };

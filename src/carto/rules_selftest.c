@@ -33,7 +33,15 @@ static const struct seed seeds[] = {
     SEED("V1", PUT(act, JOB, ITEM, output, TEXT("{\"state\":\"LOST\"}")))
         SEED("V1", PUT(act, JOB, ITEM, input, TEXT("{\"target\":\"none\"}")))
             SEED("V2", PUT(data, JOB, NULL, value, TEXT("{\"items\":2,\"done\":2,\"made\":2}")))
-                SEED("V2", PUT(act, JOB, ITEM, output, TEXT("{\"state\":\"DUPLICATE\"}")))};
+                SEED("V2", PUT(act, JOB, ITEM, output, TEXT("{\"state\":\"DUPLICATE\"}")))
+                    SEED("V3", PUT(data, JOB, "g:000000", value, TEXT("00000009\x01")))};
+
+/* What FORMAT would keep of the package (result_kept.h). */
+#define KEPT                                                                                       \
+    QP_STR("00000018\x01\x01\x01\0\x03"                                                            \
+           "deb\x01"                                                                               \
+           "a\x01"                                                                                 \
+           "1\0\0\0\0")
 
 static int keep_number(void *context, const void *row)
 {
@@ -70,6 +78,12 @@ static int build(struct world *w)
                                                   .version = QP_STR("deb@u"),
                                                   .owner_guid = GUID,
                                                   .body_hash = GUID}));
+    QP_TRY(world_ops(w,
+                     &(struct op){.kind = OP_data_put,
+                                  .data_put = {.ref = {STORE_NS_DEFAULT, JOB},
+                                               .name = QP_STR("g:000000"),
+                                               .value = KEPT}},
+                     1));
     QP_TRY(world_claim(w, ENGINE_TOPIC, &edge));
     return world_answer(w, &edge, QP_STR("#a0"), QP_NONE);
 }

@@ -3,7 +3,7 @@
  * A QUESTION is a call of the HTTP API (server/routes.def). A server gets it over HTTP or a Unix
  * socket (ask_server.c); of a store the same handlers answer it in this process (ask_file.c). So
  * both give the same answers, byte by byte. A command that does not write opens a store for
- * reading only, whoever works on it meanwhile.
+ * reading only, also while an engine works on it.
  */
 #ifndef QP_CLI_ASK_H
 #define QP_CLI_ASK_H
@@ -59,7 +59,7 @@ int ask_follow(struct cli *c, const char *job, int64_t after, int64_t deadline_u
 /* Opens what the settings name, if it is not open; any question does. */
 int ask_open(struct cli *c);
 void ask_close(struct cli *c);
-/* Whom it asks, for people. */
+/* The place that it asks, for people. */
 const char *ask_whom(struct cli *c);
 bool ask_is_file(const struct cli *c);
 /* The store that will be asked itself, by the settings; NULL: a server will be. After

@@ -364,42 +364,56 @@ int traversal_output(struct cli *c, const char **out_format)
     return EXIT_OK;
 }
 
-int traversal_print(struct cli *c, const char *id, const char *format)
+int traversal_ask(struct cli *c, const char *id, const char *format, struct reply *out_reply)
 {
-    struct reply reply = {0};
     int status =
         ask_well(c,
                  &(struct question){.path = cli_text(c, "/v1/traversals/%s", cli_encode(c, id)),
                                     .query = cli_text(c, "format=%s", format),
                                     .patience_ms = 30000},
-                 &reply);
-    if (status == EXIT_OK && reply.status == 204) {
-        status = cli_fail_next(c, EXIT_CONFLICT, cli_text(c, "quipu carto status %s", id),
-                               "the traversal '%s' is not done yet", id);
-    } else if (status == EXIT_OK) {
+                 out_reply);
+    return status == EXIT_OK && out_reply->status == 204
+               ? cli_fail_next(c, EXIT_CONFLICT, cli_text(c, "quipu carto status %s", id),
+                               "the traversal '%s' is not done yet", id)
+               : status;
+}
+
+int traversal_print(struct cli *c, const char *id, const char *format)
+{
+    struct reply reply = {0};
+    int status = traversal_ask(c, id, format, &reply);
+    if (status == EXIT_OK) {
         (void)fwrite(reply.body.p, 1, reply.body.n, stdout); /* main asks whether it went well */
     }
     reply_done(&reply);
     return status;
 }
 
-int command_carto(struct cli *c)
+int traversal_run(struct cli *c, const char **out_id)
 {
     const char *id = c->values[OPT_id];
-    const char *format = NULL;
     struct sigaction action = {.sa_handler = interrupt};
-    int ended = EXIT_OK;
-    int status = cli_expect(c, 1, SIZE_MAX);
-    status = status == EXIT_OK ? traversal_output(c, &format) : status;
-    status = status == EXIT_OK && id == NULL ? job_new_id(c, &id) : status;
+    int status = id == NULL ? job_new_id(c, &id) : EXIT_OK;
     if (status != EXIT_OK) {
         return status;
     }
     (void)sigaction(SIGINT, &action, NULL); /* without it the command just ends */
     status = send_request(c, id);
-    if (status == EXIT_OK) {
-        status = ended = wait_for(c, id);
+    *out_id = id;
+    return status == EXIT_OK ? wait_for(c, id) : status;
+}
+
+int command_carto(struct cli *c)
+{
+    const char *id = NULL;
+    const char *format = NULL;
+    int ended = EXIT_OK;
+    int status = cli_expect(c, 1, SIZE_MAX);
+    status = status == EXIT_OK ? traversal_output(c, &format) : status;
+    if (status != EXIT_OK) {
+        return status;
     }
+    status = ended = traversal_run(c, &id);
     if (status == EXIT_OK || (status == EXIT_FAILED && cli_has(c, OPT_strict))) {
         int printed = traversal_print(c, id, format);
         return printed == EXIT_OK ? ended : printed;

@@ -159,6 +159,23 @@ int command_ls(struct cli *c)
                                        .name = "id"});
 }
 
+int command_carto_ls(struct cli *c)
+{
+    static const struct table_column columns[] = {
+        {"ID", "id", false},
+        {"STATUS", "status", false},
+        {"STARTED", "started_at", false},
+        {"ENDED", "ended_at", false},
+        {"UPDATED", "updated_at", true},
+        {"UNIVERSE", "version", false},
+        {"ERROR", "error", true},
+    };
+    return list_jobs(c, &(struct list){.path = "/v1/traversals",
+                                       .columns = columns,
+                                       .column_count = ARRAY_COUNT(columns),
+                                       .name = "id"});
+}
+
 int command_parked(struct cli *c)
 {
     return list_jobs(c, &(struct list){.path = "/v1/parked",

@@ -1,7 +1,8 @@
 /* traversals.c - imports, FORMAT, states and results of traversals (see traversals.h)
  *
  * FORMAT is a task of the pool: it reads a snapshot, hashes the canonical JSON, and answers with the hash; inside the
- * engine's transaction it would stop every other job. The result itself is rendered from rows whenever it is asked for.
+ * engine's transaction it would stop every other job. The result itself is rendered from rows whenever it is asked for; of a
+ * large one its nodes and edges are kept for questions before the answer (traversals_ask.c).
  *
  * If we crash before FORMAT's answer is committed, its task is delivered again, and finds the same rows.
  */
@@ -17,11 +18,13 @@
 #include "carto/format_own.h"
 #include "carto/import.h"
 #include "carto/log.h"
+#include "carto/result_kept.h"
 #include "carto/split.h"
 #include "carto/stored.h"
 #include "carto/types.h"
 #include "run/enter.h"
 #include "run/handle.h"
+#include "run/host.h"
 #include "run/loop.h"
 #include "run/traversals_view.h"
 #include "run/workers.h"
@@ -170,10 +173,7 @@ static int render_result(struct viewing *v, struct qp_err *err)
     struct format_of of = {
         .env = &v->q->env, .head = v->state.head, .hash = v->state.hash, .format = r->format};
     int rc;
-    if (v->job->state != JOB_COMPLETED) {
-        return err_set(err, QP_E_BUSY, "the traversal '%.*s' has no result %s", STR_ARG(v->id),
-                       v->job->state == JOB_OPEN ? "yet" : "because it ended in ERROR");
-    }
+    QP_TRY(traversal_has_result(v, err));
     if (r->format == CARTO_OWN) {
         QP_TRY(read_own(v, &of.own, err));
     }
@@ -201,36 +201,79 @@ int traversals_result(qp *q, qp_str ns, qp_str id, enum carto_format format, voi
 
 /* --------------------------------------------------------------------------------------------- FORMAT */
 
+struct formatting {
+    struct format_digest digest;
+    struct buf kept; /* what is kept of a large result (result_kept.h); else empty */
+};
+
+static int digest_graph(struct viewing *v, const struct result_graph *g, struct formatting *f)
+{
+    QP_TRY(format_digest_of(g, &v->state.head, &f->digest));
+    return kept_is_due(&v->state.head.counts) ? kept_write(g, &f->kept) : QP_OK;
+}
+
 static int digest(struct viewing *v, struct qp_err *err)
 {
     struct result_source *source = NULL;
     struct carto_items items;
+    struct result_graph g;
     int rc;
     QP_TRY(result_open(&v->q->env, v->store, v->job, err, &source));
     items = result_items(source);
-    rc = format_hash(&v->q->env, &items, &v->state.head, v->context);
+    rc = result_graph_open(&g, &v->q->env, &items);
+    if (rc == QP_OK) {
+        rc = digest_graph(v, &g, v->context);
+    }
+    result_graph_close(&g);
     result_close(source);
     return rc;
 }
 
+/* Pages are the same whenever they are written, so a task that comes again writes what is there. */
+static int keep_graph(qp *q, struct job_ref job, qp_str bytes, struct qp_err *err)
+{
+    struct arena arena;
+    int rc = QP_OK;
+    arena_init(&arena, &q->env, 0);
+    for (size_t i = 0; rc == QP_OK && kept_page(bytes, i).n > 0; i++) {
+        struct op op = {.kind = OP_data_put,
+                        .data_put = {.ref = job, .value = kept_page(bytes, i)}};
+        rc = kept_page_name(&arena, i, &op.data_put.name);
+        if (rc == QP_OK) {
+            rc = op_do(q, &op, "FORMAT", err);
+        }
+        arena_reset(&arena);
+    }
+    arena_done(&arena);
+    return rc;
+}
+
+static int format_job(qp_task *task, struct formatting *f, struct qp_err *err)
+{
+    struct job_ref job = {task->task->ref.ns, task->task->ref.job};
+    struct viewing v = {
+        .q = task->q, .ns = job.ns, .number = job.job, .context = f, .body = digest};
+    QP_TRY(traversal_view(&v, err));
+    return keep_graph(task->q, job, buf_slice(&f->kept), err);
+}
+
 static int work_format(void *context, qp_task *task)
 {
-    struct format_digest d = {0};
-    struct viewing v = {.q = task->q,
-                        .ns = task->task->ref.ns,
-                        .number = task->task->ref.job,
-                        .context = &d,
-                        .body = digest};
+    struct formatting f = {.digest = {.nodes = 0}};
     struct qp_err err = {0};
     char text[HASH_TEXT_SIZE + 120];
     int n;
+    int rc;
     (void)context;
-    if (traversal_view(&v, &err) != QP_OK) {
+    buf_init(&f.kept, &task->q->env, LIMIT_CARTO_UNIVERSE_SIZE);
+    rc = format_job(task, &f, &err);
+    buf_done(&f.kept);
+    if (rc != QP_OK) {
         return qp_task_fail(task, &(struct qp_failure){.message = err.text, .code = 500});
     }
     n = snprintf(text, sizeof text,
-                 "{\"hash\":\"%s\",\"nodes\":%lld,\"edges\":%lld,\"errors\":%lld}", d.hash,
-                 (long long)d.nodes, (long long)d.edges, (long long)d.errors);
+                 "{\"hash\":\"%s\",\"nodes\":%lld,\"edges\":%lld,\"errors\":%lld}", f.digest.hash,
+                 (long long)f.digest.nodes, (long long)f.digest.edges, (long long)f.digest.errors);
     return qp_task_output(task, (qp_str){text, (size_t)n});
 }
 

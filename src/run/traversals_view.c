@@ -59,6 +59,27 @@ int traversal_view(struct viewing *v, struct qp_err *err)
     return rc;
 }
 
+int traversal_has_result(const struct viewing *v, struct qp_err *err)
+{
+    return v->job->state == JOB_COMPLETED
+               ? QP_OK
+               : err_set(err, QP_E_BUSY, "the traversal '%.*s' has no result %s",
+                         STR_ARG(v->job->jid),
+                         v->job->state == JOB_OPEN ? "yet" : "because it ended in ERROR");
+}
+
+int traversal_view_beside(const struct viewing *v, struct viewing *other, struct qp_err *err)
+{
+    int rc;
+    other->q = v->q;
+    other->ns = v->ns;
+    other->store = v->store;
+    arena_init(&other->arena, &v->q->env, 0);
+    rc = view_parts(other, err);
+    arena_done(&other->arena);
+    return rc;
+}
+
 int traversal_input(struct viewing *v, qp_str addr, qp_str *out_input, struct qp_err *err)
 {
     struct act_row key = {.ns = v->job->ns, .job = v->job->job, .addr = addr};

@@ -24,6 +24,13 @@ struct viewing {
 /* Calls `body` with all of it. QP_E_NOT_FOUND: no such job, or it is no traversal. */
 int traversal_view(struct viewing *v, struct qp_err *err) QP_MUST_USE;
 
+/* QP_E_BUSY, with why: the traversal has no result, or none yet. */
+int traversal_has_result(const struct viewing *v, struct qp_err *err) QP_MUST_USE;
+
+/* Inside of `body`: another one in the same namespace and snapshot. */
+int traversal_view_beside(const struct viewing *v, struct viewing *other,
+                          struct qp_err *err) QP_MUST_USE;
+
 /* Inside of `body`: the request with the facts and pins of its job, and what an activity was born with. */
 int traversal_plan(struct viewing *v, struct carto_plan *plan, struct qp_err *err) QP_MUST_USE;
 int traversal_input(struct viewing *v, qp_str addr, qp_str *out_input,

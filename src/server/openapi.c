@@ -37,6 +37,10 @@ static const struct {
     {"fields", "string", "depends (default), or all: whatever names the package."},
     {"recursive", "string", "true: also those that depend on them, and so on."},
     {"format", "string", "json (default), jsonl, tree, dot, mermaid, cyclonedx or spdx."},
+    {"target", "string", "The package: type:name, type:name@version, or a package URL."},
+    {"root", "string", "Where paths begin, likewise; default: at the roots of the traversal."},
+    {"paths", "integer", "Paths at most, the shortest first: default 3, at most 100."},
+    {"with", "string", "The id of the later traversal."},
     {"store", "integer", "1: what is about the whole store, not about a namespace."},
 };
 

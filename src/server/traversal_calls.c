@@ -8,6 +8,7 @@
 #include "carto/deb.h"
 #include "run/show.h"
 #include "run/traversals.h"
+#include "run/traversals_ask.h"
 #include "server/fields.h"
 #include "server/handlers.h"
 
@@ -210,6 +211,56 @@ void endpoint_traversal_result(struct api_call *c)
     c->status = looking.is_open ? 204 : 200;
     c->content_type_out = format_media_type(format);
     api_answer(c);
+}
+
+/* ------------------------------------------------------------------------------------------- questions */
+
+#define WHY_PATHS 3 /* unless the call says how many */
+
+static void answer_question(struct api_call *c, struct json_writer *w, int rc,
+                            const struct qp_err *err)
+{
+    if (rc != QP_OK) {
+        api_fail(c, rc == QP_E_BUSY ? QP_E_CONFLICT : rc, err);
+        return;
+    }
+    api_json_end(c, w, 200);
+}
+
+void endpoint_traversal_why(struct api_call *c)
+{
+    struct why_question question = {.from = api_parameter(c, "root"),
+                                    .to = api_parameter(c, "target")};
+    struct json_writer w;
+    struct qp_err err = {0};
+    int64_t paths = 0;
+    int rc;
+    if (str_is_none(question.to)) {
+        api_refuse(c, PROBLEM_BAD_PARAMETER, "target", "it is missing: name a package");
+        return;
+    }
+    if (!api_number(c, "paths", LIMIT_CARTO_WAYS, WHY_PATHS, &paths)) {
+        return;
+    }
+    question.limit = paths < 1 ? 1 : (size_t)paths;
+    api_json(c, &w);
+    rc = traversals_why(api_engine(c->api), c->ns, c->parts[0], &question, &w, &err);
+    answer_question(c, &w, rc, &err);
+}
+
+void endpoint_traversal_diff(struct api_call *c)
+{
+    qp_str with = api_parameter(c, "with");
+    struct json_writer w;
+    struct qp_err err = {0};
+    int rc;
+    if (str_is_none(with)) {
+        api_refuse(c, PROBLEM_BAD_PARAMETER, "with", "it is missing: name a traversal");
+        return;
+    }
+    api_json(c, &w);
+    rc = traversals_diff(api_engine(c->api), c->ns, c->parts[0], with, &w, &err);
+    answer_question(c, &w, rc, &err);
 }
 
 /* ------------------------------------------------------------------------------------------------ logs */

@@ -125,4 +125,33 @@ test_dependents() {
         expect 3 '' "no package 'deb:none'" carto rdepends deb:none --db a.db
 }
 
+# Why a package is there, and what differs: of a store and of a server, of traversals and of results that were saved.
+test_questions() {
+    local p1='pkg:deb/debian/p1@1\.1' p2='pkg:deb/debian/p2@1\.2'
+    "$quipu" carto deb:p1 --id one --db a.db > one.json && "$quipu" carto deb:p1 --id two -x deb:broken --db a.db > two.json &&
+        "$quipu" carto deb:p1 --id cut --depth 1 --db a.db > cut.json || return 1
+    expect 0 "$p1" '' carto why deb:p1 deb:p2 --db a.db &&
+        expect 0 "^  $p2  \(depends p2, runtime\)$" '' carto why deb:p1 deb:p2 --in one --db a.db &&
+        expect 0 '^direct dependents: [0-9]+$' '' carto why deb:p1 deb:p2 -k 5 --in one --db a.db &&
+        expect 0 'there are more paths: -k N' '' carto why deb:p1 deb:p9 -k 1 --in one --db a.db &&
+        expect 0 '^\{"id":"one",.*"paths":\[\{"nodes":\["pkg:deb/debian/p1@1.1"' '' carto why deb:p1 pkg:deb/debian/p2@1.2 --in one -o json --db a.db &&
+        expect 3 '^direct dependents: 0$' "no path leads from 'deb:p2' to 'deb:p1'" carto why deb:p2 deb:p1 --in cut --db a.db &&
+        expect 3 '' "the result has no package 'deb:p2000'" carto why deb:p1 deb:p2000 --in one --db a.db &&
+        expect 2 '' "names no package" carto why deb:p1 p2 --in one --db a.db &&
+        expect 2 '' "-k|--paths" carto why deb:p1 deb:p2 -k 101 --in one --db a.db &&
+        expect 3 '' "no traversal 'three'" carto why deb:p1 deb:p2 --in three --db a.db &&
+        expect 0 '^one .*completed' '' carto ls --db a.db && expect 0 '^[0-9]+$' '' carto ls --count --db a.db || return 1
+    expect 0 '' '' carto diff one two --exit-code --db a.db && [ ! -s out ] &&
+        expect 1 '^- pkg:deb/debian/p' '' carto diff one cut --exit-code --db a.db &&
+        expect 0 '^\{"from":\{"id":"one".*"same":false\}' '' carto diff one cut -o json --db a.db &&
+        expect 0 '' '' carto diff one.json @two.json --exit-code &&
+        expect 1 '^\+ deb:p' '' carto diff cut one.json --exit-code --db a.db &&
+        expect 2 '' "'a.db.json': No such file" carto diff one.json a.db.json &&
+        expect 3 '' "no traversal 'three'" carto diff one three --db a.db || return 1
+    echo '{"nodes":1}' > bad.json
+    expect 2 '' "'bad.json': it is not a result of quipu carto -o json" carto diff one.json bad.json || return 1
+    "$quipu" carto diff one cut -o json --db a.db | sed 's/.*"added"/"added"/' > there &&
+        "$quipu" carto diff one.json cut.json -o json | sed 's/.*"added"/"added"/' > here && cmp there here
+}
+
 run_tests

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "run/traversals.h"
 #include "support/files.h"
 #include "support/pgserver.h"
 
@@ -210,4 +211,12 @@ struct hc_answer st_work(const char *body)
     struct hc_answer a;
     st_call("POST", "/v1/work", body, &a);
     return a;
+}
+
+void st_serve_traversals(void)
+{
+    struct qp_err err = {0};
+    if (traversals_serve(api_engine(server_api(st.server)), NULL, &err) != QP_OK) {
+        fail_msg("%s", err.text);
+    }
 }

@@ -47,6 +47,9 @@ bool st_await_log(const char *text, int64_t within_ms);
 /* A token of a role; namespaces NULL: all. */
 void st_token(const char *role, const char *namespaces, char out_token[TOKEN_TEXT_SIZE]);
 
+/* The server does the tasks of traversals, as `quipu serve` does. */
+void st_serve_traversals(void);
+
 /* A request as the administrator; the answer's status. The answer may be NULL. */
 int st_call(const char *method, const char *path, const char *body, struct hc_answer *out_answer);
 /* Fails the test unless the status is this; returns the body's member, to be freed; member may

@@ -390,6 +390,17 @@ static void answers_are_as_described(void **state)
                  "Problem");
     check_answer("DELETE", "/v1/traversals/types/pypi", NULL, 200, "TraversalTypeDeleted");
     check_answer("DELETE", "/v1/traversals/types/pypi", NULL, 404, "Problem");
+    st_serve_traversals();
+    check_answer("GET", "/v1/jobs/v/result?wait=60s", NULL, 200, "Job");
+    check_answer("GET", "/v1/traversals/v/why?target=deb%3Aa&root=deb%3Aa&paths=2", NULL, 200,
+                 "Why");
+    check_answer("GET", "/v1/traversals/v/why?target=pkg%3Adeb%2Fdebian%2Fa&paths=x", NULL, 400,
+                 "Problem");
+    check_answer("GET", "/v1/traversals/v/why", NULL, 400, "Problem");
+    check_answer("GET", "/v1/traversals/v/why?target=deb%3Ab", NULL, 404, "Problem");
+    check_answer("GET", "/v1/traversals/v/diff?with=v", NULL, 200, "TraversalDiff");
+    check_answer("GET", "/v1/traversals/v/diff", NULL, 400, "Problem");
+    check_answer("GET", "/v1/traversals/v/diff?with=j", NULL, 404, "Problem");
     check_answer("GET", "/v1/packages/deb%3Aa/dependents", NULL, 200, "Dependents");
     check_answer("DELETE", "/v1/traversals/v", NULL, 200, "JobActed");
     check_answer("POST", "/v1/namespaces", "{\"name\":\"tenant\"}", 201, "Namespace");
