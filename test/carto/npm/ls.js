@@ -3,7 +3,8 @@
  * usage: node ls.js LOCK < npm-ls.json > graph
  *
  * npm prints what is below a package once and leaves it out elsewhere, so the pairs of a package and what is below it are put
- * together. What it calls missing, an optional dependency or a peer, has no version. An alias stands there with its local name; which
+ * together. What it calls missing, a peer that the lock has not, has no version; what is
+ * optional and not there has nothing. An alias stands there with its local name; which
  * package it is says the lock.
  */
 'use strict'
@@ -31,8 +32,8 @@ const isPeer = (id, local) => {
 function visit(id, node) {
   nodes.add(id)
   for (const [local, child] of Object.entries(node.dependencies || {})) {
-    if (!child.version) continue
-    const childId = `${realName(local, child)}@${child.version}`
+    if (!child.version && !child.missing) continue
+    const childId = child.version ? `${realName(local, child)}@${child.version}` : local
     edges.add(JSON.stringify([id, childId, isPeer(id, local) ? 'peer' : 'depends']))
     visit(childId, child)
   }
