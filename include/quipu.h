@@ -363,8 +363,9 @@ struct qp_start {
     void *context;
     void (*started)(void *context, int code, const char *id);
     void (*ended)(void *context, const char *status);
-    void (*answered)(void *context, const struct qp_started *started); /* as `started`, with more */
-    qp_str ns;                                                         /* none: the handle's own */
+    /* As `started`, with more. Of qp_job_start, too: before it returns, perhaps on the thread that drives the engine. */
+    void (*answered)(void *context, const struct qp_started *started);
+    qp_str ns;        /* none: the handle's own */
     qp_str custom_id; /* unique among the open jobs of a topic, else QP_E_CONFLICT */
     qp_ms delay_ms;   /* 0: now; at most ten years */
     qp_str limit_key; /* not "*", which stands for all keys in qp_limit_set */

@@ -1,4 +1,8 @@
-/* face.c - the face of traversals (see face.h) */
+/* face.c - the face of traversals (see face.h)
+ *
+ * A request that comes without an id gets one that follows from its body and the universes that it is pinned to (ADR 67). So an
+ * equal request is the same job as long as that is there: its result is used, or waited for.
+ */
 #include "carto/face.h"
 
 #include "carto/program.h"
@@ -35,6 +39,44 @@ static void turn(void *state)
 
 /* ------------------------------------------------------------------------------------------ deciding */
 
+/* An id that has ended without a result is used no more. */
+static int is_usable(struct bundle *b, int64_t ns, qp_str jid, bool *out_usable)
+{
+    struct job_name_row name = {.ns = ns, .jid = jid};
+    struct job_row key = {.ns = ns};
+    const void *row = NULL;
+    QP_TRY(bundle_get(b, TABLE_job_name, &name, &row));
+    if (row != NULL) {
+        key.job = ((const struct job_name_row *)row)->job;
+        QP_TRY(bundle_get(b, TABLE_job, &key, &row));
+    }
+    *out_usable = row == NULL || ((const struct job_row *)row)->state == JOB_OPEN ||
+                  ((const struct job_row *)row)->state == JOB_COMPLETED;
+    return QP_OK;
+}
+
+/* The caller's own id comes before it (naming.jid). A job that calls a traversal gets one of its own; without a universe, or with workers
+ * of a type, nothing says that the world is still the same. */
+static int name_request(struct bundle *b, const struct carto_plan *plan, struct naming *n)
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char hash[LIMIT_GUID_SIZE];
+    char jid[6 + 2 * LIMIT_GUID_SIZE] = "carto-";
+    bool is_usable_id = false;
+    if (plan->is_fresh || plan->is_external || n->version.n == 0 || !str_is_none(n->caller)) {
+        return QP_OK;
+    }
+    hash_guid(n->version.p, n->version.n, n->input.p, n->input.n, hash);
+    for (size_t i = 0; i < LIMIT_GUID_SIZE; i++) {
+        jid[6 + 2 * i] = digits[hash[i] >> 4];
+        jid[7 + 2 * i] = digits[hash[i] & 15];
+    }
+    QP_TRY(is_usable(b, n->ns, (qp_str){jid, sizeof jid}, &is_usable_id));
+    return !is_usable_id || arena_copy(&b->commit->arena, (qp_str){jid, sizeof jid}, &n->jid)
+               ? QP_OK
+               : QP_E_NOMEM;
+}
+
 static int resolve_start(void *state, struct bundle *b, struct naming *n, struct qp_err *err)
 {
     struct traversals *s = state;
@@ -49,6 +91,7 @@ static int resolve_start(void *state, struct bundle *b, struct naming *n, struct
     QP_TRY(plan_read(&s->env, a, &types, n->input, &plan, err));
     if (str_is_none(n->version)) { /* no fork */
         QP_TRY(atlas_current(s->atlas, b, n->ns, &plan, &n->version));
+        QP_TRY(name_request(b, &plan, n));
     }
     QP_TRY(atlas_pin(s->atlas, b, n->ns, n->version, &plan, err));
     return plan_check(&plan, a, err);

@@ -344,7 +344,7 @@ bool plan_has_member(qp_str name)
 {
     static const char *const members[] = {"roots",       "traverse-from", "scope", "depth",
                                           "exclusions",  "versions",      "split", "page",
-                                          "workspaceId", "format"};
+                                          "workspaceId", "format",        "fresh"};
     for (size_t i = 0; i < ARRAY_COUNT(members); i++) {
         if (str_equal(name, str_from(members[i]))) {
             return true;
@@ -370,6 +370,7 @@ static int read_members(struct reader *r)
     QP_TRY(read_number(r, "depth", 0, LIMIT_CARTO_LEVELS, &r->plan->request.depth));
     QP_TRY(read_number(r, "page", 1, LIMIT_LEVEL_ITEMS, &r->plan->page));
     QP_TRY(read_flag(r, "split", &r->plan->is_split));
+    QP_TRY(read_flag(r, "fresh", &r->plan->is_fresh));
     QP_TRY(read_exclusions(r));
     QP_TRY(read_format(r));
     QP_TRY(read_overrides(r));

@@ -7,7 +7,8 @@
  *    "versions": {"deb:curl": "7.88.1-10", "deb:awk": "deb:mawk@1.3.4"},
  *    "deb": {"closure": "A", "arch": "amd64"},   what a type reads itself; a member per type
  *    "format": {"node": MAPPING},                format_own.h
- *    "split": false, "page": 500}               how it is run: the result is the same
+ *    "split": false, "page": 500,               how it is run: the result is the same
+ *    "fresh": false}                            whether an equal request that is there already will not do (face.c)
  *
  * A body is refused with QP_E_SHAPE and a pointer (roots, types, patterns), or with the code and sentence of its type. What
  * needs facts, that is, whether roots and overridden packages exist, is plan_check's.
@@ -28,6 +29,7 @@ struct carto_plan {
     bool is_split;
     const struct format_own *own; /* the format that it has brought; NULL: none */
     bool is_external;             /* it names a type that workers serve: any item may be of one */
+    bool is_fresh;                /* the result of an equal request will not do */
 };
 
 struct plan_types {

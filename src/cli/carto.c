@@ -1,8 +1,7 @@
 /* carto.c - quipu carto ROOT...: traverses a dependency graph, and waits for its result
  *
- * The request is a job with an id that is made here, or given with --id. So what was interrupted goes on when the same
- * command is given again with that id: the job is there, and only its result is waited for. Of a store the engine runs in
- * this process.
+ * The request is a job, whose id is given with --id or follows from the request. So what was interrupted goes on when the same
+ * command is given again: the job is there, and only its result is waited for. Of a store the engine runs in this process.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -177,8 +176,14 @@ static int put_request(struct cli *c, const char *id, struct json_writer *w,
                        const struct npm_given *given)
 {
     int status;
-    json_key(w, QP_STR("workspaceId"));
-    json_put_str(w, str_from(id));
+    if (id != NULL) {
+        json_key(w, QP_STR("workspaceId"));
+        json_put_str(w, str_from(id));
+    }
+    if (cli_has(c, OPT_fresh)) {
+        json_key(w, QP_STR("fresh"));
+        json_put_bool(w, true);
+    }
     put_given(c, w, "scope", OPT_scope);
     put_exclusions(c, w);
     json_key(w, QP_STR("deb"));
@@ -198,17 +203,40 @@ static int put_request(struct cli *c, const char *id, struct json_writer *w,
     return status == EXIT_OK ? put_overrides(c, w, given) : status;
 }
 
-static int send_request(struct cli *c, const char *id)
+/* The id that the traversal has; on a terminal also that it was there. */
+static int read_started(struct cli *c, qp_str text, const char **out_id)
+{
+    struct json *started = NULL;
+    bool is_cached = false;
+    if (json_parse(&c->env, text, NULL, &started) != QP_OK) {
+        return cli_fail(c, EXIT_ERROR, "the answer cannot be read");
+    }
+    *out_id = cli_text(c, "%.*s", STR_ARG(member_text(started, "id")));
+    if (json_as_bool(json_get(started, QP_STR("cached")), &is_cached) && is_cached &&
+        !cli_has(c, OPT_id) && isatty(STDERR_FILENO) != 0) {
+        cli_say("quipu: carto: the same request is there as '%s'; --fresh traverses again",
+                *out_id);
+    }
+    json_free(started);
+    return EXIT_OK;
+}
+
+/* Without an id of the caller's a key makes sure that a request which is sent twice is one. */
+static int send_request(struct cli *c, const char **out_id)
 {
     struct ask_body body;
     struct reply reply = {0};
     struct question q = {.method = API_POST, .path = "/v1/traversals", .patience_ms = 30000};
     struct npm_given given = {0};
     int status = carto_npm_files(c, &given);
+    if (status == EXIT_OK && !cli_has(c, OPT_id)) {
+        status = job_new_id(c, &q.key);
+    }
     if (status == EXIT_OK) {
         ask_body_begin(c, &body);
-        status = put_request(c, id, &body.w, &given);
+        status = put_request(c, c->values[OPT_id], &body.w, &given);
         status = ask_body_send(c, &body, status, &q, &reply);
+        status = status == EXIT_OK ? read_started(c, buf_slice(&reply.body), out_id) : status;
         reply_done(&reply);
     }
     json_free(given.overrides);
@@ -244,19 +272,11 @@ static void draw(struct waiting *w, const struct json *state)
                   elapsed <= 0 ? 0LL : (long long)(done * 1000000 / elapsed));
 }
 
-static int say_interrupted(struct cli *c, const char *id)
+static int say_interrupted(const char *id)
 {
-    struct buf text;
-    buf_init(&text, &c->env, 0);
-    buf_printf(&text, "quipu carto");
-    for (size_t i = 0; i < c->argument_count; i++) {
-        buf_printf(&text, " '%s'", c->arguments[i]);
-    }
-    cli_say(
-        "quipu: carto: interrupted; the traversal is kept. To go on: %.*s --id %s with the same "
-        "options",
-        (int)text.n, text.p == NULL ? "" : text.p, id);
-    buf_done(&text);
+    cli_say("quipu: carto: interrupted; the traversal '%s' is kept, and the same command goes on "
+            "with it",
+            id);
     return EXIT_INTERRUPTED;
 }
 
@@ -339,7 +359,7 @@ static int wait_for(struct cli *c, const char *id)
         arena_done(&c->arena);
         c->arena = kept;
         if (status == EXIT_OK && !is_over && interrupted != 0) {
-            status = say_interrupted(c, id);
+            status = say_interrupted(id);
         }
         if (status == EXIT_OK && !is_over && deadline_us != 0 && cli_now_us(c) >= deadline_us) {
             status = cli_fail(c, EXIT_TIMEOUT, "the traversal '%s' is not done yet", id);
@@ -391,16 +411,11 @@ int traversal_print(struct cli *c, const char *id, const char *format)
 
 int traversal_run(struct cli *c, const char **out_id)
 {
-    const char *id = c->values[OPT_id];
     struct sigaction action = {.sa_handler = interrupt};
-    int status = id == NULL ? job_new_id(c, &id) : EXIT_OK;
-    if (status != EXIT_OK) {
-        return status;
-    }
+    int status;
     (void)sigaction(SIGINT, &action, NULL); /* without it the command just ends */
-    status = send_request(c, id);
-    *out_id = id;
-    return status == EXIT_OK ? wait_for(c, id) : status;
+    status = send_request(c, out_id);
+    return status == EXIT_OK ? wait_for(c, *out_id) : status;
 }
 
 int command_carto(struct cli *c)

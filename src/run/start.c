@@ -267,6 +267,19 @@ static void take_id(struct starting *s)
     }
 }
 
+static void tell_answered(const struct starting *s, bool there, bool other, int rc, const char *why)
+{
+    struct qp_started what = {.code = there ? QP_OK : rc,
+                              .id = s->id,
+                              .existed = other,
+                              .by_key = s->request.keyed.met,
+                              .text = why,
+                              .pointer = refusal_pointer(&s->request.refusal, rc)};
+    if (s->start.answered != NULL) {
+        s->start.answered(s->start.context, &what);
+    }
+}
+
 static void start_answered_async(qp *q, struct starting *s, int rc, const char *why)
 {
     bool there = rc == QP_OK || rc == QP_E_EXISTS;
@@ -276,15 +289,7 @@ static void start_answered_async(qp *q, struct starting *s, int rc, const char *
     if (s->start.started != NULL) {
         s->start.started(s->start.context, there ? QP_OK : rc, s->id);
     }
-    if (s->start.answered != NULL) {
-        struct qp_started what = {.code = there ? QP_OK : rc,
-                                  .id = s->id,
-                                  .existed = other,
-                                  .by_key = s->request.keyed.met,
-                                  .text = why,
-                                  .pointer = refusal_pointer(&s->request.refusal, rc)};
-        s->start.answered(s->start.context, &what);
-    }
+    tell_answered(s, there, other, rc, why);
     if (s->watched && there && other) {
         s->watched = !s->request.keyed.met && watch_again(q, s);
         if (s->request.keyed.met) {
@@ -330,10 +335,12 @@ static void start_answered(struct engine *e, struct command *c, int rc, const ch
         start_answered_async(q, s, rc, why);
         return;
     }
+    take_id(s);
+    tell_answered(s, rc == QP_OK || rc == QP_E_EXISTS,
+                  rc == QP_E_EXISTS || s->request.keyed.taken[0] != '\0', rc, why);
     if (rc == QP_E_EXISTS) {
         rc = QP_OK;
     }
-    take_id(s);
     if (rc != QP_OK) {
         (void)job_error(s->call.err, rc, str_from(s->id), "start", why);
         (void)err_point(s->call.err, rc, "%s", refusal_pointer(&s->request.refusal, rc));

@@ -121,12 +121,19 @@ static void put_link(struct json_writer *w, const char *name, const char *id, co
     put_text(w, name, str_from(path));
 }
 
-static void answer_started(struct api_call *c, const char *id)
+static void note_started(void *context, const struct qp_started *started)
+{
+    *(bool *)context = started->existed;
+}
+
+static void answer_started(struct api_call *c, const char *id, bool is_cached)
 {
     struct json_writer w;
     api_json(c, &w);
     json_begin_object(&w);
     put_text(&w, "id", str_from(id));
+    json_key(&w, QP_STR("cached"));
+    json_put_bool(&w, is_cached);
     json_key(&w, QP_STR("links"));
     json_begin_object(&w);
     put_link(&w, "status", id, "/status");
@@ -140,7 +147,12 @@ static void answer_started(struct api_call *c, const char *id)
 void endpoint_traversal_start(struct api_call *c)
 {
     struct raw_walk w = {.rest = c->body};
-    struct qp_start start = {.ns = c->ns, .topic = QP_STR(CARTO_NAME), .input = c->body};
+    bool is_cached = false;
+    struct qp_start start = {.ns = c->ns,
+                             .topic = QP_STR(CARTO_NAME),
+                             .input = c->body,
+                             .context = &is_cached,
+                             .answered = note_started};
     struct qp_err err = {0};
     char id[QP_ID_SIZE];
     int rc;
@@ -160,7 +172,7 @@ void endpoint_traversal_start(struct api_call *c)
         api_fail(c, rc, &err);
         return;
     }
-    answer_started(c, id);
+    answer_started(c, id, is_cached);
 }
 
 /* ---------------------------------------------------------------------------------------------- result */

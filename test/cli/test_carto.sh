@@ -98,7 +98,7 @@ test_interrupted() {
     kill -INT "$pid"
     wait "$pid"
     case $? in
-    130) grep -q -- "--id i" err || { cat err; return 1; } ;;
+    130) grep -q "the traversal 'i' is kept" err || { cat err; return 1; } ;;
     0) ;; # it was faster
     *) cat err; return 1 ;;
     esac
@@ -152,6 +152,24 @@ test_questions() {
     expect 2 '' "'bad.json': it is not a result of quipu carto -o json" carto diff one.json bad.json || return 1
     "$quipu" carto diff one cut -o json --db a.db | sed 's/.*"added"/"added"/' > there &&
         "$quipu" carto diff one.json cut.json -o json | sed 's/.*"added"/"added"/' > here && cmp there here
+}
+
+# An equal request is the same traversal: on the same lists, with the same options; not with --fresh, nor with an id of its own.
+test_cached() {
+    local how
+    jobs() { [ "$("$quipu" carto ls --count --db a.db)" = "$1" ] || { echo "not $1 jobs"; "$quipu" carto ls --db a.db; return 1; }; }
+    for how in 1 2 3; do
+        "$quipu" carto deb:p1 --db a.db > "r$how" && cmp r1 "r$how" && jobs 1 || return 1
+    done
+    "$quipu" carto deb:p1 --fresh --db a.db | cmp - r1 && jobs 2 && "$quipu" carto deb:p1 --id own --db a.db | cmp - r1 && jobs 3 &&
+        "$quipu" carto deb:p1 --depth 9 --db a.db > /dev/null && jobs 4 && "$quipu" carto why deb:p1 deb:p2 --db a.db > /dev/null && jobs 4 || return 1
+    serve || return 1
+    post() { curl -s --unix-socket data/quipu.sock -H 'content-type: application/json' "http://quipu/v1/traversals$1" -d "$2"; }
+    post /imports '{"type":"deb","universe":"u","facts":[["value","a","010105616d643634013100000000"],["sources","a","610a"]],"complete":2}' > /dev/null
+    for how in false true; do
+        post '' '{"roots":["deb:a"]}' | grep -q "\"id\":\"carto-[0-9a-f]*\",\"cached\":$how" || { post '' '{"roots":["deb:a"]}'; return 1; }
+    done
+    post '' '{"roots":["deb:a"],"fresh":true}' | grep -q '"cached":false' && post '' '{"roots":["deb:a"],"fresh":1}' | grep -q '/fresh'
 }
 
 run_tests
