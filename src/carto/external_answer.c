@@ -233,11 +233,10 @@ static int read_target(const struct relating *r)
 /* A text that may be left out. */
 static int read_text(const struct relating *r, const char *member, size_t most, qp_str *out)
 {
-    char pointer[32];
     qp_str text = text_of(r->json, member);
-    (void)snprintf(pointer, sizeof pointer, "/%s", member);
     if (json_get(r->json, str_from(member)) != NULL && (str_is_none(text) || text.n > most)) {
-        return refuse_at(r, pointer, "must be a text that is not too long", QP_NONE);
+        return refuse(r->answer, "/relations/%zu/%s must be a text of at most %zu bytes", r->index,
+                      member, most);
     }
     return copy(r, text, out);
 }

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "carto/external_answer.h"
 #include "carto/face.h"
 #include "carto/registry.h"
 #include "carto/result.h"
@@ -357,10 +358,10 @@ static void test_same_items(void **state)
     int64_t kills = 0;
     (void)state;
     for (int kind = 0; kind < storetest_kinds(); kind++) {
-        int64_t stride = testenv_is_torture()         ? 1
-                         : kind == STORETEST_MEMORY   ? 5
-                         : kind == STORETEST_POSTGRES ? 61
-                                                      : 11;
+        static const int64_t strides[2][3] = {{5, 11, 61}, {1, 3, 13}};
+        int64_t stride = strides[testenv_is_torture()][kind == STORETEST_MEMORY     ? 0
+                                                       : kind == STORETEST_POSTGRES ? 2
+                                                                                    : 1];
         for (int64_t at = 1; killed_run(kind, at, true); at += stride) {
             kills++;
         }
@@ -609,6 +610,33 @@ static void test_many_relations(void **state)
     }
 }
 
+/* Advice of 4,096 bytes is taken, and none that is longer. */
+static void test_long_advice(void **state)
+{
+    static char text[LIMIT_CARTO_ADVICE_SIZE + 64];
+    (void)state;
+    for (int more = 0; more < 2; more++) {
+        struct carto_relations relations = {0};
+        struct carto_outcome outcome;
+        struct testenv env;
+        struct arena a;
+        (void)snprintf(text, sizeof text,
+                       "{\"relations\":[{\"target\":\"ext:a\",\"advice\":\"%0*d\"}]}",
+                       LIMIT_CARTO_ADVICE_SIZE + more, 1);
+        testenv_init(&env, 1);
+        arena_init(&a, &env.env, 0);
+        assert_int_equal(external_relations(&a, str_from(text), &relations, &outcome), QP_OK);
+        assert_int_equal(outcome.result, more == 0 ? CARTO_DONE : CARTO_FAILED);
+        if (more == 0) {
+            assert_int_equal(relations.rows[0].advice.n, LIMIT_CARTO_ADVICE_SIZE);
+        } else {
+            assert_non_null(memmem(outcome.text.p, outcome.text.n, "at most 4096 bytes", 18));
+        }
+        arena_done(&a);
+        testenv_done(&env);
+    }
+}
+
 /* A type without an end: with two relationships per node the traversal ends at the limit of items, with a single one its last
  * item says that the levels are used up. */
 static void test_endless(void **state)
@@ -675,7 +703,8 @@ int main(void)
         cmocka_unit_test(test_not_asked),   cmocka_unit_test(test_pinned),
         cmocka_unit_test(test_refused),     cmocka_unit_test(test_definitions),
         cmocka_unit_test(test_bad_answers), cmocka_unit_test(test_many_relations),
-        cmocka_unit_test(test_endless),     cmocka_unit_test(test_other_types),
+        cmocka_unit_test(test_long_advice), cmocka_unit_test(test_endless),
+        cmocka_unit_test(test_other_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
