@@ -1,4 +1,4 @@
-/* format_own.c - a line per node, by the mapping of the request (see format_own.h) */
+/* format_own.c - a line per node and an item per path, by the mappings of the request (see format_own.h) */
 #include "carto/format_own.h"
 
 #include <stdlib.h>
@@ -6,7 +6,8 @@
 #include "mapping/mapping.h"
 
 struct format_own {
-    const struct mapping *node;
+    const struct mapping *node; /* NULL: none */
+    const struct mapping *path;
 };
 
 /* ------------------------------------------------------------------------------------------- reading */
@@ -18,14 +19,14 @@ static int refuse(struct qp_err *err, const char *sentence)
 }
 
 /* What is wrong first, and what to do about it. */
-static int refuse_mapping(struct qp_err *err, const struct report *report)
+static int refuse_mapping(struct qp_err *err, const char *member, const struct report *report)
 {
     const struct finding *f = report->first;
     if (report->no_memory || f == NULL) {
         return QP_E_NOMEM;
     }
     (void)err_set(err, QP_E_SHAPE, "%.*s. %.*s", STR_ARG(f->message), STR_ARG(f->hint));
-    return err_point(err, QP_E_SHAPE, "%s", "/format/node");
+    return err_point(err, QP_E_SHAPE, "/format/%s", member);
 }
 
 /* Written on one line, so that it reads as the YAML that mappings are compiled from. */
@@ -42,13 +43,18 @@ static int text_of(struct arena *a, const struct json *json, qp_str *out_text)
     return is_copied ? QP_OK : QP_E_NOMEM;
 }
 
-static int compile(struct arena *a, const struct json *json, const struct mapping **out_mapping,
-                   struct qp_err *err)
+/* A member that may be left out. */
+static int compile(struct arena *a, const struct json *given, const char *member,
+                   const struct mapping **out_mapping, struct qp_err *err)
 {
+    const struct json *json = json_get(given, str_from(member));
     struct report report;
     struct node *root = NULL;
     qp_str text;
     int rc;
+    if (json == NULL) {
+        return QP_OK;
+    }
     QP_TRY(text_of(a, json, &text));
     report_init(&report, a);
     rc = tree_read(a, text, &report, &root);
@@ -56,36 +62,44 @@ static int compile(struct arena *a, const struct json *json, const struct mappin
         return rc;
     }
     *out_mapping = rc == QP_OK ? mapping_compile_item(a, root, &report) : NULL;
-    return *out_mapping == NULL ? refuse_mapping(err, &report) : QP_OK;
+    return *out_mapping == NULL ? refuse_mapping(err, member, &report) : QP_OK;
 }
 
 int format_own_read(struct arena *a, const struct json *given, const struct format_own **out_own,
                     struct qp_err *err)
 {
     struct format_own *own = ARENA_NEW(a, struct format_own);
-    const struct json *node = json_get(given, QP_STR("node"));
     if (own == NULL) {
         return QP_E_NOMEM;
     }
-    if (!json_is(given, JSON_KIND_OBJECT) || node == NULL || json_count(given) != 1) {
-        return refuse(err, "format must be an object with the member node, a mapping");
+    QP_TRY(compile(a, given, "node", &own->node, err));
+    QP_TRY(compile(a, given, "path", &own->path, err));
+    if (json_count(given) == 0 ||
+        json_count(given) != (own->node != NULL ? 1U : 0U) + (own->path != NULL ? 1U : 0U)) {
+        return refuse(err,
+                      "format must be an object with mappings as its members node, path or both");
     }
-    QP_TRY(compile(a, node, &own->node, err));
     *out_own = own;
     return QP_OK;
 }
 
 /* ------------------------------------------------------------------------------------------- writing */
 
+/* One value after the other. */
+struct evaluating {
+    struct qp_env env;
+    struct arena arena; /* of one value */
+    struct buf value;   /* as JSON */
+};
+
 struct writing {
     const struct result_graph *graph;
     const struct format_own *own;
     struct format_output *output;
-    struct qp_env env;
+    struct evaluating evaluating;
     size_t *first; /* by node: its first in `edges`; one more at the end */
     const struct result_edge **edges;
     struct buf item;
-    struct arena arena; /* of one node */
 };
 
 /* Always the same. */
@@ -94,6 +108,54 @@ static int no_entropy(void *context, void *out_bytes, size_t size)
     (void)context;
     memset(out_bytes, 0, size);
     return QP_OK;
+}
+
+static void evaluating_init(struct evaluating *e, const struct qp_env *env)
+{
+    *e = (struct evaluating){.env = *env};
+    e->env.entropy = no_entropy;
+    arena_init(&e->arena, env, 0);
+    buf_init(&e->value, env, LIMIT_PAYLOAD_HARD_SIZE);
+}
+
+static void evaluating_done(struct evaluating *e)
+{
+    arena_done(&e->arena);
+    buf_done(&e->value);
+}
+
+/* In place of a value that takes too much. */
+static int put_limit(struct evaluating *e, const char *error, qp_str purl)
+{
+    struct json_writer j;
+    json_writer_init(&j, &e->value);
+    json_begin_object(&j);
+    member_put_text(&j, "error", str_from(error == NULL ? "it is too large" : error));
+    member_put_some(&j, "purl", purl);
+    json_end_object(&j);
+    return json_writer_done(&j);
+}
+
+/* What the mapping makes of an item, into `value`; `purl` names it in an error. */
+static int evaluate(struct evaluating *e, const struct mapping *m, qp_str json, size_t index,
+                    qp_str purl)
+{
+    struct scope scope = {.arena = &e->arena, .env = &e->env};
+    struct mapping_item item = {value_raw(json), (int64_t)index};
+    struct value value;
+    int rc;
+    arena_reset(&e->arena);
+    buf_reset(&e->value);
+    rc = mapping_evaluate_item(m, &scope, &item, &value);
+    if (rc == QP_E_LIMIT) {
+        return put_limit(e, scope.error, purl);
+    }
+    QP_TRY(rc);
+    if (value.kind == VALUE_UNDEFINED) {
+        buf_text(&e->value, "null");
+        return buf_rc(&e->value);
+    }
+    return value_write(&e->value, &value);
 }
 
 /* Edges by the node that they lead to. */
@@ -194,35 +256,12 @@ static int put_item(struct writing *w, const struct result_node *n)
     return json_writer_done(&j);
 }
 
-/* In place of the line of a node that takes too much. */
-static void put_limit(struct writing *w, const struct result_node *n, const char *error)
-{
-    struct json_writer j;
-    json_writer_init(&j, &w->output->text);
-    json_begin_object(&j);
-    member_put_text(&j, "error", str_from(error == NULL ? "it is too large" : error));
-    member_put_text(&j, "purl", n->id);
-    json_end_object(&j);
-}
-
 static int put_line(struct writing *w, const struct result_node *n)
 {
-    struct scope scope = {.arena = &w->arena, .env = &w->env};
-    struct mapping_item item = {.index = (int64_t)n->index};
-    struct value value;
-    int rc;
+    struct evaluating *e = &w->evaluating;
     QP_TRY(put_item(w, n));
-    item.item = value_raw(buf_slice(&w->item));
-    rc = mapping_evaluate_item(w->own->node, &scope, &item, &value);
-    if (rc == QP_E_LIMIT) {
-        put_limit(w, n, scope.error);
-    } else if (rc != QP_OK) {
-        return rc;
-    } else if (value.kind == VALUE_UNDEFINED) {
-        buf_text(&w->output->text, "null");
-    } else {
-        QP_TRY(value_write(&w->output->text, &value));
-    }
+    QP_TRY(evaluate(e, w->own->node, buf_slice(&w->item), n->index, n->id));
+    buf_str(&w->output->text, buf_slice(&e->value));
     buf_byte(&w->output->text, '\n');
     return QP_OK;
 }
@@ -231,7 +270,6 @@ static int write_lines(struct writing *w)
 {
     QP_TRY(sort_edges(w));
     for (size_t i = 0; i < w->graph->node_count; i++) {
-        arena_reset(&w->arena);
         QP_TRY(put_line(w, w->graph->nodes[i]));
         format_output_full(w->output);
     }
@@ -241,18 +279,50 @@ static int write_lines(struct writing *w)
 int format_own_write(const struct result_graph *g, const struct format_own *own,
                      struct format_output *o)
 {
-    struct writing w = {.graph = g, .own = own, .output = o, .env = *g->env};
+    struct writing w = {.graph = g, .own = own, .output = o};
     int end;
     int rc;
-    w.env.entropy = no_entropy;
+    QP_ASSERT(own->node != NULL);
     format_output_begin(o, g->env);
     buf_init(&w.item, g->env, LIMIT_PAYLOAD_HARD_SIZE);
-    arena_init(&w.arena, g->env, 0);
+    evaluating_init(&w.evaluating, g->env);
     rc = write_lines(&w);
     mem_free(g->env, w.first);
     mem_free(g->env, w.edges);
     buf_done(&w.item);
-    arena_done(&w.arena);
+    evaluating_done(&w.evaluating);
     end = format_output_end(o);
     return rc == QP_OK ? end : rc;
+}
+
+/* ------------------------------------------------------------------------------------------- paths */
+
+bool format_own_has_node(const struct format_own *own)
+{
+    return own->node != NULL;
+}
+
+bool format_own_has_path(const struct format_own *own)
+{
+    return own->path != NULL;
+}
+
+int format_own_paths(const struct format_own *own, const struct qp_env *env, qp_str paths,
+                     struct json_writer *w)
+{
+    struct raw_walk walk = {.rest = paths};
+    struct evaluating e;
+    int rc = QP_OK;
+    QP_ASSERT(own->path != NULL);
+    evaluating_init(&e, env);
+    json_begin_array(w);
+    while (rc == QP_OK && raw_each(&walk)) {
+        rc = evaluate(&e, own->path, walk.value, walk.index, QP_NONE);
+        if (rc == QP_OK) {
+            json_put_raw(w, buf_slice(&e.value));
+        }
+    }
+    json_end_array(w);
+    evaluating_done(&e);
+    return rc;
 }

@@ -149,26 +149,34 @@ static void put_npm(struct cli *c, struct json_writer *w, const struct npm_given
     json_end_object(w);
 }
 
-/* A mapping for every node. */
-static int put_format(struct cli *c, struct json_writer *w)
+/* A mapping out of a file, as a member. */
+static int put_mapping(struct cli *c, struct json_writer *w, const char *member, const char *path)
 {
     struct qp_err err = {0};
     qp_str text;
+    int status = path == NULL ? EXIT_OK : input_file(c, path, LIMIT_PAYLOAD_SIZE, &text);
+    if (path == NULL || status != EXIT_OK) {
+        return status;
+    }
+    if (json_check(&c->env, text, NULL, &err) != QP_OK) {
+        return cli_fail(c, EXIT_USAGE, "the mapping '%s': %s", path, err.text);
+    }
+    json_key(w, str_from(member));
+    json_put_raw(w, text);
+    return EXIT_OK;
+}
+
+static int put_format(struct cli *c, struct json_writer *w)
+{
     int status;
-    if (!cli_has(c, OPT_format)) {
+    if (!cli_has(c, OPT_format) && !cli_has(c, OPT_format_path)) {
         return EXIT_OK;
     }
-    status = input_file(c, c->values[OPT_format], LIMIT_PAYLOAD_SIZE, &text);
-    if (status == EXIT_OK && json_check(&c->env, text, NULL, &err) != QP_OK) {
-        status = cli_fail(c, EXIT_USAGE, "--format '%s': %s", c->values[OPT_format], err.text);
-    }
-    if (status == EXIT_OK) {
-        json_key(w, QP_STR("format"));
-        json_begin_object(w);
-        json_key(w, QP_STR("node"));
-        json_put_raw(w, text);
-        json_end_object(w);
-    }
+    json_key(w, QP_STR("format"));
+    json_begin_object(w);
+    status = put_mapping(c, w, "node", c->values[OPT_format]);
+    status = status == EXIT_OK ? put_mapping(c, w, "path", c->values[OPT_format_path]) : status;
+    json_end_object(w);
     return status;
 }
 

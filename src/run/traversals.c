@@ -146,26 +146,6 @@ struct rendering {
     carto_sink sink;
 };
 
-/* The format that the request has brought. */
-static int read_own(struct viewing *v, const struct format_own **out_own, struct qp_err *err)
-{
-    struct json *body = NULL;
-    const struct json *given;
-    qp_str text;
-    int rc;
-    QP_TRY(traversal_input(v, QP_STR("trigger,0"), &text, err));
-    QP_TRY(json_parse(&v->q->env, text, err, &body));
-    given = json_get(body, QP_STR("format"));
-    rc = given != NULL
-             ? format_own_read(&v->arena, given, out_own, err)
-             : err_set(err, QP_E_INVALID,
-                       "the traversal '%.*s' has brought no format of its own (the member "
-                       "format of its request)",
-                       STR_ARG(v->id));
-    json_free(body);
-    return rc;
-}
-
 static int render_result(struct viewing *v, struct qp_err *err)
 {
     const struct rendering *r = v->context;
@@ -175,7 +155,13 @@ static int render_result(struct viewing *v, struct qp_err *err)
     int rc;
     QP_TRY(traversal_has_result(v, err));
     if (r->format == CARTO_OWN) {
-        QP_TRY(read_own(v, &of.own, err));
+        QP_TRY(traversal_format(v, &of.own, err));
+    }
+    if (r->format == CARTO_OWN && (of.own == NULL || !format_own_has_node(of.own))) {
+        return err_set(err, QP_E_INVALID,
+                       "the traversal '%.*s' has brought no format for nodes (the member format of "
+                       "its request)",
+                       STR_ARG(v->id));
     }
     QP_TRY(result_open(&v->q->env, v->store, v->job, err, &source));
     of.items = result_items(source);

@@ -2,6 +2,7 @@
 #include "run/traversals_ask.h"
 
 #include "carto/format_output.h"
+#include "carto/format_own.h"
 #include "carto/result_diff.h"
 #include "carto/result_kept.h"
 #include "run/enter.h"
@@ -52,16 +53,67 @@ struct asking {
     struct json_writer *w;
 };
 
-static int write_why(struct viewing *v, struct qp_err *err)
+static int put_why(struct viewing *v, const struct result_graph *g, struct json_writer *w,
+                   struct qp_err *err)
 {
     const struct asking *a = v->context;
+    int rc;
+    json_begin_object(w);
+    put_traversal(w, v);
+    rc = why_write(g, a->question, w, err);
+    json_end_object(w);
+    return rc;
+}
+
+/* An answer with `formatted`: what the request's own mapping makes of each path. */
+static int put_formatted(const struct viewing *v, const struct format_own *own, qp_str answer,
+                         struct json_writer *w)
+{
+    struct raw_walk walk = {.rest = answer};
+    qp_str paths = QP_STR("[]");
+    int rc;
+    json_begin_object(w);
+    while (raw_each(&walk)) {
+        json_key(w, walk.key);
+        json_put_raw(w, walk.value);
+        paths = str_equal(walk.key, QP_STR("paths")) ? walk.value : paths;
+    }
+    json_key(w, QP_STR("formatted"));
+    rc = format_own_paths(own, &v->q->env, paths, w);
+    json_end_object(w);
+    return rc;
+}
+
+static int answer_why(struct viewing *v, const struct result_graph *g, struct qp_err *err)
+{
+    const struct asking *a = v->context;
+    const struct format_own *own = NULL;
+    struct json_writer plain;
+    struct buf text;
+    int rc;
+    QP_TRY(traversal_format(v, &own, err));
+    if (own == NULL || !format_own_has_path(own)) {
+        return put_why(v, g, a->w, err);
+    }
+    buf_init(&text, &v->q->env, 0);
+    json_writer_init(&plain, &text);
+    rc = put_why(v, g, &plain, err);
+    if (rc == QP_OK) {
+        rc = json_writer_done(&plain);
+    }
+    if (rc == QP_OK) {
+        rc = put_formatted(v, own, buf_slice(&text), a->w);
+    }
+    buf_done(&text);
+    return rc;
+}
+
+static int write_why(struct viewing *v, struct qp_err *err)
+{
     struct result_graph g;
     int rc = open_graph(v, &g, err);
     if (rc == QP_OK) {
-        json_begin_object(a->w);
-        put_traversal(a->w, v);
-        rc = why_write(&g, a->question, a->w, err);
-        json_end_object(a->w);
+        rc = answer_why(v, &g, err);
     }
     result_graph_close(&g);
     return rc;

@@ -3,6 +3,7 @@
 
 #include "carto/atlas.h"
 #include "carto/fetch.h"
+#include "carto/format_own.h"
 #include "carto/registry.h"
 #include "carto/stored.h"
 #include "carto/types.h"
@@ -146,4 +147,19 @@ int traversal_plan(struct viewing *v, struct carto_plan *plan, struct qp_err *er
     plan->request.pinned = look_pin;
     plan->request.pinned_context = v;
     return QP_OK;
+}
+
+int traversal_format(struct viewing *v, const struct format_own **out_own, struct qp_err *err)
+{
+    struct json *body = NULL;
+    const struct json *given;
+    qp_str text;
+    int rc;
+    QP_TRY(traversal_input(v, QP_STR("trigger,0"), &text, err));
+    QP_TRY(json_parse(&v->q->env, text, err, &body));
+    given = json_get(body, QP_STR("format"));
+    *out_own = NULL;
+    rc = given == NULL ? QP_OK : format_own_read(&v->arena, given, out_own, err);
+    json_free(body);
+    return rc;
 }

@@ -36,4 +36,8 @@ int traversal_plan(struct viewing *v, struct carto_plan *plan, struct qp_err *er
 int traversal_input(struct viewing *v, qp_str addr, qp_str *out_input,
                     struct qp_err *err) QP_MUST_USE;
 
+/* The format that the request has brought; NULL: none. */
+int traversal_format(struct viewing *v, const struct format_own **out_own,
+                     struct qp_err *err) QP_MUST_USE;
+
 #endif

@@ -415,9 +415,11 @@ static void test_own_format_refused(void **state)
         const char *format;
         const char *sentence;
     } cases[] = {
-        {"1", "format must be an object with the member node, a mapping"},
-        {"{\"path\":1}", "format must be an object with the member node, a mapping"},
-        {"{\"node\":1,\"path\":1}", "format must be an object with the member node, a mapping"},
+        {"1", "format must be an object with mappings as its members node, path or both"},
+        {"{}", "format must be an object with mappings as its members node, path or both"},
+        {"{\"node\":1,\"edge\":1}",
+         "format must be an object with mappings as its members node, path or both"},
+        {"{\"path\":\"{a.output.data.x}\"}", "there is nothing but the item to refer to"},
         {"{\"node\":\"{a.output.data.x}\"}",
          "there is nothing but the item to refer to. Write {$item...} or {$index}."},
         {"{\"node\":{\"@pipe\":[[\"{@none.such}\"]]}}", "none"},

@@ -113,10 +113,24 @@ test_own_format() {
     expect 0 '^{"name":"p1","at":0}$' '' carto deb:p1 --format mapping.json -o own --id o --db a.db &&
         [ "$(wc -l < "$TMPDIR/out")" = "$("$quipu" carto result o --db a.db | jq '.nodes | length')" ] &&
         expect 0 '^{"name":"p2","at":1}$' '' carto result o -o own --db a.db &&
-        expect 2 '' "--format 'broken.json': " carto deb:p1 --format broken.json --db a.db &&
+        expect 2 '' "the mapping 'broken.json': " carto deb:p1 --format broken.json --db a.db &&
         expect 2 '' 'there is nothing but the item to refer to' carto deb:p1 --format foreign.json --db a.db &&
         "$quipu" carto deb:p1 --id none --db a.db > out &&
-        expect 2 '' "has brought no format of its own" carto result none -o own --db a.db
+        expect 2 '' "has brought no format for nodes" carto result none -o own --db a.db
+}
+
+# One for paths: what it makes of each path of why.
+test_own_format_of_paths() {
+    echo '{"@pipe": [["{$item.nodes}"], ["{@array.length}"]]}' > length.json
+    echo '"{$item.edges.0.requirement}"' > first.json
+    expect 0 '"formatted":\[2,[0-9]' '' carto why deb:p1 deb:p2 --format-path length.json -k 3 -o json --db a.db &&
+        "$quipu" carto deb:p1 --format-path length.json --id w --db a.db > out &&
+        expect 0 '^\{"id":"w",.*"formatted":\[2\]' '' carto why deb:p1 deb:p2 --in w -k 1 -o json --db a.db &&
+        expect 2 '' "has brought no format for nodes" carto result w -o own --db a.db &&
+        "$quipu" carto deb:p1 --format-path first.json --format first.json --id both --db a.db > out &&
+        expect 0 '"formatted":\["p2"\]' '' carto why deb:p1 deb:p2 --in both -k 1 -o json --db a.db &&
+        expect 0 '^null$' '' carto result both -o own --db a.db &&
+        expect 0 '"more":' '' carto why deb:p1 deb:p2 -k 1 -o json --db a.db && ! grep -q formatted "$TMPDIR/out"
 }
 
 test_dependents() {
