@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/limits.h"
 #include "flow/flow.h"
 #include "lanes.h"
 #include "served.h"
@@ -26,6 +27,7 @@
 #define LANES 50
 #define WANT 8
 #define PYTHONS 4
+#define PER_CONNECTION (LIMIT_REQUESTS_PER_CONNECTION / 2)
 
 static bool smoke;
 
@@ -225,6 +227,21 @@ static void start_job(struct hc *c, const char *query)
     hc_done(&a);
 }
 
+/* A server closes a connection after so many requests. */
+static void start_jobs(int port, long jobs)
+{
+    struct hc c;
+    while (jobs > 0) {
+        long count = jobs < PER_CONNECTION ? jobs : PER_CONNECTION;
+        check(hc_open(&c, port), "no connection");
+        for (long i = 0; i < count; i++) {
+            start_job(&c, "");
+        }
+        hc_close(&c);
+        jobs -= count;
+    }
+}
+
 static void await(int port, long jobs)
 {
     while (completed(port) < jobs) {
@@ -235,15 +252,10 @@ static void await(int port, long jobs)
 static double many(const char *dir, bool in_c, long jobs)
 {
     struct served s;
-    struct hc c;
     pid_t workers[PYTHONS];
     double from;
     served_start(&s, dir);
-    check(hc_open(&c, s.port), "no connection");
-    for (long i = 0; i < jobs; i++) {
-        start_job(&c, "");
-    }
-    hc_close(&c);
+    start_jobs(s.port, jobs);
     load.done = 0;
     load.wanted = jobs * (2 * load.steps + 1);
     from = now_s();
