@@ -504,7 +504,8 @@ struct qp_deploy {
     qp_str text;
     bool activate;              /* new jobs begin with it from now on */
     void *context;              /* for found */
-    qp_graph_error_visit found; /* hears of everything that is wrong; may be NULL */
+    qp_graph_error_visit found; /* gets everything that is wrong; may be NULL */
+    qp_graph_error_visit noted; /* gets what is accepted and ignored, or not checked; may be NULL */
 };
 
 struct qp_deployed {
@@ -1003,7 +1004,8 @@ QP_API void qp_task_token(const qp_task *task, char out_token[QP_TASK_TOKEN_SIZE
 
 /* What a worker's function says of its task before it returns; of several outputs the last one counts. Texts are
  * copied. The function's own code does the rest: QP_OK commits the output (null when there was
- * none), anything else is an error. */
+ * none), anything else is an error. An activity of a graph keeps the output that was said before its last attempt failed, beside
+ * code and message. */
 QP_API QP_MUST_USE int qp_task_output(qp_task *task, qp_str json);
 /* The same with a code of its own, 100 to 599, by which a graph chooses where it goes on; 200 is the usual one. */
 QP_API QP_MUST_USE int qp_task_reply(qp_task *task, int code, qp_str json);

@@ -130,6 +130,7 @@
 #define LIMIT_FUSE_ROWS_SIZE (LIMIT_BUNDLE_SIZE / 4) /* new rows of one bundle, likewise */
 #define LIMIT_FUSE_DEPTH 8                           /* generations that one bundle takes */
 #define LIMIT_RETRY_NEVER 16      /* codes of a retry policy that are not tried again */
+#define LIMIT_RETRY_CODES 8       /* codes of a retry policy that alone are tried again */
 #define LIMIT_LEVEL_ITEMS 500     /* that a gate answers in one commit */
 #define LIMIT_LEVEL_OPS 12000     /* of one bundle, past which the gate's next page begins */
 #define LIMIT_CHILDREN_BORN 10000 /* children of one step that are born waiting */

@@ -78,9 +78,13 @@ static struct graph_place place_of(const struct graph_text *text, const struct f
 
 static void print_finding(const struct graph_text *text, const struct finding *f)
 {
+    static const char *const words[] = {[FINDING_WRONG] = "",
+                                        [FINDING_WARNING] = "warning: ",
+                                        [FINDING_NOTE] = "note: ",
+                                        [FINDING_STRICT] = "warning: "};
     struct graph_place place = place_of(text, f);
-    cli_say("%s:%d:%d: %.*s [%s]", place.path, place.line, place.column, STR_ARG(f->message),
-            f->code);
+    cli_say("%s:%d:%d: %s%.*s [%s]", place.path, place.line, place.column, words[f->level],
+            STR_ARG(f->message), f->code);
     if (!str_is_none(f->hint)) {
         cli_say("    %.*s", STR_ARG(f->hint));
     }
@@ -145,12 +149,22 @@ static int tell_report(const struct graph_text *text, const struct report *repor
     return EXIT_ERROR;
 }
 
+static void tell_notes(struct cli *c, const struct graph_text *text, const struct report *report)
+{
+    for (const struct finding *f = report->first_note; f != NULL; f = f->next) {
+        if (f->level != FINDING_STRICT || cli_has(c, OPT_strict)) {
+            print_finding(text, f);
+        }
+    }
+}
+
 int graph_file_compile(struct cli *c, const struct graph_text *text, struct app **out_app)
 {
     struct report report;
     int rc;
     report_init(&report, &c->arena);
     rc = app_compile(&c->env, text->text, &report, out_app);
+    tell_notes(c, text, &report);
     if (rc == QP_E_INVALID) {
         return wants_json(c) ? print_report(c, text, &report) : tell_report(text, &report);
     }

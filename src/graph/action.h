@@ -5,6 +5,7 @@
  *
  *   state.c     references: what an activity can see of others, by its own path
  *   advance.c   step 2: the job's data, transitions, joins, the end by an error
+ *   setting.c   keys of the activity that are computed: sleep, await, code, ...
  *   program.c   the kernel's program: finds the activity, and calls its type
  *
  * WHERE THINGS STAND. Input and output of an activity stand on its own rows (act.input, the GUID's output), and
@@ -51,6 +52,7 @@ struct action {
         self_output; /* what $self.output.data and $self.hook.data are while step 1 makes them; none: as */
     bool has_self;    /* the rows say */
     size_t too_large; /* after QP_E_TOO_LARGE: the limit, if it is known */
+    const char *why;  /* after QP_E_INVALID: the sentence, if there is one (setting.c) */
 };
 
 /* The turn's activity. QP_E_UNSUPPORTED: the version of its job cannot be had, or has no such activity. */
@@ -103,6 +105,21 @@ int job_data(struct arena *a, const struct row_reader *reader, const struct grap
              const struct job_row *job, qp_str *out_json) QP_MUST_USE;
 /* The same in a turn. */
 int action_job_data(struct turn *t, const struct graph *g, qp_str *out_json) QP_MUST_USE;
+
+/* ------------------------------------------------------------------------ setting.c: computed keys */
+
+/* QP_E_INVALID: what was computed is of another type than the key has; s->why says it. */
+int setting_bool(struct action *s, const struct mapping *m, const char *name, bool otherwise,
+                 bool *out_truth) QP_MUST_USE;
+int setting_code(struct action *s, int64_t otherwise, int64_t *out_code) QP_MUST_USE;
+/* 0: it does not sleep. */
+int setting_sleep(struct action *s, qp_ms *out_ms) QP_MUST_USE;
+/* -1: there is none. */
+int setting_threshold(struct action *s, int64_t *out_threshold) QP_MUST_USE;
+/* The id of the job to interrupt; none: the own one. */
+int setting_target(struct action *s, qp_str *out_jid) QP_MUST_USE;
+/* Only whether it can be used: statistics compute it again. */
+int setting_granularity(struct action *s) QP_MUST_USE;
 
 /* ------------------------------------------------------------------------------ advance.c: step 2 */
 

@@ -52,7 +52,7 @@ void app_free(struct app *app)
 static void read_app(struct compiler *c, const struct node *root)
 {
     static const char *const root_keys[] = {"app", NULL};
-    static const char *const keys[] = {"id", "version", "graphs", NULL};
+    static const char *const keys[] = {"id", "version", "graphs", "settings", NULL};
     const struct node *app;
     const struct node *graphs;
     if (root->kind != NODE_MAP) {
@@ -66,6 +66,9 @@ static void read_app(struct compiler *c, const struct node *root)
         return;
     }
     entries_known(c, app, keys, "app");
+    if (node_get(app, "settings") != NULL) {
+        key_ignored(c, node_get(app, "settings"), "app");
+    }
     c->app->id = entry_name(c, app, "id", "app");
     c->app->version = entry_name(c, app, "version", "app");
     graphs = entry_need(c, app, "graphs", NODE_LIST, "app");
@@ -107,7 +110,7 @@ static const struct schema *read_schema(struct compiler *c, const struct node *n
     const struct node *section = entry_get(c, node, name, NODE_MAP);
     const struct node *schema = entry_get(c, section, "schema", NODE_MAP);
     if (section != NULL) {
-        entries_known(c, section, keys, name);
+        entries_read(c, section, keys, name);
     }
     return schema == NULL ? NULL : schema_compile(c->arena, schema, c->report);
 }

@@ -94,6 +94,11 @@ const char *node_words(const struct node *node); /* "a list" */
 /* Tells keys that a map must not have; `what` is "a graph". The list ends with NULL. */
 void entries_known(struct compiler *c, const struct node *map, const char *const *keys,
                    const char *what);
+/* The same where other keys do no harm: one that looks like a misspelt key is told as wrong, any other is a warning. */
+void entries_read(struct compiler *c, const struct node *map, const char *const *keys,
+                  const char *what);
+/* The warning that a key is not looked at. */
+void key_ignored(struct compiler *c, const struct node *entry, const char *what);
 /* The entry, when it is there and of this kind; what is of another kind is told. Nothing at all (null) where a list or a map
  * should be is as if it were not there. */
 const struct node *entry_get(struct compiler *c, const struct node *map, const char *key,
@@ -115,7 +120,9 @@ enum literal {
     LITERAL_STATUS, /* of a signal */
     LITERAL_BOOL,
     LITERAL_SECONDS,
-    LITERAL_CODE
+    LITERAL_CODE,
+    LITERAL_THRESHOLD,  /* a whole number, 0 or more */
+    LITERAL_GRANULARITY /* a text like 5m, or infinity */
 };
 /* The mapping under a key, checked when it is a literal; NULL when it is not there or wrong. */
 const struct mapping *entry_mapping(struct making *m, const struct node *map, const char *key,

@@ -36,6 +36,7 @@ static const struct key {
     {"sleep", ON(HOOK)},
     {"hook", ON(HOOK)},
     {"cycle", ON(HOOK)},
+    {"escalation", ON(HOOK)},
     {"subtype", ON(SIGNAL)},
     {"signal", ON(SIGNAL)},
     {"resolver", ON(SIGNAL)},
@@ -61,6 +62,8 @@ static const struct computed {
     {"emit", offsetof(struct activity, emit), LITERAL_BOOL},
     {"persist", offsetof(struct activity, persist), LITERAL_BOOL},
     {"sleep", offsetof(struct activity, sleep), LITERAL_SECONDS},
+    {"await", offsetof(struct activity, awaits), LITERAL_BOOL},
+    {"statusThreshold", offsetof(struct activity, threshold), LITERAL_THRESHOLD},
     {"status", offsetof(struct activity, status), LITERAL_STATUS},
     {"key_name", offsetof(struct activity, key_name), LITERAL_TEXT},
     {"key_value", offsetof(struct activity, key_value), LITERAL_TEXT},
@@ -75,7 +78,6 @@ static void read_activity(struct making *m, const struct node *node, struct acti
 static void read_keys(struct making *m, const struct node *node, struct activity *a);
 static void read_sections(struct making *m, const struct node *node, struct activity *a);
 static void read_switches(struct making *m, const struct node *node, struct activity *a);
-static void read_threshold(struct making *m, const struct node *node, struct activity *a);
 static void read_needs(struct making *m, const struct node *node, const struct activity *a);
 static void order_digits(struct making *m);
 
@@ -119,9 +121,7 @@ void activities_read(struct making *m)
                                .graph = g,
                                .index = g->activity_count++,
                                .line = node->key_line,
-                               .column = node->key_column,
-                               .awaits = true,
-                               .threshold = -1};
+                               .column = node->key_column};
         read_activity(m, node, a);
     }
     order_digits(m);
@@ -189,7 +189,6 @@ static void read_activity(struct making *m, const struct node *node, struct acti
     }
     read_sections(m, node, a);
     read_switches(m, node, a);
-    read_threshold(m, node, a);
     read_needs(m, node, a);
 }
 
@@ -268,20 +267,40 @@ static void read_keys(struct making *m, const struct node *node, struct activity
         }
         if (key == NULL) {
             tell_key(m, entry, a, guess_hint(&guess, hint, NULL));
+        } else if (str_equal(entry->key, QP_STR("telemetry"))) {
+            key_ignored(m->c, entry, "an activity");
         } else if ((key->types & (1u << a->type)) == 0) {
             tell_key(m, entry, a, owners(key, hint));
         }
     }
 }
 
-/* What is mapped has to be declared, where something is. */
+/* What is mapped beside the properties of a schema may be a misspelt name. */
 static void check_declared(struct making *m, const struct node *maps, const struct schema *schema)
 {
     for (const struct node *entry = maps->first; entry != NULL; entry = entry->next) {
         if (!schema_declares(schema, entry->key)) {
-            report_add(m->c->report, "map_undeclared", entry->key_line, entry->key_column,
-                       "declare it under properties", "the schema has no property '%.*s'",
-                       STR_ARG(text_shown(entry->key)));
+            report_note(m->c->report, FINDING_STRICT, "map_undeclared", entry->key_line,
+                        entry->key_column, "declare it under properties",
+                        "the schema has no property '%.*s'", STR_ARG(text_shown(entry->key)));
+        }
+    }
+}
+
+/* One key per dimension ("name[-]"), also deeper in the map: as deep as it was written. */
+static void check_suffixes(struct making *m, const struct node *maps)
+{
+    const qp_str suffix = QP_STR("[-]");
+    for (const struct node *entry = maps->first; entry != NULL; entry = entry->next) {
+        qp_str key = entry->key;
+        if (key.n >= suffix.n && memcmp(key.p + key.n - suffix.n, suffix.p, suffix.n) == 0) {
+            report_add(m->c->report, "not_supported", entry->key_line, entry->key_column,
+                       "collect what the rounds bring in a list with {@array.push}",
+                       "a key with a suffix per dimension, '%.*s', is not supported",
+                       STR_ARG(text_shown(key)));
+        }
+        if (entry->kind == NODE_MAP) {
+            check_suffixes(m, entry);
         }
     }
 }
@@ -320,13 +339,14 @@ static const struct mapping *read_section(struct making *m, const struct node *n
     const struct schema *declared = job ? m->output : NULL;
     const struct mapping *mapping = NULL;
     if (section != NULL) {
-        entries_known(m->c, section, job ? both + 1 : both, name);
+        entries_read(m->c, section, job ? both + 1 : both, name);
     }
     if (schema != NULL) {
         declared = schema_compile(m->c->arena, schema, m->c->report);
     }
     if (maps != NULL) {
         check_declared(m, maps, declared);
+        check_suffixes(m, maps);
         mapping = node_mapping(m, maps, a);
     }
     if (mapping != NULL && !mapping_is_map(mapping) &&
@@ -349,7 +369,7 @@ static void read_hook(struct making *m, const struct node *hook)
         return;
     }
     if (schema != NULL) {
-        entries_known(m->c, hook, keys_of_hook, "hook");
+        entries_read(m->c, hook, keys_of_hook, "hook");
     }
     (void)schema_compile(m->c->arena, schema == NULL ? hook : schema,
                          m->c->report); /* only for what is wrong with it */
@@ -390,7 +410,6 @@ static void read_switches(struct making *m, const struct node *node, struct acti
 {
     const struct node *subtype = entry_get(m->c, node, "subtype", NODE_STRING);
     const struct node *join = entry_get(m->c, node, "join", NODE_STRING);
-    a->awaits = truth_of(m, node, "await", true);
     a->scrub = truth_of(m, node, "scrub", false);
     a->pivot = truth_of(m, node, "cycle", false);
     if (subtype != NULL && a->type == ACTIVITY_SIGNAL) {
@@ -404,15 +423,6 @@ static void read_switches(struct making *m, const struct node *node, struct acti
         !str_equal(join->text, QP_STR("any"))) {
         report_add(m->c->report, "join_wrong", join->line, join->column, NULL,
                    "'join' must be 'all' or 'any'");
-    }
-}
-
-static void read_threshold(struct making *m, const struct node *node, struct activity *a)
-{
-    const struct node *threshold = entry_get(m->c, node, "statusThreshold", NODE_NUMBER);
-    if (threshold != NULL && (!node_as_i64(threshold, &a->threshold) || a->threshold < 0)) {
-        report_add(m->c->report, "threshold_wrong", threshold->line, threshold->column, NULL,
-                   "'statusThreshold' must be a whole number, 0 or more");
     }
 }
 

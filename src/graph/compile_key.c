@@ -64,20 +64,58 @@ const char *node_words(const struct node *node)
     return kind_words(node->kind);
 }
 
+/* Whether a key is one of these; of another one `guess` has the nearest. */
+static bool key_known(const struct node *entry, const char *const *keys, struct guess *guess)
+{
+    *guess = (struct guess){.word = entry->key};
+    for (size_t i = 0; keys[i] != NULL; i++) {
+        if (str_equal(entry->key, str_from(keys[i]))) {
+            return true;
+        }
+        guess_try(guess, str_from(keys[i]));
+    }
+    return false;
+}
+
+static void key_refuse(struct compiler *c, const struct node *entry, const struct guess *guess,
+                       const char *what)
+{
+    char hint[GUESS_SIZE];
+    report_add(c->report, "key_unknown", entry->key_line, entry->key_column,
+               guess_hint(guess, hint, NULL), "%s has no key '%.*s'", what,
+               STR_ARG(text_shown(entry->key)));
+}
+
 void entries_known(struct compiler *c, const struct node *map, const char *const *keys,
                    const char *what)
 {
+    struct guess guess;
     for (const struct node *entry = map->first; entry != NULL; entry = entry->next) {
-        struct guess guess = {.word = entry->key};
-        char hint[GUESS_SIZE];
-        size_t i = 0;
-        for (; keys[i] != NULL && !str_equal(entry->key, str_from(keys[i])); i++) {
-            guess_try(&guess, str_from(keys[i]));
+        if (!key_known(entry, keys, &guess)) {
+            key_refuse(c, entry, &guess, what);
         }
-        if (keys[i] == NULL) {
-            report_add(c->report, "key_unknown", entry->key_line, entry->key_column,
-                       guess_hint(&guess, hint, NULL), "%s has no key '%.*s'", what,
-                       STR_ARG(text_shown(entry->key)));
+    }
+}
+
+void key_ignored(struct compiler *c, const struct node *entry, const char *what)
+{
+    report_note(c->report, FINDING_WARNING, "key_ignored", entry->key_line, entry->key_column, NULL,
+                "the key '%.*s' of %s is ignored", STR_ARG(text_shown(entry->key)), what);
+}
+
+void entries_read(struct compiler *c, const struct node *map, const char *const *keys,
+                  const char *what)
+{
+    struct guess guess;
+    char hint[GUESS_SIZE];
+    for (const struct node *entry = map->first; entry != NULL; entry = entry->next) {
+        if (key_known(entry, keys, &guess)) {
+            continue;
+        }
+        if (guess_hint(&guess, hint, NULL) != NULL) {
+            key_refuse(c, entry, &guess, what);
+        } else {
+            key_ignored(c, entry, what);
         }
     }
 }
@@ -236,6 +274,34 @@ static bool status_good(struct compiler *c, const struct node *node)
     return good;
 }
 
+static bool threshold_good(struct compiler *c, const struct node *node)
+{
+    int64_t threshold = -1;
+    if (node->kind != NODE_NUMBER) {
+        report_add(c->report, "kind_wrong", node->line, node->column, NULL,
+                   "'statusThreshold' must be a number, a reference or a pipe, not %s",
+                   node_words(node));
+        return false;
+    }
+    if (!node_as_i64(node, &threshold) || threshold < 0) {
+        report_add(c->report, "threshold_wrong", node->line, node->column, NULL,
+                   "'statusThreshold' must be a whole number, 0 or more");
+        return false;
+    }
+    return true;
+}
+
+static bool granularity_good(struct compiler *c, const struct node *node)
+{
+    qp_ms ms = 0;
+    bool good = node->kind == NODE_STRING && granularity_parse(node->text, &ms);
+    if (!good) {
+        report_add(c->report, "stats_wrong", node->line, node->column, NULL,
+                   "granularity must be a text like 5m or 1h, infinity, a reference or a pipe");
+    }
+    return good;
+}
+
 static bool literal_good(struct compiler *c, const struct node *node, enum literal literal)
 {
     int64_t code;
@@ -260,6 +326,10 @@ static bool literal_good(struct compiler *c, const struct node *node, enum liter
         return seconds_good(c, node);
     case LITERAL_CODE:
         return node_code(c, node, &code);
+    case LITERAL_THRESHOLD:
+        return threshold_good(c, node);
+    case LITERAL_GRANULARITY:
+        return granularity_good(c, node);
     }
     if (!good) {
         report_add(c->report, "kind_wrong", node->line, node->column, NULL,

@@ -1,9 +1,9 @@
 /* compile_retry.c - the retry key of workers and awaits, and the time limits of workers
  *
- * Two forms. {'500': [5]}: five attempts, for errors of that code. {maximumAttempts, backoffCoefficient,
+ * Two forms. {'404': [2], '500': [5]}: so many attempts, for errors of these codes. {maximumAttempts, backoffCoefficient,
  * initialInterval, maximumInterval}: any error. Intervals are seconds, or texts like "30s". Before attempt k + 1, after k
- * failures, the wait is initialInterval x backoffCoefficient^k, at most maximumInterval. The kernel's policy counts
- * from the first wait on, so its backoff is initialInterval x backoffCoefficient.
+ * failures, the wait is initialInterval x backoffCoefficient^(k - 1), at most maximumInterval. Without initialInterval the first
+ * wait is backoffCoefficient seconds.
  *
  * startTimeout, timeout, heartbeat: seconds, or texts like "30s". They stand behind the rest of the policy.
  */
@@ -16,9 +16,8 @@
 static const struct {
     int64_t attempts;
     double coefficient;
-    qp_ms initial_ms;
     qp_ms most_ms;
-} defaults = {5, 2, 1000, 60 * 1000};
+} defaults = {5, 2, 60 * 1000};
 
 static const char *const keys[] = {"maximumAttempts", "backoffCoefficient", "initialInterval",
                                    "maximumInterval", NULL};
@@ -26,9 +25,9 @@ static const char *const keys[] = {"maximumAttempts", "backoffCoefficient", "ini
 struct plan {
     int64_t attempts;
     double coefficient;
-    qp_ms initial_ms;
+    qp_ms initial_ms; /* -1: not given */
     qp_ms most_ms;
-    int64_t code; /* that is tried again; 0: all */
+    struct retry_code codes[LIMIT_RETRY_CODES]; /* that are tried again; none: all */
 };
 
 static void wrong(struct compiler *c, const struct node *node, const char *what)
@@ -83,27 +82,36 @@ static void read_policy(struct compiler *c, const struct node *node, struct plan
     read_interval(c, node_get(node, keys[3]), &p->most_ms);
 }
 
-/* {'500': [5]} */
-static void read_code(struct compiler *c, const struct node *node, struct plan *p)
+/* {'404': [2], '500': [5]} */
+static void read_code(struct compiler *c, const struct node *entry, struct retry_code *out_code)
 {
-    const struct node *entry = node->first;
     struct node code = {.kind = NODE_NUMBER,
                         .line = entry->key_line,
                         .column = entry->key_column,
                         .text = entry->key};
-    int64_t number = 0;
-    if (node->count > 1) {
-        report_add(c->report, "retry_wrong", entry->next->key_line, entry->next->key_column, NULL,
-                   "retry takes one code");
-    }
-    if (node_code(c, &code, &number)) {
-        p->code = number;
+    if (!node_code(c, &code, &out_code->code)) {
+        return;
     }
     if (entry->kind != NODE_LIST || entry->count != 1) {
         wrong(c, entry, "must be a list of one number, the attempts");
         return;
     }
-    read_attempts(c, entry, entry->first, &p->attempts);
+    read_attempts(c, entry, entry->first, &out_code->attempts);
+}
+
+static void read_codes(struct compiler *c, const struct node *node, struct plan *p)
+{
+    size_t n = 0;
+    for (const struct node *entry = node->first; entry != NULL; entry = entry->next, n++) {
+        if (n == LIMIT_RETRY_CODES) {
+            report_add(c->report, "retry_wrong", entry->key_line, entry->key_column,
+                       "write {maximumAttempts: 5} to try all of them again",
+                       "retry has more codes than the limit of %d", LIMIT_RETRY_CODES);
+            return;
+        }
+        p->codes[n].attempts = defaults.attempts;
+        read_code(c, entry, &p->codes[n]);
+    }
 }
 
 static bool is_code(qp_str key)
@@ -114,13 +122,18 @@ static bool is_code(qp_str key)
 static qp_str policy_text(struct compiler *c, const struct plan *p)
 {
     char text[RETRY_TEXT_SIZE];
-    double first = (double)p->initial_ms * p->coefficient;
+    double first = p->initial_ms < 0 ? 1000 * p->coefficient : (double)p->initial_ms;
     struct retry retry = {.attempts = p->attempts,
                           .backoff_ms = first < (double)p->most_ms ? (qp_ms)first : p->most_ms,
                           .factor = p->coefficient,
-                          .cap_ms = p->most_ms,
-                          .code = p->code};
+                          .cap_ms = p->most_ms};
     qp_str copy = QP_NONE;
+    memcpy(retry.codes, p->codes, sizeof retry.codes);
+    if (p->codes[0].code != 0 && p->codes[1].code == 0) { /* one is as `code` says it */
+        retry.code = p->codes[0].code;
+        retry.attempts = p->codes[0].attempts;
+        retry.codes[0] = (struct retry_code){0};
+    }
     if (!arena_copy(c->arena, (qp_str){text, retry_format(&retry, text)}, &copy)) {
         c->report->no_memory = true;
     }
@@ -131,7 +144,7 @@ void retry_read(struct making *m, const struct node *node, struct activity *a)
 {
     struct plan p = {.attempts = defaults.attempts,
                      .coefficient = defaults.coefficient,
-                     .initial_ms = defaults.initial_ms,
+                     .initial_ms = -1,
                      .most_ms = defaults.most_ms};
     if (node->kind != NODE_MAP || node->count == 0) {
         report_add(m->c->report, "retry_wrong", node->line, node->column,
@@ -140,7 +153,7 @@ void retry_read(struct making *m, const struct node *node, struct activity *a)
         return;
     }
     if (is_code(node->first->key)) {
-        read_code(m->c, node, &p);
+        read_codes(m->c, node, &p);
     } else {
         read_policy(m->c, node, &p);
     }

@@ -291,8 +291,7 @@ static void add_gate(struct shape *s, struct activity *join)
                               .joins = join,
                               .any = word != NULL && str_equal(word->text, QP_STR("any")),
                               .ways = (int64_t)count,
-                              .depth = dominator->depth + 1,
-                              .threshold = -1};
+                              .depth = dominator->depth + 1};
     join->gate = gate;
     join->parent = gate;
     join->dominator = gate;

@@ -68,26 +68,44 @@ static void read_measure(struct making *m, const struct node *node, struct activ
     read_target(m, node, a, measure);
 }
 
-static void read_granularity(struct making *m, const struct node *node, struct activity *a)
+bool granularity_parse(qp_str text, qp_ms *out_ms)
 {
-    a->granularity_ms = GRANULARITY_DEFAULT_MS;
-    if (node != NULL &&
-        (node->kind != NODE_STRING || span_parse(node->text, &a->granularity_ms, NULL) != QP_OK ||
-         a->granularity_ms == 0)) {
-        report_add(m->c->report, "stats_wrong", node->line, node->column, NULL,
-                   "granularity must be a text like 5m or 1h");
+    if (str_is_none(text)) {
+        *out_ms = GRANULARITY_DEFAULT_MS;
+        return true;
+    }
+    if (str_equal(text, QP_STR("infinity"))) {
+        *out_ms = GRANULARITY_INFINITY;
+        return true;
+    }
+    return span_parse(text, out_ms, NULL) == QP_OK && *out_ms > 0;
+}
+
+/* What links jobs to each other there is done by other means here. */
+static void refuse_links(struct making *m, const struct node *stats)
+{
+    static const char *const links[] = {"parent", "adjacent"};
+    for (size_t i = 0; i < ARRAY_COUNT(links); i++) {
+        const struct node *entry = node_get(stats, links[i]);
+        if (entry != NULL) {
+            report_add(m->c->report, "not_supported", entry->key_line, entry->key_column,
+                       "let an await start the job, or give both jobs a facet of the same value",
+                       "'%s' of stats, a link to another job, is not supported", links[i]);
+        }
     }
 }
 
 void stats_read(struct making *m, const struct node *node, struct activity *a)
 {
-    static const char *const keys[] = {"id", "key", "granularity", "measures", NULL};
+    static const char *const keys[] = {"id",     "key",      "granularity", "measures",
+                                       "parent", "adjacent", NULL};
     const struct node *list;
     struct measure *measures;
     entries_known(m->c, node, keys, "stats");
     a->job_id = entry_mapping(m, node, "id", LITERAL_TEXT, a);
     a->job_key = entry_mapping(m, node, "key", LITERAL_TEXT, a);
-    read_granularity(m, node_get(node, "granularity"), a);
+    a->granularity = entry_mapping(m, node, "granularity", LITERAL_GRANULARITY, a);
+    refuse_links(m, node);
     list = entry_get(m->c, node, "measures", NODE_LIST);
     measures = compile_keep(m->c, list == NULL ? 0 : list->count, sizeof *measures);
     if (list == NULL || measures == NULL) {

@@ -1,9 +1,12 @@
 /* compile_way.c - transitions with their conditions, and the rules of web hooks (see compile.h) */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "graph/compile.h"
 
 static const char *const to_keys[] = {"to", "conditions", NULL};
+/* Keys of conditions that are written beside them, where nothing would read them. */
+static const char *const way_keys[] = {"to", "conditions", "code", "match", "gate", NULL};
 
 /* --------------------------------------------------------------------------------------- conditions */
 
@@ -92,7 +95,8 @@ static void read_conditions(struct making *m, const struct node *node,
 
 /* The activity that an entry leads to; NULL: what is wrong was told. */
 static struct activity *read_to(struct making *m, const struct node *node, const char *what,
-                                const char *code, const struct node **out_to)
+                                const char *const *keys, const char *code,
+                                const struct node **out_to)
 {
     struct activity *to;
     if (node->kind != NODE_MAP) {
@@ -100,7 +104,7 @@ static struct activity *read_to(struct making *m, const struct node *node, const
                    "%s must be a map, not %s", what, node_words(node));
         return NULL;
     }
-    entries_known(m->c, node, to_keys, what);
+    entries_known(m->c, node, keys, what);
     *out_to = entry_need(m->c, node, "to", NODE_STRING, what);
     if (*out_to == NULL) {
         return NULL;
@@ -144,6 +148,19 @@ static bool edge_good(struct making *m, const struct activity *from, const struc
     return true;
 }
 
+static void check_beside(struct making *m, const struct node *way)
+{
+    for (const char *const *key = way_keys + 2; *key != NULL; key++) {
+        const struct node *entry = node_get(way, *key);
+        char hint[GUESS_SIZE];
+        if (entry != NULL) {
+            (void)snprintf(hint, sizeof hint, "write conditions: { %s: ... }", *key);
+            report_add(m->c->report, "key_unknown", entry->key_line, entry->key_column, hint,
+                       "a transition has no key '%s'; it belongs to its conditions", *key);
+        }
+    }
+}
+
 static void read_from(struct making *m, const struct node *entry, struct activity *from,
                       size_t *led_from)
 {
@@ -154,13 +171,15 @@ static void read_from(struct making *m, const struct node *entry, struct activit
     }
     for (const struct node *item = entry->first; item != NULL; item = item->next) {
         const struct node *node = NULL;
-        const struct activity *to = read_to(m, item, "a transition", "transition_unknown", &node);
+        const struct activity *to =
+            read_to(m, item, "a transition", way_keys, "transition_unknown", &node);
         if (to != NULL && edge_good(m, from, to, node, led_from)) {
             list[n].to = to;
             add_edge(m, from, to, node);
         }
         m->loose = m->loose || to == NULL;
         if (item->kind == NODE_MAP) {
+            check_beside(m, item);
             read_conditions(m, item, from, &list[n]);
         }
         n += list[n].to != NULL;
@@ -254,7 +273,7 @@ static void read_rule(struct making *m, const struct node *item, qp_str topic)
 {
     static const char *const keys[] = {"match", NULL};
     const struct node *node = NULL;
-    struct activity *to = read_to(m, item, "a hook rule", "hook_unknown", &node);
+    struct activity *to = read_to(m, item, "a hook rule", to_keys, "hook_unknown", &node);
     const struct node *conditions = entry_get(m->c, item, "conditions", NODE_MAP);
     struct ruled *ruled = compile_scratch(m->c, 1, sizeof *ruled);
     if (conditions != NULL) {

@@ -120,9 +120,12 @@ struct activity {
     const struct mapping *job;
     const struct mapping *signal;
     const struct mapping *resolver;
-    const struct mapping *emit;    /* true when it resolves to true */
-    const struct mapping *persist; /* likewise */
-    const struct mapping *sleep;   /* seconds */
+    const struct mapping *emit;       /* true when it resolves to true */
+    const struct mapping *persist;    /* likewise */
+    const struct mapping *sleep;      /* seconds */
+    const struct mapping *awaits;     /* of an await: false detaches */
+    const struct mapping *threshold;  /* statusThreshold */
+    const struct mapping *escalation; /* of a hook */
     const struct mapping *reason;
     const struct mapping *target;
     const struct mapping *key_name;
@@ -133,17 +136,15 @@ struct activity {
     const struct mapping *descend;
     bool all; /* of a signal: subtype all */
     bool scrub;
-    bool awaits;                     /* of an await: false detaches */
     bool pivot;                      /* cycle: true */
     const struct activity *ancestor; /* of a cycle */
     const struct hook_rule *hook;    /* of a web hook */
-    qp_str policy;     /* of retries and time limits, as kernel/retry.h has it; none: POLICY_ONCE */
-    int64_t threshold; /* statusThreshold; -1: none */
+    qp_str policy; /* of retries and time limits, as kernel/retry.h has it; none: POLICY_ONCE */
 
     /* of the trigger: stats */
     const struct mapping *job_id;
     const struct mapping *job_key;
-    qp_ms granularity_ms;
+    const struct mapping *granularity; /* a text: granularity_parse */
     const struct measure *measures;
     size_t measure_count;
 };
@@ -194,6 +195,10 @@ void app_free(struct app *app);
 /* NULL: there is none. The id of a gate is "join:" and that of its join. */
 const struct graph *app_graph(const struct app *app, qp_str topic);
 const struct activity *graph_activity(const struct graph *g, qp_str id);
+
+/* How long a segment of statistics is: a span, or infinity; none: 5 minutes. False: it is none of them. */
+#define GRANULARITY_INFINITY INT64_MAX
+bool granularity_parse(qp_str text, qp_ms *out_ms);
 
 /* The place of a key of the job's data; job_key_count: it is none. */
 size_t graph_job_key(const struct graph *g, qp_str name);

@@ -20,6 +20,7 @@ struct counting {
     struct store *store;
     const struct measure_query *query;
     const struct activity *trigger;
+    qp_ms granularity_ms;
     qp_ms from; /* of the first segment */
     size_t segment_count;
     struct counted *jobs;
@@ -68,7 +69,7 @@ static int see_attr(void *context, const void *row)
 static int job_add(struct counting *c, const struct job_row *job)
 {
     int64_t offset = job->created_at - c->from;
-    int64_t segment = offset / c->trigger->granularity_ms;
+    int64_t segment = offset / c->granularity_ms;
     if (offset < 0 || segment >= (int64_t)c->segment_count ||
         !str_equal(job->workflow, c->query->topic)) {
         return QP_OK;
@@ -240,7 +241,7 @@ static int put_segment(struct counting *c, struct json_writer *w, size_t segment
     for (size_t i = 0; i < c->count; i++) {
         count += c->jobs[i].segment == segment;
     }
-    rfc3339_format(c->from + (qp_ms)segment * c->trigger->granularity_ms, time);
+    rfc3339_format(c->from + (qp_ms)segment * c->granularity_ms, time);
     json_begin_object(w);
     json_key(w, QP_STR("time"));
     json_put_str(w, str_from(time));
@@ -332,9 +333,25 @@ static int put_all(struct counting *c, struct json_writer *w)
     return rc;
 }
 
+/* How long a segment is for jobs of these data. */
+static int read_granularity(struct counting *c)
+{
+    qp_str text = QP_NONE;
+    if (c->trigger->granularity != NULL) {
+        QP_TRY(text_of(c, c->trigger->granularity, &text));
+    }
+    return (c->trigger->granularity == NULL || !str_is_none(text)) &&
+                   granularity_parse(text, &c->granularity_ms)
+               ? QP_OK
+               : err_set(c->err, QP_E_INVALID,
+                         "data: the granularity that the trigger makes of it must be a text like "
+                         "5m or infinity, not '%.*s'",
+                         STR_ARG(text));
+}
+
 static int spans(struct counting *c)
 {
-    qp_ms g = c->trigger->granularity_ms;
+    qp_ms g = c->granularity_ms;
     const struct measure_query *q = c->query;
     if (q->range_ms <= 0 || q->range_ms > LIMIT_TIMER_MS || q->range_ms / g >= LIMIT_SEGMENTS) {
         return err_set(c->err, QP_E_INVALID,
@@ -378,7 +395,8 @@ int measures_read(struct arena *a, struct store *s, struct library *l, struct na
     if (rc == QP_OK) {
         c.trigger = g->trigger;
         json_writer_init(&w, out);
-        rc = spans(&c);
+        rc = read_granularity(&c);
+        rc = rc == QP_OK ? spans(&c) : rc;
         rc = rc == QP_OK ? put_all(&c, &w) : rc;
     }
     if (app != NULL) {

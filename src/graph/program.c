@@ -34,6 +34,7 @@ static int broken_error(struct action *s, int rc, const char *undefined, qp_str 
     }
     return action_error(s, CODE_BROKEN,
                         s->scope.error != NULL ? s->scope.error
+                        : s->why != NULL       ? s->why
                         : rc == QP_E_INVALID   ? undefined
                                                : "what it maps is too large",
                         out_error);
@@ -49,9 +50,28 @@ static int break_off(struct action *s, struct op_act_create *row, int rc)
                         &row->input);
 }
 
-static bool is_below_threshold(const struct action *s)
+static int is_below_threshold(struct action *s, bool *out_below)
 {
-    return s->activity->threshold >= 0 && s->turn->job->sem <= s->activity->threshold;
+    int64_t threshold = -1;
+    QP_TRY(setting_threshold(s, &threshold));
+    *out_below = s->turn->job->sem <= threshold;
+    return QP_OK;
+}
+
+static int describe_usual(struct action *s, struct op_act_create *row)
+{
+    bool below = false;
+    QP_TRY(is_below_threshold(s, &below));
+    if (below) {
+        row->category = 'B';
+        row->kind = ACT_SKIPPED;
+        row->input = QP_NONE;
+        return QP_OK;
+    }
+    if (s->activity->type != ACTIVITY_GATE) {
+        row->input = QP_NONE;
+    }
+    return type_of(s)->describe(s, row);
 }
 
 static int describe(struct turn *t, struct op_act_create *row)
@@ -61,29 +81,23 @@ static int describe(struct turn *t, struct op_act_create *row)
     if (rc != QP_OK) {
         return rc;
     }
-    if (is_below_threshold(&s)) {
-        row->category = 'B';
-        row->kind = ACT_SKIPPED;
-        row->input = QP_NONE;
-        return QP_OK;
-    }
-    if (s.activity->type != ACTIVITY_GATE) {
-        row->input = QP_NONE;
-    }
-    rc = type_of(&s)->describe(&s, row);
+    rc = describe_usual(&s, row);
     if (is_broken(rc)) {
         return break_off(&s, row, rc);
     }
     QP_TRY(rc);
-    return str_is_none(t->job->forked_from) ? QP_OK : fork_describe(&s, row);
+    return row->kind == ACT_SKIPPED || str_is_none(t->job->forked_from) ? QP_OK
+                                                                        : fork_describe(&s, row);
 }
 
 /* A hook's key that is undefined shows only here: the activity is there already, so the job ends by a message. */
 static int enter_broken(struct action *s)
 {
     qp_str error;
-    int rc = action_error(s, CODE_BROKEN,
-                          "the key of its hook is undefined, or longer than 255 bytes", &error);
+    int rc = action_error(
+        s, CODE_BROKEN,
+        s->why != NULL ? s->why : "the key of its hook is undefined, or longer than 255 bytes",
+        &error);
     return rc == QP_OK
                ? turn_send(s->turn, s->turn->site.addr, QP_STR("broken"), CODE_BROKEN, error)
                : rc;
@@ -239,6 +253,7 @@ struct program graph_program(struct library *l)
     return (struct program){.kind = GRAPH_KIND,
                             .name = "quipu:graph",
                             .context = l,
+                            .keeps_output = true,
                             .describe = describe,
                             .enter = enter,
                             .yields = yields,

@@ -52,6 +52,7 @@ struct schema {
     const struct node *required; /* a list of strings */
     bool closed;                 /* additionalProperties: false */
     bool open;                   /* additionalProperties: true or a schema */
+    bool patterns;               /* patternProperties: any key may be one of them */
     const struct schema *others; /* of additionalProperties */
     const struct schema *items;
     const struct node *choices; /* enum */
@@ -90,6 +91,10 @@ static void read_words(struct maker *m, const struct node *node)
 
 static void add_type(struct maker *m, const struct node *node, const struct node *list)
 {
+    if (node->kind == NODE_STRING && str_equal(node->text, QP_STR("any"))) {
+        m->schema->types = ~0u;
+        return;
+    }
     for (size_t i = 0; i < ARRAY_COUNT(type_names); i++) {
         if (node->kind == NODE_STRING && str_equal(node->text, str_from(type_names[i].name))) {
             m->schema->types |= type_names[i].type;
@@ -97,7 +102,7 @@ static void add_type(struct maker *m, const struct node *node, const struct node
         }
     }
     report_add(m->report, "schema_type", node->line, node->column,
-               "string, number, integer, boolean, object, array or null",
+               "string, number, integer, boolean, object, array, null or any",
                "'%.*s' is no type of JSON",
                STR_ARG(node->first == NULL ? text_shown(node->text) : list->key));
 }
@@ -162,6 +167,23 @@ static void read_required(struct maker *m, const struct node *node)
         return;
     }
     m->schema->required = node;
+}
+
+/* Accepted, and not checked: so no other key can be one too many. */
+static void read_patterns(struct maker *m, const struct node *node)
+{
+    if (node->kind != NODE_MAP) {
+        wrong(m, node, "must be a map of schemas");
+        return;
+    }
+    for (const struct node *entry = node->first; entry != NULL; entry = entry->next) {
+        (void)schema_compile(m->arena, entry, m->report); /* only for what is wrong with it */
+    }
+    m->schema->patterns = true;
+    if (!report_noted(m->report, "schema_unchecked")) {
+        report_note(m->report, FINDING_NOTE, "schema_unchecked", node->key_line, node->key_column,
+                    NULL, "'patternProperties' of schemas is accepted, and not checked");
+    }
 }
 
 static void read_additional(struct maker *m, const struct node *node)
@@ -260,6 +282,7 @@ static const struct keyword {
     {"properties", read_properties},
     {"required", read_required},
     {"additionalProperties", read_additional},
+    {"patternProperties", read_patterns},
     {"items", read_items},
     {"enum", read_enum},
     {"const", read_const},
@@ -322,6 +345,10 @@ const struct schema *schema_compile(struct arena *a, const struct node *node, st
     for (const struct node *entry = node->first; entry != NULL; entry = entry->next) {
         read_entry(&m, entry);
     }
+    if (m.schema->patterns) {
+        m.schema->closed = false;
+        m.schema->others = NULL;
+    }
     return m.schema;
 }
 
@@ -335,7 +362,7 @@ static const struct property *find_property(const struct schema *s, qp_str name)
 
 bool schema_declares(const struct schema *s, qp_str key)
 {
-    return s == NULL || s->open || (s->property_count == 0 && !s->closed) ||
+    return s == NULL || s->open || s->patterns || (s->property_count == 0 && !s->closed) ||
            find_property(s, key) != NULL;
 }
 

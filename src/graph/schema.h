@@ -1,7 +1,8 @@
 /* schema.h - the part of JSON Schema that graphs may use
  *
- *   type (one or a list), nullable, enum, const
+ *   type (one or a list; any), nullable, enum, const
  *   properties, required, additionalProperties (a boolean or a schema)
+ *   patternProperties: accepted and not checked, which the report notes once
  *   items, minItems, maxItems
  *   minimum, maximum, exclusiveMinimum, exclusiveMaximum
  *   minLength, maxLength (in characters)

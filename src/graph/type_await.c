@@ -20,8 +20,10 @@ static int describe(struct action *s, struct op_act_create *row)
 {
     const struct activity *x = s->activity;
     int rc = action_topic(s, x->topic, &row->topic);
+    bool awaits = true;
     row->category = 'A';
     row->policy = x->policy;
+    rc = rc == QP_OK ? setting_bool(s, x->awaits, "await", true, &awaits) : rc;
     rc = rc == QP_OK ? action_json(s, x->input, &row->input) : rc;
     if (rc == QP_OK && str_is_none(row->input)) {
         row->input = QP_STR("{}");
@@ -64,15 +66,16 @@ static int call_child(struct action *s, qp_str purpose, qp_ms delay_ms)
                           .input = act->input,
                           .caller = s->turn->job->version,
                           .caller_kind = s->turn->job->kind};
-    struct call_job call = {.workflow = act->topic,
-                            .input = act->input,
-                            .purpose = purpose,
-                            .detached = !s->activity->awaits,
-                            .close = s->activity->awaits ? CLOSE_CANCEL : CLOSE_ABANDON,
-                            .delay_ms = delay_ms};
+    struct call_job call = {
+        .workflow = act->topic, .input = act->input, .purpose = purpose, .delay_ms = delay_ms};
     struct qp_err err;
     qp_str jid = QP_NONE;
-    int rc = faces_start(turn_faces(s->turn), s->turn->bundle, &name, &err);
+    bool awaits = true;
+    int rc;
+    QP_TRY(setting_bool(s, s->activity->awaits, "await", true, &awaits));
+    call.detached = !awaits;
+    call.close = awaits ? CLOSE_CANCEL : CLOSE_ABANDON;
+    rc = faces_start(turn_faces(s->turn), s->turn->bundle, &name, &err);
     if (rc == QP_E_SHAPE || rc == QP_E_INVALID) {
         return refuse(s, &call, 422, err.text);
     }
@@ -107,9 +110,9 @@ static int again_after(struct action *s, qp_ms *out_delay_ms)
         return QP_OK;
     }
     rc = retry_parse(s->activity->policy, &policy, NULL);
-    if (rc == QP_OK && retry_is_for(&policy, s->turn->guid.code)) {
+    if (rc == QP_OK) {
         QP_ASSERT(s->turn->act->attempt > 0); /* step 1 has counted this one */
-        *out_delay_ms = retry_delay(&policy, s->turn->act->attempt);
+        *out_delay_ms = retry_after(&policy, s->turn->guid.code, s->turn->act->attempt);
     }
     return rc;
 }

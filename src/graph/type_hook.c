@@ -14,29 +14,15 @@
  * takes the registration has won: a signal when it is sent, the timer when it enters. So no signal that was taken is lost
  * to a timer, and none is swallowed by who is gone.
  */
-#include <math.h>
-
 #include "graph/action.h"
 
 static_assert(LIMIT_CYCLES == 10000, "a sentence below names it");
-
-/* How long it sleeps; 0: not at all. */
-static int sleep_ms(struct action *s, qp_ms *out_ms)
-{
-    double seconds = NAN;
-    int rc = s->activity->sleep == NULL ? QP_OK : action_number(s, s->activity->sleep, &seconds);
-    *out_ms = 0;
-    if (rc == QP_OK && seconds > 0) {
-        *out_ms = seconds * 1000 < (double)LIMIT_TIMER_MS ? (qp_ms)ceil(seconds * 1000) : -1;
-    }
-    return rc == QP_OK && *out_ms < 0 ? QP_E_LIMIT : rc;
-}
 
 static int describe(struct action *s, struct op_act_create *row)
 {
     const struct activity *x = s->activity;
     qp_ms ms = 0;
-    int rc = sleep_ms(s, &ms);
+    int rc = setting_sleep(s, &ms);
     row->category = ms > 0 || x->hook != NULL ? 'A' : 'B';
     row->cyclic = x->pivot ? CYCLIC_PIVOT : CYCLIC_NO;
     row->topic = x->hook != NULL ? x->hook->topic : QP_NONE;
@@ -48,7 +34,7 @@ static int enter(struct action *s)
     const struct activity *x = s->activity;
     qp_ms ms = 0;
     qp_str key = QP_NONE;
-    int rc = sleep_ms(s, &ms);
+    int rc = setting_sleep(s, &ms);
     rc = rc == QP_OK && x->hook != NULL ? hook_key(s, x->hook, true, &key) : rc;
     /* What waits for a time only gets its timer, also when that time has come since it was described. */
     if (rc == QP_OK && (ms > 0 || x->hook == NULL)) {

@@ -7,14 +7,12 @@
  * `descend` ends the jobs below, too. If we crash before step A's commit, nobody was told; if after it, the END is in the stream,
  * and the other job's ledgers see to it that it ends once.
  */
-#include <math.h>
-
 #include "base/json.h"
 #include "graph/action.h"
 
 static int target_of(struct action *s, qp_str *out_jid, bool *out_self)
 {
-    int rc = action_text(s, s->activity->target, out_jid);
+    int rc = setting_target(s, out_jid);
     *out_self = str_is_none(*out_jid) || str_equal(*out_jid, s->turn->job->jid);
     return rc;
 }
@@ -33,12 +31,12 @@ static int reason_of(struct action *s, qp_str *out_error)
 {
     char why[LIMIT_ERROR_TEXT_SIZE];
     qp_str reason = QP_NONE;
-    double code = NAN;
+    int64_t code = 410;
     bool throws = true;
     size_t n;
     int rc = action_text(s, s->activity->reason, &reason);
-    rc = rc == QP_OK ? action_number(s, s->activity->code, &code) : rc;
-    rc = rc == QP_OK ? action_truth(s, s->activity->throws, true, &throws) : rc;
+    rc = rc == QP_OK ? setting_code(s, 410, &code) : rc;
+    rc = rc == QP_OK ? setting_bool(s, s->activity->throws, "throw", true, &throws) : rc;
     *out_error = QP_NONE;
     if (rc != QP_OK || !throws) {
         return rc;
@@ -47,8 +45,7 @@ static int reason_of(struct action *s, qp_str *out_error)
     n = reason.n < sizeof why ? reason.n : sizeof why - 1;
     memcpy(why, reason.p, n);
     why[n] = '\0';
-    return action_error(s, code >= LIMIT_CODE_LEAST && code <= LIMIT_CODE ? (int64_t)code : 410,
-                        why, out_error);
+    return action_error(s, code, why, out_error);
 }
 
 static int work(struct action *s, struct work *work)
@@ -63,7 +60,7 @@ static int work(struct action *s, struct work *work)
         return rc;
     }
     rc = reason_of(s, &error);
-    rc = rc == QP_OK ? action_truth(s, s->activity->descend, false, &descend) : rc;
+    rc = rc == QP_OK ? setting_bool(s, s->activity->descend, "descend", false, &descend) : rc;
     return rc == QP_OK ? turn_end_other(s->turn, jid, JOB_INTERRUPTED, error, descend) : rc;
 }
 
@@ -77,7 +74,7 @@ static int spawn(struct action *s, struct spawn *spawn)
     }
     rc = advance(s, spawn); /* the job's data; it has no transitions */
     rc = rc == QP_OK ? reason_of(s, &error) : rc;
-    rc = rc == QP_OK ? action_truth(s, s->activity->descend, false, &descend) : rc;
+    rc = rc == QP_OK ? setting_bool(s, s->activity->descend, "descend", false, &descend) : rc;
     if (rc == QP_OK) {
         turn_fail(s->turn, JOB_INTERRUPTED, error);
     }

@@ -9,8 +9,6 @@
  * If we crash before step A's commit, nobody was told; if after it, whoever is concerned has a message, or will get it from the
  * page that is next. Its GUID follows from ours, so that it is told once.
  */
-#include <math.h>
-
 #include "graph/action.h"
 #include "graph/program.h"
 #include "kernel/face.h"
@@ -44,15 +42,13 @@ static int rule_of(struct action *s, qp_str topic, const struct hook_rule **out_
 
 static int code_of(struct action *s, int64_t *out_code)
 {
-    double code = NAN;
     qp_str status = QP_NONE;
-    int rc = action_number(s, s->activity->code, &code);
-    rc = rc == QP_OK ? action_text(s, s->activity->status, &status) : rc;
-    *out_code = code >= LIMIT_CODE_LEAST && code <= LIMIT_CODE ? (int64_t)code
-                : str_equal(status, QP_STR("pending"))         ? 202
-                : str_equal(status, QP_STR("error"))           ? 500
-                                                               : 200;
-    return rc;
+    QP_TRY(action_text(s, s->activity->status, &status));
+    return setting_code(s,
+                        str_equal(status, QP_STR("pending")) ? 202
+                        : str_equal(status, QP_STR("error")) ? 500
+                                                             : 200,
+                        out_code);
 }
 
 /* Nobody waits, and no more is kept: an error of the activity, which a transition can take. */

@@ -78,6 +78,7 @@ static int spawn(struct action *s, struct spawn *spawn)
     if (rc != QP_OK || fails) {
         return rc;
     }
+    QP_TRY(setting_granularity(s));
     rc = put_output(s);
     rc = rc == QP_OK ? put_facets(s) : rc;
     return rc == QP_OK ? advance(s, spawn) : rc;

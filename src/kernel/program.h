@@ -67,6 +67,7 @@ struct program {
     const char *name;
     void *context;
     bool leaves_nothing; /* a job that ends in its turn has no timer, hook or key left */
+    bool keeps_output;   /* of an error, too: it stands behind the members of the error */
     bool takes_signals;  /* by name (turn_listen): a signal to its job is kept until the job ends */
     /* What the activity at t->site.addr is: category, cyclic, kind, topic, policy, input. Asked once; then its row
      * says it. */

@@ -196,7 +196,8 @@ static int try_again(struct turn *t, struct request_result *r, int64_t attempt)
 static int error_answer(struct turn *t, struct request_result *r)
 {
     struct error e = {.code = r->code, .message = r->error, .addr = t->site.addr};
-    return error_write(turn_arena(t), &e, &r->output);
+    return error_write_with(turn_arena(t), &e, t->program->keeps_output ? r->data : QP_NONE,
+                            &r->output);
 }
 
 /* Why a job is parked, as its row says it: "reason: sentence". */
@@ -243,8 +244,7 @@ static int decide_error(struct turn *t, struct request_result *r)
     QP_TRY(retry_parse(act->policy, &policy, NULL));
     r->code = r->code >= 400 ? r->code : 500;
     policy = r->silent ? retry_of_lost(&policy, r->code) : policy;
-    r->retry_ms =
-        r->fatal || !retry_is_for(&policy, r->code) ? -1 : retry_delay(&policy, act->attempt + 1);
+    r->retry_ms = r->fatal ? -1 : retry_after(&policy, r->code, act->attempt + 1);
     r->retry_ms = r->again ? r->again_ms : r->retry_ms;
     QP_TRY(error_answer(t, r));
     attempt = act->attempt + 1;

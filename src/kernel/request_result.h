@@ -24,6 +24,7 @@ struct request_result {
     enum result_kind kind;
     int64_t code;
     qp_str output; /* JSON; of RESULT_ERROR it is made by the decision (error.h) */
+    qp_str data;   /* RESULT_ERROR: JSON that came with it; none. Kept if the program keeps it */
     qp_str error;  /* RESULT_ERROR, RESULT_PARK: a sentence for people */
     qp_str reason; /* RESULT_PARK: a word; job_row.parked is "reason: error" */
     qp_str worker; /* the name of the worker that brought it; none: it has none */

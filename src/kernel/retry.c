@@ -53,6 +53,29 @@ static int never_of(struct retry *r, qp_str value, struct qp_err *err)
     return QP_OK;
 }
 
+/* "404:2+500:3". */
+static int codes_of(struct retry *r, qp_str value, struct qp_err *err)
+{
+    bool more = true;
+    for (size_t count = 0; more; count++) {
+        qp_str attempts;
+        qp_str code;
+        double number = 0;
+        more = value.n > 0 && memchr(value.p, '+', value.n) != NULL;
+        if (count == LIMIT_RETRY_CODES) {
+            return err_set(err, QP_E_INVALID, "retry policy: codes has more than %d codes",
+                           LIMIT_RETRY_CODES);
+        }
+        attempts = cut(&value, '+');
+        code = cut(&attempts, ':');
+        QP_TRY(number_of(code, 100, 999, &number, err));
+        r->codes[count].code = (int64_t)number;
+        QP_TRY(number_of(attempts, 1, 1e9, &number, err));
+        r->codes[count].attempts = (int64_t)number;
+    }
+    return QP_OK;
+}
+
 static int set_one(struct retry *r, qp_str key, qp_str value, struct qp_err *err)
 {
     const struct {
@@ -69,6 +92,9 @@ static int set_one(struct retry *r, qp_str key, qp_str value, struct qp_err *err
     if (str_equal(key, QP_STR("never"))) {
         return never_of(r, value, err);
     }
+    if (str_equal(key, QP_STR("codes"))) {
+        return codes_of(r, value, err);
+    }
     for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
         double number = 0;
         if (!str_equal(key, str_from(known[i].key))) {
@@ -79,10 +105,11 @@ static int set_one(struct retry *r, qp_str key, qp_str value, struct qp_err *err
         r->factor = known[i].whole == NULL ? number : r->factor;
         return QP_OK;
     }
-    return err_set(err, QP_E_INVALID,
-                   "retry policy: no key '%.*s'; there are attempts, backoff, factor, cap, code, "
-                   "lost, park, deliveries, never, shield, start, run, beat, limit",
-                   STR_ARG(key));
+    return err_set(
+        err, QP_E_INVALID,
+        "retry policy: no key '%.*s'; there are attempts, backoff, factor, cap, code, codes, "
+        "lost, park, deliveries, never, shield, start, run, beat, limit",
+        STR_ARG(key));
 }
 
 /* Where the time limits of a policy begin, or its limit key; at its end: it has neither. */
@@ -165,6 +192,11 @@ size_t retry_format(const struct retry *r, char out_text[RETRY_TEXT_SIZE])
     if (r->code != 0) {
         n += snprintf(out_text + n, RETRY_TEXT_SIZE - (size_t)n, ",code=%lld", (long long)r->code);
     }
+    for (size_t i = 0; i < LIMIT_RETRY_CODES && r->codes[i].code != 0; i++) {
+        n += snprintf(out_text + n, RETRY_TEXT_SIZE - (size_t)n, "%s%lld:%lld",
+                      i == 0 ? ",codes=" : "+", (long long)r->codes[i].code,
+                      (long long)r->codes[i].attempts);
+    }
     if (r->lost != 0) {
         n += snprintf(out_text + n, RETRY_TEXT_SIZE - (size_t)n, ",lost=%lld", (long long)r->lost);
     }
@@ -193,6 +225,16 @@ size_t retry_format(const struct retry *r, char out_text[RETRY_TEXT_SIZE])
     return (size_t)n;
 }
 
+/* NULL: it is not among them. */
+static const struct retry_code *retry_code(const struct retry *r, int64_t code)
+{
+    size_t i = 0;
+    while (i < LIMIT_RETRY_CODES && r->codes[i].code != 0 && r->codes[i].code != code) {
+        i++;
+    }
+    return i < LIMIT_RETRY_CODES && r->codes[i].code != 0 ? &r->codes[i] : NULL;
+}
+
 bool retry_is_for(const struct retry *r, int64_t code)
 {
     for (size_t i = 0; i < LIMIT_RETRY_NEVER && r->never[i] != 0; i++) {
@@ -200,16 +242,21 @@ bool retry_is_for(const struct retry *r, int64_t code)
             return false;
         }
     }
+    if (r->codes[0].code != 0) {
+        return retry_code(r, code) != NULL;
+    }
     return r->code == 0 || r->code == code;
 }
 
 struct retry retry_of_lost(const struct retry *r, int64_t code)
 {
-    bool silent = r->lost == 0 && r->code != 0 && r->code != code;
+    bool by_code = r->code != 0 || r->codes[0].code != 0;
+    bool silent = r->lost == 0 && by_code && !retry_is_for(r, code);
     struct retry lost = *r;
     if (r->lost > 0 || silent) {
         lost.attempts = silent ? retry_default.attempts : r->lost;
         lost.code = 0;
+        memset(lost.codes, 0, sizeof lost.codes);
     }
     return lost;
 }
@@ -225,4 +272,15 @@ qp_ms retry_delay(const struct retry *r, int64_t failures)
         ms *= r->factor;
     }
     return ms < (double)r->cap_ms ? (qp_ms)ms : r->cap_ms;
+}
+
+qp_ms retry_after(const struct retry *r, int64_t code, int64_t failures)
+{
+    const struct retry_code *own = retry_code(r, code);
+    struct retry of_code = *r;
+    if (!retry_is_for(r, code)) {
+        return -1;
+    }
+    of_code.attempts = own != NULL ? own->attempts : r->attempts;
+    return retry_delay(&of_code, failures);
 }

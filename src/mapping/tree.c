@@ -68,9 +68,9 @@ static bool is_before(const struct finding *f, int line, int column)
 
 /* Into the order of the text, behind what was found at the same place; the last one goes when there are
  * too many. */
-static void insert(struct report *r, struct finding *f)
+static void insert(struct finding **first, struct finding **last, struct finding *f)
 {
-    struct finding **place = &r->first;
+    struct finding **place = first;
     size_t count = 1;
     while (*place != NULL && is_before(*place, f->line, f->column)) {
         place = &(*place)->next;
@@ -78,12 +78,12 @@ static void insert(struct report *r, struct finding *f)
     }
     f->next = *place;
     *place = f;
-    r->last = f;
-    while (r->last->next != NULL && count < LIMIT_FINDINGS) {
-        r->last = r->last->next;
+    *last = f;
+    while ((*last)->next != NULL && count < LIMIT_FINDINGS) {
+        *last = (*last)->next;
         count++;
     }
-    r->last->next = NULL;
+    (*last)->next = NULL;
 }
 
 static bool copy_escaped(struct report *r, const char *text, qp_str *out_copy)
@@ -91,6 +91,22 @@ static bool copy_escaped(struct report *r, const char *text, qp_str *out_copy)
     char escaped[LIMIT_FINDING_SIZE];
     size_t n = log_escape(str_from(text), escaped, sizeof escaped);
     return arena_copy(r->arena, (qp_str){escaped, n}, out_copy);
+}
+
+/* The finding with its place, in the report's memory; NULL: there is none. */
+static struct finding *finding_make(struct report *r, const struct finding *as, const char *hint,
+                                    const char *message)
+{
+    struct finding *f = ARENA_NEW(r->arena, struct finding);
+    if (f != NULL) {
+        *f = *as;
+    }
+    if (f == NULL || !copy_escaped(r, message, &f->message) ||
+        (hint != NULL && !copy_escaped(r, hint, &f->hint))) {
+        r->no_memory = true;
+        return NULL;
+    }
+    return f;
 }
 
 void report_add(struct report *r, const char *code, int line, int column, const char *hint,
@@ -107,16 +123,42 @@ void report_add(struct report *r, const char *code, int line, int column, const 
     va_start(args, format);
     (void)vsnprintf(message, sizeof message, format, args); /* what is quoted in it is short */
     va_end(args);
-    f = ARENA_NEW(r->arena, struct finding);
-    if (f == NULL || !copy_escaped(r, message, &f->message) ||
-        (hint != NULL && !copy_escaped(r, hint, &f->hint))) {
-        r->no_memory = true;
+    f = finding_make(r, &(struct finding){.code = code, .line = line, .column = column}, hint,
+                     message);
+    if (f != NULL) {
+        insert(&r->first, &r->last, f);
+    }
+}
+
+void report_note(struct report *r, enum finding_level level, const char *code, int line, int column,
+                 const char *hint, const char *format, ...)
+{
+    char message[LIMIT_FINDING_SIZE];
+    struct finding *f;
+    va_list args;
+    QP_ASSERT(level != FINDING_WRONG && line >= 1 && column >= 1);
+    r->note_count++;
+    if (r->note_count > LIMIT_FINDINGS && is_before(r->last_note, line, column)) {
         return;
     }
-    f->code = code;
-    f->line = line;
-    f->column = column;
-    insert(r, f);
+    va_start(args, format);
+    (void)vsnprintf(message, sizeof message, format, args); /* what is quoted in it is short */
+    va_end(args);
+    f = finding_make(
+        r, &(struct finding){.level = level, .code = code, .line = line, .column = column}, hint,
+        message);
+    if (f != NULL) {
+        insert(&r->first_note, &r->last_note, f);
+    }
+}
+
+bool report_noted(const struct report *r, const char *code)
+{
+    const struct finding *f = r->first_note;
+    while (f != NULL && strcmp(f->code, code) != 0) {
+        f = f->next;
+    }
+    return f != NULL;
 }
 
 qp_str text_shown(qp_str text)

@@ -33,10 +33,18 @@ struct node {
     int key_column;
 };
 
-/* One thing that is wrong. `code` is stable (docs/graph-errors.md), the message is a sentence with the limit in it where
+enum finding_level {
+    FINDING_WRONG,   /* nothing of the text is deployed */
+    FINDING_WARNING, /* the text has something that is ignored */
+    FINDING_NOTE,    /* something is accepted and not checked */
+    FINDING_STRICT   /* nothing is wrong, and it may be a mistake: told when it is asked for */
+};
+
+/* One thing that is wrong, or that should be known. `code` is stable (docs/graph-errors.md), the message is a sentence with the limit in it where
  * there is one, the hint says what to do next. */
 struct finding {
     struct finding *next;
+    enum finding_level level;
     const char *code;
     int line;
     int column;
@@ -44,12 +52,16 @@ struct finding {
     qp_str hint; /* none: there is none */
 };
 
-/* What was found wrong with a text, in the order of the text: everything at once, up to a limit. */
+/* What was found wrong with a text, in the order of the text: everything at once, up to a limit. What stops nothing is a list
+ * of its own, with the same limit. */
 struct report {
     struct arena *arena;
     struct finding *first;
     struct finding *last;
     size_t count; /* of all, also of those past the limit */
+    struct finding *first_note;
+    struct finding *last_note;
+    size_t note_count;
     bool no_memory;
 };
 
@@ -57,6 +69,11 @@ void report_init(struct report *r, struct arena *arena);
 /* `hint` may be NULL. */
 void report_add(struct report *r, const char *code, int line, int column, const char *hint,
                 const char *format, ...) QP_PRINTF(6, 7);
+/* The same of what stops nothing. */
+void report_note(struct report *r, enum finding_level level, const char *code, int line, int column,
+                 const char *hint, const char *format, ...) QP_PRINTF(7, 8);
+/* Whether a note of this code was left before. */
+bool report_noted(const struct report *r, const char *code);
 
 /* Foreign text for a sentence: as much of it as may be shown, cut at a character. For
  * report_add("%.*s", STR_ARG(text_shown(s))), which escapes what a terminal should not see. */

@@ -232,22 +232,38 @@ static int tell(const struct report *r, void *context, qp_graph_error_visit foun
                    first->line, first->column, STR_ARG(first->message), r->count);
 }
 
-static int compile(const struct qp_env *env, qp_str text, void *context, qp_graph_error_visit found,
-                   struct app **out_app, struct qp_err *err)
+/* What is accepted, and not as its author may think. */
+static void tell_notes(const struct report *r, const struct qp_deploy *deploy)
+{
+    for (const struct finding *f = r->first_note; f != NULL && deploy->noted != NULL; f = f->next) {
+        if (f->level != FINDING_STRICT) {
+            deploy->noted(deploy->context, &(struct qp_graph_error){.code = f->code,
+                                                                    .line = f->line,
+                                                                    .column = f->column,
+                                                                    .message = f->message,
+                                                                    .hint = f->hint});
+        }
+    }
+}
+
+static int compile(const struct qp_env *env, const struct qp_deploy *deploy, struct app **out_app,
+                   struct qp_err *err)
 {
     struct arena arena;
     struct report report;
     int rc;
-    if (text.p == NULL) {
+    if (deploy->text.p == NULL) {
         return err_set(err, QP_E_INVALID, "text: missing; pass the YAML of an application");
     }
     arena_init(&arena, env, 0);
     report_init(&report, &arena);
-    rc = app_compile(env, text, &report, out_app);
+    rc = app_compile(env, deploy->text, &report, out_app);
     if (rc == QP_E_INVALID) {
-        rc = tell(&report, context, found, err);
+        rc = tell(&report, deploy->context, deploy->found, err);
     } else if (rc != QP_OK) {
         (void)err_set(err, rc, "compile: %s", qp_code_text(rc));
+    } else {
+        tell_notes(&report, deploy);
     }
     arena_done(&arena);
     return rc;
@@ -259,7 +275,7 @@ int qp_deploy(qp *q, const struct qp_deploy *deploy, struct qp_deployed *out_dep
     ENTER(q, deploy != NULL, err);
     struct app *app = NULL;
     struct deploying d = {.put = true, .activate = deploy->activate};
-    int rc = compile(&q->env, deploy->text, deploy->context, deploy->found, &app, err);
+    int rc = compile(&q->env, deploy, &app, err);
     if (rc != QP_OK) {
         return rc;
     }
@@ -284,11 +300,12 @@ int qp_activate(qp *q, qp_str ns, qp_str app, qp_str version, struct qp_deployed
 
 int qp_graph_check(qp_str text, void *context, qp_graph_error_visit found, struct qp_err *err)
 {
+    struct qp_deploy only = {.text = text, .context = context, .found = found};
     struct qp_env env;
     struct app *app = NULL;
     int rc;
     qp_env_init(&env);
-    rc = compile(&env, text, context, found, &app, err);
+    rc = compile(&env, &only, &app, err);
     app_free(app);
     return rc;
 }

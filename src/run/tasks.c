@@ -261,6 +261,8 @@ void task_result_fill(qp_task *t)
                                  .host_context = &t->host};
     r->output = t->output.n > 0 && !t->failed ? buf_slice(&t->output) : QP_STR("null");
     r->error = buf_slice(&t->error);
+    r->data = t->output.n > 0 && t->failed && !t->refused && !t->converted ? buf_slice(&t->output)
+                                                                           : QP_NONE;
     request_result(r);
 }
 

@@ -334,8 +334,12 @@ static void result_fill(const struct work_state *s, struct brought *b)
     b->result.said = b->result.kind;
     b->result.said_output = b->result.output;
     b->result.build = s->of->build.n > 0 ? s->of->build : QP_NONE;
+    if (r->kind == WORK_SUCCESS && r->code != 0) {
+        b->result.code = r->code;
+    }
     if (r->kind == WORK_ERROR) {
         b->result.code = r->code == 0 ? ERROR_CODE : r->code;
+        b->result.data = r->output;
         b->result.error =
             r->message.n > 0 ? error_cut(r->message) : QP_STR("the worker gave no reason");
         b->result.worker = s->of->worker;

@@ -62,8 +62,8 @@ enum work_kind {
 struct work_result {
     qp_str token;
     enum work_kind kind;
-    int64_t code;          /* ERROR: 400 to 599; 0: 500 */
-    qp_str output;         /* SUCCESS, PENDING: JSON; none: null */
+    int64_t code;          /* ERROR: 400 to 599; 0: 500. SUCCESS: 100 to 599 but 202; 0: 200 */
+    qp_str output;         /* JSON; none: null. ERROR: what a graph's activity keeps beside it */
     qp_str message;        /* ERROR: for people; cut when it is longer than an error may be */
     bool fatal;            /* ERROR: trying again would not help */
     int64_t pending_index; /* PENDING: which of this task's pending results it is, from 1 */

@@ -78,6 +78,13 @@ static int result_check(const qp *q, const struct work_result *r, struct qp_err 
     if (r->kind == WORK_ERROR && r->code != 0 && (r->code < 400 || r->code > 599)) {
         return err_set(err, QP_E_INVALID, "code: it is 400 to 599, got %lld", (long long)r->code);
     }
+    if (r->kind == WORK_SUCCESS && r->code != 0 &&
+        (r->code < LIMIT_CODE_LEAST || r->code > LIMIT_CODE || r->code == CODE_PENDING)) {
+        return err_set(err, QP_E_INVALID,
+                       "code: that of a success must be 100 to 599, and 202 is that of a result "
+                       "with the status pending; got %lld",
+                       (long long)r->code);
+    }
     if (utf8_valid_prefix(r->message) < r->message.n) {
         return err_set(err, QP_E_INVALID, "error: not valid UTF-8");
     }

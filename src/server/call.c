@@ -180,12 +180,13 @@ static void put_error(struct json_writer *w, const struct api_error *e)
     json_end_object(w);
 }
 
-static void put_errors(struct json_writer *w, const struct api_error *errors, size_t count)
+void api_put_errors(struct json_writer *w, const char *name, const struct api_error *errors,
+                    size_t count)
 {
     if (count == 0) {
         return;
     }
-    json_key(w, QP_STR("errors"));
+    json_key(w, str_from(name));
     json_begin_array(w);
     for (size_t i = 0; i < count; i++) {
         put_error(w, &errors[i]);
@@ -215,7 +216,7 @@ static void put_problem(const struct api_call *c, struct buf *out, const struct 
     }
     put_text(&w, "code", p->code);
     put_text(&w, "hint", p->hint);
-    put_errors(&w, errors, count);
+    api_put_errors(&w, "errors", errors, count);
     put_text(&w, "request_id", c->request_id);
     json_end_object(&w);
     if (json_writer_done(&w) != QP_OK) {

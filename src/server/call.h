@@ -273,6 +273,9 @@ struct api_error {
     qp_str detail;
     qp_str hint;
 };
+/* A list of them in an answer, under this name; nothing when there are none. */
+void api_put_errors(struct json_writer *w, const char *name, const struct api_error *errors,
+                    size_t count);
 /* An error of the library, with all places that it is about. */
 void api_fail_at(struct api_call *c, int rc, const struct qp_err *err,
                  const struct api_error *errors, size_t count);

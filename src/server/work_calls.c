@@ -242,12 +242,12 @@ static bool is_told(const struct body_WorkResult *body, enum work_kind kind)
     return kind == WORK_OTHER;
 }
 
-/* The code of an error is a number; of a divergence it is what the code has. */
+/* The code of an error or a success is a number; of a divergence it is what the code has. */
 static bool read_code(struct api_call *c, qp_str text, const char *pointer, struct work_result *out)
 {
     char where[96];
     int64_t code = 0;
-    if (str_is_none(text) || out->kind != WORK_ERROR) {
+    if (str_is_none(text) || (out->kind != WORK_ERROR && out->kind != WORK_SUCCESS)) {
         return true;
     }
     if (raw_integer(c, text, &code)) {
@@ -296,6 +296,18 @@ static bool read_error(struct api_call *c, qp_str text, const char *pointer,
     return true;
 }
 
+/* Without an error of its own, an output that has a message says why. */
+static void message_of(struct api_call *c, qp_str output, struct work_result *out)
+{
+    struct raw_walk w = {.rest = output};
+    qp_str message;
+    while (raw_first(output) == '{' && raw_each(&w)) {
+        if (str_equal(w.key, QP_STR("message")) && raw_string(c, w.value, &message)) {
+            out->message = message;
+        }
+    }
+}
+
 static bool read_result(struct api_call *c, qp_str text, const char *pointer,
                         struct work_result *out)
 {
@@ -318,6 +330,9 @@ static bool read_result(struct api_call *c, qp_str text, const char *pointer,
     }
     if (out->kind == WORK_PENDING && raw_has(text, "index") && body.index == 0) {
         out->pending_index = -1; /* 0 is not "the next": without an index it is */
+    }
+    if (out->kind == WORK_ERROR && str_is_none(body.error)) {
+        message_of(c, body.output, out);
     }
     return out->kind != WORK_ERROR || read_error(c, body.error, pointer, out);
 }

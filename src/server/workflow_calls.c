@@ -15,7 +15,18 @@ static int write_piece(void *context, qp_str piece)
 
 /* --------------------------------------------------------------------------------------------- deploying */
 
-static void answer_deployed(struct api_call *c, const struct qp_deployed *deployed, int status)
+/* All that is said of a text, in the call's memory. */
+struct findings {
+    struct api_call *call;
+    struct api_error errors[LIMIT_FINDINGS];
+    size_t count;
+    struct api_error notes[LIMIT_FINDINGS];
+    size_t note_count;
+};
+
+/* `noted` NULL: nothing is known of the text. */
+static void answer_deployed(struct api_call *c, const struct qp_deployed *deployed,
+                            const struct findings *noted, int status)
 {
     struct json_writer w;
     api_json(c, &w);
@@ -25,29 +36,37 @@ static void answer_deployed(struct api_call *c, const struct qp_deployed *deploy
     json_key(&w, QP_STR("active"));
     json_put_bool(&w, deployed->active);
     show_text(&w, "was", deployed->was[0] == '\0' ? NULL : deployed->was);
+    if (noted != NULL) {
+        api_put_errors(&w, "warnings", noted->notes, noted->note_count);
+    }
     json_end_object(&w);
     api_json_end(c, &w, status);
 }
 
-/* Everything that is wrong with a text, in the call's memory. */
-struct findings {
-    struct api_call *call;
-    struct api_error errors[LIMIT_FINDINGS];
-    size_t count;
-};
-
-static void found(void *context, const struct qp_graph_error *error)
+static void keep(struct findings *f, const struct qp_graph_error *error, struct api_error *list,
+                 size_t *count)
 {
-    struct findings *f = context;
-    struct api_error *e = &f->errors[f->count];
-    if (f->count == ARRAY_COUNT(f->errors)) {
+    struct api_error *e = &list[*count];
+    if (*count == LIMIT_FINDINGS) {
         return; /* a report has no more */
     }
     *e = (struct api_error){.code = error->code, .line = error->line, .column = error->column};
     if (arena_copy(&f->call->arena, error->message, &e->detail) &&
         arena_copy(&f->call->arena, error->hint, &e->hint)) {
-        f->count++;
+        ++*count;
     }
+}
+
+static void found(void *context, const struct qp_graph_error *error)
+{
+    struct findings *f = context;
+    keep(f, error, f->errors, &f->count);
+}
+
+static void noted(void *context, const struct qp_graph_error *error)
+{
+    struct findings *f = context;
+    keep(f, error, f->notes, &f->note_count);
 }
 
 static void deploy(struct api_call *c, qp_str text, bool activate)
@@ -61,11 +80,14 @@ static void deploy(struct api_call *c, qp_str text, bool activate)
         return;
     }
     f->call = c;
-    rc = qp_deploy(
-        api_engine(c->api),
-        &(struct qp_deploy){
-            .ns = c->ns, .text = text, .activate = activate, .context = f, .found = found},
-        &deployed, &err);
+    rc = qp_deploy(api_engine(c->api),
+                   &(struct qp_deploy){.ns = c->ns,
+                                       .text = text,
+                                       .activate = activate,
+                                       .context = f,
+                                       .found = found,
+                                       .noted = noted},
+                   &deployed, &err);
     if (rc != QP_OK) {
         api_fail_at(c, rc, &err, f->errors, f->count);
         return;
@@ -73,7 +95,7 @@ static void deploy(struct api_call *c, qp_str text, bool activate)
     if (!arena_copy(&c->arena, str_from(deployed.app), &c->target)) {
         c->target = QP_NONE;
     }
-    answer_deployed(c, &deployed, deployed.existed ? 200 : 201);
+    answer_deployed(c, &deployed, f, deployed.existed ? 200 : 201);
 }
 
 /* ?activate=true or false; false: the call is refused. */
@@ -115,7 +137,7 @@ void endpoint_version_activate(struct api_call *c)
         api_fail(c, rc, &err);
         return;
     }
-    answer_deployed(c, &deployed, 200);
+    answer_deployed(c, &deployed, NULL, 200);
 }
 
 void endpoint_version_delete(struct api_call *c)

@@ -82,6 +82,53 @@ int error_write(struct arena *a, const struct error *e, qp_str *out_json)
     return rc;
 }
 
+static bool is_own_key(qp_str key)
+{
+    static const char *const keys[] = {"code", "message", "activity", "address", "job"};
+    for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
+        if (str_equal(key, str_from(keys[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void write_more(struct buf *out, qp_str data)
+{
+    struct raw_walk w = {.rest = data};
+    if (raw_first(data) != '{') {
+        buf_text(out, ",\"output\":");
+        buf_str(out, data);
+        return;
+    }
+    while (raw_each(&w)) {
+        if (!is_own_key(w.key)) {
+            buf_text(out, ",\"");
+            buf_str(out, w.key);
+            buf_text(out, "\":");
+            buf_str(out, w.value);
+        }
+    }
+}
+
+int error_write_with(struct arena *a, const struct error *e, qp_str data, qp_str *out_json)
+{
+    struct buf out;
+    int rc;
+    QP_TRY(error_write(a, e, out_json));
+    if (str_is_none(data) || raw_first(data) == 'n') {
+        return QP_OK;
+    }
+    buf_init(&out, a->env, 0);
+    buf_str(&out, (qp_str){out_json->p, out_json->n - 1});
+    write_more(&out, data);
+    buf_byte(&out, '}');
+    rc = buf_rc(&out);
+    rc = rc == QP_OK && !arena_copy(a, buf_slice(&out), out_json) ? QP_E_NOMEM : rc;
+    buf_done(&out);
+    return rc;
+}
+
 /* A name or an address, which needs no escapes: what comes from outside may have anything there. */
 static bool is_plain(qp_str text, size_t most)
 {

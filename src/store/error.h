@@ -38,6 +38,12 @@ void error_put(struct json_writer *w, const struct error *e);
 /* As a text of its own. QP_E_NOMEM. */
 int error_write(struct arena *a, const struct error *e, qp_str *out_json) QP_MUST_USE;
 
+/* The same with what else was brought, checked JSON or none: the members of an object stand behind those of the error, which
+ * come first and are not replaced; anything else that is not null stands under "output". Such a text is as long as `data`
+ * makes it. */
+int error_write_with(struct arena *a, const struct error *e, qp_str data,
+                     qp_str *out_json) QP_MUST_USE;
+
 /* The error that a text tells of, in its one shape. `text` is such an error, another JSON object that has a message (and
  * perhaps a code), or a sentence. `otherwise` has what the text lacks; its message is used when the text is none. */
 int error_shape(struct arena *a, qp_str text, const struct error *otherwise,

@@ -581,6 +581,7 @@ static bool report(struct graphrun *r, const struct task *task, const struct gra
             .output = str_from(c->large != NULL       ? c->large
                                : c->output[0] == '\0' ? "{}"
                                                       : c->output),
+            .data = c->kind == RESULT_ERROR && c->output[0] != '\0' ? str_from(c->output) : QP_NONE,
             .error = c->kind == RESULT_ERROR  ? sentence_of(&arena, c->output)
                      : c->kind == RESULT_PARK ? str_from(c->output)
                                               : QP_NONE,

@@ -125,6 +125,62 @@ static void check_broken(const char *name)
     buf_done(&found);
 }
 
+static const char *const level_words[] = {[FINDING_WRONG] = "wrong",
+                                          [FINDING_WARNING] = "warning",
+                                          [FINDING_NOTE] = "note",
+                                          [FINDING_STRICT] = "strict"};
+
+/* It compiles, and exactly the notes at its beginning are left. */
+static void check_noted(const char *name)
+{
+    struct app *app = NULL;
+    struct buf found;
+    buf_init(&found, &t.env, 0);
+    assert_int_equal(compile(buf_slice(&text), &app), QP_OK);
+    for (const struct finding *f = report.first_note; f != NULL; f = f->next) {
+        buf_printf(&found, "# %s %s %d:%d %.*s\n", level_words[f->level], f->code, f->line,
+                   f->column, STR_ARG(f->message));
+        if (!str_is_none(f->hint)) {
+            buf_printf(&found, "#   %.*s\n", STR_ARG(f->hint));
+        }
+        see_code(f->code);
+    }
+    assert_true(report.note_count > 0);
+    if (found.n >= text.n || memcmp(found.p, text.p, found.n) != 0 || text.p[found.n] == '#') {
+        fail_msg("%s: found\n%.*s", name, (int)found.n, found.p);
+    }
+    buf_done(&found);
+    app_free(app);
+}
+
+/* What stops nothing, and should be known. */
+static void noted(void **state)
+{
+    (void)state;
+    assert_true(each_file("noted", check_noted) >= 9);
+}
+
+/* Notes have a limit of their own: those that come first in the text stay, and the text is taken. */
+static void limit_of_notes(void **state)
+{
+    struct app *app = NULL;
+    size_t count = 0;
+    (void)state;
+    buf_reset(&text);
+    buf_text(&text, "app: {id: a, version: '1', graphs: [{subscribes: a, input: {");
+    for (int i = LIMIT_FINDINGS + 5; i > 0; i--) {
+        buf_printf(&text, "'%d': 1,\n", i + 100);
+    }
+    buf_text(&text, "}, activities: {t: {type: trigger}}}]}\n");
+    assert_int_equal(compile(buf_slice(&text), &app), QP_OK);
+    assert_int_equal(report.note_count, LIMIT_FINDINGS + 5);
+    for (const struct finding *f = report.first_note; f != NULL; f = f->next) {
+        assert_int_equal(f->line, (int)++count);
+    }
+    assert_int_equal(count, LIMIT_FINDINGS);
+    app_free(app);
+}
+
 /* Every rule: a graph that breaks it, and nothing else is found. */
 static void broken(void **state)
 {
@@ -457,6 +513,7 @@ static void fields(void **state)
 {
     struct app *app = good_app("chain.yaml");
     const struct activity *a = find(app, "order");
+    qp_ms span = 0;
     (void)state;
     assert_str(app->id, "bakery");
     assert_str(app->version, "2.1");
@@ -467,14 +524,15 @@ static void fields(void **state)
     assert_str(a->title, "An order comes in");
     assert_non_null(a->job_id);
     assert_non_null(a->job_key);
-    assert_int_equal(a->granularity_ms, 3600 * 1000);
+    assert_true(granularity_parse(mapping_literal(a->granularity)->text, &span));
+    assert_int_equal(span, 3600 * 1000);
     assert_int_equal(a->measure_count, 2);
     assert_int_equal(a->measures[1].kind, MEASURE_SUM);
     assert_str(a->measures[1].name, "loaves");
     a = find(app, "knead");
-    assert_str(a->policy, "attempts=4,backoff=6000,factor=3,cap=30000");
-    assert_true(a->awaits);
-    assert_int_equal(a->threshold, -1);
+    assert_str(a->policy, "attempts=4,backoff=2000,factor=3,cap=30000");
+    assert_null(a->awaits);
+    assert_null(a->threshold);
     assert_int_equal(a->digit, 1);
     assert_ptr_equal(a->parent, find(app, "order"));
     a = find(app, "bake");
@@ -513,7 +571,7 @@ static void fields_of_ways(void **state)
     assert_true(find(app, "tell_all")->all);
     assert_true(find(app, "tell_all")->scrub);
     assert_false(find(app, "tell")->all);
-    assert_int_equal(find(app, "boss")->threshold, 1);
+    assert_int_equal(mapping_literal(find(app, "boss")->threshold)->integer, 1);
     app_free(app);
     app = good_app("cycles.yaml");
     assert_ptr_equal(find(app, "again")->ancestor, find(app, "inner"));
@@ -521,7 +579,7 @@ static void fields_of_ways(void **state)
     assert_int_equal(find(app, "again")->depth, find(app, "both")->depth + 1);
     app_free(app);
     app = good_app("children.yaml");
-    assert_false(find(app, "letter")->awaits);
+    assert_false(mapping_literal(find(app, "letter")->awaits)->truth);
     assert_non_null(find(app, "quiet")->target);
     app_free(app);
 }
@@ -599,7 +657,8 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(broken),          cmocka_unit_test(good),
+        cmocka_unit_test(broken),          cmocka_unit_test(noted),
+        cmocka_unit_test(limit_of_notes),  cmocka_unit_test(good),
         cmocka_unit_test(limits),          cmocka_unit_test(limits_of_shape),
         cmocka_unit_test(limits_of_depth), cmocka_unit_test(limits_of_data),
         cmocka_unit_test(limits_of_steps), cmocka_unit_test(other_codes),

@@ -88,6 +88,13 @@ static void test_refused(void **state)
         {"attempts=inf", 12},
         {"park=2", 6},
         {"deliveries=0", 12},
+        {"codes=", 6},
+        {"codes=404", 9},
+        {"codes=404:", 10},
+        {"codes=404:0", 11},
+        {"codes=99:1", 10},
+        {"codes=404:2+", 12},
+        {"codes=400:1+401:1+402:1+403:1+404:1+405:1+406:1+407:1+408:1", 59},
         {"never=", 6},
         {"never=400+", 10},
         {"never=200", 9},
@@ -111,6 +118,37 @@ static void test_refused(void **state)
         assert_int_equal(r.attempts, 77);
         assert_true(strlen(err.text) > 0);
     }
+}
+
+/* Several codes, each with its attempts; of a worker that was silent they say nothing. */
+static void test_codes(void **state)
+{
+    struct retry r;
+    struct retry again;
+    struct retry lost;
+    char text[RETRY_TEXT_SIZE];
+    (void)state;
+    assert_int_equal(retry_parse(QP_STR("backoff=10,codes=404:2+500:3"), &r, NULL), QP_OK);
+    assert_true(retry_is_for(&r, 404) && retry_is_for(&r, 500));
+    assert_false(retry_is_for(&r, 503));
+    assert_int_equal(retry_after(&r, 404, 1), 10);
+    assert_int_equal(retry_after(&r, 404, 2), -1);
+    assert_int_equal(retry_after(&r, 500, 2), 20);
+    assert_int_equal(retry_after(&r, 500, 3), -1);
+    assert_int_equal(retry_after(&r, 503, 1), -1);
+    assert_true(retry_format(&r, text) > 0);
+    assert_non_null(strstr(text, ",codes=404:2+500:3"));
+    assert_int_equal(retry_parse(str_from(text), &again, NULL), QP_OK);
+    assert_memory_equal(again.codes, r.codes, sizeof r.codes);
+    lost = retry_of_lost(&r, 504);
+    assert_int_equal(retry_after(&lost, 504, retry_default.attempts - 1), 80);
+    assert_int_equal(retry_after(&lost, 504, retry_default.attempts), -1);
+    lost = retry_of_lost(&r, 500);
+    assert_int_equal(retry_after(&lost, 500, 3), -1);
+    assert_int_equal(
+        retry_parse(QP_STR("codes=400:1+401:1+402:1+403:1+404:1+405:1+406:1+407:1"), &r, NULL),
+        QP_OK);
+    assert_int_equal(r.codes[LIMIT_RETRY_CODES - 1].code, 407);
 }
 
 /* The waits grow by the factor, up to the cap; after the last attempt there is none. */
@@ -210,7 +248,8 @@ static void test_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lost), cmocka_unit_test(test_task_part), cmocka_unit_test(test_parse),
+        cmocka_unit_test(test_lost),    cmocka_unit_test(test_task_part),
+        cmocka_unit_test(test_parse),   cmocka_unit_test(test_codes),
         cmocka_unit_test(test_refused), cmocka_unit_test(test_delay)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
