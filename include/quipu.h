@@ -833,7 +833,10 @@ QP_API QP_MUST_USE int qp_activity_list(qp *engine, qp_str ns, qp_str id, qp_str
  *   answered   an activity, by a result, a signal, a time, another job: code; ledger is that of the answer after step 2
  *   failed     an attempt of a worker: attempt, worker, code, error; until: the next one, 0: it was the last
  *   lost       a delivery of a task got no answer: delivery, worker, code, error
- *   refused    a signal that an activity sent to another job: topic, its name; job; error
+ *   refused    a signal that an activity sent to another job: topic, its name; job; error. Or a publication by which no job
+ *              could start: topic, error
+ *   published  a graph has published on its topic: topic; code 202, more will come, detail: the job's data so far; 200, the
+ *              job is completed, detail: its output; else that of its error
  *   waits      an activity, for a signal: topic, key; for a time: until; or for both
  *   called     another job was started: topic, other; until: when it begins, if that is later
  *   forked     the job was made from another one: other
@@ -883,6 +886,7 @@ struct qp_feed {
     qp_str where; /* none: all */
     int64_t after;
     int64_t limit;
+    qp_str topic; /* only publications on this topic; none: all entries */
 };
 QP_API QP_MUST_USE int qp_feed_read(qp *engine, const struct qp_feed *feed, void *context,
                                     qp_event_visit visit, int64_t *out_after, bool *out_more,

@@ -368,6 +368,57 @@ static int what_to_tell(struct action *s, struct tells *out_tells)
     return action_truth(s, x->persist, false, &out_tells->persist);
 }
 
+/* The activity of another graph that awaits this job; NULL: there is none. */
+static int awaiting(struct action *s, const struct activity **out_activity)
+{
+    const struct job_row *job = s->turn->job;
+    struct job_row key = {.ns = job->ns, .job = job->parent_job};
+    const struct app *app = NULL;
+    const struct graph *g;
+    struct row_reader reader;
+    const void *row = NULL;
+    *out_activity = NULL;
+    if (str_is_none(job->parent_guid)) {
+        return QP_OK;
+    }
+    QP_TRY(bundle_get(s->turn->bundle, TABLE_job, &key, &row));
+    if (row == NULL || ((const struct job_row *)row)->kind != GRAPH_KIND) {
+        return QP_OK;
+    }
+    action_reader(s->turn, &reader);
+    QP_TRY(library_app(s->library, &reader, job->ns, ((const struct job_row *)row)->version, &app));
+    g = app_graph(app, ((const struct job_row *)row)->workflow);
+    *out_activity = g == NULL ? NULL : graph_activity(g, address_split(job->parent_addr).name);
+    return QP_OK;
+}
+
+/* Whether a transition takes an answer after which others will come: by its code, or because it takes every code. */
+static bool takes_pending(const struct activity *x, bool by_name)
+{
+    for (size_t i = 0; x != NULL && i < x->transition_count; i++) {
+        const struct transition *way = &x->transitions[i];
+        if (by_name && way->always) {
+            continue;
+        }
+        if (has_code(way, CODE_PENDING)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The activity that awaits this job gets an answer in between, code 202, and waits on. What persists is the whole answer when
+ * no transition there asks for 202. */
+static int tell_parent(struct action *s, const struct tells *tells, qp_str data)
+{
+    const struct activity *parent = NULL;
+    QP_TRY(awaiting(s, &parent));
+    if (takes_pending(parent, tells->persist)) {
+        return turn_answer_parent_between(s->turn, data);
+    }
+    return tells->persist ? turn_answer_parent(s->turn, 200, data) : QP_OK;
+}
+
 static int publish(struct action *s, const struct tells *tells)
 {
     qp_str data = QP_NONE;
@@ -377,8 +428,12 @@ static int publish(struct action *s, const struct tells *tells)
     }
     QP_TRY(bundle_run(s->turn->bundle)); /* the data with what this step has put there */
     QP_TRY(action_job_data(s->turn, s->graph, &data));
-    QP_TRY(turn_event(s->turn, EVENT_EMITTED, data));
-    return tells->persist ? turn_answer_parent(s->turn, 200, data) : QP_OK;
+    QP_TRY(str_is_none(s->graph->publishes)
+               ? turn_event(s->turn, EVENT_EMITTED, data)
+               : turn_publish(s->turn, &(struct publication){.topic = s->graph->publishes,
+                                                             .code = CODE_PENDING,
+                                                             .data = data}));
+    return tell_parent(s, tells, data);
 }
 
 static int advance_usual(struct action *s, const bool *taken)

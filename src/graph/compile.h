@@ -94,7 +94,7 @@ const char *node_words(const struct node *node); /* "a list" */
 /* Tells keys that a map must not have; `what` is "a graph". The list ends with NULL. */
 void entries_known(struct compiler *c, const struct node *map, const char *const *keys,
                    const char *what);
-/* The same where other keys do no harm: one that looks like a misspelt key is told as wrong, any other is a warning. */
+/* The same where other keys do no harm: a misspelt key is wrong, any other key is a warning. */
 void entries_read(struct compiler *c, const struct node *map, const char *const *keys,
                   const char *what);
 /* The warning that a key is not looked at. */

@@ -1,6 +1,6 @@
 /* compile_retry.c - the retry key of workers and awaits, and the time limits of workers
  *
- * Two forms. {'404': [2], '500': [5]}: so many attempts, for errors of these codes. {maximumAttempts, backoffCoefficient,
+ * Two forms. {'404': [2], '500': [5]}: the number of attempts, for errors of these codes. {maximumAttempts, backoffCoefficient,
  * initialInterval, maximumInterval}: any error. Intervals are seconds, or texts like "30s". Before attempt k + 1, after k
  * failures, the wait is initialInterval x backoffCoefficient^(k - 1), at most maximumInterval. Without initialInterval the first
  * wait is backoffCoefficient seconds.

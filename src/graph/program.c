@@ -6,6 +6,7 @@
 
 #include "graph/action.h"
 #include "graph/fork.h"
+#include "store/error.h"
 
 #define CODE_BROKEN 422 /* of what cannot be computed */
 static_assert(LIMIT_ID_SIZE == 255, "a sentence below names it");
@@ -238,14 +239,32 @@ static int clear_data(struct action *s)
     return rc;
 }
 
+/* The end of the job is what its graph publishes last. */
+static int publish_end(struct action *s, qp_str output)
+{
+    const struct job_row *job = s->turn->job;
+    struct publication p = {
+        .topic = s->graph->publishes, .code = 200, .data = output, .at_end = true};
+    if (str_is_none(p.topic)) {
+        return QP_OK;
+    }
+    if (job->state != JOB_COMPLETED) {
+        struct error e;
+        QP_TRY(error_read(action_arena(s), job->error, &e));
+        p.code = e.code >= 400 ? e.code : ERROR_CODE;
+    }
+    return turn_publish(s->turn, &p);
+}
+
 static int complete(struct turn *t, struct complete *complete)
 {
     struct action s;
-    int rc = action_init(&s, t);
-    rc = rc == QP_OK ? action_job_data(t, s.graph, &complete->output) : rc;
-    rc = rc == QP_OK ? keep_for(&s, complete) : rc;
-    complete->clean = rc == QP_OK && !s.graph->leaves_timers;
-    return rc == QP_OK ? clear_data(&s) : rc;
+    QP_TRY(action_init(&s, t));
+    QP_TRY(action_job_data(t, s.graph, &complete->output));
+    QP_TRY(keep_for(&s, complete));
+    complete->clean = !s.graph->leaves_timers;
+    QP_TRY(publish_end(&s, complete->output));
+    return clear_data(&s);
 }
 
 struct program graph_program(struct library *l)

@@ -251,6 +251,18 @@ int turn_answer_parent(struct turn *t, int64_t code, qp_str payload)
     return parent == NULL ? QP_OK : turn_op(t, &op);
 }
 
+int turn_answer_parent_between(struct turn *t, qp_str payload)
+{
+    struct op op = to_parent(t->job, QP_NONE, CODE_PENDING, payload);
+    const struct job_row *parent = NULL;
+    QP_TRY(parent_of(t, &parent));
+    if (parent == NULL || parent->closed_by.p != NULL) {
+        return QP_OK;
+    }
+    QP_TRY(step_guid(t->bundle, t->job->parent_guid, t->site.guid, &op.msg_put.guid));
+    return turn_op(t, &op);
+}
+
 int turn_tell_parent(struct turn *t, const struct parent_notice *notice)
 {
     struct op op = to_parent(t->job, QP_NONE, notice->code, notice->payload);
@@ -282,12 +294,16 @@ static int answer_error(struct turn *t)
     return rc == QP_OK ? turn_answer_parent(t, e.code, payload) : rc;
 }
 
-/* The output of a job that has none of its own is that of the activity that closed it: this one. */
+/* The output of a job that has none of its own is that of the activity that closed it: this one. A job that was interrupted without
+ * an error, as a graph may say, is answered with what it has so far. */
 int parent_answer(struct turn *t)
 {
     const struct job_row *job = t->job;
     if (job->parent_guid.p == NULL) {
         return QP_OK;
+    }
+    if (job->state == JOB_INTERRUPTED && str_is_none(job->error)) {
+        return turn_answer_parent(t, 200, job->output);
     }
     return job->state == JOB_COMPLETED
                ? turn_answer_parent(t, 200, str_is_none(job->output) ? t->guid.output : job->output)

@@ -271,18 +271,24 @@ int turn_event(struct turn *t, int64_t kind, qp_str detail) QP_MUST_USE;
 /* Journal entries of the kernel: event_row.kind (store/event.h), whose facts say the rest. They stand as numbers in the
  * views of SQL (store/sqlite/sql.c). */
 enum kernel_event {
-    EVENT_NONE = 0,    /* no row of its own: an activity was entered, or answered */
-    EVENT_FAILED = 1,  /* an attempt of a worker: attempt, worker, error; until: the next one */
-    EVENT_WAITS = 2,   /* for a signal, a time, or both: topic, key; until */
-    EVENT_CALLED = 3,  /* another job: topic, job; until: when it begins, if that is later */
-    EVENT_FORKED = 4,  /* this job was made from another: job */
-    EVENT_REFUSED = 5, /* a signal of this job to another: topic, its name; job; error */
+    EVENT_NONE = 0,   /* no row of its own: an activity was entered, or answered */
+    EVENT_FAILED = 1, /* an attempt of a worker: attempt, worker, error; until: the next one */
+    EVENT_WAITS = 2,  /* for a signal, a time, or both: topic, key; until */
+    EVENT_CALLED = 3, /* another job: topic, job; until: when it begins, if that is later */
+    EVENT_FORKED = 4, /* this job was made from another: job */
+    EVENT_REFUSED =
+        5, /* a signal of this job to another: topic, its name; job; error. Or a start by its publication */
+    EVENT_PUBLISHED = 6, /* a publication (store/event.h) */
     KERNEL_EVENTS = 100
 };
 /* One of them, about this activity; EVENT_FORKED: about the job. */
 int turn_note(struct turn *t, enum kernel_event kind, const struct event_facts *facts) QP_MUST_USE;
 /* An activity waits: at a hook (topic none: at none), until a time (delay_ms 0: without end). */
 int turn_note_wait(struct turn *t, qp_str topic, qp_str key, qp_ms delay_ms) QP_MUST_USE;
+
+/* Step 2 or 3: the job publishes. An entry of its journal says so, and a workflow with the topic as its name starts a job, of an id
+ * that follows from this step: all in this commit. One publication of a step in between, and one at the end. */
+int turn_publish(struct turn *t, const struct publication *publication) QP_MUST_USE;
 
 /* The code of an answer after which others will come: who waits goes on waiting. */
 #define CODE_PENDING 202
@@ -324,6 +330,8 @@ int turn_signal_all(struct turn *t, const struct turn_signal_all *signal) QP_MUS
 
 /* The job that awaits this one is answered now, and gets no further answer: its end has the same GUID. */
 int turn_answer_parent(struct turn *t, int64_t code, qp_str payload) QP_MUST_USE;
+/* An answer of code CODE_PENDING: the activity that awaits this job goes on waiting. One of each step. */
+int turn_answer_parent_between(struct turn *t, qp_str payload) QP_MUST_USE;
 /* Before that answer: the activity that awaits this job gets a notice, whose GUID follows from the call and the purpose, which
  * differs from notice to notice. Notices may overtake each other and the answer, so each says what it is of. Nothing happens when
  * no activity awaits this job, or the caller is closed. */

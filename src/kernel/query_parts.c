@@ -69,6 +69,8 @@ static const char *event_word(int64_t kind)
         return "forked";
     case EVENT_REFUSED:
         return "refused";
+    case EVENT_PUBLISHED:
+        return "published";
     default:
         return "noted";
     }
@@ -171,6 +173,19 @@ static int fill_facts(struct parts *p, struct arena *arena, qp_str detail, struc
     return QP_OK;
 }
 
+/* The data of a job that has ended are its output, and its error is its own. */
+static int fill_publication(struct parts *p, struct arena *arena, qp_str detail,
+                            struct qp_event *event)
+{
+    struct publication told;
+    QP_TRY(publication_read(store_env(p->q->store), arena, detail, &told));
+    event->topic = told.topic;
+    event->code = told.code;
+    event->detail = told.code == CODE_PENDING ? told.data : p->job->output;
+    event->error = told.code >= 400 ? p->job->error : QP_NONE;
+    return QP_OK;
+}
+
 /* What the job's kind tells of an entry. */
 static int describe_entry(struct parts *p, struct arena *arena, struct qp_event *event)
 {
@@ -202,6 +217,9 @@ static int fill_event(struct parts *p, struct arena *arena, const struct feed_en
     event->pos = e->pos;
     if (has_facts(p->kind)) {
         return fill_facts(p, arena, e->detail, event);
+    }
+    if (p->kind == EVENT_PUBLISHED) {
+        return fill_publication(p, arena, e->detail, event);
     }
     event->detail = e->detail;
     return QP_OK;
@@ -343,6 +361,7 @@ struct feed_page {
     struct parts parts;
     struct filter filter;
     int64_t only; /* this job; 0: all */
+    qp_str topic; /* only publications on it; none: all entries */
     int64_t last; /* position that was looked at last */
     size_t looked;
     size_t limit;
@@ -361,8 +380,9 @@ static int each_entry(void *context, const struct feed_entry *entry)
     }
     f->last = entry->pos;
     f->looked++;
-    if (entry->ns != f->parts.q->ns || (f->only != 0 && entry->job != f->only)) {
-        return QP_OK;
+    if (entry->ns != f->parts.q->ns || (f->only != 0 && entry->job != f->only) ||
+        (!str_is_none(f->topic) && !str_is_none(entry->addr))) {
+        return QP_OK; /* publications have rows of their own, and are no entries of activities */
     }
     *place = *entry;
     if (!arena_copy(&f->parts.arena, entry->addr, &place->addr) ||
@@ -371,6 +391,20 @@ static int each_entry(void *context, const struct feed_entry *entry)
     }
     f->count++;
     return QP_OK;
+}
+
+struct topic_visit {
+    qp_str topic;
+    void *context;
+    qp_event_visit visit;
+};
+
+static int visit_published(void *context, const struct qp_event *event)
+{
+    const struct topic_visit *v = context;
+    return strcmp(event->kind, "published") == 0 && str_equal(event->topic, v->topic)
+               ? v->visit(v->context, event)
+               : QP_OK;
 }
 
 /* The entries of a page, each with its job; those of one job mostly come together. */
@@ -413,6 +447,7 @@ static int feed_begin(struct feed_page *f, const struct qp_feed *feed, struct qp
         f->only = rc == QP_OK ? f->parts.job->job : 0;
     }
     f->last = feed->after;
+    f->topic = feed->topic;
     return rc;
 }
 
@@ -468,7 +503,12 @@ int query_feed(const struct query *q, const struct qp_feed *feed, void *context,
                          : rc;
         more = rc == FEED_FULL || (rc == QP_OK && f->looked >= LIMIT_FEED_COMMITS);
         rc = rc == FEED_FULL ? QP_OK : rc;
-        rc = rc == QP_OK ? feed_tell(f, context, visit) : rc;
+        if (rc == QP_OK) {
+            rc = str_is_none(f->topic)
+                     ? feed_tell(f, context, visit)
+                     : feed_tell(f, &(struct topic_visit){f->topic, context, visit},
+                                 visit_published);
+        }
         last = f->last;
         rc = parts_end(&f->parts, rc);
     } else {

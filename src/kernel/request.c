@@ -83,12 +83,16 @@ void request_signal(struct request_signal *r)
     r->command.decide = signal_decide;
 }
 
-/* A person's reason is a sentence, whatever it looks like; none stays none. */
-static int end_reason(struct arena *a, qp_str reason, qp_str *out_error)
+/* A person's reason is a sentence, whatever it looks like; none stays none. A job that was interrupted without an error is
+ * one that a graph has ended in peace (child_jobs.c), so a kill has one. */
+static int end_reason(struct arena *a, const struct request_end *r, qp_str *out_error)
 {
-    struct error e = {.code = ERROR_CODE, .message = reason};
+    struct error e = {.code = ERROR_CODE, .message = r->error};
     *out_error = QP_NONE;
-    return str_is_none(reason) ? QP_OK : error_write(a, &e, out_error);
+    if (str_is_none(r->error) && r->state == JOB_INTERRUPTED) {
+        e.message = QP_STR("interrupted");
+    }
+    return str_is_none(e.message) ? QP_OK : error_write(a, &e, out_error);
 }
 
 static int end_decide(struct engine *e, struct command *c, struct bundle *b)
@@ -105,7 +109,7 @@ static int end_decide(struct engine *e, struct command *c, struct bundle *b)
     site.ref = (struct job_ref){job->ns, job->job};
     QP_TRY(step_guid(b, job->owner_guid, QP_STR("end"), &site.guid));
     QP_TRY(turn_init(&t, engine_kernel(e), b, &c->outcome, &site));
-    QP_TRY(end_reason(&b->commit->arena, r->error, &error));
+    QP_TRY(end_reason(&b->commit->arena, r, &error));
     return r->state == JOB_CANCELLED ? turn_cancel_job(&t, error, r->descend)
                                      : turn_end_job(&t, r->state, error, r->descend);
 }

@@ -266,7 +266,11 @@ void show_event(struct json_writer *w, const struct qp_event *e)
         show_count(w, "code", e->code);
     }
     show_facts(w, e);
-    show_str(w, "detail", e->detail);
+    if (strcmp(e->kind, "published") == 0) {
+        show_json(w, "data", e->detail);
+    } else {
+        show_str(w, "detail", e->detail);
+    }
     json_end_object(w);
 }
 

@@ -1,4 +1,4 @@
-/* events.c - streams of events (SSE): of one job, or of all that fit a filter
+/* events.c - streams of events (SSE): of one job, or of all that fit a filter; or of these only what is published on a topic
  *
  *   engine: "something has changed" --> crew: reads the next page of the journal into `out`
  *                                   --> carrier: reads `out`
@@ -29,7 +29,8 @@ struct events {
     int64_t after;      /* likewise: the last that was read */
     bool one_job;
     const char *ns;
-    const char *text; /* the job's id, or the filter */
+    const char *text;  /* the job's id, or the filter */
+    const char *topic; /* only publications on it; NULL: all events */
     /* under the lock */
     struct buf out;
     size_t sent;
@@ -153,11 +154,22 @@ static void put_data(struct buf *out, qp_str text)
     buf_text(out, "\n\n");
 }
 
+/* What is passed over is not read again. */
+static bool is_wanted(const struct events *e, const struct qp_event *event)
+{
+    return e->topic == NULL ||
+           (strcmp(event->kind, "published") == 0 && str_equal(event->topic, str_from(e->topic)));
+}
+
 static int event_visit(void *context, const struct qp_event *event)
 {
     struct events *e = context;
     struct json_writer w;
     int rc;
+    e->after = e->one_job ? event->seq : event->pos;
+    if (!is_wanted(e, event)) {
+        return QP_OK;
+    }
     buf_reset(&e->scratch);
     json_writer_init(&w, &e->scratch);
     show_event(&w, event);
@@ -165,7 +177,6 @@ static int event_visit(void *context, const struct qp_event *event)
     if (rc != QP_OK) {
         return rc;
     }
-    e->after = e->one_job ? event->seq : event->pos;
     (void)pthread_mutex_lock(&e->kept.lock);
     buf_printf(&e->out, "id: %lld\nevent: %s\n", (long long)e->after, event->kind);
     put_data(&e->out, buf_slice(&e->scratch));
@@ -215,8 +226,11 @@ static int read_page(struct events *e, bool *out_more, bool *out_over)
     struct ending x = {.events = e};
     int rc;
     if (!e->one_job) {
-        struct qp_feed feed = {
-            .ns = ns, .where = str_from(e->text), .after = e->after, .limit = STREAM_PAGE};
+        struct qp_feed feed = {.ns = ns,
+                               .where = str_from(e->text),
+                               .after = e->after,
+                               .limit = STREAM_PAGE,
+                               .topic = str_from(e->topic)};
         rc = qp_feed_read(q, &feed, e, event_visit, &e->after, out_more, NULL);
         return rc == QP_E_NOT_FOUND ? begin_again(e) : rc;
     }
@@ -283,7 +297,7 @@ bool wants_events(const struct api_call *c)
 }
 
 /* NULL: no memory. */
-static struct events *events_make(struct api_call *c, qp_str text, bool one_job)
+static struct events *events_make(struct api_call *c, qp_str text, bool one_job, qp_str topic)
 {
     struct events *e = kept_make(c->api, sizeof *e);
     if (e == NULL) {
@@ -298,7 +312,8 @@ static struct events *events_make(struct api_call *c, qp_str text, bool one_job)
     e->kept.queued = true; /* the first page */
     e->ns = kept_text(&e->kept, c->ns);
     e->text = kept_text(&e->kept, text);
-    if (e->ns == NULL || e->text == NULL) {
+    e->topic = str_is_none(topic) ? NULL : kept_text(&e->kept, topic);
+    if (e->ns == NULL || e->text == NULL || (e->topic == NULL && !str_is_none(topic))) {
         kept_drop(&e->kept);
         return NULL;
     }
@@ -325,7 +340,7 @@ static bool read_last_id(struct api_call *c, int64_t otherwise, int64_t *out_aft
     return true;
 }
 
-static void begin(struct api_call *c, qp_str text, bool one_job, int64_t after)
+static void begin(struct api_call *c, qp_str text, bool one_job, qp_str topic, int64_t after)
 {
     struct events *e = NULL;
     struct qp_err err = {0};
@@ -334,7 +349,7 @@ static void begin(struct api_call *c, qp_str text, bool one_job, int64_t after)
         api_refuse(c, PROBLEM_BUSY, NULL, "%d streams are open already", LIMIT_STREAMS);
         return;
     }
-    e = events_make(c, text, one_job);
+    e = events_make(c, text, one_job, topic);
     if (e != NULL) {
         struct qp_follow follow = {.ns = str_from(e->ns),
                                    .id = one_job ? str_from(e->text) : QP_NONE,
@@ -364,7 +379,7 @@ static int exists_visit(void *context, const struct qp_job_info *job)
     return str_equal(job->id, *id) ? QP_OK : QP_E_NOT_FOUND;
 }
 
-void follow_job(struct api_call *c, qp_str id)
+static void follow_one(struct api_call *c, qp_str id, qp_str topic)
 {
     struct qp_err err = {0};
     int64_t after;
@@ -374,12 +389,12 @@ void follow_job(struct api_call *c, qp_str id)
         return;
     }
     if (read_last_id(c, 0, &after)) {
-        begin(c, id, true, after);
+        begin(c, id, true, topic, after);
     }
 }
 
 /* From now on, unless the reader says where he was. A bad filter is told at once. */
-void follow_jobs(struct api_call *c, qp_str where)
+static void follow_all(struct api_call *c, qp_str where, qp_str topic)
 {
     struct qp_err err = {0};
     struct qp_count count;
@@ -394,6 +409,25 @@ void follow_jobs(struct api_call *c, qp_str where)
         return;
     }
     if (read_last_id(c, position, &after)) {
-        begin(c, where, false, after);
+        begin(c, where, false, topic, after);
+    }
+}
+
+void follow_job(struct api_call *c, qp_str id)
+{
+    follow_one(c, id, QP_NONE);
+}
+
+void follow_jobs(struct api_call *c, qp_str where)
+{
+    follow_all(c, where, QP_NONE);
+}
+
+void follow_topic(struct api_call *c, qp_str topic, qp_str job)
+{
+    if (str_is_none(job)) {
+        follow_all(c, QP_STR(""), topic);
+    } else {
+        follow_one(c, job, topic);
     }
 }

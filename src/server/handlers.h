@@ -20,6 +20,8 @@ void api_list_jobs(struct api_call *c, qp_str where);
 bool wants_events(const struct api_call *c);
 void follow_job(struct api_call *c, qp_str id);
 void follow_jobs(struct api_call *c, qp_str where);
+/* Only publications on a topic: of one job, from its beginning; or of all (job none), from now on. */
+void follow_topic(struct api_call *c, qp_str topic, qp_str job);
 
 /* openapi.c */
 void openapi_write(struct buf *out);

@@ -131,3 +131,52 @@ int64_t status_of_state(int64_t state)
     QP_ASSERT(state >= JOB_OPEN && state < JOB_STATES);
     return words[state];
 }
+
+/* ----------------------------------------------------------------------------------- publications */
+
+int publication_write(const struct qp_env *env, struct arena *arena, const struct publication *p,
+                      qp_str *out_json)
+{
+    struct json_writer w;
+    struct buf text;
+    int rc;
+    buf_init(&text, env, 0);
+    json_writer_init(&w, &text);
+    json_begin_object(&w);
+    put_text(&w, QP_STR("topic"), p->topic);
+    put_number(&w, QP_STR("code"), p->code);
+    if (!p->at_end && !str_is_none(p->data)) {
+        json_key(&w, QP_STR("data"));
+        json_put_raw(&w, p->data);
+    }
+    json_end_object(&w);
+    rc = json_writer_done(&w);
+    if (rc == QP_OK && !arena_copy(arena, buf_slice(&text), out_json)) {
+        rc = QP_E_NOMEM;
+    }
+    buf_done(&text);
+    return rc;
+}
+
+int publication_read(const struct qp_env *env, struct arena *arena, qp_str json,
+                     struct publication *out_publication)
+{
+    struct raw_walk w = {.rest = json};
+    struct publication p = {.code = 0};
+    while (raw_each(&w)) {
+        if (str_equal(w.key, QP_STR("topic")) && !raw_text(env, arena, w.value, &p.topic)) {
+            return QP_E_NOMEM;
+        }
+        if (str_equal(w.key, QP_STR("code"))) {
+            for (size_t i = 0; i < w.value.n; i++) {
+                p.code =
+                    p.code * 10 + (w.value.p[i] - '0'); /* three digits, as they were written */
+            }
+        }
+        if (str_equal(w.key, QP_STR("data"))) {
+            p.data = w.value;
+        }
+    }
+    *out_publication = p;
+    return QP_OK;
+}

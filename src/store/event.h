@@ -10,6 +10,7 @@
  *              {"attempt":2,"delivery":3,"worker":"w","topic":"t","key":"k","job":"id","until":ms,
  *               "error":{"code":503,"message":"...","activity":"pay","address":"pay,0,0"}}
  *
+ *            of a publication: {"topic":"t","code":202,"data":...}; at the end of a job without the data.
  *            of all other kinds: the text or JSON that the op was given.
  */
 #ifndef QP_STORE_EVENT_H
@@ -52,6 +53,20 @@ struct event_facts {
     qp_str error;   /* written: the sentence; read: the whole object as JSON */
     qp_str address; /* written: of the activity that failed */
 };
+
+/* What a job publishes: the detail of its entry is {"topic":..,"code":..,"data":..}. */
+struct publication {
+    qp_str topic;
+    int64_t
+        code; /* 202: more will come; 200: the job is completed, and its data are its output; else that of its error */
+    qp_str
+        data; /* JSON; none: there are none, or they are the job's output. Read: in the text that was read */
+    bool at_end; /* the data are not written: those of a job that has ended are its output */
+};
+int publication_write(const struct qp_env *env, struct arena *arena, const struct publication *p,
+                      qp_str *out_json) QP_MUST_USE;
+int publication_read(const struct qp_env *env, struct arena *arena, qp_str json,
+                     struct publication *out_publication) QP_MUST_USE;
 
 /* The facts as JSON, in the arena. */
 int event_write(const struct qp_env *env, struct arena *arena, const struct event_facts *facts,

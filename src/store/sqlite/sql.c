@@ -95,10 +95,10 @@ static const char *const views[] = {
                " ELSE coalesce((SELECT CASE WHEN " EVENT_STATUS " IN (1,2) THEN 0 ELSE " EVENT_STATUS " END FROM main.qp_event s WHERE s.ns=e.ns AND s.job=e.job"
                "  AND s.seq<=e.seq ORDER BY s.seq DESC LIMIT 1),0) END") " AS status,"
     " e.address, " LEDGER("e.ledger") " AS ledger,"
-    " nullif(coalesce(e.facts->>'$.error.code',e.code),0) AS code, e.facts->>'$.attempt' AS attempt,"
+    " nullif(coalesce(e.facts->>'$.error.code',e.facts->>'$.code',e.code),0) AS code, e.facts->>'$.attempt' AS attempt,"
     " e.facts->>'$.delivery' AS delivery, e.facts->>'$.worker' AS worker, e.facts->>'$.topic' AS topic,"
     " e.facts->>'$.key' AS key, e.facts->>'$.job' AS other, " TIME("e.facts->>'$.until'") " AS until,"
-    " e.facts->'$.error' AS error, e.detail FROM ("
+    " e.facts->'$.error' AS error, coalesce(e.detail,e.facts->'$.data') AS detail FROM ("
     " SELECT ns, job, seq, at, 'entered' AS kind, -1 AS status, addr AS address,"
     "  CASE category WHEN 68 THEN 101100000000001 ELSE 1000000000000 END AS ledger, 0 AS code, NULL AS facts, NULL AS detail"
     "  FROM main.qp_act"
@@ -111,9 +111,9 @@ static const char *const views[] = {
     " UNION ALL"
     " SELECT ns, job, seq, at, CASE " EVENT_KIND " WHEN -1 THEN 'changed' WHEN -2 THEN 'closed' WHEN -3 THEN 'paused'"
     "  WHEN -4 THEN 'resumed' WHEN -5 THEN 'lost' WHEN -6 THEN 'asked' WHEN 1 THEN 'failed' WHEN 2 THEN 'waits' WHEN 3 THEN 'called'"
-    "  WHEN 4 THEN 'forked' WHEN 5 THEN 'refused' ELSE 'noted' END, " EVENT_STATUS ", addr, NULL, 0,"
-    "  CASE WHEN " EVENT_KIND " IN (-5,1,2,3,4) THEN CAST(detail AS TEXT) END,"
-    "  CASE WHEN " EVENT_KIND " NOT IN (-5,1,2,3,4) THEN CAST(detail AS TEXT) END FROM main.qp_event) e",
+    "  WHEN 4 THEN 'forked' WHEN 5 THEN 'refused' WHEN 6 THEN 'published' ELSE 'noted' END, " EVENT_STATUS ", addr, NULL, 0,"
+    "  CASE WHEN " EVENT_KIND " IN (-5,1,2,3,4,6) THEN CAST(detail AS TEXT) END,"
+    "  CASE WHEN " EVENT_KIND " NOT IN (-5,1,2,3,4,6) THEN CAST(detail AS TEXT) END FROM main.qp_event) e",
 
     "CREATE TEMP VIEW v_workers AS SELECT"
     " name, epoch AS run, " WORDS(
