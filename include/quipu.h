@@ -383,6 +383,7 @@ struct qp_start {
     /* The topic is the name of a workflow, a graph's or a flow's. One that is not known yet becomes that of a flow, which
      * waits for a process or a worker that has it; else it would be the topic of a single task. */
     bool of_workflow;
+    bool pending; /* it is paused from its birth: nothing of it begins before it is resumed */
 };
 
 #define QP_ID_SIZE 256
@@ -818,6 +819,8 @@ struct qp_activity {
     qp_str key;       /* of that signal; none */
     qp_ms until;      /* when its timer is due; 0: it has none */
     qp_str child;     /* id of the job that it has called last; none */
+    qp_str dad;        /* of an activity of a graph: where its latest run is, ",0,2"; none */
+    qp_str escalation; /* of a hook of a graph that waits or has waited: JSON; none */
 };
 typedef int (*qp_activity_visit)(void *context, const struct qp_activity *activity);
 /* In the order of their addresses, from the one after `after` (none: from the first). *out_more: there

@@ -31,8 +31,9 @@ struct graph_place {
 
 struct assembly {
     struct cli *c;
-    const char *directory; /* whole path of the one that all files are in */
-    const char *prefix;    /* that directory as people wrote it, with its slash */
+    const char *directory;   /* whole path of the one that all files are in */
+    const struct node *root; /* of the application's file */
+    const char *prefix;      /* that directory as people wrote it, with its slash */
     struct part *parts;
     const struct graph_place *places;
     struct buf out;
@@ -214,14 +215,29 @@ static struct part *read_part(struct assembly *a, const char *path)
     return part;
 }
 
-/* The file that a reference names, which lies below the directory, wherever links lead. */
+/* The whole path of a file that a directory's path and a name give; false: there is none. */
+static bool path_of(struct assembly *a, const char *directory, qp_str name, char whole[PATH_MAX])
+{
+    return realpath(cli_text(a->c, "%s/%.*s", directory, STR_ARG(name)), whole) != NULL;
+}
+
+/* The directory that a part is in; of the application's file that of all. */
+static const char *directory_of_part(struct assembly *a, const struct part *part)
+{
+    const char *slash = part->root == a->root ? NULL : strrchr(part->path, '/');
+    return slash == NULL ? a->directory
+                         : cli_text(a->c, "%.*s", (int)(slash - part->path), part->path);
+}
+
+/* The file that a reference names: from the directory of the file that it stands in, or from that of the application's file. It
+ * lies in or below the latter, wherever links lead. */
 static const struct part *find_part(struct assembly *a, const struct part *from,
                                     const struct node *ref, qp_str name)
 {
     char whole[PATH_MAX];
     size_t n = strlen(a->directory);
-    const char *path = cli_text(a->c, "%s/%.*s", a->directory, STR_ARG(name));
-    if (name.p[0] == '/' || realpath(path, whole) == NULL) {
+    if (name.p[0] == '/' || (!path_of(a, directory_of_part(a, from), name, whole) &&
+                             !path_of(a, a->directory, name, whole))) {
         give_up(a, from, ref,
                 cli_text(a->c, "'%.*s': %s", STR_ARG(name),
                          name.p[0] == '/' ? "name it from the directory of the application's file"
@@ -410,6 +426,7 @@ static int assemble(struct cli *c, const char *path, struct node *root, struct g
     struct assembly a = {
         .c = c,
         .directory = directory_of(c, path),
+        .root = root,
         .prefix = slash == NULL ? "" : cli_text(c, "%.*s", (int)(slash - path) + 1, path),
         .line = 1};
     if (a.directory == NULL) {

@@ -1,8 +1,8 @@
 /* graph_file.h - the text of an application, from a file and what it refers to
  *
  * A map with the one key $ref stands for what it names: 'parts/charge.yaml' a file, 'parts.yaml#/activities/charge' a part of one,
- * '#/definitions/charge' a part of the same file. Files are found below the directory of the application's file, and nowhere
- * else. A top key `definitions` of the application's file is for such parts, and is left out.
+ * '#/definitions/charge' a part of the same file. A file is named from the directory of the file that refers to it, or from that of
+ * the application's file, and lies in the latter or below. A top key `definitions` of the application's file is for such parts, and is left out.
  */
 #ifndef QP_CLI_GRAPH_FILE_H
 #define QP_CLI_GRAPH_FILE_H

@@ -382,6 +382,10 @@ static int start_body(struct cli *c, struct ask_body *b, const char *id, qp_str 
     json_key(&b->w, QP_STR("input"));
     json_put_raw(&b->w, input);
     ask_body_text(b, "delay", c->values[OPT_delay]);
+    if (cli_has(c, OPT_pending)) {
+        json_key(&b->w, QP_STR("pending"));
+        json_put_bool(&b->w, true);
+    }
     ask_body_text(b, "timeout", c->values[OPT_expire]);
     ask_body_text(b, "limit_key", c->values[OPT_limit_key]);
     if (priority >= 0) {

@@ -5,6 +5,7 @@
  *
  *   state.c     references: what an activity can see of others, by its own path
  *   advance.c   step 2: the job's data, transitions, joins, the end by an error
+ *   escalation.c  the person that a hook waits for
  *   setting.c   keys of the activity that are computed: sleep, await, code, ...
  *   program.c   the kernel's program: finds the activity, and calls its type
  *
@@ -120,6 +121,15 @@ int setting_threshold(struct action *s, int64_t *out_threshold) QP_MUST_USE;
 int setting_target(struct action *s, qp_str *out_jid) QP_MUST_USE;
 /* Only whether it can be used: statistics compute it again. */
 int setting_granularity(struct action *s) QP_MUST_USE;
+
+/* ------------------------------------------------- escalation.c: the person that a hook waits for */
+
+/* The name of the job's data where that of the hook at this address stands. */
+int escalation_name(struct arena *a, qp_str addr, qp_str *out_name) QP_MUST_USE;
+/* With the registration. QP_E_INVALID: it is no object, or has too long a text. */
+int escalation_put(struct action *s) QP_MUST_USE;
+/* The wait is over: the job is not found by it any more. */
+int escalation_end(struct action *s) QP_MUST_USE;
 
 /* ------------------------------------------------------------------------------ advance.c: step 2 */
 

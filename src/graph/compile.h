@@ -121,6 +121,7 @@ enum literal {
     LITERAL_BOOL,
     LITERAL_SECONDS,
     LITERAL_CODE,
+    LITERAL_MAP,        /* its values may be computed */
     LITERAL_THRESHOLD,  /* a whole number, 0 or more */
     LITERAL_GRANULARITY /* a text like 5m, or infinity */
 };

@@ -67,6 +67,7 @@ static const struct computed {
     {"status", offsetof(struct activity, status), LITERAL_STATUS},
     {"key_name", offsetof(struct activity, key_name), LITERAL_TEXT},
     {"key_value", offsetof(struct activity, key_value), LITERAL_TEXT},
+    {"escalation", offsetof(struct activity, escalation), LITERAL_MAP},
     {"code", offsetof(struct activity, code), LITERAL_CODE},
     {"target", offsetof(struct activity, target), LITERAL_TEXT},
     {"reason", offsetof(struct activity, reason), LITERAL_TEXT},

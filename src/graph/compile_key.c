@@ -326,6 +326,9 @@ static bool literal_good(struct compiler *c, const struct node *node, enum liter
         return seconds_good(c, node);
     case LITERAL_CODE:
         return node_code(c, node, &code);
+    case LITERAL_MAP:
+        good = node->kind == NODE_MAP;
+        break;
     case LITERAL_THRESHOLD:
         return threshold_good(c, node);
     case LITERAL_GRANULARITY:
@@ -334,7 +337,10 @@ static bool literal_good(struct compiler *c, const struct node *node, enum liter
     if (!good) {
         report_add(c->report, "kind_wrong", node->line, node->column, NULL,
                    "'%.*s' must be %s, a reference or a pipe, not %s", STR_ARG(node->key),
-                   literal == LITERAL_BOOL ? "true, false" : "a text", node_words(node));
+                   literal == LITERAL_BOOL  ? "true, false"
+                   : literal == LITERAL_MAP ? "a map"
+                                            : "a text",
+                   node_words(node));
     }
     return good;
 }
@@ -348,7 +354,7 @@ const struct mapping *entry_mapping(struct making *m, const struct node *map, co
     if (node == NULL) {
         return NULL;
     }
-    if (node->kind >= NODE_LIST && !pipe && literal != LITERAL_ANY) {
+    if (node->kind >= NODE_LIST && !pipe && literal != LITERAL_ANY && literal != LITERAL_MAP) {
         report_add(m->c->report, "kind_wrong", node->line, node->column, NULL,
                    "'%s' must be one value, a reference or a pipe, not %s", key, node_words(node));
         return NULL;

@@ -1,8 +1,5 @@
 /* compile_stats.c - the stats key of triggers: the job's id, its key, what is counted */
-#include "base/time.h"
 #include "graph/compile.h"
-
-#define GRANULARITY_DEFAULT_MS (5 * 60 * 1000)
 
 static const struct {
     const char *name;
@@ -66,19 +63,6 @@ static void read_measure(struct making *m, const struct node *node, struct activ
         return;
     }
     read_target(m, node, a, measure);
-}
-
-bool granularity_parse(qp_str text, qp_ms *out_ms)
-{
-    if (str_is_none(text)) {
-        *out_ms = GRANULARITY_DEFAULT_MS;
-        return true;
-    }
-    if (str_equal(text, QP_STR("infinity"))) {
-        *out_ms = GRANULARITY_INFINITY;
-        return true;
-    }
-    return span_parse(text, out_ms, NULL) == QP_OK && *out_ms > 0;
 }
 
 /* What links jobs to each other there is done by other means here. */

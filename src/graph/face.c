@@ -158,6 +158,20 @@ static int describe_job(void *state, const struct sight *sight, struct qp_job_in
     return rc == QP_E_NOMEM ? err_set(sight->err, rc, "job: out of memory") : rc;
 }
 
+/* The person that the hook waits for, or has waited for. */
+static int add_escalation(const struct sight *sight, const struct act_row *act,
+                          struct qp_activity *told)
+{
+    struct between between = {sight->store, sight->arena};
+    struct row_reader reader = reader_between(&between);
+    struct data_row key = {.ns = act->ns, .job = act->job};
+    const void *row = NULL;
+    QP_TRY(escalation_name(sight->arena, act->addr, &key.name));
+    QP_TRY(reader.get(reader.context, TABLE_data, &key, &row));
+    told->escalation = row == NULL ? QP_NONE : ((const struct data_row *)row)->value;
+    return QP_OK;
+}
+
 static int add_activity(const struct graph *g, const struct sight *sight, const struct act_row *act,
                         struct qp_activity *told)
 {
@@ -165,7 +179,7 @@ static int add_activity(const struct graph *g, const struct sight *sight, const 
     if (x == NULL) {
         return QP_OK;
     }
-    QP_TRY(view_digit_read(sight->arena, sight->store, x, act, &told->digit, sight->err));
+    QP_TRY(view_act_read(sight->arena, sight->store, x, act, &told->digit, &told->dad, sight->err));
     told->type = activity_type_name(x->type);
     if (!arena_copy(sight->arena, x->type == ACTIVITY_GATE ? x->joins->id : x->id, &told->name)) {
         return QP_E_NOMEM;
@@ -173,6 +187,9 @@ static int add_activity(const struct graph *g, const struct sight *sight, const 
     told->status = digit_word(told->digit);
     if (x->type == ACTIVITY_GATE) {
         told->input = QP_NONE; /* which way came first: the kernel's own note */
+    }
+    if (x->escalation != NULL) {
+        QP_TRY(add_escalation(sight, act, told));
     }
     return x->type == ACTIVITY_AWAIT
                ? view_child(sight->arena, sight->store, sight->job, act, &told->child, sight->err)

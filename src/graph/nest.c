@@ -277,6 +277,7 @@ static void put_facts(struct json_writer *w, struct nested *x)
 {
     char digit[2] = {'\0', '\0'};
     char category[2] = {(char)x->act.category, '\0'};
+    char dad[DAD_TEXT_SIZE];
     const struct activity *named =
         x->activity->type == ACTIVITY_GATE ? x->activity->joins : x->activity;
     x->act.input = (qp_str){&x->first_in, x->first_in != '\0'};
@@ -287,6 +288,8 @@ static void put_facts(struct json_writer *w, struct nested *x)
     json_key(w, QP_STR("address"));
     json_put_str(w, x->act.addr);
     put_number(w, "plane", x->plane);
+    view_dad(&x->act, latest_of(x), dad);
+    put_text(w, "dad", dad);
     put_text(w, "digit", digit);
     put_text(w, "status", digit_word(digit[0]));
     put_text(w, "category", category);

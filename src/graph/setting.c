@@ -8,7 +8,10 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/time.h"
 #include "graph/action.h"
+
+#define GRANULARITY_DEFAULT_MS (5 * 60 * 1000)
 
 static const char *kind_words(const struct value *v)
 {
@@ -141,6 +144,19 @@ int setting_target(struct action *s, qp_str *out_jid)
         return refuse(s, "target", "the id of a job", &v);
     }
     return QP_OK;
+}
+
+bool granularity_parse(qp_str text, qp_ms *out_ms)
+{
+    if (str_is_none(text)) {
+        *out_ms = GRANULARITY_DEFAULT_MS;
+        return true;
+    }
+    if (str_equal(text, QP_STR("infinity"))) {
+        *out_ms = GRANULARITY_INFINITY;
+        return true;
+    }
+    return span_parse(text, out_ms, NULL) == QP_OK && *out_ms > 0;
 }
 
 int setting_granularity(struct action *s)

@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "graph/action.h"
 #include "graph/start.h"
+#include "graph/view.h"
 #include "store/error.h"
 
 /* An activity as it ran. */
@@ -281,6 +282,15 @@ static int64_t attempts_of(const struct instance *in)
     return in->act->attempt + (failed ? 0 : 1);
 }
 
+static struct value dad_value(struct arena *a, const struct instance *in)
+{
+    char dad[DAD_TEXT_SIZE];
+    qp_str copy;
+    view_dad(in->act, in->has_guid ? &in->guid : NULL, dad);
+    return arena_copy(a, str_from(dad), &copy) ? text_value(copy)
+                                               : (struct value){.kind = VALUE_UNDEFINED};
+}
+
 /* {act.output.metadata.x}, which has a name (mapping.c); docs/mapping.md lists them */
 static int act_metadata(struct action *s, const struct activity *x, const struct instance *in,
                         const struct reference *r, struct value *out_value)
@@ -294,7 +304,7 @@ static int act_metadata(struct action *s, const struct activity *x, const struct
         struct value value;
     } all[] = {
         {"aid", text_value(x->id)},
-        {"dad", text_value(address_split(in->act->addr).dad)},
+        {"dad", dad_value(action_arena(s), in)},
         {"code", integer_value(code == 0 ? 200 : code)},
         {"err", value_raw(error)},
         {"jid", text_value(s->turn->job->jid)},

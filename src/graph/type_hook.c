@@ -43,6 +43,7 @@ static int enter(struct action *s)
     if (rc != QP_OK || (x->hook != NULL && str_is_none(key))) {
         return rc != QP_OK ? rc : QP_E_INVALID;
     }
+    QP_TRY(escalation_put(s));
     QP_TRY(turn_note_wait(s->turn, x->hook != NULL ? x->hook->topic : QP_NONE, key, ms));
     return x->hook == NULL ? QP_OK : turn_hook(s->turn, x->hook->topic, key, false);
 }
@@ -128,6 +129,9 @@ static int spawn(struct action *s, struct spawn *spawn)
                               &error);
         turn_fail(s->turn, JOB_FAILED, error);
         return rc;
+    }
+    if (s->turn->act->category == 'A' && s->turn->guid.code != CODE_PENDING) {
+        QP_TRY(escalation_end(s));
     }
     return advance(s, spawn);
 }

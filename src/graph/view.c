@@ -1,6 +1,8 @@
 /* view.c - collation keys from ledgers (see view.h) */
 #include "graph/view.h"
 
+#include <stdio.h>
+
 #include "base/uuid.h"
 #include "graph/action.h"
 #include "kernel/ledger.h"
@@ -274,9 +276,23 @@ static int read_live(struct arena *a, struct store *s, const struct act_row *act
     return rc == QP_E_NOT_FOUND ? QP_OK : rc;
 }
 
-int view_digit_read(struct arena *a, struct store *s, const struct activity *x,
-                    const struct act_row *act, char *out_digit, struct qp_err *err)
+void view_dad(const struct act_row *act, const struct guid_row *latest, char out_dad[DAD_TEXT_SIZE])
 {
+    qp_str dad = address_split(act->addr).dad;
+    int64_t dimension = latest == NULL ? 0 : step_dimension(latest->ledger);
+    while (dimension > 0 && dad.n > 0 && dad.p[dad.n - 1] != ',') {
+        dad.n--;
+    }
+    (void)snprintf(out_dad, DAD_TEXT_SIZE, "%.*s", STR_ARG(dad)); /* an address has its limit */
+    if (dimension > 0) {
+        (void)snprintf(out_dad + dad.n, DAD_TEXT_SIZE - dad.n, "%lld", (long long)dimension);
+    }
+}
+
+int view_act_read(struct arena *a, struct store *s, const struct activity *x,
+                  const struct act_row *act, char *out_digit, qp_str *out_dad, struct qp_err *err)
+{
+    char dad[DAD_TEXT_SIZE];
     struct sight seen = {.act = act};
     struct guid_row of = {.ns = act->ns, .job = act->job, .addr = act->addr};
     struct scan guids = {.table = TABLE_guid,
@@ -291,6 +307,8 @@ int view_digit_read(struct arena *a, struct store *s, const struct activity *x,
     rc = rc == QP_OK && x->type == ACTIVITY_GATE ? read_live(a, s, act, &seen.live, err) : rc;
     if (rc == QP_OK) {
         *out_digit = view_digit(x, act, seen.has_guid ? &seen.guid : NULL, seen.live);
+        view_dad(act, seen.has_guid ? &seen.guid : NULL, dad);
+        rc = arena_copy(a, str_from(dad), out_dad) ? QP_OK : QP_E_NOMEM;
     }
     return rc;
 }

@@ -48,9 +48,14 @@ const struct activity *view_activity(const struct graph *g, qp_str addr);
  * brought something. */
 char view_digit(const struct activity *x, const struct act_row *act, const struct guid_row *latest,
                 bool live);
-/* The same with a read of what is not on the row. */
-int view_digit_read(struct arena *a, struct store *s, const struct activity *x,
-                    const struct act_row *act, char *out_digit, struct qp_err *err) QP_MUST_USE;
+/* Where its latest dimension is: ",0,2" of one at ",0,0" that ran three times. */
+#define DAD_TEXT_SIZE (LIMIT_ADDRESS_SIZE + 24)
+void view_dad(const struct act_row *act, const struct guid_row *latest,
+              char out_dad[DAD_TEXT_SIZE]);
+/* Both with a read of what is not on the row; the dad is in the arena. */
+int view_act_read(struct arena *a, struct store *s, const struct activity *x,
+                  const struct act_row *act, char *out_digit, qp_str *out_dad,
+                  struct qp_err *err) QP_MUST_USE;
 
 /* The id of the job that an await has called last; none: it has called none. */
 int view_child(struct arena *a, struct store *s, const struct job_row *job,

@@ -153,7 +153,8 @@ struct start {
     /* After its inception, before its first step, in the same commit; NULL: nothing. Not of one that begins later. */
     int (*incepted)(void *context, struct turn *t);
     void *context;
-    qp_str salt; /* more of what is to be done than workflow and input say; none */
+    bool pending; /* it is paused from its birth, and begins when it is resumed */
+    qp_str salt;  /* more of what is to be done than workflow and input say; none */
 };
 /* What is to be done, as a hash: two starts with one id are the same if theirs are. */
 int start_hash(struct bundle *b, const struct start *start, qp_str *out_hash) QP_MUST_USE;

@@ -148,6 +148,18 @@ int start_by_message(struct turn *t, const struct start *start, const struct op_
     return rc == QP_OK ? bundle_run(t->bundle) : rc;
 }
 
+/* As a pause that comes before anything else: what begins the job is set aside. */
+static int pause_unbegun(struct turn *t, int64_t kind)
+{
+    struct faces *faces = t->kernel->faces;
+    const struct faced *of = faces == NULL ? NULL : faces_of(faces, kind);
+    struct op pause = {
+        .kind = OP_job_pause,
+        .job_pause = {.ref = t->site.ref, .tasks = of != NULL && of->face->resume != NULL}};
+    QP_TRY(turn_op(t, &pause));
+    return bundle_run(t->bundle);
+}
+
 static int start_new(struct turn *t, const struct start *start, qp_str body_hash)
 {
     struct incept incept = {
@@ -161,8 +173,9 @@ static int start_new(struct turn *t, const struct start *start, qp_str body_hash
     if (t->program == NULL) {
         return QP_E_UNSUPPORTED;
     }
-    if (start->delay_ms > 0 || start->by_message) {
-        return start_by_message(t, start, &incept.job);
+    if (start->delay_ms > 0 || start->by_message || start->pending) {
+        QP_TRY(start_by_message(t, start, &incept.job));
+        return start->pending ? pause_unbegun(t, start->job.kind) : QP_OK;
     }
     rc = job_incept(t->bundle, &incept);
     if (rc == QP_OK && !str_is_none(start->job.forked_from)) {

@@ -298,21 +298,52 @@ int array_splice(struct args *args)
 
 /* -------------------------------------------------------------------------------------- sorting */
 
+/* Numbers, then all else as strings, then what is undefined: that stays last in both orders. */
+enum rank { RANK_NUMBER, RANK_TEXT, RANK_UNDEFINED };
+
 struct sorted {
     struct value *item;
+    enum rank rank;
+    double number;
     qp_str text;
-    bool undefined; /* last, whatever they would be as strings */
 };
 
-static int compare_sorted(const void *a, const void *b)
+static enum rank rank_of(const struct value *v, double *out_number)
+{
+    bool number = v->kind == VALUE_INT || (v->kind == VALUE_REAL && !isnan(v->real));
+    *out_number = v->kind == VALUE_INT ? (double)v->integer : number ? v->real : 0;
+    return v->kind == VALUE_UNDEFINED ? RANK_UNDEFINED : number ? RANK_NUMBER : RANK_TEXT;
+}
+
+static int compare_defined(const struct sorted *x, const struct sorted *y)
+{
+    if (x->rank != y->rank) {
+        return (int)x->rank - (int)y->rank;
+    }
+    return x->rank == RANK_NUMBER ? (x->number > y->number) - (x->number < y->number)
+                                  : text_compare(x->text, y->text);
+}
+
+static int compare_ascending(const void *a, const void *b)
 {
     const struct sorted *x = a;
     const struct sorted *y = b;
 
-    if (x->undefined || y->undefined) {
-        return (int)x->undefined - (int)y->undefined;
+    if (x->rank == RANK_UNDEFINED || y->rank == RANK_UNDEFINED) {
+        return (int)(x->rank == RANK_UNDEFINED) - (int)(y->rank == RANK_UNDEFINED);
     }
-    return text_compare(x->text, y->text);
+    return compare_defined(x, y);
+}
+
+static int compare_descending(const void *a, const void *b)
+{
+    const struct sorted *x = a;
+    const struct sorted *y = b;
+
+    if (x->rank == RANK_UNDEFINED || y->rank == RANK_UNDEFINED) {
+        return (int)(x->rank == RANK_UNDEFINED) - (int)(y->rank == RANK_UNDEFINED);
+    }
+    return compare_defined(y, x);
 }
 
 /* The strings that the items are sorted by. Each is compared as often as their number has bits. */
@@ -330,8 +361,8 @@ static int sort_keys(struct scope *s, const struct value *array, struct sorted *
 
         rc = scope_open(s, &opened);
         if (rc == QP_OK) {
-            keys[i] = (struct sorted){.item = array->items[i],
-                                      .undefined = opened.kind == VALUE_UNDEFINED};
+            keys[i] = (struct sorted){.item = array->items[i]};
+            keys[i].rank = rank_of(&opened, &keys[i].number);
             rc = operand_text(s, &opened, &keys[i].text);
             rc = rc == QP_OK ? scope_look(s, keys[i].text.n * rounds) : rc;
             list[i] = &keys[i];
@@ -345,11 +376,15 @@ int array_sort(struct args *args)
     const struct value *array;
     struct sorted *keys;
     const void **list;
+    qp_str order = QP_NONE;
+    bool descending;
     int rc;
 
     if (!take_array(args, &array, &rc)) {
         return rc;
     }
+    QP_TRY(args->count > 1 ? args_text(args, 1, &order) : QP_OK);
+    descending = str_equal(order, QP_STR("DESCENDING"));
     keys = scope_room(args->scope, array->count * (sizeof(*keys) + 2 * sizeof(*list)));
     if (keys == NULL) {
         return args->scope->rc;
@@ -357,7 +392,8 @@ int array_sort(struct args *args)
     list = (const void **)(void *)(keys + array->count);
     rc = sort_keys(args->scope, array, keys, list);
     if (rc == QP_OK) {
-        value_sort(list, list + array->count, array->count, compare_sorted);
+        value_sort(list, list + array->count, array->count,
+                   descending ? compare_descending : compare_ascending);
         rc = give_part(args, array, 0, array->count);
     }
     for (size_t i = 0; rc == QP_OK && i < array->count; i++) {

@@ -230,10 +230,10 @@ int date_to_isox(struct args *args)
 
 int date_yyyymmdd(struct args *args)
 {
-    int rc = date_to_isox(args);
+    int rc = date_to_iso(args);
 
     if (rc == QP_OK && args->out->kind == VALUE_STRING) {
-        args->out->text.n -= sizeof("hhmmss.mmm") - 1;
+        args->out->text.n -= sizeof("Thh:mm:ss.mmmZ") - 1;
     }
     return rc;
 }

@@ -225,6 +225,8 @@ void show_activity(struct json_writer *w, const struct qp_activity *a)
     show_time(w, "entered_at", a->entered_at);
     show_time(w, "answered_at", a->answered_at);
     show_json(w, "progress", a->progress);
+    show_str(w, "dad", a->dad);
+    show_json(w, "escalation", a->escalation);
     show_json(w, "input", a->input);
     show_json(w, "output", a->output);
     json_end_object(w);

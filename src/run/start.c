@@ -304,13 +304,36 @@ static void start_answered_async(qp *q, struct starting *s, int rc, const char *
     }
 }
 
+#define WHY_CONFLICT_SIZE (2 * LIMIT_ID_SIZE + 64)
+
+/* It names the job that is there. */
+static const char *why_conflict(const struct starting *s, char out_why[WHY_CONFLICT_SIZE])
+{
+    qp_str taken = str_from(s->request.keyed.taken);
+    qp_str id = taken.n > 0                   ? taken
+                : str_is_none(s->request.jid) ? str_from(s->id)
+                                              : s->request.jid;
+    if (s->request.custom_taken) {
+        (void)snprintf(out_why, WHY_CONFLICT_SIZE,
+                       "the custom id '%.*s' is that of the open job '%.*s'",
+                       STR_ARG(s->start.custom_id), STR_ARG(id));
+        return out_why;
+    }
+    if (s->request.keyed.met) {
+        return "the idempotency key was used with another body";
+    }
+    (void)snprintf(out_why, WHY_CONFLICT_SIZE, "the job '%.*s' was started with another input",
+                   STR_ARG(id));
+    return out_why;
+}
+
 static void start_answered(struct engine *e, struct command *c, int rc, const char *why)
 {
     struct request_start *r = (struct request_start *)c;
     struct starting *s = (struct starting *)((char *)r - offsetof(struct starting, request));
     qp *q = s->call.q;
     char text[HOST_TEXT_SIZE];
-    char custom[2 * LIMIT_ID_SIZE + 64];
+    char other[WHY_CONFLICT_SIZE];
     (void)e;
     if (rc == QP_OK && s->request.announced) {
         faces_changed(q->faces, q->store);
@@ -323,13 +346,8 @@ static void start_answered(struct engine *e, struct command *c, int rc, const ch
         s->request.jid = QP_NONE; /* it may be that of a decision that was undone */
     }
     why = host_why(&s->host, rc, why, text);
-    if (rc == QP_E_CONFLICT && s->request.custom_taken) {
-        (void)snprintf(custom, sizeof custom, "the custom id '%.*s' is that of the open job '%s'",
-                       STR_ARG(s->start.custom_id), s->request.keyed.taken);
-        why = custom;
-    } else if (rc == QP_E_CONFLICT) {
-        why = s->request.keyed.met ? "the idempotency key was used with another body"
-                                   : "a job with this id was started with another input";
+    if (rc == QP_E_CONFLICT) {
+        why = why_conflict(s, other);
     }
     if (s->async) {
         start_answered_async(q, s, rc, why);
@@ -400,7 +418,8 @@ static void fill_start(struct starting *s)
         .fresh = str_is_none(from->id),
         .derived = s->derived,
         .by_message = s->of_task,
-        .delay_ms = from->delay_ms};
+        .delay_ms = from->delay_ms,
+        .pending = from->pending};
     s->request.announces = from->of_workflow;
     s->request.attributes = from->attributes;
     s->request.attribute_count = from->attribute_count;

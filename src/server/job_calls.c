@@ -208,6 +208,7 @@ void endpoint_job_start(struct api_call *c)
     start.priority = clamp_int(body.priority);
     start.timeout_ms = body.timeout;
     start.delay_ms = body.delay;
+    start.pending = body.pending;
     start.limit_key = body.limit_key;
     start.attributes = attributes;
     start.signal = str_is_none(body.signal) ? NULL : &signal;

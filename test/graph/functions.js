@@ -123,7 +123,12 @@ const meaning = {
         reverse: array((a) => a.reverse()),
         shift: array((a) => a.shift()),
         slice: array((a, ...r) => a.slice(...r)),
-        sort: array((a) => a.sort()),
+        sort: array((a, order) => {
+            const rank = (x) => (typeof x === 'number' && !isNaN(x) ? 0 : 1);
+            const text = (x, y) => (String(x) < String(y) ? -1 : String(x) > String(y) ? 1 : 0);
+            const up = (x, y) => rank(x) - rank(y) || (rank(x) === 0 ? (x > y) - (x < y) : text(x, y));
+            return a.sort(String(order) === 'DESCENDING' ? (x, y) => up(y, x) : up);
+        }),
         splice: array((a, ...r) => a.splice(...r)),
         unshift: array((a, ...v) => a.unshift(...v)),
     },
@@ -141,7 +146,7 @@ const meaning = {
     },
     date: {
         now: () => NOW,
-        yyyymmdd: (...a) => iso(a).replace(/-/g, '').replace(/T.*/, ''),
+        yyyymmdd: (...a) => iso(a).replace(/T.*/, ''),
         fromISOString: (...a) => time(a),
         parse: (v) => parse(String(v)),
         UTC: (...a) => RealDate.UTC(...a),
