@@ -812,13 +812,13 @@ struct qp_activity {
     int64_t attempts; /* of an activity: those that have begun; else 0 */
     qp_str note;      /* in words: what it waits for, or what came of it; none */
     /* Of every kind. */
-    const char *mark; /* how it stands: done, running, waiting, retrying, failed, skipped */
-    qp_str name;      /* as its author named it; none: it has no name but its address */
-    int64_t seq;      /* of the journal entry that says it was entered */
-    qp_str signal;    /* that it waits for; several with commas; none */
-    qp_str key;       /* of that signal; none */
-    qp_ms until;      /* when its timer is due; 0: it has none */
-    qp_str child;     /* id of the job that it has called last; none */
+    const char *mark;  /* how it stands: done, running, waiting, retrying, failed, skipped */
+    qp_str name;       /* as its author named it; none: it has no name but its address */
+    int64_t seq;       /* of the journal entry that says it was entered */
+    qp_str signal;     /* that it waits for; several with commas; none */
+    qp_str key;        /* of that signal; none */
+    qp_ms until;       /* when its timer is due; 0: it has none */
+    qp_str child;      /* id of the job that it has called last; none */
     qp_str dad;        /* of an activity of a graph: where its latest run is, ",0,2"; none */
     qp_str escalation; /* of a hook of a graph that waits or has waited: JSON; none */
 };

@@ -23,6 +23,7 @@ static const struct {
     {"sql", OPT_output, "text (or table), csv, jsonl, json or yaml"},
     {"graph", OPT_output, "text, dot, mermaid, or json for what was compiled"},
     {"graph", OPT_job, "draw it as this job stands"},
+    {"graph", OPT_strict, "warn of keys that are mapped and that no schema declares, too"},
     {"fsck", OPT_output, "text or json"},
     {"fsck", OPT_limit, "the most findings"},
     {"help", OPT_output, "text, man or markdown"},

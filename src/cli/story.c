@@ -131,9 +131,21 @@ static void say_forked(FILE *out, const struct json *event)
 
 static void say_refused(FILE *out, const struct json *event)
 {
-    put(out, event, "topic", "the signal ");
+    bool signal = json_get(event, QP_STR("other")) != NULL;
+    put(out, event, "topic", signal ? "the signal " : "no job was started by the publication on ");
     put(out, event, "other", " was refused by the job ");
     put(out, json_get(event, QP_STR("error")), "message", ": ");
+}
+
+static void say_published(FILE *out, const struct json *event)
+{
+    int64_t code = member_number(event, "code");
+    put(out, event, "topic", "published on ");
+    (void)fputs(code == 202  ? ", and more will come"
+                : code < 400 ? ", at its end"
+                             : ", as failed",
+                out);
+    put_end(out, event);
 }
 
 /* What has no words of its own: its kind, as it is, and whatever else it says. */
@@ -155,9 +167,9 @@ static void say(FILE *out, const struct json *event)
     static const struct {
         const char *kind;
         void (*say)(FILE *out, const struct json *event);
-    } all[] = {{"entered", say_entered}, {"answered", say_answered}, {"lost", say_lost},
-               {"waits", say_waits},     {"called", say_called},     {"forked", say_forked},
-               {"refused", say_refused}};
+    } all[] = {{"entered", say_entered}, {"answered", say_answered},  {"lost", say_lost},
+               {"waits", say_waits},     {"called", say_called},      {"forked", say_forked},
+               {"refused", say_refused}, {"published", say_published}};
     qp_str kind = member_text(event, "kind");
     if (str_equal(kind, QP_STR("failed")) && json_get(event, QP_STR("attempt")) != NULL) {
         say_failed(out, event);

@@ -128,6 +128,7 @@ test_publications() {
     curl -sN --max-time 20 -H "Last-Event-ID: $id" -H 'Accept: text/event-stream' "$url/v1/topics/told/events/j" > rest
     [ "$(grep -c '^event: published' rest)" = 1 ] && eventually grep -q '"job":"j".*"code":200' all && grep -q '"job":"other","seq"' all &&
         ! grep -q '^event: \(entered\|answered\)' all || { cat all rest; return 1; }
+    expect 0 'published on told, and more will come' '' history j --server "$url" && matches 'published on told, at its end' "$TMPDIR/out" || return 1
     # Each publication has started one job of the graph that has its name.
     eventually test "$("$quipu" ls -q --where 'workflow = told and status = completed' --server "$url" | wc -l)" = 3
     asks GET '/v1/topics/told/events?limit=100' && [ "$(grep -o '"kind":"published"' "$TMPDIR/out" | wc -l)" = 3 ] &&

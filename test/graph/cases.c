@@ -912,6 +912,37 @@ static void wrong(void)
     wrong_mappings();
 }
 
+static int see_heard(void *context, const void *row)
+{
+    const struct job_row *job = row;
+    if (str_equal(job->workflow, QP_STR("publish.heard"))) {
+        assert_int_equal(job->state, JOB_COMPLETED);
+        ++*(int64_t *)context;
+    }
+    return QP_OK;
+}
+
+/* One job for each publication, however often the step ran that made it. */
+static void expect_heard(int64_t expected)
+{
+    struct job_row prefix = {.ns = STORE_NS_DEFAULT};
+    struct scan scan = {
+        .table = TABLE_job, .index = -1, .prefix = &prefix, .prefix_count = 1, .limit = SIZE_MAX};
+    int64_t count = 0;
+    assert_int_equal(store_scan(run.f.s, &scan, &count, see_heard, NULL), QP_OK);
+    assert_int_equal(count, expected);
+}
+
+static void type_published(void)
+{
+    assert_int_equal(start("publish.start", "j", "{\"n\":1}"), QP_OK);
+    graphrun_expect(&run, "j", "completed", "{\"n\":1,\"y\":\"so world\"}");
+    expect_heard(2);
+    assert_int_equal(start("publish.parent", "p", "{}"), QP_OK);
+    graphrun_expect(&run, "p", "completed", "{\"first\":2,\"last\":\"so world\"}");
+    expect_heard(4);
+}
+
 const struct graph_case graph_cases[] = {
     {"trigger only", "c01", trigger_only},
     {"passthrough", "c02", passthrough},
@@ -941,6 +972,7 @@ const struct graph_case graph_cases[] = {
     {"calls", "calls", calls},
     {"pinned", "pinned", pinned},
     {"early", "pinned", early},
+    {"type published", "publishes", type_published},
     {"type worker", "types", type_worker},
     {"type await", "types", type_await},
     {"type web", "types", type_web},
