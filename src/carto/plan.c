@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "carto/format_own.h"
+#include "carto/purl.h"
 #include "carto/rows.h"
 
 struct reader {
@@ -128,13 +129,33 @@ bool plan_is_all(qp_str root)
     return root.n >= 2 && root.p[root.n - 1] == '*' && root.p[root.n - 2] == ':';
 }
 
+/* A package URL as the root that means the same. */
+static int root_of_purl(struct reader *r, size_t index, qp_str *text)
+{
+    struct carto_package p = {0};
+    int rc = purl_read(r->arena, *text, &p, r->err);
+    if (rc != QP_OK) {
+        return err_point(r->err, as_shape(r->err, rc), "/roots/%zu", index);
+    }
+    return carto_print(r->arena, text, "%.*s:%.*s%s%.*s", STR_ARG(p.id.type), STR_ARG(p.id.name),
+                       p.version.n == 0                      ? ""
+                       : str_equal(p.id.type, QP_STR("deb")) ? "="
+                                                             : "@",
+                       STR_ARG(p.version));
+}
+
 static int read_root(struct reader *r, const struct json *value, size_t index, qp_str *out_root)
 {
     struct carto_id id;
     char pointer[48];
     qp_str text = QP_NONE;
-    if (!json_as_str(value, &text) || !id_read(text, &id)) {
-        return refuse_at(r, "roots", index, "a root must be a text of the form type:name", text);
+    bool is_text = json_as_str(value, &text);
+    if (is_text && purl_is(text)) {
+        QP_TRY(root_of_purl(r, index, &text));
+    }
+    if (!is_text || !id_read(text, &id)) {
+        return refuse_at(r, "roots", index,
+                         "a root must be a text of the form type:name, or a package URL", text);
     }
     if (use_of(r, id.type) == NULL) {
         (void)snprintf(pointer, sizeof pointer, "/roots/%zu", index);

@@ -1,6 +1,6 @@
 /* plan.h - a request as it was read: what its body says, checked
  *
- *   {"roots": ["deb:gnome", "deb:curl=7.88.1-10", "deb:*"],   required; "traverse-from" is another name of it
+ *   {"roots": ["deb:gnome", "deb:curl=7.88.1-10", "deb:*"],   required; "traverse-from" is another name of it. Package URLs, too
  *    "scope": "runtime",        or build_time
  *    "depth": 3,                the deepest level; none: no limit
  *    "exclusions": ["deb:libx11-*"],

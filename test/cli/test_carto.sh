@@ -34,6 +34,11 @@ test_refused() {
     expect 2 '' "unknown package type 'rpm'; known types: deb, npm" carto rpm:x --db a.db &&
         expect 2 '' "no package 'deb:brokn'.*nearest names are broken" carto deb:brokn --db a.db &&
         expect 2 '' "no version '9' of 'deb:p1'" carto deb:p1=9 --db a.db &&
+        expect 2 '' "/roots/0: .*'pkg:deb/p1' is no package URL: its name is missing, or an escape in it is bad; one looks like pkg:deb/debian/curl" carto pkg:deb/p1 --db a.db &&
+        expect 2 '' "is no package URL: its version is empty" carto pkg:deb/debian/p1@ --db a.db &&
+        expect 2 '' "unknown package type 'rpm'" carto pkg:rpm/fedora/x@1 --db a.db &&
+        expect 2 '' "no version '9' of 'deb:p1'" carto pkg:deb/debian/p1@9 --db a.db &&
+        expect 0 '^deb:p1@1.1$' '' carto pkg:deb/debian/p1@1.1 -o tree --db a.db &&
         expect 2 '' 'pattern' carto deb:p1 -x 'deb:a b' --db a.db &&
         expect 2 '' "override of 'deb:p2'" carto deb:p1 --take deb:p2=9 --db a.db &&
         expect 2 '' 'source packages' carto deb:p1 --scope build_time --db a.db &&

@@ -59,6 +59,7 @@ test_asked_again() {
 # What is wrong with the request itself is refused before anything is asked.
 test_bad_requests() {
     expect 2 '' "'a/../x' is not a name of a package of npm: allowed are NAME and @SCOPE/NAME" carto npm:a/../x --db a.db &&
+        expect 2 '' "'a/../x' is not a name of a package of npm" carto pkg:npm/a/../x --db a.db &&
         expect 2 '' "'.x' is not a name of a package of npm" carto npm:.x --db a.db &&
         expect 2 '' "'github:a/b' for 'npm:lib' is neither a version, nor a range, nor a dist-tag" carto npm:lib@github:a/b --db a.db &&
         expect 2 '' 'before' carto npm:lib --before yesterday --db a.db &&
@@ -76,6 +77,7 @@ test_files() {
     echo '{"name":"mine","version":"0.1.0","dependencies":{"lib":"^1"},"devDependencies":{"@scope/part":"1"},"overrides":{"lib":"2.0.0"}}' > package.json
     echo '{"name":"mine","version":"0.1.0","lockfileVersion":3,"packages":{"":{"name":"mine","version":"0.1.0","dependencies":{"lib":"^1"}},"node_modules/lib":{"version":"1.0.0"}}}' > package-lock.json
     expect 0 '"nodes":2,"edges":1' '' carto npm:lib --packuments saved --db a.db &&
+        expect 0 '^npm:@scope/part@1.0.0$' '' carto pkg:npm/%40scope/part@1.0.0 --packuments saved -o tree --db a.db &&
         expect 0 'pkg:npm/lib@2.0.0' '' carto npm:./package.json --packuments saved --scope build_time --db a.db && grep -q '"nodes":3' "$TMPDIR/out" &&
         expect 0 'pkg:npm/mine@0.1.0.*pkg:npm/lib@1.0.0' '' carto npm:./package-lock.json --db a.db &&
         expect 2 '' 'without --packuments' carto npm:./package-lock.json --packuments saved --db a.db || return 1
