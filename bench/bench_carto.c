@@ -7,6 +7,8 @@
  *              apt-cache depends --recurse -i gnome and apt-rdepends gnome, whose output goes nowhere; medians
  *   W1         a job of one activity whose function does nothing, one in flight: alone
  *   Debian     closure S of all names as one job; and W1 beside it, as long as it runs
+ *   why, diff  questions about that result, seven times each: 3 and 100 paths from gnome to libc6; against the result without
+ *              libx11-6. Medians
  *
  * BENCH_PAGE=N: of Debian at most N items are in one commit (default 500). BENCH_SMOKE=1 only shows that it runs, with a list of its own and without apt.
  */
@@ -28,6 +30,7 @@
 #include "place.h"
 #include "run/handle.h"
 #include "run/traversals.h"
+#include "run/traversals_ask.h"
 
 #define LISTS "/var/lib/apt/lists"
 #define RUNS 5
@@ -328,6 +331,52 @@ static void beside(qp *q, bool smoke)
     free(with.times);
 }
 
+/* ------------------------------------------------------------------------------------------ questions */
+
+#define QUESTIONS 7
+
+/* limit 0: a difference */
+static double ask(qp *q, size_t limit, bool smoke, size_t *out_size)
+{
+    struct why_question why = {.from = QP_STR("deb:gnome"),
+                               .to = smoke ? QP_STR("deb:p7") : QP_STR("deb:libc6"),
+                               .limit = limit};
+    struct qp_err err = {0};
+    struct json_writer w;
+    struct buf text;
+    double from = now_s();
+    buf_init(&text, &q->env, 0);
+    json_writer_init(&w, &text);
+    must("question",
+         limit > 0 ? traversals_why(q, QP_NONE, QP_STR("with W1"), &why, &w, &err)
+                   : traversals_diff(q, QP_NONE, QP_STR("with W1"), QP_STR("less"), &w, &err),
+         &err);
+    *out_size = text.n;
+    buf_done(&text);
+    return now_s() - from;
+}
+
+static void questions(qp *q, bool smoke)
+{
+    static const struct {
+        const char *name;
+        size_t limit;
+    } asked[] = {{"why, 3 paths", 3}, {"why, 100 paths", 100}, {"diff", 0}};
+    int64_t items = 0;
+    (void)traverse(q, "less", "{\"roots\":[\"deb:*\"],\"exclusions\":[\"deb:libx11-6\"]}", &items);
+    for (size_t i = 0; i < ARRAY_COUNT(asked); i++) {
+        double times[QUESTIONS];
+        size_t size = 0;
+        for (int n = 0; n < QUESTIONS; n++) {
+            times[n] = ask(q, asked[i].limit, smoke, &size);
+        }
+        printf("%s: %.0f ms, the longest %.0f ms, an answer of %zu KiB\n", asked[i].name,
+               quantile(times, QUESTIONS, 50) * 1000, quantile(times, QUESTIONS, 99) * 1000,
+               size / 1024);
+    }
+    (void)fflush(stdout);
+}
+
 static int print_finding(void *context, const struct qp_finding *f)
 {
     (void)context;
@@ -371,6 +420,7 @@ int main(void)
         debian(q, "alone");
     }
     beside(q, smoke);
+    questions(q, smoke);
     must("close", qp_close(q, &err), &err);
     (void)getrusage(RUSAGE_SELF, &used);
     printf("memory: %ld MiB\n", used.ru_maxrss / 1024);
