@@ -84,8 +84,9 @@ static int read_rate(struct cli *c, int64_t *out_rate)
     rate = strtoll(typed, &end, 10);
     if (*typed < '1' || *typed > '9' || errno != 0 || rate > RATE_DEFAULT * 1000 ||
         (strcmp(end, "/s") != 0 && *end != '\0')) {
-        return cli_usage("%s: --rate is a number of jobs like 50/s, not '%s'; see quipu help %s",
-                         c->command->words, typed, c->command->words);
+        return cli_usage(
+            "%s: --rate must be a number of jobs like 50/s, got '%s'; see quipu help %s",
+            c->command->words, typed, c->command->words);
     }
     *out_rate = rate;
     return EXIT_OK;

@@ -34,11 +34,11 @@ static int keep(struct cli *c, enum option option, const char *typed, const char
     const struct option_row *row = option_at(option);
     bool many = (row->flags & MANY) != 0;
     if (c->values[option] != NULL && !many) {
-        return cli_usage("%s: %s comes twice; see quipu help %s", c->command->words, typed,
+        return cli_usage("%s: %s is given twice; see quipu help %s", c->command->words, typed,
                          c->command->words);
     }
     if (many && c->many_count[option] == CLI_MANY) {
-        return cli_usage("%s: %s comes more than %d times; see quipu help %s", c->command->words,
+        return cli_usage("%s: %s is given more than %d times; see quipu help %s", c->command->words,
                          typed, CLI_MANY, c->command->words);
     }
     c->values[option] = value;
@@ -104,7 +104,7 @@ int cli_expect(const struct cli *c, size_t least, size_t most)
                          c->command->arguments, c->command->words);
     }
     if (c->argument_count > most) {
-        return cli_usage("%s: what is '%s'? see quipu help %s", c->command->words,
+        return cli_usage("%s: unexpected argument '%s'; see quipu help %s", c->command->words,
                          c->arguments[most], c->command->words);
     }
     return EXIT_OK;
@@ -115,7 +115,7 @@ int cli_duration(struct cli *c, enum option option, qp_ms *out_ms)
     if (!cli_has(c, option) || span_parse(str_from(c->values[option]), out_ms, NULL) == QP_OK) {
         return EXIT_OK;
     }
-    return cli_usage("%s: %s is a duration like 30s or 1h30m, not '%s'; see quipu help %s",
+    return cli_usage("%s: %s must be a duration like 30s or 1h30m, got '%s'; see quipu help %s",
                      c->command->words, cli_named(c, option), c->values[option], c->command->words);
 }
 
@@ -131,7 +131,7 @@ int cli_number(struct cli *c, enum option option, int64_t least, int64_t most, i
     number = strtoll(typed, &end, 10);
     if (*typed < '0' || *typed > '9' || *end != '\0' || errno != 0 || number < least ||
         number > most) {
-        return cli_usage("%s: %s is a number from %lld to %lld, not '%s'; see quipu help %s",
+        return cli_usage("%s: %s must be between %lld and %lld, got '%s'; see quipu help %s",
                          c->command->words, cli_named(c, option), (long long)least, (long long)most,
                          typed, c->command->words);
     }

@@ -350,7 +350,7 @@ static int stage_approve(struct demo *d)
             printf("\n");
         }
     } else {
-        printf("   nobody is at a terminal: the demo approves it itself\n");
+        printf("   no person is at a terminal: the demo approves it itself\n");
         pause_for(d, 1500);
     }
     return status != EXIT_OK ? status

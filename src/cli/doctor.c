@@ -191,7 +191,7 @@ static void check_topics(struct doctor *d)
         if (member_number(topic, "ready") > 0 && member_number(topic, "workers") == 0) {
             all_served = false;
             find(d, WARNING, "workers", "start a worker: see docs/workers.md",
-                 cli_text(d->c, "nobody serves the topic '%.*s', and %lld tasks wait",
+                 cli_text(d->c, "no worker serves the topic '%.*s', and %lld tasks wait",
                           STR_ARG(member_text(topic, "name")),
                           (long long)member_number(topic, "ready")));
         }

@@ -63,11 +63,11 @@ static int parse_numbers(struct fsck *f)
     f->check.limit = f->limit == NULL ? 0 : positive(f->limit);
     f->check.max_tries = f->max_tries == NULL ? 0 : positive(f->max_tries);
     if (f->limit != NULL && f->check.limit == 0) {
-        return cli_usage("fsck: --limit is a positive number, not '%s'; see quipu help fsck",
+        return cli_usage("fsck: --limit must be at least 1, got '%s'; see quipu help fsck",
                          f->limit);
     }
     if (f->max_tries != NULL && f->check.max_tries == 0) {
-        return cli_usage("fsck: --max-tries is a positive number, not '%s'; see quipu help fsck",
+        return cli_usage("fsck: --max-tries must be at least 1, got '%s'; see quipu help fsck",
                          f->max_tries);
     }
     return EXIT_OK;
@@ -94,7 +94,8 @@ static int take(struct fsck *f, struct cli *c)
     f->selftest = cli_has(c, OPT_selftest);
     f->format = cli_has(c, OPT_output) ? c->values[OPT_output] : "text";
     if (strcmp(f->format, "text") != 0 && strcmp(f->format, "json") != 0) {
-        return cli_usage("fsck: output is text or json, not '%s'; see quipu help fsck", f->format);
+        return cli_usage("fsck: --output must be text or json, got '%s'; see quipu help fsck",
+                         f->format);
     }
     return parse_numbers(f);
 }

@@ -119,7 +119,7 @@ int command_graph(struct cli *c)
     int status = cli_expect(c, 1, 1);
     if (status == EXIT_OK && output != NULL && form_of(output) == NULL &&
         (of_job || strcmp(output, "json") != 0)) {
-        return cli_usage("graph: output is %s, not '%s'; see quipu help graph",
+        return cli_usage("graph: --output must be %s, got '%s'; see quipu help graph",
                          of_job ? "dot, mermaid or text with --job" : "dot, mermaid, text or json",
                          output);
     }

@@ -7,7 +7,18 @@
 #include "cli/option_notes.h"
 #include "cli/words.h"
 
+#define SUMMARY_COLUMN 22
 #define ABOUT_COLUMN 26 /* where the explanation of an option begins */
+
+/* The rest of a line; on a terminal it is wrapped. */
+static void print_about(FILE *out, const char *about, int column)
+{
+    if (out == stdout) {
+        print_wrapped(str_from(about), column);
+    } else {
+        (void)fprintf(out, "%s\n", about);
+    }
+}
 
 static void print_option(FILE *out, const struct command *command, enum option option)
 {
@@ -26,11 +37,7 @@ static void print_option(FILE *out, const struct command *command, enum option o
     } else {
         (void)fprintf(out, "%s\n%*s ", shown, ABOUT_COLUMN + 5, "");
     }
-    if (out == stdout) {
-        print_wrapped(str_from(about), ABOUT_COLUMN + 6);
-    } else {
-        (void)fprintf(out, "%s\n", about);
-    }
+    print_about(out, about, ABOUT_COLUMN + 6);
 }
 
 /* A paragraph in lines that fit a terminal. */
@@ -128,7 +135,8 @@ void help_list(FILE *out)
         (void)fprintf(out, " %s\n", groups[g].title);
         for (size_t i = 0; (command = command_at(i)) != NULL; i++) {
             if (group_of(command) == g) {
-                (void)fprintf(out, "  %-19s %s\n", command->words, command->summary);
+                (void)fprintf(out, "  %-19s ", command->words);
+                print_about(out, command->summary, SUMMARY_COLUMN);
             }
         }
     }
@@ -155,8 +163,8 @@ int command_help(struct cli *c)
         return EXIT_OK;
     }
     if (strcmp(format, "text") != 0) {
-        return cli_usage("help: output is text, man or markdown, not '%s'; see quipu help help",
-                         format);
+        return cli_usage(
+            "help: --output must be text, man or markdown, got '%s'; see quipu help help", format);
     }
     if (c->argument_count == 0) {
         help_list(stdout);

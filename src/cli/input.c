@@ -70,7 +70,7 @@ static int check_value(struct cli *c, const char *argument, qp_str name, qp_str 
 
 static int refuse_argument(struct cli *c, const char *argument)
 {
-    return cli_fail(c, EXIT_USAGE, "'%s' is no name=text, name:=JSON, @FILE or JSON", argument);
+    return cli_fail(c, EXIT_USAGE, "'%s' is not name=text, name:=JSON, @FILE or JSON", argument);
 }
 
 /* One member of the object. */

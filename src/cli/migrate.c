@@ -99,8 +99,9 @@ static int take(struct migrate *m, const struct cli *c)
     }
     return strcmp(m->format, "text") == 0 || strcmp(m->format, "json") == 0
                ? EXIT_OK
-               : cli_usage("migrate: output is text or json, not '%s'; see quipu help migrate",
-                           m->format);
+               : cli_usage(
+                     "migrate: --output must be text or json, got '%s'; see quipu help migrate",
+                     m->format);
 }
 
 /* --------------------------------------------------------------------------------------- places */

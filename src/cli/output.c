@@ -24,7 +24,7 @@ int output_kind(const struct cli *c, enum output *out_kind)
         }
     }
     return cli_usage(
-        "%s: output is text, wide, json, jsonl, yaml or name, not '%s'; see quipu help %s",
+        "%s: --output must be text, wide, json, jsonl, yaml or name, got '%s'; see quipu help %s",
         c->command->words, c->values[OPT_output], c->command->words);
 }
 

@@ -78,7 +78,7 @@ int command_run(struct cli *c)
     if (cli_has(c, OPT_db) && cli_place_is_url(c->values[OPT_db])) {
         return cli_fail_next(
             c, EXIT_USAGE, "quipu serve --store URL",
-            "of a database that others share nobody knows when nothing is left to do");
+            "a database that others share may get new work at any time, so this would not end");
     }
     qp_options_init(&options);
     options.path = cli_place_path(cli_has(c, OPT_db) ? c->values[OPT_db] : DEFAULT_FILE);

@@ -120,7 +120,7 @@ int cli_fail_next(const struct cli *c, enum cli_exit code, const char *next, con
 
 void cli_error(const char *command, const struct qp_err *err, int rc)
 {
-    (void)fprintf(stderr, "quipu: %s: ", command); /* nobody is left to tell */
+    (void)fprintf(stderr, "quipu: %s: ", command); /* stderr is the last place */
     print_safe(err->text[0] != '\0' ? err->text : qp_code_text(rc));
     (void)fprintf(stderr, "; see quipu help %s\n", command);
 }

@@ -19,7 +19,7 @@ int command_version(struct cli *c)
     } else if (strcmp(format, "json") == 0) {
         printf("{\"version\":\"%s\"}\n", qp_version());
     } else {
-        return cli_usage("version: output is text or json, not '%s'; see quipu help version",
+        return cli_usage("version: --output must be text or json, got '%s'; see quipu help version",
                          format);
     }
     return EXIT_OK;

@@ -38,9 +38,9 @@ test_version() {
 }
 
 test_version_usage() {
-    whole 2 "" "quipu: version: output is text or json, not 'xml'; see quipu help version" version -o xml &&
+    whole 2 "" "quipu: version: --output must be text or json, got 'xml'; see quipu help version" version -o xml &&
         whole 2 "" "quipu: version: -o needs a value; see quipu help version" version -o &&
-        whole 2 "" "quipu: version: what is 'extra'\\? see quipu help version" version extra
+        whole 2 "" "quipu: version: unexpected argument 'extra'; see quipu help version" version extra
 }
 
 test_help_lists_every_command() {

@@ -76,13 +76,13 @@ test_json() {
 }
 
 test_usage() {
-    expect 2 "" "quipu: fsck: --limit is a positive number" fsck "$healthy" --limit 0 &&
-        expect 2 "" "quipu: fsck: --limit is a positive number" fsck "$healthy" --limit 1x &&
-        expect 2 "" "quipu: fsck: --max-tries is a positive number" fsck "$healthy" --max-tries no &&
+    expect 2 "" "quipu: fsck: --limit must be at least 1" fsck "$healthy" --limit 0 &&
+        expect 2 "" "quipu: fsck: --limit must be at least 1" fsck "$healthy" --limit 1x &&
+        expect 2 "" "quipu: fsck: --max-tries must be at least 1" fsck "$healthy" --max-tries no &&
         expect 2 "" "quipu: fsck: --db needs a value" fsck --db &&
-        expect 2 "" "quipu: fsck: output is text or json, not 'xml'" fsck -o xml &&
+        expect 2 "" "quipu: fsck: --output must be text or json, got 'xml'" fsck -o xml &&
         expect 2 "" "quipu: fsck: unknown option '--fix'" fsck --fix &&
-        expect 2 "" "quipu: fsck: what is 'second'" fsck first second &&
+        expect 2 "" "quipu: fsck: unexpected argument 'second'" fsck first second &&
         expect 2 "" "there is no rule 'Q7'" fsck "$healthy" --rule Q7
 }
 

@@ -33,7 +33,7 @@ test_more_than_are_told() {
 test_usage() {
     expect 2 '' 'graph' graph &&
         expect 2 '' "no-such.yaml.: No such file" graph no-such.yaml &&
-        expect 2 '' "output is dot, mermaid, text or json, not 'svg'" graph a.yaml -o svg
+        expect 2 '' "output must be dot, mermaid, text or json, got 'svg'" graph a.yaml -o svg
 }
 
 test_stdin() {

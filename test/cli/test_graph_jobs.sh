@@ -69,8 +69,8 @@ test_codes_of_signals() {
         expect 0 '' '^delivered$' signal answer name=bob word=no --code 409 --id no "${at[@]}" && run &&
         expect 0 '' '^delivered before$' signal answer name=bob word=no --code 409 --id no "${at[@]}" &&
         expect 0 '^\{"last":"no","agreed":false\}$' '' wait bob "${at[@]}" &&
-        expect 2 '' "code is a number from 200 to 599, not '199'" signal answer name=bob --code 199 "${at[@]}" &&
-        expect 2 '' "not '2x2'" signal answer name=bob --code 2x2 "${at[@]}" &&
+        expect 2 '' "code must be between 200 and 599, got '199'" signal answer name=bob --code 199 "${at[@]}" &&
+        expect 2 '' "got '2x2'" signal answer name=bob --code 2x2 "${at[@]}" &&
         expect 0 '' ' 0 errors' fsck f.db
 }
 
@@ -114,7 +114,7 @@ YAML
         { cat "$TMPDIR/out"; return 1; }
     expect 3 '' "no graph at 'ask.nobody' has stats.*next: quipu workflows ls" stats ask.nobody "${at[@]}" &&
         expect 0 '^jobs +0$' 'the data have no key.*as name=text' stats sale.made --range 2h "${at[@]}" &&
-        expect 2 '' "range is a duration" stats sale.made --range long "${at[@]}"
+        expect 2 '' "range must be a duration" stats sale.made --range long "${at[@]}"
 }
 
 # call BODY: one call of a worker
@@ -207,7 +207,7 @@ test_colours() {
         expect 0 'heard.*:::state5$' '' graph jobs.yaml --job ann -o mermaid "${at[@]}" && matches 'agreed.*:::state9$' "$TMPDIR/out" &&
         matches 'classDef state5 fill:#ffdd88' "$TMPDIR/out" &&
         expect 0 '^  7 do \(worker\)' '' graph jobs.yaml --job f "${at[@]}" &&
-        expect 2 '' "dot, mermaid or text with --job, not 'json'" graph jobs.yaml --job f -o json "${at[@]}" &&
+        expect 2 '' "dot, mermaid or text with --job, got 'json'" graph jobs.yaml --job f -o json "${at[@]}" &&
         expect 3 '' "no job 'nope'" graph jobs.yaml --job nope "${at[@]}" || return 1
     sed "s/version: '1'/version: '2'/" jobs.yaml > two.yaml
     expect 0 '^  7 do' 'the job is one of jobs/1, and the file is jobs/2' graph two.yaml --job f "${at[@]}"
@@ -225,11 +225,11 @@ test_bad_input() {
             expect 2 '' "nowhere.yaml': No such file" $command nowhere.yaml "${at[@]}" || return 1
     done
     for command in 'start ask' 'signal answer name=ann' 'stats ask'; do
-        expect 2 '' "'word' is no name=text, name:=JSON, @FILE or JSON; next: quipu help" $command a=b word "${at[@]}" &&
+        expect 2 '' "'word' is not name=text, name:=JSON, @FILE or JSON; next: quipu help" $command a=b word "${at[@]}" &&
             expect 2 '' 'n:=none: .*next: n=none when a text is meant' $command n:=none "${at[@]}" &&
-            expect 2 '' "'=b' is no name=text" $command a=b =b "${at[@]}" || return 1
+            expect 2 '' "'=b' is not name=text" $command a=b =b "${at[@]}" || return 1
     done
-    expect 2 '' "'word' is no name=text" start ask word "${at[@]}" && expect 2 '' "'word' is no name=text" stats ask word "${at[@]}" &&
+    expect 2 '' "'word' is not name=text" start ask word "${at[@]}" && expect 2 '' "'word' is not name=text" stats ask word "${at[@]}" &&
         expect 3 '' 'without a job: quipu signal answer name=text' signal answer word "${at[@]}" &&
         expect 2 '' "the payload lacks what hooks at 'answer' are found by: name \(jobs/1\)" signal answer nam=ann "${at[@]}" &&
         expect 3 '' "no deployed graph has a hook at 'answers'.*; next: quipu workflows ls" signal answers name=ann "${at[@]}" &&

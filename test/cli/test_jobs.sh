@@ -49,8 +49,8 @@ test_input() {
         expect 0 '"input":\{"x":"some text\\n","y":\{"from":"file"\},"z":""\}' '' show c -o json --db f.db &&
         expect 0 - '' start t 42 --id d --db f.db &&
         expect 2 '' "^quipu: start: x:=\{: .*at byte" start t 'x:={' --db f.db &&
-        expect 2 '' "'nonsense' is no name=text|input: " start t nonsense --db f.db &&
-        expect 2 '' "'=x' is no name=text" start t =x b=c --db f.db &&
+        expect 2 '' "'nonsense' is not name=text|input: " start t nonsense --db f.db &&
+        expect 2 '' "'=x' is not name=text" start t =x b=c --db f.db &&
         expect 2 '' 'input: .*twice' start t x=1 x=2 --db f.db &&
         expect 2 '' "'missing.json': No such file" start t @missing.json --db f.db
 }
@@ -155,8 +155,8 @@ body_lists() {
         expect 0 '^j-6$' '' ls -q --limit 2 --cursor "$cursor" $where &&
         expect 0 '^  -$' '' ls -o yaml --limit 1 $where &&
         expect 2 '' "no such field.*next: quipu help ls" ls --where 'stat=1' $where &&
-        expect 2 '' '--limit is a number' ls --limit 0 $where &&
-        expect 2 '' 'output is text, wide, json' ls -o xml $where &&
+        expect 2 '' '--limit must be between' ls --limit 0 $where &&
+        expect 2 '' 'output must be text, wide, json' ls -o xml $where &&
         expect 2 '' 'order' ls --order sideways $where &&
         expect 0 '^greet +7 +0' '' topics $where &&
         expect 0 '^ID +WORKFLOW' '' parked $where
@@ -200,8 +200,8 @@ body_bulk() {
         expect 0 '^\{"batch":"[0-9a-f-]{36}","done":0,"refused":0\}$' '' cancel --where 'status=running' --yes -o json $where &&
         expect 0 '^[0-9a-f-]{36}$' '' retry --where 'status=cancelled' --yes -q $where &&
         expect 0 '^done +5$' '' batches show "$(cat "$TMPDIR/out")" $where &&
-        expect 2 '' '--rate is a number' cancel --where 'status=running' --yes --rate fast $where &&
-        expect 2 '' "what is 'b-1'" cancel b-1 --where 'status=running' --yes $where
+        expect 2 '' '--rate must be a number' cancel --where 'status=running' --yes --rate fast $where &&
+        expect 2 '' "unexpected argument 'b-1'" cancel b-1 --where 'status=running' --yes $where
 }
 test_bulk() { on_both body_bulk; }
 
@@ -225,7 +225,7 @@ body_signal() {
         expect 0 '"accepted":true,"outcome":"kept","repeated":false' '''' signal approve --key somebody '{"a":1}' --ttl 1h -o json $where &&
         expect 3 '' "no job 'nope'" signal nope approve $where &&
         expect 3 '' 'no deployed graph has a hook' signal s $where &&
-        expect 2 '' 'is a duration' signal s approve --ttl soon $where
+        expect 2 '' 'must be a duration' signal s approve --ttl soon $where
 }
 test_signal() { on_both body_signal; }
 
@@ -274,7 +274,7 @@ body_limits() {
         expect 0 '^charge, key \*: no limit of its own$' '' limits rm charge --key '*' $where &&
         expect 3 '' "topic 'charge' has no limit for key '\*'" limits rm charge --key '*' $where &&
         expect 3 '' "topic 'other' has no limit for jobs without a key" limits rm other $where &&
-        expect 2 '' '--max is missing' limits set charge $where && expect 2 '' '--max is a number from 0 to 2147483647' limits set charge --max -1 $where &&
+        expect 2 '' '--max is missing' limits set charge $where && expect 2 '' '--max must be between 0 and 2147483647' limits set charge --max -1 $where &&
         expect 2 '' 'TOPIC is missing' limits set --max 1 $where && [ "$("$quipu" limits ls --all -q $where | wc -l)" = 2 ]
 }
 test_limits() {

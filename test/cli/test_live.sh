@@ -109,7 +109,7 @@ test_demo() {
     mkdir tmp
     TMPDIR=$PWD/tmp "$quipu" demo --fast < /dev/null > story 2> talk || { cat story talk; return 1; }
     matches 'SIGKILL' story && matches 'it recovered in [0-9.]+ ms' story && matches 'reserve +called 1 time$' story &&
-        matches 'charge +called 1 time$' story && matches 'nobody is at a terminal' story && matches 'order-1001 is completed' story &&
+        matches 'charge +called 1 time$' story && matches 'no person is at a terminal' story && matches 'order-1001 is completed' story &&
         matches ' 1 jobs, 0 errors, 0 warnings' story && matches '101100000000001' story && [ ! -s talk ] &&
         [ -z "$(ls tmp)" ] && ! grep -q $'\033' story
 }

@@ -54,7 +54,7 @@ test_usage() {
         expect 2 "" "and the destination with --to" migrate --from a.db &&
         expect 2 "" "--from needs a value" migrate --to b.db --from &&
         expect 2 "" "unknown option '--force'" migrate --force &&
-        expect 2 "" "output is text or json, not 'xml'" migrate --from a.db --to b.db -o xml &&
+        expect 2 "" "--output must be text or json, got 'xml'" migrate --from a.db --to b.db -o xml &&
         expect 2 "" "a place is a file or a URL, and not empty" migrate --from a.db --to sqlite: &&
         expect 2 "" "a place is sqlite:FILE, FILE or postgres" migrate --from a.db --to mysql://x/y &&
         expect 0 "usage: quipu migrate .options. --from PLACE --to PLACE" "" help migrate &&

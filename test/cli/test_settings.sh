@@ -67,8 +67,8 @@ test_bad_configuration() {
         expect 2 '' "'gone.toml': No such file" ls --config gone.toml &&
         expect 2 '' "'.': Is a directory" ls --config . || return 1
     echo 'max_connections = 0' > zero.toml
-    expect 2 '' '--max-connections .zero.toml:1. is a number from 1 .*see quipu help serve' serve --config zero.toml &&
-        QUIPU_KEEP=soon expect 2 '' '--keep .QUIPU_KEEP. is a duration' serve
+    expect 2 '' '--max-connections .zero.toml:1. must be between 1 and .*see quipu help serve' serve --config zero.toml &&
+        QUIPU_KEEP=soon expect 2 '' '--keep .QUIPU_KEEP. must be a duration' serve
 }
 
 # shown NAME VALUE ORIGIN ARGUMENT...: the row of config show
@@ -149,7 +149,7 @@ test_doctor() {
     expect 0 'ok +token +known as' '' doctor --server "$url" --token-file data/admin.token &&
         expect 5 'error +token +.*next: quipu doctor --token-file' '' doctor --server "$url" &&
         "$quipu" start t --server "$url" --token-file data/admin.token > /dev/null &&
-        expect 0 "warning +workers +nobody serves the topic 't', and 1 tasks wait; next: start a worker" '' \
+        expect 0 "warning +workers +no worker serves the topic 't', and 1 tasks wait; next: start a worker" '' \
             doctor --server "$url" --token-file data/admin.token &&
         expect 0 'ok +lock +a process works on it \(quipu [0-9]+\)' '' doctor --db data/quipu.db &&
         chmod 644 data/quipu.db &&

@@ -23,8 +23,8 @@ body() {
         echo "SELECT 'from a file' AS x" > q.sql && sql 0 '^from a file$' '' @q.sql && stdin=q.sql sql 0 '^from a file$' '' - &&
         sql 2 '' 'only SELECT, and only from v_jobs.*next: quipu help sql' 'SELECT hash FROM qp_access' &&
         sql 2 '' 'no such column: nope' 'SELECT nope FROM v_jobs' && sql 2 '' 'SELECT is missing' &&
-        sql 2 '' "'gone.sql': No such file" @gone.sql && sql 2 '' 'output is text' 'SELECT 1' -o xml &&
-        sql 2 '' '--limit is a number from 1 to 100000' 'SELECT 1' --limit 0 && sql 2 '' 'timeout: it is' 'SELECT 1' --timeout 1h &&
+        sql 2 '' "'gone.sql': No such file" @gone.sql && sql 2 '' 'output must be text' 'SELECT 1' -o xml &&
+        sql 2 '' '--limit must be between 1 and 100000' 'SELECT 1' --limit 0 && sql 2 '' 'timeout: it is' 'SELECT 1' --timeout 1h &&
         sql 1 '' 'took too long' 'WITH r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r' --timeout 100ms
 }
 

@@ -8,7 +8,7 @@ test_options_in_front() {
     expect 0 '^j$' '' --db f.db start t --id j && expect 0 '^j$' '' --db=f.db -q ls && expect 0 '^j$' '' -o name --no-color --db f.db ls &&
         expect 0 '^NAME' '' --db f.db namespaces ls && expect 2 '' "unknown command 'lss' \(nearest: ls\)" --db f.db lss &&
         expect 2 '' "a command is missing behind 'f.db'" --db f.db && expect 2 '' "'--where' is no option that stands in front" --where x ls &&
-        expect 2 '' '--db comes twice' --db f.db ls --db f.db && expect 0 '^usage: quipu ls' '' --db f.db ls --help &&
+        expect 2 '' '--db is given twice' --db f.db ls --db f.db && expect 0 '^usage: quipu ls' '' --db f.db ls --help &&
         expect 0 '^usage: quipu COMMAND' '' --help
 }
 

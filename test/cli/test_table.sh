@@ -39,10 +39,10 @@ test_every_option_is_taken() {
 
 test_nearest() {
     expect 2 '' "unknown option '--were' \(nearest: --where\); see quipu help ls" ls --were x &&
-        expect 2 '' '--limit comes twice' ls --limit 1 --limit 2 &&
+        expect 2 '' '--limit is given twice' ls --limit 1 --limit 2 &&
         expect 2 '' '--where needs a value' ls --where &&
         expect 2 '' '--all=1 takes no value' ls --all=1 &&
-        expect 2 '' "what is 'extra'" ls extra &&
+        expect 2 '' "unexpected argument 'extra'" ls extra &&
         expect 2 '' "--db and --server: one of them" ls --db a --server b &&
         expect 3 '' 'there is no such store; next: quipu serve' ls --db=missing.db &&
         expect 2 '' "a server is http" ls --server ftp://x &&
@@ -105,7 +105,7 @@ test_manual() {
     for code in 0 1 2 3 4 5 6 7 10 11 12 13 130; do
         grep -qx "\.B $code" "$TMPDIR/out" || { echo "no exit code $code"; return 1; }
     done
-    expect 2 '' 'output is text, man or markdown' help -o pdf &&
+    expect 2 '' 'output must be text, man or markdown' help -o pdf &&
         diff <("$quipu" help -o markdown) "$root/docs/cli.md"
 }
 

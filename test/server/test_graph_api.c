@@ -324,7 +324,7 @@ static void running(void **state)
                 "\"receipt\":\"r1\"}}");
     expect_part(
         "GET", "/v1/jobs/j/activities", NULL, 200,
-        "{\"address\":\"ship,0,0,0\",\"topic\":\"shop.shipped\",\"type\":\"hook\",\"category\":\"A\",\"digit\":\"5\","
+        "{\"address\":\"ship,0,0,0\",\"name\":\"ship\",\"mark\":\"waiting\",\"topic\":\"shop.shipped\",\"type\":\"hook\",\"category\":\"A\",\"digit\":\"5\","
         "\"status\":\"paused\"");
     expect_part("POST", "/v1/signals", "{\"topic\":\"no.hook\",\"payload\":{\"id\":\"j\"}}", 404,
                 "not_found");

@@ -62,8 +62,8 @@ test_refusals() {
         refused 'up to 65535' --data-dir d1 --listen 127.0.0.1:99999 &&
         refused 'up to 65535' --data-dir d1 --listen 127.0.0.1:-1 &&
         refused 'unknown option' --data-dri d1 &&
-        refused 'comes twice' --data-dir d1 --data-dir d2 &&
-        refused '--max-body is' --data-dir d1 --max-body 12 &&
+        refused 'is given twice' --data-dir d1 --data-dir d2 &&
+        refused '--max-body must be' --data-dir d1 --max-body 12 &&
         mkdir -m 755 open && refused 'chmod 700' --data-dir open --listen 127.0.0.1:0 &&
         "$quipu" serve --help | grep -q -- --listen
 }

@@ -47,6 +47,8 @@ static void test_takes(void **state)
         {"workflow=checkout", true},
         {"topic=checkout", true},
         {"workflow=\"checkout\"", true},
+        {"workflow='checkout'", true},
+        {"id!='it\\'s'", true},
         {"workflow=check", false},
         {"workflow!=check", true},
         {"id=order-17", true},
