@@ -30,6 +30,7 @@ before_each() {
 }
 
 test_example() {
+    local format
     serve && ask carto register req --mode ordered > out || return 1
     work "$root/examples/requirements" select && work "$root/examples/requirements" resolve || return 1
     ask carto req:shop -o tree > out || return 1
@@ -46,6 +47,10 @@ req:shop@2.0
   req:mail (METADATA_MISSING: the folder has no 'mail')
 TREE
     diff expected out || return 1
+    ask carto req:shop --id shop > out && mkdir shop && for format in json dot mermaid cyclonedx spdx; do
+        ask carto result shop -o $format > shop/$format || return 1
+    done
+    command node "$root/test/carto/formats.js" shop && nop -p shop/dot > /dev/null || return 1
     ask carto types > out && grep -Eq '^req +ordered +false +carto.select.req +carto.resolve.req' out || { cat out; return 1; }
     ask carto req:web@2.0 --take req:escape=1.0 > out && grep -q 'pkg:req/escape@1.0' out || { cat out; return 1; }
     QUIPU_SERVER=$url expect 2 '' "unknown package type 'rpm'; known types: deb, npm, req" carto rpm:x --token-file data/admin.token &&

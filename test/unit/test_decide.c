@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "kernel/deciding.h"
 #include "support/enginetest.h"
 
 static struct enginetest x;
