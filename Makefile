@@ -375,7 +375,7 @@ WAITING          := %/server/test_outage %/server/test_serve_kill %/e2e/test_bla
                     %/flow/test_cancel_kill %/cli/test_migrate_postgres.sh %/server/test_serve.sh %/server/test_flow_drills.sh %/server/test_flow_upgrade.sh %/server/test_flow_mixed.sh %/server/test_flow_perl.sh %/server/test_flow_work \
                     %/server/test_http %/server/test_attack %/server/test_idle_polls %/server/test_faults %/server/test_reception \
                     %/unit/test_misuse %/unit/test_ready %/unit/test_builtin %/unit/test_limits %/unit/test_level \
-                    %/store/test_pg_wake %/store/test_pg_copy %/crash/test_pg_limits %/carto/test_external.sh %/cli/test_carto_npm.sh
+                    %/store/test_pg_wake %/store/test_pg_copy %/crash/test_pg_limits %/carto/test_external.sh %/cli/test_carto_npm.sh %/cli/test_agent_traces.sh
 long_first        = $(filter $(LONG),$(1)) $(filter-out $(LONG) $(WAITING),$(1)) --beside $(filter $(WAITING),$(1))
 LANE_CHECK       := $(call long_first,$(LINT) $(CHECK_PROGRAMS) $(TEST_SCRIPTS))
 LANE_TORTURE     := $(LINT) $(TORTURE_PROGRAMS) $(TEST_SCRIPTS)

@@ -18,6 +18,7 @@
 struct agents {
     struct qp_env env;
     const int64_t *lead_ms; /* NULL: instances live by the store's clock */
+    qp_ms lease_ms;         /* of a task at a worker elsewhere, at least (attempt_lease) */
 };
 
 struct acting {

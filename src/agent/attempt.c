@@ -99,7 +99,7 @@ static int child_started(struct turn *t, const struct status *status)
 
 int attempt_begin(struct turn *t, const struct status *status)
 {
-    struct task_for task = {.act = t->act, .topic = t->act->topic};
+    struct task_for task = {.act = t->act, .topic = t->act->topic, .behind = true};
     QP_ASSERT(status->work.type != WORK_WAIT);
     if (is_job_here(t, status)) {
         QP_TRY(call_job(t, status));
@@ -227,7 +227,15 @@ int attempt_claimed(void *context, struct bundle *b, const struct act_row *act,
     }
     QP_TRY(rows_get_definition(&b->commit->arena, act->input, &status));
     out_notices->late_ms = status.work.max_processing_ms;
+    out_notices->lease_ms = attempt_lease(agents, &status);
     return QP_OK;
+}
+
+qp_ms attempt_lease(const struct agents *agents, const struct status *status)
+{
+    qp_ms limit = status->work.max_processing_ms;
+    qp_ms lease = limit > LIMIT_LEASE_MS / 2 ? LIMIT_LEASE_MS : 2 * limit;
+    return lease > agents->lease_ms ? lease : agents->lease_ms;
 }
 
 /* ----------------------------------------------------------------------------------------- notices */
@@ -342,10 +350,13 @@ int attempt_again(struct turn *t, qp_ms delay_ms)
 
 int attempt_job_enter(struct turn *t)
 {
+    struct task_for task = {.act = t->act, .topic = t->act->topic, .behind = true};
     struct agent_start start;
     QP_TRY(acting_start(t, &start));
     QP_TRY(put_job_attempt(t, start.attempt));
-    return turn_task(t, t->act->topic);
+    t->works = true;
+    QP_TRY(step_guid(t->bundle, t->site.guid, QP_STR("task"), &task.guid));
+    return turn_task_for(t, &task);
 }
 
 int attempt_job_work(struct turn *t, struct work *work)

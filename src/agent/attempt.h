@@ -26,6 +26,9 @@ int attempt_end(struct turn *t, const struct status *status) QP_MUST_USE;
 /* Whether the end of an attempt shows that it had begun. */
 bool attempt_began(const struct turn *t, const struct status *status);
 
+/* The lease of a task of this work: twice its maxProcessingTime, at least that of the kind, at most LIMIT_LEASE_MS. */
+qp_ms attempt_lease(const struct agents *agents, const struct status *status);
+
 /* program.claimed, notice, again. */
 int attempt_claimed(void *context, struct bundle *b, const struct act_row *act,
                     struct claim_notices *out_notices) QP_MUST_USE;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "agent/acting.h"
+#include "agent/attempt.h"
 #include "agent/draft_text.h"
 #include "agent/members.h"
 #include "agent/program.h"
@@ -24,6 +25,7 @@ static int open_state(const struct face_options *options, void **out_state)
         return QP_E_NOMEM;
     }
     agents->env = *options->env;
+    agents->lease_ms = LIMIT_AGENT_LEASE_MS;
     *out_state = agents;
     return QP_OK;
 }
@@ -42,6 +44,13 @@ static struct program program_of(void *state)
 void agents_lead(struct agents *agents, const int64_t *now_ms)
 {
     agents->lead_ms = now_ms;
+}
+
+void agents_lease(struct agents *agents, qp_ms least_ms)
+{
+    QP_ASSERT(least_ms > 0);
+    QP_ASSERT(least_ms <= LIMIT_LEASE_MS);
+    agents->lease_ms = least_ms;
 }
 
 /* ------------------------------------------------------------------------------------------ questions */
@@ -117,6 +126,7 @@ struct told {
     qp_str status;
     qp_str output;
     qp_str error;
+    qp_str decision;
     int64_t again; /* + 1 */
     bool tries_again;
 };
@@ -125,10 +135,11 @@ static int read_told(struct turn *t, const struct bringing *x, struct told *out,
 {
     struct raw_walk w = {.rest = x->told};
     const struct member members[] = {TEXT("status", &out->status), TEXT("output", &out->output),
-                                     RAW("error", &out->error), NUMBER("again", &out->again)};
+                                     RAW("error", &out->error), RAW("decision", &out->decision),
+                                     NUMBER("again", &out->again)};
     *out = (struct told){0};
     if (members_read(turn_arena(t), x->told, members, ARRAY_COUNT(members)) != QP_OK) {
-        return refuse(err, "", "a result has status, output, error and again");
+        return refuse(err, "", "a result has status, output, error, decision and again");
     }
     while (raw_each(&w)) {
         out->tries_again |= str_equal(w.key, QP_STR("again"));
@@ -162,10 +173,31 @@ static int park_decision(struct turn *t, const struct state_error *error, const 
     return QP_OK;
 }
 
+/* Whether the decision fits is asked before it counts. */
+static int check_decision(struct turn *t, qp_str text, struct qp_err *err)
+{
+    struct acting a;
+    struct draft draft;
+    if (text.n > LIMIT_FLOW_DECISION_SIZE) {
+        return err_set(err, QP_E_TOO_LARGE, "decision_too_large: it has %zu bytes, the limit is %d",
+                       text.n, LIMIT_FLOW_DECISION_SIZE);
+    }
+    QP_TRY(acting_load(&a, t, WINDOW_WAITS | WINDOW_BATCH));
+    if (!a.s.decision_ongoing || a.s.parked) {
+        return QP_E_STALE; /* it was taken, or the instance is over; the fence of the task is compared later */
+    }
+    return draft_read(turn_arena(t), text, &a.s, err, &draft);
+}
+
 static int decision_told(struct turn *t, const struct told *told, struct bringing *x,
                          struct qp_err *err)
 {
     struct state_error error;
+    if (str_equal(told->status, QP_STR("decided")) && !str_is_none(told->decision)) {
+        x->kind = RESULT_DONE;
+        x->output = told->decision;
+        return check_decision(t, told->decision, err);
+    }
     if (str_equal(told->status, QP_STR("lost"))) {
         x->kind = RESULT_BACK;
         x->counts = true;
@@ -177,7 +209,8 @@ static int decision_told(struct turn *t, const struct told *told, struct bringin
         return park_decision(t, &error, "modified", x, err);
     }
     if (!str_equal(told->status, QP_STR("failed"))) {
-        return refuse(err, "/status", "of a decision the status is failed, modified or lost");
+        return refuse(err, "/status",
+                      "of a decision the status is decided, failed, modified or lost");
     }
     QP_TRY(read_error(t, told->error, &error, err));
     return park_decision(t, &error, "decision_failed", x, err);
@@ -205,22 +238,6 @@ static int work_told(struct turn *t, const struct told *told, struct bringing *x
         return QP_OK;
     }
     return members_write(turn_arena(t), members, ARRAY_COUNT(members), &x->output);
-}
-
-/* Whether the decision fits is asked before it counts. */
-static int check_decision(struct turn *t, qp_str text, struct qp_err *err)
-{
-    struct acting a;
-    struct draft draft;
-    if (text.n > LIMIT_FLOW_DECISION_SIZE) {
-        return err_set(err, QP_E_TOO_LARGE, "decision_too_large: it has %zu bytes, the limit is %d",
-                       text.n, LIMIT_FLOW_DECISION_SIZE);
-    }
-    QP_TRY(acting_load(&a, t, WINDOW_WAITS | WINDOW_BATCH));
-    if (!a.s.decision_ongoing || a.s.parked) {
-        return QP_E_STALE; /* it was taken, or the instance is over; the fence of the task is compared later */
-    }
-    return draft_read(turn_arena(t), text, &a.s, err, &draft);
 }
 
 static int result(void *state, struct turn *t, struct bringing *x, struct qp_err *err)
@@ -281,7 +298,7 @@ static int fill_names(const struct sight *sight, struct instance *s)
     s->mode = acting_mode(sight->job);
     s->id = sight->job->jid;
     s->custom_id = sight->job->custom_id;
-    s->workflow_name = sight->job->workflow;
+    s->workflow_name = sight->job->version; /* the concrete name, to which it is pinned */
     s->canonical_name = start.canonical_name;
     s->programming_language = start.language;
     s->environment = start.environment;
@@ -329,6 +346,101 @@ static int view(void *state, const struct sight *sight, const char *name, struct
     }
     QP_TRY(rc);
     show_instance(w, &s);
+    return QP_OK;
+}
+
+/* ------------------------------------------------------------------------------- tasks for agents */
+
+/* A decision's task has no input: its holder reads the instance (agent_decision). */
+static const char *task_kind(void *state, qp_str address)
+{
+    (void)state;
+    return str_equal(address, AGENT_ADDRESS) ? "decision" : NULL;
+}
+
+static int read_row(const struct sight *sight, enum table_id table, const void *key,
+                    const void **out_row)
+{
+    int rc = store_get(sight->store, sight->arena, table, key, out_row, sight->err);
+    *out_row = rc == QP_OK ? *out_row : NULL;
+    return rc == QP_E_NOT_FOUND ? QP_OK : rc;
+}
+
+static int read_data(const struct sight *sight, qp_str name, qp_str *out_value)
+{
+    const void *row = NULL;
+    QP_TRY(read_row(sight, TABLE_data,
+                    &(struct data_row){.ns = sight->job->ns, .job = sight->job->job, .name = name},
+                    &row));
+    *out_value = row == NULL ? QP_NONE : ((const struct data_row *)row)->value;
+    return QP_OK;
+}
+
+/* Automatic retries since the last one by hand. A job of its own begins with an attempt by hand. */
+static int read_retries(const struct sight *sight, qp_str address, struct status *status)
+{
+    struct act_row trigger = {
+        .ns = sight->job->ns, .job = sight->job->job, .addr = TRIGGER_ADDRESS};
+    struct agent_start start;
+    int64_t branch = 0;
+    int64_t number = 0;
+    qp_str text;
+    const void *row = NULL;
+    if (agent_work_of(address, &branch, &number)) {
+        QP_TRY(agent_row_name(sight->arena, AGENT_WORK, branch, number, &text));
+        QP_TRY(read_data(sight, text, &text));
+        return str_is_none(text) ? QP_E_CORRUPT : rows_get_work(sight->arena, text, status);
+    }
+    QP_TRY(read_row(sight, TABLE_act, &trigger, &row));
+    QP_TRY(read_data(sight, AGENT_TASK_ATTEMPT, &text));
+    if (row == NULL || !members_i64(text, &status->attempt)) {
+        return QP_E_CORRUPT;
+    }
+    QP_TRY(start_read(sight->arena, ((const struct act_row *)row)->input, &start));
+    status->retry_index = status->attempt - start.attempt;
+    return QP_OK;
+}
+
+static int write_task(const struct sight *sight, qp_str address, struct json_writer *w)
+{
+    struct status status = {0};
+    const void *row = NULL;
+    QP_TRY(read_row(
+        sight, TABLE_act,
+        &(struct act_row){.ns = sight->job->ns, .job = sight->job->job, .addr = address}, &row));
+    if (row == NULL) {
+        return QP_OK; /* it went with its job */
+    }
+    QP_TRY(rows_get_definition(sight->arena, ((const struct act_row *)row)->input, &status));
+    QP_TRY(read_retries(sight, address, &status));
+    json_key(w, QP_STR("name"));
+    json_put_str(w, status.work.name);
+    json_key(w, QP_STR("input"));
+    json_put_str(w, status.work.input);
+    json_key(w, QP_STR("hash"));
+    json_put_str(w, (qp_str){status.hash, WORK_HASH_SIZE});
+    json_key(w, QP_STR("retryIndex"));
+    json_put_i64(w, status.retry_index);
+    return QP_OK;
+}
+
+static int task(void *state, const struct sight *sight, qp_str address, struct json_writer *w)
+{
+    (void)state;
+    if (!str_equal(address, AGENT_ADDRESS)) {
+        return write_task(sight, address, w);
+    }
+    json_key(w, QP_STR("name"));
+    json_put_str(w, sight->job->version);
+    return QP_OK;
+}
+
+int agent_lease(const struct agents *agents, struct arena *arena, qp_str definition,
+                qp_ms *out_lease_ms)
+{
+    struct status status = {0};
+    QP_TRY(rows_get_definition(arena, definition, &status));
+    *out_lease_ms = attempt_lease(agents, &status);
     return QP_OK;
 }
 
@@ -441,6 +553,8 @@ const struct face agent_face = {.kind = AGENT_KIND,
                                 .result = result,
                                 .describe_activity = describe_activity,
                                 .describe_history = describe_history,
+                                .task = task,
+                                .task_kind = task_kind,
                                 .view = view,
                                 .rules = agent_rules,
                                 .selftest = agent_rules_selftest};

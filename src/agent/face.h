@@ -1,10 +1,12 @@
 /* face.h - the face of agent workflows (kernel/face.h), and what may be asked of an instance
  *
- * There is no way in from outside yet. A driver of an instance starts a job of AGENT_KIND whose version is the concrete name of
- * the workflow and whose input is that of start.h, asks by request_ask (below), and answers its tasks by request_result:
+ * The way in from outside is run/agents.h. A driver of an instance starts a job of AGENT_KIND whose workflow is the canonical
+ * name, whose version is the concrete name and whose input is that of start.h, asks by request_ask (below), and answers its
+ * tasks by request_result:
  *
  *   a decision    RESULT_DONE with the text of draft_text.h; or RESULT_OTHER with `told`
- *                 {"status":"failed","error":ERROR}, {"status":"modified"}: parked; {"status":"lost"}: issued again
+ *                 {"status":"decided","decision":TEXT}: the same; {"status":"failed","error":ERROR}, {"status":"modified"}:
+ *                 parked; {"status":"lost"}: issued again
  *   a work        RESULT_OTHER with `told` {"status":"completed","output":TEXT} or
  *                 {"status":"failed","error":ERROR,"again":MS}; without `again` the attempt was the last
  *
@@ -30,6 +32,12 @@ extern const struct face agent_face;
 /* In a trace *now_ms is the time of every instance, waits have no timers, and each work is a task, also a child. Between two
  * rounds. */
 void agents_lead(struct agents *agents, const int64_t *now_ms);
+
+/* Tasks at workers elsewhere have at least this lease (attempt.h); before the first of them is claimed. */
+void agents_lease(struct agents *agents, qp_ms least_ms);
+/* That of the task with this definition, the input of its activity. QP_E_CORRUPT: it is none. */
+int agent_lease(const struct agents *agents, struct arena *arena, qp_str definition,
+                qp_ms *out_lease_ms) QP_MUST_USE;
 
 /* What a draft of the decision that is out reads of its instance (draft.h). QP_E_NOT_FOUND: it has not begun; QP_E_CONFLICT: no
  * decision is out. */

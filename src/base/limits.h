@@ -183,6 +183,8 @@
 #define LIMIT_WORK_WAIT_MS (60 * 1000) /* of a call for tasks */
 #define LIMIT_WORK_WAIT_SIZE                                                                       \
     (64 * 1024) /* a call whose body is larger does not wait when it brings results */
+#define LIMIT_RESULT_RECORD_MS                                                                     \
+    (24LL * 3600 * 1000) /* that a result which may come twice is known; not shorter than a lease */
 #define LIMIT_RESULT_REFUSALS 3  /* of one task, then its job is parked, where its kind says so */
 #define LIMIT_REFUSED_TASKS 1024 /* whose refusals are counted */
 #define LIMIT_WORK_LEASE_MS                                                                        \
@@ -263,6 +265,13 @@
 #define LIMIT_INSTANCE_WORKS 2000                          /* of one execute */
 #define LIMIT_INSTANCE_TEXT_SIZE (1024 * 1024)             /* properties, an input, an output */
 #define LIMIT_INSTANCE_WAIT_MS (3650LL * 24 * 3600 * 1000) /* a later end is no end: ten years */
+#define LIMIT_AGENT_LEASE_MS (3600LL * 1000)     /* of a task at an agent, at least; configurable */
+#define LIMIT_DECISION_WORKS 5000                /* that one decision asks for; then it is parked */
+#define LIMIT_DECISIONS 10000                    /* that agents have in hand, per process */
+#define LIMIT_DECISION_MS (60 * 1000)            /* without a call for it: it is given back */
+#define LIMIT_DECISION_ENDED_MS (10 * 60 * 1000) /* that one which ended is still answered, */
+#define LIMIT_DECISIONS_ENDED 65536              /* and how many of those are known */
+#define LIMIT_STREAM_NAMES_SIZE 240              /* an environment and a language, together */
 
 /* Traversals */
 #define LIMIT_CARTO_ITEMS 1000000   /* work items of one request */

@@ -52,7 +52,8 @@ const char *ask_target(struct cli *c, const struct question *q)
 {
     qp_str parts[CALL_PARTS] = {{0}};
     const char *allow;
-    const struct route *route = route_find(q->method, str_from(q->path), parts, &allow);
+    const struct route *route =
+        route_find(&api_routes, q->method, str_from(q->path), parts, &allow);
     const char *query = q->query != NULL ? q->query : "";
     bool spaced = route != NULL && (route->flags & ROUTE_SPACED) != 0 && cli_has(c, OPT_namespace);
     return cli_text(c, "%s%s%s%s%s%s", q->path, *query != '\0' || spaced ? "?" : "", query,

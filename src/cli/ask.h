@@ -86,4 +86,7 @@ int ask_server_open(struct cli *c, const char *server, const char *token);
 /* Path and query of a question with the namespace, in the arena. */
 const char *ask_target(struct cli *c, const struct question *q);
 
+/* The one line of a file that only its owner may read, a token. */
+int ask_token_file(struct cli *c, const char *path, const char **out_token) QP_MUST_USE;
+
 #endif

@@ -15,8 +15,7 @@
 #define DATA_FILE "quipu-data/quipu.db"
 #define OTHER_FILE "quipu.db"
 
-/* A file of a secret, which only its owner may read. */
-static int read_token(struct cli *c, const char *path, const char **out_token)
+int ask_token_file(struct cli *c, const char *path, const char **out_token)
 {
     char text[TOKEN_TEXT_SIZE + 2] = "";
     struct stat info;
@@ -44,7 +43,7 @@ static int open_server(struct cli *c, const char *server)
     const char *token = getenv("QUIPU_TOKEN");
     int status = EXIT_OK;
     if (cli_has(c, OPT_token_file)) {
-        status = read_token(c, c->values[OPT_token_file], &token);
+        status = ask_token_file(c, c->values[OPT_token_file], &token);
     }
     return status == EXIT_OK ? ask_server_open(c, server, token) : status;
 }

@@ -24,6 +24,7 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "cli/ask.h"
 #include "cli/note.h"
 #include "cli/serve.h"
 #include "server/sandbox.h"
@@ -142,6 +143,36 @@ static int settle_numbers(struct serve *s)
     return status;
 }
 
+/* The port for agents. What belongs to it says nothing without it. */
+static int settle_agents(struct serve *s)
+{
+    static const enum option with[] = {OPT_agent_token, OPT_agent_env, OPT_agent_lease};
+    struct server_options *o = &s->server;
+    struct cli *c = s->c;
+    int64_t port = 0;
+    int status = cli_number(c, OPT_agent_port, 0, 65535, &port);
+    for (size_t i = 0; status == EXIT_OK && !cli_has(c, OPT_agent_port) && i < ARRAY_COUNT(with);
+         i++) {
+        if (cli_has(c, with[i])) {
+            return cli_usage("serve: there is no --agent-port: agents are served on it alone; see "
+                             "quipu help serve");
+        }
+    }
+    if (status != EXIT_OK || !cli_has(c, OPT_agent_port)) {
+        return status;
+    }
+    o->agents = true;
+    o->agent_port = (int)port;
+    o->agent_environment = c->values[OPT_agent_env];
+    status = cli_duration(c, OPT_agent_lease, &o->agent_lease_ms);
+    if (status == EXIT_OK && o->agent_lease_ms > LIMIT_LEASE_MS) {
+        return cli_usage("serve: --agent-lease is at most 24h; see quipu help serve");
+    }
+    return status == EXIT_OK && cli_has(c, OPT_agent_token)
+               ? ask_token_file(c, c->values[OPT_agent_token], &o->agent_secret)
+               : status;
+}
+
 static int settle_log(struct serve *s)
 {
     static const char *const levels[] = {"debug", "info", "warn", "error"};
@@ -209,6 +240,7 @@ static int settle(struct serve *s)
 {
     struct server_options *o = &s->server;
     int status = settle_numbers(s);
+    status = status == EXIT_OK ? settle_agents(s) : status;
     status = status == EXIT_OK ? settle_log(s) : status;
     if (status == EXIT_OK && s->sandbox != NULL && s->c->many_count[OPT_shell] > 0) {
         status = cli_usage("serve: a server in its --sandbox starts no program of --shell: one of "
@@ -276,6 +308,11 @@ static void announce(const struct serve *s, const struct server *server)
         if (strcmp(name, SERVER_DEFAULT_LISTEN) == 0 && s->socket_place[0] != '\0') {
             note_write(s->c, s->socket_place + sizeof "unix:" - 1);
         }
+    }
+    if (server_agent_name(server) != NULL) {
+        printf("serving agents on http://%s\n", server_agent_name(server));
+        log_write(&s->env, QP_LOG_INFO, LOG_MSG("serving agents"),
+                  LOG_TEXT("on", server_agent_name(server)));
     }
     if (server_token_file(server) != NULL) {
         printf("a token for the administrator is in %s\n", server_token_file(server));

@@ -91,12 +91,14 @@ struct service {
     int64_t promised[ENGINE_ROUNDS]; /* in rounds that are not answered yet */
     bool pushes;                     /* it is served by rounds, and not only claimed from */
     int64_t whole;                   /* room when nothing is in hand */
-    bool held_back;                  /* a task that has one try left waits until it can be alone */
-    bool holds_back;                 /* the same, in a round that may not be committed yet */
-    bool drained;                    /* nothing more was in the stream, in that round */
-    bool looked[ENGINE_ROUNDS];      /* the round has looked into the stream, if it is committed */
-    bool wants_messages;             /* there may be something in the stream */
-    uint64_t bit;                    /* of its topic: topic_bit */
+    bool
+        program_leases; /* what a claim's program says is the lease (struct claim_notices); without a word it is lease_ms */
+    bool held_back;             /* a task that has one try left waits until it can be alone */
+    bool holds_back;            /* the same, in a round that may not be committed yet */
+    bool drained;               /* nothing more was in the stream, in that round */
+    bool looked[ENGINE_ROUNDS]; /* the round has looked into the stream, if it is committed */
+    bool wants_messages;        /* there may be something in the stream */
+    uint64_t bit;               /* of its topic: topic_bit */
     struct service *next;
     struct service *next_in_slot;
 };

@@ -72,6 +72,14 @@ static bool has_end(qp_ms late_ms)
     return late_ms > 0 && late_ms <= LIMIT_TIMER_MS;
 }
 
+/* The worker is elsewhere: it has the task until the lease is over, also when this run has ended. */
+static int claim_lease(struct bundle *b, const struct task_claim *claim, qp_ms lease_ms)
+{
+    struct op op = {.kind = OP_msg_extend,
+                    .msg_extend = {.ref = claim->by, .lease_ms = lease_ms, .leases = true}};
+    return step_op(b, &op);
+}
+
 int turn_claimed(const struct kernel *k, struct bundle *b, const struct task_claim *claim)
 {
     const struct program *program = kernel_program(k, claim->kind);
@@ -80,6 +88,9 @@ int turn_claimed(const struct kernel *k, struct bundle *b, const struct task_cla
         return QP_OK;
     }
     QP_TRY(program->claimed(program->context, b, claim->act, &told));
+    if (claim->program_leases && told.lease_ms > 0) {
+        QP_TRY(claim_lease(b, claim, told.lease_ms));
+    }
     if (told.attempt == 0) {
         return QP_OK;
     }

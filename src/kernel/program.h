@@ -60,6 +60,8 @@ struct work {
 struct claim_notices {
     int64_t attempt; /* from 1: what GUIDs follow from; 0: no notice */
     qp_ms late_ms;   /* NOTICE_LATE so long after the claim; 0: never */
+    qp_ms
+        lease_ms; /* of a worker elsewhere that asks its program (service.program_leases); 0: as the service has it */
 };
 
 struct program {
@@ -164,6 +166,7 @@ struct task_for {
     const struct act_row *act;
     qp_str topic;
     qp_str guid;
+    bool behind; /* decisions of jobs of the same priority come first, where one stream has both */
 };
 int turn_task_for(struct turn *t, const struct task_for *task) QP_MUST_USE;
 int turn_timer(struct turn *t, qp_str purpose, qp_ms delay_ms) QP_MUST_USE;

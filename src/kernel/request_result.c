@@ -382,6 +382,7 @@ static int result_decide(struct engine *e, struct command *c, struct bundle *b)
         r->output = r->said_output;
     }
     r->refusal = (struct refusal){0};
+    QP_TRY(keyed_begin(&r->keyed, b));
     rc = result_begin(e, r, b, &t);
     if (rc == QP_E_NOT_FOUND) {
         return QP_E_STALE; /* its job is gone, and the task with it */

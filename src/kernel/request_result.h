@@ -18,6 +18,8 @@ struct result_of {
  * hand, of.ref is what the worker's token says, and its row tells the rest. */
 struct request_result {
     struct command command;
+    struct request_keyed
+        keyed; /* without a task in hand: the same result again is QP_E_EXISTS, another one QP_E_CONFLICT */
     const struct task *task; /* NULL: of.ref names it */
     struct result_of of;
     int64_t next_index; /* likewise: of a pending result */

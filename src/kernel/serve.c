@@ -99,7 +99,7 @@ bool worker_takes(const struct worker_test *test, qp_str build)
 static bool place_promise(struct engine *e, struct service *s, const struct worker_test *test,
                           struct reservation *out_reserved)
 {
-    struct reservation at = {.lease_ms = s->lease_ms};
+    struct reservation at = {.lease_ms = s->lease_ms, .program_leases = s->program_leases};
     if (s->promise == NULL) {
         s->promised[e->open->place]++;
     } else {
@@ -271,7 +271,8 @@ static int task_take(struct engine *e, struct bundle *b, struct outcome *o, stru
                         &(struct task_claim){.kind = h->kind,
                                              .act = act,
                                              .by = {m->ns, m->job, m->guid, m->token},
-                                             .priority = m->priority});
+                                             .priority = m->priority,
+                                             .program_leases = s->program_leases});
 }
 
 int engine_claim(struct engine *e, struct bundle *b, struct service *s, int64_t room,

@@ -77,9 +77,10 @@ struct outcome {
 
 /* What comes with a place at a worker. */
 struct reservation {
-    qp_ms lease_ms; /* 0: as long as the run lasts */
-    void *seat;     /* which of its places, if it tells them apart */
-    qp_str worker;  /* its name, until the round is committed; none: it has none */
+    qp_ms lease_ms;      /* 0: as long as the run lasts */
+    bool program_leases; /* likewise: but the program says a lease, if it has one */
+    void *seat;          /* which of its places, if it tells them apart */
+    qp_str worker;       /* its name, until the round is committed; none: it has none */
 };
 
 /* What the kernel needs of its engine while it decides. */
@@ -127,6 +128,7 @@ struct task_claim {
     const struct act_row *act;
     struct msg_ref by;
     int64_t priority;
+    bool program_leases; /* the worker is elsewhere, and has the lease that the program says */
 };
 int turn_claimed(const struct kernel *k, struct bundle *b,
                  const struct task_claim *claim) QP_MUST_USE;

@@ -241,15 +241,25 @@ void turn_descend(struct turn *t)
 /* ------------------------------------------------------------------------------------------ tasks */
 
 /* Whether it was born claimed says the op, when it has run; what its claim tells the activity commits with it. */
-static int born_claimed(struct turn *t, const struct task_for *task, const struct op_msg_put *put)
+static int born_claimed(struct turn *t, const struct task_for *task, const struct reservation *at,
+                        const struct op_msg_put *put)
 {
-    struct task_claim claim = {.kind = t->job->kind, .act = task->act, .priority = put->priority};
+    struct task_claim claim = {.kind = t->job->kind,
+                               .act = task->act,
+                               .priority = put->priority,
+                               .program_leases = at->program_leases};
     if (t->program->claimed == NULL) {
         return QP_OK;
     }
     QP_TRY(bundle_run(t->bundle));
     claim.by = (struct msg_ref){t->site.ref.ns, t->site.ref.job, put->guid, put->out_token};
     return put->out_token == 0 ? QP_OK : turn_claimed(t->kernel, t->bundle, &claim);
+}
+
+static int64_t priority_of(const struct turn *t, const struct task_for *task)
+{
+    int64_t priority = t->job->priority;
+    return task->behind && priority < LIMIT_PRIORITY ? priority + 1 : priority;
 }
 
 /* The task goes to a worker at once when one has a place and its lane allows it, else into the stream: which it is
@@ -272,7 +282,7 @@ int turn_task_for(struct turn *t, const struct task_for *task)
                             .topic = task->topic,
                             .addr = task->act->addr,
                             .parent_guid = t->site.guid,
-                            .priority = t->job->priority,
+                            .priority = priority_of(t, task),
                             .limit_key = str_is_none(limit_key) ? t->job->limit_key : limit_key,
                             .limits = limits,
                             .holder = place != NULL && at.lease_ms == 0 ? t->kernel->epoch : 0,
@@ -294,7 +304,7 @@ int turn_task_for(struct turn *t, const struct task_for *task)
                                   .kind = t->job->kind};
         t->outcome->handed = handed;
     }
-    return place == NULL ? QP_OK : born_claimed(t, task, &op->msg_put);
+    return place == NULL ? QP_OK : born_claimed(t, task, &at, &op->msg_put);
 }
 
 int turn_task(struct turn *t, qp_str topic)

@@ -3,14 +3,14 @@
 
 /* ---------------------------------------------------------------------------------- lists of the driver */
 
-static struct work_state **list_of(struct remote *w, const struct work_state *s)
+static struct work_poll **list_of(struct remote *w, const struct work_poll *s)
 {
     return s->stage == POLL_PARKED ? &w->parked : &w->busy;
 }
 
-static void list_add(struct remote *w, struct work_state *s)
+static void list_add(struct remote *w, struct work_poll *s)
 {
-    struct work_state **list = list_of(w, s);
+    struct work_poll **list = list_of(w, s);
     s->previous = NULL;
     s->next = *list;
     if (*list != NULL) {
@@ -19,7 +19,7 @@ static void list_add(struct remote *w, struct work_state *s)
     *list = s;
 }
 
-static void list_remove(struct remote *w, struct work_state *s)
+static void list_remove(struct remote *w, struct work_poll *s)
 {
     if (s->previous != NULL) {
         s->previous->next = s->next;
@@ -31,7 +31,7 @@ static void list_remove(struct remote *w, struct work_state *s)
     }
 }
 
-static void heap_set(struct remote *w, size_t i, struct work_state *s)
+static void heap_set(struct remote *w, size_t i, struct work_poll *s)
 {
     w->heap[i] = s;
     s->heap_index = i;
@@ -39,7 +39,7 @@ static void heap_set(struct remote *w, size_t i, struct work_state *s)
 
 static void heap_up(struct remote *w, size_t i)
 {
-    struct work_state *s = w->heap[i];
+    struct work_poll *s = w->heap[i];
     while (i > 0 && w->heap[(i - 1) / 2]->deadline > s->deadline) {
         heap_set(w, i, w->heap[(i - 1) / 2]);
         i = (i - 1) / 2;
@@ -49,7 +49,7 @@ static void heap_up(struct remote *w, size_t i)
 
 static void heap_down(struct remote *w, size_t i)
 {
-    struct work_state *s = w->heap[i];
+    struct work_poll *s = w->heap[i];
     size_t child = 2 * i + 1;
     while (child < w->heap_count) {
         child +=
@@ -65,12 +65,12 @@ static void heap_down(struct remote *w, size_t i)
 }
 
 /* False: no memory. */
-static bool heap_add(qp *q, struct work_state *s)
+static bool heap_add(qp *q, struct work_poll *s)
 {
     struct remote *w = q->remote;
     if (w->heap_count == w->heap_capacity) {
         size_t capacity = w->heap_capacity == 0 ? 64 : w->heap_capacity * 2;
-        struct work_state **heap = mem_resize(&q->env, w->heap, capacity * sizeof *heap);
+        struct work_poll **heap = mem_resize(&q->env, w->heap, capacity * sizeof *heap);
         if (heap == NULL) {
             return false;
         }
@@ -82,9 +82,9 @@ static bool heap_add(qp *q, struct work_state *s)
     return true;
 }
 
-static void heap_remove(struct remote *w, struct work_state *s)
+static void heap_remove(struct remote *w, struct work_poll *s)
 {
-    struct work_state *last = w->heap[--w->heap_count];
+    struct work_poll *last = w->heap[--w->heap_count];
     size_t i = s->heap_index;
     QP_ASSERT(w->heap[i] == s);
     if (last != s) {
@@ -106,19 +106,19 @@ static bool may_move(enum poll_stage from, enum poll_stage to)
     return moves[from][to];
 }
 
-static void move(struct work_state *s, enum poll_stage to)
+static void move(struct work_poll *s, enum poll_stage to)
 {
     QP_ASSERT(may_move(s->stage, to));
     s->stage = to;
 }
 
-void remote_busy(struct work_state *s)
+void remote_busy(struct work_poll *s)
 {
     move(s, POLL_BUSY);
     list_add(s->q->remote, s);
 }
 
-bool remote_park(struct work_state *s)
+bool remote_park(struct work_poll *s)
 {
     struct remote *w = s->q->remote;
     if (!heap_add(s->q, s)) {
@@ -131,7 +131,7 @@ bool remote_park(struct work_state *s)
     return true;
 }
 
-void remote_wake(struct work_state *s)
+void remote_wake(struct work_poll *s)
 {
     struct remote *w = s->q->remote;
     if (s->stage != POLL_PARKED) {
@@ -146,13 +146,13 @@ void remote_wake(struct work_state *s)
     list_add(w, s);
 }
 
-void remote_answered(struct work_state *s)
+void remote_answered(struct work_poll *s)
 {
     list_remove(s->q->remote, s);
     move(s, POLL_ANSWERED);
 }
 
-void remote_withdrawn(struct work_state *s)
+void remote_withdrawn(struct work_poll *s)
 {
     QP_ASSERT(s->stage == POLL_QUEUED);
     move(s, POLL_ANSWERED);
@@ -163,7 +163,7 @@ void remote_withdrawn(struct work_state *s)
 struct returning {
     struct request_op op;
     qp *q;
-    struct work_state *state;
+    struct work_poll *state;
     unsigned char guid[LIMIT_GUID_SIZE];
 };
 
@@ -181,7 +181,7 @@ static void returned(struct engine *e, struct command *c, int rc, const char *wh
     mem_free(&r->q->env, r);
 }
 
-void remote_give_back(qp *q, const struct msg_ref *ref, struct work_state *state)
+void remote_give_back(qp *q, const struct msg_ref *ref, struct work_poll *state)
 {
     struct returning *r = mem_alloc(&q->env, sizeof *r);
     if (r == NULL) {

@@ -33,7 +33,7 @@ struct work_topic {
 struct waiter {
     struct waiter *next;
     struct waiter *previous;
-    struct work_state *state;
+    struct work_poll *state;
     struct work_topic *topic;
     bool listed;
 };
@@ -64,9 +64,9 @@ struct remote_worker {
     size_t topic_count;
     struct in_hand *tasks;
     int64_t task_count;
-    struct in_hand *cancels;   /* to be told */
-    int64_t waiting;           /* calls */
-    struct work_state *parked; /* one of them that is parked, if any */
+    struct in_hand *cancels;  /* to be told */
+    int64_t waiting;          /* calls */
+    struct work_poll *parked; /* one of them that is parked, if any */
     qp_ms since;
     qp_ms seen_at;
     qp_ms left_at; /* it said so, and has not called since; 0: no */
@@ -86,23 +86,24 @@ struct brought {
         struct request_result result;
         struct request_beat beat;
     };
-    struct work_state *state;
+    struct work_poll *state;
     struct work_result *of_result; /* or */
     struct work_beat *of_beat;
     bool stale;                                             /* the token is none of the caller's */
     char parking[WORK_WHY_SIZE + QP_ERR_POINTER_SIZE + 64]; /* why its job is parked */
     unsigned char guid[LIMIT_GUID_SIZE];
+    unsigned char hash[LIMIT_GUID_SIZE]; /* of a result that is brought `once` */
 };
 
 /* A name that a call announces, as a command. */
 struct announcement {
     struct request_announce request;
-    struct work_state *state;
+    struct work_poll *state;
     size_t index;      /* among the names */
     struct qp_err err; /* why it was refused */
 };
 
-struct work_state {
+struct work_poll {
     struct call submission;
     struct call begin;
     struct call abort;
@@ -120,9 +121,9 @@ struct work_state {
     size_t unanswered; /* commands */
     int64_t left;      /* tasks that it still takes */
     int64_t promised[ENGINE_ROUNDS];
-    struct work_state *next_promised[ENGINE_ROUNDS];
-    struct work_state *next; /* busy, or parked */
-    struct work_state *previous;
+    struct work_poll *next_promised[ENGINE_ROUNDS];
+    struct work_poll *next; /* busy, or parked */
+    struct work_poll *previous;
     qp_ms deadline;
     size_t heap_index;
     struct work_task *tasks;
@@ -141,10 +142,10 @@ struct remote {
     struct omap workers; /* ns, caller, name: struct remote_worker */
     struct omap in_hand; /* ns, job, guid: struct in_hand */
     struct omap refused; /* likewise, of tasks with results that were refused: struct refused */
-    struct work_state *busy;
-    struct work_state *parked;
-    struct work_state *promised[ENGINE_ROUNDS];
-    struct work_state **heap; /* parked ones, the earliest deadline first */
+    struct work_poll *busy;
+    struct work_poll *parked;
+    struct work_poll *promised[ENGINE_ROUNDS];
+    struct work_poll **heap; /* parked ones, the earliest deadline first */
     size_t heap_count;
     size_t heap_capacity;
     qp_ms sweep_at;    /* when the next worker is gone by itself; 0: none will be */
@@ -161,17 +162,17 @@ int remote_init(qp *q) QP_MUST_USE;
 void remote_done(qp *q);
 
 /* A call moves along the table above only. It is in the list of its stage, and in the heap while it is parked. */
-void remote_busy(struct work_state *s);
+void remote_busy(struct work_poll *s);
 /* False: no memory, and the call is still busy. */
-bool remote_park(struct work_state *s) QP_MUST_USE;
+bool remote_park(struct work_poll *s) QP_MUST_USE;
 /* A parked call has something to look at. One that is busy or answered is left alone. */
-void remote_wake(struct work_state *s);
-void remote_answered(struct work_state *s);
+void remote_wake(struct work_poll *s);
+void remote_answered(struct work_poll *s);
 /* Without the driver: it was never taken. */
-void remote_withdrawn(struct work_state *s);
+void remote_withdrawn(struct work_poll *s);
 
 /* Gives a task back into its stream at once; `state` (may be NULL) waits for it. */
-void remote_give_back(qp *q, const struct msg_ref *ref, struct work_state *state);
+void remote_give_back(qp *q, const struct msg_ref *ref, struct work_poll *state);
 
 /* A worker came, went or changed: where others share the store, the row of our run says so soon (presence.h). */
 void remote_changed(qp *q);

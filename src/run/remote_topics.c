@@ -71,7 +71,7 @@ static void waiter_unlist(struct waiter *waiter)
     }
 }
 
-static int64_t free_places(const struct work_state *s)
+static int64_t free_places(const struct work_poll *s)
 {
     int64_t count = s->left;
     for (int i = 0; i < ENGINE_ROUNDS; i++) {
@@ -81,7 +81,7 @@ static int64_t free_places(const struct work_state *s)
 }
 
 /* The call waits at all its topics, or, when it has no place left, at none. */
-static void waiters_update(struct work_state *s)
+static void waiters_update(struct work_poll *s)
 {
     bool has = free_places(s) > 0 && !s->aborted && s->stage != POLL_ANSWERED;
     for (size_t i = 0; i < s->waiter_count; i++) {
@@ -108,13 +108,13 @@ static int64_t places(void *context, int64_t most)
 }
 
 /* The peer of a call that has waited for long may have gone without a word. */
-static bool is_there(const struct work_state *s)
+static bool is_there(const struct work_poll *s)
 {
     return s->stage != POLL_PARKED || s->of->there == NULL || s->of->there(s->of->context);
 }
 
 /* Whether it takes a task now. One that has gone is answered. */
-static bool takes(struct work_state *s)
+static bool takes(struct work_poll *s)
 {
     if (s->aborted || free_places(s) <= 0) {
         return false;
@@ -132,7 +132,7 @@ static void *promise(void *context, int round, const struct worker_test *test, q
 {
     struct work_topic *t = context;
     struct waiter *waiter = t->q->remote->shut ? NULL : t->first;
-    struct work_state *s;
+    struct work_poll *s;
     while (waiter != NULL && test != NULL && !worker_takes(test, waiter->state->of->build)) {
         waiter = waiter->next;
     }
@@ -155,10 +155,10 @@ static void *promise(void *context, int round, const struct worker_test *test, q
 void work_settled(void *context, int round)
 {
     qp *q = context;
-    struct work_state *s = q->remote->promised[round];
+    struct work_poll *s = q->remote->promised[round];
     q->remote->promised[round] = NULL;
     while (s != NULL) {
-        struct work_state *next = s->next_promised[round];
+        struct work_poll *next = s->next_promised[round];
         s->promised[round] = 0;
         waiters_update(s);
         s = next;
@@ -167,9 +167,9 @@ void work_settled(void *context, int round)
 
 /* After the commit: the call that the place was counted for, or else another one of the same worker, whose name stands
  * on the task. NULL: there is none. The task then goes back, and another worker claims it with its own name. */
-static struct work_state *taker_of(struct work_topic *t, struct work_state *counted)
+static struct work_poll *taker_of(struct work_topic *t, struct work_poll *counted)
 {
-    struct work_state *s = counted;
+    struct work_poll *s = counted;
     while (!takes(s)) {
         if (t->q->remote->shut || t->first == NULL || t->first->state->worker != counted->worker) {
             return NULL;
@@ -182,7 +182,7 @@ static struct work_state *taker_of(struct work_topic *t, struct work_state *coun
 static void give(void *context, struct task *task)
 {
     struct work_topic *t = context;
-    struct work_state *s = taker_of(t, task->seat);
+    struct work_poll *s = taker_of(t, task->seat);
     struct work_task *told = (struct work_task *)(void *)(task + 1);
     qp *q = t->q;
     if (s == NULL) {
@@ -229,7 +229,7 @@ static void topic_forget_one(qp *q)
     }
 }
 
-static struct work_topic *topic_make(qp *q, int64_t ns, qp_str name)
+static struct work_topic *topic_make(qp *q, int64_t ns, const struct work_call *c, qp_str name)
 {
     struct remote *w = q->remote;
     char key[KEY_SIZE];
@@ -246,7 +246,8 @@ static struct work_topic *topic_make(qp *q, int64_t ns, qp_str name)
     memcpy(t->name, name.p, name.n);
     t->service = (struct service){.ns = ns,
                                   .topic = {t->name, name.n},
-                                  .lease_ms = LIMIT_WORK_LEASE_MS,
+                                  .lease_ms = c->inner ? 0 : LIMIT_WORK_LEASE_MS,
+                                  .program_leases = c->inner,
                                   .context = t,
                                   .give = give,
                                   .places = places,
@@ -257,7 +258,7 @@ static struct work_topic *topic_make(qp *q, int64_t ns, qp_str name)
 }
 
 /* Whether the call sits at the topic already: a topic that is named twice has its places once. */
-static bool sits_at(const struct work_state *s, const struct work_topic *t)
+static bool sits_at(const struct work_poll *s, const struct work_topic *t)
 {
     for (size_t i = 0; i < s->waiter_count; i++) {
         if (s->waiters[i].topic == t) {
@@ -285,10 +286,10 @@ struct work_topic *topic_need(qp *q, int64_t ns, const struct work_call *c, size
     char text[TOPIC_TEXT_SIZE];
     qp_str name = served_topic(c, i, text);
     struct work_topic *t = topic_find(q->remote, ns, name);
-    return t != NULL ? t : topic_make(q, ns, name);
+    return t != NULL ? t : topic_make(q, ns, c, name);
 }
 
-int waiters_add(struct work_state *s)
+int waiters_add(struct work_poll *s)
 {
     for (size_t i = 0; i < s->waiter_count; i++) {
         struct work_topic *t = topic_need(s->q, s->ns, s->of, i);
@@ -307,7 +308,7 @@ int waiters_add(struct work_state *s)
     return QP_OK;
 }
 
-void waiters_remove(struct work_state *s)
+void waiters_remove(struct work_poll *s)
 {
     for (size_t i = 0; i < s->waiter_count; i++) {
         struct waiter *waiter = &s->waiters[i];
@@ -320,7 +321,7 @@ void waiters_remove(struct work_state *s)
     }
 }
 
-bool waiters_hope(const struct work_state *s)
+bool waiters_hope(const struct work_poll *s)
 {
     for (size_t i = 0; i < s->waiter_count; i++) {
         if (s->waiters[i].listed && s->waiters[i].topic->service.wants_messages) {

@@ -8,10 +8,10 @@
 #include "run/remote.h"
 
 /* Waits at its topics. QP_E_NOMEM, QP_E_LIMIT. */
-int waiters_add(struct work_state *s) QP_MUST_USE;
-void waiters_remove(struct work_state *s);
+int waiters_add(struct work_poll *s) QP_MUST_USE;
+void waiters_remove(struct work_poll *s);
 /* Whether the next round looks into a stream for it. */
-bool waiters_hope(const struct work_state *s);
+bool waiters_hope(const struct work_poll *s);
 struct work_topic *topic_find(const struct remote *w, int64_t ns, qp_str name);
 /* That of the i-th thing that the call serves: its topics, then the names that it announces. NULL: no memory, or there are
  * too many. */

@@ -18,7 +18,7 @@ static void put_number(char *out, int64_t number)
 }
 
 /* The caller's id comes first, so that no worker is taken for that of another caller. */
-static qp_str worker_key(const struct work_state *s, char out_key[WORKER_KEY_SIZE])
+static qp_str worker_key(const struct work_poll *s, char out_key[WORKER_KEY_SIZE])
 {
     const struct work_call *c = s->of;
     size_t caller = c->caller.id.n < LIMIT_ID_SIZE ? c->caller.id.n : LIMIT_ID_SIZE;
@@ -31,7 +31,7 @@ static qp_str worker_key(const struct work_state *s, char out_key[WORKER_KEY_SIZ
     return (qp_str){out_key, 9 + caller + c->worker.n};
 }
 
-static struct remote_worker *worker_make(struct work_state *s, qp_str key)
+static struct remote_worker *worker_make(struct work_poll *s, qp_str key)
 {
     qp *q = s->q;
     qp_str ns_name = str_is_none(s->of->ns) ? str_from(q->ns_name) : s->of->ns;
@@ -108,7 +108,7 @@ static void note_build(struct remote_worker *r, const struct work_call *c, const
     }
 }
 
-struct remote_worker *remote_worker_of(struct work_state *s)
+struct remote_worker *remote_worker_of(struct work_poll *s)
 {
     struct remote *w = s->q->remote;
     char text[WORKER_KEY_SIZE];
@@ -183,7 +183,7 @@ static void hand_free(qp *q, struct in_hand *h)
     mem_free(&q->env, h);
 }
 
-void hand_add(struct work_state *s, const struct task *task, const char *token, qp_ms lease_until)
+void hand_add(struct work_poll *s, const struct task *task, const char *token, qp_ms lease_until)
 {
     qp *q = s->q;
     char key[HAND_KEY_SIZE];
@@ -281,7 +281,7 @@ void refusals_forget(qp *q, const struct msg_ref *ref)
     }
 }
 
-void hand_give_back(struct work_state *s)
+void hand_give_back(struct work_poll *s)
 {
     while (s->worker->tasks != NULL) {
         struct in_hand *h = s->worker->tasks;
@@ -313,7 +313,7 @@ void work_cancel(qp *q, struct job_ref job, qp_str guid)
     }
 }
 
-void hand_tell_cancels(struct work_state *s)
+void hand_tell_cancels(struct work_poll *s)
 {
     qp *q = s->q;
     while (s->worker->cancels != NULL) {
@@ -350,7 +350,7 @@ qp_ms remote_worker_until(const struct remote_worker *r)
     return r->waiting > 0 ? INT64_MAX : r->seen_at + LIMIT_WORK_LEASE_MS;
 }
 
-void remote_worker_leave(struct work_state *s)
+void remote_worker_leave(struct work_poll *s)
 {
     hand_give_back(s);
     s->worker->left_at = store_now(s->q->store);

@@ -8,9 +8,9 @@
 #include "run/remote.h"
 
 /* The worker of a call. NULL: no memory, or too many. */
-struct remote_worker *remote_worker_of(struct work_state *s);
+struct remote_worker *remote_worker_of(struct work_poll *s);
 /* A task is in the worker's hands. Without memory it is not known here, and only the store knows. */
-void hand_add(struct work_state *s, const struct task *task, const char *token, qp_ms lease_until);
+void hand_add(struct work_poll *s, const struct task *task, const char *token, qp_ms lease_until);
 /* It is not any more, if it is still this claim. */
 void hand_drop(qp *q, const struct msg_ref *ref);
 /* When it was handed out; 0: that is not known here. */
@@ -21,13 +21,13 @@ void hand_extend(qp *q, const struct msg_ref *ref, qp_ms lease_until);
 int64_t refusals_count(qp *q, const struct msg_ref *ref);
 void refusals_forget(qp *q, const struct msg_ref *ref);
 /* What the worker has in hand goes back. */
-void hand_give_back(struct work_state *s);
+void hand_give_back(struct work_poll *s);
 /* What is to be told of cancels. QP_E_NOMEM: later. */
-void hand_tell_cancels(struct work_state *s);
+void hand_tell_cancels(struct work_poll *s);
 /* Until when it is present without another call; INT64_MAX: it has one. */
 qp_ms remote_worker_until(const struct remote_worker *r);
 /* The worker leaves. */
-void remote_worker_leave(struct work_state *s);
+void remote_worker_leave(struct work_poll *s);
 /* Forgets those that are gone; when the next one will be (0: none by itself). */
 qp_ms remote_workers_sweep(qp *q, qp_ms now);
 void remote_workers_done(qp *q);

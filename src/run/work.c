@@ -20,7 +20,7 @@
 
 /* ------------------------------------------------------------------------------- any thread: in and out */
 
-static void state_free(struct work_state *s)
+static void state_free(struct work_poll *s)
 {
     const struct qp_env *env = &s->q->env;
     while (s->tasks != NULL) {
@@ -33,7 +33,7 @@ static void state_free(struct work_state *s)
     mem_free(env, s);
 }
 
-static void brought_fill(struct work_state *s)
+static void brought_fill(struct work_poll *s)
 {
     struct work_call *c = s->of;
     for (size_t i = 0; i < s->brought_count; i++) {
@@ -54,11 +54,11 @@ static void brought_fill(struct work_state *s)
     }
 }
 
-static struct work_state *state_make(qp *q, struct work_call *c, int64_t ns)
+static struct work_poll *state_make(qp *q, struct work_call *c, int64_t ns)
 {
     size_t brought = c->result_count + c->beat_count;
     size_t waiters = c->want > 0 ? c->topic_count + c->name_count : 0;
-    struct work_state *s = mem_alloc(&q->env, sizeof *s + waiters * sizeof s->waiters[0]);
+    struct work_poll *s = mem_alloc(&q->env, sizeof *s + waiters * sizeof s->waiters[0]);
     if (s == NULL) {
         return NULL;
     }
@@ -81,7 +81,7 @@ static void work_execute(qp *q, struct call *c);
 static void work_withdrawn(qp *q, struct call *c);
 
 /* Into the inbox, if there is room for one more call. */
-static int work_post(qp *q, struct work_state *s, struct qp_err *err)
+static int work_post(qp *q, struct work_poll *s, struct qp_err *err)
 {
     struct remote *w = q->remote;
     int rc = QP_OK;
@@ -111,7 +111,7 @@ static int work_post(qp *q, struct work_state *s, struct qp_err *err)
 
 int work_submit(qp *q, struct work_call *call, struct qp_err *err)
 {
-    struct work_state *s;
+    struct work_poll *s;
     int64_t ns = 0;
     int rc;
     if (q->engine == NULL) {
@@ -141,7 +141,7 @@ int work_submit(qp *q, struct work_call *call, struct qp_err *err)
 
 static void abort_execute(qp *q, struct call *c)
 {
-    struct work_state *s = (struct work_state *)((char *)c - offsetof(struct work_state, abort));
+    struct work_poll *s = (struct work_poll *)((char *)c - offsetof(struct work_poll, abort));
     (void)q;
     s->aborted = true;
     waiters_remove(s); /* no round promises it anything from now on */
@@ -150,7 +150,7 @@ static void abort_execute(qp *q, struct call *c)
 
 void work_abort(qp *q, struct work_call *call)
 {
-    struct work_state *s = call->state;
+    struct work_poll *s = call->state;
     if (s == NULL) {
         return;
     }
@@ -165,7 +165,7 @@ void work_abort(qp *q, struct work_call *call)
 
 static void done_execute(qp *q, struct call *c)
 {
-    struct work_state *s = (struct work_state *)((char *)c - offsetof(struct work_state, done));
+    struct work_poll *s = (struct work_poll *)((char *)c - offsetof(struct work_poll, done));
     for (const struct work_task *t = s->tasks; t != NULL && s->given_back; t = t->next) {
         const struct task *task = (const struct task *)(const void *)t - 1;
         hand_drop(q, &task->ref);
@@ -184,9 +184,9 @@ static void cancels_free(qp *q, struct work_call *call)
 }
 
 /* Where the driver has nothing more to do with it, it goes here and now. */
-void work_done(qp *q, struct work_call *call, enum work_end end)
+void work_done(qp *q, struct work_call *call, enum work_told end)
 {
-    struct work_state *s = call->state;
+    struct work_poll *s = call->state;
     bool driver;
     if (s == NULL) {
         return;
@@ -212,7 +212,7 @@ void work_done(qp *q, struct work_call *call, enum work_end end)
 
 static enum work_status status_of(int rc, bool over)
 {
-    return rc == QP_OK                             ? WORK_OK
+    return rc == QP_OK || rc == QP_E_EXISTS        ? WORK_OK
            : rc == QP_E_STALE || rc == QP_E_CLOSED ? (over ? WORK_CANCELLED : WORK_STALE)
                                                    : WORK_REFUSED;
 }
@@ -320,7 +320,7 @@ static void beat_answered(struct engine *e, struct command *c, int rc, const cha
     b->state->unanswered--;
 }
 
-static void result_fill(const struct work_state *s, struct brought *b)
+static void result_fill(const struct work_poll *s, struct brought *b)
 {
     const struct work_result *r = b->of_result;
     static const enum result_kind kinds[] = {RESULT_DONE, RESULT_PENDING, RESULT_ERROR,
@@ -337,6 +337,10 @@ static void result_fill(const struct work_state *s, struct brought *b)
     if (r->kind == WORK_SUCCESS && r->code != 0) {
         b->result.code = r->code;
     }
+    if (r->once) {
+        b->result.keyed.idem = idem_record(s->ns, r->token, r->told, r->token, b->hash);
+        b->result.keyed.idem.ttl_ms = LIMIT_RESULT_RECORD_MS;
+    }
     if (r->kind == WORK_ERROR) {
         b->result.code = r->code == 0 ? ERROR_CODE : r->code;
         b->result.data = r->output;
@@ -347,7 +351,7 @@ static void result_fill(const struct work_state *s, struct brought *b)
     }
 }
 
-static void brought_submit(struct work_state *s, struct brought *b)
+static void brought_submit(struct work_poll *s, struct brought *b)
 {
     bool refused = (b->of_result != NULL ? b->of_result->rc : b->of_beat->rc) != QP_OK;
     if (b->stale && b->of_result != NULL) {
@@ -370,7 +374,7 @@ static void brought_submit(struct work_state *s, struct brought *b)
         b->command.answer = result_answered;
     } else {
         b->beat.ref.guid = (qp_str){(const char *)b->guid, sizeof b->guid};
-        b->beat.lease_ms = LIMIT_WORK_LEASE_MS;
+        b->beat.lease_ms = b->of_beat->lease_ms > 0 ? b->of_beat->lease_ms : LIMIT_WORK_LEASE_MS;
         b->beat.progress = b->of_beat->progress;
         request_beat(&b->beat);
         b->command.answer = beat_answered;
@@ -383,7 +387,7 @@ static void brought_submit(struct work_state *s, struct brought *b)
 /* -------------------------------------------------------------------------------------- the driver's turn */
 
 /* One call less. A peer that is not there any more was not seen, and one that left has said its last word. */
-static void worker_rests(struct work_state *s)
+static void worker_rests(struct work_poll *s)
 {
     struct remote *w = s->q->remote;
     struct remote_worker *r = s->worker;
@@ -398,7 +402,7 @@ static void worker_rests(struct work_state *s)
     }
 }
 
-static void work_answer(struct work_state *s, int rc)
+static void work_answer(struct work_poll *s, int rc)
 {
     qp *q = s->q;
     struct remote *w = q->remote;
@@ -423,7 +427,7 @@ static void work_answer(struct work_state *s, int rc)
 /* On any thread: the driver has not taken it in time, and knows nothing of it. */
 static void work_withdrawn(qp *q, struct call *c)
 {
-    struct work_state *s = (struct work_state *)c;
+    struct work_poll *s = (struct work_poll *)c;
     struct work_call *of = s->of;
     (void)pthread_mutex_lock(&q->driver.lock);
     q->remote->call_count--;
@@ -433,7 +437,7 @@ static void work_withdrawn(qp *q, struct call *c)
 }
 
 /* What it brought, and its places: its names are known. */
-static void work_begin(struct work_state *s)
+static void work_begin(struct work_poll *s)
 {
     struct remote *w = s->q->remote;
     int rc = QP_OK;
@@ -461,7 +465,7 @@ static void work_begin(struct work_state *s)
 
 static void begin_execute(qp *q, struct call *c)
 {
-    struct work_state *s = (struct work_state *)((char *)c - offsetof(struct work_state, begin));
+    struct work_poll *s = (struct work_poll *)((char *)c - offsetof(struct work_poll, begin));
     (void)pthread_mutex_lock(&q->driver.lock);
     s->begin_queued = false;
     (void)pthread_mutex_unlock(&q->driver.lock);
@@ -473,7 +477,7 @@ static void begin_execute(qp *q, struct call *c)
 }
 
 /* It goes on in the next turn, before the round: as if it had come then. */
-static void begin_post(struct work_state *s)
+static void begin_post(struct work_poll *s)
 {
     struct driver *d = &s->q->driver;
     (void)pthread_mutex_lock(&d->lock);
@@ -486,7 +490,7 @@ static void begin_post(struct work_state *s)
 static void announced(struct engine *e, struct command *c, int rc, const char *why)
 {
     struct announcement *a = (struct announcement *)c;
-    struct work_state *s = a->state;
+    struct work_poll *s = a->state;
     struct work_call *of = s->of;
     qp *q = s->q;
     (void)e;
@@ -512,7 +516,7 @@ static void announced(struct engine *e, struct command *c, int rc, const char *w
 }
 
 /* Those of its names that are not known to be in the store are announced. QP_E_NOMEM; QP_E_LIMIT: too many topics. */
-static int names_announce(struct work_state *s)
+static int names_announce(struct work_poll *s)
 {
     const struct work_call *c = s->of;
     qp *q = s->q;
@@ -546,7 +550,7 @@ static int names_announce(struct work_state *s)
 /* On the driver, from the inbox. */
 static void work_execute(qp *q, struct call *c)
 {
-    struct work_state *s = (struct work_state *)c;
+    struct work_poll *s = (struct work_poll *)c;
     int rc;
     remote_busy(s);
     s->deadline = store_now(q->store) + s->of->wait_ms;
@@ -559,7 +563,7 @@ static void work_execute(qp *q, struct call *c)
     }
 }
 
-static bool is_promised(const struct work_state *s)
+static bool is_promised(const struct work_poll *s)
 {
     for (int i = 0; i < ENGINE_ROUNDS; i++) {
         if (s->promised[i] > 0) {
@@ -570,7 +574,7 @@ static bool is_promised(const struct work_state *s)
 }
 
 /* Whether what became of its results is to be told now: not while there is nothing but tasks to wait for. */
-static bool has_result_news(const struct work_state *s)
+static bool has_result_news(const struct work_poll *s)
 {
     const struct work_call *c = s->of;
     for (size_t i = 0; i < c->result_count; i++) {
@@ -582,7 +586,7 @@ static bool has_result_news(const struct work_state *s)
 }
 
 /* Whether its owner should hear of it now, tasks or not: a beat that was not taken is news, too. */
-static bool has_news(const struct work_state *s, qp_ms now)
+static bool has_news(const struct work_poll *s, qp_ms now)
 {
     const struct work_call *c = s->of;
     for (size_t i = 0; i < c->beat_count; i++) {
@@ -595,7 +599,7 @@ static bool has_news(const struct work_state *s, qp_ms now)
 }
 
 /* Of what a call has brought, whether the store has taken or refused any of it; or else why it could not. */
-static int brought_code(const struct work_state *s)
+static int brought_code(const struct work_poll *s)
 {
     int rc = QP_OK;
     for (size_t i = 0; i < s->brought_count; i++) {
@@ -612,7 +616,7 @@ static int brought_code(const struct work_state *s)
 
 /* Of a call that gets no tasks. Where there was no room for it, its owner should wait a while and not ask again at
  * once; what it brought was taken all the same, and is told. */
-static int abort_code(const struct work_state *s)
+static int abort_code(const struct work_poll *s)
 {
     bool taken = s->brought_count > 0 && s->worker != NULL;
     return taken ? brought_code(s) : s->rc == QP_OK ? QP_E_CLOSED : s->rc;
@@ -620,7 +624,7 @@ static int abort_code(const struct work_state *s)
 
 /* Why a call cannot get what it asks for: the store has taken nothing of what it brought, or cannot be written. A
  * database that is away may come back while the call waits for tasks. */
-static int fault_code(const struct work_state *s, qp_ms now)
+static int fault_code(const struct work_poll *s, qp_ms now)
 {
     int rc = brought_code(s);
     int store = ready_code(s->q);
@@ -637,7 +641,7 @@ static bool is_hopeless(int store)
 }
 
 /* A busy call: answered, parked, or left as it is. */
-static void work_look(struct work_state *s, qp_ms now)
+static void work_look(struct work_poll *s, qp_ms now)
 {
     if (s->unanswered > 0 || is_promised(s)) {
         return;
@@ -667,12 +671,12 @@ void work_turn(qp *q)
 {
     struct remote *w = q->remote;
     qp_ms now = store_now(q->store);
-    struct work_state *next;
+    struct work_poll *next;
     int store = ready_code(q);
     while (w->heap_count > 0 && (w->heap[0]->deadline <= now || is_hopeless(store))) {
         remote_wake(w->heap[0]);
     }
-    for (struct work_state *s = w->busy; s != NULL; s = next) {
+    for (struct work_poll *s = w->busy; s != NULL; s = next) {
         next = s->next;
         work_look(s, now);
     }
@@ -702,11 +706,11 @@ static void shut(struct remote *w)
 {
     w->shut = true;
     while (w->parked != NULL) {
-        struct work_state *s = w->parked;
+        struct work_poll *s = w->parked;
         s->aborted = true;
         remote_wake(s);
     }
-    for (struct work_state *s = w->busy; s != NULL; s = s->next) {
+    for (struct work_poll *s = w->busy; s != NULL; s = s->next) {
         s->aborted = true;
     }
 }

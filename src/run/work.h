@@ -68,6 +68,9 @@ struct work_result {
     bool fatal;            /* ERROR: trying again would not help */
     int64_t pending_index; /* PENDING: which of this task's pending results it is, from 1 */
     qp_str told; /* all of it, JSON, when it has members that not every result has; else none */
+    /* The same result again is good, and changes nothing; another one of this task is QP_E_CONFLICT: a record of `told`
+     * commits with it, and is kept for LIMIT_RESULT_RECORD_MS. */
+    bool once;
     enum work_status status; /* out */
     int rc;                  /* out */
     int64_t seq;             /* out: OK: of the job's last journal entry; 0: not known */
@@ -82,6 +85,7 @@ struct work_result {
 struct work_beat {
     qp_str token;
     qp_str progress; /* JSON of at most LIMIT_PROGRESS_SIZE bytes, for people; none: as it was */
+    qp_ms lease_ms;  /* 0: LIMIT_WORK_LEASE_MS */
     enum work_status status; /* out */
     int rc;                  /* out */
     char why[WORK_WHY_SIZE]; /* out: REFUSED */
@@ -110,7 +114,7 @@ struct work_cancel {
     char token[WORK_TOKEN_SIZE];
 };
 
-struct work_state;
+struct work_poll;
 
 struct work_call {
     /* What is asked. It and its texts stay as they are until the answer. */
@@ -123,6 +127,8 @@ struct work_call {
     /* Names whose decisions it makes: in the store from its first call on. Refused: nothing of the call is done. */
     const qp_str *names;
     size_t name_count;
+    /* Its topics are the engine's own, and checked. A task there is held by this run, or for the lease that its program says. */
+    bool inner;
     bool is_large; /* it keeps much memory: it does not wait when it brings results */
     int64_t want;  /* tasks, at most LIMIT_WORK_TASKS; 0: none, only results and beats */
     qp_ms wait_ms; /* at most LIMIT_WORK_WAIT_MS */
@@ -147,7 +153,7 @@ struct work_call {
     size_t cancel_count;
     const struct qp_err *refused; /* of a name: why, and which; until work_done. NULL: none was */
 
-    struct work_state *state; /* the engine's */
+    struct work_poll *state; /* the engine's */
 };
 
 /* Checks and queues it; from any thread. Not QP_OK: it was not taken, and is not answered. QP_E_INVALID
@@ -161,8 +167,8 @@ void work_abort(qp *q, struct work_call *call);
 
 /* After the answer, from any thread: frees what came of it. `given_back`: the answer could not be told
  * to the worker, so its tasks are ready for others at once. */
-enum work_end { WORK_TOLD, WORK_GIVEN_BACK };
-void work_done(qp *q, struct work_call *call, enum work_end end);
+enum work_told { WORK_TOLD, WORK_GIVEN_BACK };
+void work_done(qp *q, struct work_call *call, enum work_told end);
 
 /* From any thread, before qp_close: parked calls are answered with QP_E_CLOSED, and no more are taken. Every
  * call must be done before qp_close. */

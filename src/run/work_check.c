@@ -26,7 +26,7 @@ static int own_id_check(qp_str id, const char *pointer, struct qp_err *err)
 static int topics_check(const struct work_call *c, struct qp_err *err)
 {
     QP_TRY(range_check((int64_t)c->topic_count, LIMIT_WORK_TOPICS, "/topics", err));
-    for (size_t i = 0; i < c->topic_count; i++) {
+    for (size_t i = 0; i < c->topic_count && !c->inner; i++) {
         int rc = topic_check(c->topics[i], err);
         if (rc != QP_OK) {
             return err_point(err, rc, "/topics/%zu", i);

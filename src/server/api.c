@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cond.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "server/fields.h"
 #include "server/idempotency.h"
@@ -54,6 +55,9 @@ int api_open(const struct api_options *options, struct api **out_api, struct qp_
         return err_set(err, QP_E_NOMEM, "api: out of memory");
     }
     api->options = *options;
+    if (api->options.routes == NULL) {
+        api->options.routes = &api_routes;
+    }
     api->look_us = INT64_MAX;
     uuid_source_init(&api->uuids);
     (void)pthread_mutex_init(&api->lock, NULL);
@@ -233,6 +237,9 @@ static bool check_query(struct api_call *c)
     while (next_pair(&rest, &name, &value)) {
         char shown[LIMIT_LOG_ECHO_SIZE];
         (void)log_escape(name, shown, sizeof shown);
+        if (!is_known(c->route, name) && (c->route->flags & ROUTE_FOREIGN) != 0) {
+            continue;
+        }
         if (!is_known(c->route, name)) {
             api_refuse(c, PROBLEM_BAD_PARAMETER, shown, "there is no such parameter here");
             return false;
@@ -366,19 +373,51 @@ static const struct principal everybody = {
 static bool needs_token(const struct api_call *c)
 {
     const struct api_options *o = &c->api->options;
+    if (o->as != NULL) {
+        return o->secret != NULL;
+    }
     bool own_user = o->peers && c->peer_uid >= 0 && c->peer_uid == (int64_t)geteuid();
     return !o->open && !c->local && !(own_user && str_is_none(c->authorization));
+}
+
+/* What stands behind "Bearer "; none: nothing. */
+static qp_str bearer(qp_str authorization)
+{
+    static const qp_str word = {"Bearer ", 7};
+    return authorization.n > word.n && strncasecmp(authorization.p, word.p, word.n) == 0
+               ? (qp_str){authorization.p + word.n, authorization.n - word.n}
+               : QP_NONE;
+}
+
+/* The one token of this listener, whose length is no secret. */
+static int secret_known(struct api_call *c)
+{
+    const struct api_options *o = &c->api->options;
+    qp_str secret = str_from(o->secret);
+    qp_str sent = bearer(c->authorization);
+    if (sent.n != secret.n || !hash_equal(sent.p, secret.p, secret.n)) {
+        return QP_E_NOT_FOUND;
+    }
+    c->who = *o->as;
+    return QP_OK;
+}
+
+/* QP_E_BUSY: the store has to be asked. */
+static int token_known(struct api_call *c)
+{
+    return c->api->options.secret != NULL ? secret_known(c)
+                                          : auth_known(c->api->auth, c->authorization, &c->who);
 }
 
 static void authenticate(struct api_call *c)
 {
     int rc;
     if (c->route->scope == SCOPE_OPEN || !needs_token(c)) {
-        c->who = everybody;
+        c->who = c->api->options.as != NULL ? *c->api->options.as : everybody;
         authorized(c);
         return;
     }
-    rc = c->asked ? c->asked_rc : auth_known(c->api->auth, c->authorization, &c->who);
+    rc = c->asked ? c->asked_rc : token_known(c);
     if (rc == QP_E_BUSY && !c->asked) {
         api_later(c, ask_who);
     } else {
@@ -399,7 +438,7 @@ static void find_route(struct api_call *c)
 {
     if (!c->routed) {
         c->routed = true;
-        c->route = route_find(c->method, c->path, c->parts, &c->allow);
+        c->route = route_find(c->api->options.routes, c->method, c->path, c->parts, &c->allow);
     }
 }
 
@@ -411,7 +450,7 @@ bool api_admit(struct api_call *c)
     if (!c->stranger || c->route == NULL || c->route->scope == SCOPE_OPEN) {
         return true; /* nobody is asked for a token */
     }
-    rc = auth_known(c->api->auth, c->authorization, &c->who);
+    rc = token_known(c);
     if (rc == QP_E_BUSY) {
         return false;
     }

@@ -27,6 +27,15 @@ struct api_options {
     size_t bodies_size;       /* of all requests at a time; 0: LIMIT_BODIES_SIZE */
     int64_t token_rate;       /* requests per second of one token; 0: any */
     const char *backups;      /* directory for POST /v1/backup; NULL: there is none */
+    /* Of a listener that has addresses of its own. */
+    const struct route_table *routes; /* NULL: api_routes */
+    void *context;                    /* for their handlers */
+    const struct principal
+        *as;            /* the caller of every call that is let in; NULL: as its token says */
+    const char *secret; /* with `as`: the one token that calls need; NULL: they need none */
+    /* Writes the JSON of a problem; NULL: RFC 9457. */
+    void (*problem)(const struct api_call *c, const char *code, const char *detail,
+                    struct json_writer *w);
 };
 
 int api_open(const struct api_options *options, struct api **out_api,

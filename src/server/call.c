@@ -194,6 +194,18 @@ void api_put_errors(struct json_writer *w, const char *name, const struct api_er
     json_end_array(w);
 }
 
+static void end_problem(struct buf *out, const struct json_writer *w)
+{
+    if (json_writer_done(w) != QP_OK) {
+        buf_reset(out); /* no memory even for this: the status has to do */
+    }
+}
+
+const char *api_problem_type(const struct api_call *c)
+{
+    return api_options(c->api)->problem != NULL ? "application/json" : "application/problem+json";
+}
+
 /* The one place in which a problem is written. */
 static void put_problem(const struct api_call *c, struct buf *out, const struct problem *p,
                         const struct api_error *errors, size_t count, const char *detail)
@@ -201,9 +213,14 @@ static void put_problem(const struct api_call *c, struct buf *out, const struct 
     char type[64];
     char instance[LIMIT_LOG_ECHO_SIZE];
     struct json_writer w;
-    (void)snprintf(type, sizeof type, "urn:quipu:problem:%s", p->code); /* codes are short */
     buf_reset(out);
     json_writer_init(&w, out);
+    if (api_options(c->api)->problem != NULL) {
+        api_options(c->api)->problem(c, p->code, detail, &w);
+        end_problem(out, &w);
+        return;
+    }
+    (void)snprintf(type, sizeof type, "urn:quipu:problem:%s", p->code); /* codes are short */
     json_begin_object(&w);
     put_text(&w, "type", type);
     put_text(&w, "title", p->title);
@@ -219,9 +236,7 @@ static void put_problem(const struct api_call *c, struct buf *out, const struct 
     api_put_errors(&w, "errors", errors, count);
     put_text(&w, "request_id", c->request_id);
     json_end_object(&w);
-    if (json_writer_done(&w) != QP_OK) {
-        buf_reset(out); /* no memory even for this: the status has to do */
-    }
+    end_problem(out, &w);
 }
 
 static void write_problem(struct api_call *c, const struct problem *p,
@@ -229,7 +244,7 @@ static void write_problem(struct api_call *c, const struct problem *p,
 {
     put_problem(c, &c->out, p, errors, count, detail);
     c->status = p->status;
-    c->content_type_out = "application/problem+json";
+    c->content_type_out = api_problem_type(c);
     c->retry_after_s = p->status == 503 || p == &problems[PROBLEM_RATE] ? 1 : 0;
 }
 

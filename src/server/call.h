@@ -285,6 +285,8 @@ void api_fail_at_set(struct api_call *c, int rc, const struct qp_err *err,
  * api_fail_set is for `render`. */
 void api_fail(struct api_call *c, int rc, const struct qp_err *err);
 void api_fail_set(struct api_call *c, int rc, const struct qp_err *err);
+/* The media type of problems, as the API writes them. */
+const char *api_problem_type(const struct api_call *c);
 /* The words of a problem, for tests and docs. */
 const char *api_problem_code(enum api_problem problem);
 int api_problem_status(enum api_problem problem);

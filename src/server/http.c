@@ -184,7 +184,7 @@ static void add_headers(struct exchange *x, struct MHD_Response *r)
     struct api_call *c = &x->call;
     char number[16];
     if (c->late_status != 0) {
-        add_header(r, "Content-Type", "application/problem+json");
+        add_header(r, "Content-Type", api_problem_type(c));
         add_header(r, "Retry-After", "1");
         add_header(r, "X-Request-Id", c->request_id);
         add_header(r, "Cache-Control", "no-store");

@@ -11,6 +11,8 @@ static const struct route routes[] = {
 #undef ROUTE
 };
 
+const struct route_table api_routes = {routes, ARRAY_COUNT(routes)};
+
 const struct route *route_at(size_t index)
 {
     return index < ARRAY_COUNT(routes) ? &routes[index] : NULL;
@@ -60,16 +62,17 @@ static const char *allowed(const bool seen[API_OTHER + 1])
     return words[seen[API_GET]][seen[API_POST]][seen[API_PUT]][seen[API_DELETE]];
 }
 
-const struct route *route_find(enum api_method method, qp_str path, qp_str parts[CALL_PARTS],
-                               const char **out_allow)
+const struct route *route_find(const struct route_table *table, enum api_method method, qp_str path,
+                               qp_str parts[CALL_PARTS], const char **out_allow)
 {
     bool seen[API_OTHER + 1] = {false};
-    for (size_t i = 0; i < ARRAY_COUNT(routes); i++) {
-        if (matches(routes[i].path, path, parts)) {
-            if (routes[i].method == method) {
-                return &routes[i];
+    for (size_t i = 0; i < table->count; i++) {
+        const struct route *route = &table->routes[i];
+        if (matches(route->path, path, parts)) {
+            if (route->method == method) {
+                return route;
             }
-            seen[routes[i].method] = true;
+            seen[route->method] = true;
         }
     }
     *out_allow = allowed(seen);

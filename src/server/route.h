@@ -24,6 +24,8 @@ enum route_flags {
     /* What the items of its lists bring is checked one by one, by the handler. */
     ROUTE_PARTS = 1024,
     ROUTE_DRY = 2048, /* with "dry_run": true in its body it needs the scope read, and no other */
+    ROUTE_FOREIGN =
+        4096, /* is for clients of others: parameters that it does not know are passed over */
 };
 #define ROUTE_FRAME 3 /* levels of such a body: the object, the list, its item */
 
@@ -41,13 +43,20 @@ struct route {
     void (*endpoint)(struct api_call *c);
 };
 
-const struct route *route_at(size_t index); /* NULL past the end */
+/* All that one listener can be asked. */
+struct route_table {
+    const struct route *routes;
+    size_t count;
+};
+extern const struct route_table api_routes; /* those of routes.def */
+
+const struct route *route_at(size_t index); /* of api_routes; NULL past the end */
 
 /* The route of a method and path. NULL with *out_allow NULL: there is no such address; NULL with
  * the methods that it takes: not this one. `parts` get what stands at the {places}, as it was
  * sent. */
-const struct route *route_find(enum api_method method, qp_str path, qp_str parts[CALL_PARTS],
-                               const char **out_allow);
+const struct route *route_find(const struct route_table *table, enum api_method method, qp_str path,
+                               qp_str parts[CALL_PARTS], const char **out_allow);
 
 const char *method_word(enum api_method method);
 enum api_method method_from(qp_str word);

@@ -16,6 +16,7 @@
 #include "run/kinds.h"
 #include "run/stats.h"
 #include "run/stats_read.h"
+#include "server/agent_port.h"
 
 #define PATH_SIZE 4096
 #define TLS_FILE_SIZE ((size_t)256 * 1024)
@@ -26,6 +27,7 @@ struct server {
     qp *engine;
     struct api *api;
     struct http *https[SERVER_LISTENERS];
+    struct agent_port *agents;                   /* NULL: they are not served */
     struct listener listeners[SERVER_LISTENERS]; /* fd -1 once they are a server's */
     char names[SERVER_LISTENERS][sizeof((struct listener *)0)->name];
     size_t count;
@@ -296,6 +298,21 @@ static void remove_made(const char *data, const char *backups)
     (void)rmdir(data);
 }
 
+static int open_agents(struct server *s, struct qp_err *err)
+{
+    const struct server_options *o = &s->options;
+    const struct agent_port_options options = {.engine = s->engine,
+                                               .env = s->env,
+                                               .metrics = stats_registry(s->engine),
+                                               .port = o->agent_port,
+                                               .secret = o->agent_secret,
+                                               .environment = o->agent_environment,
+                                               .lease_ms = o->agent_lease_ms,
+                                               .connections = o->connections,
+                                               .http_threads = o->http_threads};
+    return o->agents ? agent_port_open(&options, &s->agents, err) : QP_OK;
+}
+
 /* In this order: nothing listens to a peer before all else is there. What was opened is closed by server_close. */
 static int open_parts(struct server *s, struct qp_err *err)
 {
@@ -305,6 +322,7 @@ static int open_parts(struct server *s, struct qp_err *err)
     QP_TRY(open_engine(s, err));
     QP_TRY(open_api(s, err));
     QP_TRY(first_token(s, err));
+    QP_TRY(open_agents(s, err));
     return open_https(s, err);
 }
 
@@ -375,6 +393,9 @@ void server_tidy(struct server *s)
     drive_watch_store(s->engine);
     if (has_old(s)) {
         close_old(s, 0);
+    }
+    if (s->agents != NULL) {
+        agent_port_tidy(s->agents);
     }
 }
 
@@ -464,9 +485,13 @@ static bool close_https(struct server *s)
             http_quiesce(s->https[i]);
         }
     }
+    if (s->agents != NULL) {
+        agent_port_quiesce(s->agents, s->options.drain_ms);
+    }
     if (s->api != NULL) {
         api_drain(s->api, s->options.drain_ms);
     }
+    good = agent_port_close(s->agents, s->options.drain_ms);
     for (size_t i = 0; i < s->count; i++) {
         if (s->https[i] != NULL) {
             bool done = http_wait(s->https[i], s->options.drain_ms);
@@ -510,6 +535,11 @@ bool server_close(struct server *s)
 const char *server_name(const struct server *s, size_t index)
 {
     return index < s->count ? s->names[index] : NULL;
+}
+
+const char *server_agent_name(const struct server *s)
+{
+    return s->agents != NULL ? agent_port_name(s->agents) : NULL;
 }
 
 const char *server_token_file(const struct server *s)

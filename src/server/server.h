@@ -45,6 +45,11 @@ struct server_options {
     const char *const *shell;
     size_t shell_count;
     const char *step_topics; /* steps of built-in kinds that this server serves (kinds_serve) */
+    bool agents;             /* a port for agents (agent_port.h), with: */
+    int agent_port;
+    const char *agent_secret;
+    const char *agent_environment;
+    qp_ms agent_lease_ms;
     const struct registry *registry; /* of packages (run/registry.h); NULL: it fetches none */
     int worker_threads; /* for workers in this process that take their time; 0: the engine's own thread runs them */
     /* Kinds of jobs beside those that every engine has (handle_open); else 0. They outlive the server. */
@@ -58,6 +63,8 @@ int server_open(const struct server_options *options, struct server **out_server
                 struct qp_err *err) QP_MUST_USE;
 /* Where it listens, with the ports that the system chose; NULL past the end. */
 const char *server_name(const struct server *s, size_t index);
+/* Where agents are served, likewise; NULL: they are not. */
+const char *server_agent_name(const struct server *s);
 /* The file with a token that was made just now; NULL: there were tokens before, or none are
  * needed. */
 const char *server_token_file(const struct server *s);

@@ -1,11 +1,7 @@
 /* work_calls.c - POST /v1/work: a worker brings results and beats, and asks for tasks
  *
- *   request --> work_submit --> (parked in the engine) --> answered on its thread
- *           --> rendered on the carrier's --> told, or given back
- *
- * A call that brings nothing may be parked for long, and there may be very many: it is one small
- * arena (kept.h), and gives back body and texts. One that brings results keeps them until it is answered: it waits for
- * tasks only when its body is small.
+ * The way of such a call through the engine is working.h. One that brings results keeps them until it is answered: it waits
+ * for tasks only when its body is small.
  */
 #include <stdio.h>
 
@@ -15,24 +11,9 @@
 #include "run/work_more.h"
 #include "server/fields.h"
 #include "server/handlers.h"
-#include "server/kept.h"
+#include "server/working.h"
 
 #define WORK_WAIT_MS (20 * 1000) /* unless the worker says otherwise */
-
-/* A call of a worker. Its time is for the end of the server, and for a store that does not answer: else the engine keeps
- * the time of the call. What it brings is in the call's arena. */
-struct working {
-    struct kept kept;
-    struct work_call work;
-    struct api_call *call;
-    int rc;
-    char why[LIMIT_LOG_ECHO_SIZE];
-    unsigned char key[HASH_KEYED_SIZE]; /* of the caller */
-    /* under the lock */
-    bool over;      /* work_done comes */
-    bool answered;  /* by the engine */
-    bool reprieved; /* it was late once, and the store is at work */
-};
 
 /* -------------------------------------------------------------------------------------- answer */
 
@@ -145,71 +126,6 @@ static void render(struct api_call *c)
     put_cancels(&w, &k->work);
     json_end_object(&w);
     api_json_set(c, &w, 200);
-}
-
-/* So long after it should be over. */
-static qp_ms grace_ms(const struct working *k)
-{
-    return k->work.wait_ms + LIMIT_CALL_MS + LIMIT_LATE_MS;
-}
-
-/* On the clock's thread: the server ends; or the store does not answer, and the call is answered in place of the engine,
- * which gives it back in time. Else the engine has forgotten the time, or is slow. */
-static void too_late(struct timing *t)
-{
-    struct working *k = (struct working *)kept_of_timing(t);
-    bool ends = api_is_draining(k->kept.api);
-    bool ready = ready_now(api_engine(k->kept.api), NULL) == QP_OK;
-    bool open;
-    bool again;
-    (void)pthread_mutex_lock(&k->kept.lock);
-    open = !k->over && !k->answered;
-    again = open && ready && !ends && !k->reprieved;
-    if (again) {
-        k->reprieved = true;
-        kept_start(&k->kept, LIMIT_WAIT_MS, too_late);
-    } else if (open && (ready || ends || !api_call_late(k->call))) {
-        work_abort(api_engine(k->kept.api), &k->work);
-    }
-    (void)pthread_mutex_unlock(&k->kept.lock);
-    if (!again) {
-        kept_leave(&k->kept);
-    }
-}
-
-/* Tasks in an answer that nobody has read are ready for others at once. An answer that says no
- * is none. */
-static void finished(struct api_call *c, bool told)
-{
-    struct working *k = c->kept;
-    bool given = told && c->status == 200;
-    (void)pthread_mutex_lock(&k->kept.lock);
-    k->over = true;
-    (void)pthread_mutex_unlock(&k->kept.lock);
-    work_done(api_engine(k->kept.api), &k->work, given ? WORK_TOLD : WORK_GIVEN_BACK);
-    kept_stop(&k->kept);
-    kept_leave(&k->kept);
-}
-
-/* On the engine's thread. */
-static void answered(void *context, struct work_call *work, int rc, const char *why)
-{
-    struct working *k = context;
-    (void)work;
-    (void)pthread_mutex_lock(
-        &k->kept.lock); /* whoever answers in our place has done so, or does not */
-    k->answered = true;
-    (void)pthread_mutex_unlock(&k->kept.lock);
-    k->rc = rc;
-    (void)snprintf(k->why, sizeof k->why, "%s", why != NULL ? why : qp_code_text(rc));
-    api_answer_by(k->call, render);
-}
-
-/* On the engine's thread. */
-static bool is_there(void *context)
-{
-    struct api_call *c = ((struct working *)context)->call;
-    return c->carrier->there == NULL || c->carrier->there(c);
 }
 
 /* ------------------------------------------------------------------------------------- request */
@@ -474,17 +390,15 @@ static bool read_all_served(struct api_call *c, const struct body_Work *body, st
 }
 
 /* With copies of all that a parked call needs. NULL: no memory. */
-static struct working *working_make(struct api_call *c, const struct body_Work *body)
+static struct working *make(struct api_call *c, const struct body_Work *body)
 {
-    struct working *k = kept_make(c->api, sizeof *k);
+    struct working *k = working_make(c, sizeof *k, render);
     struct arena *arena;
     if (k == NULL) {
         return NULL;
     }
     arena = &k->kept.arena;
-    k->call = c;
-    k->work = (struct work_call){
-        .leave = body->leave, .context = k, .answer = answered, .there = is_there};
+    k->work.leave = body->leave;
     if (!arena_copy(arena, c->ns, &k->work.ns) ||
         !arena_copy(arena, body->worker, &k->work.worker) ||
         !arena_copy(arena, body->build, &k->work.build)) {
@@ -492,17 +406,6 @@ static struct working *working_make(struct api_call *c, const struct body_Work *
         return NULL;
     }
     return k;
-}
-
-/* Who calls: by its token. Where nobody needs one, everybody is the same. */
-static struct work_caller caller_of(const struct api_call *c, struct working *k)
-{
-    static const unsigned char none[TOKEN_HASH_SIZE];
-    bool keyed = memcmp(c->who.hash, none, sizeof none) != 0;
-    auth_task_key(api_auth(k->kept.api), &c->who, k->key);
-    return (struct work_caller){.id = str_from(c->who.token),
-                                .key = keyed ? (qp_str){(const char *)k->key, sizeof k->key}
-                                             : QP_NONE};
 }
 
 static void read_numbers(struct api_call *c, const struct body_Work *body, struct work_call *work)
@@ -513,30 +416,6 @@ static void read_numbers(struct api_call *c, const struct body_Work *body, struc
     work->wait_ms = work->wait_ms < LIMIT_WAIT_MS ? work->wait_ms : LIMIT_WAIT_MS;
 }
 
-static void submit(struct api_call *c, struct working *k)
-{
-    struct qp_err err = {0};
-    int rc;
-    k->work.caller = caller_of(c, k);
-    c->kept = k;
-    c->finished = finished;
-    if (k->work.result_count == 0 && k->work.beat_count == 0) {
-        api_call_settle(c);
-    }
-    due_leave(c);
-    kept_start(&k->kept, grace_ms(k), too_late);
-    rc = work_submit(api_engine(k->kept.api), &k->work, &err);
-    if (rc != QP_OK) {
-        c->finished = NULL;
-        (void)pthread_mutex_lock(&k->kept.lock);
-        k->over = true;
-        (void)pthread_mutex_unlock(&k->kept.lock);
-        kept_stop(&k->kept);
-        kept_leave(&k->kept);
-        api_fail(c, rc, &err);
-    }
-}
-
 void endpoint_work(struct api_call *c)
 {
     struct body_Work body;
@@ -544,7 +423,7 @@ void endpoint_work(struct api_call *c)
     if (!BODY_READ(c, Work, c->body, "", &body)) {
         return;
     }
-    k = working_make(c, &body);
+    k = make(c, &body);
     if (k == NULL) {
         api_fail(c, QP_E_NOMEM, NULL);
         return;
@@ -556,7 +435,7 @@ void endpoint_work(struct api_call *c)
     }
     read_numbers(c, &body, &k->work);
     k->work.is_large = c->body.n > LIMIT_WORK_WAIT_SIZE;
-    submit(c, k);
+    working_submit(c, k);
 }
 
 /* ---------------------------------------------------------------------------------------- the log */

@@ -617,7 +617,7 @@ int apply_msg_extend(struct txn *t, struct op_msg_extend *op)
     QP_TRY(msg_fenced(t, &op->ref, &m));
     if (op->lease_ms < 0 || op->lease_ms > LIMIT_LEASE_MS || op->begun_at < 0 ||
         op->begun_at > t->now ||
-        (op->lease_ms == 0 && (m->holder == 0 || str_is_none(m->limits)))) {
+        (op->lease_ms == 0 && (m->holder == 0 || op->leases || str_is_none(m->limits)))) {
         return QP_E_INVALID;
     }
     if (op->begun_at > 0) {
@@ -626,6 +626,7 @@ int apply_msg_extend(struct txn *t, struct op_msg_extend *op)
     if (m->deadline != 0 && m->deadline <= t->now) {
         return QP_E_STALE; /* it is about to be reported, or was never begun */
     }
+    m->holder = op->leases ? 0 : m->holder;
     m->wake_at = held_until(t, m, m->holder > 0 ? 0 : op->lease_ms); /* an epoch needs no lease */
     op->out_until = m->wake_at;
     return QP_OK;

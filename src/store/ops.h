@@ -405,7 +405,8 @@ struct op_msg_claim {
  *           worker, where it is known after the claim only
  *   extend  the lease ends lease_ms from now; of a message that has a beat limit, that limit begins again instead. A
  *           message that a run holds has no lease: if it has time limits, lease_ms may be 0. The end of the attempt stays where it is, unless
- *           begun_at says that the attempt began later than its claim. QP_E_STALE too when the attempt's time is over
+ *           begun_at says that the attempt began later than its claim. QP_E_STALE too when the attempt's time is over. With
+ *           `leases` a message that a run holds is held by this lease from now on, whatever becomes of the run
  *   ack     the message is gone
  *   retry   READY again, or DELAYED when delay_ms > 0; error is kept on it; untry gives the try
  *           back */
@@ -418,6 +419,7 @@ struct op_msg_extend {
     struct msg_ref ref;
     int64_t lease_ms;
     int64_t begun_at; /* 0: nothing new; at most now */
+    bool leases;      /* needs lease_ms */
     int64_t out_until;
 };
 struct op_msg_ack {

@@ -34,7 +34,7 @@ test_every_option_is_taken() {
     while read -r command; do
         expect 2 '' "unknown option '--no-such-thing'" $command $(options_of "$command") --no-such-thing || return 1
     done < <(commands | grep -v help)
-    [ "$(options_of serve | wc -l)" = 23 ]
+    [ "$(options_of serve | wc -l)" = 27 ]
 }
 
 test_nearest() {

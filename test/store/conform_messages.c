@@ -303,6 +303,20 @@ static void test_extend(void **state)
     (void)REFUSED(f, QP_E_INVALID, OP(msg_extend, .ref = HELD(2), .lease_ms = LIMIT_LEASE_MS + 1));
 }
 
+/* Proves that a message of a run that gets a lease is held by that alone. */
+static void test_extend_leases(void **state)
+{
+    struct storetest *f = *state;
+    conform_job(f, 100);
+    DO(f, OP(msg_put, .ref = JOB(100), .guid = G(1), .topic = TOPIC, .holder = conform_epoch(f)));
+    (void)REFUSED(f, QP_E_INVALID, OP(msg_extend, .ref = HELD(1), .leases = true));
+    DO(f, OP(msg_extend, .ref = HELD(1), .lease_ms = 1000, .leases = true));
+    assert_int_equal(conform_msg_row(f, 100, 1)->holder, 0);
+    assert_int_equal(conform_msg_row(f, 100, 1)->wake_at, store_now(f->s) + 1000);
+    testenv_advance_ms(&f->t, 1000);
+    assert_int_equal(conform_wake_due(f), 1);
+}
+
 /* Proves that a retry keeps the message, its error and its tries; `untry` gives the try back; the
  * delay is honoured. */
 static void test_retry(void **state)
@@ -680,6 +694,7 @@ static const struct CMUnitTest tests[] = {
     CONFORM(test_token_of_a_former_life),
     CONFORM(test_late_but_alone),
     CONFORM(test_extend),
+    CONFORM(test_extend_leases),
     CONFORM(test_retry),
     CONFORM(test_dead_letter),
     CONFORM(test_withdrawn),

@@ -5,8 +5,7 @@
 #include <stdio.h>
 
 #include "agent/show.h"
-
-#define DIFFERENCES_MAX 100
+#include "support/tracecompare.h"
 
 struct player {
     struct arena arena;
@@ -16,11 +15,9 @@ struct player {
     const struct json *trace;
     const struct json *step;
     int64_t now_ms;
-    size_t number; /* of the step, from 1 */
-    struct buf *out;
+    struct tracecompare compare;
     struct buf *seen;
     struct qp_err *err;
-    size_t differences;
     bool started;
     bool stuck;
 };
@@ -30,108 +27,10 @@ struct player {
 
 /* ------------------------------------------------------------------------------------ comparing */
 
-static void tell(struct player *p, const char *path, const struct json *expected,
-                 const struct json *got)
-{
-    struct json_writer w;
-    if (++p->differences > DIFFERENCES_MAX) {
-        return;
-    }
-    buf_printf(p->out, "step %zu: %s: expected ", p->number, path);
-    json_writer_init(&w, p->out);
-    json_write_tree(&w, expected);
-    buf_text(p->out, ", got ");
-    if (got == NULL) {
-        buf_text(p->out, "nothing");
-    } else {
-        json_writer_init(&w, p->out);
-        json_write_tree(&w, got);
-    }
-    buf_byte(p->out, '\n');
-}
-
 static void tell_stuck(struct player *p, const char *path, const char *expected, const char *got)
 {
-    p->differences++;
     p->stuck = true;
-    buf_printf(p->out, "step %zu: %s: expected %s, got %s\n", p->number, path, expected, got);
-}
-
-static bool same_scalar(const struct json *a, const struct json *b)
-{
-    qp_str x = QP_NONE;
-    qp_str y = QP_NONE;
-    double i = 0;
-    double j = 0;
-    bool u = false;
-    bool v = false;
-    if (json_as_real(a, &i) && json_as_real(b, &j)) {
-        return !(i < j) && !(i > j);
-    }
-    if (b == NULL || json_kind(a) != json_kind(b)) {
-        return false;
-    }
-    if (json_as_bool(a, &u) && json_as_bool(b, &v)) {
-        return u == v;
-    }
-    if (json_as_str(a, &x) && json_as_str(b, &y)) {
-        return str_equal(x, y);
-    }
-    return json_is(a, JSON_KIND_NULL);
-}
-
-struct pair {
-    const struct json *expected;
-    const struct json *got;
-};
-
-/* The nesting is that of a state, which json_parse bounds. */
-static void compare(struct player *p, const char *path, struct pair pair, bool whole);
-
-static void compare_member(struct player *p, const char *path, qp_str key, struct pair pair,
-                           bool whole)
-{
-    char longer[512];
-    (void)snprintf(longer, sizeof(longer), "%s/%.*s", path, STR_ARG(key));
-    compare(p, longer, pair, whole);
-}
-
-static void compare_objects(struct player *p, const char *path, struct pair pair, bool whole)
-{
-    struct json_walk walk = {0};
-    if (whole && json_count(pair.expected) != json_count(pair.got)) {
-        tell(p, path, pair.expected, pair.got);
-        return;
-    }
-    while (json_each(pair.expected, &walk)) {
-        const struct json *got = json_get(pair.got, walk.key);
-        compare_member(p, path, walk.key, (struct pair){walk.value, got}, whole);
-    }
-}
-
-static void compare_arrays(struct player *p, const char *path, struct pair pair, bool whole)
-{
-    if (json_count(pair.expected) != json_count(pair.got)) {
-        tell(p, path, pair.expected, pair.got);
-        return;
-    }
-    for (size_t i = 0; i < json_count(pair.expected); i++) {
-        char index[24];
-        int n = snprintf(index, sizeof(index), "%zu", i);
-        compare_member(p, path, (qp_str){index, (size_t)n},
-                       (struct pair){json_at(pair.expected, i), json_at(pair.got, i)}, whole);
-    }
-}
-
-static void compare(struct player *p, const char *path, struct pair pair, bool whole)
-{
-    if (json_is(pair.expected, JSON_KIND_OBJECT) && json_is(pair.got, JSON_KIND_OBJECT)) {
-        compare_objects(p, path, pair, whole);
-    } else if (json_is(pair.expected, JSON_KIND_ARRAY) && json_is(pair.got, JSON_KIND_ARRAY)) {
-        compare_arrays(p, path, pair, whole);
-    } else if (!same_scalar(pair.expected, pair.got)) {
-        tell(p, path, pair.expected, pair.got);
-    }
+    tracecompare_tell(&p->compare, path, expected, got);
 }
 
 static int compare_text(struct player *p, const char *path, const struct json *expected,
@@ -142,7 +41,7 @@ static int compare_text(struct player *p, const char *path, const struct json *e
         return QP_OK;
     }
     QP_TRY(json_build(p->arena.env, json, NULL, &got));
-    compare(p, path, (struct pair){expected, got}, whole);
+    tracecompare(&p->compare, path, (struct tracepair){expected, got}, whole);
     json_free(got);
     return QP_OK;
 }
@@ -584,7 +483,7 @@ static int play_steps(struct player *p)
     }
     for (size_t i = 0; i < json_count(steps) && !p->stuck; i++) {
         p->step = json_at(steps, i);
-        p->number = i + 1;
+        p->compare.number = i + 1;
         int rc = play_step(p);
         if (rc != QP_OK && rc != QP_E_NOMEM && p->err->code != rc) {
             (void)err_set(p->err, rc, "%s", qp_code_text(rc)); /* a stage that gives no reason */
@@ -601,7 +500,7 @@ int agenttrace_play_on(const struct tracestage *stage, const struct qp_env *env,
                        struct buf *out, struct buf *seen, struct qp_err *err,
                        size_t *out_differences)
 {
-    struct player p = {.stage = stage, .out = out, .seen = seen, .err = err};
+    struct player p = {.stage = stage, .compare.out = out, .seen = seen, .err = err};
     struct json *trace = NULL;
     QP_TRY(json_parse(env, text, err, &trace));
     p.trace = trace;
@@ -611,7 +510,7 @@ int agenttrace_play_on(const struct tracestage *stage, const struct qp_env *env,
     if (rc == QP_OK) {
         rc = buf_rc(out);
     }
-    *out_differences = p.differences;
+    *out_differences = p.compare.differences;
     arena_done(&p.decision);
     arena_done(&p.arena);
     json_free(trace);

@@ -529,6 +529,7 @@ static void make_msg_extend(struct opgen *g, struct op_msg_extend *op)
     op->begun_at = opgen_chance(g, 70)  ? 0
                    : opgen_chance(g, 5) ? INT64_MAX / 2
                                         : (int64_t)opgen_below(g, 1000000000) + 1;
+    op->leases = opgen_chance(g, 20);
 }
 
 static void make_msg_ack(struct opgen *g, struct op_msg_ack *op)

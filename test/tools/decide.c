@@ -1,10 +1,12 @@
 /* decide.c - plays one trace of an agent workflow, and says where engine and trace differ
  *
  *     decide [--store memory|FILE|URL] TRACE.json
+ *     decide --http URL TRACE.json
  *
  * What a trace is: support/agenttrace.h. With a store the trace is a job of an engine on it: `memory` is a new one, FILE a file of
- * SQLite that is made if it is not there, URL a database of PostgreSQL. Without one the instance is in memory alone. Exit
- * code 0: they agree; 1: they differ, or the file is bad ("error POINTER: text"); 2: wrong usage.
+ * SQLite that is made if it is not there, URL a database of PostgreSQL. Without one the instance is in memory alone. With --http it
+ * is an instance of the server whose agent port is http://127.0.0.1:PORT (support/agenthttp.h). Exit code 0: they agree; 1: they differ, or the file is bad ("error POINTER: text"); 2: wrong usage;
+ * 3: through endpoints such a trace cannot be played.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "support/agenthttp.h"
 #include "support/agentstage.h"
 
 static int read_all(const char *name, struct buf *out)
@@ -48,49 +51,85 @@ static void stage_begin(const char *store)
                     id);
 }
 
-static int play_on(const struct qp_env *env, const char *store, qp_str text, struct buf *out,
-                   struct qp_err *err, size_t *out_differences)
+/* What the trace is played on: a store, the port of a server, or neither. */
+struct place {
+    const char *store;
+    int port;
+};
+
+static int play_on(const struct qp_env *env, const struct place *place, qp_str text,
+                   struct buf *out, struct qp_err *err, size_t *out_differences)
 {
     struct tracestage on = agentstage_of(&stage);
-    if (store == NULL) {
+    if (place->port > 0) {
+        return agenthttp_play(env, place->port, text, out, err, out_differences);
+    }
+    if (place->store == NULL) {
         return agenttrace_play(env, text, out, NULL, err, out_differences);
     }
-    stage_begin(store);
+    stage_begin(place->store);
     int rc = agenttrace_play_on(&on, env, text, out, NULL, err, out_differences);
     agentstage_done(&stage);
     return rc;
 }
 
-static int play(const struct qp_env *env, const char *store, qp_str text)
+static int play(const struct qp_env *env, const struct place *place, qp_str text)
 {
     struct qp_err err = {0};
     struct buf out;
     size_t differences = 0;
     buf_init(&out, env, 0);
-    int rc = play_on(env, store, text, &out, &err, &differences);
+    int rc = play_on(env, place, text, &out, &err, &differences);
     (void)printf("%.*s", STR_ARG(buf_slice(&out)));
-    if (rc != QP_OK) {
+    if (rc == QP_E_UNSUPPORTED) {
+        (void)printf("cannot be played: %s\n", err.text);
+    } else if (rc != QP_OK) {
         (void)printf("error %s: %s\n", err.pointer, err.text);
     }
     buf_done(&out);
-    return rc == QP_OK && differences == 0 ? 0 : 1;
+    return rc == QP_E_UNSUPPORTED ? 3 : rc == QP_OK && differences == 0 ? 0 : 1;
+}
+
+static int usage(void)
+{
+    (void)fprintf(stderr, "usage: decide [--store memory|FILE|URL | --http URL] TRACE.json\n");
+    return 2;
+}
+
+/* "http://127.0.0.1:4001", with a slash behind it or not. */
+static bool read_port(const char *url, int *out_port)
+{
+    static const char prefix[] = "http://127.0.0.1:";
+    char *end = NULL;
+    long port = 0;
+    if (strncmp(url, prefix, sizeof prefix - 1) != 0) {
+        return false;
+    }
+    port = strtol(url + sizeof prefix - 1, &end, 10);
+    *out_port = (int)port;
+    return port > 0 && port <= 65535 && (*end == '\0' || strcmp(end, "/") == 0);
 }
 
 int main(int argc, char **argv)
 {
     struct qp_env env;
     struct buf text;
-    bool has_store = argc == 4 && strcmp(argv[1], "--store") == 0;
-    if (argc != 2 && !has_store) {
-        (void)fprintf(stderr, "usage: decide [--store memory|FILE|URL] TRACE.json\n");
-        return 2;
+    struct place place = {0};
+    if (argc == 4 && strcmp(argv[1], "--store") == 0) {
+        place.store = argv[2];
+    } else if (argc == 4 && strcmp(argv[1], "--http") == 0) {
+        if (!read_port(argv[2], &place.port)) {
+            return usage();
+        }
+    } else if (argc != 2) {
+        return usage();
     }
     qp_env_init(&env);
     env_complete(&env);
     buf_init(&text, &env, 0);
     int status = read_all(argv[argc - 1], &text);
     if (status == 0) {
-        status = play(&env, has_store ? argv[2] : NULL, buf_slice(&text));
+        status = play(&env, &place, buf_slice(&text));
     }
     buf_done(&text);
     return status;
