@@ -63,6 +63,7 @@ static int call_job(struct turn *t, const struct status *status)
     child.environment = start.environment;
     if (status->work.type == WORK_WORKFLOW) {
         child.input = child.properties = status->work.input;
+        child.is_unnamed = true; /* a work names what it wants, and may do so without a version */
     } else {
         child.task = t->act->input;
         child.attempt = status->attempt;

@@ -230,3 +230,15 @@ int draft_post(struct draft *d, qp_str properties, const qp_str *output, struct 
     d->index++;
     return QP_OK;
 }
+
+int draft_name(struct draft *d, qp_str name, struct qp_err *err)
+{
+    if (name.n == 0 || name.n > LIMIT_ID_SIZE) {
+        return err_set(err, QP_E_SHAPE, "name must have 1 to %d bytes, got %zu", LIMIT_ID_SIZE,
+                       name.n);
+    }
+    if (!d->instance->is_unnamed || !str_is_none(d->name)) {
+        return QP_OK;
+    }
+    return arena_copy(d->arena, name, &d->name) ? QP_OK : QP_E_NOMEM;
+}

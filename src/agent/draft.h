@@ -45,6 +45,8 @@ struct draft {
     size_t property_count, property_room;
     struct draft_output *outputs;
     size_t output_count, output_room;
+    qp_str
+        name; /* the concrete name of the workflow, if the scripts brought one that the instance has not */
 };
 
 enum reply_status { REPLY_SCHEDULED, REPLY_COMPLETED, REPLY_MODIFIED };
@@ -69,6 +71,9 @@ int draft_execute(struct draft *d, const struct agent_work *works, size_t count,
 /* `output` NULL: the branch is left, not ended. QP_E_CONFLICT; QP_E_TOO_LARGE. */
 int draft_post(struct draft *d, qp_str properties, const qp_str *output,
                struct qp_err *err) QP_MUST_USE;
+/* The script is that of the workflow with this concrete name. The first name that an unnamed instance is told is pinned with the
+ * decision; others are passed over. QP_E_SHAPE: it is no name. */
+int draft_name(struct draft *d, qp_str name, struct qp_err *err) QP_MUST_USE;
 /* The properties that the script was handed last: what a script that changes nothing posts. */
 qp_str draft_handed(const struct draft *d);
 

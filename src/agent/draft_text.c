@@ -66,6 +66,10 @@ static int write_all(struct json_writer *w, struct arena *arena, const struct dr
     QP_TRY(write_works(w, arena, d));
     write_properties(w, d);
     write_outputs(w, d);
+    if (!str_is_none(d->name)) {
+        json_key(w, QP_STR("name"));
+        json_put_str(w, d->name);
+    }
     json_end_object(w);
     return json_writer_done(w);
 }
@@ -204,13 +208,17 @@ int draft_read(struct arena *arena, qp_str text, const struct instance *instance
     qp_str works = QP_NONE;
     qp_str properties = QP_NONE;
     qp_str outputs = QP_NONE;
-    const struct member members[] = {RAW("works", &works), RAW("properties", &properties),
-                                     RAW("outputs", &outputs)};
     draft_init(out_draft, arena, instance);
+    const struct member members[] = {RAW("works", &works), RAW("properties", &properties),
+                                     RAW("outputs", &outputs), TEXT("name", &out_draft->name)};
     QP_TRY(read_item(&r, text, members, ARRAY_COUNT(members)));
     QP_TRY(each_item(&r, works, take_work));
     QP_TRY(each_item(&r, properties, take_property));
     QP_TRY(each_item(&r, outputs, take_output));
+    if (!str_is_none(out_draft->name) &&
+        (out_draft->name.n == 0 || out_draft->name.n > LIMIT_ID_SIZE)) {
+        return refuse(&r, "its name is none");
+    }
     out_draft->index = instance->execution_count;
     QP_ASSERT(draft_is_finished(out_draft));
     return QP_OK;

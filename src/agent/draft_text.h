@@ -1,6 +1,6 @@
 /* draft_text.h - what a decision came to, as the text that its result brings
  *
- *   {"works":[{"work":DEFINITION,"branch":0,"index":4}],"properties":[{"key":5,"values":".."}],"outputs":[{"branch":3,"output":".."}]}
+ *   {"works":[{"work":DEFINITION,"branch":0,"index":4}],"properties":[{"key":5,"values":".."}],"outputs":[{"branch":3,"output":".."}],"name":".."}
  *
  * The holder of a draft writes it when the draft is finished; the commit that takes the result reads it back as a draft, and
  * checks that it fits the decision that is out. A value that is null is left out. Pure; any thread.

@@ -298,7 +298,9 @@ static int fill_names(const struct sight *sight, struct instance *s)
     s->mode = acting_mode(sight->job);
     s->id = sight->job->jid;
     s->custom_id = sight->job->custom_id;
-    s->workflow_name = sight->job->version; /* the concrete name, to which it is pinned */
+    s->is_unnamed = start.is_unnamed && str_is_none(s->pinned_name);
+    /* The concrete name, to which it is pinned. */
+    s->workflow_name = start.is_unnamed && !s->is_unnamed ? s->pinned_name : sight->job->version;
     s->canonical_name = start.canonical_name;
     s->programming_language = start.language;
     s->environment = start.environment;

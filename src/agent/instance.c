@@ -626,6 +626,15 @@ static int apply_outputs(struct instance *s, const struct draft *draft)
     return QP_OK;
 }
 
+/* A pinned name stays. */
+static int apply_name(struct instance *s, const struct draft *draft)
+{
+    if (str_is_none(draft->name) || !str_is_none(s->pinned_name)) {
+        return QP_OK;
+    }
+    return arena_copy(s->arena, draft->name, &s->pinned_name) ? QP_OK : QP_E_NOMEM;
+}
+
 static int drop_waits(struct instance *s)
 {
     for (size_t i = 0; i < s->wait_count; i++) {
@@ -667,6 +676,7 @@ int instance_decided(struct instance *s, int64_t now_ms, const struct draft *dra
     QP_TRY(apply_works(s, at_ms, draft));
     QP_TRY(apply_properties(s, draft));
     QP_TRY(apply_outputs(s, draft));
+    QP_TRY(apply_name(s, draft));
     s->decision_ongoing = false;
     if (s->open_count == 0 && (s->buffer_count == 0 || PLANT(event_lost))) {
         return complete(s);

@@ -27,7 +27,7 @@ struct head_rest {
 };
 
 #define HEAD_VERSION 1
-#define HEAD_MEMBERS 22
+#define HEAD_MEMBERS 23
 
 static void head_members(struct instance *s, struct row_counts *counts, struct head_rest *rest,
                          struct member out[HEAD_MEMBERS])
@@ -55,6 +55,7 @@ static void head_members(struct instance *s, struct row_counts *counts, struct h
         NUMBER("properties", &counts->properties),
         NUMBER("last_property", &counts->last_property),
         RAW("error", &rest->error),
+        TEXT("name", &s->pinned_name),
     };
     memcpy(out, members, sizeof(members));
 }

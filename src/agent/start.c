@@ -7,7 +7,7 @@
     TEXT("input", &(s)->input), TEXT("properties", &(s)->properties),                              \
         TEXT("language", &(s)->language), TEXT("environment", &(s)->environment),                  \
         TEXT("canonical_name", &(s)->canonical_name), RAW("task", &(s)->task),                     \
-        NUMBER("attempt", &(s)->attempt)
+        NUMBER("attempt", &(s)->attempt), FLAG("unnamed", &(s)->is_unnamed)
 
 int start_write(struct arena *arena, const struct agent_start *start, qp_str *out_text)
 {

@@ -1,9 +1,10 @@
 /* start.h - what a job of the agent's kind begins with: the input of its trigger, and the stream of its tasks
  *
- *   {"input":..,"properties":..,"language":"Php","environment":"dev","canonical_name":..}     an instance
+ *   {"input":..,"properties":..,"language":"Php","environment":"dev","canonical_name":..,"unnamed":true}  an instance
  *   {"task":DEFINITION,"attempt":1,"language":..,"environment":..}                            a task that is a job of its own
  *
- * The concrete name of the workflow is the version of its job: an instance is pinned to it. Decisions and tasks of one
+ * The concrete name of the workflow is the version of its job: an instance is pinned to it. One that was started by
+ * its canonical name alone is pinned by its first decision (draft.h). Decisions and tasks of one
  * environment and language are in one stream, whose name no topic of users has. Pure; any thread.
  */
 #ifndef QP_AGENT_START_H
@@ -17,6 +18,8 @@ struct agent_start {
     qp_str language;    /* none: Javascript */
     qp_str environment; /* none: dev */
     qp_str canonical_name;
+    bool
+        is_unnamed; /* the job's version is no concrete name: the first decision that brings one pins it */
     qp_str task;     /* none: it is an instance */
     int64_t attempt; /* of such a task: its first one here, from 1 */
 };

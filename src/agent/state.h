@@ -146,8 +146,10 @@ struct instance {
     qp_str canonical_name;
     qp_str programming_language;
     qp_str environment;
+    bool is_unnamed; /* it has no concrete name yet: a script may bring it */
 
     /* Head */
+    qp_str pinned_name;      /* the concrete name that a script has brought */
     enum instance_mode mode; /* no row has it: its job is paused, or has ended */
     bool completed;
     bool decision_ongoing;

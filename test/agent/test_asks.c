@@ -19,11 +19,14 @@
 static struct agentstage stage;
 static struct tracestage on;
 static struct arena arena;
+static bool is_unnamed;  /* the instance is started so */
+static const char *said; /* the concrete name that scripts bring; NULL: none */
 
 static void begin(enum storetest_kind kind)
 {
     memset(&stage, 0, sizeof stage);
     agentstage_init(&stage, kind, "i");
+    stage.is_unnamed = is_unnamed;
     on = agentstage_of(&stage);
     arena_init(&arena, &stage.run.f.t.env, 0);
     assert_int_equal(on.start(&stage, 1, QP_STR("flow"), QP_NONE, QP_STR("{}")), QP_OK);
@@ -99,6 +102,7 @@ static void decide(int64_t now_ms, bool asks)
     struct draft draft;
     qp_str given;
     draft_init(&draft, &arena, s);
+    assert_int_equal(said == NULL ? QP_OK : draft_name(&draft, str_from(said), NULL), QP_OK);
     for (int64_t i = s->ongoing_index; i < s->execution_count; i++) {
         qp_str output = QP_NONE;
         bool leaves = false;
@@ -155,6 +159,60 @@ static void test_002_names(void **state)
 {
     (void)state;
     each_store(names);
+}
+
+static bool is_called(const char *name)
+{
+    return str_equal(see()->workflow_name, str_from(name));
+}
+
+/* An instance that was started without a concrete name is pinned by the first decision that brings one; what later ones say is
+ * passed over. */
+static void pinned(void)
+{
+    said = NULL;
+    decide(2, true);
+    assert_true(see()->is_unnamed && is_called("flow"));
+    assert_int_equal(ask("i", NULL, event("E")).rc, QP_OK);
+    said = "flow_v1";
+    decide(3, true);
+    assert_true(!see()->is_unnamed && is_called("flow_v1"));
+    on.restart(&stage);
+    assert_int_equal(ask("i", NULL, event("E")).rc, QP_OK);
+    said = "flow_v2";
+    decide(4, true);
+    assert_true(is_called("flow_v1"));
+    said = NULL;
+}
+
+static void test_002_pinned_name(void **state)
+{
+    (void)state;
+    is_unnamed = true;
+    each_store(pinned);
+    is_unnamed = false;
+}
+
+/* One that has a concrete name keeps it; and what is no name is refused. */
+static void named(void)
+{
+    struct draft draft;
+    char large[LIMIT_ID_SIZE + 1];
+    memset(large, 'x', sizeof large);
+    draft_init(&draft, &arena, see());
+    assert_int_equal(draft_name(&draft, QP_STR(""), NULL), QP_E_SHAPE);
+    assert_int_equal(draft_name(&draft, (qp_str){large, sizeof large}, NULL), QP_E_SHAPE);
+    assert_int_equal(draft_name(&draft, (qp_str){large, LIMIT_ID_SIZE}, NULL), QP_OK);
+    said = "flow_v1";
+    decide(2, true);
+    assert_true(is_called("flow"));
+    said = NULL;
+}
+
+static void test_002_name_of_the_start(void **state)
+{
+    (void)state;
+    each_store(named);
 }
 
 /* An event in the commit before the closing decision's keeps the instance open; one behind it finds it closed. */
@@ -527,6 +585,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_002_events),
         cmocka_unit_test(test_002_names),
+        cmocka_unit_test(test_002_pinned_name),
+        cmocka_unit_test(test_002_name_of_the_start),
         cmocka_unit_test(test_beside_the_closing_decision),
         cmocka_unit_test(test_full_buffer),
         cmocka_unit_test(test_retries),

@@ -168,7 +168,8 @@ static int bring_told(struct agentstage *s, qp_str addr, qp_str told)
 static int start(void *context, int64_t now_ms, qp_str name, qp_str input, qp_str properties)
 {
     struct agentstage *s = context;
-    struct agent_start begin = {.input = input, .properties = properties};
+    struct agent_start begin = {
+        .input = input, .properties = properties, .is_unnamed = s->is_unnamed};
     struct arena arena;
     struct qp_err err = {0};
     bool answered = false;

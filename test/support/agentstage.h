@@ -17,7 +17,8 @@ struct agentstage {
     char id[64];    /* of the job */
     struct instance seen;
     struct instance given;
-    unsigned asked; /* events and the like: their idempotency keys */
+    bool is_unnamed; /* set before: it is started by its canonical name alone */
+    unsigned asked;  /* events and the like: their idempotency keys */
 };
 
 /* run.stepwise, run.at may be set before. */
