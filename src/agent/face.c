@@ -422,19 +422,32 @@ static int write_task(const struct sight *sight, qp_str address, struct json_wri
     json_key(w, QP_STR("hash"));
     json_put_str(w, (qp_str){status.hash, WORK_HASH_SIZE});
     json_key(w, QP_STR("retryIndex"));
-    json_put_i64(w, status.retry_index);
+    json_put_i64(w, status.retry_index + 1); /* from 1: clients take 0 for none */
+    return QP_OK;
+}
+
+static int write_decision(const struct sight *sight, struct json_writer *w)
+{
+    struct instance s = {.arena = sight->arena};
+    struct row_counts counts;
+    qp_str text;
+    QP_TRY(agent_row_name(sight->arena, AGENT_HEAD, 0, 0, &text));
+    QP_TRY(read_data(sight, text, &text));
+    if (str_is_none(text)) {
+        return QP_OK; /* it went with its job */
+    }
+    QP_TRY(rows_get_head(sight->arena, text, &s, &counts));
+    QP_TRY(fill_names(sight, &s));
+    json_key(w, QP_STR("name"));
+    json_put_str(w, s.workflow_name);
     return QP_OK;
 }
 
 static int task(void *state, const struct sight *sight, qp_str address, struct json_writer *w)
 {
     (void)state;
-    if (!str_equal(address, AGENT_ADDRESS)) {
-        return write_task(sight, address, w);
-    }
-    json_key(w, QP_STR("name"));
-    json_put_str(w, sight->job->version);
-    return QP_OK;
+    return str_equal(address, AGENT_ADDRESS) ? write_decision(sight, w)
+                                             : write_task(sight, address, w);
 }
 
 int agent_lease(const struct agents *agents, struct arena *arena, qp_str definition,

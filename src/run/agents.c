@@ -166,6 +166,7 @@ static int write_input(struct arena *arena, const struct agents_start *s, qp_str
         start.input = s->input;
         start.properties = s->properties;
         start.canonical_name = s->canonical_name;
+        start.is_unnamed = s->is_unnamed;
     }
     return start_write(arena, &start, out_text);
 }

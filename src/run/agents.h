@@ -36,7 +36,9 @@ int agents_task_lease(qp *q, const struct msg_ref *ref, qp_ms *out_lease_ms,
 
 struct agents_start {
     struct agents_place place;
-    qp_str name;           /* the concrete one */
+    qp_str name; /* the concrete one */
+    bool
+        is_unnamed; /* it is canonical: the first decision brings the concrete one (agent/draft.h) */
     qp_str canonical_name; /* none: the same */
     qp_str input;          /* of handle, or of the task; none: null */
     qp_str properties;     /* the initial ones; likewise */

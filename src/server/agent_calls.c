@@ -375,6 +375,8 @@ static void put_branch(struct api_call *c, const struct held *held, const struct
     json_begin_object(&w);
     json_key(&w, QP_STR("name"));
     json_put_str(&w, held->instance.workflow_name);
+    json_key(&w, QP_STR("pinned"));
+    json_put_bool(&w, !held->instance.is_unnamed);
     json_key(&w, QP_STR("id"));
     json_put_str(&w, held->instance.id);
     json_key(&w, QP_STR("branch"));
@@ -468,6 +470,20 @@ void endpoint_agent_execute(struct api_call *c)
     }
 }
 
+/* The concrete name of the workflow whose script it is, which an unnamed instance is pinned to. */
+static int post_name(struct api_call *c, struct held *held, struct qp_err *err)
+{
+    qp_str given = agent_member(c->body, "name");
+    qp_str name = QP_NONE;
+    if (is_null(given)) {
+        return QP_OK;
+    }
+    if (!raw_string(c, given, &name)) {
+        return err_set(err, QP_E_SHAPE, "name must be a string or null");
+    }
+    return draft_name(&held->draft, name, err);
+}
+
 /* A branch that is left posts the properties that it was handed, or others. */
 static int post(struct api_call *c, struct held *held, struct qp_err *err)
 {
@@ -484,6 +500,7 @@ static int post(struct api_call *c, struct held *held, struct qp_err *err)
     if (!is_null(output) && !raw_string(c, output, &text)) {
         return err_set(err, QP_E_SHAPE, "output must be a string or null");
     }
+    QP_TRY(post_name(c, held, err));
     return draft_post(&held->draft, properties, has_ended ? &text : NULL, err);
 }
 

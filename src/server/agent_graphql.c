@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 
+#include "base/uuid.h"
 #include "server/agent_calls.h"
 
 struct asked {
@@ -33,11 +34,19 @@ static void answer(struct asked *a, const char *key, qp_str text)
     api_json_end(a->c, &w, 200);
 }
 
-static void refuse(struct api_call *c, const char *type, const char *message)
+/* `field` NULL: none was asked. A client reads the field of the data also of what is not found. */
+static void refuse(struct api_call *c, const char *field, const char *type, const char *message)
 {
     struct json_writer w;
     api_json(c, &w);
     json_begin_object(&w);
+    if (field != NULL) {
+        json_key(&w, QP_STR("data"));
+        json_begin_object(&w);
+        json_key(&w, str_from(field));
+        json_put_null(&w);
+        json_end_object(&w);
+    }
     json_key(&w, QP_STR("errors"));
     json_begin_array(&w);
     json_begin_object(&w);
@@ -52,20 +61,20 @@ static void refuse(struct api_call *c, const char *type, const char *message)
 }
 
 /* "not_found" of the table of errors is NOT_FOUND here. */
-static void fail(struct api_call *c, int rc, const struct qp_err *err)
+static void fail(const struct asked *a, int rc, const struct qp_err *err)
 {
     const char *word = qp_code_word(rc);
     char type[48];
     size_t i = 0;
     if (qp_code_http(rc) >= 500) {
-        agent_fail(c, rc, err);
+        agent_fail(a->c, rc, err);
         return;
     }
     for (; word[i] != '\0' && i + 1 < sizeof type; i++) {
         type[i] = word[i] >= 'a' && word[i] <= 'z' ? (char)(word[i] - 'a' + 'A') : word[i];
     }
     type[i] = '\0';
-    refuse(c, type, err->text[0] != '\0' ? err->text : qp_code_text(rc));
+    refuse(a->c, a->field, type, err->text[0] != '\0' ? err->text : qp_code_text(rc));
 }
 
 /* -------------------------------------------------------------------------------------- dispatch */
@@ -121,17 +130,17 @@ static void dispatch(struct asked *a, bool is_task)
     if (str_is_none(s.place.language)) {
         s.place.language = QP_STR("Javascript");
     }
+    s.is_unnamed = !is_task && str_is_none(version);
+    s.canonical_name = is_task ? QP_NONE : s.name;
     if (!is_task && !str_is_none(version) && !str_is_none(s.name)) {
-        s.canonical_name = s.name;
         if (!versioned(a, s.canonical_name, version, &s.name)) {
             return;
         }
     }
-    s.properties = s.input;
     s.tag = is_task ? QP_NONE : s.tag;
     rc = agents_start(api_engine(a->c->api), &s, id, &err);
     if (rc != QP_OK) {
-        fail(a->c, rc, &err);
+        fail(a, rc, &err);
     } else {
         answer(a, "id", str_from(id));
     }
@@ -149,7 +158,8 @@ static void dispatch_task(struct asked *a)
 
 static void schedule(struct asked *a)
 {
-    refuse(a->c, "NOT_IMPLEMENTED", "schedules are not supported yet: dispatch it instead");
+    refuse(a->c, a->field, "NOT_IMPLEMENTED",
+           "schedules are not supported yet: dispatch it instead");
 }
 
 /* ------------------------------------------------------------------------------------- selectors */
@@ -165,7 +175,7 @@ static bool read_selector(const struct asked *a, struct agents_who *who)
 {
     qp_str selector = agent_member(a->input, "selector");
     if (raw_first(selector) != '{') {
-        refuse(a->c, "BAD_INPUT", "selector must be an object with name, tag or id");
+        refuse(a->c, a->field, "BAD_INPUT", "selector must be an object with name, tag or id");
         return false;
     }
     if (!read_place(a, &who->place) || !text(a, selector, "name", &who->name) ||
@@ -173,17 +183,31 @@ static bool read_selector(const struct asked *a, struct agents_who *who)
         return false;
     }
     if (str_is_none(who->name) && str_is_none(who->tag) && str_is_none(who->id)) {
-        refuse(a->c, "BAD_INPUT", "selector must have a name, a tag or an id");
+        refuse(a->c, a->field, "BAD_INPUT", "selector must have a name, a tag or an id");
         return false;
     }
     return true;
+}
+
+/* A key makes the event of each instance repeatable: it is one of that instance. */
+static qp_str key_of(qp_str key, qp_str id, char out_text[UUID_TEXT_SIZE])
+{
+    unsigned char guid[LIMIT_GUID_SIZE];
+    if (str_is_none(key)) {
+        return QP_NONE;
+    }
+    hash_guid(id.p, id.n, key.p, key.n, guid);
+    uuid_format(guid, out_text);
+    return (qp_str){out_text, UUID_TEXT_SIZE};
 }
 
 static int act_on_one(const struct asked *a, const struct acting_on *what, qp_str id,
                       struct qp_err *err)
 {
     struct agents_event event = what->event;
+    char key[UUID_TEXT_SIZE];
     event.id = id;
+    event.key = key_of(event.key, id, key);
     return what->is_event ? agents_event(api_engine(a->c->api), &event, err)
                           : agents_act(api_engine(a->c->api), id, what->verb, err);
 }
@@ -207,7 +231,7 @@ static void act_on_all(struct asked *a, const struct acting_on *what)
         rc = err_set(&err, QP_E_NOT_FOUND, "no running workflow fits the selector");
     }
     if (rc != QP_OK) {
-        fail(a->c, rc, &err);
+        fail(a, rc, &err);
     } else {
         answer(a, "status", QP_STR("success"));
     }
@@ -217,7 +241,8 @@ static void send_event(struct asked *a)
 {
     struct acting_on what = {.is_event = true};
     if (!text(a, a->input, "name", &what.event.name) ||
-        !agent_text(a->c, a->input, "data", &what.event.input)) {
+        !agent_text(a->c, a->input, "data", &what.event.input) ||
+        !text(a, a->input, "intentId", &what.event.key)) {
         return;
     }
     act_on_all(a, &what);
@@ -290,7 +315,7 @@ void endpoint_graphql(struct api_call *c)
             return;
         }
     }
-    refuse(c, "UNKNOWN_FIELD",
+    refuse(c, NULL, "UNKNOWN_FIELD",
            "the first field of the query must be dispatchWorkflow, dispatchTask, "
            "sendEventToWorkflows, pauseWorkflows, resumeWorkflows, terminateWorkflows, "
            "scheduleWorkflow or scheduleTask");
