@@ -372,7 +372,7 @@ LONG             := tools/cppcheck %/store/test_conformance %/graph/test_kills %
                     %/crash/test_copy_kill %/crash/test_oom %/crash/test_failpoints %/flow/test_flows %/store/test_random
 WAITING          := %/server/test_outage %/server/test_serve_kill %/e2e/test_blackbox %/cli/test_embedder.sh %/cli/test_postgres.sh \
                     %/cli/test_live.sh %/cli/test_whole.sh %/cli/test_jobs.sh %/cli/test_stumbles.sh %/cli/test_people.sh %/cli/test_graph_jobs.sh %/cli/test_docs.sh \
-                    %/flow/test_cancel_kill %/cli/test_migrate_postgres.sh %/server/test_serve.sh %/server/test_flow_drills.sh %/server/test_flow_upgrade.sh %/server/test_flow_mixed.sh %/server/test_flow_perl.sh %/server/test_flow_work \
+                    %/flow/test_cancel_kill %/agent/test_clients.sh %/cli/test_migrate_postgres.sh %/server/test_serve.sh %/server/test_flow_drills.sh %/server/test_flow_upgrade.sh %/server/test_flow_mixed.sh %/server/test_flow_perl.sh %/server/test_flow_work \
                     %/server/test_http %/server/test_attack %/server/test_idle_polls %/server/test_faults %/server/test_reception \
                     %/unit/test_misuse %/unit/test_ready %/unit/test_builtin %/unit/test_limits %/unit/test_level \
                     %/store/test_pg_wake %/store/test_pg_copy %/crash/test_pg_limits %/carto/test_external.sh %/cli/test_carto_npm.sh %/cli/test_agent_traces.sh

@@ -71,7 +71,7 @@ int draft_execute(struct draft *d, const struct agent_work *works, size_t count,
 /* `output` NULL: the branch is left, not ended. QP_E_CONFLICT; QP_E_TOO_LARGE. */
 int draft_post(struct draft *d, qp_str properties, const qp_str *output,
                struct qp_err *err) QP_MUST_USE;
-/* The script is that of the workflow with this concrete name. The first name that an unnamed instance is told is pinned with the
+/* The script is that of the workflow with this concrete name. The first name that an unnamed instance gets is pinned with the
  * decision; others are passed over. QP_E_SHAPE: it is no name. */
 int draft_name(struct draft *d, qp_str name, struct qp_err *err) QP_MUST_USE;
 /* The properties that the script was handed last: what a script that changes nothing posts. */

@@ -3,7 +3,8 @@
 #
 # A console box has commands, after "$ ", and what they print; "..." stands for any text, alone on a line for any lines. The boxes of a page
 # are run in one directory, which has the examples, one after the other. A command that ends in & goes on meanwhile. Of a bash box that begins with
-# "# NAME.sh - ", after the line of its interpreter, the file NAME.sh is made; likewise NAME.yaml. The port of the server is one that the system chooses, so that pages can be tested side by side.
+# "# NAME.sh - ", after the line of its interpreter, the file NAME.sh is made; likewise NAME.yaml, and NAME.js of "/* NAME.js - ". The ports of the server are such that the system chooses, so that pages can be
+# tested side by side.
 set -u
 . test/cli/lib.sh
 examples=$(cat examples/*.c)
@@ -18,10 +19,10 @@ boxes() {
 make_files() {
     local name
     for name in $(awk '
-        /^```(yaml|bash)$/ { on = 1; lines = 0; text = name = ""; next }
+        /^```(yaml|bash|js)$/ { on = 1; lines = 0; text = name = ""; next }
         /^```$/ { if (on && name != "") { printf "%s", text > name; close(name); print name } on = 0 }
         on { text = text $0 "\n" }
-        on && ++lines <= 2 && /^# [a-z-]+\.(yaml|sh) - / { name = $2 }' "$1"); do
+        on && ++lines <= 2 && /^(#|\/\*) [a-z-]+\.(yaml|sh|js) - / { name = $2 }' "$1"); do
         [[ $name != *.sh ]] || { chmod +x "$name" && bash -n "$name"; } || return 1
     done
 }
@@ -29,14 +30,16 @@ make_files() {
 # in_background COMMAND: runs it; of a server, waits until it listens
 in_background() {
     : > background.out
-    eval "exec $1" > background.out 2> background.err &
+    eval "exec ${1//--agent-port 4001/--agent-port 0}" > background.out 2> background.err &
     servers+=("$!")
     case $1 in
     *serve*)
         for _ in $(seq 100); do grep -q '^listening on unix' background.out && break; sleep 0.05; done
         sleep 0.1
         url=$(sed -n 's|^listening on http://||p' background.out)
-        sed "s|$url|127.0.0.1:7700|" background.out > actual ;;
+        agents=$(sed -n 's|^serving agents on http://||p' background.out)
+        [ -z "$agents" ] || export AGENT_URL=http://$agents
+        sed "s|$url|127.0.0.1:7700|; s|${agents:-none}|127.0.0.1:4001|" background.out > actual ;;
     *) : > actual ;;
     esac
 }
@@ -83,7 +86,8 @@ run_page() {
             if [[ $command == *' &' ]]; then
                 in_background "${command% &}"
             else
-                eval "${command//127.0.0.1:7700/${url:-}}" > actual 2>&1 < /dev/null || { echo "$page: $command: exit $?"; cat actual; return 1; }
+                command=${command//127.0.0.1:7700/${url:-}}
+                eval "${command//127.0.0.1:4001/${agents:-}}" > actual 2>&1 < /dev/null || { echo "$page: $command: exit $?"; cat actual; return 1; }
             fi ;;
         *) printf '%s\n' "$line" >> expected ;;
         esac
