@@ -88,9 +88,9 @@ drill() {
    1  T  want            started
    2  T  want            answered
    3  T  pay             entered
-   4  T  pay             attempt 1 failed: closed 1 (503), worker teller; the next one in 100ms
-   5  T  pay             attempt 2 failed: closed 2 (503), worker teller; the next one in 200ms
-   6  T  pay             attempt 3 failed: closed 3 (503), worker teller; the next one in 400ms
+   4  T  pay             attempt 1 failed: closed 1 (503), worker teller; the next one in 50ms
+   5  T  pay             attempt 2 failed: closed 2 (503), worker teller; the next one in 100ms
+   6  T  pay             attempt 3 failed: closed 3 (503), worker teller; the next one in 200ms
    7  T  pay             answered
    8  T  nap             entered
    9  T  nap             waits for 100ms

@@ -68,10 +68,10 @@ bring() {
 # said WHERE...: the errors of all three, in activities and in the history
 said() {
     "$quipu" show job-1 -o json "$@" | jq -e '.status == "completed"' > /dev/null &&
-        expect 0 '  failed  idle,0,0  408  .*attempt 1  .*start timeout: no worker took the task within 200 ms' '' history job-1 "$@" &&
-        matches '  failed  slow,0,0,0  408  .*attempt 1  .*timeout: the attempt did not end within 500 ms of its start' "$TMPDIR/out" &&
-        { ! $beats || matches '  failed  mute,0,0,0,0  408  .*attempt 1  .*heartbeat' "$TMPDIR/out"; } &&
-        expect 0 '^  idle,0,0 .* 7 errored  worker  limits.never' '' show job-1 "$@"
+        expect 0 ' idle +attempt 1 failed: start timeout: no worker took the task within 200 ms.* \(408\)' '' history job-1 "$@" &&
+        matches ' slow +attempt 1 failed: timeout: the attempt did not end within 500 ms of its start.* \(408\)' "$TMPDIR/out" &&
+        { ! $beats || matches ' mute +attempt 1 failed: .*heartbeat.* \(408\)' "$TMPDIR/out"; } &&
+        expect 0 '^idle +failed .*start timeout: .* \(408\)$' '' show job-1 "$@" && expect 0 '^idle,0,0 .* 7 errored  worker  limits.never' '' show job-1 -o wide "$@"
 }
 
 # A graph, over HTTP and with the commands.
