@@ -1,4 +1,4 @@
-/* scene_traversals.c - traversals of generated graphs, of a pure and of an ordered type, fused and split
+/* scene_traversals.c - traversals of generated graphs, of a pure and of an ordered type, fused, split and served by workers
  *
  * The graph follows from the request: its options have a seed and a number of nodes, and the relationships of a node are a
  * function of both. Some carry exclusions, so that nodes are reached in several contexts, and some nodes cannot be selected.
@@ -6,7 +6,9 @@
  */
 #include <stdio.h>
 
+#include "base/env.h"
 #include "base/omap.h"
+#include "carto/external.h"
 #include "carto/face.h"
 #include "carto/split.h"
 #include "carto/traversal.h"
@@ -85,7 +87,27 @@ static const struct gen *gen_of(const struct carto_request *r, qp_str type)
 
 static bool is_ordered(qp_str type)
 {
-    return str_equal(type, QP_STR("ord"));
+    return str_equal(type, QP_STR("ord")) || str_equal(type, QP_STR("xord"));
+}
+
+/* What the history has of an ordered type; in memory that is the options' own. */
+static int gen_chosen(const struct carto_request *r, const struct gen *g, qp_str name,
+                      struct carto_selection *out, bool *out_chosen)
+{
+    const qp_str *kept = g->memo == NULL ? NULL : omap_get(g->memo, name);
+    *out_chosen = kept != NULL;
+    if (kept != NULL) {
+        out->package.version = *kept;
+    }
+    return g->memo != NULL ? QP_OK : carto_chosen(r, out->package.id, out_chosen, &out->package);
+}
+
+static int gen_remember(const struct gen *g, struct arena *a, const struct carto_package *package)
+{
+    qp_str *kept = ARENA_NEW(a, qp_str);
+    QP_ASSERT(kept != NULL);
+    *kept = package->version;
+    return omap_put(g->memo, package->id.name, kept, NULL);
 }
 
 /* Of an ordered type the version is the first advice, which the history keeps. */
@@ -97,32 +119,22 @@ static int gen_select(const struct carto_request *r, struct arena *a, const stru
     bool is_chosen = false;
     (void)err;
     *out = (struct carto_selection){.package = {item->target, QP_STR("1")}};
+    if (is_ordered(item->target.type)) {
+        QP_TRY(gen_chosen(r, g, item->target.name, out, &is_chosen));
+    }
+    if (is_chosen) {
+        out->advice_ignored = !str_equal(out->package.version, item->advice);
+        return QP_OK;
+    }
     if (item->advice.n > 0 && mix(g->seed, item->target.name, 7) % 9 == 0) {
         *outcome = (struct carto_outcome){CARTO_FAILED, CARTO_METADATA_MISSING, QP_STR("not here")};
         return QP_OK;
     }
-    if (!is_ordered(item->target.type)) {
-        return QP_OK;
-    }
-    if (item->advice.n > 0) {
+    if (is_ordered(item->target.type) && item->advice.n > 0) {
         out->package.version = item->advice;
     }
-    if (g->memo != NULL) {
-        qp_str *kept = omap_get(g->memo, item->target.name);
-        is_chosen = kept != NULL;
-        if (is_chosen) {
-            out->package.version = *kept;
-        } else {
-            kept = ARENA_NEW(a, qp_str);
-            QP_ASSERT(kept != NULL);
-            *kept = out->package.version;
-            QP_TRY(omap_put(g->memo, item->target.name, kept, NULL));
-        }
-    } else {
-        QP_TRY(carto_chosen(r, item->target, &is_chosen, &out->package));
-    }
-    out->advice_ignored = is_chosen && !str_equal(out->package.version, item->advice);
-    return QP_OK;
+    return is_ordered(item->target.type) && g->memo != NULL ? gen_remember(g, a, &out->package)
+                                                            : QP_OK;
 }
 
 static int gen_resolve(const struct carto_request *r, struct arena *a,
@@ -163,15 +175,45 @@ static int gen_resolve(const struct carto_request *r, struct arena *a,
         .root = gen_root, .check_override = gen_override, .select = gen_select,                    \
         .resolve = gen_resolve                                                                     \
     }
+/* As their workers know them: xgen and xord are types that the engine has no functions of. */
 static const struct carto_type gen = GEN("gen", CARTO_PURE);
 static const struct carto_type ord = GEN("ord", CARTO_ORDERED);
-static const struct carto_type *const types[] = {&gen, &ord};
+static const struct carto_type xgen = GEN("xgen", CARTO_PURE);
+static const struct carto_type xord = GEN("xord", CARTO_ORDERED);
+static const struct carto_type *const types[] = {&gen, &ord, &xgen, &xord};
 static const struct plan_types known = {types, ARRAY_COUNT(types)};
+
+static const struct carto_type *external(struct arena *a, const char *name, const char *definition)
+{
+    const struct carto_external *e = NULL;
+    int rc = external_read(a, str_from(name), str_from(definition), &e, NULL);
+    QP_ASSERT(rc == QP_OK);
+    return &e->type;
+}
+
+/* As the engine knows them; made once. */
+static const struct plan_types *engine_types(void)
+{
+    static struct qp_env env;
+    static struct arena arena;
+    static const struct carto_type *list[ARRAY_COUNT(types)];
+    static const struct plan_types all = {list, ARRAY_COUNT(types)};
+    if (list[0] == NULL) {
+        qp_env_init(&env);
+        env_complete(&env);
+        arena_init(&arena, &env, 0);
+        list[2] = external(&arena, "xgen", "{\"mode\":\"pure\"}");
+        list[3] = external(&arena, "xord", "{\"mode\":\"ordered\"}");
+        list[1] = &ord;
+        list[0] = &gen;
+    }
+    return &all;
+}
 
 static int open_known(const struct face_options *options, void **out_state)
 {
     struct traversals *s = NULL;
-    QP_TRY(traversals_open(options->env, &known, &s));
+    QP_TRY(traversals_open(options->env, engine_types(), &s));
     *out_state = s;
     return QP_OK;
 }
@@ -188,7 +230,7 @@ struct traversals_world {
 static void create(void *world, struct sim *sim, struct sim_random *r)
 {
     struct traversals_world *w = world;
-    const char *type = random_below(r, 2) == 0 ? "gen" : "ord";
+    const char *type = types[random_below(r, ARRAY_COUNT(types))]->name;
     bool is_split = random_below(r, 2) == 0;
     static const int pages[] = {1, 2, 3, 7, 500};
     w->sim = sim;
@@ -201,7 +243,9 @@ static void create(void *world, struct sim *sim, struct sim_random *r)
         type, type, type, (long long)random_below(r, 1000000), (long long)(3 + random_below(r, 8)),
         is_split ? "true" : "false", pages[random_below(r, ARRAY_COUNT(pages))],
         (long long)(1 + random_below(r, 4)));
-    sim_cover(is_split ? "traversal.split" : "traversal.fused");
+    sim_cover(type[0] == 'x' ? "traversal.external"
+              : is_split     ? "traversal.split"
+                             : "traversal.fused");
     sim_cover(is_ordered(str_from(type)) ? "traversal.ordered" : "traversal.pure");
     scene_start(sim, random_below(r, 50),
                 &(struct scene_job){
@@ -247,6 +291,66 @@ static int pending_of(struct traversals_world *w, struct arena *a, const struct 
     return rc == QP_E_NOT_FOUND ? QP_OK : rc;
 }
 
+/* A set of exclusions as a list. */
+static void put_exclusions(struct json_writer *j, qp_str set)
+{
+    json_key(j, QP_STR("exclusions"));
+    json_begin_array(j);
+    while (set.n > 0) {
+        const char *end = memchr(set.p, '\n', set.n);
+        size_t n = (size_t)(end - set.p);
+        json_put_str(j, (qp_str){set.p, n});
+        set = (qp_str){end + 1, set.n - n - 1};
+    }
+    json_end_array(j);
+}
+
+/* What RESOLVE answers of an external type. */
+static int tell_relations(struct arena *a, const struct carto_relations *relations,
+                          qp_str *out_answer)
+{
+    struct buf text;
+    struct json_writer j;
+    bool is_copied;
+    buf_init(&text, a->env, 0);
+    json_writer_init(&j, &text);
+    json_begin_object(&j);
+    json_key(&j, QP_STR("relations"));
+    json_begin_array(&j);
+    for (size_t i = 0; i < relations->count; i++) {
+        const struct carto_relation *to = &relations->rows[i];
+        qp_str target;
+        QP_TRY(package_write(a, &(struct carto_package){.id = to->target}, &target));
+        json_begin_object(&j);
+        json_key(&j, QP_STR("target"));
+        json_put_str(&j, target);
+        json_key(&j, QP_STR("advice"));
+        json_put_str(&j, to->advice);
+        put_exclusions(&j, to->exclusions);
+        json_end_object(&j);
+    }
+    json_end_array(&j);
+    json_end_object(&j);
+    is_copied = json_writer_done(&j) == QP_OK && arena_copy(a, buf_slice(&text), out_answer);
+    buf_done(&text);
+    return is_copied ? QP_OK : QP_E_NOMEM;
+}
+
+static int tell(const struct split_item *item, struct arena *a, enum carto_step step,
+                qp_str *out_answer)
+{
+    struct carto_relations relations;
+    struct carto_outcome outcome;
+    qp_str kept;
+    QP_TRY(split_run(item, a, step, &kept, NULL));
+    if (item->item.target.type.p[0] != 'x' || step == CARTO_STEP_SELECT) {
+        *out_answer = kept;
+        return QP_OK;
+    }
+    QP_TRY(split_relations(a->env, a, kept, &relations, &outcome));
+    return tell_relations(a, &relations, out_answer);
+}
+
 static int run_step(struct traversals_world *w, struct arena *a, const struct task *task,
                     qp_str *out_answer)
 {
@@ -256,7 +360,7 @@ static int run_step(struct traversals_world *w, struct arena *a, const struct ta
     QP_TRY(plan_read(env, a, &known, str_from(w->body), &plan, NULL));
     QP_TRY(item_read(env, a, path_of(task->addr), task->input, &item.item));
     QP_TRY(pending_of(w, a, task, &item.pending));
-    return split_run(&item, a, step_of(task->topic), out_answer, NULL);
+    return tell(&item, a, step_of(task->topic), out_answer);
 }
 
 static void execute(void *world, int node, const struct task *task, struct scene_answer *out)
@@ -353,11 +457,17 @@ static const char *const topics[] = {"carto.format",
                                      "carto.traverse.gen",
                                      "carto.resolve.ord",
                                      "carto.traverse.ord",
+                                     "carto.select.xgen",
+                                     "carto.resolve.xgen",
+                                     "carto.select.xord",
+                                     "carto.resolve.xord",
                                      NULL};
 
-static const char *const needs[] = {"model.alone",       "model.serial",        "model.rows",
-                                    "traversal.split",   "traversal.fused",     "traversal.pure",
-                                    "traversal.ordered", "traversal.completed", NULL};
+static const char *const needs[] = {"model.alone",         "model.serial",
+                                    "model.rows",          "traversal.split",
+                                    "traversal.fused",     "traversal.pure",
+                                    "traversal.ordered",   "traversal.external",
+                                    "traversal.completed", NULL};
 
 const struct scene scene_traversals = {.name = "traversals",
                                        .size = sizeof(struct traversals_world),

@@ -14,7 +14,7 @@
 #include "support/fiber.h"
 #include "support/model.h"
 
-#define TOPICS_MAX 8
+#define TOPICS_MAX 12
 #define NEVER INT64_MAX
 #define NAME_SIZE 96
 
