@@ -167,6 +167,12 @@ static int render_result(struct viewing *v, struct qp_err *err)
     of.items = result_items(source);
     rc = format_write(&of, r->context, r->sink);
     result_close(source);
+    if (rc == QP_E_TOO_LARGE) {
+        return err_set(err, rc,
+                       "the result of '%.*s' in this format is larger than an answer may be "
+                       "(LIMIT_BUFFER_SIZE): take another format, or traverse with exclusions",
+                       STR_ARG(v->id));
+    }
     if (rc == QP_E_CORRUPT) {
         return err_set(err, rc,
                        "the result of '%.*s' is not what FORMAT has hashed: run quipu fsck",

@@ -31,6 +31,11 @@ static int open_graph(struct viewing *v, struct result_graph *g, struct qp_err *
     if (kept_is_due(&v->state.head.counts)) {
         rc = kept_open(g, v->store, v->job, err);
     }
+    if (rc == QP_E_CORRUPT) {
+        return err_set(err, rc,
+                       "the nodes and edges that are kept of '%.*s' cannot be read: run quipu fsck",
+                       STR_ARG(v->id));
+    }
     if (rc != QP_E_NOT_FOUND) {
         return rc;
     }

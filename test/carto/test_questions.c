@@ -17,6 +17,7 @@
 #include "carto/result_kept.h"
 #include "carto/result_saved.h"
 #include "run/handle.h"
+#include "run/host.h"
 #include "run/traversals.h"
 #include "run/traversals_ask.h"
 #include "run/traversals_view.h"
@@ -350,6 +351,13 @@ static int look_kept(struct viewing *v, struct qp_err *err)
     return rc;
 }
 
+static int look_job(struct viewing *v, struct qp_err *err)
+{
+    (void)err;
+    *(struct job_ref *)v->context = (struct job_ref){v->job->ns, v->job->job};
+    return QP_OK;
+}
+
 static int read_kept(qp *q, const char *id, struct buf *out)
 {
     struct qp_err err = {0};
@@ -367,6 +375,42 @@ static void write_many(struct buf *out)
             "Package: p%d\nVersion: 1.%d\nArchitecture: amd64\nDepends: p%d, p%d (>= 1), %s\n\n", i,
             i, (i + 1) % MANY, (i * 7 + 3) % MANY, i % 100 == 0 ? "gone" : "p0");
     }
+}
+
+static void put_page(qp *q, qp_str value)
+{
+    struct qp_err err = {0};
+    struct op op = {.kind = OP_data_put, .data_put = {.name = QP_STR("g:000000"), .value = value}};
+    struct viewing v = {
+        .q = q, .id = QP_STR("large"), .context = &op.data_put.ref, .body = look_job};
+    must(space_number(q, QP_NONE, &v.ns, &err), &err);
+    must(traversal_view(&v, &err), &err);
+    must(op_do(q, &op, "damage", &err), &err);
+}
+
+/* What is kept and cannot be read is no answer, and the error says what to do. */
+static void ask_damaged(qp *q, qp_str kept)
+{
+    struct answer a;
+    put_page(q, QP_STR("00000009x"));
+    ask_why(q, "large", NULL, "deb:p1", 1, &a);
+    assert_int_equal(a.rc, QP_E_CORRUPT);
+    assert_non_null(strstr(a.err.text, "kept of 'large' cannot be read: run quipu fsck"));
+    buf_done(&a.text);
+    put_page(q, kept_page(kept, 0));
+}
+
+/* A result that is larger than its answer may be says so. */
+static void read_too_large(qp *q)
+{
+    struct qp_err err = {0};
+    struct buf out;
+    buf_init(&out, &rt.env, 1000);
+    assert_int_equal(
+        traversals_result(q, QP_NONE, QP_STR("large"), CARTO_JSON, &out, keep_piece, &err),
+        QP_E_TOO_LARGE);
+    assert_non_null(strstr(err.text, "the result of 'large' in this format is larger"));
+    buf_done(&out);
 }
 
 /* Of a large result nodes and edges are kept: they are those of the saved result, and questions are answered as of that. */
@@ -413,6 +457,8 @@ static void test_kept(void **state)
         buf_done(&own.text);
         buf_done(&a.text);
         result_graph_close(&g);
+        ask_damaged(q, buf_slice(&kept));
+        read_too_large(q);
         buf_done(&bytes);
         buf_done(&kept);
         buf_done(&text);
