@@ -133,7 +133,9 @@ static int read_place(struct lock *l, qp_str path, qp_str text)
             is_link = raw_first(w.value) == 't';
         }
     }
-    p->target = is_link ? (str_is_none(resolved) ? QP_STR("") : resolved) : QP_NONE;
+    if (is_link && path.n > 0) { /* the root is no link, whatever it says */
+        p->target = str_is_none(resolved) ? QP_STR("") : resolved;
+    }
     QP_TRY(check_place(l, p));
     l->root = path.n == 0 ? p : l->root;
     return omap_put(&l->places, path, p, NULL);
@@ -156,6 +158,13 @@ static int read_places(struct lock *l)
 
 /* ------------------------------------------------------------------------------------------- finding */
 
+/* Where a link leads; NULL: nowhere, or to a link, which npm does not write. */
+static const struct place *place_of_link(const struct lock *l, const struct place *p)
+{
+    const struct place *to = omap_get(&l->places, p->target);
+    return to != NULL && str_is_none(to->target) ? to : NULL;
+}
+
 static const struct place *place_at(const struct lock *l, qp_str directory, qp_str name,
                                     struct buf *room)
 {
@@ -165,7 +174,7 @@ static const struct place *place_at(const struct lock *l, qp_str directory, qp_s
     buf_text(room, directory.n > 0 ? "/node_modules/" : "node_modules/");
     buf_str(room, name);
     p = buf_rc(room) == QP_OK ? omap_get(&l->places, buf_slice(room)) : NULL;
-    return p == NULL || str_is_none(p->target) ? p : omap_get(&l->places, p->target);
+    return p == NULL || str_is_none(p->target) ? p : place_of_link(l, p);
 }
 
 /* From a place upwards. NULL: nowhere. */
@@ -281,7 +290,7 @@ static int link_workspaces(struct lock *l, struct locked *v)
     for (struct omap_node *n = omap_seek(&l->places, QP_STR("")); n != NULL; n = omap_next(n)) {
         const struct place *p = omap_value(n);
         struct npm_relation r = {.kind = NPM_DEPENDS, .name = name_of_path(p->path)};
-        const struct place *to = str_is_none(p->target) ? NULL : omap_get(&l->places, p->target);
+        const struct place *to = str_is_none(p->target) ? NULL : place_of_link(l, p);
         if (to == NULL || p->path.n != r.name.n + sizeof "node_modules/" - 1) {
             continue;
         }

@@ -406,6 +406,33 @@ static void test_no_packuments(void **state)
     }
 }
 
+/* The root is no link whatever it says, and a link that leads to a link leads nowhere. */
+static void test_lock_links(void **state)
+{
+    static const char lock[] =
+        "{\"lockfileVersion\":3,\"packages\":{\"\":{\"link\":true,\"dependencies\":{\"a\":\"1\"}},"
+        "\"node_modules/a\":{\"resolved\":\"node_modules/b\",\"link\":true},"
+        "\"node_modules/b\":{\"resolved\":\"node_modules/a\",\"link\":true}}}";
+    struct facts_table locked;
+    struct carto_facts read;
+    struct npm_import i;
+    struct traversal v;
+    qp_str root = QP_NONE;
+    (void)state;
+    npm_import_init(&i, &t.env);
+    facts_table_init(&locked, &t.env);
+    assert_int_equal(npm_lock_read(&i, str_from(lock), QP_STR("dir"), &root, NULL), QP_OK);
+    assert_true(str_equal(root, QP_STR("dir@0.0.0")));
+    assert_int_equal(npm_import_finish(&i, &locked), QP_OK);
+    read = facts_table_reader(&locked);
+    begin(&v, &read);
+    traverse(&v, "npm:dir@0.0.0");
+    assert_nodes(&v.run, "dir@0.0.0 a!");
+    cartorun_done(&v.run);
+    facts_table_done(&locked);
+    npm_import_done(&i);
+}
+
 /* A lock is traversed as it stands: places, links, aliases, what is missing. */
 static void test_lock(void **state)
 {
@@ -500,7 +527,7 @@ int main(void)
         cmocka_unit_test(test_kinds),         cmocka_unit_test(test_overrides),
         cmocka_unit_test(test_refused),       cmocka_unit_test(test_same_universe),
         cmocka_unit_test(test_no_packuments), cmocka_unit_test(test_lock),
-        cmocka_unit_test(test_manifest),
+        cmocka_unit_test(test_lock_links),    cmocka_unit_test(test_manifest),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
