@@ -55,13 +55,20 @@ report() {
     read -r ok _ bad _ < <(tail -n 1 "$1" | sed 's/,//')
     passed=$((passed + ${ok:-0})) failed=$((failed + ${bad:-1}))
 }
-for version in 0.4 0.5 0.8; do
-    node "$here/drive.js" $version "$dir/packages/$version" "$dir/$version" $kills ${chosen:+"$chosen"} > "$dir/out-$version" 2>&1 &
-done
-wait
-for version in 0.4 0.5 0.8; do
-    report "$dir/out-$version"
-done
-node "$here/load.js" "$dir/packages" "$dir/load" $count > "$dir/out-load" 2>&1
-report "$dir/out-load"
+test_examples() {
+    local version
+    for version in 0.4 0.5 0.8; do
+        node "$here/drive.js" $version "$dir/packages/$version" "$dir/$version" $kills ${chosen:+"$chosen"} > "$dir/out-$version" 2>&1 &
+    done
+    wait
+    for version in 0.4 0.5 0.8; do
+        report "$dir/out-$version"
+    done
+}
+test_load() {
+    node "$here/load.js" "$dir/packages" "$dir/load" $count > "$dir/out-load" 2>&1
+    report "$dir/out-load"
+}
+test_examples
+test_load
 finish
