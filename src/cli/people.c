@@ -216,11 +216,22 @@ static void put_signal(FILE *out, const struct people *p, const struct json *act
     put_left(out, p, activity, "until", ", ");
 }
 
+/* The person that a hook waits for: ", escalated to boss". */
+static void put_escalation(FILE *out, const struct json *activity)
+{
+    qp_str role = member_text(json_get(activity, QP_STR("escalation")), "role");
+    if (role.n > 0) {
+        (void)fputs(", escalated to ", out);
+        print_safe(out, role);
+    }
+}
+
 static void put_waiting(FILE *out, const struct people *p, const struct json *activity)
 {
     qp_str child = member_text(activity, "child");
     if (member_text(activity, "signal").n > 0) {
         put_signal(out, p, activity);
+        put_escalation(out, activity);
     } else if (child.n > 0) {
         (void)fputs("for the job ", out);
         print_safe(out, child);

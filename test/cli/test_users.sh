@@ -65,6 +65,7 @@ test_escalation() {
         expect 0 '^j$' '' ls -q --where 'attr.escalation.role = "boss" and attr.escalation.priority = "3"' --server "$url" &&
         asks GET /v1/jobs/j/activities &&
         matches '"escalation":\{"role":"boss","type":"approval","priority":3,"metadata":\{"a":\[1\]\},"envelope":\{"x":7\}\}' "$TMPDIR/out" &&
+        expect 0 'ask .*waiting .* for the signal ok.*, escalated to boss' '' show j --server "$url" &&
         expect 0 - - signal ok id=j --server "$url" && expect 0 - '' wait j --server "$url" &&
         expect 0 '' '' ls -q --where 'attr.escalation.role = "boss"' --server "$url" && asks GET /v1/jobs/j/activities &&
         matches '"escalation":\{"role":"boss"' "$TMPDIR/out" &&
