@@ -35,6 +35,10 @@
 
 #define AGENT_CHUNK 512 /* executions in one row */
 
+/* Works that one decision may ask for. The closing decision that dispatches them costs most: 7 ops for each, in one commit. */
+#define AGENT_WORK_OPS 8
+#define AGENT_DECISION_WORKS (LIMIT_BUNDLE_OPS / AGENT_WORK_OPS)
+
 enum agent_row {
     AGENT_HEAD,
     AGENT_BRANCH,

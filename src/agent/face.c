@@ -173,20 +173,45 @@ static int park_decision(struct turn *t, const struct state_error *error, const 
     return QP_OK;
 }
 
-/* Whether the decision fits is asked before it counts. */
+/* Whether the decision fits is asked before it counts. QP_E_TOO_LARGE: its commit would be too large. */
 static int check_decision(struct turn *t, qp_str text, struct qp_err *err)
 {
     struct acting a;
     struct draft draft;
     if (text.n > LIMIT_FLOW_DECISION_SIZE) {
-        return err_set(err, QP_E_TOO_LARGE, "decision_too_large: it has %zu bytes, the limit is %d",
+        return err_set(err, QP_E_TOO_LARGE,
+                       "the decision has %zu bytes, at most %d are allowed: let it change smaller "
+                       "properties, or ask for works step by step",
                        text.n, LIMIT_FLOW_DECISION_SIZE);
     }
     QP_TRY(acting_load(&a, t, WINDOW_WAITS | WINDOW_BATCH));
     if (!a.s.decision_ongoing || a.s.parked) {
         return QP_E_STALE; /* it was taken, or the instance is over; the fence of the task is compared later */
     }
-    return draft_read(turn_arena(t), text, &a.s, err, &draft);
+    QP_TRY(draft_read(turn_arena(t), text, &a.s, err, &draft));
+    return draft.work_count <= AGENT_DECISION_WORKS
+               ? QP_OK
+               : err_set(err, QP_E_TOO_LARGE,
+                         "the decision asks for %zu works, at most %d are allowed: ask for them "
+                         "step by step",
+                         draft.work_count, AGENT_DECISION_WORKS);
+}
+
+/* What no commit can hold is no fault of the task: a person must change the code. */
+static int take_decision(struct turn *t, qp_str text, struct bringing *x, struct qp_err *err)
+{
+    struct state_error error;
+    int rc = check_decision(t, text, err);
+    if (rc != QP_E_TOO_LARGE) {
+        x->kind = RESULT_DONE;
+        x->output = text;
+        return rc;
+    }
+    qp_str why = str_from(err->text);
+    QP_TRY(state_error_make(turn_arena(t), QP_STR("decision_too_large"), QP_STR("DecisionTooLarge"),
+                            why, &error));
+    QP_TRY(park_decision(t, &error, "decision_too_large", x, err));
+    return arena_copy(turn_arena(t), why, &x->error) ? QP_OK : QP_E_NOMEM;
 }
 
 static int decision_told(struct turn *t, const struct told *told, struct bringing *x,
@@ -194,9 +219,7 @@ static int decision_told(struct turn *t, const struct told *told, struct bringin
 {
     struct state_error error;
     if (str_equal(told->status, QP_STR("decided")) && !str_is_none(told->decision)) {
-        x->kind = RESULT_DONE;
-        x->output = told->decision;
-        return check_decision(t, told->decision, err);
+        return take_decision(t, told->decision, x, err);
     }
     if (str_equal(told->status, QP_STR("lost"))) {
         x->kind = RESULT_BACK;

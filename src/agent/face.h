@@ -5,8 +5,8 @@
  * tasks by request_result:
  *
  *   a decision    RESULT_DONE with the text of draft_text.h; or RESULT_OTHER with `told`
- *                 {"status":"decided","decision":TEXT}: the same; {"status":"failed","error":ERROR}, {"status":"modified"}:
- *                 parked; {"status":"lost"}: issued again
+ *                 {"status":"decided","decision":TEXT}: the same, and one that no commit can hold parks the job;
+ *                 {"status":"failed","error":ERROR}, {"status":"modified"}: parked; {"status":"lost"}: issued again
  *   a work        RESULT_OTHER with `told` {"status":"completed","output":TEXT} or
  *                 {"status":"failed","error":ERROR,"again":MS}; without `again` the attempt was the last
  *

@@ -473,6 +473,7 @@ int instance_timers(struct instance *s, int64_t now_ms)
     if (!turn_begins(s)) {
         return QP_OK;
     }
+    s->last_ms = at_ms; /* an event that a clock behind this one receives comes behind these ends */
     QP_TRY(end_waits_until(s, at_ms));
     return try_trigger(s, at_ms);
 }
@@ -672,6 +673,7 @@ int instance_decided(struct instance *s, int64_t now_ms, const struct draft *dra
         return err_set(err, QP_E_CONFLICT, "the decision was issued again; this attempt is over");
     }
     QP_ASSERT(draft_is_finished(draft));
+    s->last_ms = at_ms;
     QP_TRY(end_waits_until(s, at_ms - 1));
     QP_TRY(apply_works(s, at_ms, draft));
     QP_TRY(apply_properties(s, draft));

@@ -22,14 +22,20 @@ static struct arena arena;
 static bool is_unnamed;  /* the instance is started so */
 static const char *said; /* the concrete name that scripts bring; NULL: none */
 
-static void begin(enum storetest_kind kind)
+static void begin_as(enum storetest_kind kind, bool lives)
 {
     memset(&stage, 0, sizeof stage);
+    stage.lives = lives;
     agentstage_init(&stage, kind, "i");
     stage.is_unnamed = is_unnamed;
     on = agentstage_of(&stage);
     arena_init(&arena, &stage.run.f.t.env, 0);
     assert_int_equal(on.start(&stage, 1, QP_STR("flow"), QP_NONE, QP_STR("{}")), QP_OK);
+}
+
+static void begin(enum storetest_kind kind)
+{
+    begin_as(kind, false);
 }
 
 static void finish(void)
@@ -374,6 +380,85 @@ static void test_failed_decisions(void **state)
     each_store(failed_decisions);
 }
 
+/* What no commit can hold parks the job, and nothing of it is applied; the most that one can hold is applied, and each of its works
+ * has a job of its own when the next decision ends the instance. */
+static void ask_for(struct draft *d, int64_t works, qp_str input)
+{
+    static struct agent_work some[LIMIT_INSTANCE_WORKS];
+    static char positions[LIMIT_INSTANCE_WORKS][24];
+    for (int64_t first = 0; first < works; first += LIMIT_INSTANCE_WORKS) {
+        size_t count = 0;
+        struct draft_reply reply;
+        while (count < LIMIT_INSTANCE_WORKS && first + (int64_t)count < works) {
+            (void)snprintf(positions[count], sizeof positions[0], "%lld",
+                           (long long)(first + (int64_t)count));
+            some[count] = (struct agent_work){
+                .name = QP_STR("A"), .input = input, .position = str_from(positions[count])};
+            count++;
+        }
+        assert_int_equal(draft_execute(d, some, count, NULL, &reply), QP_OK);
+    }
+}
+
+static void decide_for(int64_t works, qp_str input)
+{
+    struct request_result request = {.said = RESULT_OTHER};
+    const struct branch *branch = NULL;
+    struct draft d;
+    struct buf told;
+    qp_str output = QP_NONE;
+    qp_str text;
+    graphrun_rest(&stage.run);
+    draft_init(&d, &arena, see());
+    while (!draft_is_finished(&d)) {
+        assert_int_equal(draft_branch(&d, NULL, &branch, &text), QP_OK);
+        if (branch->key == 0) {
+            ask_for(&d, works, input);
+        }
+        assert_int_equal(draft_post(&d, text, &output, NULL), QP_OK);
+    }
+    assert_int_equal(draft_write(&arena, &d, &text), QP_OK);
+    buf_init(&told, &stage.run.f.t.env, 0);
+    buf_printf(&told, "{\"status\":\"decided\",\"decision\":%.*s}", STR_ARG(text));
+    request.told = buf_slice(&told);
+    request.task = graphrun_find(&stage.run, "i", AGENT_ADDRESS);
+    request_result(&request);
+    assert_true(graphrun_ask(&stage.run, &request.command));
+    assert_int_equal(stage.run.answer, QP_OK);
+    graphrun_drop(&stage.run, request.task);
+    graphrun_rest(&stage.run);
+    buf_done(&told);
+}
+
+static void expect_too_large(const char *what)
+{
+    static const char reason[] = "decision_too_large: ";
+    assert_memory_equal(parked(), reason, strlen(reason));
+    assert_non_null(strstr(parked(), what));
+    assert_true(see()->parked);
+    assert_int_equal(see()->work_count, 0);
+    assert_int_equal(unpark("i", NULL), QP_OK);
+    assert_string_equal(parked(), "");
+}
+
+static void test_decisions_too_large(void **state)
+{
+    static char input[LIMIT_INSTANCE_TEXT_SIZE];
+    (void)state;
+    memset(input, 'x', sizeof input);
+    begin_as(STORETEST_MEMORY, true);
+    decide_for(AGENT_DECISION_WORKS + 1, QP_NONE);
+    expect_too_large("3126 works");
+    decide_for(8, (qp_str){input, sizeof input});
+    expect_too_large(" bytes");
+    assert_int_equal(see()->decision_attempt, 3);
+    decide_for(AGENT_DECISION_WORKS, QP_NONE);
+    assert_int_equal(see()->work_count, AGENT_DECISION_WORKS);
+    assert_true(see()->completed);
+    assert_int_equal(storetest_count(&stage.run.f, TABLE_job), 1 + AGENT_DECISION_WORKS);
+    finish();
+}
+
 /* A result that brings the delay of its retry: the task comes again then, and no hook runs. */
 static void delays(void)
 {
@@ -591,6 +676,7 @@ int main(void)
         cmocka_unit_test(test_full_buffer),
         cmocka_unit_test(test_retries),
         cmocka_unit_test(test_failed_decisions),
+        cmocka_unit_test(test_decisions_too_large),
         cmocka_unit_test(test_delays),
         cmocka_unit_test(test_statuses),
         cmocka_unit_test(test_002_pauses),
