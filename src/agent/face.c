@@ -15,6 +15,7 @@
 #include "agent/start.h"
 #include "base/mem.h"
 #include "kernel/deciding.h"
+#include "store/error.h"
 
 /* ------------------------------------------------------------------------------------------ its life */
 
@@ -159,6 +160,12 @@ static int read_error(struct turn *t, qp_str text, struct state_error *out, stru
     return rc == QP_E_SHAPE ? err_point(err, rc, "/error") : rc;
 }
 
+/* What people see of an error, as long as an error may be. */
+static qp_str error_name(const struct state_error *error)
+{
+    return str_is_none(error->name) ? QP_STR("its code reported an error") : error_cut(error->name);
+}
+
 /* Nothing of the decision is applied; the job is parked, and the reason stands with the instance (I12). */
 static int park_decision(struct turn *t, const struct state_error *error, const char *reason,
                          struct bringing *x, struct qp_err *err)
@@ -169,7 +176,7 @@ static int park_decision(struct turn *t, const struct state_error *error, const 
     QP_TRY(acting_save(&a));
     x->kind = RESULT_PARK;
     x->reason = str_from(reason);
-    x->error = str_is_none(error->name) ? QP_STR("its code reported an error") : error->name;
+    x->error = error_name(error);
     return QP_OK;
 }
 
@@ -255,7 +262,7 @@ static int work_told(struct turn *t, const struct told *told, struct bringing *x
     }
     if (told->tries_again && !str_is_none(error.json)) {
         x->kind = RESULT_ERROR;
-        x->error = str_is_none(error.name) ? QP_STR("its code reported an error") : error.name;
+        x->error = error_name(&error);
         x->again = true;
         x->again_ms = told->again;
         return QP_OK;
