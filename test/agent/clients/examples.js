@@ -8,7 +8,8 @@
  *   statuses    name@position, state#completion_index, attempts over 1 as x4, output
  *   properties  [key, what differs from those of the start]
  *
- * <x> is what an event brings: x, or with 0.8 [x], since there it may bring several values. `act` is given a Play (play.js).
+ * <x> is what an event brings: x, or with 0.8 [x], since there it may bring several values. `act` is given a Play (play.js), and so is
+ * `first`, which has to be done within some time: no kill comes before its end.
  */
 'use strict';
 const fs = require('fs');
@@ -275,10 +276,12 @@ module.exports = [
         name: 'abandoned cart',
         only: '0.8',
         flow: 'Cart',
-        data: { email: 'ada@example.org', seconds: 1 },
-        async act(play) {
+        data: { email: 'ada@example.org', seconds: 2 },
+        async first(play) {
             await play.until(rests);
             await play.send('add', 'book');
+        },
+        async act(play) {
             await play.until((s) => rests(s) && s.statuses.some((w) => w.name === 'SendReminder' && w.status === 'successful'));
             await play.send('checkout');
         },

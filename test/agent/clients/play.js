@@ -219,7 +219,11 @@ async function play(stage, example) {
         await stage.begin(example.before);
     }
     const one = new Play(stage, example);
-    await one.begin();
+    const first = async () => {
+        await one.begin();
+        if (example.first) await example.first(one);
+    };
+    await (example.first ? stage.calmly(first) : first());
     if (example.act) await example.act(one);
     return one.ends();
 }

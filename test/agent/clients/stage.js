@@ -29,7 +29,7 @@ function get(url) {
 class Stage {
     /* version: 0.4, 0.5 or 0.8; packages: the directory with its node_modules; dir: a new directory for all files */
     constructor({ version, packages, dir, quipu, random }) {
-        Object.assign(this, { version, dir, quipu, random, events: [], asks: new Map(), number: 0, busy: 0, kills: 0, api: null, agent: null });
+        Object.assign(this, { version, dir, quipu, random, events: [], asks: new Map(), number: 0, busy: 0, down: false, kills: 0, api: null, agent: null });
         fs.mkdirSync(dir, { recursive: true });
         this.log = fs.openSync(path.join(dir, 'log'), 'a');
         this.env = { ...process.env, NODE_PATH: path.join(packages, 'node_modules'), ZENATON_APP_ENV: `env${version}` };
@@ -69,13 +69,24 @@ class Stage {
 
     async kill() {
         while (this.busy > 0) await sleep(1);
-        this.busy++;
+        this.down = true;
         this.server.kill('SIGKILL');
         this.events.push({ what: 'kill' });
         this.kills++;
         await this.ended;
         await this.serve();
-        this.busy--;
+        this.down = false;
+    }
+
+    /* Does it while no kill comes between. */
+    async calmly(work) {
+        while (this.down) await sleep(1);
+        this.busy++;
+        try {
+            return await work();
+        } finally {
+            this.busy--;
+        }
     }
 
     /* The answer as JSON, also when the server is killed meanwhile. */
@@ -88,15 +99,9 @@ class Stage {
         }
     }
 
-    /* The command line, while no kill comes between. */
     async command(...words) {
-        while (this.busy > 0) await sleep(1);
-        this.busy++;
-        try {
-            return (await execute(this.quipu, [...words, '--server', this.api.origin])).stdout;
-        } finally {
-            this.busy--;
-        }
+        const run = () => execute(this.quipu, [...words, '--server', this.api.origin]);
+        return (await this.calmly(run)).stdout;
     }
 
     /* ---------------------------------------------------------------------------------------- the runner, the client */
@@ -123,18 +128,14 @@ class Stage {
         if (['task', 'completed', 'failed', 'dropped'].includes(what)) this.events.push({ what, name, uuid, index, time: Date.parse(time) });
     }
 
-    /* What client.js is asked for; while it is under way there is no kill. */
-    async ask(ask, ...given) {
-        while (this.busy > 0) await sleep(1);
-        this.busy++;
-        try {
-            return await new Promise((resolve, reject) => {
-                this.asks.set(++this.number, { resolve, reject });
-                this.client.send({ number: this.number, ask, given });
-            });
-        } finally {
-            this.busy--;
-        }
+    /* What client.js is asked for. */
+    ask(ask, ...given) {
+        return this.calmly(
+            () =>
+                new Promise((resolve, reject) => {
+                    this.asks.set(++this.number, { resolve, reject });
+                    this.client.send({ number: this.number, ask, given });
+                }));
     }
 
     async leave() {
