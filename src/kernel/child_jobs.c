@@ -403,24 +403,27 @@ int turn_is_call_end(struct turn *t, qp_str purpose, bool *out_is)
     return QP_OK;
 }
 
-static int descend_put(struct turn *t, const char *purpose, int64_t code, qp_str error)
+/* Both ends of the called jobs have one GUID: a job that ends all of them with its own end, and then those that do not outlive it,
+ * says the former only, whichever message is delivered first. */
+static int descend_put(struct turn *t, int64_t code, qp_str error)
 {
     struct op op = {.kind = OP_msg_put,
                     .msg_put = {.ref = {t->site.ref.ns, 0},
                                 .owner = OWNER_SYSTEM,
                                 .kind = MESSAGE_DESCEND,
                                 .topic = ENGINE_TOPIC,
-                                .code = code}};
+                                .code = code,
+                                .once = true}};
     struct descent first = {.job = t->site.ref.job, .error = error};
     QP_TRY(descent_payload(turn_arena(t), &first, &op.msg_put.payload));
-    QP_TRY(turn_guid(t, str_from(purpose), &op.msg_put.guid));
+    QP_TRY(turn_guid(t, QP_STR("descend"), &op.msg_put.guid));
     op.msg_put.parent_guid = op.msg_put.guid; /* what the ends' GUIDs follow from, on all pages */
     return turn_op(t, &op);
 }
 
 int children_end(struct turn *t)
 {
-    return descend_put(t, "descend", t->end_state, t->end_error);
+    return descend_put(t, t->end_state, t->end_error);
 }
 
 int children_close(struct turn *t)
@@ -430,5 +433,5 @@ int children_close(struct turn *t)
         return QP_OK;
     }
     QP_TRY(close_error(turn_arena(t), t->job->jid, &error));
-    return descend_put(t, "close", END_BY_POLICY, error);
+    return descend_put(t, END_BY_POLICY, error);
 }
