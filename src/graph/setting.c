@@ -36,7 +36,7 @@ static const char *kind_words(const struct value *v)
     return v->kind == VALUE_DATE ? "a date" : "nothing";
 }
 
-/* "sleep must be a number of seconds, 0 or more, and is a text". */
+/* "sleep must be a number of seconds, at most 315619200, and is a text". */
 static int refuse(struct action *s, const char *name, const char *wanted, const struct value *v)
 {
     char why[LIMIT_LOG_ECHO_SIZE];
@@ -96,6 +96,7 @@ int setting_code(struct action *s, int64_t otherwise, int64_t *out_code)
     return QP_OK;
 }
 
+/* What is computed as the time until something may have become negative meanwhile: that is due now. */
 int setting_sleep(struct action *s, qp_ms *out_ms)
 {
     struct value v;
@@ -106,10 +107,10 @@ int setting_sleep(struct action *s, qp_ms *out_ms)
     if (!is_given) {
         return QP_OK;
     }
-    if (!value_as_number(&v, &seconds) || seconds < 0 || seconds * 1000 > (double)LIMIT_TIMER_MS) {
-        return refuse(s, "sleep", "a number of seconds from 0 to 315619200", &v);
+    if (!value_as_number(&v, &seconds) || !(seconds * 1000 <= (double)LIMIT_TIMER_MS)) {
+        return refuse(s, "sleep", "a number of seconds, at most 315619200", &v);
     }
-    *out_ms = (qp_ms)ceil(seconds * 1000);
+    *out_ms = seconds > 0 ? (qp_ms)ceil(seconds * 1000) : 0;
     return QP_OK;
 }
 
