@@ -6,7 +6,9 @@ set -u
 
 PLAYED='s1 s10 s2_fifo s27 s4 s6 s7 timeout_then_success'
 # In these the engine gives a decision out again, which takes it a minute.
-SLOW='events_as_counters s22'
+SLOW='events_as_counters s22 lost_with_its_agent'
+# Here an event comes a millisecond behind the end of a wait, which no real clock repeats.
+CLOSE='waits_on_one_event'
 
 # play TRACE: its exit code and what it said stand in TRACE.out
 play() {
@@ -37,7 +39,7 @@ test_traces_that_cannot_be_played() {
     agents=http://127.0.0.1:1
     for file in "$root"/test/agent/traces/*.json; do
         trace=$(basename "$file" .json)
-        case " $PLAYED $SLOW " in *" $trace "*) continue ;; esac
+        case " $PLAYED $SLOW $CLOSE " in *" $trace "*) continue ;; esac
         play "$trace"
         grep -q '^cannot be played: step' "$trace.out" && grep -q '^exit 3$' "$trace.out" || { cat "$trace.out"; return 1; }
     done

@@ -165,6 +165,7 @@ void opworld_prepare(struct store *s, struct testenv *t, struct opworld *w)
     struct op *deleted;
     struct op *filling;
     struct op *former;
+    struct op *current;
     struct commit c;
     struct bundle *b;
     struct op_node_put *node;
@@ -204,6 +205,9 @@ void opworld_prepare(struct store *s, struct testenv *t, struct opworld *w)
     former = next(b, OP_universe_open);
     former->universe_open = (struct op_universe_open){
         .ns = STORE_NS_DEFAULT, .type = QP_STR("deb"), .name = QP_STR("to drop")};
+    current = next(b, OP_universe_open);
+    current->universe_open = (struct op_universe_open){
+        .ns = STORE_NS_DEFAULT, .type = QP_STR("npm"), .name = QP_STR("current")};
     deleted = next(b, OP_app_delete);
     deleted->app_delete = (struct op_app_delete){
         .ns = STORE_NS_DEFAULT, .app = QP_STR("app"), .version = QP_STR("5")};
@@ -211,6 +215,7 @@ void opworld_prepare(struct store *s, struct testenv *t, struct opworld *w)
     w->deleted_at = deleted->app_delete.out_at;
     w->filling = filling->universe_open.out_universe;
     w->former = former->universe_open.out_universe;
+    w->current = current->universe_open.out_universe;
     w->waiter_seq = hook->out_seq;
     w->held_token = held->out_token;
     w->wanted_token = wanted->out_token;
@@ -218,6 +223,7 @@ void opworld_prepare(struct store *s, struct testenv *t, struct opworld *w)
     commit_reset(&c);
     b = commit_bundle(&c, "prepare");
     ADD(b, msg_dead_letter, .ref = held_message(w, 25), .error = QP_STR("dead"));
+    ADD(b, universe_seal, .ns = STORE_NS_DEFAULT, .universe = w->current);
     run(s, &c);
     commit_done(&c);
     testenv_advance_ms(t, 2 * DUE_MS);
@@ -362,7 +368,7 @@ static void fill_rest(const struct opworld *w, struct op *op)
         SET(fact_put, .ns = STORE_NS_DEFAULT, .universe = w->filling, .name = QP_STR("curl"),
             .value = QP_STR("value"));
         SET(universe_seal, .ns = STORE_NS_DEFAULT, .universe = w->filling);
-        SET(universe_retire, .ns = STORE_NS_DEFAULT, .universe = w->former);
+        SET(universe_retire, .ns = STORE_NS_DEFAULT, .universe = w->current);
         SET(universe_drop, .ns = STORE_NS_DEFAULT, .universe = w->former, .limit = 10);
         SET(topic_put, .ns = STORE_NS_DEFAULT, .topic = QP_STR("topic"), .app = QP_STR("app"),
             .version = QP_STR("1"));

@@ -20,6 +20,7 @@ struct opworld {
     qp_ms deleted_at;                 /* of a version of an application */
     int64_t filling;                  /* a universe that takes facts */
     int64_t former;                   /* one that may go */
+    int64_t current;                  /* of another type */
     int64_t msg_tokens[OPWORLD_HELD]; /* of the messages that are held */
 };
 

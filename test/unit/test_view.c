@@ -39,12 +39,12 @@ static void test_nested(void **state)
 {
     static const char *const parts[] = {
         "{\"activity\":\"quick\",\"type\":\"trigger\",\"address\":\"trigger,0\",\"plane\":0,"
-        "\"digit\":\"6\",\"status\":\"completed\",\"category\":\"D\",\"ledger\":\"101100000000001\"",
+        "\"dad\":\",0\",\"digit\":\"6\",\"status\":\"completed\",\"category\":\"D\",\"ledger\":\"101100000000001\"",
         "\"children\":[{\"activity\":\"brown\",\"type\":\"worker\",\"address\":\"brown,0,0\"",
         "\"children\":[{\"activity\":\"fox\"",
         "\"ledger\":\"201100000000001\",\"says\":\"Leg1 entered once, complete; 1 Leg2 entry; finalized\"",
         "{\"activity\":\"ate\",\"type\":\"hook\",\"address\":\"ate,0,0,0,0,0\",\"plane\":0,"
-        "\"digit\":\"5\",\"status\":\"paused\"",
+        "\"dad\":\",0,0,0,0,0\",\"digit\":\"5\",\"status\":\"paused\"",
         "\"guids\":[]}]}]}]}]}",
     };
     struct arena arena;
