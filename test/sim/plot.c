@@ -93,7 +93,7 @@ static enum plot_kind draw_kind(struct drawing *d, int depth, bool begins)
         kind = PLOT_cycle;
     }
     if ((kind == PLOT_fail || kind == PLOT_stop) &&
-        random_chance(d->random, d->role == PLOT_MAIN ? 70 : 10)) {
+        random_chance(d->random, d->role == PLOT_MAIN ? 50 : 10)) {
         kind = PLOT_work;
     }
     return fits(d, kind, depth, begins) ? kind : PLOT_pass;
